@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from burst.core import commands, timeline
+from burst.core import burst_requests, commands, timeline
 from burst.core.job_report import explain
 from burst.core.plan.slots import find_slots
 from burst.model.burst import State
@@ -148,8 +148,10 @@ class Sim:
     def request(self, demand):
         """What `burst request` does."""
         return self.ask(
-            lambda records, world, its_settings, now: commands.make_requested_burst(
-                records, world, its_settings, demand, now
+            lambda records, world, its_settings, now: (
+                burst_requests.make_requested_burst(
+                    records, world, its_settings, demand, now
+                )
             )
         )
 

@@ -21,7 +21,7 @@ from burst.cli.listing import Column, Listing, listing_options, print_json, prin
 from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
 from burst.config import Settings
-from burst.core.report import orphan_row
+from burst.core.orphans import orphan_row
 from burst.errors import BurstError
 from burst.lead import Lead
 from burst.runtime import provider_registry

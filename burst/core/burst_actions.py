@@ -6,10 +6,9 @@ from __future__ import annotations
 from burst.config import Settings
 from burst.core.actions import ProvisionBurst, ReapBurst, UndrainBurst
 from burst.core.behaviour import behaviour_of
-from burst.core.housekeeping import end_late_housekeeping, holding_ranks
 from burst.core.joined import begin_drain, drain_action
 from burst.core.observation import provider_message, ranks_of
-from burst.core.obstacles import describe_obstacle
+from burst.core.obstacles import describe_obstacle, end_late_housekeeping, holding_ranks
 from burst.core.plan.slots import DRAIN_TAG
 from burst.core.provider_calls import may_call, report_overdue
 from burst.core.provider_health import Outcome, Verb

@@ -1,42 +1,33 @@
 # SPDX-License-Identifier: MIT
-"""What a person may command, as changes of the records. Pure, like the tick."""
+"""What a person may command, as changes of the records. Pure, like the tick.
+
+A burst whose record cannot be read is taken down if a person decides that. The record
+of the burst that was taken down replaces the one that cannot be read. Its ranks are
+drained, what runs on them goes on to its end, and its provider is called to delete it
+until nothing is left, as with any other burst.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from typing import Literal
 
 import msgspec
 
-from burst.config import Settings
 from burst.core.actions import ReleaseJobs
 from burst.core.burst_actions import take_down
-from burst.core.housekeeping import end_housekeeping_now, housekeeping_of
-from burst.core.isolated.lost_jobs import lost_isolated_jobs
+from burst.core.isolated.decision import lost_isolated_jobs
+from burst.core.obstacles import end_housekeeping_now, housekeeping_of
 from burst.core.orphans import Orphan
-from burst.core.plan.demands import Demand
-from burst.core.plan.plan_demands import plan_demands
-from burst.core.plan.slot_ranks import run_of
-from burst.core.plan.slots import RankSlot
+from burst.core.plan.slots import DRAIN_TAG, hosts_named_after
 from burst.core.records import Records, Transaction
 from burst.core.tick import TickResult, result_of
-from burst.core.unreadable_records import (
-    forget_unreadable,
-    is_unreadable,
-    jobs_of_lost,
-    lease_of_unreadable,
-)
 from burst.core.world import World
-from burst.core.worth.accounts import keep_accounts
-from burst.errors import BurstError, JobspecError, LeadError, Unreadable
-from burst.model.burst import BurstId, Isolated, State
-from burst.model.constraint import MOST_HOSTS, canonical
-from burst.model.decision import Decision, count_nodes
+from burst.errors import BurstError, LeadError
+from burst.model.burst import ISOLATED_STEM, BurstId, Isolated, Lease, State
 from burst.model.hold import HELD_BY_US, Hold, HoldState
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import LeadView
-from burst.model.ranks import format_hostlist, parse_hostlist
-from burst.model.reason import Reason
-from burst.model.request import BurstPreferences, ResourceRequest
+from burst.model.shape import Shape
 
 
 class TakeDown(msgspec.Struct, frozen=True):
@@ -50,104 +41,6 @@ class TakeDown(msgspec.Struct, frozen=True):
     """Whether housekeeping on its nodes is ended at once."""
 
 
-LONGEST_COMMAND = 2**14
-"""Bytes of the command of an isolated burst; it is kept in the burst's record."""
-
-
-def request_nodes(nodes: int, provider: str = "", slot: str = "") -> Demand:
-    """Return the demand of `burst request -N`: whole nodes, ahead of any job.
-
-    `slot` is a hostlist that they must be in, empty for any. Raises BurstError.
-    """
-    if nodes < 1:
-        raise BurstError(f"{nodes} nodes cannot be requested", "request 1 or more")
-    constraint = ""
-    if slot:
-        try:
-            parse_hostlist(slot, MOST_HOSTS)
-            constraint = canonical({"hostlist": [slot]})
-        except (ValueError, JobspecError) as error:
-            raise BurstError(
-                f"--slot: {error}", "give hosts of a rank slot: burst-0-[0-3]"
-            ) from None
-    request = ResourceRequest(
-        nodes=nodes,
-        slots=nodes,
-        cores_per_slot=1,
-        exclusive=True,
-        constraint=constraint,
-    )
-    preferences = BurstPreferences(provider, mode="joined")
-    return Demand(job=None, userid=None, request=request, preferences=preferences)
-
-
-def check_slot(text: str, nodes: int, slots: Sequence[RankSlot]) -> None:
-    """Raise BurstError unless bursts of so many nodes can ever be in these hosts.
-
-    They have any of them, as for jobs, but where hosts of a slot join through another:
-    then the first ones. `text` is a hostlist that `request_nodes` took.
-    """
-    there = ", ".join(format_hostlist(slot.hosts) for slot in slots) or "none"
-    advice = f"the lead's rank slots are {there}"
-    hosts = set(parse_hostlist(text, MOST_HOSTS))
-    if not hosts:
-        raise BurstError("--slot: the list of hosts is empty", advice)
-    unknown = hosts.difference(*(slot.hosts for slot in slots))
-    if unknown:
-        names = format_hostlist(sorted(unknown))
-        raise BurstError(f"--slot: no rank slot has {names}", advice)
-    usable = sum(_usable(slot, hosts) for slot in slots)
-    if usable < nodes:
-        raise BurstError(
-            f"--slot: of {text} bursts can have {count_nodes(usable)}, and {nodes}"
-            " are requested",
-            f"{advice}; of one whose hosts join through another a burst has the first",
-        )
-
-
-def _usable(slot: RankSlot, hosts: Set[str]) -> int:
-    """Return how many of these hosts bursts can have in a slot."""
-    there = {
-        rank for rank, host in zip(slot.ranks, slot.hosts, strict=True) if host in hosts
-    }
-    return len(there) if slot.divisible else run_of(slot, there)
-
-
-def request_isolated(nodes: int, provider: str, isolated: Isolated) -> Demand:
-    """Return the demand of `burst request --isolated`. Raises BurstError."""
-    size = sum(len(word.encode()) for word in isolated.command)
-    if size > LONGEST_COMMAND:
-        raise BurstError(
-            f"the {isolated.kind} has {size} bytes; {LONGEST_COMMAND} is the limit",
-            "put it into a script in the container image",
-        )
-    empty = isolated.kind in ("command", "batch") and not isolated.command
-    if isolated.kind == "job" or empty:
-        raise BurstError(
-            f"an isolated burst of kind {isolated.kind} cannot be requested like this",
-            "burst request --isolated [--service | --batch FILE | -- COMMAND]",
-        )
-    demand = request_nodes(nodes, provider)
-    preferences = BurstPreferences(provider, mode="isolated")
-    return msgspec.structs.replace(demand, preferences=preferences, isolated=isolated)
-
-
-def make_requested_burst(
-    records: Records, world: World, settings: Settings, demand: Demand, now: float
-) -> tuple[TickResult, Decision]:
-    """Make bursts for a request ahead of jobs, or say why not. Raises Unreadable."""
-    if world.lead is None:
-        raise Unreadable(
-            f"the lead cannot be read: {world.trouble}", "run burst doctor"
-        )
-    tx = Transaction(records, now)
-    plan = plan_demands(tx, world, settings, [demand])
-    for proposal in plan.proposals:
-        tx.plan_burst(proposal.lease, {})
-    keep_accounts(tx, world, settings)
-    return result_of(tx), plan.decisions[None]
-
-
 def take_down_burst(
     records: Records,
     burst_id: str,
@@ -159,10 +52,7 @@ def take_down_burst(
 
     With `forced_in`, housekeeping that runs there on its nodes is ended.
     """
-    burst = records.bursts.get(BurstId(burst_id))
-    if burst is None:
-        names = ", ".join(sorted(b.id for b in records.live)) or "none"
-        raise BurstError(f"there is no burst {burst_id}", f"live bursts: {names}")
+    burst = records.find(burst_id)
     if burst.state is State.INACTIVE:
         raise BurstError(f"burst {burst_id} has ended", "burst status --all shows it")
     tx = Transaction(records, now)
@@ -265,32 +155,91 @@ def enable_provider(records: Records, provider: str, now: float) -> TickResult:
     return result_of(tx)
 
 
-def describe_request(decision: Decision, demand: Demand) -> str:
-    """Return a sentence that says what a request ahead of jobs led to."""
-    if decision.reason is Reason.PROPOSED:
-        return decision.text().replace(" for it as", " as")
-    guest = demand.userid is not None
-    details = "; ".join(
-        f"{r.offer}: {r.guests_text() if guest else r.text()}"
-        for r in decision.refusals
-    )
-    return f"{count_nodes(demand.request.nodes)}: {decision.text()}" + (
-        f" ({details})" if details else ""
+def is_unreadable(records: Records, burst: BurstId) -> bool:
+    """Tell whether a record of that burst, or of a job of it, cannot be read."""
+    return bool(_keys(records, burst))
+
+
+def forget_unreadable(records: Records, burst: BurstId) -> Records:
+    """Return the records without unreadable ones of a burst."""
+    keys = _keys(records, burst)
+    rest = {key: why for key, why in records.unreadable.items() if key not in keys}
+    return msgspec.structs.replace(records, unreadable=rest) if keys else records
+
+
+def lease_of_unreadable(
+    records: Records, world: World, burst: BurstId, provider: str, now: float
+) -> Lease:
+    """Return a lease of all ranks that the burst may have.
+
+    The ranks of its slot, by the slot's name and by those of hosts, as slots may have
+    been declared anew since; those of the followers that the provider shows; those that
+    were drained for it. But none that another burst leases. `provider` is empty where
+    it is to be found out. Raises BurstError if it cannot be.
+    """
+    provider = provider or _find_provider(world, burst)
+    if provider not in world.providers:
+        raise BurstError(
+            f"there is no provider {provider}",
+            f"the settings have {', '.join(world.providers) or 'none'}",
+        )
+    identity = world.identity
+    slot = burst.rpartition("-")[0]
+    isolated = _isolated(records, burst) if slot == ISOLATED_STEM else None
+    status = world.providers[provider].statuses.get(burst)
+    hosts = {follower.host for follower in status.followers} if status else set()
+    hosts.update(hosts_named_after(slot, world.slots))
+    ranks = {rank for rank, host in enumerate(identity.hosts) if host in hosts}
+    ranks.update(r for known in world.slots if known.name == slot for r in known.ranks)
+    drained = world.lead.drained if world.lead else {}
+    tag = f"{DRAIN_TAG}{burst} "
+    ranks.update(rank for rank, why in drained.items() if why.startswith(tag))
+    ranks.difference_update(*(other.lease.ranks for other in records.live))
+    run = () if isolated else tuple(sorted(ranks))
+    return Lease(
+        id=burst,
+        provider=provider,
+        offer="",
+        slot="" if isolated else slot,
+        hosts=tuple(identity.hosts[rank] for rank in run),
+        ranks=run,
+        shape=identity.shapes[run[0]] if run else Shape(0),
+        created=now,
+        # Where the provider is now: it was found there, or a person says so.
+        place=world.places.get(provider, ""),
+        isolated=isolated,
     )
 
 
-def usable_idle_bursts(records: Records, demand: Demand) -> str:
-    """Return a sentence on bursts that are idle already; empty if there are none."""
-    wanted = demand.preferences.provider
-    if demand.isolated:
-        return ""
-    idle = [
-        f"{burst.id} ({burst.lease.nodes} nodes of {burst.lease.provider})"
-        for burst in records.live
-        if burst.state is State.ONLINE
-        and burst.idle_since is not None
-        and not burst.lease.isolated
-        and demand.userid in (None, burst.lease.requester)
-        and wanted in {"", burst.lease.provider}
-    ]
-    return f"already idle and ready for jobs: {', '.join(idle)}" if idle else ""
+def jobs_of_lost(lease: Lease, world: World) -> dict[JobId, float]:
+    """Return the job that a burst with such a lease runs, and when it was submitted."""
+    job = lease.isolated_job
+    if job is None:
+        return {}
+    view = world.lead.jobs.get(job) if world.lead else None
+    return {job: view.t_submit if view else lease.created}
+
+
+def _isolated(records: Records, burst: BurstId) -> Isolated:
+    jobs = {its: job for job, its in lost_isolated_jobs(records).items()}
+    job = jobs.get(burst)
+    kind: Literal["job", "interactive"] = "interactive" if job is None else "job"
+    return Isolated(kind=kind, job=job)
+
+
+def _keys(records: Records, burst: BurstId) -> set[str]:
+    own, jobs = f"burst/{burst}", f"job/{burst}/"
+    return {key for key in records.unreadable if key == own or key.startswith(jobs)}
+
+
+def _find_provider(world: World, burst: BurstId) -> str:
+    shown = [name for name, view in world.providers.items() if burst in view.statuses]
+    found = shown or list(world.providers)
+    if len(found) != 1:
+        names = ", ".join(found) or "none"
+        raise BurstError(
+            f"the record of {burst} cannot be read, and it is not known which provider"
+            f" made it ({names})",
+            f"burst down --provider NAME {burst}",
+        )
+    return found[0]

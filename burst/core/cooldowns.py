@@ -16,6 +16,7 @@ from burst.core.provider_health import (
     Health,
     failures_by_now,
     refused_again,
+    row_key,
 )
 from burst.model.backoff import backoff
 from burst.model.burst import Lease
@@ -23,7 +24,7 @@ from burst.model.event import cut
 
 # So many refused specs of a provider are remembered; what it says of each is cut.
 _MOST_SPECS = 100
-LONGEST_WHY = 200
+_LONGEST_WHY = 200
 LONGEST_RULE = 600
 """Of why a spec was refused: a policy's own words come last."""
 _DIGEST = 12
@@ -48,6 +49,13 @@ def cool_down(
     failures = failures_by_now(known, now, limits.cooldown * MOST_TIMES)
     entry = FailureRecord(failures, now + _pause(limits.cooldown, failures), nodes)
     return health.noting(FailureKind.OFFER, offer, entry)
+
+
+def explain(health: Health, offer: str, why: str) -> Health:
+    """Note why an offer was set aside just now."""
+    row = health.rows[row_key(FailureKind.OFFER, offer)]
+    row = msgspec.structs.replace(row, why=cut(why, _LONGEST_WHY))
+    return health.noting(FailureKind.OFFER, offer, row)
 
 
 def pause_reclaimed(

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import msgspec
 
-from burst.config import Settings
-from burst.core.commands import request_nodes, take_down_burst
+from burst.config import GuestSettings, Settings
+from burst.core.burst_requests import request_nodes
+from burst.core.commands import take_down_burst
 from burst.core.plan.demands import Demand
 from burst.core.records import Records
 from burst.core.select.association_limits import LimitsInUse
@@ -21,6 +22,17 @@ def request_for_guest(nodes: int, provider: str, userid: int) -> Demand:
     demand = request_nodes(nodes, provider)
     preferences = msgspec.structs.replace(demand.preferences, guest=True)
     return msgspec.structs.replace(demand, userid=userid, preferences=preferences)
+
+
+def refuse_call(userid: int, world: World, settings: GuestSettings) -> None:
+    """Raise Denied for a guest's call that is no account's."""
+    whose = world.no_account_of(userid, settings)
+    if whose:
+        raise Denied(
+            f"{userid} is a subordinate user id of {whose} (subuid(5)), not an account",
+            "call outside of the user namespace; if it is an account, tell the"
+            " instance's owner, who can set take_subuids under [guests]",
+        )
 
 
 class GuestLimits:

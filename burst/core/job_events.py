@@ -1,12 +1,40 @@
 # SPDX-License-Identifier: MIT
-"""Records what became of the jobs that are assigned to a burst."""
+"""Records of jobs: which burst each that started is assigned to, and what became of it.
+
+A job that has started is assigned to the burst whose nodes it has.
+
+Flux starts a job where it likes: on another burst than the one that was made for it, or
+on one that was given to no job. What is told and booked of jobs (`burst report`, `burst
+explain`, `burst cost`) rests on one answer, which is by the ranks of R.
+"""
 
 from __future__ import annotations
 
 from burst.core.records import Transaction
-from burst.model.burst import Burst
+from burst.model.burst import Burst, BurstId
 from burst.model.jobid import format_f58
-from burst.model.lead import JobState, LeadView
+from burst.model.lead import JobState, JobView, LeadView
+from burst.model.ranks import format_idset
+
+
+def assign_started_jobs(tx: Transaction, lead: LeadView) -> None:
+    """Assign each job to the bursts of which it has ranks, and to no others.
+
+    Of jobs that started and ended between two looks, only of those that are on record.
+    """
+    bursts = [b for b in tx.live if not (b.quarantined or b.lease.isolated)]
+    assigned = {job for burst in bursts for job in burst.jobs}
+    burst_at = {rank: burst.id for burst in bursts for rank in burst.lease.ranks}
+    started: dict[BurstId, dict[str, float]] = {}
+    for job in lead.jobs.values():
+        ranks = _has_or_had(job) if job.id in assigned else job.ranks
+        for name in {burst_at[rank] for rank in ranks if rank in burst_at}:
+            if job.id not in tx.bursts[name].jobs:
+                started.setdefault(name, {})[format_f58(job.id)] = job.t_submit
+    for name, jobs in started.items():
+        tx.record(name, "assign", {"jobs": jobs})
+    for burst in bursts:
+        _record_leaving(tx, tx.bursts[burst.id], lead)
 
 
 def record_job_events(tx: Transaction, burst: Burst, lead: LeadView) -> None:
@@ -21,3 +49,16 @@ def record_job_events(tx: Transaction, burst: Burst, lead: LeadView) -> None:
         elif view.state is JobState.INACTIVE:
             ended = {**context, "result": view.result}
             tx.record(burst.id, "job-finish", ended, view.t_finish)
+
+
+def _record_leaving(tx: Transaction, burst: Burst, lead: LeadView) -> None:
+    for job in sorted(burst.jobs & lead.jobs.keys()):
+        ranks = _has_or_had(lead.jobs[job])
+        if ranks and ranks.isdisjoint(burst.lease.ranks):
+            note = f"it runs on ranks {format_idset(ranks)}, which are others"
+            tx.record(burst.id, "job-leave", {"id": format_f58(job), "note": note})
+
+
+def _has_or_had(job: JobView) -> frozenset[int]:
+    """Return its ranks; it may have started and ended between two looks."""
+    return job.ranks or job.ran_on

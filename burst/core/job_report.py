@@ -1,24 +1,29 @@
 # SPDX-License-Identifier: MIT
-"""What `burst explain` and `burst plan` answer of a job: plain objects, ready for JSON.
+"""What `burst explain`, `plan` and `watch` tell of jobs: plain objects, ready for JSON.
 
 Times are seconds, ids are as people write them (f58, hostlist).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import heapq
+import math
+from collections.abc import Iterable, Mapping
+
+import msgspec
 
 from burst.core.burst_story import sentence
 from burst.core.guest_view import OWNER_SEES
-from burst.core.losses import loss_of
-from burst.core.reclaim import reclaim_of
+from burst.core.losses import loss_of, reclaim_of
 from burst.core.records import Records
 from burst.core.report import Row
 from burst.core.select.queues import why_not_started
 from burst.core.timeline import has_nodes_of, known_events, was_assigned
 from burst.core.world import StoreTrouble, World
+from burst.core.worth.estimate import StartEstimate
+from burst.core.worth.online_times import OnlineTimes
 from burst.model.active_job import ActiveJob
-from burst.model.burst import Burst
+from burst.model.burst import Burst, State
 from burst.model.decision import Decision
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import ALLOCATED, PENDING, JobState, JobView
@@ -70,35 +75,23 @@ def explain(
     ]
     if job is None and not bursts:
         return None
-    hold = records.holds.get(job_id)
-    row: Row = {
-        "id": format_f58(job_id),
-        "userid": job.userid if job else None,
-        "state": job.state.value if job else "gone",
-        "urgency": job.urgency if job else None,
-        "needs": str(job.request) if job and job.request else "",
+    hold, repeat = records.holds.get(job_id), records.repeats.get(job_id)
+    row = _told_of(job, job_id) | {
         "held": hold.state.value if hold else None,
         "urgency_before": hold.urgency if hold else None,
-        "verdict": "",
-        "why": "",
-        "next": "",
-        "refusals": [],
         "bursts": [_story(burst, job_id) for burst in bursts],
         "reclaimed": _taken(records, job_id, job),
-        "again": repeat.text() if (repeat := records.repeats.get(job_id)) else "",
+        "again": repeat.text() if repeat else "",
     }
     decision = decisions.get(job_id) or (job and _decide_started(job, world))
     if job and decision:
         told = job_row(job, decision, guest=guest)
         row |= {key: told[key] for key in ("verdict", "why", "next", "refusals")}
+    trouble = ""
     if job and world.store_trouble and job.state in PENDING:
         trouble = _begins_nothing(world.store_trouble, guest)
-        row["why"] = "; ".join(filter(None, (row["why"], trouble)))
-    if row["reclaimed"]:
-        row["why"] = "; ".join(filter(None, (row["why"], row["reclaimed"])))
-    if row["again"]:
-        row["why"] = "; ".join(filter(None, (row["why"], row["again"])))
-    return row
+    why = (row["why"], trouble, row["reclaimed"], row["again"])
+    return row | {"why": "; ".join(filter(None, why))}
 
 
 def explain_other(job: ActiveJob, world: World) -> Row:
@@ -107,17 +100,26 @@ def explain_other(job: ActiveJob, world: World) -> Row:
     why = decision.text()
     if decision.reason is Reason.NOT_BURSTABLE:
         why = "it waits for own nodes in its turn, as it is not burstable"
-    return {
-        "id": format_f58(job.id),
-        "userid": job.userid,
-        "state": job.state.value,
-        "urgency": None,
-        "needs": str(job.request) if job.request else "",
-        "held": None,
-        "urgency_before": None,
+    return _told_of(job, job.id) | {
         "verdict": decision.reason.word,
         "why": why,
         "next": decision.next_step(),
+    }
+
+
+def _told_of(job: JobView | ActiveJob | None, job_id: JobId) -> Row:
+    """Return the answer to `burst explain JOB` before anything is said of the job."""
+    return {
+        "id": format_f58(job_id),
+        "userid": job.userid if job else None,
+        "state": job.state.value if job else "gone",
+        "urgency": job.urgency if isinstance(job, JobView) else None,
+        "needs": str(job.request) if job and job.request else "",
+        "held": None,
+        "urgency_before": None,
+        "verdict": "",
+        "why": "",
+        "next": "",
         "refusals": [],
         "bursts": [],
         "reclaimed": "",
@@ -195,3 +197,87 @@ def _story(burst: Burst, job_id: JobId) -> Row:
             for event in events
         ],
     }
+
+
+class WaitingJobs(msgspec.Struct, frozen=True):
+    """The jobs that wait, as `burst watch` lists them: why, and until when.
+
+    What a tick saw and decided, and the forecast. Times are since the epoch.
+    """
+
+    records: Records
+    world: World
+    decisions: Mapping[JobId, Decision]
+    starts: Mapping[JobId, StartEstimate]
+    now: float
+
+    def rows(self, most: int, userid: int | None = None) -> list[Row]:
+        """Return the burstable jobs that waited longest, of that user if any is named.
+
+        `expected` is when a job is expected to start, None where that is not known;
+        `by` says what that rests on: `burst` (the nodes that come for it) or `here` (a
+        forecast of the lead's own nodes).
+        """
+        lead = self.world.lead
+        if lead is None:
+            return []
+        known = self.decisions.keys() & lead.jobs.keys()
+        theirs = (j for j in known if userid in (None, lead.jobs[j].userid))
+        first = heapq.nsmallest(most, theirs)
+        coming = self._coming(frozenset(first))
+        guest = userid is not None
+        return [self._row(job, coming.get(job, []), guest=guest) for job in first]
+
+    def _row(self, number: JobId, coming: list[Burst], *, guest: bool) -> Row:
+        assert self.world.lead is not None
+        job, hold = self.world.lead.jobs[number], self.records.holds.get(number)
+        expected, by = self._expected(number, coming)
+        return job_row(job, self.decisions[number], guest=guest) | {
+            "name": job.name,
+            "submitted": job.t_submit,
+            "held": hold.state.value if hold else None,
+            "bursts": sorted(burst.id for burst in coming),
+            "expected": expected,
+            "by": by,
+        }
+
+    def _coming(self, jobs: frozenset[JobId]) -> dict[JobId, list[Burst]]:
+        """Return the live bursts to which each of these jobs is assigned."""
+        found: dict[JobId, list[Burst]] = {}
+        for burst in self.records.live:
+            for job in burst.jobs & jobs:
+                found.setdefault(job, []).append(burst)
+        return found
+
+    def _expected(self, job: JobId, coming: list[Burst]) -> tuple[float | None, str]:
+        if coming:
+            return self._all_online(coming), "burst"
+        start = self.starts.get(job)
+        if start is None or math.isinf(start.expected):
+            return None, ""
+        return max(start.expected, self.now), "here"
+
+    def _all_online(self, bursts: Iterable[Burst]) -> float | None:
+        """Return when all of them are expected to be online."""
+        latest = max(self._online_at(burst) for burst in bursts)
+        return None if math.isinf(latest) else round(latest, 3)
+
+    def _online_at(self, burst: Burst) -> float:
+        """Return when half of such bursts were online, or if that is over, 9 of 10.
+
+        math.inf for one that takes longer than those, and where nothing is known.
+        """
+        if burst.state is State.ONLINE:
+            return self.now
+        lease, begun = burst.lease, burst.lease.created
+        times = OnlineTimes(self.records.times)
+        known = times.online(lease.provider, lease.offer, lease.nodes)
+        takes = (known.p50, known.p90) if known else self._offered(burst)
+        due = (begun + seconds for seconds in takes)
+        return next((when for when in due if when > self.now), math.inf)
+
+    def _offered(self, burst: Burst) -> tuple[float, ...]:
+        """Return how long its provider says that such a burst takes; empty: unknown."""
+        view = self.world.providers.get(burst.lease.provider)
+        offers = (view and view.offers) or ()
+        return tuple(o.join_time for o in offers if o.name == burst.lease.offer)

@@ -14,7 +14,13 @@ from burst.core.flux_drains import (
     forget_flux_drains,
 )
 from burst.core.job_events import record_job_events
-from burst.core.losses import last_loss, lost_its_lead, record_loss
+from burst.core.losses import (
+    cause_of_loss,
+    is_restored,
+    lost_its_lead,
+    record_loss,
+    record_reclaim,
+)
 from burst.core.observation import (
     FAILURES,
     Observation,
@@ -31,7 +37,6 @@ from burst.core.observation import (
 )
 from burst.core.plan.lease_times import drain_time
 from burst.core.plan.slots import DRAIN_TAG
-from burst.core.reclaim import is_restored, record_reclaim
 from burst.core.records import ASSIGNABLE, UNNEEDED, Transaction
 from burst.core.standing import is_needed
 from burst.core.world import World
@@ -56,25 +61,17 @@ _OLD_ADDRESS = (
 _ENDED_WITH_LEAD = "its followers ended as the lead did"
 
 
-def _has_lost_its_lead(burst: Burst, world: World) -> bool:
-    """Tell whether the lead was started as a burst came up: followers end by that."""
+def _comes_up_since_before(burst: Burst, moment: float) -> bool:
+    """Tell whether a burst still comes up that was made before then."""
     comes_up = burst.state in (State.PROVISION, State.JOIN)
-    return comes_up and burst.lease.created < world.identity.started
-
-
-def _has_old_address(burst: Burst, world: World) -> bool:
-    """Tell whether followers look for the lead where it is not reached any more.
-
-    None of them can join; those of an online burst have joined.
-    """
-    comes_up = burst.state in (State.PROVISION, State.JOIN)
-    return comes_up and burst.lease.created < world.identity.moved
+    return comes_up and burst.lease.created < moment
 
 
 class JoinedBehaviour:
-    """See `burst.core.behaviour.Behaviour`."""
+    """What those bursts do; see `burst.core.behaviour`."""
 
     holds_its_job = False
+    """Whether its job stays held and assigned to it until the burst ends."""
 
     def record_states(
         self, tx: Transaction, burst: Burst, world: World, limits: LimitSettings
@@ -119,7 +116,8 @@ class JoinedBehaviour:
         if burst.state in ASSIGNABLE and changed:
             # Its followers have the ranks that the lead had for them before.
             tx.fail(burst.id, "lost", "the lead has other hosts at its ranks by now")
-        elif _has_old_address(burst, world):
+        elif _comes_up_since_before(burst, world.identity.moved):
+            # Followers of an online burst have joined; of this one none can.
             note = f"{_OLD_ADDRESS} {world.identity.endpoint} by now"
             tx.fail(burst.id, LEAD_MOVED, note)
         elif burst.state is State.NEW:
@@ -165,7 +163,10 @@ class JoinedBehaviour:
         return min(ends)
 
     def nodes_up(self, burst: Burst, world: World, /) -> int | None:
-        """Return how many of its ranks are online; None where no lead can be read."""
+        """Return how many of its ranks are online, or were before it ended.
+
+        None where no lead can be read.
+        """
         ranks = burst.lease.ranks
         if not burst.live:
             # Its ranks may be leased by another burst by now.
@@ -173,7 +174,10 @@ class JoinedBehaviour:
         return len(world.lead.online.intersection(ranks)) if world.lead else None
 
     def decide(self, burst: Burst, world: World, lease_end: str, /) -> Decision:
-        """Return the decision on a job that waits for the burst."""
+        """Return the decision on a job that waits for the burst.
+
+        `lease_end` is what the job is told of the end of its leases.
+        """
         message = provider_message(burst, world)
         reported = reported_message(burst, world)
         facts = {
@@ -215,7 +219,8 @@ def _fail(
         # That is no failure of the burst.
         told = "" if what is Observation.VANISHED else f": {note}"
         tx.fail(burst.id, WITH_LEAD, f"{_ENDED_WITH_LEAD}{told}")
-    elif kind == "failed" and _has_lost_its_lead(burst, world):
+    elif kind == "failed" and _comes_up_since_before(burst, world.identity.started):
+        # Followers end as their lead does.
         tx.fail(burst.id, kind, f"{note}; {_LEAD_ANEW}")
     else:
         tx.fail_as_seen(burst, note, limits, kind)
@@ -284,9 +289,8 @@ def _act_online(
         if burst.reclaimed:
             tx.fail(burst.id, RECLAIMED, f"{burst.reclaimed}; {note}")
         else:
-            loss = last_loss(burst)
-            why = loss.context.get("note") if loss else ""
-            tx.fail(burst.id, "lost", "; ".join(filter(None, (why, note))))
+            why = "; ".join(filter(None, (cause_of_loss(burst), note)))
+            tx.fail(burst.id, "lost", why)
     elif burst.idle_since is not None and made_for_jobs and not burst.served:
         # Its jobs started elsewhere, ended or were canceled before any ran on it. No
         # other job is known to want it, so it is not paid for until the deadline.
@@ -304,8 +308,8 @@ def _act_online(
         begin_drain(tx, burst, Result.COMPLETED, note)
         if made_for_jobs and not burst.served:
             # Flux would not start its jobs on the next one in time, either.
-            tx.cool_down(burst, settings.limits)
-            tx.explain_cooldown(burst, "no job had started on it when it was drained")
+            why = "no job had started on it when it was drained"
+            tx.cool_down(burst, why, settings.limits)
 
 
 def _ends_as_idle(

@@ -14,7 +14,7 @@ from typing import Literal
 import msgspec
 
 from burst.core.orphans import SURE_AFTER, Orphan
-from burst.core.overdue import is_overdue, is_past_lease
+from burst.core.provider_calls import is_overdue, is_past_lease
 from burst.core.provider_health import FailureKind
 from burst.core.records import Records
 from burst.core.world import StoreTrouble, World

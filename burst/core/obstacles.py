@@ -1,15 +1,110 @@
 # SPDX-License-Identifier: MIT
-"""What keeps nodes of a burst that are to go, or that no job uses, in words."""
+"""What keeps nodes of a burst that are to go, or that no job uses; its deadlines.
+
+Flux's housekeeping on lent nodes: no job uses them, and they are paid for.
+
+It runs after a job, and Flux neither frees nor offers its nodes before it has ended,
+for which Flux has no deadline (flux-housekeeping(1)). `[deadlines] housekeeping` is
+one: then it is sent SIGTERM, and SIGKILL from then on. A burst that is taken down does
+not wait for what even that does not end.
+
+So it is with an epilog that does not end, which no signal reaches: a burst that is
+taken down does not wait for it past the same deadline. One that Flux runs on the nodes
+of its job ends with these.
+"""
 
 from __future__ import annotations
 
-from burst.core.housekeeping import AGAIN_S, housekeeping_of, last_signal
+import signal
+from collections.abc import Mapping, Set
+
+from burst.config import DeadlineSettings
+from burst.core.actions import EndHousekeeping
 from burst.core.observation import ranks_of
 from burst.core.provider_health import Outcome, Verb
+from burst.core.records import Transaction
 from burst.core.world import World
 from burst.model.burst import Burst
 from burst.model.decision import clock_time
-from burst.model.ranks import format_idset
+from burst.model.fsd import format_fsd
+from burst.model.lead import LeadView
+from burst.model.ranks import format_idset, parse_idset
+
+AGAIN_S = 60.0
+"""What was sent a signal and still runs is sent another after so long, in seconds."""
+
+
+def end_late_housekeeping(
+    tx: Transaction, burst: Burst, world: World, deadlines: DeadlineSettings
+) -> None:
+    """Send housekeeping on the ranks of a burst that runs for too long a signal.
+
+    Also what was sent one before, if it does not end.
+    """
+    lead, limit = world.lead, deadlines.housekeeping
+    assert lead is not None
+    known = housekeeping_of(burst, world)
+    late = {rank for rank, began in known.items() if tx.now - began > limit}
+    why = f"it runs for longer than {format_fsd(limit)} ([deadlines] housekeeping)"
+    sent, again = last_signal(burst, known)
+    if again and tx.now - sent < AGAIN_S:
+        return
+    if again:
+        _send(tx, burst, late | again, signal.SIGKILL, "it has not ended")
+        return
+    if late:
+        _send(tx, burst, late, signal.SIGTERM, why)
+
+
+def end_housekeeping_now(tx: Transaction, burst: Burst, world: World) -> None:
+    """Send housekeeping on the ranks of a burst SIGTERM; SIGKILL if it does not end."""
+    if there := housekeeping_of(burst, world).keys():
+        _send(tx, burst, there, signal.SIGTERM, "burst down --force")
+
+
+def housekeeping_of(burst: Burst, world: World) -> Mapping[int, float]:
+    """Return the ranks of a burst on which housekeeping runs alone, and since when."""
+    found = world.lead.housekeeping if world.lead is not None else {}
+    ours = ranks_of(burst, world)
+    return {rank: began for rank, began in found.items() if rank in ours}
+
+
+def last_signal(
+    burst: Burst, known: Mapping[int, float]
+) -> tuple[float, frozenset[int]]:
+    """Return when housekeeping was sent a signal last, and on which ranks it goes on.
+
+    `known` is since when it runs on which ranks; one that began later was sent none.
+    """
+    asked = [e for e in burst.events if e.name == "housekeeping-kill"]
+    if not asked:
+        return 0.0, frozenset()
+    told, last = parse_idset(asked[-1].context["ranks"]), asked[-1].timestamp
+    return last, frozenset(r for r, at in known.items() if at < last and r in told)
+
+
+def _send(
+    tx: Transaction, burst: Burst, to: Set[int], signum: signal.Signals, why: str
+) -> None:
+    ranks = frozenset(to)
+    context = {"ranks": format_idset(ranks), "note": f"{why}; it is sent {signum.name}"}
+    tx.record(burst.id, "housekeeping-kill", context)
+    tx.actions.append(EndHousekeeping(ranks, int(signum)))
+
+
+def holding_ranks(
+    ranks: frozenset[int], lead: LeadView, deadlines: DeadlineSettings, now: float
+) -> frozenset[int]:
+    """Return the ranks that are not to be deleted yet, as something has them.
+
+    That is a job, an epilog before its deadline, or housekeeping for which SIGTERM and
+    SIGKILL are not tried yet.
+    """
+    last = now - deadlines.housekeeping - 2 * AGAIN_S
+    stuck = {rank for rank, began in lead.housekeeping.items() if began < last}
+    late = now - deadlines.housekeeping
+    stuck |= {rank for rank, began in lead.epilogs.items() if began < late}
+    return lead.allocated & ranks - stuck
 
 
 def describe_obstacle(burst: Burst, world: World) -> str:

@@ -1,13 +1,20 @@
 # SPDX-License-Identifier: MIT
-"""Orphans: what has our owner tag and is in no record of a live burst."""
+"""Orphans: what has our owner tag and is in no record of a live burst.
+
+What `burst gc` lists is as plain objects, ready for JSON.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
+from burst.core.provider_health import Outcome
 from burst.core.records import Records
-from burst.core.world import World
+from burst.core.world import LastCall, World
 from burst.model.burst import BurstId
+from burst.model.ranks import format_hostlist
 from burst.provider import BurstStatus
 
 # Something is an orphan once it was seen without a record for this long, in seconds:
@@ -82,3 +89,47 @@ def _unexplained(records: Records, provider: str, burst_id: BurstId) -> str:
     if burst.lease.provider != provider:
         return f"its record names provider {burst.lease.provider}"
     return "its record says that nothing of it was left"
+
+
+def orphan_row(orphan: Orphan) -> dict[str, Any]:
+    """Return one orphan."""
+    return {
+        "id": orphan.burst,
+        "provider": orphan.provider,
+        "hosts": format_hostlist(orphan.hosts),
+        "why": orphan.why,
+    }
+
+
+def unreadable_rows(records: Records, world: World) -> list[dict[str, Any]]:
+    """Return the bursts whose record cannot be read, as `orphan_row` does orphans."""
+    names = sorted(
+        BurstId(key.removeprefix("burst/"))
+        for key in records.unreadable
+        if key.startswith("burst/")
+    )
+    rows: list[dict[str, Any]] = []
+    for name in names:
+        shown = [p for p, view in world.providers.items() if name in view.statuses]
+        status = world.providers[shown[0]].statuses[name] if shown else None
+        hosts = [f.host for f in status.followers] if status else []
+        rows.append(
+            {
+                "id": name,
+                "provider": ",".join(shown),
+                "hosts": format_hostlist(hosts),
+                "why": "its record cannot be read",
+            }
+        )
+    return rows
+
+
+def reap_row(provider: str, burst: BurstId, call: LastCall) -> dict[str, Any]:
+    """Return how far the deletion of an orphan is."""
+    return {
+        "id": burst,
+        "provider": provider,
+        "gone": call.outcome is Outcome.NOT_FOUND,
+        "attempts": call.attempts,
+        "note": call.note,
+    }

@@ -9,6 +9,9 @@ from burst.core.records import Transaction
 from burst.core.world import World, repeat_at
 from burst.model.burst import Burst
 
+_LEASE_GRACE_S = 300.0
+"""Past its lease a provider ends a burst by itself, which takes a moment, too."""
+
 
 def may_call(tx: Transaction, burst: Burst, world: World, verb: Verb) -> bool:
     """Tell whether the provider is to be called (again) now."""
@@ -54,6 +57,20 @@ def report_overdue(
     last = max([since or burst.since, *reported])
     if tx.now - last > limit:
         tx.record(burst.id, "overdue", {"note": note})
+
+
+def is_overdue(burst: Burst) -> bool:
+    """Tell whether it was reported that draining or deleting it takes too long."""
+    if not burst.live:
+        return False
+    told = (event.timestamp for event in burst.events if event.name == "overdue")
+    return any(at >= burst.since for at in told)
+
+
+def is_past_lease(burst: Burst, now: float) -> bool:
+    """Tell whether something may be left of it long after its lease has ended."""
+    end = burst.lease.end
+    return burst.live and 0 < end < now - _LEASE_GRACE_S
 
 
 def _is_this(burst: Burst, world: World) -> bool:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -11,10 +12,11 @@ import msgspec
 from burst.config import LimitSettings
 from burst.core import cooldowns, lifecycle
 from burst.core.actions import Action, ProvisionBurst
-from burst.core.provider_health import FailureKind, Health, row_key
+from burst.core.provider_health import Health
 from burst.core.worth.ledger import Entry, SettledBurst
 from burst.core.worth.periods import Period
 from burst.core.worth.stage_times import ProviderTimes
+from burst.errors import BurstError
 from burst.model.burst import (
     CAPACITY,
     ISOLATED_STEM,
@@ -25,7 +27,7 @@ from burst.model.burst import (
     Lease,
     State,
 )
-from burst.model.event import Event, cut
+from burst.model.event import Event
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.repeat import Repeat
@@ -73,6 +75,14 @@ class Records(msgspec.Struct, frozen=True, kw_only=True):
         """Keys of unreadable records that may lease a rank slot."""
         return _unread_leases(self.unreadable)
 
+    def find(self, burst_id: str) -> Burst:
+        """Return the burst of that id. Raises BurstError for none."""
+        burst = self.bursts.get(BurstId(burst_id))
+        if burst is None:
+            names = ", ".join(sorted(b.id for b in self.live)) or "none"
+            raise BurstError(f"there is no burst {burst_id}", f"live bursts: {names}")
+        return burst
+
 
 class ChangedDict(dict[_K, _V]):
     """A copy of one of the mappings of records that knows whether it was changed."""
@@ -116,26 +126,19 @@ class Transaction:
 
     def result(self) -> Records:
         """Return the new records; a mapping that did not change is the same object."""
-        before = self._before
-        return Records(
-            bursts=dict(self.bursts) if self.bursts.changed else before.bursts,
-            holds=dict(self.holds) if self.holds.changed else before.holds,
-            health=dict(self.health) if self.health.changed else before.health,
-            outputs=dict(self.outputs) if self.outputs.changed else before.outputs,
-            entries=dict(self.entries) if self.entries.changed else before.entries,
-            periods=dict(self.periods) if self.periods.changed else before.periods,
-            settled=dict(self.settled) if self.settled.changed else before.settled,
-            times=dict(self.times) if self.times.changed else before.times,
-            repeats=dict(self.repeats) if self.repeats.changed else before.repeats,
-            unreadable=before.unreadable,
-        )
+        new = {
+            name: dict(mine)
+            for name, mine in vars(self).items()
+            if isinstance(mine, ChangedDict) and mine.changed
+        }
+        return msgspec.structs.replace(self._before, **new)
 
     @property
     def live(self) -> list[Burst]:
         """Bursts of which something may exist."""
         return [burst for burst in self.bursts.values() if burst.live]
 
-    @property
+    @functools.cached_property
     def unread_leases(self) -> list[str]:
         """Keys of unreadable records that may lease a rank slot."""
         return _unread_leases(self.unreadable)
@@ -173,8 +176,8 @@ class Transaction:
         elif kind == SPEC:
             self.refuse_spec(burst, why, limits, by_rule=True)
         else:
-            self.cool_down(burst, limits, burst.lease.nodes if kind == CAPACITY else 0)
-            self.explain_cooldown(burst, why)
+            nodes = burst.lease.nodes if kind == CAPACITY else 0
+            self.cool_down(burst, why, limits, nodes)
 
     def fail_late(self, burst: Burst, why: str, limits: LimitSettings) -> None:
         """End a burst that is not online by its deadline."""
@@ -183,8 +186,7 @@ class Transaction:
             self.pause_reclaimed(burst, limits)
         else:
             self.fail(burst.id, "timeout", why)
-            self.cool_down(burst, limits)
-            self.explain_cooldown(burst, why)
+            self.cool_down(burst, why, limits)
 
     def quarantine(self, burst: BurstId, why: str, cause: str = "") -> None:
         """Quarantine a burst; `cause` as for `lifecycle.quarantine`."""
@@ -227,6 +229,7 @@ class Transaction:
     def cool_down(
         self,
         burst: Burst,
+        why: str,
         limits: LimitSettings,
         nodes: int = 0,
         others: Iterable[str] = (),
@@ -234,20 +237,13 @@ class Transaction:
         """Make no burst of these offers, and of that of a burst that failed, for now.
 
         `nodes` is its size where it lacked capacity: smaller bursts are still made.
+        `why` is what is told of its own offer.
         """
-        provider = burst.lease.provider
-        health = self.health_of(provider)
-        for offer in (burst.lease.offer, *others):
+        lease = burst.lease
+        health = self.health_of(lease.provider)
+        for offer in (lease.offer, *others):
             health = cooldowns.cool_down(health, offer, limits, self.now, nodes)
-        self.set_health(provider, health)
-
-    def explain_cooldown(self, burst: Burst, why: str) -> None:
-        """Note why the offer of a burst that failed was set aside just now."""
-        kind, offer = FailureKind.OFFER, burst.lease.offer
-        health = self.health_of(burst.lease.provider)
-        row = health.rows[row_key(kind, offer)]
-        row = msgspec.structs.replace(row, why=cut(why, cooldowns.LONGEST_WHY))
-        self.set_health(burst.lease.provider, health.noting(kind, offer, row))
+        self.set_health(lease.provider, cooldowns.explain(health, lease.offer, why))
 
     def refuse_spec(
         self, burst: Burst, why: str, limits: LimitSettings, *, by_rule: bool

@@ -16,7 +16,7 @@ import msgspec
 from burst.core.behaviour import behaviour_of
 from burst.core.cooldowns import refused_specs
 from burst.core.cost import cost, per_hour
-from burst.core.losses import last_loss
+from burst.core.losses import cause_of_loss
 from burst.core.observation import (
     ProviderPhase,
     provider_message,
@@ -25,14 +25,14 @@ from burst.core.observation import (
     status_of,
 )
 from burst.core.obstacles import describe_cleaning, describe_obstacle
-from burst.core.orphans import Orphan
+from burst.core.orphans import Orphan, orphan_row
 from burst.core.plan.offers import price_of
 from burst.core.plan.slots import RankSlot, drained_by_hand, slot_holders
-from burst.core.provider_health import Health, Outcome
+from burst.core.provider_health import Health
 from burst.core.records import Records
 from burst.core.resizing import describe_resize
 from burst.core.timeline import begin_time, state_times, timeline
-from burst.core.world import LastCall, ProviderView, World
+from burst.core.world import ProviderView, World
 from burst.core.worth.online_times import OnlineTimes
 from burst.model.burst import Burst, BurstId, State
 from burst.model.hold import HELD_BY_US
@@ -140,50 +140,6 @@ def slot_rows(records: Records, world: World) -> list[Row]:
     ]
 
 
-def orphan_row(orphan: Orphan) -> Row:
-    """Return one orphan."""
-    return {
-        "id": orphan.burst,
-        "provider": orphan.provider,
-        "hosts": format_hostlist(orphan.hosts),
-        "why": orphan.why,
-    }
-
-
-def unreadable_rows(records: Records, world: World) -> list[Row]:
-    """Return the bursts whose record cannot be read, as `orphan_row` does orphans."""
-    names = sorted(
-        BurstId(key.removeprefix("burst/"))
-        for key in records.unreadable
-        if key.startswith("burst/")
-    )
-    rows: list[Row] = []
-    for name in names:
-        shown = [p for p, view in world.providers.items() if name in view.statuses]
-        status = world.providers[shown[0]].statuses[name] if shown else None
-        hosts = [f.host for f in status.followers] if status else []
-        rows.append(
-            {
-                "id": name,
-                "provider": ",".join(shown),
-                "hosts": format_hostlist(hosts),
-                "why": "its record cannot be read",
-            }
-        )
-    return rows
-
-
-def reap_row(provider: str, burst: BurstId, call: LastCall) -> Row:
-    """Return how far the deletion of an orphan is."""
-    return {
-        "id": burst,
-        "provider": provider,
-        "gone": call.outcome is Outcome.NOT_FOUND,
-        "attempts": call.attempts,
-        "note": call.note,
-    }
-
-
 def _running(world: World) -> JobsByRank:
     """Return which jobs have an allocation on which rank."""
     found: dict[int, set[JobId]] = defaultdict(set)
@@ -240,7 +196,7 @@ def burst_note(burst: Burst, world: World) -> str:
         return f"provider {burst.lease.provider} {_NOT_ENABLED}"
     note, obstacle = _last_note(burst, world), describe_resize(burst, world)
     if burst.state is State.DRAIN and burst.lost_since is not None:
-        note = "; ".join(filter(None, (note, _why_lost(burst))))
+        note = "; ".join(filter(None, (note, cause_of_loss(burst))))
     if burst.state in {State.DRAIN, State.REAP} and world.lead is not None:
         obstacle = describe_obstacle(burst, world)
         if obstacle and note == _overdue_note(burst):
@@ -284,13 +240,7 @@ def _on_its_way_back(burst: Burst, world: World) -> str:
         return words
     if phase is not ProviderPhase.RUNNING or burst.lost_since is None:
         return ""
-    return "; ".join(filter(None, (_why_lost(burst), words or STARTED_AGAIN)))
-
-
-def _why_lost(burst: Burst) -> str:
-    """Return what took followers of a burst away; empty if that is not known."""
-    loss = last_loss(burst)
-    return loss.context.get("note", "") if loss else ""
+    return "; ".join(filter(None, (cause_of_loss(burst), words or STARTED_AGAIN)))
 
 
 def _is_apart(burst: Burst, slot: RankSlot) -> bool:

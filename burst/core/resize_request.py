@@ -18,7 +18,7 @@ from burst.core.resizing import begin_growth, begin_shrink, give_back
 from burst.core.tick import TickResult, result_of
 from burst.core.world import World
 from burst.core.worth.accounts import keep_accounts
-from burst.errors import BurstError, Unreadable
+from burst.errors import BurstError
 from burst.model.burst import Burst, BurstId, State, Tag
 from burst.model.jobid import format_f58
 from burst.model.lead import PENDING
@@ -97,14 +97,8 @@ def tag_of(records: Records, burst_id: BurstId) -> Tag | None:
 
 def _find(records: Records, world: World, burst_id: str) -> Burst:
     """Return a burst that can be resized now."""
-    if world.lead is None:
-        raise Unreadable(
-            f"the lead cannot be read: {world.trouble}", "run burst doctor"
-        )
-    burst = records.bursts.get(BurstId(burst_id))
-    if burst is None:
-        names = ", ".join(sorted(b.id for b in records.live)) or "none"
-        raise BurstError(f"there is no burst {burst_id}", f"live bursts: {names}")
+    world.read_lead()
+    burst = records.find(burst_id)
     provider = burst.lease.provider
     if burst.lease.isolated is not None:
         raise BurstError(

@@ -16,7 +16,6 @@ import msgspec
 
 from burst.config import LimitSettings, Settings
 from burst.core.actions import DrainBurst, ResizeBurst, UndrainBurst
-from burst.core.housekeeping import holding_ranks
 from burst.core.observation import (
     ProviderPhase,
     failed_before,
@@ -25,7 +24,7 @@ from burst.core.observation import (
     ranks_of,
     status_of,
 )
-from burst.core.obstacles import why_in_use
+from burst.core.obstacles import holding_ranks, why_in_use
 from burst.core.plan.growth import FurtherRanks
 from burst.core.plan.slots import DRAIN_TAG
 from burst.core.provider_calls import is_resize_taken, may_resize, report_overdue
@@ -155,8 +154,7 @@ def fail_growth(tx: Transaction, burst: Burst, why: str, limits: LimitSettings) 
     What fails may be this burst's growth alone, such as that of a Job that Kueue has
     labelled. So jobs get further bursts from then on, as if it could not grow.
     """
-    tx.cool_down(burst, limits, len(burst.coming))
-    tx.explain_cooldown(burst, why)
+    tx.cool_down(burst, why, limits, len(burst.coming))
     give_back(tx, msgspec.structs.replace(burst, growth_failed=True), why)
 
 

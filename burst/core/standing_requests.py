@@ -6,8 +6,7 @@ from __future__ import annotations
 import msgspec
 
 from burst.config import Settings
-from burst.core.commands import request_nodes
-from burst.core.more_nodes import MoreNodes, more_nodes
+from burst.core.burst_requests import MoreNodes, more_nodes, request_nodes
 from burst.core.plan.demands import Demand
 from burst.core.records import Records, Transaction
 from burst.core.standing import StandingMinimum, minimums_at

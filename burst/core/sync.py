@@ -10,13 +10,13 @@ import msgspec
 from burst.config import LimitSettings, Settings
 from burst.core import cooldowns, provider_health
 from burst.core.behaviour import behaviour_of
+from burst.core.job_events import assign_started_jobs
 from burst.core.lifecycle import BEFORE_REAP, OUT_OF_REACH
 from burst.core.observation import why_out_of_reach
 from burst.core.provider_health import Outcome, Verb
 from burst.core.records import Transaction
 from burst.core.repeats import record_lost_jobs
 from burst.core.resizing import fail_growth
-from burst.core.started_jobs import assign_started_jobs
 from burst.core.unread_time import postpone
 from burst.core.world import LastCall, World
 from burst.model.burst import Burst, State
@@ -97,8 +97,7 @@ def _apply_answer(
         return
     is_provision = call.verb is Verb.PROVISION
     if is_provision and call.outcome is Outcome.CAPACITY:
-        tx.cool_down(burst, limits, burst.lease.nodes, call.offers)
-        tx.explain_cooldown(burst, call.note)
+        tx.cool_down(burst, call.note, limits, burst.lease.nodes, call.offers)
     elif is_provision and call.outcome is Outcome.SPEC:
         tx.refuse_spec(burst, call.note, limits, by_rule=call.by_rule)
     if call.outcome in provider_health.WORKS or burst.quarantined:

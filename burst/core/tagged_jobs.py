@@ -15,8 +15,8 @@ import msgspec
 from burst.config import Settings
 from burst.core.actions import FailJob
 from burst.core.burst_actions import take_down
-from burst.core.commands import describe_request
-from burst.core.isolated.lost_jobs import lost_isolated_jobs
+from burst.core.burst_requests import describe_request
+from burst.core.isolated.decision import lost_isolated_jobs
 from burst.core.plan.demands import Demand, Plan
 from burst.core.plan.job_accounts import with_accounts
 from burst.core.plan.plan_demands import plan_demands
@@ -24,7 +24,6 @@ from burst.core.records import ASSIGNABLE, Records, Transaction
 from burst.core.tick import TickResult, result_of
 from burst.core.world import World
 from burst.core.worth.accounts import keep_accounts
-from burst.errors import Unreadable
 from burst.model.burst import NOT_HELD, Burst, Isolated, State, Tag
 from burst.model.decision import Decision
 from burst.model.jobid import JobId
@@ -58,9 +57,7 @@ class IsolatedJobs(msgspec.Struct, frozen=True, kw_only=True):
         order. One for which there is no room now has those behind it wait; one of more
         nodes than all may have is passed over. Raises Unreadable.
         """
-        lead = world.lead
-        if lead is None:
-            raise Unreadable(f"the lead cannot be read: {world.trouble}")
+        lead = world.read_lead()
         tx = Transaction(records, now)
         room = self.nodes - sum(
             burst.lease.nodes for burst in records.live if burst.lease.tag == self.tag
@@ -172,8 +169,7 @@ def end_tag(
     What runs goes on to its end, also in an isolated burst: there its job, which the
     lead shows as one that waits, ends with it. Raises Unreadable.
     """
-    if world.lead is None:
-        raise Unreadable(f"the lead cannot be read: {world.trouble}")
+    jobs = world.read_lead().jobs
     tx = Transaction(records, now)
     for burst in records.live:
         if burst.lease.tag == tag:
@@ -185,7 +181,7 @@ def end_tag(
     }
     tx.actions += [
         FailJob(job.id, f"{tag.name} has ended: {note}")
-        for job in world.lead.jobs.values()
+        for job in jobs.values()
         if job.state in PENDING and job.tag == tag and job.id not in elsewhere
     ]
     return result_of(tx)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -14,7 +14,7 @@ from burst.core.actions import FREEING, Action
 from burst.core.burst_actions import act_on_burst, drain_for_job
 from burst.core.flux_drains import undrain_free_ranks
 from burst.core.idle_parts import shrink_idle
-from burst.core.plan.demands import Plan
+from burst.core.plan.demands import Demand, Plan
 from burst.core.plan.growth import FurtherRanks
 from burst.core.plan.job_accounts import with_accounts
 from burst.core.plan.plan_demands import plan_context, plan_demands
@@ -31,8 +31,9 @@ from burst.core.plan.shortfall import update_shortfalls
 from burst.core.records import Records, Transaction
 from burst.core.resizing import begin_growth
 from burst.core.select.assignments import end_late_bursts, expire_assignments
+from burst.core.select.job_context import JobContext, job_context
 from burst.core.select.job_holds import plan_job_holds
-from burst.core.select.triage import JobTriage
+from burst.core.select.triage import triage
 from burst.core.sync import sync, take_answers
 from burst.core.unread_time import postponed
 from burst.core.world import World
@@ -42,6 +43,7 @@ from burst.model.burst import Burst, BurstId, State
 from burst.model.decision import Decision
 from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58
+from burst.model.reason import Reason
 
 # So many ended bursts stay on record, for `burst status --all` and `explain`.
 KEPT_ENDED = 100
@@ -56,7 +58,7 @@ class TickResult(msgspec.Struct, frozen=True, kw_only=True):
     records: Records
     events: tuple[tuple[BurstId, Event], ...]
     actions: tuple[Action, ...]
-    decisions: Mapping[JobId, Decision]
+    decisions: Mapping[JobId, Decision] = {}
     """On every pending burstable job; empty where the lead could not be read."""
     refusal_cache: RefusalCache | None = None
     """For the next tick."""
@@ -72,7 +74,6 @@ def result_of(tx: Transaction) -> TickResult:
         records=tx.result(),
         events=tuple(tx.events),
         actions=tuple(tx.actions),
-        decisions={},
     )
 
 
@@ -82,7 +83,6 @@ def joined(results: Sequence[TickResult]) -> TickResult:
         records=results[-1].records,
         events=tuple(event for result in results for event in result.events),
         actions=tuple(action for result in results for action in result.actions),
-        decisions={},
     )
 
 
@@ -115,19 +115,15 @@ def run_tick(
     keep_accounts(tx, world, settings)
     learn_times(tx)
     _drop_oldest(tx)
-    after = tx.result()
-    decisions: Mapping[JobId, Decision] = {}
-    if decided is not None:
-        decisions = {**decided.still_refused, **decided.fresh}
-        cache = cache_refusals(decided, after)
-    return TickResult(
-        records=after,
-        events=tuple(tx.events),
-        actions=tuple(tx.actions),
-        decisions=decisions,
-        refusal_cache=cache,
-        unsettled=decided is not None and decided.unsettled,
-        behind=decided is not None and decided.behind,
+    made = result_of(tx)
+    if decided is None:
+        return msgspec.structs.replace(made, refusal_cache=cache)
+    return msgspec.structs.replace(
+        made,
+        decisions={**decided.still_refused, **decided.fresh},
+        refusal_cache=cache_refusals(decided, made.records),
+        unsettled=decided.unsettled,
+        behind=decided.behind,
     )
 
 
@@ -145,12 +141,8 @@ def free_unused(
         if not (burst.quarantined or burst.lease.isolated or burst.resize):
             act_on_burst(tx, burst, world, settings)
     keep_accounts(tx, world, settings)
-    return TickResult(
-        records=tx.result(),
-        events=tuple(tx.events),
-        actions=tuple(act for act in tx.actions if isinstance(act, FREEING)),
-        decisions={},
-    )
+    tx.actions = [action for action in tx.actions if isinstance(action, FREEING)]
+    return result_of(tx)
 
 
 def record_answers(
@@ -159,9 +151,8 @@ def record_answers(
     """Record what providers have answered, and nothing else of what was read."""
     tx = Transaction(records, now)
     take_answers(tx, world, settings.limits)
-    return TickResult(
-        records=tx.result(), events=tuple(tx.events), actions=(), decisions={}
-    )
+    tx.actions.clear()
+    return result_of(tx)
 
 
 def _decide_on_jobs(
@@ -179,55 +170,79 @@ def _decide_on_jobs(
     inputs = refusal_inputs(tx, world, settings, rules)
     before = cache or RefusalCache(inputs=inputs)
     standing = standing_refusals(before, same, inputs, world.lead, tx.now)
-    context = plan_context(tx, world, settings, tx.now, before.overtaken)
+    plan_on = plan_context(tx, world, settings, tx.now, before.overtaken)
+    jobs = job_context(tx, world, settings, plan_on, rules)
     bursts_by_job = tx.bursts_by_job()
-    triage = JobTriage(tx, world, settings, rules, context)
-    triage.sort(bursts_by_job, standing.decisions, before.shortfalls)
-    plan = plan_demands(tx, world, settings, triage.demands, context)
-    tx.rules = {d.job: d.preferences.rule for d in triage.demands if d.job is not None}
-    _record_plan(tx, plan, world)
-    fresh = {**triage.decisions, **triage.downgrade_final(plan.decisions)}
+    found = triage(jobs, bursts_by_job, standing.decisions, before.shortfalls)
+    plan = plan_demands(tx, world, settings, found.demands, plan_on)
+    _record_plan(tx, plan, found.demands, world)
+    fresh = {**found.decisions, **jobs.downgrade_final(plan.decisions)}
     # Refusals rest on what the plan left, and not on what is given back after it.
     left = refusal_inputs(tx, world, settings, rules)
-    shortfalls = update_shortfalls(
-        tx, before.shortfalls, fresh, settings, standing.decisions
-    )
-    promised = [world.lead.jobs[each.job] for each in plan.promises]
-    urgencies = [*map(triage.urgency, promised)]
-    plan_job_holds(tx, world, triage, fresh, settings.intake)
-    # Bursts of this plan may have got nodes on which such a job would have waited.
-    waits_here = triage.waits_here if inputs.own <= left.own else ().__contains__
-    refused = (*standing.decisions.values(), *fresh.values())
-    jobs_wait = bool(plan.promises) or any(map(_may_have_nodes_later, refused))
-    # What jobs were given, or are promised, may serve others that were refused before.
-    reordered = [*map(triage.urgency, promised)] != urgencies
-    changed = standing.changed or reordered or plan.promises != before.promises
-    return JobDecisions(
-        left=RefusalCache(
-            inputs=left,
-            jobs=world.lead.jobs,
-            here=triage.here,
-            outdated=standing.outdated,
-            changed=changed or plan.gives,
-            pause=standing.pause,
-            rules=rules,
-            shortfalls=shortfalls,
-            promises=plan.promises,
-            overtaken={
-                **{job: n for job, n in before.overtaken.items() if job in fresh},
-                **plan.overtaken,
-            },
-            idle_parts=shrink_idle(
-                tx, before.idle_parts, world, settings, jobs_wait=jobs_wait
-            ),
+    after = RefusalCache(
+        inputs=left,
+        jobs=world.lead.jobs,
+        here=found.here,
+        outdated=standing.outdated,
+        changed=standing.changed or plan.gives or plan.promises != before.promises,
+        pause=standing.pause,
+        rules=rules,
+        shortfalls=update_shortfalls(
+            tx, before.shortfalls, fresh, settings, standing.decisions
         ),
+        promises=plan.promises,
+        overtaken={
+            **{job: n for job, n in before.overtaken.items() if job in fresh},
+            **plan.overtaken,
+        },
+        idle_parts=before.idle_parts,
+    )
+    decided = JobDecisions(
+        left=after,
         helped=bursts_by_job.keys(),
-        left_to_flux=frozenset(filter(waits_here, fresh)),
+        # Bursts of this plan may have got nodes on which such a job would have waited.
+        left_to_flux=_may_wait(jobs, fresh, found.unread)
+        if inputs.own <= left.own
+        else frozenset(),
         still_refused=standing.decisions,
         fresh=fresh,
-        unsettled=bool(triage.starting),
-        behind=triage.behind or bool(standing.outdated),
+        unsettled=any(each.reason is Reason.STARTING for each in fresh.values()),
+        behind=bool(found.unread or standing.outdated),
     )
+    return _act_on_jobs(tx, jobs, decided, found.unread)
+
+
+def _act_on_jobs(
+    tx: Transaction, jobs: JobContext, decided: JobDecisions, unread: Container[str]
+) -> JobDecisions:
+    """Hold and release jobs, and free what none of them waits for.
+
+    Return the decisions with what the next tick is to know of that.
+    """
+    after, world = decided.left, jobs.world
+    promised = [jobs.lead.jobs[each.job] for each in after.promises]
+    urgencies = [*map(jobs.urgency, promised)]
+    plan_job_holds(tx, jobs, unread, decided.fresh)
+    # Where their order is another, others may have what was promised.
+    reordered = [*map(jobs.urgency, promised)] != urgencies
+    refused = (*decided.still_refused.values(), *decided.fresh.values())
+    jobs_wait = bool(promised) or any(map(_may_have_nodes_later, refused))
+    after = msgspec.structs.replace(
+        after,
+        changed=after.changed or reordered,
+        idle_parts=shrink_idle(
+            tx, after.idle_parts, world, jobs.settings, jobs_wait=jobs_wait
+        ),
+    )
+    return msgspec.structs.replace(decided, left=after)
+
+
+def _may_wait(
+    context: JobContext, fresh: Iterable[JobId], unread: Container[str]
+) -> frozenset[JobId]:
+    """Return the jobs that own nodes would do for."""
+    jobs = (context.lead.jobs[job] for job in fresh)
+    return frozenset(job.id for job in jobs if context.may_wait(job, unread))
 
 
 def _may_have_nodes_later(decision: Decision) -> bool:
@@ -235,9 +250,12 @@ def _may_have_nodes_later(decision: Decision) -> bool:
     return about.refused and not about.final
 
 
-def _record_plan(tx: Transaction, plan: Plan, world: World) -> None:
+def _record_plan(
+    tx: Transaction, plan: Plan, demands: Iterable[Demand], world: World
+) -> None:
     """Put the plan on record: intents first, then what carries them out."""
     assert world.lead is not None
+    tx.rules = {each.job: each.preferences.rule for each in demands if each.job}
     jobs = world.lead.jobs
     for proposal in plan.proposals:
         submitted = {job: jobs[job].t_submit for job in proposal.jobs}

@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from burst.config import DeadlineSettings
+from burst.config import DeadlineSettings, GuestSettings
 from burst.core.plan.slots import RankSlot
 from burst.core.provider_health import Outcome, ProviderAnswer, Verb
 from burst.core.worth.estimate import StartEstimate
+from burst.errors import Unreadable
 from burst.model.accounting import AccountingFacts
 from burst.model.backoff import backoff
 from burst.model.banks import NOT_VERIFIED, Banks
@@ -138,6 +139,23 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     archived: Mapping[BurstId, float] | None = None
     """Settled bursts on record that are archived, and when they were made; None where
     none are archived."""
+
+    def no_account_of(self, userid: int, settings: GuestSettings) -> str:
+        """Return whose subordinate user id it is (subuid(5)); empty for an account's.
+
+        Nothing is made for such ids. Limits, budgets and rates are by user: one who has
+        thousands of ids would have thousands of them, and jobs under such an id could
+        not even run, as the IMP starts none for an id without an entry in passwd.
+        """
+        return "" if settings.take_subuids else self.subuids.owner(userid)
+
+    def read_lead(self) -> LeadView:
+        """Return the lead as it was read. Raises Unreadable if it was not."""
+        if self.lead is None:
+            raise Unreadable(
+                f"the lead cannot be read: {self.trouble}", "run burst doctor"
+            )
+        return self.lead
 
 
 def after_observation(

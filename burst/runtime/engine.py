@@ -23,7 +23,7 @@ from burst.config import Settings
 from burst.core.actions import FREEING, ReleaseJobs
 from burst.core.burst_actions import next_deadline
 from burst.core.commands import take_down_orphan
-from burst.core.isolated.actions import next_provision
+from burst.core.isolated.behaviour import next_provision
 from burst.core.orphans import Orphan, find_orphans
 from burst.core.provider_health import ProviderAnswer
 from burst.core.record_size import without_oversized

@@ -10,8 +10,7 @@ import msgspec
 
 from burst.config import PolicyRule, Settings
 from burst.core.records import Records
-from burst.core.select.assumed_bursts import assumed_to_burst, is_judged
-from burst.core.select.burst_worth import worth_for_job
+from burst.core.select.burst_worth import assumed_to_burst, is_judged, worth_for_job
 from burst.core.world import World
 from burst.core.worth.estimate import JUDGED_AGAIN_S, StartEstimate
 from burst.core.worth.forecast import OwnNodesQueue

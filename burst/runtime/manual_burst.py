@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from burst.config import ProviderTable, Seconds, Settings
-from burst.core import commands
+from burst.core import burst_requests, commands
 from burst.core.records import Records
 from burst.core.report import burst_row
 from burst.core.tick import TickResult
@@ -102,16 +102,18 @@ class ManualBurst:
         self._wait_for_offers(provider)
         if not self._in(slot):
             size = nodes or len(self._session.engine.snapshot.world.slots[0].ranks)
-            demand = commands.request_nodes(size, provider, slot)
+            demand = burst_requests.request_nodes(size, provider, slot)
             asked = session.engine.post(
-                lambda records, world, settings, now: commands.make_requested_burst(
-                    records, world, settings, demand, now
+                lambda records, world, settings, now: (
+                    burst_requests.make_requested_burst(
+                        records, world, settings, demand, now
+                    )
                 )
             )
             session.tick(0.0)
             decision = asked.result(0)
             if decision.reason is not Reason.PROPOSED:
-                raise BurstError(commands.describe_request(decision, demand))
+                raise BurstError(burst_requests.describe_request(decision, demand))
         return self._in(slot)[0].id
 
     def down(self, slot: str) -> list[BurstId]:

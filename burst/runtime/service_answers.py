@@ -25,12 +25,11 @@ from burst.core.guest_view import (
     story_for,
     world_for_guests,
 )
-from burst.core.job_report import starts_by_itself
+from burst.core.job_report import WaitingJobs, starts_by_itself
 from burst.core.past_bursts import PastBursts
 from burst.core.plan.outlook import outlook
 from burst.core.select.burst_worth import worth_for_job
 from burst.core.tick import TickResult, run_tick
-from burst.core.waiting_jobs import WaitingJobs
 from burst.core.worth.accounts import budgets_at
 from burst.core.worth.cost_report import (
     CostReport,

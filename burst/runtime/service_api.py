@@ -14,19 +14,18 @@ from concurrent.futures import TimeoutError as LateError
 
 from burst import __version__
 from burst.config import Settings
-from burst.core import commands, report
+from burst.core import burst_requests, commands, orphans, report
+from burst.core.burst_requests import MoreNodes, more_nodes, request_for_job
 from burst.core.commands import TakeDown
 from burst.core.guest_requests import (
     GuestLimits,
+    refuse_call,
     request_for_guest,
     take_down_guests,
 )
 from burst.core.guest_view import status_for
-from burst.core.job_request import request_for_job
-from burst.core.more_nodes import MoreNodes, more_nodes
 from burst.core.records import Records
 from burst.core.resize_request import WantedSize, resize_burst, tag_of
-from burst.core.select.accounts import refuse_call
 from burst.core.select.confinement import confines_jobs
 from burst.core.standing import describe_renewal
 from burst.core.tagged_jobs import IsolatedJobs, end_tag, jobs_without_bursts
@@ -237,7 +236,7 @@ class ServiceApi:
         if asked.image:
             _check_images(asked.provider, snapshot)
         if asked.slot and asked.isolated is None:
-            commands.check_slot(
+            burst_requests.check_slot(
                 asked.slot, asked.least or asked.nodes, snapshot.world.slots
             )
         if asked.grow and not asked.tag:
@@ -308,7 +307,7 @@ class ServiceApi:
                 nodes = demand.request.nodes
                 GuestLimits(records, world, settings, now).check(userid, nodes)
             made = more_nodes(records, world, settings, wanted, now)
-            beside = commands.usable_idle_bursts(records, demand)
+            beside = burst_requests.usable_idle_bursts(records, demand)
             if not made.bursts:
                 raise LeadError(made.text, beside)
             return made.result, {
@@ -443,8 +442,8 @@ class ServiceApi:
         return self.carry_out(command)
 
     def _gc(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
-        rows = [report.orphan_row(orphan) for orphan in snapshot.orphans]
-        spoilt = report.unreadable_rows(snapshot.records, snapshot.world)
+        rows = [orphans.orphan_row(orphan) for orphan in snapshot.orphans]
+        spoilt = orphans.unreadable_rows(snapshot.records, snapshot.world)
         yes = read_request(request, NamedRequest).yes
         failed: dict[str, str] = {}
         if yes:
@@ -457,7 +456,7 @@ class ServiceApi:
             for name, view in views.items()
             if view.trouble or not view.read_at
         }
-        reaps = [report.reap_row(*key, call) for key, call in snapshot.reaps.items()]
+        reaps = [orphans.reap_row(*key, call) for key, call in snapshot.reaps.items()]
         asked = [[o.provider, o.burst] for o in snapshot.orphans if yes]
         return {
             "orphans": [*rows, *spoilt],

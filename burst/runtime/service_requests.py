@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
-from burst.core import commands
+from burst.core import burst_requests
 from burst.core.plan.demands import Demand
 from burst.decode import from_plain
 from burst.errors import MALFORMED, BurstError
@@ -128,14 +128,16 @@ def demand_of(asked: BurstRequest, userid: int) -> Demand:
             "--image goes with --tag and --provider",
         )
     if asked.isolated is None:
-        demand = commands.request_nodes(asked.nodes, asked.provider, asked.slot)
+        demand = burst_requests.request_nodes(asked.nodes, asked.provider, asked.slot)
     elif asked.tag:
         raise BurstError(
             "an isolated burst has no tag: its jobs are submitted in it, by whoever"
             " may reach it"
         )
     else:
-        demand = commands.request_isolated(asked.nodes, asked.provider, asked.isolated)
+        demand = burst_requests.request_isolated(
+            asked.nodes, asked.provider, asked.isolated
+        )
     return msgspec.structs.replace(
         demand,
         preferences=msgspec.structs.replace(demand.preferences, offer=asked.offer),

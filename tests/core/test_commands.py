@@ -2,7 +2,7 @@
 import msgspec
 import pytest
 
-from burst.core import commands
+from burst.core import burst_requests, commands
 from burst.core.actions import DrainBurst, ProvisionBurst, ReleaseJobs
 from burst.core.job_memo import memo
 from burst.core.orphans import find_orphans, may_be_deleted
@@ -28,11 +28,11 @@ ONE, TWO, THREE = JobId(1), JobId(2), JobId(3)
 
 def requested(demand, seen=None):
     seen = seen or world(view())
-    return commands.make_requested_burst(Records(), seen, SETTINGS, demand, NOW)
+    return burst_requests.make_requested_burst(Records(), seen, SETTINGS, demand, NOW)
 
 
 def test_nodes_can_be_had_ahead_of_jobs():
-    demand = commands.request_nodes(3, slot="burst-1-[0-3]")
+    demand = burst_requests.request_nodes(3, slot="burst-1-[0-3]")
 
     made, verdict = requested(demand)
 
@@ -40,31 +40,31 @@ def test_nodes_can_be_had_ahead_of_jobs():
     assert burst.lease.slot == "burst-1"
     assert burst.lease.userids == ()
     assert made.actions == (ProvisionBurst(burst.id),)
-    assert commands.describe_request(verdict, demand) == (
+    assert burst_requests.describe_request(verdict, demand) == (
         f"3 nodes of local/small as {burst.id}"
     )
 
 
 def test_a_request_that_cannot_be_met_says_why():
-    demand = commands.request_nodes(3, provider="gke")
+    demand = burst_requests.request_nodes(3, provider="gke")
 
     made, verdict = requested(demand)
 
     assert made.actions == ()
-    assert commands.describe_request(verdict, demand) == (
+    assert burst_requests.describe_request(verdict, demand) == (
         "3 nodes: every offer was turned down"
         " (local/small: the job asks for provider gke)"
     )
-    nothing = commands.request_nodes(1)
+    nothing = burst_requests.request_nodes(1)
     _, verdict = requested(
         nothing, msgspec.structs.replace(world(view()), providers={})
     )
-    told = commands.describe_request(verdict, nothing)
+    told = burst_requests.describe_request(verdict, nothing)
     assert told == "1 node: no provider offers anything"
 
 
 def test_a_request_for_a_slot_of_a_strange_name_is_answered():
-    demand = commands.request_nodes(1, slot='burst-0-0"')
+    demand = burst_requests.request_nodes(1, slot='burst-0-0"')
 
     made, verdict = requested(demand)
 
@@ -75,17 +75,17 @@ def test_a_request_for_a_slot_of_a_strange_name_is_answered():
 @pytest.mark.parametrize("kind", ["job", "command", "batch"])
 def test_an_isolated_burst_has_something_to_run(kind):
     with pytest.raises(BurstError, match=f"isolated burst of kind {kind} cannot"):
-        commands.request_isolated(1, "", Isolated(kind=kind))
+        burst_requests.request_isolated(1, "", Isolated(kind=kind))
 
 
 def test_requests_that_make_no_sense_are_refused():
     with pytest.raises(BurstError, match="0 nodes cannot be requested; request 1"):
-        commands.request_nodes(0)
+        burst_requests.request_nodes(0)
     for slot in ("n[", "burst-0-[0-99999]", "\ud800"):
         with pytest.raises(BurstError, match="slot: "):
-            commands.request_nodes(1, slot=slot)
+            burst_requests.request_nodes(1, slot=slot)
     with pytest.raises(Unreadable, match="the lead cannot be read"):
-        requested(commands.request_nodes(1), world(None))
+        requested(burst_requests.request_nodes(1), world(None))
 
 
 @pytest.mark.parametrize(
@@ -296,7 +296,7 @@ def test_a_memo_names_the_offers_but_stays_short():
     ],
 )
 def test_any_hosts_of_slots_may_be_asked_for(text, nodes):
-    commands.check_slot(
+    burst_requests.check_slot(
         text, nodes, find_slots(identity("lead-0,burst-0-[0-3],burst-1-[0-3]"))
     )
 
@@ -312,35 +312,35 @@ def test_any_hosts_of_slots_may_be_asked_for(text, nodes):
 )
 def test_other_hosts_are_refused_with_the_slots_there_are(text, told):
     with pytest.raises(BurstError, match=told):
-        commands.check_slot(text, 2, find_slots(identity("lead-0,burst-0-[0-3]")))
+        burst_requests.check_slot(text, 2, find_slots(identity("lead-0,burst-0-[0-3]")))
 
 
 def test_of_hosts_that_join_through_another_the_first_may_be_asked_for():
     slots = find_slots(identity("lead-0,burst-0-[0-3]"))
     (slot,) = (msgspec.structs.replace(slot, divisible=False) for slot in slots)
-    commands.check_slot("burst-0-[0-1,3]", 2, [slot])
+    burst_requests.check_slot("burst-0-[0-1,3]", 2, [slot])
     for text in ("burst-0-[0-1,3]", "burst-0-[1-3]"):
         with pytest.raises(BurstError, match="of one whose hosts join through another"):
-            commands.check_slot(text, 3, [slot])
+            burst_requests.check_slot(text, 3, [slot])
 
 
 def test_a_request_may_name_any_run_of_ranks_of_a_slot():
-    demand = commands.request_nodes(2, slot="burst-0-[1-2]")
+    demand = burst_requests.request_nodes(2, slot="burst-0-[1-2]")
     made, _ = requested(demand)
     (burst,) = made.records.bursts.values()
     assert burst.lease.hosts == ("burst-0-1", "burst-0-2")
 
 
 def test_a_request_that_becomes_several_bursts_names_each():
-    demand = commands.request_nodes(6)
+    demand = burst_requests.request_nodes(6)
     made, verdict = requested(demand)
     names = ", ".join(made.records.bursts)
     assert len(made.records.bursts) == 2
-    assert commands.describe_request(verdict, demand) == (
+    assert burst_requests.describe_request(verdict, demand) == (
         f"6 nodes of local/small as {names}"
     )
 
 
 def test_a_lead_without_slots_has_none_to_ask_for():
     with pytest.raises(BurstError, match="rank slots are none"):
-        commands.check_slot("x", 1, ())
+        burst_requests.check_slot("x", 1, ())

@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from burst.core.isolated import actions
+from burst.core.isolated import behaviour
 from burst.core.plan.capacity import lending_bursts
 from burst.core.records import Records
 from burst.core.report import status
@@ -62,8 +62,8 @@ def test_what_is_held_must_have_been_for_a_moment(sim):
     sim.tick(3, seconds=0.3)
     assert sim.state() is State.NEW
     held = sim.records
-    assert actions.next_provision(held, sim.now) > sim.now
-    assert actions.next_provision(Records(), sim.now) == math.inf
+    assert behaviour.next_provision(held, sim.now) > sim.now
+    assert behaviour.next_provision(Records(), sim.now) == math.inf
     sim.tick(3, seconds=0.3)
     assert sim.state() is not State.NEW
 

@@ -8,8 +8,8 @@ import math
 import msgspec
 import pytest
 
-from burst.core import commands
-from burst.core.isolated import actions
+from burst.core import burst_requests
+from burst.core.isolated.behaviour import IsolatedBehaviour
 from burst.core.report import find_isolated
 from burst.errors import BurstError
 from burst.model.burst import Isolated, Result, State
@@ -32,11 +32,11 @@ def test_one_without_a_job_stays_until_it_is_taken_down(sim):
     sim.tick(2)
     wanted = Isolated(kind="interactive")
     for _ in range(2):
-        demand = commands.request_isolated(2, "", wanted)
+        demand = burst_requests.request_isolated(2, "", wanted)
         assert sim.request(demand).reason is Reason.PROPOSED
     assert len({burst.id for burst in sim.bursts}) == 2
     sim.until(lambda: all(b.state is State.ONLINE for b in sim.bursts))
-    assert actions.next_deadline(sim.bursts[0], sim.settings) == math.inf
+    assert IsolatedBehaviour().next_deadline(sim.bursts[0], sim.settings) == math.inf
     sim.tick(50, seconds=20.0)
     assert {b.state for b in sim.bursts} == {State.ONLINE}
     down = sim.bursts[0].id
@@ -48,10 +48,10 @@ def test_one_without_a_job_stays_until_it_is_taken_down(sim):
 
 def test_two_of_one_moment_have_two_names(sim):
     sim.tick(2)
-    demand = commands.request_isolated(1, "", Isolated(kind="interactive"))
+    demand = burst_requests.request_isolated(1, "", Isolated(kind="interactive"))
     for _ in range(2):
         sim.engine.post(
-            lambda records, world, settings, now: commands.make_requested_burst(
+            lambda records, world, settings, now: burst_requests.make_requested_burst(
                 records, world, settings, demand, now
             )
         )
@@ -62,7 +62,7 @@ def test_two_of_one_moment_have_two_names(sim):
 def test_a_lease_ends_it():
     sim = Sim(modes=BOTH, deadlines={"lease": "40s", "drain": "30s"})
     sim.tick(2)
-    sim.request(commands.request_isolated(1, "", Isolated(kind="service")))
+    sim.request(burst_requests.request_isolated(1, "", Isolated(kind="service")))
     sim.until(sim.in_state(State.ONLINE))
     sim.until(over(sim), ticks=100)
     assert sim.burst.result is Result.TIMEOUT
@@ -76,7 +76,7 @@ def test_a_lease_ends_it():
 def test_a_command_or_a_listing_runs_without_a_job(sim, kind, lines):
     sim.tick(2)
     wanted = Isolated(kind=kind, command=lines)
-    sim.request(commands.request_isolated(2, "local", wanted))
+    sim.request(burst_requests.request_isolated(2, "local", wanted))
     sim.until(over(sim))
     assert sim.burst.exit_status == 0
     records = sim.records
@@ -201,17 +201,19 @@ def test_it_needs_neither_rank_slots_nor_an_address():
 
 
 def test_a_command_longer_than_a_record_may_keep_is_refused():
-    wanted = Isolated(kind="command", command=("echo", "x" * commands.LONGEST_COMMAND))
+    wanted = Isolated(
+        kind="command", command=("echo", "x" * burst_requests.LONGEST_COMMAND)
+    )
 
     with pytest.raises(BurstError, match="the command has 16388 bytes; 16384 is the"):
-        commands.request_isolated(1, "", wanted)
+        burst_requests.request_isolated(1, "", wanted)
 
 
 def test_what_a_burst_wrote_is_cut_at_its_beginning(sim):
     wanted = Isolated(kind="command", command=("true",))
     sim.provider.writes = "é" * 1_000_000 + "the end"
     sim.tick(2)
-    sim.request(commands.request_isolated(1, "", wanted))
+    sim.request(burst_requests.request_isolated(1, "", wanted))
     sim.until(over(sim))
 
     output = sim.records.outputs[sim.burst.id]

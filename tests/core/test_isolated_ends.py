@@ -7,7 +7,8 @@ import msgspec
 import pytest
 
 from burst.core import lifecycle
-from burst.core.isolated import actions
+from burst.core.isolated import behaviour
+from burst.core.isolated.behaviour import IsolatedBehaviour
 from burst.errors import InsufficientCapacity, Refused
 from burst.model.burst import Result, State
 from burst.model.event import Event
@@ -137,6 +138,6 @@ def test_the_jobs_own_limit_comes_before_the_sites(sim):
     sim.provider.ends_with = None
     submit(sim, duration=10.0)
     sim.until(sim.in_state(State.ONLINE))
-    due = actions.run_until(sim.burst, sim.settings)
-    assert due == sim.burst.since + 10.0 + actions.LATE
-    assert actions.next_deadline(sim.burst, sim.settings) == due
+    due = behaviour.run_until(sim.burst, sim.settings)
+    assert due == sim.burst.since + 10.0 + behaviour.LATE
+    assert IsolatedBehaviour().next_deadline(sim.burst, sim.settings) == due

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from burst.core.job_request import request_for_job
+from burst.core.burst_requests import request_for_job
 from burst.core.records import Records
 from burst.errors import BurstError, Unreadable
 from burst.model.hold import Hold, HoldState

@@ -5,8 +5,8 @@ import msgspec
 import pytest
 
 from burst.core.actions import FailJob, HoldJobs, MoveJobs, ProvisionBurst, ReleaseJobs
-from burst.core.rank_leases import rank_leases
 from burst.core.records import Records
+from burst.core.select.confinement import rank_leases
 from burst.core.tick import run_tick
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId

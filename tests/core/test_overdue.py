@@ -4,7 +4,7 @@ from __future__ import annotations
 import msgspec
 
 from burst.core.lifecycle import apply
-from burst.core.overdue import is_overdue, is_past_lease
+from burst.core.provider_calls import is_overdue, is_past_lease
 from burst.model.burst import State
 from burst.model.event import Event
 from tests.builders import T0

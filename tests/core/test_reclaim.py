@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from burst.core.cooldowns import pause_reclaimed
+from burst.core.losses import reclaim_of
 from burst.core.provider_health import FailureRecord, Health
-from burst.core.reclaim import reclaim_of
 from burst.core.worth.cost_report import CostReport
 from burst.model.burst import Burst, JobSums, JobTimes, Result, State
 from burst.model.event import Event

@@ -2,7 +2,7 @@
 import msgspec
 import pytest
 
-from burst.core import job_report, lifecycle, report
+from burst.core import job_report, lifecycle, orphans, report
 from burst.core.provider_health import Outcome, Verb
 from burst.core.records import Records
 from burst.core.world import LastCall, ProviderView, StoreTrouble
@@ -203,7 +203,7 @@ def test_a_row_says_how_long_it_idles_and_what_it_costs():
 def test_of_an_orphan_it_is_said_whether_it_is_gone():
     for outcome in (Outcome.NOT_FOUND, Outcome.TRANSIENT):
         call = LastCall(verb=Verb.REAP, outcome=outcome, attempts=2, note="busy")
-        found = report.reap_row("local", LEASE.id, call)
+        found = orphans.reap_row("local", LEASE.id, call)
         assert found["gone"] is (outcome is Outcome.NOT_FOUND)
         assert (found["id"], found["attempts"]) == (LEASE.id, 2)
 

@@ -21,10 +21,10 @@ from burst.core.provider_health import (
     ProviderAnswer,
     Verb,
 )
-from burst.core.rank_leases import rank_leases
 from burst.core.records import Records
 from burst.core.report import burst_row
 from burst.core.resize_request import WantedSize, resize_burst
+from burst.core.select.confinement import rank_leases
 from burst.core.sizes import node_seconds
 from burst.core.tick import run_tick
 from burst.core.world import LastCall, ProviderView

@@ -6,7 +6,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from burst.core import commands
+from burst.core import burst_requests
 from burst.core.cost import idle_limit
 from burst.core.plan.plan_demands import RESERVATION_S
 from burst.core.tagged_jobs import IsolatedJobs
@@ -23,7 +23,7 @@ OURS = Tag("sweep/a", 100)
 
 def request(sim: Sim, tag: Tag | None, nodes: int = 2) -> BurstId:
     """Have the engine make a burst with a tag."""
-    demand = msgspec.structs.replace(commands.request_nodes(nodes), tag=tag)
+    demand = msgspec.structs.replace(burst_requests.request_nodes(nodes), tag=tag)
     sim.tick(2)
     known: set[BurstId] = {burst.id for burst in sim.bursts}
     assert sim.request(demand)

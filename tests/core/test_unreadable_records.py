@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from burst.core.commands import TakeDown, take_down_any
+from burst.core.orphans import unreadable_rows
 from burst.core.plan.slots import find_slots
-from burst.core.report import unreadable_rows
 from burst.errors import BurstError
 from burst.model.burst import BurstId, State
 from burst.model.lead import JobState

@@ -4,9 +4,9 @@ import math
 import msgspec
 
 from burst.core import lifecycle
+from burst.core.job_report import WaitingJobs
 from burst.core.records import Records
 from burst.core.timeline import state_times
-from burst.core.waiting_jobs import WaitingJobs
 from burst.core.worth.estimate import StartEstimate
 from burst.core.worth.stage_times import ProviderTimes
 from burst.model.burst import BurstId

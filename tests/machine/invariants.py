@@ -34,7 +34,7 @@ from typing import Any
 import msgspec
 
 from burst.core.burst_actions import next_deadline
-from burst.core.housekeeping import AGAIN_S
+from burst.core.obstacles import AGAIN_S
 from burst.core.plan.capacity import usable_nodes
 from burst.core.plan.failures import coming_bursts, running_trials
 from burst.core.plan.fit import nodes_needed

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from burst.core import commands
+from burst.core import burst_requests, commands
 from burst.core.resize_request import WantedSize, resize_burst
 from burst.errors import (
     BurstError,
@@ -264,12 +264,12 @@ class Steps:
 
     @step(3, nodes=[1, 2, 4, 5], provider=["", "", "a", "zz"])
     def request(self, nodes, provider):
-        self._ask(self._ahead(commands.request_nodes, nodes, provider))
+        self._ask(self._ahead(burst_requests.request_nodes, nodes, provider))
 
     @step(1, kind=["interactive", "command"])
     def request_isolated(self, kind):
         isolated = Isolated(kind=kind)
-        self._ask(self._ahead(commands.request_isolated, 1, "", isolated))
+        self._ask(self._ahead(burst_requests.request_isolated, 1, "", isolated))
 
     @step(3, burst=_ANY)
     def down(self, burst):
@@ -652,7 +652,7 @@ class Steps:
     def _ahead(self, make, *arguments):
         def ask(records, world, its_settings, now):
             demand = make(*arguments)
-            return commands.make_requested_burst(
+            return burst_requests.make_requested_burst(
                 records, world, its_settings, demand, now
             )
 

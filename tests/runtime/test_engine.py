@@ -3,7 +3,8 @@
 import msgspec
 import pytest
 
-from burst.core.commands import make_requested_burst, request_nodes, take_down_burst
+from burst.core.burst_requests import make_requested_burst, request_nodes
+from burst.core.commands import take_down_burst
 from burst.core.lifecycle import quarantine
 from burst.core.report import burst_row, status
 from burst.core.tick import free_unused

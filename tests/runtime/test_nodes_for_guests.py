@@ -6,7 +6,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from burst.core import commands
+from burst.core import burst_requests
 from burst.core.records import Records
 from burst.core.tick import run_tick
 from burst.errors import BurstError
@@ -45,7 +45,7 @@ class Site(Sim):
 @pytest.mark.parametrize("guests", [False, True])
 def test_of_what_the_owner_requested(userid, guests):
     site = Site(guests)
-    site.request(commands.request_nodes(3))
+    site.request(burst_requests.request_nodes(3))
     site.tick(5)
     (burst,) = site.bursts
     assert burst.lease.guests is guests

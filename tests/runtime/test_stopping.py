@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A daemon that takes all down as it stops makes nothing new, and leaves nothing."""
 
-from burst.core.commands import describe_request, request_nodes
+from burst.core.burst_requests import describe_request, request_nodes
 from burst.daemon import take_down_all_bursts
 from burst.model.burst import State
 from burst.model.reason import Reason

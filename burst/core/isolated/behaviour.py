@@ -1,22 +1,35 @@
 # SPDX-License-Identifier: MIT
-"""How isolated bursts behave where they differ from bursts that join the lead."""
+"""How isolated bursts behave where they differ from bursts that join the lead.
+
+What is done with one and with its job, and the deadlines of both.
+"""
 
 from __future__ import annotations
 
+import math
+
 from burst.config import LimitSettings, Settings
-from burst.core.isolated import actions, decision, observation
+from burst.core.isolated import decision, observation
+from burst.core.isolated.observation import UNDER_WAY
 from burst.core.job_events import record_job_events
-from burst.core.observation import provider_message, reported_message
-from burst.core.records import Transaction
+from burst.core.observation import is_in_reach, provider_message, reported_message
+from burst.core.records import UNNEEDED, Records, Transaction
 from burst.core.world import World
-from burst.model.burst import Burst, State
+from burst.model.burst import NOT_HELD, Burst, State
 from burst.model.decision import Decision
 from burst.model.fsd import format_fsd
-from burst.model.lead import LeadView
+from burst.model.hold import HoldState
+from burst.model.jobid import JobId
+from burst.model.lead import ALLOCATED, PENDING, JobState, JobView, LeadView
+
+# Flux may be giving nodes to a job that was just held; wait so long, in seconds.
+SETTLED = 1.0
+# A program with a time limit ends by itself, a little later than it began; seconds.
+LATE = 60.0
 
 
 class IsolatedBehaviour:
-    """See `burst.core.behaviour.Behaviour`."""
+    """What those bursts do; see `burst.core.behaviour`."""
 
     holds_its_job = True
 
@@ -40,7 +53,13 @@ class IsolatedBehaviour:
         self, tx: Transaction, burst: Burst, world: World, settings: Settings
     ) -> None:
         """Provision it once its job is held, end it in time, end its job after it."""
-        actions.act(tx, burst, world, settings)
+        if world.lead is None:
+            return
+        burst = _watch_job(tx, burst, world.lead)
+        if burst.state is State.NEW:
+            _provision(tx, burst, world, settings.deadlines.provision)
+        elif burst.state is State.ONLINE:
+            _run(tx, burst, settings)
 
     def end_late_join(
         self, tx: Transaction, burst: Burst, world: World, settings: Settings
@@ -57,7 +76,9 @@ class IsolatedBehaviour:
 
     def next_deadline(self, burst: Burst, settings: Settings) -> float:
         """Return when its program or its lease ends; math.inf if neither does."""
-        return actions.next_deadline(burst, settings)
+        if burst.state is not State.ONLINE:
+            return math.inf
+        return min(run_until(burst, settings), burst.lease.end or math.inf)
 
     def nodes_up(self, burst: Burst, _: World, /) -> int | None:
         """Return all of its nodes once its instance is up."""
@@ -74,3 +95,108 @@ class IsolatedBehaviour:
             f": {message}" if message else "",
             f": {reported}" if reported else "",
         )
+
+
+def next_provision(records: Records, now: float) -> float:
+    """Return when the next held job has been held long enough; math.inf if none."""
+    held = [
+        records.holds[job].since
+        for burst in records.live
+        if burst.state is State.NEW and burst.lease.isolated_job is not None
+        for job in burst.jobs
+        if job in records.holds and records.holds[job].state is HoldState.HELD
+    ]
+    times = [since + SETTLED for since in held]
+    return min((time for time in times if time > now), default=math.inf)
+
+
+def _watch_job(tx: Transaction, burst: Burst, lead: LeadView) -> Burst:
+    """End the job of a burst that ended; end a burst whose job Flux can start."""
+    if burst.may_have_run:
+        for job in sorted(burst.jobs):
+            view = lead.jobs.get(job)
+            if view and (view.state in PENDING or _is_half_ended(burst, view)):
+                tx.actions.append(decision.end_job(tx, burst, job))
+        return burst
+    on_its_way = burst.state in (State.NEW, *UNDER_WAY)
+    if on_its_way and any(_may_start_here(tx, job, lead) for job in burst.jobs):
+        note = "its job is not held any more, so this burst does not run it"
+        return tx.fail(burst.id, NOT_HELD, note)
+    return burst
+
+
+def _is_half_ended(burst: Burst, view: JobView) -> bool:
+    """Tell whether a crash of the lead cut short what gives the job its result.
+
+    It has left the state SCHED then, with no ranks, as no job has that Flux started.
+    """
+    active = view.state in ALLOCATED
+    return active and not view.ranks and burst.exit_status is not None
+
+
+def _provision(tx: Transaction, burst: Burst, world: World, limit: float) -> None:
+    """Have the provider make it, once nothing else can run its job."""
+    lead = world.lead
+    assert lead is not None
+    can_ask = is_in_reach(burst.lease, world)
+    if not burst.jobs:
+        tx.fail(burst.id, "canceled", UNNEEDED)
+    elif any(_has_new_limit(burst, lead.jobs.get(job)) for job in burst.jobs):
+        # The burst ends its program at the time limit that is in the lease.
+        tx.fail(burst.id, NOT_HELD, "its job has another time limit now")
+    elif can_ask and all(_is_surely_held(tx, lead.jobs.get(j)) for j in burst.jobs):
+        tx.start_provision(burst.id)
+    elif tx.now - burst.since > limit:
+        # The provider was not called, so the job may run in another burst or here.
+        what = "its job could not be held"
+        if not can_ask:
+            what = f"provider {burst.lease.provider} could not be called"
+        tx.fail(burst.id, NOT_HELD, f"{what} within {format_fsd(limit)}")
+
+
+def _run(tx: Transaction, burst: Burst, settings: Settings) -> None:
+    """End a burst that no job needs, that takes too long, or whose lease is over."""
+    lease = burst.lease
+    if lease.userids and not burst.jobs:
+        tx.fail(burst.id, "canceled", UNNEEDED)
+    elif tx.now > run_until(burst, settings):
+        took = format_fsd(round(tx.now - burst.since))
+        tx.fail(burst.id, "timeout", f"its program did not end within {took}")
+    elif lease.end and tx.now > lease.end:
+        tx.fail(burst.id, "timeout", "its lease is over")
+
+
+def run_until(burst: Burst, settings: Settings) -> float:
+    """Return when what an online burst runs must have ended; math.inf for never."""
+    isolated = burst.lease.isolated
+    assert isolated is not None
+    if not isolated.ends:
+        return math.inf
+    return burst.since + (isolated.duration or settings.deadlines.run) + LATE
+
+
+def _may_start_here(tx: Transaction, job: JobId, lead: LeadView) -> bool:
+    """Tell whether a job may be started here, by its user's doing or Flux's."""
+    hold, view = tx.holds.get(job), lead.jobs.get(job)
+    if hold is not None and hold.state in (HoldState.TAKEN_BACK, HoldState.RELEASED):
+        return True
+    return view is not None and view.state in ALLOCATED
+
+
+def _has_new_limit(burst: Burst, view: JobView | None) -> bool:
+    """Tell whether the job's time limit is not the one with which it was placed."""
+    isolated = burst.lease.isolated
+    assert isolated is not None
+    return view is not None and view.duration != isolated.duration
+
+
+def _is_surely_held(tx: Transaction, view: JobView | None) -> bool:
+    """Tell whether a job is held, for so long that no allocation is on its way."""
+    hold = tx.holds.get(view.id) if view else None
+    return (
+        view is not None
+        and hold is not None
+        and (view.state, view.urgency) == (JobState.SCHED, 0)
+        and hold.state is HoldState.HELD
+        and tx.now - hold.since >= SETTLED
+    )

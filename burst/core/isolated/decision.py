@@ -1,19 +1,55 @@
 # SPDX-License-Identifier: MIT
-"""What is decided on a job that an isolated burst runs, and what its memo says."""
+"""What is decided on a job that an isolated burst runs, and what its memo says.
+
+The key of a job's record names the burst and the job. So a job is known to run there,
+or to have run, where the record of the burst itself cannot be read, or is gone: it is
+not run here, nor in another burst.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from burst.core.actions import EndJob
 from burst.core.job_memo import memo
 from burst.core.provider_health import Outcome
-from burst.core.records import Transaction
-from burst.model.burst import Burst
+from burst.core.records import RecordsView, Transaction
+from burst.model.burst import ISOLATED_STEM, Burst, BurstId
 from burst.model.decision import GUESTS_WORDS, Decision
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
 
 _OUTPUT_IN_MEMO = 1000
 """Characters of the end of the output that are in the job's memo."""
+_JOB_PREFIX = f"job/{ISOLATED_STEM}-"
+
+
+def jobs_elsewhere(records: RecordsView) -> dict[JobId, Decision]:
+    """Return the decisions on jobs that run, or may have run, in isolated bursts."""
+    why = "its record cannot be read"
+    lost = {
+        job: Decision(Reason.ISOLATED_QUARANTINED, {"burst": burst, "why": why})
+        for job, burst in lost_isolated_jobs(records).items()
+    }
+    known = {
+        job: decide(burst)
+        for burst in records.bursts.values()
+        if burst.may_have_run
+        for job in burst.jobs
+    }
+    return lost | known
+
+
+def lost_isolated_jobs(records: RecordsView) -> Mapping[JobId, BurstId]:
+    """Return the isolated burst of each job that may run in one that is not known."""
+    found: dict[JobId, BurstId] = {}
+    for key in records.unreadable:
+        burst, _, job = key.removeprefix("job/").partition("/")
+        if not key.startswith(_JOB_PREFIX) or not job.isdecimal():
+            continue
+        if burst not in records.bursts:
+            found[JobId(int(job))] = BurstId(burst)
+    return found
 
 
 def decide(burst: Burst, message: str = "", reported: str = "") -> Decision:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 
 from burst.config import LimitSettings
+from burst.core.losses import record_reclaim
 from burst.core.observation import (
     FAILURES,
     Observation,
@@ -19,7 +20,6 @@ from burst.core.observation import (
     provider_phase,
     status_of,
 )
-from burst.core.reclaim import record_reclaim
 from burst.core.records import Transaction
 from burst.core.world import World
 from burst.model.burst import CAPACITY, Burst, State

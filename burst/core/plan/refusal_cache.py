@@ -23,9 +23,9 @@ from burst.core.plan.refusal_inputs import RefusalInputs
 from burst.core.plan.shortfall import Shortfall
 from burst.core.records import Records
 from burst.core.select.burst_worth import BY_FORECAST
+from burst.core.select.job_context import never_on_own_nodes
 from burst.core.select.job_holds import is_failed
 from burst.core.select.queues import in_stopped_queue
-from burst.core.select.triage import never_on_own_nodes
 from burst.core.world import World
 from burst.core.worth.rules import RuleSet
 from burst.model.burst import BurstId

@@ -1,22 +1,33 @@
 # SPDX-License-Identifier: MIT
-"""What a burst is worth to each pending job, as its rule of `[[policy]]` asks."""
+"""What a burst is worth to each pending job, as its rule of `[[policy]]` asks.
+
+A forecast simulates the queue in its order. Where a burst pays for a job by the start
+that it finds, it goes on as if that job had left the queue. Judged each by itself, all
+jobs of an array would be bought nodes, though with a few of them gone the others hardly
+wait. What the last tick has decided says which jobs may get a burst at all:
+
+* a job that only waits for its forecast, or for which a burst did not pay, may;
+* one for which the planner had no nodes stays in the queue, and is judged by its place;
+* any other (not looked at yet, to start at once, or tries own nodes first) stays, too,
+  and is not judged by this forecast: a hundred of them that were submitted together
+  would all be bought nodes.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import cached_property
 
 import msgspec
 
 from burst.config import PolicyRule, Settings
 from burst.core.isolated.placement import unreadable_isolated_record
-from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand, LiveBurstWorth
 from burst.core.plan.eligible import IsolatedFacts
 from burst.core.plan.first_offers import FirstOffers
 from burst.core.plan.plan_demands import plan_context
 from burst.core.records import RecordsView
-from burst.core.select.job_rules import JobRules, job_rules
-from burst.core.select.own_nodes import OwnNodes
+from burst.core.select.job_context import JobContext, job_context
 from burst.core.select.queues import in_stopped_queue
 from burst.core.world import World
 from burst.core.worth.comparison import Comparison
@@ -24,6 +35,7 @@ from burst.core.worth.estimate import StartEstimate, judge
 from burst.core.worth.online_times import OnlineTimes
 from burst.model.burst import Isolated
 from burst.model.decision import Decision
+from burst.model.jobid import JobId
 from burst.model.lead import JobView
 from burst.model.reason import Reason
 from burst.model.request import ResourceRequest
@@ -42,20 +54,10 @@ decided without, as by worth 0. As long as a job is left to the scheduler by def
 class BurstWorth:
     """Compares bursts for the jobs of one tick with their starts on own nodes."""
 
-    def __init__(
-        self,
-        rules: JobRules,
-        records: RecordsView,
-        own_nodes: OwnNodes,
-        context: PlanContext,
-    ) -> None:
-        """`context` is what a plan for the jobs is made on."""
-        self._rules = rules
-        self._world, self._settings = rules.world, rules.settings
-        self._records = records
-        self._own_nodes = own_nodes
-        self._context = context
-        self._now = context.now
+    def __init__(self, context: JobContext) -> None:
+        self._context, self._rules = context, context.rules
+        self._world, self._settings = context.world, context.settings
+        self._now = context.plan.now
 
     def decide(
         self, job: JobView, request: ResourceRequest, waited: float
@@ -87,6 +89,8 @@ class BurstWorth:
         self, job: JobView, request: ResourceRequest
     ) -> LiveBurstWorth | None:
         """Return what a live burst has to be worth to a job; None: it may have any."""
+        if not self._any_live:
+            return None
         rule, forecasts = self._rules.rule(job), self._world.forecasts or {}
         here = forecasts.get(job.id)
         if rule is None or not rule.worth or here is None:
@@ -114,11 +118,11 @@ class BurstWorth:
     def _runs_here(self, job: JobView, request: ResourceRequest) -> bool:
         elsewhere = in_stopped_queue(job, self._settings.intake)
         elsewhere = elsewhere or job.preferences.mode == "isolated"
-        return not elsewhere and self._own_nodes.fits_when_idle(request)
+        return not elsewhere and self._context.own_nodes.fits_when_idle(request)
 
     def _is_asked_for(self, job: JobView) -> bool:
         """Tell whether its user wants a burst whatever it is worth."""
-        hold = self._records.holds.get(job.id)
+        hold = self._context.hold(job)
         return job.preferences.wanted or (hold is not None and hold.requested)
 
     def _decide_without(self, rule: PolicyRule) -> Decision | None:
@@ -159,10 +163,15 @@ class BurstWorth:
 
     @cached_property
     def _offers(self) -> FirstOffers:
-        unreadable = unreadable_isolated_record(self._records)
+        records, plan = self._context.records, self._context.plan
+        unreadable = unreadable_isolated_record(records)
         isolated = IsolatedFacts(self._world.identity, unreadable)
-        times = OnlineTimes(self._records.times)
-        return FirstOffers(self._context, self._context.eligible(isolated), times)
+        times = OnlineTimes(records.times)
+        return FirstOffers(plan, plan.eligible(isolated), times)
+
+    @cached_property
+    def _any_live(self) -> bool:
+        return bool(self._context.records.live)
 
 
 def forecast_due(world: World, now: float) -> float:
@@ -175,7 +184,31 @@ def worth_for_job(
     records: RecordsView, world: World, settings: Settings, now: float
 ) -> BurstWorth:
     """Return what answers for one job outside of a tick. The lead can be read."""
-    rules = job_rules(world, settings, now)
-    context = plan_context(records, world, settings, now)
-    own_nodes = OwnNodes(records, world, context.slots.constraints)
-    return BurstWorth(rules, records, own_nodes, context)
+    plan = plan_context(records, world, settings, now)
+    return BurstWorth(job_context(records, world, settings, plan))
+
+
+def assumed_to_burst(
+    worth: BurstWorth,
+    jobs: Mapping[JobId, JobView],
+    decisions: Mapping[JobId, Decision],
+) -> Callable[[JobId, float], bool]:
+    """Return what a forecast asks of each job, with the start that it found."""
+
+    def bursts(job: JobId, at: float) -> bool:
+        decision = decisions.get(job)
+        if decision is None or decision.reason not in BY_FORECAST:
+            return False
+        return worth.pays(jobs[job], at)
+
+    return bursts
+
+
+def is_judged(decision: Decision | None) -> bool:
+    """Tell whether ticks judge a job on which the last one decided so."""
+    if decision is None:
+        return False
+    reason = decision.reason
+    return (
+        reason in BY_FORECAST or reason is Reason.RESERVED or reason.about_job.refused
+    )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""On which lent ranks each pending job may start, where that is not on any of them.
+"""Which ranks are leased for which jobs, and which jobs are confined to theirs.
 
 Flux starts a released job wherever its constraint lets it: also on a free node of a
 burst whose lease ends before the job would, or that is for jobs with a tag. So a job is
@@ -21,16 +21,18 @@ confined all the same, as it was submitted in another mode, is kept up to date.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from functools import cached_property
 
 from burst.config import Settings
+from burst.core.plan.capacity import is_up, missing_nodes, waits_for_growth
 from burst.core.plan.lease_times import remaining_run_time
-from burst.core.rank_leases import rank_leases
-from burst.core.records import RecordsView
-from burst.model.burst import Burst, BurstId, State, Tag
+from burst.core.records import ASSIGNABLE, RecordsView
+from burst.core.world import World
+from burst.model.burst import Burst, BurstId, State
 from burst.model.jobid import JobId
 from burst.model.lead import JobView, LeadIdentity, LeadView, LeasedRanks
+from burst.model.request import ResourceRequest
 
 _NONE: frozenset[int] = frozenset()
 _MAY_TAKE_JOBS = (State.PROVISION, State.JOIN, State.ONLINE)
@@ -52,41 +54,45 @@ def confines_jobs(identity: LeadIdentity, settings: Settings) -> bool:
     return by_constraints and keeps_users_apart(identity, settings)
 
 
-def lasting(
-    records: RecordsView, settings: Settings, now: float
-) -> dict[BurstId, float]:
-    """Return for how many seconds jobs can run on each burst that takes jobs.
+def rank_leases(records: RecordsView, lead: LeadView) -> LeasedRanks:
+    """Return the ranks that are leased, and those on which each job may start.
 
-    Empty where all bursts are without an end, and where the lead's scheduler has jobs
-    keep to their bursts.
+    A job gets its ranks once all of its bursts are up, as a held job is released then:
+    of a gang that is still joining, or that lacks nodes, no job may take a part.
     """
-    if settings.intake.mode == "scheduler":
-        return {}
-    found = {
-        burst.id: remaining_run_time(burst.lease, settings.deadlines, now)
-        for burst in _joined(records)
-    }
-    return {} if all(map(math.isinf, found.values())) else found
+    bursts_of: dict[JobId, list[Burst]] = {}
+    leased: set[int] = set()
+    for burst in records.live:
+        leased.update(burst.lease.ranks)
+        if burst.quarantined or burst.state not in ASSIGNABLE:
+            continue
+        for job in burst.jobs - burst.started:
+            bursts_of.setdefault(job, []).append(burst)
+    jobs: dict[JobId, frozenset[int]] = {}
+    for job, bursts in sorted(bursts_of.items()):
+        view = lead.jobs.get(job)
+        if lacks_nodes(view.request if view else None, bursts, lead):
+            jobs[job] = _NONE
+        else:
+            jobs[job] = _NONE.union(*(burst.lease.ranks for burst in bursts))
+    return LeasedRanks(jobs, frozenset(leased))
 
 
-def burst_tags(records: RecordsView, settings: Settings) -> dict[BurstId, Tag | None]:
-    """Return the tag of each burst that takes jobs.
+def lacks_nodes(
+    request: ResourceRequest | None, bursts: Sequence[Burst], lead: LeadView
+) -> bool:
+    """Tell whether the bursts of a job are not all up, or are too few for it."""
+    if not all(map(is_up, bursts)):
+        return True
+    if request is None:
+        return False
+    missing, _ = missing_nodes(request, bursts, lead)
+    return bool(missing) or waits_for_growth(request, bursts, lead)
 
-    Empty where none has one, and where the lead's scheduler has jobs keep to their
-    bursts.
-    """
-    if settings.intake.mode == "scheduler":
-        return {}
-    found = {burst.id: burst.lease.tag for burst in _joined(records)}
-    return found if any(found.values()) else {}
 
-
-def _joined(records: RecordsView) -> list[Burst]:
-    return [
-        burst
-        for burst in records.live
-        if burst.state in _MAY_TAKE_JOBS and burst.lease.isolated is None
-    ]
+def is_kept_apart(job: JobView, identity: LeadIdentity, settings: Settings) -> bool:
+    """Tell whether the job is confined, or is to be whatever bursts there are."""
+    return job.confined_to is not None or confines_jobs(identity, settings)
 
 
 class Confinement:
@@ -95,30 +101,38 @@ class Confinement:
     def __init__(
         self,
         records: RecordsView,
-        lead: LeadView,
-        apart: bool,
-        lasts: Mapping[BurstId, float],
-        tags: Mapping[BurstId, Tag | None],
+        world: World,
+        settings: Settings,
+        now: float,
     ) -> None:
-        """`lasts` is for how many seconds jobs can run on bursts: see `lasting`.
-
-        `tags` are as `burst_tags` returns them.
-        """
-        self._records, self._lead, self._apart = records, lead, apart
-        self._lasts, self._tags = lasts, tags
+        """The lead can be read."""
+        assert world.lead is not None
+        self._records, self._lead = records, world.lead
+        self._identity, self._settings = world.identity, settings
+        # In that mode the lead's scheduler has jobs keep to their bursts.
+        keeps = settings.intake.mode == "scheduler"
+        leases = [
+            burst.lease
+            for burst in (() if keeps else records.live)
+            if burst.state in _MAY_TAKE_JOBS and not burst.lease.isolated
+        ]
+        lasts = {
+            lease.id: remaining_run_time(lease, settings.deadlines, now)
+            for lease in leases
+        }
+        tags = {lease.id: lease.tag for lease in leases}
+        # Empty where they are all alike, so that no job is compared with them.
+        self._lasts = {} if all(map(math.isinf, lasts.values())) else lasts
+        self._tags = tags if any(tags.values()) else {}
 
     @cached_property
     def _leases(self) -> LeasedRanks:
         return rank_leases(self._records, self._lead)
 
-    def is_kept_apart(self, job: JobView) -> bool:
-        """Tell whether the job is confined, or is to be whatever bursts there are."""
-        return self._apart or job.confined_to is not None
-
     def concerns(self, job: JobView) -> bool:
         """Tell whether the job is confined, or is to be now; when to ask as `ranks`."""
         return (
-            self.is_kept_apart(job)
+            is_kept_apart(job, self._identity, self._settings)
             or self._outlives_others(job)
             or self._has_other_tag(job)
         )

@@ -15,7 +15,7 @@ Where users are kept apart, a job is confined to its lent nodes before it is rel
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 
 import msgspec
 
@@ -29,22 +29,16 @@ from burst.core.actions import (
     ReleaseJobs,
 )
 from burst.core.behaviour import behaviour_of
-from burst.core.plan.capacity import (
-    is_up,
-    missing_nodes,
-    waits_for_growth,
-)
 from burst.core.records import Transaction
-from burst.core.select.confinement import Confinement
+from burst.core.select.confinement import Confinement, lacks_nodes
+from burst.core.select.job_context import JobContext, never_on_own_nodes
 from burst.core.select.queues import in_stopped_queue, queue_to_enter, takes_jobs
 from burst.core.select.raised_urgencies import RaisedUrgencies
-from burst.core.select.triage import JobTriage, never_on_own_nodes
-from burst.core.world import World
 from burst.model.burst import Burst
 from burst.model.decision import Decision
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId, format_f58
-from burst.model.lead import PENDING, JobView, LeadView
+from burst.model.lead import PENDING, JobView
 
 # A hold or release that shows no effect for this long is asked for again, in seconds.
 ASK_AGAIN = 2.0
@@ -59,23 +53,24 @@ _KEPT_WAITING = (HoldState.HOLDING, HoldState.HELD)
 
 def plan_job_holds(
     tx: Transaction,
-    world: World,
-    triage: JobTriage,
+    context: JobContext,
+    unread: Container[str],
     decisions: Mapping[JobId, Decision],
-    settings: IntakeSettings,
 ) -> None:
-    """Decide for each pending job whether it is held, released, moved or failed."""
-    lead = world.lead
-    assert lead is not None
+    """Decide for each pending job whether it is held, released, moved or failed.
+
+    `unread` are the constraints that are left for a later tick.
+    """
+    lead, world, settings = context.lead, context.world, context.settings.intake
     _fail_some(tx, decisions, settings)
     bursts_by_job = tx.bursts_by_job()
-    plan = _HoldPlan(tx, lead, settings, triage.confinement)
-    raised = RaisedUrgencies(tx, world, triage.own_nodes, settings)
+    plan = _HoldPlan(tx, context)
+    raised = RaisedUrgencies(tx, world, context.own_nodes, settings)
     for job_id, decision in decisions.items():
         if decision.reason.about_job.left_alone or is_failed(decision, settings):
             continue
         job, bursts = lead.jobs[job_id], bursts_by_job.get(job_id, [])
-        blocks = _blocks_others(job, bursts, triage, lead)
+        blocks = _blocks_others(job, bursts, context, unread)
         plan.choose_queue(job, bursts, blocks)
         plan.hold_or_release(job, bursts, blocks)
         urgency = raised.due(job, bursts, decision)
@@ -85,7 +80,7 @@ def plan_job_holds(
         if plan.confines(job):
             bursts = bursts_by_job.get(job.id, [])
             readable = job.request is not None
-            blocks = readable and _blocks_others(job, bursts, triage, lead)
+            blocks = readable and _blocks_others(job, bursts, context, unread)
             plan.confine(job, blocks)
     tx.actions.extend(plan.actions())
 
@@ -99,14 +94,11 @@ class _HoldPlan:
     def __init__(
         self,
         tx: Transaction,
-        lead: LeadView,
-        settings: IntakeSettings,
-        confinement: Confinement,
+        context: JobContext,
     ) -> None:
-        self._tx = tx
-        self._lead = lead
-        self._settings = settings
-        self._confinement = confinement
+        self._tx, self._lead = tx, context.lead
+        self._settings = context.settings.intake
+        self._confinement = Confinement(tx, context.world, context.settings, tx.now)
         self._confining: dict[JobId, frozenset[int]] = {}
         self._lent: dict[JobId, frozenset[int]] = {}
         self._holding: list[JobId] = []
@@ -219,22 +211,13 @@ def _waits_harmlessly(job: JobView, settings: IntakeSettings) -> bool:
 
 
 def _blocks_others(
-    job: JobView, bursts: list[Burst], triage: JobTriage, lead: LeadView
+    job: JobView, bursts: list[Burst], context: JobContext, unread: Container[str]
 ) -> bool:
     """Tell whether the job, if Flux had it now, would wait for absent ranks."""
     if bursts:
-        assert job.request is not None  # or no burst were made for it
-        missing, _ = missing_nodes(job.request, bursts, lead)
-        if missing or not all(is_up(burst) for burst in bursts):
-            return True
-        return waits_for_growth(job.request, bursts, lead)
-    if not triage.rules.may_burst(job):
-        # Its attribute, or the rule, was taken away: it is not held any more.
-        return False
-    if triage.is_unread(job):
-        return True
-    assert job.request is not None  # or the decision were UNREADABLE
-    return never_on_own_nodes(job) or not triage.own_nodes.fits_when_idle(job.request)
+        return lacks_nodes(job.request, bursts, context.lead)
+    # Where its attribute, or the rule, was taken away, it is not held any more.
+    return context.rules.may_burst(job) and not context.may_wait(job, unread)
 
 
 def _hold(tx: Transaction, job: JobView) -> bool:

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
-from functools import partial
+from collections.abc import Mapping, Set
 
 from burst.core.plan.capacity import own_ranks
 from burst.core.plan.fit import NodePool
@@ -14,6 +13,8 @@ from burst.core.world import World
 from burst.model.request import ResourceRequest
 from burst.model.shape import Shape
 
+_NOTHING = Shape(0)
+
 
 class OwnNodes:
     """The nodes of the lead that no burst leases, as a tick gives them to jobs."""
@@ -22,15 +23,10 @@ class OwnNodes:
         self, records: RecordsView, world: World, constraints: Constraints
     ) -> None:
         assert world.lead is not None
-        self._lead = world.lead
-        self._world = world
-        self._constraints = constraints
-        own = own_ranks(records, world.lead, world.identity)
-        self._whole = {rank: world.identity.shapes[rank] for rank in own}
-        free = {rank: world.lead.free.get(rank, Shape(0)) for rank in own}
-        self._unallocated = free
-        self._pool = partial(NodePool, whole_nodes=world.lead.scheduler.whole_nodes)
-        self._free = self._pool(free, self._whole)
+        self._world, self._lead = world, world.lead
+        self._admitted_to = constraints.admitted_to
+        self._own = frozenset(own_ranks(records, world.lead, world.identity))
+        self._free = self._pool(self._own, world.lead.free)
         self._too_large: set[ResourceRequest] = set()
         self._feasible: dict[ResourceRequest, bool] = {}
         self._fits_granted: dict[ResourceRequest, bool] = {}
@@ -39,7 +35,7 @@ class OwnNodes:
         """Take what a job needs of what is free now; tell whether it was there."""
         if request in self._too_large:
             return False
-        if self._free.take(request, self._constraints.admitted_to(request)):
+        if self._free.take(request, self._admitted_to(request)):
             return True
         self._too_large.add(request)
         return False
@@ -49,19 +45,16 @@ class OwnNodes:
 
         `lent` are its lent ranks. Flux takes the freest nodes, of equals the lowest.
         """
-        free = {rank: self._lead.free.get(rank, Shape(0)) for rank in lent}
-        shapes = self._world.identity.shapes
-        whole = {rank: shapes[rank] for rank in lent}
-        pool = self._pool(self._unallocated | free, self._whole | whole)
-        shares = pool.fit(request, self._constraints.admitted_to(request))
-        return bool(shares.keys() & self._whole.keys())
+        pool = self._pool(self._own | lent, self._lead.free)
+        shares = pool.fit(request, self._admitted_to(request))
+        return bool(shares.keys() & self._own)
 
     def fits_when_idle(self, request: ResourceRequest) -> bool:
         """Tell whether the nodes that are up would do once nothing runs on them."""
         feasible = self._feasible.get(request)
         if feasible is None:
-            pool = self._pool(self._whole, self._whole)
-            feasible = pool.take(request, self._constraints.admitted_to(request))
+            pool = self._pool(self._own)
+            feasible = pool.take(request, self._admitted_to(request))
             self._feasible[request] = feasible
         return feasible
 
@@ -69,10 +62,8 @@ class OwnNodes:
         """Tell whether the nodes would do, were all of them up and idle."""
         others = {rank for slot in self._world.slots for rank in slot.ranks}
         others |= self._lead.barred
-        shapes = enumerate(self._world.identity.shapes)
-        own = {rank: shape for rank, shape in shapes if rank not in others}
-        pool = self._pool(own, own)
-        return pool.take(request, self._constraints.admitted_to(request))
+        pool = self._pool(set(range(len(self._world.identity.shapes))) - others)
+        return pool.take(request, self._admitted_to(request))
 
     def fits_with_granted(self, request: ResourceRequest) -> bool:
         """Tell whether a job would fit on what is free or is being given to some job.
@@ -81,16 +72,22 @@ class OwnNodes:
         """
         fits = self._fits_granted.get(request)
         if fits is None:
-            lead, shapes = self._lead, self._world.identity.shapes
-            free = dict(lead.free)
-            for rank, more in lead.granting.items():
-                less = free.get(rank, Shape(0))
+            free = dict(self._lead.free)
+            for rank, more in self._lead.granting.items():
+                less = free.get(rank, _NOTHING)
                 free[rank] = Shape(less.cores + more.cores, less.gpus + more.gpus)
-            usable = lead.usable
-            pool = self._pool(
-                {rank: free.get(rank, Shape(0)) for rank in usable},
-                {rank: shapes[rank] for rank in usable},
-            )
-            fits = pool.take(request, self._constraints.admitted_to(request))
+            pool = self._pool(self._lead.usable, free)
+            fits = pool.take(request, self._admitted_to(request))
             self._fits_granted[request] = fits
         return fits
+
+    def _pool(
+        self, ranks: Set[int], free: Mapping[int, Shape] | None = None
+    ) -> NodePool:
+        """Return these nodes with so much free of each; all of it by default."""
+        shapes = self._world.identity.shapes
+        whole = {rank: shapes[rank] for rank in ranks}
+        if free is not None:
+            free = {rank: free.get(rank, _NOTHING) for rank in ranks}
+        whole_nodes = self._lead.scheduler.whole_nodes
+        return NodePool(whole if free is None else free, whole, whole_nodes=whole_nodes)

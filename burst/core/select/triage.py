@@ -4,23 +4,19 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
+from typing import NamedTuple
 
 import msgspec
 
-from burst.config import Settings
 from burst.core.behaviour import behaviour_of
-from burst.core.isolated import decision as isolated_decision
-from burst.core.isolated.lost_jobs import decide_lost, lost_isolated_jobs
+from burst.core.isolated.decision import jobs_elsewhere
 from burst.core.plan.capacity import (
     is_up,
     missing_nodes,
     waits_for_growth,
 )
-from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand
 from burst.core.plan.shortfall import Shortfall
-from burst.core.records import RecordsView
-from burst.core.select.accounts import decide_on_account
 from burst.core.select.assignments import (
     lease_warning,
     retry_pause,
@@ -31,14 +27,8 @@ from burst.core.select.association_limits import (
     decide_on_dependencies,
 )
 from burst.core.select.burst_worth import BurstWorth
-from burst.core.select.confinement import (
-    Confinement,
-    burst_tags,
-    confines_jobs,
-    lasting,
-)
-from burst.core.select.job_rules import JobRules
-from burst.core.select.own_nodes import OwnNodes
+from burst.core.select.confinement import is_kept_apart
+from burst.core.select.job_context import JobContext, never_on_own_nodes
 from burst.core.select.queues import (
     decide_on_queue,
     decide_on_renting,
@@ -46,13 +36,11 @@ from burst.core.select.queues import (
     may_leave_queue,
     within_queue,
 )
-from burst.core.world import World
-from burst.core.worth.rules import RuleSet
 from burst.model.burst import Burst, Isolated
 from burst.model.decision import Decision
-from burst.model.hold import HELD_BY_US, Hold, HoldState
+from burst.model.hold import HELD_BY_US, HoldState
 from burst.model.jobid import JobId
-from burst.model.lead import JobState, JobView, LeadView
+from burst.model.lead import JobState, JobView
 from burst.model.reason import Reason
 from burst.model.request import ResourceRequest
 
@@ -62,163 +50,87 @@ _STARTED = (JobState.RUN, JobState.CLEANUP, JobState.INACTIVE)
 _GRANTED_S = 1.0
 
 
-class JobTriage:
+class Triaged(NamedTuple):
+    """What was found for the pending jobs."""
+
+    decisions: dict[JobId, Decision]
+    """On jobs for which nothing is to be had now."""
+    demands: list[Demand]
+    """Of the others, in Flux's order."""
+    here: set[JobId]
+    """Jobs that fit on own nodes that are free, each beside those before it."""
+    unread: frozenset[str]
+    """Constraints that are left for a later tick."""
+
+
+def triage(
+    context: JobContext,
+    bursts_by_job: Mapping[JobId, list[Burst]],
+    still_refused: Container[JobId],
+    shortfalls: Mapping[JobId, Shortfall],
+) -> Triaged:
+    """Decide on the jobs, highest urgency first, then oldest first, as Flux does.
+
+    Not on those that are still refused. `shortfalls` are of jobs that could not
+    have all the nodes that they need.
+    """
+    fresh = [
+        job
+        for number, job in context.lead.jobs.items()
+        if number not in still_refused and job.state not in _STARTED
+    ]
+    fresh.sort(key=lambda job: (-context.urgency(job), job.id))
+    unread = context.plan.slots.constraints.read(
+        (job.userid, job.request.constraint)
+        for job in fresh
+        if job.request
+        and job.request.constraint
+        and job.id not in bursts_by_job
+        # A user's share of the time for constraints is by user id, too.
+        and not context.no_account(job)
+    )
+    found = Triaged({}, [], set(), unread)
+    jobs = _JobTriage(context, found, shortfalls)
+    elsewhere = jobs_elsewhere(context.records)
+    for job in fresh:
+        its = elsewhere.get(job.id) or jobs.decide(job, bursts_by_job.get(job.id, []))
+        if isinstance(its, Decision):
+            found.decisions[job.id] = its
+        else:
+            found.demands.append(its)
+    return found
+
+
+class _JobTriage:
     """Finds for each pending job a decision, or what is to be had for it."""
 
     def __init__(
         self,
-        records: RecordsView,
-        world: World,
-        settings: Settings,
-        rules: RuleSet,
-        context: PlanContext,
+        context: JobContext,
+        found: Triaged,
+        shortfalls: Mapping[JobId, Shortfall],
     ) -> None:
-        """`context` is what the plan for the jobs is made on."""
-        assert world.lead is not None
-        self._lead: LeadView = world.lead
-        now, constraints = context.now, context.slots.constraints
-        self._constraints = constraints
-        self._holds = records.holds
-        self._any_live = bool(records.live)
-        self._settings, self._intake = settings, settings.intake
-        self._now = now
-        self.own_nodes = OwnNodes(records, world, constraints)
-        apart = confines_jobs(world.identity, settings)
-        lasts, tags = lasting(records, settings, now), burst_tags(records, settings)
-        self.confinement = Confinement(records, self._lead, apart, lasts, tags)
-        self.rules = JobRules(world, settings, rules, now)
-        self._worth = BurstWorth(self.rules, records, self.own_nodes, context)
-        self._isolated_bursts = {
-            job: burst
-            for burst in records.bursts.values()
-            if burst.may_have_run
-            for job in burst.jobs
-        }
-        self._lost = lost_isolated_jobs(records)
-        self._world = world
-        self._limits = LimitsInUse(records, world)
-        self._shortfalls: Mapping[JobId, Shortfall] = {}
-        self.here: set[JobId] = set()
-        """Jobs that fit on own nodes that are free, each beside those before it."""
-        self._unread: frozenset[str] = frozenset()
-        self.starting: set[JobId] = set()
-        """Jobs that may be starting; the next view of the lead tells."""
-        self.decisions: dict[JobId, Decision] = {}
-        self.demands: list[Demand] = []
+        """`found` gets the jobs that fit on own nodes."""
+        self._context, self._found, self._shortfalls = context, found, shortfalls
+        self._world, self._intake = context.world, context.settings.intake
+        self._worth = BurstWorth(context)
+        self._limits = LimitsInUse(context.records, context.world)
 
-    def sort(
-        self,
-        bursts_by_job: Mapping[JobId, list[Burst]],
-        still_refused: Container[JobId],
-        shortfalls: Mapping[JobId, Shortfall] | None = None,
-    ) -> None:
-        """Decide on the jobs, highest urgency first, then oldest first, as Flux does.
-
-        Not on those that are still refused. `shortfalls` are of jobs that could not
-        have all the nodes that they need.
-        """
-        self._shortfalls = shortfalls or {}
-        fresh = [
-            job
-            for number, job in self._lead.jobs.items()
-            if number not in still_refused and job.state not in _STARTED
-        ]
-        fresh.sort(key=self._sort_key)
-        self._unread = self._constraints.read(
-            (job.userid, job.request.constraint)
-            for job in fresh
-            if job.request
-            and job.request.constraint
-            and job.id not in bursts_by_job
-            # A user's share of the time for constraints is by user id, too.
-            and not self._decide_on_account(job)
-        )
-        for job in fresh:
-            found = self._triage(job, bursts_by_job.get(job.id, []))
-            if isinstance(found, Decision):
-                self.decisions[job.id] = found
-            else:
-                self.demands.append(found)
-
-    @property
-    def behind(self) -> bool:
-        """Whether some constraints are left for a later tick."""
-        return bool(self._unread)
-
-    def is_unread(self, job: JobView) -> bool:
-        """Tell whether a job's constraint is not evaluated, in this tick or at all."""
-        if job.request is None or not job.request.constraint:
-            return False
-        later = job.request.constraint in self._unread
-        return later or self._decide_on_account(job) is not None
-
-    def downgrade_final(
-        self, decisions: Mapping[JobId | None, Decision]
-    ) -> dict[JobId, Decision]:
-        """Return a plan's decisions on jobs, none final that need not be.
-
-        What gets no burst may still run on the lead's own nodes, when those that are
-        down come back, or those that are busy become free. A job that
-        only a rule marks as burstable is never given up: its user asked for no burst.
-        """
-        # Jobs that share one final decision ask for the same.
-        made: dict[tuple[int, bool], Decision] = {}
-        softened: dict[JobId, Decision] = {}
-        for job, decision in decisions.items():
-            assert job is not None  # only a request ahead of jobs is for none
-            marked = not self._lead.jobs[job].burstable
-            key = id(decision), marked
-            if key not in made:
-                made[key] = decision
-                if decision.reason.about_job.final and (
-                    marked or self._may_run_here(job)
-                ):
-                    milder = Decision(Reason.TURNED_DOWN, {}, decision.refusals)
-                    made[key] = milder
-            softened[job] = made[key]
-        return softened
-
-    def _may_run_here(self, job: JobId) -> bool:
-        request = self._lead.jobs[job].request
-        assert request is not None
-        return self.own_nodes.fits_when_up(request)
-
-    def waits_here(self, job: JobId) -> bool:
-        """Tell whether a job may wait for own nodes that are up, and blocks nobody."""
-        view = self._lead.jobs[job]
-        request = view.request
-        if request is None or never_on_own_nodes(view) or self.is_unread(view):
-            return False
-        return self.own_nodes.fits_when_idle(request)
-
-    def urgency(self, job: JobView) -> int:
-        """Return the urgency the job has or, where we hold it, had before."""
-        hold = self._holds.get(job.id)
-        return hold.urgency if hold and hold.state in HELD_BY_US else job.urgency
-
-    def _sort_key(self, job: JobView) -> tuple[int, int]:
-        return -self.urgency(job), job.id
-
-    def _triage(self, job: JobView, bursts: list[Burst]) -> Decision | Demand:
-        elsewhere = self._decide_elsewhere(job)
-        known = bool(bursts) or elsewhere is not None
-        if not (known or self.rules.may_burst(job)):
+    def decide(self, job: JobView, bursts: list[Burst]) -> Decision | Demand:
+        """Return the decision on a job, or what is to be had for it."""
+        if not (bursts or self._context.rules.may_burst(job)):
             return Decision(Reason.NOT_BURSTABLE)
-        alone = elsewhere or self._decide_left_alone(job)
+        alone = self._decide_left_alone(job)
         if alone:
             return alone
         assert job.request is not None
-        if not bursts and job.request.constraint in self._unread:
+        if not bursts and job.request.constraint in self._found.unread:
             return Decision(Reason.NOT_YET_READ)
         found = self._decide(job, job.request, bursts)
         if isinstance(found, Demand) and self._may_be_starting(job, job.request):
-            self.starting.add(job.id)
-            return Decision(Reason.STARTING, {"scheduler": self._scheduler})
+            scheduler = self._context.lead.scheduler.title
+            return Decision(Reason.STARTING, {"scheduler": scheduler})
         return found
-
-    @property
-    def _scheduler(self) -> str:
-        return self._lead.scheduler.title
 
     def _decide(
         self, job: JobView, request: ResourceRequest, bursts: list[Burst]
@@ -226,20 +138,23 @@ class JobTriage:
         """Return the decision on a job, or what it lacks, by this view of the lead."""
         if bursts:
             return self._decide_assigned(job, request, bursts)
-        closed = self._decide_on_account(job) or decide_on_queue(
-            job, self._lead, self._intake
+        closed = self._context.no_account(job) or decide_on_queue(
+            job, self._context.lead, self._intake
         )
         if closed:
             return closed
         late = retry_pause(
-            self._holds.get(job.id), job, self._settings.deadlines.release, self._now
+            self._context.hold(job),
+            job,
+            self._context.settings.deadlines.release,
+            self._context.plan.now,
         )
         if late:
             return late
-        if self._starts_here(job, request, self._holds.get(job.id)):
+        if self._starts_here(job, request):
             return Decision(Reason.LOCAL)
         limits = self._world.identity.limits
-        unrented = decide_on_renting(job, self._lead, limits, self._intake)
+        unrented = decide_on_renting(job, self._context.lead, limits, self._intake)
         return unrented or self._decide_to_rent(job, request)
 
     def _decide_to_rent(
@@ -249,7 +164,7 @@ class JobTriage:
         found = self._demand(job, request, 0)
         if isinstance(found, Decision) or found.tag:
             return found
-        return self.rules.decide_on_bank(job) or self._by_rule(job, found)
+        return self._context.rules.decide_on_bank(job) or self._by_rule(job, found)
 
     def _by_rule(self, job: JobView, demand: Demand) -> Decision | Demand:
         """Return what a job's rule makes of a demand; nothing is bought for it yet."""
@@ -259,9 +174,7 @@ class JobTriage:
         over = self._limits.decide(job, demand.request)
         if over is not None:
             return over
-        worth = None
-        if self._any_live:
-            worth = self._worth.live_worth(job, demand.request)
+        worth = self._worth.live_worth(job, demand.request)
         # A job to which no nodes are worth their price takes none of its user's limit.
         if why is None or worth is not None:
             self._limits.count(job, demand.request)
@@ -280,24 +193,17 @@ class JobTriage:
         """
         if job.urgency == 0 or in_stopped_queue(job, self._intake):
             return False
-        if job.id in self._lead.changed:
+        if job.id in self._context.lead.changed:
             return True
         return (
-            self._waited(job) < max(self.rules.local_wait(job), _GRANTED_S)
-            and bool(self._lead.granting)
-            and self.own_nodes.fits_with_granted(request)
+            self._waited(job) < max(self._context.rules.local_wait(job), _GRANTED_S)
+            and bool(self._context.lead.granting)
+            and self._context.own_nodes.fits_with_granted(request)
         )
-
-    def _decide_elsewhere(self, job: JobView) -> Decision | None:
-        """Return the decision on a job that may have run in an isolated burst."""
-        if job.id in self._isolated_bursts:
-            return isolated_decision.decide(self._isolated_bursts[job.id])
-        lost = self._lost.get(job.id)
-        return None if lost is None else decide_lost(lost)
 
     def _decide_left_alone(self, job: JobView) -> Decision | None:
         """Return why nothing is done for the job, None if something may be."""
-        hold = self._holds.get(job.id)
+        hold = self._context.hold(job)
         if job.request is None:
             return Decision(Reason.UNREADABLE, {"why": job.unreadable})
         if job.state is not JobState.SCHED:
@@ -306,14 +212,12 @@ class JobTriage:
             return Decision(Reason.NOT_READY, {"what": "priority"})
         if job.urgency == 0 and not (hold and hold.state in HELD_BY_US):
             return Decision(Reason.USER_HOLD)
-        stopped, queues = (
-            in_stopped_queue(job, self._intake),
-            self._world.identity.queues,
-        )
-        moved = self.confinement.is_kept_apart(job) or may_leave_queue(
-            job.request, queues, self._intake
-        )
-        if stopped and not moved:
+        identity, settings = self._world.identity, self._context.settings
+        if (
+            in_stopped_queue(job, self._intake)
+            and not is_kept_apart(job, identity, settings)
+            and not may_leave_queue(job.request, identity.queues, self._intake)
+        ):
             return Decision(Reason.UNMOVABLE, {"queue": job.queue})
         return None
 
@@ -321,40 +225,37 @@ class JobTriage:
         self, job: JobView, request: ResourceRequest, bursts: list[Burst]
     ) -> Decision | Demand:
         """Return the decision on a job that has bursts, or what it still lacks."""
-        missing, coming = missing_nodes(request, bursts, self._lead)
+        lead = self._context.lead
+        missing, coming = missing_nodes(request, bursts, lead)
         if missing:
-            return self._decide_on_account(job) or self._demand(job, request, coming)
+            return self._context.no_account(job) or self._demand(job, request, coming)
         late = next((burst for burst in bursts if not is_up(burst)), None)
-        if late is None and waits_for_growth(request, bursts, self._lead):
+        if late is None and waits_for_growth(request, bursts, lead):
             late = next(burst for burst in bursts if burst.coming)
         if late is None:
-            return decide_on_queue(job, self._lead, self._intake) or waiting_decision(
-                job,
-                self._holds.get(job.id),
-                bursts,
-                self._world,
+            return decide_on_queue(job, lead, self._intake) or waiting_decision(
+                job, self._context.hold(job), bursts, self._world
             )
         ends = lease_warning(job, bursts)
         return behaviour_of(late).decide(late, self._world, ends)
 
-    def _starts_here(
-        self, job: JobView, request: ResourceRequest, hold: Hold | None
-    ) -> bool:
+    def _starts_here(self, job: JobView, request: ResourceRequest) -> bool:
         """Tell whether the job fits on what is free now and should wait for that."""
+        hold = self._context.hold(job)
         held = hold is not None and hold.state in HELD_BY_US
         if in_stopped_queue(job, self._intake) or never_on_own_nodes(job):
             return False
-        if not self.own_nodes.take(request):
+        if not self._context.own_nodes.take(request):
             return False
-        self.here.add(job.id)
-        return held or self._waited(job) < self.rules.local_wait(job)
+        self._found.here.add(job.id)
+        return held or self._waited(job) < self._context.rules.local_wait(job)
 
     def _waited(self, job: JobView) -> float:
         """Return how long the scheduler has had the job, in seconds."""
-        hold = self._holds.get(job.id)
+        hold = self._context.hold(job)
         released = hold is not None and hold.state is HoldState.RELEASED
         queued = max(job.t_submit, job.t_eligible)
-        return self._now - (hold.since if hold and released else queued)
+        return self._context.plan.now - (hold.since if hold and released else queued)
 
     def _demand(
         self, job: JobView, request: ResourceRequest, coming: int
@@ -364,48 +265,28 @@ class JobTriage:
         A job whose user took it back gets nothing, except in the stopped queue, where
         it could not start without us.
         """
-        if self._taken_back(job) and not in_stopped_queue(job, self._intake):
+        hold = self._context.hold(job)
+        taken_back = hold is not None and hold.state is HoldState.TAKEN_BACK
+        if taken_back and not in_stopped_queue(job, self._intake):
             return Decision(Reason.TAKEN_BACK)
         short = self._shortfalls.get(job.id)
-        if short and not coming and self._now < short.until:
+        if short and not coming and self._context.plan.now < short.until:
             return Decision(Reason.INCOMPLETE, {"until": short.until})
+        isolated = Isolated(kind="job", job=job.id, duration=job.duration)
+        for_tag = None
+        if name := job.preferences.tag:
+            # Nothing is bought for it alone.
+            for_tag = Decision(Reason.TAGGED, {"tag": name})
         return Demand(
             job=job.id,
             userid=job.userid,
             request=within_queue(job, request, self._world.identity.limits),
-            preferences=self.rules.preferences(job),
+            preferences=self._context.rules.preferences(job),
             coming=coming,
             since=max(job.t_submit, job.t_eligible),
             duration=job.duration,
-            isolated=self._isolated(job),
-            not_worth=_waits_for_tag(job),
+            # Flux could run one that its user took back, too.
+            isolated=None if taken_back else isolated,
+            not_worth=for_tag,
             tag=job.tag,
         )
-
-    def _decide_on_account(self, job: JobView) -> Decision | None:
-        return decide_on_account(job, self._world, self._settings.guests)
-
-    def _isolated(self, job: JobView) -> Isolated | None:
-        """Return what an isolated burst would run; None if Flux could run it, too."""
-        if self._taken_back(job):
-            return None
-        return Isolated(kind="job", job=job.id, duration=job.duration)
-
-    def _taken_back(self, job: JobView) -> bool:
-        hold = self._holds.get(job.id)
-        return hold is not None and hold.state is HoldState.TAKEN_BACK
-
-
-def _waits_for_tag(job: JobView) -> Decision | None:
-    """Return what is told of a job with a tag, for which alone nothing is bought."""
-    name = job.preferences.tag
-    return Decision(Reason.TAGGED, {"tag": name}) if name else None
-
-
-def never_on_own_nodes(job: JobView) -> bool:
-    """Tell whether a job is not to run on the lead's own nodes, even if they are free.
-
-    That is one for an isolated burst, and one with a tag.
-    """
-    wish = job.preferences
-    return wish.mode == "isolated" or bool(wish.tag)

@@ -12,7 +12,7 @@ import msgspec
 from burst.config import BudgetSettings
 from burst.core import cost
 from burst.core.behaviour import behaviour_of
-from burst.core.overdue import is_overdue, is_past_lease
+from burst.core.provider_calls import is_overdue, is_past_lease
 from burst.core.provider_health import FailureKind, Health
 from burst.core.report import slot_rows
 from burst.core.worth.accounts import budgets_at

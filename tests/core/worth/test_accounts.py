@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from burst.config import MOST_UNITS
-from burst.core import commands
+from burst.core import burst_requests
 from burst.core.record_size import without_oversized
 from burst.core.records import Records, Transaction
 from burst.core.tick import TickResult
@@ -152,7 +152,7 @@ def test_what_never_joins_costs_what_its_provider_showed(sim):
 
 def test_a_request_ahead_of_jobs_is_paid_by_whose_job_comes(sim):
     sim.tick(2)
-    sim.request(commands.request_nodes(3))
+    sim.request(burst_requests.request_nodes(3))
     (entry,) = entries(sim).values()
     assert entry.payers == {Payer()}
     sim.until(sim.in_state(State.ONLINE))

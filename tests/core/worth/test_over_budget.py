@@ -7,7 +7,7 @@ import datetime
 
 import pytest
 
-from burst.core import commands
+from burst.core import burst_requests
 from burst.model.burst import State
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
@@ -172,6 +172,6 @@ def test_what_cannot_be_read_keeps_everything_from_being_bought():
 def test_nodes_requested_ahead_of_jobs_are_bought_within_the_budget(limit, bought):
     its = sim(limit + 60)
     its.tick(2)
-    answer = its.request(commands.request_nodes(1))
+    answer = its.request(burst_requests.request_nodes(1))
     assert bool(its.bursts) is bought
     assert bool(answer.refusals) is not bought

@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: MIT
+"""`burst request`: nodes ahead of jobs, an isolated burst, or a burst for a job.
+
+As many nodes as can be had where fewer will do. Pure, like the tick.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from typing import NamedTuple
+
+import msgspec
+
+from burst.config import Settings
+from burst.core.plan.demands import Demand
+from burst.core.plan.plan_demands import plan_demands
+from burst.core.plan.slot_ranks import run_of
+from burst.core.plan.slots import RankSlot
+from burst.core.records import Records, Transaction
+from burst.core.resize_request import WantedSize, resize_burst
+from burst.core.select.job_rules import job_rules
+from burst.core.tick import TickResult, result_of
+from burst.core.world import World
+from burst.core.worth.accounts import keep_accounts
+from burst.errors import BurstError, JobspecError
+from burst.model.burst import BurstId, Isolated, State
+from burst.model.constraint import MOST_HOSTS, canonical
+from burst.model.decision import Decision, count_nodes
+from burst.model.hold import HELD_BY_US, Hold, HoldState
+from burst.model.jobid import JobId, format_f58
+from burst.model.lead import PENDING, JobView
+from burst.model.ranks import format_hostlist, parse_hostlist
+from burst.model.reason import Reason
+from burst.model.request import BurstPreferences, ResourceRequest
+
+LONGEST_COMMAND = 2**14
+"""Bytes of the command of an isolated burst; it is kept in the burst's record."""
+
+
+def request_nodes(nodes: int, provider: str = "", slot: str = "") -> Demand:
+    """Return the demand of `burst request -N`: whole nodes, ahead of any job.
+
+    `slot` is a hostlist that they must be in, empty for any. Raises BurstError.
+    """
+    if nodes < 1:
+        raise BurstError(f"{nodes} nodes cannot be requested", "request 1 or more")
+    constraint = ""
+    if slot:
+        try:
+            parse_hostlist(slot, MOST_HOSTS)
+            constraint = canonical({"hostlist": [slot]})
+        except (ValueError, JobspecError) as error:
+            raise BurstError(
+                f"--slot: {error}", "give hosts of a rank slot: burst-0-[0-3]"
+            ) from None
+    request = ResourceRequest(
+        nodes=nodes,
+        slots=nodes,
+        cores_per_slot=1,
+        exclusive=True,
+        constraint=constraint,
+    )
+    preferences = BurstPreferences(provider, mode="joined")
+    return Demand(job=None, userid=None, request=request, preferences=preferences)
+
+
+def check_slot(text: str, nodes: int, slots: Sequence[RankSlot]) -> None:
+    """Raise BurstError unless bursts of so many nodes can ever be in these hosts.
+
+    They have any of them, as for jobs, but where hosts of a slot join through another:
+    then the first ones. `text` is a hostlist that `request_nodes` took.
+    """
+    there = ", ".join(format_hostlist(slot.hosts) for slot in slots) or "none"
+    advice = f"the lead's rank slots are {there}"
+    hosts = set(parse_hostlist(text, MOST_HOSTS))
+    if not hosts:
+        raise BurstError("--slot: the list of hosts is empty", advice)
+    unknown = hosts.difference(*(slot.hosts for slot in slots))
+    if unknown:
+        names = format_hostlist(sorted(unknown))
+        raise BurstError(f"--slot: no rank slot has {names}", advice)
+    usable = sum(_usable(slot, hosts) for slot in slots)
+    if usable < nodes:
+        raise BurstError(
+            f"--slot: of {text} bursts can have {count_nodes(usable)}, and {nodes}"
+            " are requested",
+            f"{advice}; of one whose hosts join through another a burst has the first",
+        )
+
+
+def _usable(slot: RankSlot, hosts: Set[str]) -> int:
+    """Return how many of these hosts bursts can have in a slot."""
+    there = {
+        rank for rank, host in zip(slot.ranks, slot.hosts, strict=True) if host in hosts
+    }
+    return len(there) if slot.divisible else run_of(slot, there)
+
+
+def request_isolated(nodes: int, provider: str, isolated: Isolated) -> Demand:
+    """Return the demand of `burst request --isolated`. Raises BurstError."""
+    size = sum(len(word.encode()) for word in isolated.command)
+    if size > LONGEST_COMMAND:
+        raise BurstError(
+            f"the {isolated.kind} has {size} bytes; {LONGEST_COMMAND} is the limit",
+            "put it into a script in the container image",
+        )
+    empty = isolated.kind in ("command", "batch") and not isolated.command
+    if isolated.kind == "job" or empty:
+        raise BurstError(
+            f"an isolated burst of kind {isolated.kind} cannot be requested like this",
+            "burst request --isolated [--service | --batch FILE | -- COMMAND]",
+        )
+    demand = request_nodes(nodes, provider)
+    preferences = BurstPreferences(provider, mode="isolated")
+    return msgspec.structs.replace(demand, preferences=preferences, isolated=isolated)
+
+
+def make_requested_burst(
+    records: Records, world: World, settings: Settings, demand: Demand, now: float
+) -> tuple[TickResult, Decision]:
+    """Make bursts for a request ahead of jobs, or say why not. Raises Unreadable."""
+    world.read_lead()
+    tx = Transaction(records, now)
+    plan = plan_demands(tx, world, settings, [demand])
+    for proposal in plan.proposals:
+        tx.plan_burst(proposal.lease, {})
+    keep_accounts(tx, world, settings)
+    return result_of(tx), plan.decisions[None]
+
+
+def describe_request(decision: Decision, demand: Demand) -> str:
+    """Return a sentence that says what a request ahead of jobs led to."""
+    if decision.reason is Reason.PROPOSED:
+        return decision.text().replace(" for it as", " as")
+    guest = demand.userid is not None
+    details = "; ".join(
+        f"{r.offer}: {r.guests_text() if guest else r.text()}"
+        for r in decision.refusals
+    )
+    return f"{count_nodes(demand.request.nodes)}: {decision.text()}" + (
+        f" ({details})" if details else ""
+    )
+
+
+def usable_idle_bursts(records: Records, demand: Demand) -> str:
+    """Return a sentence on bursts that are idle already; empty if there are none."""
+    wanted = demand.preferences.provider
+    if demand.isolated:
+        return ""
+    idle = [
+        f"{burst.id} ({burst.lease.nodes} nodes of {burst.lease.provider})"
+        for burst in records.live
+        if burst.state is State.ONLINE
+        and burst.idle_since is not None
+        and not burst.lease.isolated
+        and demand.userid in (None, burst.lease.requester)
+        and wanted in {"", burst.lease.provider}
+    ]
+    return f"already idle and ready for jobs: {', '.join(idle)}" if idle else ""
+
+
+class MoreNodes(msgspec.Struct, frozen=True, kw_only=True):
+    """Nodes that somebody requests ahead of jobs, or an isolated burst."""
+
+    demand: Demand
+    least: int = 0
+    """So many will do where no more can be had; 0: all or none."""
+    grow: bool = False
+    """Whether a burst with the same tag grows, where one can, in place of another."""
+    note: str = ""
+    """Why, for the record of a burst that grows."""
+
+
+class NodesMade(NamedTuple):
+    """What came of it."""
+
+    result: TickResult
+    bursts: list[BurstId]
+    """New ones, or the one that grows; none where nothing can be had."""
+    text: str
+    """One sentence for a person: what was made, or why nothing could be."""
+    why: str
+    """Why not all nodes could be had; empty if they could."""
+
+
+def more_nodes(
+    records: Records, world: World, settings: Settings, wanted: MoreNodes, now: float
+) -> NodesMade:
+    """Have a burst grow, or make bursts: of half the nodes as long as all is refused.
+
+    Raises Unreadable.
+    """
+    refusal, nodes = "", wanted.demand.request.nodes
+    while True:
+        wanted = _of_size(wanted, nodes)
+        demand = wanted.demand
+        grown = _grow(records, world, settings, wanted, now)
+        if grown is not None:
+            return grown._replace(why=refusal)
+        made, decision = make_requested_burst(records, world, settings, demand, now)
+        new = sorted(made.records.bursts.keys() - records.bursts.keys())
+        text = describe_request(decision, demand)
+        if new:
+            return NodesMade(made, new, text, refusal)
+        refusal = refusal or text
+        nodes //= 2
+        if not wanted.least or nodes < wanted.least:
+            return NodesMade(made, [], refusal, refusal)
+
+
+def _grow(
+    records: Records, world: World, settings: Settings, wanted: MoreNodes, now: float
+) -> NodesMade | None:
+    """Have the oldest burst with the tag grow that can; None where none can."""
+    tag, more = wanted.demand.tag, wanted.demand.request.nodes
+    its = [burst for burst in records.live if wanted.grow and burst.lease.tag == tag]
+    for burst in sorted(its, key=lambda each: (each.lease.created, each.id)):
+        before = burst.resize.nodes if burst.resize else burst.lease.nodes
+        size = WantedSize(burst.id, before + more, wanted.note or "by request")
+        try:
+            made, answer = resize_burst(records, world, settings, size, now)
+        except BurstError:
+            continue
+        return NodesMade(made, [burst.id], answer.text, "")
+    return None
+
+
+def _of_size(wanted: MoreNodes, nodes: int) -> MoreNodes:
+    """Return a request of as many nodes."""
+    demand = wanted.demand
+    request = msgspec.structs.replace(demand.request, nodes=nodes, slots=nodes)
+    demand = msgspec.structs.replace(demand, request=request)
+    return msgspec.structs.replace(wanted, demand=demand)
+
+
+def request_for_job(
+    records: Records, world: World, settings: Settings, job: JobId, now: float
+) -> TickResult:
+    """Have the next ticks make a burst for a pending job though it is not worth it.
+
+    Limits, budgets and what its rule says of providers and prices hold all the same.
+    It is kept on the record of the job's hold, until the job starts or ends. Raises
+    BurstError, Unreadable.
+    """
+    view, hold = world.read_lead().jobs.get(job), records.holds.get(job)
+    tx = Transaction(records, now)
+    if view is None or not job_rules(world, settings, now).may_burst(view):
+        raise BurstError(
+            f"{format_f58(job)} is not burstable",
+            f"submit it with --setattr={settings.intake.attribute}",
+        )
+    _check_job(view, hold)
+    if hold is None:
+        # It has waited since it was submitted, and goes on waiting.
+        hold = Hold.released(view.urgency, view.t_submit)
+    tx.holds[job] = msgspec.structs.replace(hold, requested=True)
+    return result_of(tx)
+
+
+def _check_job(view: JobView, hold: Hold | None) -> None:
+    """Raise BurstError where nothing would come of the request."""
+    name = format_f58(view.id)
+    if view.state not in PENDING:
+        raise BurstError(f"{name} does not wait any more", f"burst explain {name}")
+    held_by_us = hold is not None and hold.state in HELD_BY_US
+    if hold is not None and hold.state is HoldState.TAKEN_BACK:
+        raise BurstError(
+            f"{name} was held for a burst and taken back, so it is left alone",
+            "submit it again",
+        )
+    if view.urgency == 0 and not held_by_us:
+        raise BurstError(
+            f"{name} is held by its user", f"flux job urgency {name} 16 releases it"
+        )

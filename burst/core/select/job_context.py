@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT
+"""What the decisions of one tick on jobs rest on, before the plan and after it."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+
+import msgspec
+
+from burst.config import Settings
+from burst.core.plan.context import PlanContext
+from burst.core.records import RecordsView
+from burst.core.select.job_rules import JobRules
+from burst.core.select.own_nodes import OwnNodes
+from burst.core.world import World
+from burst.core.worth.rules import RuleSet
+from burst.model.decision import Decision
+from burst.model.hold import HELD_BY_US, Hold
+from burst.model.jobid import JobId
+from burst.model.lead import JobView, LeadView
+from burst.model.reason import Reason
+
+
+class JobContext(msgspec.Struct, frozen=True, kw_only=True):
+    """All of it. The lead can be read."""
+
+    records: RecordsView
+    world: World
+    settings: Settings
+    plan: PlanContext
+    """What the plan for the jobs is made on."""
+    rules: JobRules
+    own_nodes: OwnNodes
+
+    @property
+    def lead(self) -> LeadView:
+        """The lead as it was read."""
+        assert self.world.lead is not None
+        return self.world.lead
+
+    def hold(self, job: JobView) -> Hold | None:
+        """Return what was done to the urgency of a job; None for nothing."""
+        return self.records.holds.get(job.id)
+
+    def urgency(self, job: JobView) -> int:
+        """Return the urgency the job has or, where we hold it, had before."""
+        hold = self.hold(job)
+        return hold.urgency if hold and hold.state in HELD_BY_US else job.urgency
+
+    def no_account(self, job: JobView) -> Decision | None:
+        """Return why a job gets no nodes that is no account's; None for all others."""
+        whose = self.world.no_account_of(job.userid, self.settings.guests)
+        if not whose or not self.world.identity.is_guest(job.userid):
+            return None
+        return Decision(Reason.NO_ACCOUNT, {"userid": job.userid, "whose": whose})
+
+    def may_wait(self, job: JobView, unread: Container[str]) -> bool:
+        """Tell whether a job may wait for own nodes that are up, and blocks nobody.
+
+        `unread` are the constraints that are left for a later tick.
+        """
+        request = job.request
+        if request is None or never_on_own_nodes(job):
+            return False
+        if request.constraint and (
+            request.constraint in unread or self.no_account(job)
+        ):
+            return False
+        return self.own_nodes.fits_when_idle(request)
+
+    def downgrade_final(
+        self, decisions: Mapping[JobId | None, Decision]
+    ) -> dict[JobId, Decision]:
+        """Return a plan's decisions on jobs, none final that need not be.
+
+        What gets no burst may still run on the lead's own nodes, when those that are
+        down come back, or those that are busy become free. A job that
+        only a rule marks as burstable is never given up: its user asked for no burst.
+        """
+        # Jobs that share one final decision ask for the same.
+        made: dict[tuple[int, bool], Decision] = {}
+        softened: dict[JobId, Decision] = {}
+        for job, decision in decisions.items():
+            assert job is not None  # only a request ahead of jobs is for none
+            view = self.lead.jobs[job]
+            key = id(decision), not view.burstable
+            if key not in made:
+                made[key] = decision
+                if decision.reason.about_job.final and self._may_run_here(view):
+                    made[key] = Decision(Reason.TURNED_DOWN, {}, decision.refusals)
+            softened[job] = made[key]
+        return softened
+
+    def _may_run_here(self, job: JobView) -> bool:
+        assert job.request is not None
+        return not job.burstable or self.own_nodes.fits_when_up(job.request)
+
+
+def job_context(
+    records: RecordsView,
+    world: World,
+    settings: Settings,
+    plan: PlanContext,
+    rules: RuleSet | None = None,
+) -> JobContext:
+    """Return it; `rules` are those of the settings, where a tick has them already."""
+    rules = rules or RuleSet(settings.rules, world.userids)
+    return JobContext(
+        records=records,
+        world=world,
+        settings=settings,
+        plan=plan,
+        rules=JobRules(world, settings, rules, plan.now),
+        own_nodes=OwnNodes(records, world, plan.slots.constraints),
+    )
+
+
+def never_on_own_nodes(job: JobView) -> bool:
+    """Tell whether a job is not to run on the lead's own nodes, even if they are free.
+
+    That is one for an isolated burst, and one with a tag.
+    """
+    wish = job.preferences
+    return wish.mode == "isolated" or bool(wish.tag)
