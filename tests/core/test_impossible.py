@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import msgspec
@@ -10,7 +11,7 @@ import pytest
 
 from burst.core.actions import FailJob
 from burst.core.plan.fit import NodePool
-from burst.core.plan.limits import BurstUsage
+from burst.core.plan.limits import FurtherUse
 from burst.core.tick import run_tick
 from burst.model.decision import Decision
 from burst.model.jobid import JobId
@@ -54,9 +55,7 @@ def decided(*live: Any, need: int = 4, total: int = 0, **changes: Any) -> Reason
     )
     offers = {"local": [offer(total=total, **changes.pop("offer", {}))]}
     in_use = {
-        each.burst: BurstUsage(
-            nodes=each.source.nodes, userids=frozenset({100}), offer="local/small"
-        )
+        each.burst: FurtherUse.new("local/small", (each.source.nodes,), 100, math.inf)
         for each in live
     }
     changes = {"offers": offers, "lead": LEAD, "in_use": in_use, **changes}

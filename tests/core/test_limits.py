@@ -4,7 +4,7 @@ import math
 import msgspec
 import pytest
 
-from burst.core.plan.limits import BurstUsage, FurtherUse, Joined, Room, Usage, usage_of
+from burst.core.plan.limits import FurtherUse, Joined, Room, Usage, usage_of
 from burst.model.burst import BurstId
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
@@ -13,8 +13,8 @@ from tests.lifecycles import LEASE, run
 
 
 def limited(**limits):
-    there = BurstUsage(
-        nodes=5, bursts=2, userids=frozenset({100}), offer="local/small", until=50.0
+    there = FurtherUse(
+        nodes=5, bursts=2, charged={100: 5}, offer="local/small", until=50.0
     )
     return Usage(settings(limits=limits).limits, {BurstId("a"): there})
 
@@ -109,7 +109,7 @@ def test_a_burst_that_ends_gives_back_all_that_jobs_joined_it_for():
 
 def test_what_is_waited_for_is_due_by_then_where_its_end_is_known():
     usage = limited(max_nodes=8)
-    usage.begin(BurstId("b"), BurstUsage(nodes=1, userids=frozenset()))
+    usage.begin(BurstId("b"), new(1))
     assert usage.due(BurstId("a")) == math.inf
     usage.keep(JobId(1), new(4), 70.0, {BurstId("a"), BurstId("b")})
     usage.keep(JobId(2), new(1), 80.0, {BurstId("a"), BurstId("gone")})
@@ -137,7 +137,7 @@ def test_bursts_that_end_before_are_no_part_of_what_is_kept():
         assert why(usage, new(1)) is (Reason.LIMIT_RESERVED if start < 50 else None)
     # So is one of which it is not known when it ends, as it is idle.
     usage = limited(max_nodes=8)
-    usage.begin(BurstId("i"), BurstUsage(nodes=1, userids=frozenset(), until=0.0))
+    usage.begin(BurstId("i"), FurtherUse.new("o", (1,), None, 0.0))
     usage.keep(JobId(1), new(6), 70.0, ())
     assert why(usage, new(2)) is Reason.LIMIT_RESERVED
     assert why(usage, new(1)) is None
@@ -146,7 +146,7 @@ def test_bursts_that_end_before_are_no_part_of_what_is_kept():
 def test_nothing_stays_that_would_be_too_much_with_what_is_kept():
     usage = limited(max_nodes=8, max_nodes_per_user=8)
     usage.keep(JobId(1), new(2), 70.0, ())
-    usage.begin(BurstId("b"), BurstUsage(nodes=1, userids=frozenset(), until=60.0))
+    usage.begin(BurstId("b"), FurtherUse.new("o", (1,), None, 60.0))
     assert why(usage, joins(80.0, "a", "b")) is None
     with_a = msgspec.structs.replace(new(2), staying=(BurstId("a"),))
     assert why(usage, with_a) is Reason.LIMIT_RESERVED
@@ -159,8 +159,7 @@ def test_nothing_stays_that_would_be_too_much_with_what_is_kept():
 
 def test_only_bursts_that_count_have_to_go():
     def use(user, offer, until):
-        whose = frozenset({user})
-        return BurstUsage(nodes=4, userids=whose, offer=offer, until=until)
+        return FurtherUse.new(offer, (4,), user, until)
 
     there = {
         BurstId("a"): use(1, "local/o", 10.0),
@@ -181,5 +180,5 @@ def test_a_burst_is_one_and_who_joined_it_bears_it_too(made_for, bear):
     lease = msgspec.structs.replace(LEASE, userids=made_for)
     burst = msgspec.structs.replace(run("provision-start"), lease=lease)
     used = usage_of(burst, view(job(1, whole(2))))
-    assert (used.nodes, used.bursts, used.userids) == (2, 1, bear)
+    assert (used.nodes, used.bursts, used.charged.keys()) == (2, 1, bear)
     assert used.until == math.inf

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
+import math
+
 import msgspec
 import pytest
 
 from burst.core.plan.fit import NodePool
-from burst.core.plan.limits import BurstUsage
+from burst.core.plan.limits import FurtherUse
 from burst.model.burst import BurstId
 from burst.model.decision import name_ranks
 from burst.model.reason import Reason
@@ -240,7 +242,7 @@ def test_a_burst_too_large_for_a_users_limit_is_not_joined():
         demand(2, slots(1), user=2),
         share_users=True,
         limits={"max_nodes_per_user": 2, "max_bursts": 2},
-        in_use={BurstId("other"): BurstUsage(nodes=1, userids=frozenset({2}))},
+        in_use={BurstId("other"): FurtherUse.new("", (1,), 2, math.inf)},
     )
 
     # The limit allows it a burst once the other one is gone.
@@ -451,9 +453,7 @@ def test_more_nodes_than_an_offer_has_in_all_are_impossible(total, never, spread
     """Whatever of them is in use now."""
     lead = identity("lead-0,burst-0-[0-3]")
     kw = {"lead": lead, "spread": spread, "offers": {"local": [offer(total=total)]}}
-    others = {
-        BurstId("a"): BurstUsage(nodes=1, userids=frozenset(), offer="local/small")
-    }
+    others = {BurstId("a"): FurtherUse.new("local/small", (1,), None, math.inf)}
     made = plan(demand(1, whole(4)), taken=["burst-0"], in_use=others, **kw)
     decision = made.decisions[1]
     if not never:

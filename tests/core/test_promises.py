@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from burst.core.plan.demands import Demand
 from burst.core.plan.fit import NodePool
-from burst.core.plan.limits import BurstUsage
+from burst.core.plan.limits import FurtherUse
 from burst.core.plan.promises import MOST
 from burst.core.plan.slots import find_slots
 from burst.model.burst import BurstId
@@ -56,11 +56,8 @@ def planned(*demands, busy=None, users=None, rooms=(), **kw):
     busy = {name.replace("_", "-"): at for name, at in (busy or {}).items()}
     users = {name.replace("_", "-"): user for name, user in (users or {}).items()}
     in_use = {
-        of(name): BurstUsage(
-            nodes=SLOTS[name].size,
-            userids=frozenset({users.get(name, 1)}),
-            offer="local/small",
-            until=until,
+        of(name): FurtherUse.new(
+            "local/small", (SLOTS[name].size,), users.get(name, 1), until
         )
         for name, until in busy.items()
     }

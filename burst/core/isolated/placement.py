@@ -8,7 +8,7 @@ from collections.abc import Container
 
 from burst.core.plan.demands import Demand, Proposal
 from burst.core.plan.eligible import IsolatedFacts
-from burst.core.plan.limits import BurstUsage, Usage
+from burst.core.plan.limits import FurtherUse, Usage
 from burst.core.plan.offers import ProviderOffer
 from burst.core.records import RecordsView
 from burst.model.burst import ISOLATED_STEM, BurstId, Lease
@@ -49,12 +49,7 @@ class IsolatedPlacement:
         self, candidate: ProviderOffer, demand: Demand, nodes: int, until: float
     ) -> None:
         """Place a demand on so many nodes of an offer, until then."""
-        use = BurstUsage(
-            nodes=nodes,
-            userids=frozenset(() if demand.userid is None else (demand.userid,)),
-            offer=candidate.key,
-            until=until,
-        )
+        use = FurtherUse.new(candidate.key, (nodes,), demand.userid, until)
         self.usage.begin(BurstId(f"isolated/{len(self._placed)}"), use)
         self.usage.purchases.buy(candidate, demand, nodes)
         self._placed.append((candidate, demand, nodes))

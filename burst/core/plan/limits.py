@@ -23,18 +23,6 @@ from burst.model.reason import Reason
 _NOBODY: Mapping[int, int] = MappingProxyType({})
 
 
-class BurstUsage(msgspec.Struct, frozen=True, kw_only=True):
-    """What a burst uses of the limits, and which users bear it."""
-
-    nodes: int
-    userids: frozenset[int]
-    bursts: int = 1
-    offer: str = ""
-    """`PROVIDER/OFFER`."""
-    until: float = math.inf
-    """When it may have ended, as of `burst_end`."""
-
-
 class Joined(NamedTuple):
     """Bursts that a job joins, which are there already or in the plan."""
 
@@ -49,7 +37,7 @@ NOT_JOINED = Joined()
 
 
 class FurtherUse(msgspec.Struct, frozen=True, kw_only=True):
-    """What a demand would use beside what is in use."""
+    """What a demand would use beside what is in use, or what a burst uses."""
 
     offer: str = ""
     """`PROVIDER/OFFER`."""
@@ -62,7 +50,7 @@ class FurtherUse(msgspec.Struct, frozen=True, kw_only=True):
     charged: Mapping[int, int] = _NOBODY
     """How many nodes more count against each user."""
     until: float = math.inf
-    """When it will have ended."""
+    """When it will have ended; of a live burst as of `burst_end`."""
     staying: tuple[BurstId, ...] = ()
     """Bursts that are there until then for it."""
 
@@ -151,7 +139,7 @@ class Usage:
     def __init__(
         self,
         limits: LimitSettings,
-        live: Mapping[BurstId, BurstUsage] = MappingProxyType({}),
+        live: Mapping[BurstId, FurtherUse] = MappingProxyType({}),
         purchases: Purchases | None = None,
         totals: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
@@ -168,7 +156,7 @@ class Usage:
         self._due: dict[BurstId, float] = {}
         """When bursts have to be gone of which time limits tell the end."""
         for use in live.values():
-            self._now.add(_asked(use))
+            self._now.add(use)
 
     def add(self, more: FurtherUse) -> None:
         """Count that; all of it against each user."""
@@ -177,13 +165,13 @@ class Usage:
             if kept.start < more.until:
                 kept.use.add(more)
 
-    def begin(self, name: BurstId, use: BurstUsage) -> None:
+    def begin(self, name: BurstId, use: FurtherUse) -> None:
         """Count a burst of this plan, which those behind may wait for."""
         self._live[name] = use
         for kept in self._kept:
             if use.until <= kept.start:
                 kept.ended.add(name)
-        self.add(_asked(use))
+        self.add(use)
 
     def join(self, name: BurstId, more: FurtherUse) -> None:
         """Count what a job uses anew that gets nodes of a burst.
@@ -194,13 +182,14 @@ class Usage:
         for kept in self._kept:
             if use is not None and kept.start < more.until and name in kept.ended:
                 kept.ended.discard(name)
-                kept.use.add(_asked(use))
+                kept.use.add(use)
         self.add(more)
         if use is not None:
+            nodes, users = use.nodes + more.nodes, {**use.charged, **more.charged}
             self._live[name] = msgspec.structs.replace(
                 use,
-                nodes=use.nodes + more.nodes,
-                userids=use.userids | more.charged.keys(),
+                nodes=nodes,
+                charged=dict.fromkeys(users, nodes),
                 until=max(use.until, more.until),
             )
 
@@ -239,7 +228,7 @@ class Usage:
         """Tell whether that is too much beside what is kept, with bursts that stay."""
         use = kept.use
         for name in kept.ended.intersection(asked.staying):
-            stays = _asked(self._live[name])
+            stays = self._live[name]
             if self._exceeded(use, stays):
                 return True
             use = use.copy()
@@ -285,9 +274,8 @@ class Usage:
 
         Nobody waits for the end of what has not begun, and of which no limit tells it.
         """
-        bursts = ((name, _asked(use)) for name, use in self._live.items())
         ahead = (each.asked for each in self._kept if each.asked.until < math.inf)
-        both = [*bursts, *((None, each) for each in ahead)]
+        both = [*self._live.items(), *((None, each) for each in ahead)]
         return sorted(both, key=lambda it: (it[1].until, it[0] or ""))
 
     def keep(
@@ -301,7 +289,7 @@ class Usage:
         ended = {name for name, burst in self._live.items() if 0 < burst.until <= start}
         for name in self._live.keys() & (going | ended):
             burst = self._live[name]
-            use.remove(_asked(burst))
+            use.remove(burst)
             if name in going and burst.until < math.inf:
                 self._due[name] = min(start, self.due(name))
         for each in (*(kept.asked for kept in self._kept), asked):
@@ -333,7 +321,7 @@ class Usage:
         return None
 
 
-def usage_of(burst: Burst, lead: LeadView) -> BurstUsage:
+def usage_of(burst: Burst, lead: LeadView) -> FurtherUse:
     """Return what a live burst uses. It counts against those it was
     made for, and those whose jobs joined it.
 
@@ -342,19 +330,10 @@ def usage_of(burst: Burst, lead: LeadView) -> BurstUsage:
     userids = set(burst.lease.userids)
     if userids:
         userids.update(lead.jobs[job].userid for job in burst.jobs if job in lead.jobs)
-    return BurstUsage(
-        nodes=burst.lease.nodes,
-        userids=frozenset(userids),
-        offer=f"{burst.lease.provider}/{burst.lease.offer}",
-        until=math.inf if burst.quarantined else burst_end(burst, lead),
-    )
-
-
-def _asked(use: BurstUsage) -> FurtherUse:
     return FurtherUse(
-        offer=use.offer,
-        nodes=use.nodes,
-        bursts=use.bursts,
-        charged=dict.fromkeys(use.userids, use.nodes),
-        until=use.until,
+        offer=f"{burst.lease.provider}/{burst.lease.offer}",
+        nodes=burst.lease.nodes,
+        bursts=1,
+        charged=dict.fromkeys(userids, burst.lease.nodes),
+        until=math.inf if burst.quarantined else burst_end(burst, lead),
     )

@@ -10,7 +10,7 @@ from burst.core.plan.demands import Demand
 from burst.core.plan.eligible import Eligibility
 from burst.core.plan.fit import NodePool, nodes_needed
 from burst.core.plan.lenders import PlannedBurst
-from burst.core.plan.limits import BurstUsage, FurtherUse, Joined
+from burst.core.plan.limits import FurtherUse, Joined
 from burst.core.plan.offers import ProviderOffer
 from burst.core.plan.slot_ranks import RankNeed, SlotRanks
 from burst.core.plan.sources import Portion
@@ -54,12 +54,7 @@ class PlannedBursts:
             self._growing.append(planned)
             until = self._until(candidate, demand)
             self._context.table.take(slot, ranks, until)
-            use = BurstUsage(
-                nodes=planned.nodes,
-                userids=planned.source.userids,
-                offer=candidate.key,
-                until=until,
-            )
+            use = FurtherUse.new(candidate.key, (planned.nodes,), demand.userid, until)
             self._context.usage.begin(planned.name, use)
             self._last[key] = planned
         sizes = tuple(len(ranks) for _, ranks in pieces)
