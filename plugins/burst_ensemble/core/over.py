@@ -26,10 +26,11 @@ def is_over(
     """Tell whether an ensemble has ended and neither a burst nor a job is left.
 
     `pending` is `nodes.tags_waiting()`. A job that runs is on a burst. One that waits
-    may be all that is left: of members that had no burst when they ended.
+    may be all that is left: of members that had no burst when they ended. False while
+    the daemon cannot tell.
     """
     state, start = ensembles.states[name], ensembles.starts[name]
-    if state.record.ended is None:
+    if state.record.ended is None or not nodes.is_read:
         return False
     if any(each.live and each.tag.name.startswith(f"{name}/") for each in nodes.bursts):
         return False

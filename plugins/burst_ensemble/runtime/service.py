@@ -15,7 +15,7 @@ import msgspec
 from burst.config.convert import convert
 from burst.core.tagged_nodes import TaggedNodes
 from burst.decode import from_plain
-from burst.errors import MALFORMED, BurstError
+from burst.errors import MALFORMED, BurstError, NoDaemon
 from burst.lead import JobSubmitter
 from burst.runtime.service_answers import Row
 from burst.runtime.service_requests import MAX_NAME
@@ -69,7 +69,7 @@ class EnsembleService:
     ) -> None:
         self.reports = AgentReports(daemon.clock)
         self.store = EnsembleStore(daemon.lead.shared_store())
-        self._daemon = daemon
+        self._daemon, self._make = daemon, make
         lead = daemon.lead
         self.ensembles = (
             Ensembles(daemon, lead, make, self.reports, self.store)
@@ -109,7 +109,7 @@ class EnsembleService:
     def _up(self, asked: EnsembleRequest) -> Row:
         spec = convert(EnsembleSpec, asked.tables, "ensemble")
         nodes = self._daemon.nodes()
-        _check(spec, nodes)
+        self._check(spec, nodes)
         new = EnsembleStart(
             tables=spec_tables(spec), userid=os.geteuid(), environment=asked.environment
         )
@@ -154,13 +154,34 @@ class EnsembleService:
     ) -> Row:
         """Change what is on record; return the ensemble as it is then."""
         seen = self.store.change_seeing(
-            nodes or self._daemon.nodes(), self._daemon.clock(), change
+            nodes or self._told(), self._daemon.clock(), change
         )
         return ensemble_row(seen, name, self.reports.current())
 
+    def _told(self) -> TaggedNodes:
+        """Return what the daemon tells, of no bursts and jobs while none serves.
+
+        What is asked meanwhile is put on record, and done once one serves again.
+        """
+        try:
+            return self._daemon.nodes()
+        except NoDaemon:
+            return TaggedNodes(now=self._daemon.clock(), is_read=False)
+
+    def _check(self, spec: EnsembleSpec, nodes: TaggedNodes) -> None:
+        """Raise BurstError for what this daemon cannot run."""
+        for member in spec.members:
+            if not member.has_agent and member.provider not in nodes.offers:
+                raise BurstError(
+                    f"member {member.name}: there is no provider {member.provider}",
+                    f"the daemon has {', '.join(nodes.offers) or 'none'}",
+                )
+        check_supported(spec, providers_of_daemon(nodes).abilities)
+        self._make(spec)
+
     def _status(self, asked: EnsembleRequest) -> Row:
         """Return the ensembles that are on record, or the one of that name."""
-        nodes, name = self._daemon.nodes(), asked.name
+        nodes, name = self._told(), asked.name
         seen = Seen(self.store.read(), nodes, nodes.now)
         known = seen.ensembles.states
         if name and name not in known:
@@ -182,15 +203,3 @@ def _nodes(ensembles: EnsembleRecords, asked: EnsembleRequest) -> int:
     state = ensembles.states.get(asked.name)
     kept = state.record.members.get(asked.member) if state else None
     return asked.nodes + (kept.nodes if kept and asked.more else 0)
-
-
-def _check(spec: EnsembleSpec, nodes: TaggedNodes) -> None:
-    """Raise BurstError for what this daemon cannot run."""
-    for member in spec.members:
-        if not member.has_agent and member.provider not in nodes.offers:
-            raise BurstError(
-                f"member {member.name}: there is no provider {member.provider}",
-                f"the daemon has {', '.join(nodes.offers) or 'none'}",
-            )
-    check_supported(spec, providers_of_daemon(nodes).abilities)
-    load_algorithms(spec)
