@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """The lead interface: what the engine needs of a Flux instance.
 
-`Lead` is what every lead does. `WholeQueue`, `JobSubmitter`, `Accounting`, `Queues`,
-`SchedulerHints`, `Housekeeper` and `Guests` are optional interfaces: a lead that tells
-of all its jobs, takes jobs from the daemon, tells of the banks of users, has queues, a
-scheduler that can be told of leases, housekeeping, or guests, implements them too;
+`Lead` is what every lead does. `WholeQueue`, `JobSubmitter`, `NamedServices`,
+`Accounting`, `Queues`, `SchedulerHints`, `Housekeeper` and `Guests` are optional
+interfaces: a lead that tells of all its jobs, takes jobs from the daemon, has services
+of other names, tells of the banks of users, has queues, a scheduler that can be told of
+leases, housekeeping, or guests, implements them too;
 `queues_of`, `scheduler_of`, `housekeeper_of` and `guests_of` return the last four.
 Implemented for Flux in `burst.flux`; a package may have another lead, under the scheme
 of its URI (entry points `burst.leads`). The contract suite is `tests/contract/`.
@@ -404,6 +405,31 @@ class OrderlyEnd(Protocol):
 
         Whoever starts it again starts the daemon with it. False where it is not known.
         May be called when the lead is gone.
+        """
+        ...
+
+
+@runtime_checkable
+class NamedServices(Protocol):
+    """An optional interface: services of other programs of the owner, by name."""
+
+    def serve_named(
+        self, name: str, handler: RequestHandler, holder: Mapping[str, Any]
+    ) -> None:
+        """Register the service of that name, as `Lead.serve` does `burst`.
+
+        Its requests are any user's: the handler has to look who asks. Raises
+        ServiceTaken naming the holder.
+        """
+        ...
+
+    def call_named(
+        self, name: str, method: str, payload: Mapping[str, Any], timeout: float
+    ) -> dict[str, Any]:
+        """Call a method of the service of that name.
+
+        Raises NoDaemon where nothing serves it, Denied, and BurstError with what it
+        said.
         """
         ...
 

@@ -82,7 +82,7 @@ class BaseLead(ABC):
             QueueListener | None, MayBurst | None, RecordEvent | None
         ] = None, None, None
         self._state: BrokerState | None = None
-        self._service: FluxService | None = None
+        self._services: list[FluxService] = []
         self._loops: list[Loop] = []
         self._wake: Callable[[], None] = _do_nothing
 
@@ -241,7 +241,7 @@ class BaseLead(ABC):
         """See `burst.lead.Lead`."""
         service = FluxService(self._loop("burst-service"), handler, holder, admit)
         service.register(self._client)
-        self._service = service
+        self._services.append(service)
 
     def call(
         self, method: str, payload: Mapping[str, Any], timeout: float = 10.0
@@ -255,8 +255,8 @@ class BaseLead(ABC):
 
     def close(self) -> None:
         """See `burst.lead.Lead`. May be called twice."""
-        if self._service is not None:
-            self._service.close()
+        for service in self._services:
+            service.close()
         while self._loops:
             self._loops.pop().close()
         self._handle.close()

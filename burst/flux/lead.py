@@ -28,6 +28,7 @@ from burst.flux.ranks import read_ranks
 from burst.flux.rpc import RpcClient, read_attribute
 from burst.flux.scheduler import SchedulerReader, check_scheduler
 from burst.flux.scheduler_status import SchedulerStatus
+from burst.flux.service import FluxService, call_service
 from burst.flux.store import FluxStore, SharedStore
 from burst.lead import JobFailures, RequestGate, RequestHandler, admit_all
 from burst.model.banks import Associations
@@ -190,6 +191,22 @@ class FluxLead(BaseLead):
         """See `burst.lead.Lead`. Raises LeadError away from rank 0."""
         self._check_rank()
         super().serve(handler, holder, admit)
+
+    def serve_named(
+        self, name: str, handler: RequestHandler, holder: Mapping[str, Any]
+    ) -> None:
+        """See `burst.lead.NamedServices`. Raises LeadError away from rank 0."""
+        self._check_rank()
+        loop = self._loop(f"{name}-service")
+        service = FluxService(loop, handler, holder, name=name)
+        service.register(self._client)
+        self._services.append(service)
+
+    def call_named(
+        self, name: str, method: str, payload: Mapping[str, Any], timeout: float
+    ) -> dict[str, Any]:
+        """See `burst.lead.NamedServices`."""
+        return call_service(self._client, method, payload, timeout, name)
 
     def _check_rank(self) -> None:
         """Raise LeadError away from rank 0, where the lead's files are not readable."""

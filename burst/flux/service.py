@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The service `burst`: the lock of the one daemon a lead has, and its API.
 
+Other programs of the owner may have one of another name in the same way.
+
 Any client of the owner may register a service with its broker. A name can be registered
 once, and is free again when the client's connection ends. Requests arrive on the loop's
 thread and are answered on other threads, so that a slow one does not delay the rest.
@@ -51,12 +53,14 @@ class FluxService:
         handler: RequestHandler,
         holder: Mapping[str, Any],
         admit: RequestGate = admit_all,
+        name: str = NAME,
     ) -> None:
         self._loop = loop
+        self._name = name
         self._handler = handler
         self._holder = dict(holder)
         self._admit = admit
-        self._workers = RequestThreads("burst-service")
+        self._workers = RequestThreads(f"{name}-service")
 
     def register(
         self, client: RpcClient, deadline_s: float = REGISTER_DEADLINE_S
@@ -75,9 +79,9 @@ class FluxService:
                     raise
             else:
                 return
-            taken = _taken(client)
+            taken = _taken(client, self._name)
             if taken is not None or time.monotonic() > deadline:
-                raise taken or ServiceTaken("the name burst cannot be had")
+                raise taken or ServiceTaken(f"the name {self._name} cannot be had")
 
     def close(self) -> None:
         """Take no more requests. Work under way goes on, and is not waited for."""
@@ -90,12 +94,12 @@ class FluxService:
             else:
                 done.set_result(None)
 
-        self._loop.ask(_ADD, {"service": NAME}, answer)
+        self._loop.ask(_ADD, {"service": self._name}, answer)
 
     def _take(self, request: RequestMessage) -> None:
         if not request.wants_response:
             return  # a client that asked something has disconnected
-        method = request.topic.removeprefix(f"{NAME}.")
+        method = request.topic.removeprefix(f"{self._name}.")
         userid, owner, handle = request.userid, request.owner, self._loop.handle
         try:
             self._admit(method, userid, owner)
@@ -118,7 +122,7 @@ class FluxService:
 
     def _answer(self, request: RequestMessage) -> Callable[[], None]:
         handle = self._loop.handle
-        method = request.topic.removeprefix(f"{NAME}.")
+        method = request.topic.removeprefix(f"{self._name}.")
         try:
             payload = read_payload(request.payload)
         except BurstError as error:
@@ -142,16 +146,22 @@ class FluxService:
 
 
 def call_service(
-    client: RpcClient, method: str, payload: Mapping[str, Any], timeout_s: float
+    client: RpcClient,
+    method: str,
+    payload: Mapping[str, Any],
+    timeout_s: float,
+    name: str = NAME,
 ) -> dict[str, Any]:
     """Call the service. Raises NoDaemon, Denied, BurstError with the daemon's text."""
-    topic = f"{NAME}.{method}"
+    topic = f"{name}.{method}"
     ((_, response),) = client.exchange([(topic, payload)], timeout_s)
     said = response.payload.decode(errors="replace")
     match response.errnum:
         case 0:
             answer: dict[str, Any] = msgspec.json.decode(response.payload)
             return answer
+        case errno.ENOSYS if name != NAME:
+            raise NoDaemon(f"nothing serves {name} at this lead")
         case errno.ENOSYS:
             raise NoDaemon(
                 "no daemon serves this lead", "start one with `burst daemon -c FILE`"
@@ -164,20 +174,23 @@ def call_service(
             raise BurstError(said)
 
 
-def _taken(client: RpcClient) -> ServiceTaken | None:
+def _taken(client: RpcClient, name: str) -> ServiceTaken | None:
     """Return the error that names the process that serves; None if it just ended."""
+    another = "another daemon serves this lead"
     advice = "stop that one first: one daemon serves a lead"
+    if name != NAME:
+        another = f"another process serves {name} at this lead"
+        advice = "stop that one first"
     try:
-        holder = client.ask(f"{NAME}.{_HOLDER}", {}, HOLDER_DEADLINE_S)
+        holder = client.ask(f"{name}.{_HOLDER}", {}, HOLDER_DEADLINE_S)
     except ServiceMissing:
         return None
     except LeadGone:
         raise
     except LeadError as error:
-        return ServiceTaken(f"another daemon serves this lead ({error.what})", advice)
+        return ServiceTaken(f"{another} ({error.what})", advice)
     since = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(holder.get("since", 0)))
     return ServiceTaken(
-        f"another daemon serves this lead: pid {holder.get('pid')} on "
-        f"{holder.get('host')}, since {since}",
+        f"{another}: pid {holder.get('pid')} on {holder.get('host')}, since {since}",
         advice,
     )

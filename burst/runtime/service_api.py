@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as LateError
 
+import msgspec
+
 from burst import __version__
 from burst.config import Settings
 from burst.core import burst_requests, commands, orphans, report
@@ -29,6 +31,7 @@ from burst.core.resize_request import WantedSize, resize_burst, tag_of
 from burst.core.select.confinement import confines_jobs
 from burst.core.standing import describe_renewal
 from burst.core.tagged_jobs import IsolatedJobs, end_tag, jobs_without_bursts
+from burst.core.tagged_nodes import tagged_nodes
 from burst.core.tick import TickResult
 from burst.core.world import World
 from burst.errors import BurstError, Denied, Late, LeadError
@@ -83,6 +86,7 @@ class ServiceApi:
         self._methods: dict[str, Callable[[ServiceRequest, Snapshot], Row]] = {
             "ping": self._ping,
             "intake": self._intake,
+            "tagged": self._owner_only(self._tagged),
             "status": self._status,
             "explain": self._explain,
             "cost": self._cost,
@@ -191,6 +195,15 @@ class ServiceApi:
             return row
         row = status_for(guest_view(snapshot, request.userid), row)
         row["totals"] = burst_totals(row["bursts"], snapshot)
+        return row
+
+    def _tagged(self, _: ServiceRequest, snapshot: Snapshot) -> Row:
+        """Return a `TaggedNodes`, for programs that request nodes with tags."""
+        row: Row = msgspec.to_builtins(
+            tagged_nodes(
+                snapshot.records, snapshot.world, snapshot.settings, snapshot.now
+            )
+        )
         return row
 
     def _explain(self, request: ServiceRequest, snapshot: Snapshot) -> Row:

@@ -15,7 +15,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -101,11 +101,13 @@ def invoke(program: click.Command, name: str, *words: str) -> CommandResult:
 
 
 class DaemonProcess:
-    """`burst daemon`, and what it logged."""
+    """`burst daemon` or another command that serves, and what it logged."""
 
-    def __init__(self, cli: CliHarness, *options: str) -> None:
-        self._path = cli.directory / f"daemon-{time.monotonic_ns()}.log"
-        command = [BURST, "daemon", "-c", str(cli.config), "--uri", cli.uri, *options]
+    def __init__(
+        self, cli: CliHarness, *options: str, words: Sequence[str] = ("daemon",)
+    ) -> None:
+        self._path = cli.directory / f"{words[0]}-{time.monotonic_ns()}.log"
+        command = [BURST, *words, "-c", str(cli.config), "--uri", cli.uri, *options]
         log = str(self._path)
         self.process = Forked(command, ("/dev/null", log, log), os.environ, os.getcwd())
 

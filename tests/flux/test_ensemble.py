@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.cli.cli_harness import DaemonProcess
 from tests.flux.site import Site
 from tests.flux_instance import FLUX, MISSING
 from tests.support.ensemble_story import ensemble
@@ -102,3 +105,52 @@ def test_it_lives_through_a_lead_and_a_daemon_that_are_killed(site: Site) -> Non
         # What ran has failed; what waited runs on new nodes.
         assert found["failed"] >= 1, found
         assert found["success"] >= 1, found
+
+
+@contextmanager
+def running(site: Site) -> Iterator[DaemonProcess]:
+    """`burst ensemble run`; it is ended in any case."""
+    process = DaemonProcess(site.cli, words=("ensemble", "run"))
+    try:
+        process.says("runs the ensembles of")
+        yield process
+    finally:
+        if process.process.poll() is None:
+            process.end()
+
+
+def test_in_a_process_of_its_own_it_survives_the_daemon_and_goes_on_from_its_records(
+    site: Site,
+) -> None:
+    site.write(ensemble={"in_daemon": False})
+    with running(site) as first:
+        with site.cli.daemon() as daemon:
+            refused = DaemonProcess(site.cli, words=("ensemble", "run"))
+            assert refused.wait() == 1
+            assert "another process serves burst-ensemble" in refused.log
+            go = up_until_told(site)
+            wait_for_running(site, 2)
+            daemon.end(signal.SIGKILL)
+        # It answers without a daemon, and takes orders, by what is on record.
+        shown = ensemble(site.cli)
+        assert shown["state"] == "running"
+        assert shown["members"]["md"]["member"]["nodes"] == 2
+        assert site.cli.run("ensemble", "resize", "sweep", "md", "2").status == 0
+        with site.cli.daemon():
+            wait_for_running(site, 2)
+            first.end(signal.SIGKILL)
+            alone = site.cli.run("ensemble", "status")
+            assert "ensembles do not run in the daemon" in alone.error
+            with running(site):
+                wait_for_running(site, 2)
+                go.touch()
+                assert wait_for_end(site) == {"success": 4, "failed": 0}
+
+
+def test_beside_a_daemon_that_runs_ensembles_no_other_process_does(site: Site) -> None:
+    assert "run in the daemon's process" in site.cli.run("ensemble", "run").error
+    with site.cli.daemon():
+        site.write(ensemble={"in_daemon": False})
+        refused = DaemonProcess(site.cli, words=("ensemble", "run"))
+        assert refused.wait() == 1
+        assert "the daemon of this lead runs ensembles" in refused.log

@@ -29,7 +29,7 @@ from burst.flux.handle import Handle, ResponseMessage
 METHODS = (
     *("ping", "intake", "status", "explain", "cost", "output", "report", "release"),
     *("request-job", "plan", "policy", "request", "down", "resize", "gc", "enable"),
-    *("reload", "ensemble-status", "ensemble-down", "holder", "nosuch"),
+    *("reload", "tagged", "ensemble-status", "ensemble-down", "holder", "nosuch"),
 )
 FORGED = (
     "--setattr=burst.userid=61000",

@@ -29,7 +29,14 @@ MOST_REQUESTED, MOST_OF_USER, MOST = 3, 4, 8
 METHODS = (
     *("ping", "intake", "status", "explain", "cost", "output", "report", "release"),
     *("request-job", "plan", "policy", "request", "down", "resize", "gc", "enable"),
-    *("reload", "ensemble-up", "ensemble-down", "ensemble-status", "ensemble-submit"),
+    *(
+        "reload",
+        "tagged",
+        "ensemble-up",
+        "ensemble-down",
+        "ensemble-status",
+        "ensemble-submit",
+    ),
     *("ensemble-resize", "holder", "nosuch", "", "status.x", "ƒ", "x" * 9999),
 )
 _OF_OWNER = frozenset(METHODS[METHODS.index("plan") :]) - {"request", "down", "holder"}

@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: MIT
-"""`burst ensemble up`, `status`, `submit`, `resize` and `down`."""
+"""`burst ensemble run`, `up`, `status`, `submit`, `resize` and `down`."""
 
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import click
 from rich.console import Console
 
+from burst import log
 from burst.cli.colours import state_style
 from burst.cli.listing import (
     Column,
@@ -26,12 +29,37 @@ from burst.cli.listing import (
 from burst.cli.target import Target, target_options
 from burst.lead import Lead
 from burst.model.decision import moment
+from burst.runtime.connect import connect
 from burst_ensemble.cli.check import served_providers
 from burst_ensemble.core.record import spec_tables
+from burst_ensemble.runtime.client import ask_ensembles
 from burst_ensemble.runtime.files import environment_of
+from burst_ensemble.runtime.process import EnsembleProcess
 from burst_ensemble.runtime.read_file import read_ensemble
 
 _EVERY_S = 0.5
+
+
+@click.command()
+@target_options
+def run(target: Target) -> None:
+    """Run ensembles in a process of its own, beside the daemon.
+
+    For settings with in_daemon = false under [ensemble]. It asks the daemon for nodes,
+    and keeps its records at the lead: it goes on where it was after it, the daemon or
+    the lead was started again. It runs on the lead's host as the user of the instance.
+    """
+    settings = target.settings()
+    log.start(settings.daemon.log)
+    lead = settings.lead.uri, settings.intake.attribute
+    process = EnsembleProcess(settings, lambda: connect(*lead))
+
+    def on_stop(_: int, __: FrameType | None) -> None:
+        process.stop()
+
+    signal.signal(signal.SIGTERM, on_stop)
+    signal.signal(signal.SIGINT, on_stop)
+    process.run()
 
 
 @click.command()
@@ -50,7 +78,7 @@ def up(file: Path, target: Target) -> None:
             click.echo(note, err=True)
         environment = environment_of(os.environ, {})
         asked = {"tables": spec_tables(loaded.spec), "environment": environment}
-        row = lead.call("ensemble-up", asked, timeout=60.0)
+        row = ask_ensembles(lead, "ensemble-up", asked, timeout=60.0)
     members = ", ".join(row["members"])
     click.echo(f"ensemble {row['name']} is started: {members}")
     click.echo(f"burst ensemble status {row['name']} shows it", err=True)
@@ -67,7 +95,7 @@ def status(name: str, target: Target, listing: Listing) -> None:
     nodes, queue, waiting, nextJobs, counts, metrics; and member, jobs.
     """
     with target.lead() as lead:
-        found = lead.call("ensemble-status", {"name": name})["ensembles"]
+        found = ask_ensembles(lead, "ensemble-status", {"name": name})["ensembles"]
     if listing.as_json:
         print_json({"ensembles": found})
         return
@@ -90,7 +118,7 @@ def submit(name: str, target: Target, **asked: str | int) -> None:
     --burst --burst-tag=NAME/MEMBER.
     """
     with target.lead() as lead:
-        lead.call("ensemble-submit", {"name": name, **asked}, timeout=60.0)
+        ask_ensembles(lead, "ensemble-submit", {"name": name, **asked}, timeout=60.0)
     what = counted(int(asked["count"]), "job")
     click.echo(f"{what} of {asked['jobs']} are being submitted for {asked['member']}")
 
@@ -107,7 +135,7 @@ def resize(name: str, member: str, nodes: int, target: Target) -> None:
     """
     asked = {"name": name, "member": member, "nodes": nodes}
     with target.lead() as lead:
-        lead.call("ensemble-resize", asked, timeout=60.0)
+        ask_ensembles(lead, "ensemble-resize", asked, timeout=60.0)
     what = f"{name}/{member} is to have {counted(nodes, 'node')}"
     click.echo(f"{what}, until its algorithms say otherwise")
 
@@ -123,7 +151,7 @@ def down(name: str, note: str, target: Target, *, no_wait: bool) -> None:
     Jobs that run go on to their end; then the nodes are taken down.
     """
     with target.lead() as lead:
-        lead.call("ensemble-down", {"name": name, "note": note}, timeout=60.0)
+        ask_ensembles(lead, "ensemble-down", {"name": name, "note": note}, timeout=60.0)
         if not no_wait:
             _wait_for_end(lead, name)
             click.echo(f"ensemble {name} has ended; nothing of it is left")
@@ -157,7 +185,7 @@ def _wait_for_end(lead: Lead, name: str) -> None:
 
 def _rows(lead: Lead, name: str) -> Iterator[Row]:
     while True:
-        yield lead.call("ensemble-status", {"name": name})["ensembles"][0]
+        yield ask_ensembles(lead, "ensemble-status", {"name": name})["ensembles"][0]
         time.sleep(_EVERY_S)
 
 

@@ -25,6 +25,10 @@ class EnsembleSettings(PackageTable, frozen=True):
     """Variables that their jobs have beside those that `burst ensemble up` keeps of
     the daemon's environment, or in place of them: PATH, say, where jobs run in another
     image than the daemon. Whoever may read the records can read them: no secrets."""
+    in_daemon: bool = True
+    """Whether ensembles run in the daemon's process. If not, `burst ensemble run` runs
+    them in one of its own, as the same user; they have no members of mode external
+    then. A daemon has to be started again for another value."""
     agent: Seconds = Seconds(60)
     """How long the agent of an external member may be silent, 1s to 1d. Past this
     nothing is decided for the member until the agent reports again. Some times

@@ -13,7 +13,7 @@ from burst.model.burst import Tag
 from burst_ensemble.algorithm import SUBMIT_MOST
 from burst_ensemble.config.spec import EnsembleSpec
 from burst_ensemble.core import controller
-from burst_ensemble.core.over import books_of_earlier_run, is_over, members_with_pending
+from burst_ensemble.core.over import books_of_earlier_run, is_over
 from burst_ensemble.core.record import (
     EnsembleRecord,
     EnsembleRecords,
@@ -35,10 +35,10 @@ def begin_ensemble(seen: Seen, new: EnsembleStart) -> EnsembleRecords:
     `new` is without slots: each member gets one in which it can have its `max`. Raises
     BurstError.
     """
-    spec, (ensembles, records, world, now) = new.spec, seen
+    spec, (ensembles, nodes, now) = new.spec, seen
     before = ensembles.states.get(spec.name)
-    pending = members_with_pending(world.lead)
-    if before is not None and not is_over(ensembles, spec.name, records, pending):
+    pending = nodes.tags_waiting()
+    if before is not None and not is_over(ensembles, spec.name, nodes, pending):
         raise BurstError(
             f"an ensemble {spec.name} is there already",
             f"burst ensemble down {spec.name} ends it, burst ensemble status shows it",
@@ -50,7 +50,7 @@ def begin_ensemble(seen: Seen, new: EnsembleStart) -> EnsembleRecords:
     file = msgspec.structs.replace(new, slots=slots)
     books = {
         **_without(ensembles.books, [spec.name]),
-        **books_of_earlier_run(records, world.lead, file, now),
+        **books_of_earlier_run(nodes, file),
     }
     state = EnsembleState(record=controller.new_record(spec, began))
     after = EnsembleRecords(
@@ -154,12 +154,12 @@ def _running(ensembles: EnsembleRecords, name: str, member: str) -> EnsembleStat
 
 def _choose_slots(seen: Seen, spec: EnsembleSpec) -> dict[str, tuple[str, ...]]:
     """Return for each member the hosts of a rank slot that no other ensemble has."""
-    ensembles, records, world, _ = seen
-    pending = members_with_pending(world.lead)
+    ensembles, nodes, _ = seen
+    pending = nodes.tags_waiting()
     taken = {
         hosts
         for name, file in ensembles.starts.items()
-        if not is_over(ensembles, name, records, pending)
+        if not is_over(ensembles, name, nodes, pending)
         for hosts in file.slots.values()
     }
     chosen: dict[str, tuple[str, ...]] = {}
@@ -168,10 +168,10 @@ def _choose_slots(seen: Seen, spec: EnsembleSpec) -> dict[str, tuple[str, ...]]:
     for member in sorted(joined, key=lambda each: -each.max):
         fit = [
             slot
-            for slot in world.slots
+            for slot in nodes.slots
             if slot.size >= member.max
             and slot.hosts not in taken
-            and may_lease(member.provider, kept_for(slot, world.providers.keys()))
+            and may_lease(member.provider, kept_for(slot, nodes.offers.keys()))
         ]
         if not fit:
             raise BurstError(
@@ -199,7 +199,7 @@ def _forget_oldest(seen: Seen, pending: Collection[Tag], but: str) -> EnsembleRe
         name
         for name, start in ensembles.starts.items()
         if name != but
-        and is_over(ensembles, name, seen.records, pending)
+        and is_over(ensembles, name, seen.nodes, pending)
         and not start.is_kept
     ]
     over.sort(key=lambda name: ensembles.states[name].record.ended or 0.0)

@@ -20,6 +20,8 @@ from burst_ensemble.algorithm import QueueCounts
 from burst_ensemble.core.reading import JobEvent, MemberEvent, MemberReading
 from burst_ensemble.core.record import KnownJob, MemberBook
 
+GROUP = "burst_group"
+"""Attribute of jobs: the entry of `jobs` that one is of."""
 NEXT_MOST = 11
 """Jobs whose sizes are told one by one."""
 _FORGOTTEN = 300.0
@@ -65,12 +67,13 @@ class MemberState(msgspec.Struct, frozen=True):
     """What is known from now on."""
 
 
-def row_of(job: JobView, group: str) -> JobRow:
-    """Return a job that a lead shows, of that group of the file."""
+def row_of(job: JobView, tag: str) -> JobRow:
+    """Return a job that a lead shows; one without that tag as of no group."""
+    has_tag = job.preferences.tag == tag
     return JobRow(
         id=job.id,
         state=job.state,
-        group=group,
+        group=job.attributes.get(GROUP, "") if has_tag else "",
         # One that asks for slots alone counts as one of a node.
         nodes=max(1, job.request.nodes or 1) if job.request else 1,
         urgency=job.later_urgency,

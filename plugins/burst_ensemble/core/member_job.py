@@ -14,6 +14,7 @@ from burst.model.ranks import format_hostlist
 from burst.model.shape import Shape
 from burst_ensemble.config.spec import EnsembleSpec, JobSpec
 from burst_ensemble.core.intents import JobRef
+from burst_ensemble.core.job_rows import GROUP
 from burst_ensemble.core.record import EnsembleStart
 
 _URGENCY = 16
@@ -57,7 +58,7 @@ def make_job(
         "environment": dict(file.environment),
         "job": {"name": name},
         "burst": {"tag": f"{spec.name}/{member}", "urgency": _URGENCY},
-        "burst_group": ref.group,
+        GROUP: ref.group,
         site.attribute: True,
     }
     hosts = file.slots.get(member, ())
@@ -79,7 +80,7 @@ def make_agent_job(
         "duration": float(job.duration),
         "job": {"name": name},
         "burst": {"tag": f"{spec.name}/{member}"},
-        "burst_group": ref.group,
+        GROUP: ref.group,
     }
     if job.workdir:
         system["cwd"] = job.workdir

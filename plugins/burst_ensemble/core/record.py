@@ -15,8 +15,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from burst.config.convert import convert
-from burst.core.records import Records
-from burst.core.world import World
+from burst.core.tagged_nodes import TaggedNodes
 from burst.model.burst import BurstId, Tag
 from burst.model.jobid import JobId
 from burst_ensemble.config.spec import EnsembleSpec
@@ -171,8 +170,7 @@ class Seen(NamedTuple):
     """What a decision or an answer about ensembles rests on."""
 
     ensembles: EnsembleRecords
-    records: Records
-    """The daemon's: bursts and holds."""
-    world: World
+    nodes: TaggedNodes
+    """What the daemon tells of bursts and jobs."""
     now: float
     """Seconds since the epoch."""

@@ -15,21 +15,14 @@ from typing import Any
 
 import msgspec
 
-from burst.core.report import burst_note
-from burst.core.world import World
-from burst.model.burst import Burst, State
+from burst.core.tagged_nodes import TaggedBurst
 from burst.model.decision import moment
 from burst.model.ranks import format_hostlist
 from burst_ensemble.algorithm import MemberView
 from burst_ensemble.core.agent_member import AgentMember
 from burst_ensemble.core.agent_report import TakenReport
-from burst_ensemble.core.over import is_over, members_with_pending
-from burst_ensemble.core.read_members import (
-    JobsRead,
-    bursts_of,
-    jobs_by_member,
-    read_member,
-)
+from burst_ensemble.core.over import is_over
+from burst_ensemble.core.read_members import jobs_by_tag, read_member
 from burst_ensemble.core.reading import MemberReading
 from burst_ensemble.core.record import (
     EnsembleRecord,
@@ -152,7 +145,7 @@ def ensemble_row(
     members have only what is on record. `told` is what agents have reported last, by
     ENSEMBLE/MEMBER.
     """
-    ensembles, records, world, now = seen
+    ensembles, nodes, now = seen
     kept, start = ensembles.states[name], ensembles.starts[name]
     spec = start.spec
     agents = _agents_of(ensembles, told, name)
@@ -163,7 +156,7 @@ def ensemble_row(
     members = {member.name: member for member in spec.members}
     for member, shown in row["members"].items():
         hosts = start.slots.get(member, ())
-        bursts = bursts_of(records, start.membership(member))
+        bursts = nodes.bursts_of(start.membership(member))
         why = kept.refused.get(member) or kept.jobs_refused.get(member, "")
         its = record.members[member]
         why = "" if its.ended is not None else why or its.limited
@@ -171,8 +164,8 @@ def ensemble_row(
             "provider": members[member].provider if member in members else "",
             "mode": members[member].mode if member in members else "",
             "slot": format_hostlist(hosts) if hosts else "",
-            "bursts": [_burst(burst, world) for burst in bursts],
-            "waits_for": why or _awaited_nodes(bursts, world),
+            "bursts": [_burst(burst) for burst in bursts],
+            "waits_for": why or _awaited_nodes(bursts),
         }
         if member in agents:
             shown["member"] |= _told_by_agent(agents[member], now)
@@ -181,23 +174,23 @@ def ensemble_row(
 
 def _read_members(seen: Seen, name: str, agents: _Agents) -> dict[str, MemberReading]:
     """Return what is read of each member, by its bursts or by its agent's report."""
-    ensembles, records, world, now = seen
+    ensembles, nodes, now = seen
     kept, start = ensembles.states[name], ensembles.starts[name]
     told = {
         member: agent.read(taken.report, now).reading
         for member, (agent, taken) in agents.items()
         if taken is not None and now <= taken.until
     }
-    if world.lead is None:
+    if not nodes.is_read:
         return told
-    read = JobsRead(world.lead, jobs_by_member(world.lead), {})
+    jobs = jobs_by_tag(nodes)
     found = {
         member: read_member(
-            start.membership(member),
+            (whose := start.membership(member)),
             ensembles.book(name, member),
-            records,
-            read,
-            now,
+            nodes,
+            jobs.get(whose, ()),
+            {},
         ).reading
         for member in kept.record.members
         if member not in agents
@@ -245,28 +238,27 @@ def _told_by_agent(
     return shown
 
 
-def _burst(burst: Burst, world: World) -> dict[str, Any]:
+def _burst(burst: TaggedBurst) -> dict[str, Any]:
     return {
         "id": burst.id,
-        "state": "quarantined" if burst.quarantined else burst.state.value,
-        "nodes": burst.lease.nodes,
-        "note": burst_note(burst, world),
+        "state": burst.state,
+        "nodes": burst.nodes,
+        "note": burst.note,
     }
 
 
-def _awaited_nodes(bursts: Iterable[Burst], world: World) -> str:
+def _awaited_nodes(bursts: Iterable[TaggedBurst]) -> str:
     """Return what nodes that are to come wait for, in the words of the provider.
 
     Such as of a pod that finds no node, and what the cluster's autoscaler does for it.
     """
-    states = (State.PROVISION, State.JOIN, State.ONLINE)
-    notes = (burst_note(burst, world) for burst in bursts if burst.state in states)
+    states = ("provision", "join", "online", "quarantined")
+    notes = (burst.note for burst in bursts if burst.state in states)
     return next(filter(None, notes), "")
 
 
 def _state(seen: Seen, name: str) -> str:
     if seen.ensembles.states[name].record.ended is None:
         return "running"
-    pending = members_with_pending(seen.world.lead)
-    over = is_over(seen.ensembles, name, seen.records, pending)
+    over = is_over(seen.ensembles, name, seen.nodes, seen.nodes.tags_waiting())
     return "ended" if over else "ending"

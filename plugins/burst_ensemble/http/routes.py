@@ -15,7 +15,6 @@ what to do (`burst_ensemble.core.agent_report`).
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 from typing import Any, Literal
@@ -34,10 +33,9 @@ from burst.http.routes import (
     text_response,
 )
 from burst.kits.atomic_file import write_atomically
-from burst.lead import ServiceRequest
 from burst.runtime.daemon_state import DaemonState, Served
 from burst_ensemble.core.agent_report import REPORT_BYTES, ReportRefused
-from burst_ensemble.runtime.service import NAME, EnsemblePackage, ensembles_answer
+from burst_ensemble.runtime.package import NAME, EnsemblePackage
 
 AGENT_PATH = "/ensembles-agent/"
 
@@ -58,9 +56,10 @@ def agent_route(state: DaemonState) -> Route:
             return text_response(state.why_not_ready(), 503)
         package, settings = package_of(served), served.snapshot().settings
         try:
-            ensembles = package.store.read()
-            answer = package.reports.take(
-                request.name, request.body, ensembles, settings
+            package.check_here()
+            service = package.service
+            answer = service.reports.take(
+                request.name, request.body, service.store.read(), settings
             )
         except ReportRefused as error:
             return text_response(str(error), error.status)
@@ -131,8 +130,8 @@ def ensemble_routes(state: DaemonState) -> list[Route]:
 def _state_of(served: Served, name: str) -> dict[str, Any]:
     """Return the ensemble of that name, or all. Raises BurstError."""
     package = package_of(served)
-    told = package.reports.current()
-    return ensembles_answer(package.store, served.snapshot(), told, name)
+    package.check_here()
+    return package.service.answer("ensemble-status", {"name": name})
 
 
 def _read(body: bytes) -> EnsembleAction:
@@ -155,8 +154,9 @@ def _carry_out(served: Served, name: str, asked: EnsembleAction) -> dict[str, An
     method = asked.action
     if asked.action == "start-broker":
         method, payload["nodes"], payload["more"] = "resize", 1, True
-    request = ServiceRequest(f"ensemble-{method}", payload, os.geteuid(), owner=True)
-    return served.answer(request)
+    package = package_of(served)
+    package.check_here()
+    return package.service.answer(f"ensemble-{method}", payload)
 
 
 def _save(served: Served, name: str) -> dict[str, Any]:

@@ -38,7 +38,6 @@ from burst_ensemble.core.agent_report import (
     AgentReport,
 )
 from burst_ensemble.core.job_rows import row_of
-from burst_ensemble.core.read_members import job_group
 
 _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 30.0
@@ -286,10 +285,7 @@ def make_report(
     outcomes: Mapping[JobId, JobOutcome],
 ) -> AgentReport:
     """Return what was read of an instance; the agent adds what it knows itself."""
-    rows = [
-        row_of(job, job_group(job) if job.preferences.tag == site.about else "")
-        for job in view.jobs.values()
-    ]
+    rows = [row_of(job, site.about) for job in view.jobs.values()]
     # What is left out is told by its number, and later one by one.
     rows.sort(key=lambda row: (row.state is JobState.INACTIVE, row.id))
     more: dict[JobState, int] = {}

@@ -10,19 +10,17 @@ tick, and after a crash each of these is found to be done, or is done again.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
 from burst import log
+from burst.core.tagged_nodes import TaggedNodes
 from burst.errors import BurstError, ConfigError
 from burst.lead import JobSubmitter
-from burst.model.burst import Tag
 from burst.model.jobid import JobId
-from burst.model.lead import LeadView
-from burst.runtime.daemon_package import PackageHost
-from burst.runtime.snapshot import Snapshot
 from burst_ensemble.config.spec import EnsembleSpec
 from burst_ensemble.core import steps
 from burst_ensemble.core.controller import take_step
@@ -35,10 +33,9 @@ from burst_ensemble.core.intents import (
     SubmitJobs,
 )
 from burst_ensemble.core.job_rows import MemberState
-from burst_ensemble.core.over import is_over, lost_members, members_with_pending
+from burst_ensemble.core.over import is_over, lost_members
 from burst_ensemble.core.read_members import (
-    JobsRead,
-    jobs_by_member,
+    jobs_by_tag,
     read_member,
     with_offered_price,
 )
@@ -57,6 +54,7 @@ from burst_ensemble.runtime.agent_reports import (
     find_member,
 )
 from burst_ensemble.runtime.algorithms import AlgorithmCalls, Algorithms
+from burst_ensemble.runtime.client import DaemonClient
 from burst_ensemble.runtime.custom_commands import run_command
 from burst_ensemble.runtime.files import EnsembleFiles
 from burst_ensemble.runtime.lead_jobs import LeadJobs
@@ -68,6 +66,8 @@ MakeAlgorithms = Callable[[EnsembleSpec], Algorithms]
 
 _LOOK_S = 0.5
 """Pause between two looks at which ensembles are due."""
+_REST_S = 10.0
+"""The same where nothing is due, for bursts of ensembles that are lost, and files."""
 _CLOSE_S = 2.0
 
 
@@ -76,15 +76,15 @@ class Ensembles:
 
     def __init__(
         self,
-        host: PackageHost,
+        daemon: DaemonClient,
         submitter: JobSubmitter,
         make: MakeAlgorithms,
         reports: AgentReports,
         store: EnsembleStore,
     ) -> None:
-        """`submitter` is the host's lead, which takes jobs."""
-        self._host, self._store = host, store
-        self._sizes = MemberSizes(host.call)
+        """`submitter` is the daemon's lead, which takes jobs."""
+        self._daemon, self._store = daemon, store
+        self._sizes = MemberSizes(daemon.call)
         self._jobs = LeadJobs(submitter)
         self._make = make
         self._clock = reports.clock
@@ -94,8 +94,8 @@ class Ensembles:
         self._made: dict[str, _Running] = {}
         self._said: dict[str, str] = {}
         """By ensemble: the error that was logged last."""
-        self._pending: tuple[LeadView | None, frozenset[Tag]]
-        self._pending = (None, frozenset())
+        self._looked = -math.inf
+        """When the daemon was asked last."""
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -125,24 +125,27 @@ class Ensembles:
             self._closing.wait(_LOOK_S)
 
     def look(self) -> None:
-        """Take a step of each ensemble that is due."""
-        snapshot = self._host.snapshot()
-        if snapshot.world.lead is None:
+        """Take a step of each ensemble that is due; ask the daemon only then."""
+        ensembles, now = self._store.read(), self._clock()
+        has_rested = not 0 <= now - self._looked < _REST_S
+        if not has_rested and not self._is_any_due(ensembles):
             return
-        for burst in lost_members(self._store.read(), snapshot.records):
+        nodes = self._daemon.nodes()
+        if not nodes.is_read:
+            return
+        self._looked = now
+        for burst in lost_members(ensembles, nodes):
             note = "its ensemble is not on record any more"
-            self._host.call("down", {"burst": burst.id, "note": note})
-        self._files.look(snapshot)
-        ensembles = self._store.read()
-        if not ensembles.states:
-            return
-        pending = self._pending_of(snapshot.world.lead)
+            self._daemon.call("down", {"burst": burst.id, "note": note})
+        self._files.look(self._daemon.settings(), nodes)
+        ensembles, pending = self._store.read(), nodes.tags_waiting()
         for name in ensembles.states:
-            if is_over(ensembles, name, snapshot.records, pending):
-                self._made.pop(name, None)
-                continue
             try:
-                self._step_if_due(ensembles, name, snapshot)
+                running = self._running(ensembles.starts[name])
+                if is_over(ensembles, name, nodes, pending):
+                    running.due = math.inf
+                    continue
+                self._step_if_due(running, ensembles, nodes)
             except BurstError as error:
                 self._say(name, str(error))
             except Exception as error:  # noqa: BLE001 - one ensemble must not end others
@@ -152,22 +155,30 @@ class Ensembles:
             else:
                 self._said.pop(name, None)
 
-    def _pending_of(self, lead: LeadView) -> frozenset[Tag]:
-        """Return the members with jobs that wait; found once for each view."""
-        if self._pending[0] is not lead:
-            self._pending = (lead, members_with_pending(lead))
-        return self._pending[1]
+    def _is_any_due(self, ensembles: EnsembleRecords) -> bool:
+        now = self._clock()
+        made = {name: self._made.get(name) for name in ensembles.states}
+        return any(
+            running is None
+            or running.file is not ensembles.starts[name]
+            or now >= running.due
+            for name, running in made.items()
+        )
 
-    def _step_if_due(
-        self, ensembles: EnsembleRecords, name: str, snapshot: Snapshot
-    ) -> None:
-        file = ensembles.starts[name]
+    def _running(self, file: EnsembleStart) -> _Running:
+        """Return what was made of an ensemble's file. Raises ConfigError."""
+        name = file.tables["name"]
         running = self._made.get(name)
         if running is None or running.file is not file:
             running = self._made[name] = self._begin(file)
+        return running
+
+    def _step_if_due(
+        self, running: _Running, ensembles: EnsembleRecords, nodes: TaggedNodes
+    ) -> None:
         if self._clock() >= running.due:
             running.due = self._clock() + float(running.spec.check)
-            self._step(running, ensembles, snapshot)
+            self._step(running, ensembles, nodes)
         if running.fault is not None:
             raise running.fault
 
@@ -185,11 +196,11 @@ class Ensembles:
         return running
 
     def _step(
-        self, running: _Running, ensembles: EnsembleRecords, snapshot: Snapshot
+        self, running: _Running, ensembles: EnsembleRecords, nodes: TaggedNodes
     ) -> None:
-        name, spec, now = running.spec.name, running.spec, snapshot.now
+        name, spec, now = running.spec.name, running.spec, nodes.now
         state = ensembles.states[name]
-        read = self._read(running, ensembles, snapshot)
+        read = self._read(running, ensembles, nodes)
         readings = {member: found.reading for member, found in read.items()}
         record = take_in(state.record, readings)
         answers = {
@@ -223,12 +234,10 @@ class Ensembles:
         self._do(running, state, step.intents)
 
     def _read(
-        self, running: _Running, ensembles: EnsembleRecords, snapshot: Snapshot
+        self, running: _Running, ensembles: EnsembleRecords, nodes: TaggedNodes
     ) -> dict[str, MemberState]:
-        lead = snapshot.world.lead
-        assert lead is not None
-        name, settings = running.spec.name, snapshot.settings
-        jobs = jobs_by_member(lead)
+        name, settings = running.spec.name, self._daemon.settings()
+        jobs = jobs_by_tag(nodes)
         found = {}
         specs = {each.name: each for each in running.spec.members}
         for member in ensembles.states[name].record.members:
@@ -240,19 +249,13 @@ class Ensembles:
                     found[member] = told
                 continue
             book = ensembles.book(name, member)
-            outcomes = self._jobs.outcomes(book, lead)
-            found[member] = read_member(
-                running.file.membership(member),
-                book,
-                snapshot.records,
-                JobsRead(lead, jobs, outcomes, settings.intake),
-                snapshot.now,
-            )
-            view = spec and snapshot.world.providers.get(spec.provider)
-            if spec is not None and view:
-                found[member] = with_offered_price(
-                    found[member], spec, view.offers or (), settings.prices
-                )
+            whose = running.file.membership(member)
+            its = jobs.get(whose, ())
+            outcomes = self._jobs.outcomes(book, its)
+            found[member] = read_member(whose, book, nodes, its, outcomes)
+            if spec is not None and spec.provider in nodes.offers:
+                offers = nodes.offers[spec.provider]
+                found[member] = with_offered_price(found[member], spec, offers)
         return found
 
     def _do(
@@ -267,20 +270,21 @@ class Ensembles:
         ids: dict[str, Mapping[JobRef, JobId]] = {}
         try:
             for intent in intents:
-                snapshot = self._host.snapshot()
                 if isinstance(intent, SubmitJobs):
-                    found = self._give(running, intent, before, snapshot)
+                    found = self._give(running, intent, before)
                     done.append(msgspec.structs.replace(intent, jobs=found.taken))
                     ids[intent.member] = found.ids
                     if found.refused:
                         refused[intent.member] = found.refused
                 elif isinstance(intent, RunCustom):
-                    run_command(running.spec, intent, snapshot.world.identity.uri)
+                    run_command(running.spec, intent, self._daemon.lead.identity().uri)
                     done.append(intent)
                 elif isinstance(intent, EndMember):
                     self._sizes.end(running.file, intent)
                 else:
-                    why = self._sizes.resize(running.file, intent, snapshot.records)
+                    # What was done for another member may have changed it.
+                    nodes = self._daemon.nodes()
+                    why = self._sizes.resize(running.file, intent, nodes)
                     if why:
                         resized[intent.member] = why
         finally:
@@ -306,14 +310,15 @@ class Ensembles:
         running: _Running,
         intent: SubmitJobs,
         before: EnsembleState,
-        snapshot: Snapshot,
     ) -> Answered:
         """Submit jobs of a member, or see what its agent submitted."""
         if running.spec.member(intent.member).has_agent:
             name = running.spec.name
             agent = find_member(self._store.read(), name, intent.member)
             return self._agents.submitted(agent)
-        return self._jobs.submit(running.file, intent, before.record, snapshot)
+        return self._jobs.submit(
+            running.file, intent, before.record, self._daemon.nodes()
+        )
 
     def _say(self, name: str, text: str) -> None:
         if self._said.get(name) != text:

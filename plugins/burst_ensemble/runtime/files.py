@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from burst import log
+from burst.config import Settings
+from burst.core.tagged_nodes import TaggedNodes
 from burst.errors import BurstError, ConfigError
-from burst.runtime.snapshot import Snapshot
 from burst_ensemble.config.file import EnsembleFile, load_ensemble
 from burst_ensemble.config.settings import ensemble_settings
 from burst_ensemble.config.spec import EnsembleSpec
@@ -25,7 +26,7 @@ from burst_ensemble.core.record import (
     EnsembleStart,
     spec_tables,
 )
-from burst_ensemble.runtime.read_file import check_supported, providers_of_world
+from burst_ensemble.runtime.read_file import check_supported, providers_of_daemon
 from burst_ensemble.runtime.store import EnsembleStore
 
 KEPT_VARIABLES = (
@@ -55,30 +56,34 @@ class EnsembleFiles:
         self._said: dict[str, _Said] = {}
         """By path, what was logged last."""
 
-    def look(self, snapshot: Snapshot) -> None:
+    def look(self, settings: Settings, nodes: TaggedNodes) -> None:
         """Start what is to be started. What is in the way is logged, once."""
-        now = self._clock()
-        for path in ensemble_settings(snapshot.settings).files:
+        now, ours = self._clock(), ensemble_settings(settings)
+        for path in ours.files:
             if now < self._due.get(path, now):
                 continue
             self._due[path] = now + _AGAIN_S
-            found = self._try(Path(path), snapshot)
+            found = self._try(Path(path), ours.environment, nodes)
             if self._said.get(path) != found:
                 log.say("%s", found.text, level=found.level)
             self._said[path] = found
 
-    def _try(self, path: Path, snapshot: Snapshot) -> _Said:
+    def _try(
+        self, path: Path, environment: Mapping[str, str], nodes: TaggedNodes
+    ) -> _Said:
         try:
-            return self._start(path, snapshot)
+            return self._start(path, environment, nodes)
         except BurstError as error:
             why = str(error)
         except Exception as error:  # noqa: BLE001 - an algorithm's: others go on
             why = repr(error)
         return _Said(f"ensemble file {path} is not started: {why}", logging.WARNING)
 
-    def _start(self, path: Path, snapshot: Snapshot) -> _Said:
+    def _start(
+        self, path: Path, environment: Mapping[str, str], nodes: TaggedNodes
+    ) -> _Said:
         """Start the ensemble of a file, unless it is on record; return which."""
-        known = providers_of_world(snapshot.world)
+        known = providers_of_daemon(nodes)
         file = load_ensemble(path, known.names)
         spec = file.spec
         if spec.name in self._store.read().states:
@@ -88,14 +93,12 @@ class EnsembleFiles:
             return before if before.level == found.level == logging.INFO else found
         check_supported(spec, known.abilities, file)
         self._check(file)
-        variables = environment_of(
-            os.environ, ensemble_settings(snapshot.settings).environment
-        )
+        variables = environment_of(os.environ, environment)
         new = EnsembleStart(
             tables=spec_tables(spec), userid=os.geteuid(), environment=variables
         )
         self._store.change_seeing(
-            snapshot, self._clock(), lambda seen: commands.begin_once(seen, new)
+            nodes, self._clock(), lambda seen: commands.begin_once(seen, new)
         )
         return _Said(f"ensemble {spec.name} is started, as {path} says")
 

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+from burst.core.tagged_nodes import TaggedJob, TaggedNodes
 from burst.errors import BurstError, LeadError
 from burst.lead import JobSubmitter
 from burst.model.active_job import JobOutcome
 from burst.model.jobid import JobId
-from burst.model.lead import LeadView
-from burst.runtime.snapshot import Snapshot
 from burst_ensemble.core.intents import Answered, SubmitJobs
 from burst_ensemble.core.member_job import JobSite, job_name, make_job
 from burst_ensemble.core.read_members import lost_jobs
@@ -23,9 +22,11 @@ class LeadJobs:
     def __init__(self, submitter: JobSubmitter) -> None:
         self._submitter = submitter
 
-    def outcomes(self, book: MemberBook, lead: LeadView) -> Mapping[JobId, JobOutcome]:
+    def outcomes(
+        self, book: MemberBook, jobs: Iterable[TaggedJob]
+    ) -> Mapping[JobId, JobOutcome]:
         """Return how a member's jobs ended while nobody looked. Raises LeadError."""
-        lost = lost_jobs(book, lead)
+        lost = lost_jobs(book, jobs)
         return self._submitter.outcomes(lost) if lost else {}
 
     def submit(
@@ -33,7 +34,7 @@ class LeadJobs:
         file: EnsembleStart,
         intent: SubmitJobs,
         before: EnsembleRecord,
-        snapshot: Snapshot,
+        nodes: TaggedNodes,
     ) -> Answered:
         """Submit jobs of a member; return what the lead has now.
 
@@ -49,7 +50,7 @@ class LeadJobs:
         doubtful = [names[ref] for ref in intent.jobs if ref in earlier]
         there = self._submitter.find_jobs(doubtful) if doubtful else {}
         rest = [ref for ref in intent.jobs if names[ref] not in there]
-        site = _site_of(file, member, snapshot)
+        site = _site_of(file, member, nodes)
         if site is None:
             known = {ref: there[n] for ref, n in names.items() if n in there}
             why = f"provider {spec.member(member).provider} offers no isolated bursts"
@@ -67,27 +68,26 @@ class LeadJobs:
         return Answered(taken, refused, ids)
 
 
-def _site_of(file: EnsembleStart, member: str, snapshot: Snapshot) -> JobSite | None:
+def _site_of(file: EnsembleStart, member: str, nodes: TaggedNodes) -> JobSite | None:
     """Return what the member's jobs are fitted to; None if it is offered nothing."""
     spec = file.spec.member(member)
     if spec.is_isolated:
-        view = snapshot.world.providers.get(spec.provider)
         offered = [
             offer.shape
-            for offer in (view.offers if view and view.offers else ())
+            for offer in nodes.offers.get(spec.provider, ())
             if "isolated" in offer.modes and spec.offer in {"", offer.name}
         ]
         if not offered:
             return None
         # They fit on each of them.
         least = min(offered, key=lambda shape: shape.cores)
-        return JobSite(snapshot.settings.intake.attribute, least)
+        return JobSite(nodes.attribute, least)
     hosts = file.slots[member]
-    shapes = {slot.hosts[0]: slot.shape for slot in snapshot.world.slots}
+    shapes = {slot.hosts[0]: slot.shape for slot in nodes.slots}
     shape = shapes.get(hosts[0])
     if shape is None:
         raise LeadError(
             f"{member}: the lead has no rank slot that begins with {hosts[0]} any more",
             "end the ensemble and start it again",
         )
-    return JobSite(snapshot.settings.intake.attribute, shape)
+    return JobSite(nodes.attribute, shape)

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from burst.core.records import RecordsView
+from burst.core.tagged_nodes import TaggedBurst, TaggedNodes
 from burst.errors import BurstError, Late, Unreadable
-from burst.model.burst import Burst
 from burst.model.ranks import format_hostlist
 from burst.runtime.daemon_package import CallService
 from burst.runtime.service_answers import Row
 from burst_ensemble.core.intents import EndMember, ResizeMember
-from burst_ensemble.core.read_members import bursts_of, is_usable, wanted_nodes
 from burst_ensemble.core.record import EnsembleStart
 
 
@@ -36,7 +34,7 @@ class MemberSizes:
         self,
         start: EnsembleStart,
         to: ResizeMember,
-        records: RecordsView,
+        nodes: TaggedNodes,
     ) -> str:
         """Return why the member will not be as large as it should be, empty if it will.
 
@@ -53,14 +51,14 @@ class MemberSizes:
             made, why = self._try("isolate", **request, nodes=to.nodes)
             return why or str(made["why"])
         request["slot"] = format_hostlist(start.slots.get(member.name, ()))
-        paid = bursts_of(records, tag)
-        live = [burst for burst in paid if is_usable(burst)]
-        more = to.nodes - sum(map(wanted_nodes, live))
+        paid = nodes.bursts_of(tag)
+        live = [burst for burst in paid if burst.usable]
+        more = to.nodes - sum(burst.wanted for burst in live)
         if more <= 0:
             self._shrink(live, -more, to.why)
             return ""
         # Nodes that leave are paid until they are gone.
-        more = min(more, member.max - sum(burst.lease.nodes for burst in paid))
+        more = min(more, member.max - sum(burst.nodes for burst in paid))
         if more <= 0:
             return "nodes that it gives back are not gone yet"
         request |= {"nodes": more, "least": 1, "grow": True, "note": to.why}
@@ -72,17 +70,17 @@ class MemberSizes:
         tag = start.membership(to.member).name
         self._call("down", {"tag": tag, "note": to.why})
 
-    def _shrink(self, live: Sequence[Burst], fewer: int, why: str) -> None:
+    def _shrink(self, live: Sequence[TaggedBurst], fewer: int, why: str) -> None:
         """Take down whole bursts, the newest first; then have one shrink."""
         rest = []
         for burst in reversed(live):
-            if burst.lease.nodes <= fewer and not burst.jobs:
+            if burst.nodes <= fewer and not burst.has_jobs:
                 _, refusal = self._try("down", burst=burst.id, note=why)
-                fewer -= 0 if refusal else burst.lease.nodes
+                fewer -= 0 if refusal else burst.nodes
             else:
                 rest.append(burst)
         for burst in rest:
-            nodes = wanted_nodes(burst) - fewer
+            nodes = burst.wanted - fewer
             if fewer > 0 and nodes > 0:
                 _, refusal = self._try("resize", burst=burst.id, nodes=nodes, note=why)
                 if not refusal:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from burst.config import Settings
-from burst.core.world import World
+from burst.core.tagged_nodes import TaggedNodes
 from burst.errors import ConfigError
 from burst.runtime.provider_registry import IMAGE, abilities_by_settings
 from burst_ensemble.config.file import EnsembleFile, load_ensemble
@@ -147,13 +147,12 @@ def providers_of_settings(settings: Settings) -> KnownProviders:
     )
 
 
-def providers_of_world(world: World) -> KnownProviders:
+def providers_of_daemon(nodes: TaggedNodes) -> KnownProviders:
     """Return the providers that a daemon has, and what their offers say of them."""
 
     def abilities(name: str) -> Collection[str]:
-        view = world.providers.get(name)
-        offers = (view.offers if view else None) or ()
+        offers = nodes.offers.get(name, ())
         images = {IMAGE for offer in offers if offer.own_images}
         return images | {mode for offer in offers for mode in offer.modes}
 
-    return KnownProviders(list(world.providers), abilities)
+    return KnownProviders(list(nodes.offers), abilities)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Ensembles in the daemon's process, and the methods of the service `burst` about them,
-which are the instance owner's.
+"""Runs ensembles and answers requests about them, in whichever process.
+
+The methods are the instance owner's.
 """
 
 from __future__ import annotations
@@ -12,15 +13,14 @@ from typing import Annotated, Any
 import msgspec
 
 from burst.config.convert import convert
-from burst.errors import BurstError
-from burst.lead import JobSubmitter, ServiceRequest
-from burst.runtime.daemon_package import Method, PackageHost
+from burst.core.tagged_nodes import TaggedNodes
+from burst.decode import from_plain
+from burst.errors import MALFORMED, BurstError, NoDaemon
+from burst.lead import JobSubmitter
 from burst.runtime.service_answers import Row
-from burst.runtime.service_requests import MAX_NAME, read_request
-from burst.runtime.snapshot import Snapshot
+from burst.runtime.service_requests import MAX_NAME
 from burst_ensemble.config.spec import EnsembleSpec
 from burst_ensemble.core import commands
-from burst_ensemble.core.agent_report import TakenReport
 from burst_ensemble.core.record import (
     EnsembleRecords,
     EnsembleStart,
@@ -30,8 +30,9 @@ from burst_ensemble.core.record import (
 from burst_ensemble.core.report import ensemble_row
 from burst_ensemble.runtime.agent_reports import AgentReports
 from burst_ensemble.runtime.algorithms import load_algorithms
-from burst_ensemble.runtime.ensembles import Ensembles
-from burst_ensemble.runtime.read_file import check_supported, providers_of_world
+from burst_ensemble.runtime.client import DaemonClient
+from burst_ensemble.runtime.ensembles import Ensembles, MakeAlgorithms
+from burst_ensemble.runtime.read_file import check_supported, providers_of_daemon
 from burst_ensemble.runtime.store import EnsembleStore
 
 _Name = Annotated[str, msgspec.Meta(max_length=MAX_NAME)]
@@ -57,12 +58,25 @@ class EnsembleRequest(msgspec.Struct):
     """Of its jobs."""
 
 
-class EnsembleApi:
-    """Answers requests about ensembles, on several threads."""
+class EnsembleService:
+    """Runs the ensembles on record, and answers requests about them on any thread.
 
-    def __init__(self, store: EnsembleStore, reports: AgentReports) -> None:
-        self._store, self._reports = store, reports
-        self.methods: Mapping[str, Method] = {
+    At a lead to which no jobs can be submitted none runs.
+    """
+
+    def __init__(
+        self, daemon: DaemonClient, make: MakeAlgorithms = load_algorithms
+    ) -> None:
+        self.reports = AgentReports(daemon.clock)
+        self.store = EnsembleStore(daemon.lead.shared_store())
+        self._daemon, self._make = daemon, make
+        lead = daemon.lead
+        self.ensembles = (
+            Ensembles(daemon, lead, make, self.reports, self.store)
+            if isinstance(lead, JobSubmitter)
+            else None
+        )
+        self.methods: Mapping[str, Callable[[EnsembleRequest], Row]] = {
             "ensemble-up": self._up,
             "ensemble-down": self._down,
             "ensemble-status": self._status,
@@ -70,43 +84,59 @@ class EnsembleApi:
             "ensemble-resize": self._resize,
         }
 
-    def _up(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
-        asked = read_request(request, EnsembleRequest)
+    def start(self) -> None:
+        """Begin to run the ensembles on record, and those that are started later."""
+        if self.ensembles is not None:
+            self.ensembles.start()
+
+    def close(self) -> None:
+        """End once the step that is under way is done; wait for that for a moment."""
+        if self.ensembles is not None:
+            self.ensembles.close()
+        self.store.close()
+
+    def answer(self, method: str, payload: Mapping[str, Any]) -> Row:
+        """Answer a request. Raises BurstError."""
+        found = self.methods.get(method)
+        if found is None:
+            raise BurstError(f"ensembles know no method {method[:MAX_NAME]}")
+        try:
+            asked = from_plain(payload, EnsembleRequest)
+        except MALFORMED as error:
+            raise BurstError(f"{method}: {error}") from None
+        return found(asked)
+
+    def _up(self, asked: EnsembleRequest) -> Row:
         spec = convert(EnsembleSpec, asked.tables, "ensemble")
-        _check(spec, snapshot)
+        nodes = self._daemon.nodes()
+        self._check(spec, nodes)
         new = EnsembleStart(
             tables=spec_tables(spec), userid=os.geteuid(), environment=asked.environment
         )
         return self._change(
-            spec.name, snapshot, lambda seen: commands.begin_ensemble(seen, new)
+            spec.name, lambda seen: commands.begin_ensemble(seen, new), nodes
         )
 
-    def _down(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
-        asked = read_request(request, EnsembleRequest)
+    def _down(self, asked: EnsembleRequest) -> Row:
         why = asked.note or "ended by hand"
         return self._change(
             asked.name,
-            snapshot,
             lambda seen: commands.take_down_ensemble(
                 seen.ensembles, asked.name, why, seen.now
             ),
         )
 
-    def _submit(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
-        asked = read_request(request, EnsembleRequest)
+    def _submit(self, asked: EnsembleRequest) -> Row:
         return self._change(
             asked.name,
-            snapshot,
             lambda seen: commands.submit_jobs(
                 seen.ensembles, asked.name, asked.member, asked.jobs, asked.count
             ),
         )
 
-    def _resize(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
-        asked = read_request(request, EnsembleRequest)
+    def _resize(self, asked: EnsembleRequest) -> Row:
         return self._change(
             asked.name,
-            snapshot,
             lambda seen: commands.resize_member(
                 seen.ensembles,
                 asked.name,
@@ -117,16 +147,53 @@ class EnsembleApi:
         )
 
     def _change(
-        self, name: str, snapshot: Snapshot, change: Callable[[Seen], EnsembleRecords]
+        self,
+        name: str,
+        change: Callable[[Seen], EnsembleRecords],
+        nodes: TaggedNodes | None = None,
     ) -> Row:
         """Change what is on record; return the ensemble as it is then."""
-        seen = self._store.change_seeing(snapshot, self._reports.clock(), change)
-        return ensemble_row(seen, name, self._reports.current())
+        seen = self.store.change_seeing(
+            nodes or self._told(), self._daemon.clock(), change
+        )
+        return ensemble_row(seen, name, self.reports.current())
 
-    def _status(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
-        asked = read_request(request, EnsembleRequest)
-        told = self._reports.current()
-        return ensembles_answer(self._store, snapshot, told, asked.name)
+    def _told(self) -> TaggedNodes:
+        """Return what the daemon tells, of no bursts and jobs while none serves.
+
+        What is asked meanwhile is put on record, and done once one serves again.
+        """
+        try:
+            return self._daemon.nodes()
+        except NoDaemon:
+            return TaggedNodes(now=self._daemon.clock(), is_read=False)
+
+    def _check(self, spec: EnsembleSpec, nodes: TaggedNodes) -> None:
+        """Raise BurstError for what this daemon cannot run."""
+        for member in spec.members:
+            if not member.has_agent and member.provider not in nodes.offers:
+                raise BurstError(
+                    f"member {member.name}: there is no provider {member.provider}",
+                    f"the daemon has {', '.join(nodes.offers) or 'none'}",
+                )
+        check_supported(spec, providers_of_daemon(nodes).abilities)
+        self._make(spec)
+
+    def _status(self, asked: EnsembleRequest) -> Row:
+        """Return the ensembles that are on record, or the one of that name."""
+        nodes, name = self._told(), asked.name
+        seen = Seen(self.store.read(), nodes, nodes.now)
+        known = seen.ensembles.states
+        if name and name not in known:
+            names = ", ".join(sorted(known)) or "none"
+            raise BurstError(f"there is no ensemble {name}", f"known ones: {names}")
+        order = sorted(known, key=lambda each: known[each].record.started)
+        told = self.reports.current()
+        return {
+            "ensembles": [
+                ensemble_row(seen, each, told) for each in ([name] if name else order)
+            ]
+        }
 
 
 def _nodes(ensembles: EnsembleRecords, asked: EnsembleRequest) -> int:
@@ -136,75 +203,3 @@ def _nodes(ensembles: EnsembleRecords, asked: EnsembleRequest) -> int:
     state = ensembles.states.get(asked.name)
     kept = state.record.members.get(asked.member) if state else None
     return asked.nodes + (kept.nodes if kept and asked.more else 0)
-
-
-def ensembles_answer(
-    store: EnsembleStore,
-    snapshot: Snapshot,
-    told: Mapping[str, TakenReport],
-    name: str = "",
-) -> Row:
-    """Return the ensembles that are on record, or the one of that name.
-
-    `told` is what agents have reported last, by ENSEMBLE/MEMBER. Raises BurstError for
-    an unknown name.
-    """
-    seen = Seen(store.read(), snapshot.records, snapshot.world, snapshot.now)
-    known = seen.ensembles.states
-    if name and name not in known:
-        names = ", ".join(sorted(known)) or "none"
-        raise BurstError(f"there is no ensemble {name}", f"known ones: {names}")
-    order = sorted(known, key=lambda each: known[each].record.started)
-    return {
-        "ensembles": [
-            ensemble_row(seen, each, told) for each in ([name] if name else order)
-        ]
-    }
-
-
-def _check(spec: EnsembleSpec, snapshot: Snapshot) -> None:
-    """Raise BurstError for what this daemon cannot run."""
-    providers = snapshot.world.providers
-    for member in spec.members:
-        if not member.has_agent and member.provider not in providers:
-            raise BurstError(
-                f"member {member.name}: there is no provider {member.provider}",
-                f"the daemon has {', '.join(providers) or 'none'}",
-            )
-    check_supported(spec, providers_of_world(snapshot.world).abilities)
-    load_algorithms(spec)
-
-
-NAME = "ensemble"
-"""Of the entry point."""
-
-
-class EnsemblePackage:
-    """Runs ensembles beside the ticks of a daemon, and answers requests about them.
-
-    At a lead to which no jobs can be submitted none runs.
-    """
-
-    def __init__(self, host: PackageHost) -> None:
-        self.reports = AgentReports(host.clock)
-        self.store = EnsembleStore(host.lead.shared_store())
-        self._ensembles = (
-            Ensembles(host, host.lead, load_algorithms, self.reports, self.store)
-            if isinstance(host.lead, JobSubmitter)
-            else None
-        )
-
-    def methods(self) -> Mapping[str, Method]:
-        """Return the methods of the service."""
-        return EnsembleApi(self.store, self.reports).methods
-
-    def start(self) -> None:
-        """Begin to run the ensembles on record, and those that are started later."""
-        if self._ensembles is not None:
-            self._ensembles.start()
-
-    def close(self) -> None:
-        """End once the step that is under way is done; wait for that for a moment."""
-        if self._ensembles is not None:
-            self._ensembles.close()
-        self.store.close()

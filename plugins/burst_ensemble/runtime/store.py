@@ -18,10 +18,10 @@ from typing import Any
 import msgspec
 
 from burst import log
+from burst.core.tagged_nodes import TaggedNodes
 from burst.decode import from_json
 from burst.errors import StoreError
 from burst.lead import Store
-from burst.runtime.snapshot import Snapshot
 from burst_ensemble.core.record import (
     EnsembleRecords,
     EnsembleStart,
@@ -89,15 +89,16 @@ class EnsembleStore:
             return after
 
     def change_seeing(
-        self, snapshot: Snapshot, now: float, make: Callable[[Seen], EnsembleRecords]
+        self, nodes: TaggedNodes, now: float, make: Callable[[Seen], EnsembleRecords]
     ) -> Seen:
-        """Keep what `make` returns of the records and of what the daemon knows.
+        """Keep what `make` returns of the records and of what the daemon
+        tells.
 
         Returns the same with the records as they are then; otherwise as `change`.
         """
 
         def seen(ensembles: EnsembleRecords) -> Seen:
-            return Seen(ensembles, snapshot.records, snapshot.world, now)
+            return Seen(ensembles, nodes, now)
 
         return seen(self.change(lambda current: make(seen(current))))
 

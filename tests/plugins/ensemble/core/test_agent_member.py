@@ -29,6 +29,7 @@ from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from tests.plugins.ensemble.core.agents import NOW, agent_member, report, row
 from tests.plugins.ensemble.core.ensembles import ensemble, member, stepped, wants
+from tests.plugins.ensemble.runtime.ensemble_site import nodes_of
 from tests.sim import Sim
 
 
@@ -203,8 +204,7 @@ def test_it_has_no_rank_slot_and_is_not_resized_by_hand() -> None:
     sim.tick(2)
     spec = ensemble(member("m", mode="external", min=0, size=0, max=ANY_SIZE))
     new = EnsembleStart(tables=spec_tables(spec), userid=100, environment={})
-    snapshot = sim.engine.snapshot
-    seen = Seen(EnsembleRecords(), snapshot.records, snapshot.world, NOW)
+    seen = Seen(EnsembleRecords(), nodes_of(sim), NOW)
     made = commands.begin_ensemble(seen, new)
     assert made.starts["e"].slots == {}
     with pytest.raises(BurstError, match="an instance of its own"):
@@ -214,8 +214,7 @@ def test_it_has_no_rank_slot_and_is_not_resized_by_hand() -> None:
 def test_no_two_members_have_one_rank_slot() -> None:
     sim = Sim()
     sim.tick(2)
-    snapshot = sim.engine.snapshot
-    seen = Seen(EnsembleRecords(), snapshot.records, snapshot.world, NOW)
+    seen = Seen(EnsembleRecords(), nodes_of(sim), NOW)
     for name in ("e", "f"):
         spec = msgspec.structs.replace(ensemble(member(max=4)), name=name)
         new = EnsembleStart(tables=spec_tables(spec), userid=100, environment={})

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 from burst_ensemble.algorithm import JobGroup, JobTally, MemberDecision, MemberView
 from burst_ensemble.core.algorithms import BUILT_IN
-from burst_ensemble.core.read_members import JobsRead, jobs_by_member, read_member
+from burst_ensemble.core.read_members import jobs_by_tag, read_member
 from burst_ensemble.core.reading import MemberReading
 from burst_ensemble.core.record import MemberBook
 
 from burst.config import convert
 from burst.core.records import Records
+from burst.core.tagged_nodes import tagged_nodes
 from burst.model.burst import Tag
 from burst.model.lead import JobState
 from burst.model.request import BurstPreferences
 from tests import builders
 from tests.plugins.ensemble.core.ensembles import NOW, queued, reading, view
+from tests.sim import Sim
 
 
 def demand(**options: Any) -> Any:
@@ -77,8 +80,11 @@ def read(*jobs: tuple[int, JobState, int, int]) -> MemberReading:
     ]
     # Another's job is none of the member's.
     view = builders.view(*shown, builders.job(99, builders.whole(1)))
-    lead = JobsRead(view, jobs_by_member(view), {})
-    return read_member(member, MemberBook(), Records(), lead, builders.T0).reading
+    sim = Sim()
+    world = msgspec.structs.replace(sim.engine.snapshot.world, lead=view)
+    nodes = tagged_nodes(Records(), world, sim.settings, builders.T0)
+    jobs_of = jobs_by_tag(nodes).get(member, ())
+    return read_member(member, MemberBook(), nodes, jobs_of, {}).reading
 
 
 def test_jobs_that_have_ended_or_run_do_not_wait() -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from burst_ensemble.runtime.service import NAME, EnsemblePackage
+from burst_ensemble.runtime.package import NAME, EnsemblePackage
 
 from burst.lead import ServiceRequest
 from burst.runtime.daemon_state import DaemonState, Served
@@ -29,6 +29,6 @@ def state(outside: Outside) -> DaemonState:
     state = DaemonState(Tally())
     site, sim = outside.site, outside.site.sim
     package = EnsemblePackage(host_of(sim))
-    package.reports, package.store = site.reports, site.store
+    package.service = site.service
     state.serve(Served(lambda: sim.engine.snapshot, {}, no_answer, {NAME: package}))
     return state

@@ -40,9 +40,10 @@ class Outside:
         settings = self.site.sim.engine.snapshot.settings
         return self.site.reports.take(about, body, self.site.store.read(), settings)
 
-    def row(self, **world_of: Any) -> Any:
+    def row(self, **changes: Any) -> Any:
+        """The member as it is shown, with these changes of what the daemon tells."""
         seen = self.site.seen
-        world = msgspec.structs.replace(seen.world, **world_of)
+        nodes = msgspec.structs.replace(seen.nodes, **changes)
         told = self.site.reports.current()
-        made = ensemble_row(seen._replace(world=world), "sweep", told)
+        made = ensemble_row(seen._replace(nodes=nodes), "sweep", told)
         return made["members"]["m"]

@@ -16,12 +16,12 @@ from burst_ensemble.core.record import (
     Seen,
     spec_tables,
 )
-from burst_ensemble.runtime.agent_reports import AgentReports
+from burst_ensemble.runtime.client import DaemonClient
 from burst_ensemble.runtime.ensembles import Ensembles
-from burst_ensemble.runtime.service import ensembles_answer
-from burst_ensemble.runtime.store import EnsembleStore
+from burst_ensemble.runtime.service import EnsembleService
 
 from burst.config.convert import convert
+from burst.core.tagged_nodes import TaggedNodes, tagged_nodes
 from burst.errors import BurstError
 from burst.lead import NewJob, ServiceRequest
 from burst.model.active_job import JobOutcome
@@ -112,6 +112,20 @@ def host_of(sim: Sim, user: int = USER) -> PackageHost:
     return PackageHost(lambda: sim.engine.snapshot, sim.lead, lambda: sim.now, call)
 
 
+def nodes_of(sim: Sim) -> TaggedNodes:
+    """What a daemon tells of nodes and jobs with tags."""
+    seen = sim.engine.snapshot
+    return tagged_nodes(seen.records, seen.world, seen.settings, seen.now)
+
+
+def client_of(sim: Sim, user: int = USER) -> DaemonClient:
+    """The same, as ensembles have it."""
+    host = host_of(sim, user)
+    return DaemonClient(
+        host.call, sim.lead, lambda: sim.engine.snapshot.settings, host.clock
+    )
+
+
 class EnsembleSite:
     """A daemon with one ensemble at a time."""
 
@@ -126,10 +140,11 @@ class EnsembleSite:
         self.boot()
 
     def boot(self) -> None:
-        self.reports = AgentReports(lambda: self.sim.now)
-        self.store = EnsembleStore(self.sim.lead.shared_store())
+        daemon = client_of(self.sim, self.user)
+        self.service = EnsembleService(daemon)
+        self.reports, self.store = self.service.reports, self.service.store
         self.ensembles = Ensembles(
-            host_of(self.sim, self.user),
+            daemon,
             self.lead,
             lambda spec: {
                 member.name: {"scripted": self.algorithms[member.name]}
@@ -159,16 +174,16 @@ class EnsembleSite:
     @property
     def seen(self) -> Seen:
         """What is on record of ensembles, and what the daemon knows."""
-        snapshot = self.sim.engine.snapshot
-        return Seen(self.store.read(), snapshot.records, snapshot.world, self.sim.now)
+        nodes = nodes_of(self.sim)
+        return Seen(self.store.read(), nodes, self.sim.now)
 
     def change(self, make: Callable[[Seen], EnsembleRecords]) -> None:
         """Have what is on record of ensembles changed."""
-        self.store.change_seeing(self.sim.engine.snapshot, self.sim.now, make)
+        self.store.change_seeing(nodes_of(self.sim), self.sim.now, make)
 
     def rows(self, name: str = "") -> list[Any]:
         """What is shown of ensembles."""
-        answer = ensembles_answer(self.store, self.sim.engine.snapshot, {}, name)
+        answer = self.service.answer("ensemble-status", {"name": name})
         rows: list[Any] = answer["ensembles"]
         return rows
 

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import Any
 
 from burst_ensemble.algorithm import MemberDecision
-from burst_ensemble.runtime.read_file import providers_of_world
+from burst_ensemble.runtime.read_file import providers_of_daemon
 
 from burst.model.burst import Burst
 from burst.model.jobid import JobId
@@ -20,6 +20,7 @@ from tests.plugins.ensemble.runtime.ensemble_site import (
     USER,
     EnsembleSite,
     Scripted,
+    nodes_of,
 )
 from tests.sim import Sim
 
@@ -79,7 +80,7 @@ class Far(EnsembleSite):
 
     def abilities(self) -> Collection[str]:
         """What the daemon knows of its provider."""
-        return providers_of_world(self.sim.engine.snapshot.world).abilities("local")
+        return providers_of_daemon(nodes_of(self.sim)).abilities("local")
 
     @property
     def bursts(self) -> list[Burst]:

@@ -100,7 +100,7 @@ def test_nothing_is_decided_while_the_agent_is_silent(
 def test_it_is_told_of_while_the_lead_cannot_be_read() -> None:
     outside = Outside()
     outside.send()
-    assert outside.row(lead=None)["member"]["nodes"] == 2
+    assert outside.row(is_read=False)["member"]["nodes"] == 2
 
 
 def test_an_agent_that_never_came_is_told_of(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: MIT
+"""What a program is told that requests nodes with tags: the answer to `tagged`.
+
+It has all bursts and jobs that have a tag, and what there is to request nodes of, as of
+one moment. By this and the methods that request, resize and take down, a program
+decides about its nodes without another connection to the lead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from burst.config import Settings
+from burst.core.cost import cost
+from burst.core.plan.offers import price_of
+from burst.core.plan.slots import RankSlot
+from burst.core.records import ASSIGNABLE, Records
+from burst.core.report import burst_note
+from burst.core.select.queues import decide_on_queue
+from burst.core.world import World
+from burst.model.burst import Burst, BurstId, State, Tag
+from burst.model.hold import HELD_BY_US
+from burst.model.jobid import JobId
+from burst.model.lead import PENDING, JobState, JobView, LeadView
+from burst.model.shape import Shape
+from burst.provider import Offer
+
+
+class JobRun(msgspec.Struct, frozen=True):
+    """One run of a job that has begun elsewhere. Times: seconds since the epoch."""
+
+    began: float
+    ended: float = 0.0
+    """0 as long as it has not."""
+
+
+class NodesUp(msgspec.Struct, frozen=True):
+    """Which nodes of a burst can take jobs, and what of these no job has."""
+
+    nodes: int = 0
+    """Those whose broker is online and that are not drained."""
+    free: int = 0
+    """Of these, those on which no job runs."""
+    cores: int = 0
+    cores_free: int = 0
+
+
+class TaggedBurst(msgspec.Struct, frozen=True, kw_only=True):
+    """A burst that has a tag, also for a while after its end."""
+
+    id: BurstId
+    tag: Tag
+    state: str
+    """In the words of `burst status`."""
+    live: bool
+    """Whether something of it may exist."""
+    usable: bool
+    """Whether it comes up or is up."""
+    created: float
+    """Seconds since the epoch."""
+    nodes: int
+    wanted: int
+    """How many nodes it has once it has grown or shrunk."""
+    has_jobs: bool
+    """Whether jobs count on it."""
+    up: NodesUp = NodesUp()
+    isolated: bool = False
+    job: JobId | None = None
+    """That which an isolated burst runs."""
+    run: JobRun | None = None
+    """Of that job; None while it has not begun there."""
+    price: float = 0.0
+    """Of a node and hour."""
+    cost: float = 0.0
+    """So far."""
+    note: str = ""
+    """Why it is in its state, and what it waits for."""
+
+
+class TaggedJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that has a tag, as the lead shows it. Times: seconds since the epoch."""
+
+    id: JobId
+    tag: Tag
+    state: JobState
+    nodes: int
+    """That it asks for; 1 for a job that asks for cores alone."""
+    urgency: int
+    """That it has, or will have once it is released."""
+    t_submit: float
+    t_start: float = 0.0
+    t_finish: float = 0.0
+    result: str = ""
+    """Once it is inactive: completed, failed, canceled or timeout."""
+    attributes: Mapping[str, str] = {}
+    held_back: bool = False
+    """Whether its user holds it, or its queue is stopped: it would start on no nodes.
+    """
+
+
+class TaggedNodes(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a program decides by that requests nodes with tags."""
+
+    now: float
+    """When it was read, in seconds since the epoch."""
+    is_read: bool
+    """Whether the lead can be read; if not, there are no jobs here."""
+    bursts: tuple[TaggedBurst, ...] = ()
+    """The oldest first."""
+    jobs: tuple[TaggedJob, ...] = ()
+    slots: tuple[RankSlot, ...] = ()
+    offers: Mapping[str, tuple[Offer, ...]] = {}
+    """By provider, with the prices of the site; none where they are not known yet."""
+    attribute: str = "burstable"
+    """`[intake] attribute`, which jobs have to bear."""
+
+    def bursts_of(self, tag: Tag) -> list[TaggedBurst]:
+        """Return the live bursts with a tag, the oldest first."""
+        return [burst for burst in self.bursts if burst.live and burst.tag == tag]
+
+    def tags_waiting(self) -> frozenset[Tag]:
+        """Return the tags of which jobs have yet to start."""
+        return frozenset(job.tag for job in self.jobs if job.state in PENDING)
+
+
+def tagged_nodes(
+    records: Records, world: World, settings: Settings, now: float
+) -> TaggedNodes:
+    """Return what there is with tags, and of what nodes can be requested."""
+    lead = world.lead
+    bursts = sorted(
+        (burst for burst in records.bursts.values() if burst.lease.tag is not None),
+        key=lambda burst: (burst.lease.created, burst.id),
+    )
+    return TaggedNodes(
+        now=now,
+        is_read=lead is not None,
+        bursts=tuple(_burst(records, each, world, now) for each in bursts),
+        jobs=() if lead is None else _jobs(records, lead, settings),
+        slots=tuple(world.slots),
+        offers={
+            name: tuple(
+                msgspec.structs.replace(
+                    offer, price=price_of(name, offer, settings.prices)[0]
+                )
+                for offer in view.offers or ()
+            )
+            for name, view in world.providers.items()
+        },
+        attribute=settings.intake.attribute,
+    )
+
+
+def _burst(records: Records, burst: Burst, world: World, now: float) -> TaggedBurst:
+    lease = burst.lease
+    assert lease.tag is not None
+    return TaggedBurst(
+        id=burst.id,
+        tag=lease.tag,
+        state="quarantined" if burst.quarantined else burst.state.value,
+        live=burst.live,
+        usable=burst.state in ASSIGNABLE and not burst.quarantined,
+        created=lease.created,
+        nodes=lease.nodes,
+        wanted=burst.resize.nodes if burst.resize else lease.nodes,
+        has_jobs=bool(burst.jobs),
+        up=_up(burst, world.lead),
+        isolated=lease.isolated is not None,
+        job=lease.isolated_job,
+        run=_run_in(burst),
+        price=lease.price,
+        cost=cost(records, burst, now),
+        note=burst_note(burst, world) if burst.live else "",
+    )
+
+
+def _up(burst: Burst, lead: LeadView | None) -> NodesUp:
+    lease = burst.lease
+    if lease.isolated is not None:
+        nodes = lease.nodes if burst.state is State.ONLINE else 0
+        return NodesUp(nodes=nodes, cores=nodes * lease.shape.cores)
+    if lead is None:
+        return NodesUp()
+    up = lead.usable.intersection(lease.ranks)
+    none, whole = Shape(0), lease.shape.cores
+    return NodesUp(
+        nodes=len(up),
+        free=len(up - lead.allocated),
+        cores=len(up) * whole,
+        cores_free=sum(min(lead.free.get(rank, none).cores, whole) for rank in up),
+    )
+
+
+def _run_in(burst: Burst) -> JobRun | None:
+    if burst.lease.isolated is None:
+        return None
+    times = {event.name: event.timestamp for event in burst.events}
+    began = times.get("online")
+    if burst.exit_status is not None:
+        # A short program may have ended before its instance was seen online.
+        return JobRun(began or times["finish"], times["finish"])
+    if began is None:
+        return None
+    if burst.state is State.ONLINE:
+        return JobRun(began)
+    return JobRun(began, times["exception"]) if burst.may_have_run else None
+
+
+def _jobs(
+    records: Records, lead: LeadView, settings: Settings
+) -> tuple[TaggedJob, ...]:
+    return tuple(
+        TaggedJob(
+            id=job.id,
+            tag=tag,
+            state=job.state,
+            nodes=max(1, job.request.nodes or 1) if job.request else 1,
+            urgency=job.later_urgency,
+            t_submit=job.t_submit,
+            t_start=job.t_start,
+            t_finish=job.t_finish,
+            result=job.result,
+            attributes=job.attributes,
+            held_back=_is_held_back(job, records, lead, settings),
+        )
+        for job in lead.jobs.values()
+        if (tag := job.tag) is not None
+    )
+
+
+def _is_held_back(
+    job: JobView, records: Records, lead: LeadView, settings: Settings
+) -> bool:
+    """Tell whether a pending job's queue is stopped, or its user holds it.
+
+    A user's hold shows once ours was taken back: before, both are urgency 0.
+    """
+    if job.state not in PENDING:
+        return False
+    if decide_on_queue(job, lead, settings.intake) is not None:
+        return True
+    hold = records.holds.get(job.id)
+    return job.urgency == 0 and hold is not None and hold.state not in HELD_BY_US

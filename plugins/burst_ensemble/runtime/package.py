@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: MIT
+"""Ensembles in the daemon's process (`[ensemble] in_daemon`, the default)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from burst.errors import BurstError
+from burst.lead import ServiceRequest
+from burst.runtime.daemon_package import Method, PackageHost
+from burst.runtime.service_answers import Row
+from burst.runtime.snapshot import Snapshot
+from burst_ensemble.config.settings import ensemble_settings
+from burst_ensemble.runtime.client import IN_DAEMON, DaemonClient
+from burst_ensemble.runtime.service import EnsembleService
+
+NAME = "ensemble"
+"""Of the entry point."""
+
+
+class EnsemblePackage:
+    """Has the daemon's service answer requests about ensembles, and runs them.
+
+    Where they run in a process of their own it says so.
+    """
+
+    def __init__(self, host: PackageHost) -> None:
+        self._host = host
+        self.runs_here = True
+        self.service = EnsembleService(
+            DaemonClient(
+                call=host.call,
+                lead=host.lead,
+                settings=lambda: host.snapshot().settings,
+                clock=host.clock,
+            )
+        )
+
+    def methods(self) -> Mapping[str, Method]:
+        """Return the methods of the service."""
+        own = dict.fromkeys(self.service.methods, self._answer)
+        return {**own, IN_DAEMON: lambda _, __: {"in_daemon": self.runs_here}}
+
+    def start(self) -> None:
+        """Begin to run the ensembles on record, and those that are started later."""
+        self.runs_here = ensemble_settings(self._host.snapshot().settings).in_daemon
+        if self.runs_here:
+            self.service.start()
+
+    def close(self) -> None:
+        """End once the step that is under way is done; wait for that for a moment."""
+        self.service.close()
+
+    def check_here(self) -> None:
+        """Raise BurstError where ensembles run in a process of their own."""
+        if not self.runs_here:
+            raise BurstError(
+                "ensembles do not run in the daemon (ensemble.in_daemon = false)",
+                "`burst ensemble run` runs them; commands beside it ask it",
+            )
+
+    def _answer(self, request: ServiceRequest, _: Snapshot) -> Row:
+        self.check_here()
+        return self.service.answer(request.method, request.payload)
