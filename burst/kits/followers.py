@@ -70,7 +70,17 @@ for name in {inherited}; do
 done
 [ -z "$stopped" ] || {{ rm -rf "$rundir"; exit 143; }}
 {for_systemd}env -i "$@" {command} < /dev/null &
-child=$!
+started=$!
+# Until it is env, it may lose a signal, as a shell that forks does.
+{{
+  read -r shell < /proc/$$/comm
+  while read -r name < "/proc/$started/comm" && [ "$name" = "$shell" ]; do
+    sleep 0.01
+  done
+}} 2> /dev/null
+child=$started
+# Who stopped the script before that may have been heard by nobody.
+[ -z "$stopped" ] || tell
 outlives() {{ timeout "$1" tail -f --pid="$child" /dev/null; [ $? -eq 124 ]; }}
 end={end}
 if [ "$end" -gt 0 ]; then
@@ -82,8 +92,6 @@ if [ "$end" -gt 0 ]; then
     outlives 30 && kill -KILL "$child"
   }} > /dev/null 2>&1 &
 fi
-# One that came in between: a child that is not the follower yet may ignore it.
-[ -z "$stopped" ] || {{ sleep 1; tell; }}
 status=0
 # A trapped signal ends `wait` before the child has ended.
 while kill -0 "$child" 2> /dev/null; do

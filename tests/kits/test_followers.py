@@ -155,6 +155,24 @@ def test_a_signal_before_the_follower_is_started_leaves_nothing(
         assert list(rundirs.iterdir()) == []
 
 
+@pytest.mark.parametrize("all_get_it", [False, True])
+def test_a_signal_at_any_moment_of_the_start_ends_it(
+    spec: BurstSpec, tmp_path: Path, all_get_it: bool
+) -> None:
+    program = tmp_path / "flux"
+    program.write_text("#!/bin/sh\nexec sleep 1000\n")
+    program.chmod(0o755)
+    with short_directory() as rundirs:
+        start = followers.Files(
+            flux=str(program), rundirs=str(rundirs), signals_reach_all=all_get_it
+        ).write(tmp_path / "files", spec)
+        for number in range(60):
+            script = subprocess.Popen(["sh", start, "host"], start_new_session=True)
+            time.sleep(number * 0.0003)
+            (os.killpg if all_get_it else os.kill)(script.pid, signal.SIGTERM)
+            script.wait(HANG_S)
+
+
 def test_where_a_signal_reaches_all_the_follower_gets_it_once(
     spec: BurstSpec, tmp_path: Path
 ) -> None:
