@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import msgspec
 
-from burst.core import commands
+from burst.core.burst_requests import request_nodes
 from burst.core.tagged_nodes import TaggedNodes, tagged_nodes
 from burst.decode import from_plain
 from burst.model.burst import Tag
@@ -28,7 +28,7 @@ def told(sim: Sim) -> TaggedNodes:
 
 
 def requested(sim: Sim, tag: Tag | None, nodes: int = 2) -> None:
-    demand = msgspec.structs.replace(commands.request_nodes(nodes), tag=tag)
+    demand = msgspec.structs.replace(request_nodes(nodes), tag=tag)
     sim.tick(2)
     assert sim.request(demand)
 

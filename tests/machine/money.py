@@ -23,6 +23,7 @@ from burst.core.worth.ledger import (
     by_share,
     counted,
 )
+from burst.core.worth.money import Money
 from burst.model.burst import BurstId
 from tests.machine.world import World
 
@@ -92,9 +93,9 @@ class Spending:
         return share.job is None or share.job in self.given(burst)
 
 
-def _price(row: PaidBurst, seconds: Iterable[float]) -> int:
+def _price(row: PaidBurst, seconds: Iterable[float]) -> Money:
     each = Fraction(row.price) + Fraction(row.fee, row.nodes)
-    return math.ceil(Fraction(sum(seconds)) * each / 3600)
+    return Money(math.ceil(Fraction(sum(seconds)) * each / 3600))
 
 
 def _of(budget: BudgetSettings, shares: Iterable[Share], provider: str) -> list[Share]:
