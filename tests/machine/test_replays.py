@@ -655,3 +655,21 @@ def test_what_flux_starts_on_a_burst_is_not_bought_as_a_person_asks_for_it() -> 
             ("tick", {"seconds": 1.0}),
         ],
     )
+
+
+def test_an_idle_burst_that_a_limit_needs_gone_does_not_stay_for_the_job() -> None:
+    """The job gets three bursts, three are the limit, and this has a part of a slot."""
+    replay(
+        {
+            **EIGHT,
+            "hosts": "lead-[0-1],burst-0-[0-3],burst-1-[0-3],burst-2-[0-1]",
+            "limits": {"max_nodes_per_burst": 3},
+            "serve": True,
+        },
+        [
+            ("submit_wide", {"nodes": 1, "cores": 3, "whole_nodes": False}),
+            ("tick", {"seconds": 40.0}),
+            ("daemon_is_away", {"seconds": 1000.0, "ends": True, "dies": False}),
+            submit(8, 1, wish=0, constraint=1, duration=30.0, held=True),
+        ],
+    )

@@ -14,6 +14,7 @@ from burst.core.plan.eligible import Eligibility
 from burst.core.plan.fit import nodes_needed
 from burst.core.plan.lenders import LiveBurst
 from burst.core.plan.limits import FurtherUse, Joined
+from burst.core.plan.promises import Kept
 from burst.core.plan.sources import Portion
 from burst.model.burst import BurstId
 from burst.model.decision import OfferRejection
@@ -161,24 +162,24 @@ class LiveNodes:
         given = self._context.overtaken.get(demand.job, 0)
         self._passing = _Passing(demand.job, bursts, until, nodes, given)
 
-    def wait_for(
-        self, demand: Demand, bursts: Set[BurstId], start: float, *, combines: bool
-    ) -> set[BurstId]:
+    def wait_for(self, demand: Demand, kept: Kept, *, combines: bool) -> set[BurstId]:
         """Have bursts end that a job waits for; return the idle ones that it will have.
 
-        Those have to be gone, or have ranks that are promised to it from `start` on.
+        Those have to be gone, or have ranks that are promised to it.
         An idle one that it cannot use stays until then, for jobs that end before; one
         that was requested ahead of jobs ends by its own deadline.
         """
         stay: set[BurstId] = set()
+        start = kept.promise.start
         for live in self._context.live:
             burst, source = live.burst, live.source
-            if burst not in bursts:
+            if burst not in kept.gone:
                 continue
             self._due[burst] = min(start, self._due.get(burst, math.inf))
             if not live.idle or burst in self._given:
                 continue
-            if combines and self._eligible.why_not(demand, source) is None:
+            may_stay = combines and burst not in kept.apart
+            if may_stay and self._eligible.why_not(demand, source) is None:
                 stay.add(burst)
             elif start <= self._context.now:
                 requested = not source.userids or source.requester is not None

@@ -122,7 +122,7 @@ class _Planner:
         start, combines = kept.promise.start, spread and _may_combine(demand)
         if not kept.place.known:
             self._live.let_pass(demand, kept.gone, start, len(kept.place.ranks))
-        return self._live.wait_for(demand, kept.gone, start, combines=combines)
+        return self._live.wait_for(demand, kept, combines=combines)
 
     def _reuse(self, demand: Demand) -> bool:
         """Give the job to a live burst that has room for it now."""

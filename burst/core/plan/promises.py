@@ -8,7 +8,7 @@ since those find each slot that becomes free.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Mapping, Set
 from typing import NamedTuple
 
 import msgspec
@@ -38,6 +38,9 @@ class Kept(NamedTuple):
     offer: str
     gone: frozenset[BurstId]
     """Live bursts that have these ranks, or count against a limit of the job."""
+    apart: frozenset[BurstId]
+    """Of these, those that cannot stay for the job: a limit needs them gone, and the
+    job gets other ranks of their slots, which a further burst would have."""
 
     def decision(self, refusals: tuple[OfferRejection, ...]) -> Decision:
         """Return the decision on the job; `refusals` are why it has nothing now."""
@@ -163,6 +166,7 @@ class Promises:
         )
         ranks = context.table.kept_for(place)
         gone = room.gone | context.table.holders(ranks)
+        apart = frozenset(b for b in room.gone if self._shares_slot(b, place, pieces))
         began = max(place.start, context.now)
         until = demand.end(began) if place.known else math.inf
         context.table.promise(place, demand.job, until)
@@ -174,4 +178,12 @@ class Promises:
             start=place.start,
             known=place.known,
         )
-        return Kept(promise, place, key, gone)
+        return Kept(promise, place, key, gone, apart)
+
+    def _shares_slot(
+        self, burst: BurstId, place: Place, pieces: Mapping[str, int]
+    ) -> bool:
+        """Tell whether a place has ranks of a burst, and others of the same slot."""
+        table = self._context.table
+        mine = table.by_slot(r for r in place.ranks if burst in table.holders([r]))
+        return any(count < pieces[slot] for slot, count in mine.items())
