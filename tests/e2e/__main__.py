@@ -97,21 +97,22 @@ _DOCKER = ("docker", "dockerd", "iptables", "debootstrap", "tar")
 _USERS = (ROOT, "flux", "munged", "nsenter", "setpriv", "unshare")
 _SLURM = ("slurmctld", "slurmd", "munged", "sbatch")
 _SITE = (*_USERS, "ip", "systemctl", "loginctl", "dbus-user-session", "pam_systemd")
-# The longest come first: two run at a time, and none is to be left over.
+# Two run at a time. So what waits for a batch system or for pods stands beside what
+# keeps the processor busy, and short ones come last.
 STAGES = (
     Stage("site", _run_here({}), _SITE, ("fluxion",)),
-    Stage("flux", _run_here({}), ("flux",), _SSH, workers=5),
-    Stage("kind", _run_with_docker, (*_NODES, *_DOCKER), ("flux",)),
-    Stage("nodes", _run_on_nodes, _NODES, ("flux", *_MPI), 4),
     Stage("slurm", _run_here({}), _SLURM, ("flux",), workers=2),
+    Stage("kind", _run_with_docker, (*_NODES, *_DOCKER), ("flux",)),
+    Stage("flux", _run_here({}), ("flux",), _SSH, workers=5),
+    Stage("nodes", _run_on_nodes, _NODES, ("flux", *_MPI), 4),
     Stage("machine", _run_here({})),
+    Stage("month", _run_here(_MONTH), ("flux",)),
     Stage("programs", _run_here({}), wants=_PROGRAMS),
     Stage("kubernetes", _run_with_kubernetes, _LAB, workers=6),
-    Stage("month", _run_here(_MONTH), ("flux",)),
     Stage("multiuser", _run_here({}), _USERS),
 )
 _AT_A_TIME = 2
-"""Stages. Most wait half of the time: for pods, batch systems, deadlines."""
+"""Stages. Many wait half of their time."""
 
 
 def main(words: Sequence[str], machine: Machine, stages: Sequence[Stage]) -> int:
