@@ -25,7 +25,7 @@ import msgspec
 from tests.e2e.programs import MONTH, MONTH_JOBS, OPERATOR
 from tests.e2e.shellimage import write_images, write_next, write_view
 from tests.e2e.tools import ROOT, Machine
-from tests.kubelab import build, nodes
+from tests.kubelab import build
 from tests.kubelab.kind import baseimage, lab
 from tests.kubernetes.access import CRD, WANTED, shared_cluster
 from tests.stages import files_of, of_stage, workers
@@ -76,7 +76,11 @@ def _run_on_nodes(command: list[str]) -> int:
             images += write_images(Path(place))
         for image in images:
             options += ["--image", str(image)]
-        return int(nodes.run(command, options))
+        # A process of its own: the lab handles signals, and dies with its main thread.
+        build.ensure(nodes=True)
+        lab_of_nodes = [sys.executable, "-m", "tests.kubelab.nodes", "run"]
+        run = subprocess.run([*lab_of_nodes, *options, "--", *command], check=False)
+        return run.returncode
 
 
 def _run_with_docker(command: list[str]) -> int:
