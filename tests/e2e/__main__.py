@@ -14,9 +14,11 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -46,6 +48,9 @@ class Stage(msgspec.Struct, frozen=True):
     """Programs without which some of them are skipped, as each says itself."""
     workers: int = 3
     """How many run at a time; those that wait for pods most of the time are more."""
+    hosts: bool = False
+    """Whether it starts hosts: of these stages one runs at a time. Linux lets a user
+    have 128 inotify instances, and systemd, kubelet and containerd need some each."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -101,19 +106,18 @@ _DOCKER = ("docker", "dockerd", "iptables", "debootstrap", "tar")
 _USERS = (ROOT, "flux", "munged", "nsenter", "setpriv", "unshare")
 _SLURM = ("slurmctld", "slurmd", "munged", "sbatch")
 _SITE = (*_USERS, "ip", "systemctl", "loginctl", "dbus-user-session", "pam_systemd")
-# Two run at a time. So what waits for a batch system or for pods stands beside what
-# keeps the processor busy, and short ones come last.
+# Two run at a time. Those that start hosts are apart, so that none waits for another.
 STAGES = (
-    Stage("site", _run_here({}), _SITE, ("fluxion",)),
-    Stage("slurm", _run_here({}), _SLURM, ("flux",), workers=2),
-    Stage("kind", _run_with_docker, (*_NODES, *_DOCKER), ("flux",)),
+    Stage("site", _run_here({}), _SITE, ("fluxion",), hosts=True),
     Stage("flux", _run_here({}), ("flux",), _SSH, workers=5),
-    Stage("nodes", _run_on_nodes, _NODES, ("flux", *_MPI), 4),
     Stage("machine", _run_here({})),
+    Stage("slurm", _run_here({}), _SLURM, ("flux",), workers=2),
+    Stage("kind", _run_with_docker, (*_NODES, *_DOCKER), ("flux",), hosts=True),
     Stage("month", _run_here(_MONTH), ("flux",)),
     Stage("programs", _run_here({}), wants=_PROGRAMS),
-    Stage("kubernetes", _run_with_kubernetes, _LAB, workers=6),
     Stage("multiuser", _run_here({}), _USERS),
+    Stage("nodes", _run_on_nodes, _NODES, ("flux", *_MPI), 4, hosts=True),
+    Stage("kubernetes", _run_with_kubernetes, _LAB, workers=6),
 )
 _AT_A_TIME = 2
 """Stages. Many wait half of their time."""
@@ -133,10 +137,13 @@ def main(words: Sequence[str], machine: Machine, stages: Sequence[Stage]) -> int
     chosen = [stage for stage in stages if stage.mark in (named or marks)]
     machine.install(name for stage in chosen for name in (*stage.needs, *stage.wants))
 
+    hosts = threading.Lock()
+
     def timed(stage: Stage) -> Outcome:
-        began = time.monotonic()
-        outcome = _try(stage, machine, before, options)
-        took = f"{time.monotonic() - began:.0f} s"
+        with hosts if stage.hosts else nullcontext():
+            began = time.monotonic()
+            outcome = _try(stage, machine, before, options)
+            took = f"{time.monotonic() - began:.0f} s"
         line = f"{stage.mark:10}  {took:>6}  {outcome.text}"
         sys.stderr.write(f"make e2e: {line}\n")
         return msgspec.structs.replace(outcome, text=line)

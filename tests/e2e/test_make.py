@@ -138,6 +138,18 @@ def test_two_stages_run_at_a_time_and_are_told_in_their_order(
     assert [line.split()[0] for line in said[1:]] == [s.mark for s in stages]
 
 
+def test_of_stages_that_start_hosts_one_runs_at_a_time() -> None:
+    met = threading.Barrier(2)
+
+    def meets_none(_command: list[str]) -> int:
+        with pytest.raises(threading.BrokenBarrierError):
+            met.wait(0.2)
+        return 0
+
+    stages = [Stage(name, meets_none, hosts=True) for name in ("kind", "nodes")]
+    assert main([], Fake().machine, stages) == 0
+
+
 def test_of_two_stages_each_prints_whole_lines_and_keeps_its_status(
     capfd: pytest.CaptureFixture[str],
 ) -> None:

@@ -136,7 +136,8 @@ class Box:
         wait_until(self._has_booted, lambda: f"box {self.name}: {self.log()}")
 
     def _has_booted(self) -> bool:
-        assert self._outer.poll() is None, self.log()
+        ended = self._outer.poll()
+        assert ended is None, f"box {self.name} ended with {ended}: {self.log()}"
         pid = self._outer.pid
         with suppress(OSError):
             children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
