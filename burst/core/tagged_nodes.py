@@ -216,7 +216,7 @@ def _jobs(
             id=job.id,
             tag=tag,
             state=job.state,
-            nodes=max(1, job.request.nodes or 1) if job.request else 1,
+            nodes=job.nodes_asked,
             urgency=job.later_urgency,
             t_submit=job.t_submit,
             t_start=job.t_start,

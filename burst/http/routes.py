@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Routes: which handler answers which path, who may ask it, and what it is given.
 
-A handler runs on a thread of its own and may take its time: it reads what the daemon's
-last tick left (`Snapshot`), and nothing of the daemon waits for it.
+A handler runs on one of the server's threads, and not on the daemon's: it reads what
+the last tick left (`Snapshot`), and no tick waits for it.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ THREADS = 4
 _CLOSE_S = 1
 """How long answers under way may take when the server ends."""
 _LONGEST_QUERY = 20
-_ALL = (("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"))
+_ALWAYS = (("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"))
 """Headers of each answer."""
 
 # What clients do does not belong into the log.
@@ -136,7 +136,7 @@ class HttpServer:
                 ("Content-Type", response.content_type),
                 ("Content-Length", length),
                 *response.headers.items(),
-                *_ALL,
+                *_ALWAYS,
             ],
         )
         return [] if method == "HEAD" else [response.body]

@@ -205,6 +205,11 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
         return Tag(name, self.userid) if name else None
 
     @property
+    def nodes_asked(self) -> int:
+        """How many nodes it asks for; 1 if for cores alone, or if that is unknown."""
+        return max(1, self.request.nodes or 1) if self.request else 1
+
+    @property
     def later_urgency(self) -> int:
         """The urgency that it has, or will have once it is released."""
         return max(self.urgency, self.preferences.urgency)

@@ -106,7 +106,8 @@ _DOCKER = ("docker", "dockerd", "iptables", "debootstrap", "tar")
 _USERS = (ROOT, "flux", "munged", "nsenter", "setpriv", "unshare")
 _SLURM = ("slurmctld", "slurmd", "munged", "sbatch")
 _SITE = (*_USERS, "ip", "systemctl", "loginctl", "dbus-user-session", "pam_systemd")
-# Two run at a time. Those that start hosts are apart, so that none waits for another.
+# In the order in which they begin, two at a time. Those that start hosts have others
+# between them, so that they do not wait for each other.
 STAGES = (
     Stage("site", _run_here({}), _SITE, ("fluxion",), hosts=True),
     Stage("flux", _run_here({}), ("flux",), _SSH, workers=5),

@@ -178,7 +178,7 @@ class LiveNodes:
             self._due[burst] = min(start, self._due.get(burst, math.inf))
             if not live.idle or burst in self._given:
                 continue
-            may_stay = combines and burst not in kept.apart
+            may_stay = combines and burst not in kept.cannot_stay
             if may_stay and self._eligible.why_not(demand, source) is None:
                 stay.add(burst)
             elif start <= self._context.now:

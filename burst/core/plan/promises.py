@@ -38,9 +38,9 @@ class Kept(NamedTuple):
     offer: str
     gone: frozenset[BurstId]
     """Live bursts that have these ranks, or count against a limit of the job."""
-    apart: frozenset[BurstId]
-    """Of these, those that cannot stay for the job: a limit needs them gone, and the
-    job gets other ranks of their slots, which a further burst would have."""
+    cannot_stay: frozenset[BurstId]
+    """Of these, those that cannot wait idle for the job: a limit needs them gone, and
+    the job gets other ranks of their slots, which a further burst would have."""
 
     def decision(self, refusals: tuple[OfferRejection, ...]) -> Decision:
         """Return the decision on the job; `refusals` are why it has nothing now."""
@@ -166,7 +166,9 @@ class Promises:
         )
         ranks = context.table.kept_for(place)
         gone = room.gone | context.table.holders(ranks)
-        apart = frozenset(b for b in room.gone if self._shares_slot(b, place, pieces))
+        cannot_stay = frozenset(
+            burst for burst in room.gone if self._shares_slot(burst, place, pieces)
+        )
         began = max(place.start, context.now)
         until = demand.end(began) if place.known else math.inf
         context.table.promise(place, demand.job, until)
@@ -178,7 +180,7 @@ class Promises:
             start=place.start,
             known=place.known,
         )
-        return Kept(promise, place, key, gone, apart)
+        return Kept(promise, place, key, gone, cannot_stay)
 
     def _shares_slot(
         self, burst: BurstId, place: Place, pieces: Mapping[str, int]

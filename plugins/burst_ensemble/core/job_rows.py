@@ -74,8 +74,7 @@ def row_of(job: JobView, tag: str) -> JobRow:
         id=job.id,
         state=job.state,
         group=job.attributes.get(GROUP, "") if has_tag else "",
-        # One that asks for slots alone counts as one of a node.
-        nodes=max(1, job.request.nodes or 1) if job.request else 1,
+        nodes=job.nodes_asked,
         urgency=job.later_urgency,
         t_submit=job.t_submit,
         t_start=job.t_start,
