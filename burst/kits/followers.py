@@ -46,6 +46,21 @@ _KEEP = "stopped=1"
 # A broker that gets SIGTERM again while it leaves (rc3) does not end in order. One that
 # has not left after so many seconds gets it again.
 _AGAIN_S = 30
+WAIT_FOR_CHILD = """\
+alive=1 status=127
+while [ "$alive" ]; do
+  kill -0 "$child" 2> /dev/null || alive=
+  wait "$child"
+  ended=$?
+  [ "$ended" -eq 127 ] || status=$ended
+done
+"""
+"""Lines for sh that wait for `$child` and set `$status` to its exit status.
+
+A trapped signal ends `wait` before the child has ended, so one `wait` is not enough. A
+shell may have learned of the end during an earlier command: then `kill -0` fails at
+once, and only `wait` knows the status. It is 127 for a child that was waited for.
+"""
 _HOST, _RUNDIR = "@HOST@", "/@RUNDIR@"
 _SCRIPT = """\
 #!/bin/sh
@@ -92,13 +107,7 @@ if [ "$end" -gt 0 ]; then
     outlives 30 && kill -KILL "$child"
   }} > /dev/null 2>&1 &
 fi
-status=0
-# A trapped signal ends `wait` before the child has ended.
-while kill -0 "$child" 2> /dev/null; do
-  wait "$child"
-  status=$?
-done
-rm -rf "$rundir"
+{wait_for_child}rm -rf "$rundir"
 exit "$status"
 """
 
@@ -159,6 +168,7 @@ class Files(msgspec.Struct, frozen=True, kw_only=True):
             inherited=" ".join(INHERITED),
             # Of whole seconds, and not before the lease ends.
             end=math.ceil(spec.lease_end),
+            wait_for_child=WAIT_FOR_CHILD,
             command=_command(spec, place / "broker.toml", self.flux),
         )
 

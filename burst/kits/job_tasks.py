@@ -58,13 +58,7 @@ env -i {environment} sh {place}/start "$1" &
 child=$!
 # Not before: who dies of it until now has started nothing that does not get it, too.
 trap : TERM INT HUP
-status=0
-# A trapped signal ends `wait` before the child has ended.
-while kill -0 "$child" 2> /dev/null; do
-  wait "$child"
-  status=$?
-done
-echo "$status" > {place}/"$1".ended
+{wait_for_child}echo "$status" > {place}/"$1".ended
 exit "$status"
 """
 _NAMED, _SPEC = "burst", "spec.json"
@@ -173,6 +167,7 @@ class JobTasks:
         files.write(self._place, spec)
         given = [f"{name}={os.environ[name]}" for name in GIVEN if name in os.environ]
         task = _TASK.format(
+            wait_for_child=followers.WAIT_FOR_CHILD,
             hosts=shlex.join(spec.hosts),
             rank=rank,
             environment=shlex.join(given),

@@ -173,6 +173,25 @@ def test_a_signal_at_any_moment_of_the_start_ends_it(
             script.wait(HANG_S)
 
 
+def test_a_follower_that_ends_at_once_is_told_with_its_status(
+    spec: BurstSpec, tmp_path: Path
+) -> None:
+    """The shell sees its end while other commands of the script run."""
+    program = tmp_path / "flux"
+    program.write_text("#!/bin/sh\nkill -KILL $$\n")
+    program.chmod(0o755)
+    with short_directory() as rundirs:
+        start = followers.Files(flux=str(program), rundirs=str(rundirs)).write(
+            tmp_path / "files", spec
+        )
+        text = start.read_text()
+        known = "child=$started\n"
+        assert known in text
+        start.write_text(text.replace(known, f"{known}sleep 0.3\n"))
+        done = subprocess.run(["sh", start, "host"], timeout=HANG_S, check=False)
+    assert done.returncode == 128 + signal.SIGKILL
+
+
 def test_where_a_signal_reaches_all_the_follower_gets_it_once(
     spec: BurstSpec, tmp_path: Path
 ) -> None:
