@@ -49,8 +49,8 @@ class Stage(msgspec.Struct, frozen=True):
     workers: int = 3
     """How many run at a time; those that wait for pods most of the time are more."""
     hosts: bool = False
-    """Whether it starts hosts: of these stages one runs at a time. Linux lets a user
-    have 128 inotify instances, and systemd, kubelet and containerd need some each."""
+    """Whether it starts hosts, each with a systemd, kubelet or containerd: of these
+    stages one runs at a time where Linux lets a user have few inotify instances."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -106,21 +106,20 @@ _DOCKER = ("docker", "dockerd", "iptables", "debootstrap", "tar")
 _USERS = (ROOT, "flux", "munged", "nsenter", "setpriv", "unshare")
 _SLURM = ("slurmctld", "slurmd", "munged", "sbatch")
 _SITE = (*_USERS, "ip", "systemctl", "loginctl", "dbus-user-session", "pam_systemd")
-# In the order in which they begin, two at a time. Those that start hosts have others
-# between them, so that they do not wait for each other.
+# In the order in which they begin: the longest first.
 STAGES = (
     Stage("site", _run_here({}), _SITE, ("fluxion",), hosts=True),
     Stage("flux", _run_here({}), ("flux",), _SSH, workers=5),
-    Stage("machine", _run_here({})),
-    Stage("slurm", _run_here({}), _SLURM, ("flux",), workers=2),
     Stage("kind", _run_with_docker, (*_NODES, *_DOCKER), ("flux",), hosts=True),
-    Stage("month", _run_here(_MONTH), ("flux",)),
-    Stage("programs", _run_here({}), wants=_PROGRAMS),
-    Stage("multiuser", _run_here({}), _USERS),
+    Stage("slurm", _run_here({}), _SLURM, ("flux",), workers=2),
     Stage("nodes", _run_on_nodes, _NODES, ("flux", *_MPI), 4, hosts=True),
     Stage("kubernetes", _run_with_kubernetes, _LAB, workers=6),
+    Stage("programs", _run_here({}), wants=_PROGRAMS),
+    Stage("machine", _run_here({})),
+    Stage("multiuser", _run_here({}), _USERS),
+    Stage("month", _run_here(_MONTH), ("flux",)),
 )
-_AT_A_TIME = 2
+_AT_A_TIME = 3
 """Stages. Many wait half of their time."""
 
 
@@ -138,7 +137,8 @@ def main(words: Sequence[str], machine: Machine, stages: Sequence[Stage]) -> int
     chosen = [stage for stage in stages if stage.mark in (named or marks)]
     machine.install(name for stage in chosen for name in (*stage.needs, *stage.wants))
 
-    hosts = threading.Lock()
+    several = sum(stage.hosts for stage in chosen) > 1
+    hosts = threading.Lock() if several and not machine.allow_hosts() else nullcontext()
 
     def timed(stage: Stage) -> Outcome:
         with hosts if stage.hosts else nullcontext():

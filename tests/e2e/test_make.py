@@ -23,11 +23,17 @@ from tests.support.waiting import HANG_S
 class Fake:
     """A machine on which apt-get installs what Debian has."""
 
-    def __init__(self, *programs: str, uid: int = 0, go: str = "go1.24.1") -> None:
+    def __init__(
+        self,
+        *programs: str,
+        uid: int = 0,
+        go: str = "go1.24.1",
+        inotify: Path = Path("/nowhere"),
+    ) -> None:
         self.programs = set(programs)
         self.ran: list[list[str]] = []
         self._go = go
-        self.machine = Machine(self._which, self._run, lambda: uid)
+        self.machine = Machine(self._which, self._run, lambda: uid, inotify)
 
     def _which(self, name: str) -> str | None:
         return f"/bin/{name}" if name in self.programs else None
@@ -120,11 +126,11 @@ def test_one_stage_that_fails_fails_all_and_stops_none(
     assert re.match(r"month +\d+ s  passed$", said[2])
 
 
-def test_two_stages_run_at_a_time_and_are_told_in_their_order(
-    capsys: pytest.CaptureFixture[str],
+def test_three_stages_run_at_a_time_and_are_told_in_their_order(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    met = threading.Barrier(2, timeout=HANG_S)
-    places = threading.Semaphore(2)
+    met = threading.Barrier(3, timeout=HANG_S)
+    places = threading.Semaphore(3)
 
     def meets(_command: list[str]) -> int:
         assert places.acquire(blocking=False)
@@ -132,13 +138,19 @@ def test_two_stages_run_at_a_time_and_are_told_in_their_order(
         places.release()
         return 0
 
-    stages = [Stage(name, meets) for name in ("kind", "month", "flux", "nodes")]
-    assert main([], Fake().machine, stages) == 0
+    limit = tmp_path / "max_user_instances"
+    limit.write_text("128\n")
+    names = ("kind", "month", "flux", "nodes", "site", "slurm")
+    stages = [Stage(name, meets, hosts=True) for name in names]
+    assert main([], Fake(inotify=limit).machine, stages) == 0
     said = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in said[1:]] == [s.mark for s in stages]
+    assert int(limit.read_text()) > 128
 
 
-def test_of_stages_that_start_hosts_one_runs_at_a_time() -> None:
+def test_where_few_hosts_may_run_one_of_their_stages_runs_at_a_time(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     met = threading.Barrier(2)
 
     def meets_none(_command: list[str]) -> int:
@@ -148,6 +160,7 @@ def test_of_stages_that_start_hosts_one_runs_at_a_time() -> None:
 
     stages = [Stage(name, meets_none, hosts=True) for name in ("kind", "nodes")]
     assert main([], Fake().machine, stages) == 0
+    assert "one stage with hosts at a time" in capsys.readouterr().err
 
 
 def test_of_two_stages_each_prints_whole_lines_and_keeps_its_status(

@@ -52,6 +52,8 @@ FILES = {
 ROOT = "root"
 """Named among programs where they have to be run as root."""
 _LEAST_GO = (1, 24)
+# Linux lets each user have 128. Hosts of three stages need about 200.
+_INOTIFY, _INSTANCES = Path("/proc/sys/fs/inotify/max_user_instances"), 1024
 
 
 def _find(name: str) -> str | None:
@@ -74,6 +76,7 @@ class Machine(msgspec.Struct, frozen=True):
     which: Callable[[str], str | None] = _find
     run: Callable[[Sequence[str]], subprocess.CompletedProcess[str]] = _run
     uid: Callable[[], int] = os.geteuid
+    inotify: Path = _INOTIFY
 
     def lacks(self, needed: Iterable[str]) -> list[str]:
         """Return a sentence for each of these that is missing."""
@@ -95,6 +98,19 @@ class Machine(msgspec.Struct, frozen=True):
             done = self.run(command)
             if done.returncode:
                 _say(f"{' '.join(command)} failed: {done.stderr.strip()}")
+
+    def allow_hosts(self) -> bool:
+        """Raise how many inotify instances a user may have; return whether it is high.
+
+        A host with too few ends while it boots.
+        """
+        try:
+            if int(self.inotify.read_text()) < _INSTANCES:
+                self.inotify.write_text(f"{_INSTANCES}\n")
+        except OSError as error:
+            _say(f"{self.inotify} stays: {error}; one stage with hosts at a time")
+            return False
+        return True
 
     def _lack(self, name: str) -> str:
         if name == ROOT:
