@@ -49,10 +49,11 @@ def _leases(settings: GkeSettings) -> Iterator[Finding]:
             "if the daemon and its records are lost, nothing ends the nodes",
             'set max_run_duration, such as "24h": Google then deletes them itself',
         )
-    if not settings.node_service_account:
+    if not settings.pool and not settings.node_config.get("service_account"):
         yield note(
             "nodes run as Compute Engine's default service account",
-            "set node_service_account to one that may only write logs and pull images",
+            "set request.node_pool.config.service_account to one that may only write"
+            " logs and pull images",
         )
 
 

@@ -86,7 +86,7 @@ def _rights(apis: GoogleApis, settings: GkeSettings) -> Iterator[Finding]:
 
 
 def _account(apis: GoogleApis, settings: GkeSettings) -> Iterator[Finding]:
-    account = settings.node_service_account
+    account = settings.node_config.get("service_account")
     if account and not apis.may_act_as(account):
         yield wrong(
             f"may not make nodes that run as {account}",
@@ -165,12 +165,13 @@ def _needs(
         gpus.insert(0, f"PREEMPTIBLE_{gpus[0]}")
     disks = ["HDB_TOTAL_GB"] if _HYPERDISK.match(_family(machine)) else _DISKS
     addresses = 0 if settings.private_nodes else 1
+    disk = settings.node_config.get("disk_size_gb") or _DISK_GB
     for metrics, need in (
         (cpus, vcpus),
         (gpus, machine.gpus),
         (["INSTANCES"], 1),
         (["IN_USE_ADDRESSES"], addresses),
-        (disks, settings.disk_gb or _DISK_GB),
+        (disks, disk),
         (["CPUS_ALL_REGIONS"], vcpus),
         (["GPUS_ALL_REGIONS"], machine.gpus),
     ):

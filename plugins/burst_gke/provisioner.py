@@ -181,10 +181,7 @@ class Provisioner:
         """
         machine = self._settings.machine(spec.offer)
         kind = (machine.machine_type, machine.accelerator, machine.gpus, machine.spot)
-        placed = (machine.reservation, machine.compact_placement)
-        # Where neither is set, bursts of before have the same hash.
-        further = placed if any(placed) else ()
-        return spec_hash(spec, *kind, self._settings.node_zone, *further)
+        return spec_hash(spec, *kind, self._settings.node_zone)
 
     def _operations(self, burst_id: BurstId) -> list[GkeOperation]:
         name, shared = self._settings.name_of(burst_id), self._settings.cluster

@@ -23,19 +23,16 @@ _POOL = {
     "initial_node_count": _OURS,
     "autoscaling": _OURS,
     "locations": "use zone",
-    "placement_policy": "use compact_placement of the offer",
 }
 _CONFIG = {
     "machine_type": _OF_OFFER,
     "spot": _OF_OFFER,
     "preemptible": _OF_OFFER,
     "accelerators": _OF_OFFER,
-    "reservation_affinity": _OF_OFFER,
     "labels": _OURS,
     "taints": _OURS,
     "resource_labels": "use labels",
     "max_run_duration": "use max_run_duration of this table",
-    "service_account": "use node_service_account",
 }
 """Of `config` of a node pool."""
 
@@ -48,13 +45,17 @@ def wrong_request(settings: GkeSettings) -> Iterator[str]:
     request = settings.request
     if settings.cluster and request.cluster:
         yield "request.cluster: is for clusters made for bursts, but cluster names one"
-    if settings.pool and (request.node_pool or settings.private_nodes):
-        key = "request.node_pool" if request.node_pool else "private_nodes"
-        yield f"{key}: is for nodes made for bursts, but pool names some"
-    config = request.node_pool.get("config", {})
-    if not isinstance(config, Mapping):
-        yield "request.node_pool.config: expected a table"
-        return
+    if settings.pool and request.node_pool:
+        yield "request.node_pool: is for nodes made for bursts, but pool names some"
+    for where, table, key in (
+        ("cluster", request.cluster, "network_config"),
+        ("node_pool", request.node_pool, "network_config"),
+        ("node_pool", request.node_pool, "config"),
+    ):
+        if not isinstance(table.get(key, {}), Mapping):
+            yield f"request.{where}.{key}: expected a table"
+            return
+    config = settings.node_config
     if not isinstance(config.get("disk_size_gb", 0), int):
         yield "request.node_pool.config.disk_size_gb: expected a whole number"
     for where, table, rules in (

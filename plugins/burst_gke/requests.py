@@ -15,7 +15,6 @@ import msgspec
 
 from burst.kits.pods import with_pod_spec
 from burst.provider import BurstSpec
-from burst_gke.network import add_network, pool_network
 from burst_gke.request_overlay import merge
 from burst_gke.settings import LONGEST_RUN_S, SHORTEST_RUN_S, GkeSettings, MachineTable
 
@@ -49,7 +48,10 @@ def cluster_request(
     }
     if settings.zone:
         cluster["locations"] = [settings.zone]
-    add_network(settings, cluster)
+    if settings.endpoint == "dns":
+        # Otherwise only its own network could connect to it.
+        by_name = {"dns_endpoint_config": {"allow_external_traffic": True}}
+        cluster["control_plane_endpoints_config"] = by_name
     cluster = merge(cluster, settings.request.cluster)
     return {"parent": settings.parent, "cluster": cluster}
 
@@ -61,8 +63,6 @@ def node_pool_request(
     pool = _pool(settings, spec, labels, now)
     taint = {"key": TAINT, "value": spec.burst_id, "effect": "NO_SCHEDULE"}
     pool["config"]["taints"] = [taint]
-    if network := pool_network(settings):
-        pool["network_config"] = {**network, **pool.get("network_config", {})}
     parent = f"{settings.parent}/clusters/{settings.cluster}"
     return {"parent": parent, "node_pool": pool}
 
@@ -83,8 +83,6 @@ def _pool(
         "management": {"auto_upgrade": True, "auto_repair": True},
         "config": _node(settings, machine, labels),
     }
-    if machine.compact_placement:
-        pool["placement_policy"] = {"type_": "COMPACT"}
     if settings.zone:
         pool["locations"] = [settings.zone]
     life = life_of(settings, spec, now)
@@ -117,10 +115,6 @@ def _node(
         "resource_labels": {**settings.labels, **labels},
         "labels": dict(labels),
     }
-    if settings.node_service_account:
-        node["service_account"] = settings.node_service_account
-    if machine.reservation:
-        node["reservation_affinity"] = _reservation(machine.reservation)
     if machine.gpus:
         node["accelerators"] = [
             {
@@ -130,16 +124,6 @@ def _node(
             }
         ]
     return node
-
-
-def _reservation(name: str) -> Request:
-    if name == "any":
-        return {"consume_reservation_type": "ANY_RESERVATION"}
-    return {
-        "consume_reservation_type": "SPECIFIC_RESERVATION",
-        "key": "compute.googleapis.com/reservation-name",
-        "values": [name],
-    }
 
 
 def with_lease(settings: GkeSettings, spec: BurstSpec, now: float) -> BurstSpec:

@@ -29,9 +29,6 @@ _ZONE = re.compile(r"[a-z]+-[a-z]+[0-9]+-[a-z][a-z0-9]*\Z")
 _REGION = re.compile(r"[a-z]+-[a-z]+[0-9]+\Z")
 # n2-standard-8, c3d-highcpu-30-lssd; but not a2-highgpu-1g or e2-medium.
 _VCPUS = re.compile(r"([a-z][a-z0-9]*)-[a-z]+-([0-9]+)(-[a-z]+)?\Z")
-_RESERVATION = re.compile(
-    r"(projects/[a-z][a-z0-9.:-]*/reservations/)?[a-z]([a-z0-9-]*[a-z0-9])?\Z"
-)
 # In these families a vCPU is a core; in others a core is two, and Flux counts cores.
 _ONE_THREAD = frozenset({"t2a", "t2d", "c4a", "n4a", "h3", "h4d"})
 # Published medians for a cluster (n=126) and for more nodes in a pool (n=1788); a new
@@ -52,27 +49,19 @@ class MachineTable(OfferTable, frozen=True, kw_only=True):
     spot: bool = False
     """A third of the price or less, and Google may take a node back at any time. With
     `pool`: whether that pool's nodes are such."""
-    reservation: str = ""
-    """The reservation of Compute Engine whose VMs are used, and no others: its name, or
-    `projects/PROJECT/reservations/NAME` of another project that shares it. "any": any
-    that fits, and other VMs where none does; empty: GKE's default."""
-    compact_placement: bool = False
-    """Nodes close to each other in one zone, for MPI. Google has it for some families
-    of machines, and for fewer nodes at a time."""
     join_time: Seconds = Seconds(0)
     """From provision to join, as far as is known; 0 for published medians."""
+
+    retired: ClassVar[Mapping[str, str]] = {
+        **OfferTable.retired,
+        "compact_placement": f"{_IN_POOL} placement_policy",
+        "reservation": f"{_IN_POOL} config.reservation_affinity",
+    }
 
     def __post_init__(self) -> None:
         """Fill in cores, and check what the types cannot express. Raises ValueError."""
         if bool(self.gpus) != bool(self.accelerator):
             raise ValueError("gpus and accelerator: set both or none")
-        if self.reservation and self.spot:
-            raise ValueError("reservation: Google has none for spot nodes")
-        if self.reservation and not _RESERVATION.match(self.reservation):
-            raise ValueError(
-                f"reservation: {self.reservation!r} is neither any, nor a name, nor"
-                " projects/PROJECT/reservations/NAME"
-            )
         if self.cores:
             return
         match = _VCPUS.match(self.machine_type)
@@ -97,10 +86,12 @@ class RequestTable(
 
     cluster: Mapping[str, Any] = {}
     """Of the Cluster of bursts that have one of their own: `network`, `subnetwork`,
-    `ip_allocation_policy`, `control_plane_endpoints_config` and so on."""
+    `ip_allocation_policy`, `network_config`, `control_plane_endpoints_config` and so
+    on."""
     node_pool: Mapping[str, Any] = {}
-    """Of the NodePool with a burst's nodes: `config` with `tags`, `disk_size_gb` and so
-    on, `network_config`."""
+    """Of the NodePool with a burst's nodes: `config` with `service_account`, `tags`,
+    `disk_size_gb`, `reservation_affinity` and so on, `network_config`,
+    `placement_policy`."""
 
 
 class GkeSettings(PodSettings, frozen=True, kw_only=True):
@@ -136,12 +127,6 @@ class GkeSettings(PodSettings, frozen=True, kw_only=True):
     """Further resource labels, which appear on the bill."""
     request: RequestTable = RequestTable()
     """What Google's API has and no other key of this table, such as networks."""
-    private_nodes: bool = False
-    """Nodes without external addresses: they pull images from Google's registries, and
-    reach a lead outside of their network by a Cloud NAT only. A cluster of its own
-    then has no public endpoint either, but with `endpoint = "default"`."""
-    node_service_account: str = ""
-    """Of the nodes; Compute Engine's default if empty, which has too many rights."""
     cluster_fee: Price = 0.10
     """What Google takes for a cluster and hour beside its nodes, in the site's unit of
     money; the default is in US dollars. It is the fee of bursts that have a cluster of
@@ -158,9 +143,13 @@ class GkeSettings(PodSettings, frozen=True, kw_only=True):
         ".ip_endpoints_config.authorized_networks_config",
         "disk_gb": f"{_IN_POOL} config.disk_size_gb",
         "network": f"{_IN_CLUSTER} network",
+        "node_service_account": f"{_IN_POOL} config.service_account",
         "pods_range": f"{_IN_CLUSTER} ip_allocation_policy.cluster_secondary_range_name"
         "; of a node pool in a cluster of yours it is network_config.pod_range of"
         " request.node_pool",
+        "private_nodes": f"{_IN_CLUSTER} network_config.default_enable_private_nodes"
+        "; of a node pool in a cluster of yours it is"
+        " network_config.enable_private_nodes of request.node_pool",
         "services_range": f"{_IN_CLUSTER} ip_allocation_policy"
         ".services_secondary_range_name",
         "subnetwork": f"{_IN_CLUSTER} subnetwork",
@@ -171,7 +160,7 @@ class GkeSettings(PodSettings, frozen=True, kw_only=True):
         """Check what the types cannot express. Raises ValueError."""
         super().__post_init__()
         checks = (_wrong_place(self), wrong_request(self), _wrong_labels(self.labels))
-        for wrong in itertools.chain(*checks, _wrong_machines(self)):
+        for wrong in itertools.chain(*checks):
             raise ValueError(wrong)
         life = self.max_run_duration
         if life < math.inf and not SHORTEST_RUN_S <= life <= LONGEST_RUN_S:
@@ -187,10 +176,18 @@ class GkeSettings(PodSettings, frozen=True, kw_only=True):
         return name_of(burst_id, self.name_prefix)
 
     @property
-    def disk_gb(self) -> int:
-        """Size of a node's boot disk in GB; 0 for what GKE gives."""
-        config = self.request.node_pool.get("config", {})
-        return int(config.get("disk_size_gb", 0))
+    def node_config(self) -> Mapping[str, Any]:
+        """The part of NodeConfig that `request` has."""
+        found: Mapping[str, Any] = self.request.node_pool.get("config", {})
+        return found
+
+    @property
+    def private_nodes(self) -> bool:
+        """Whether `request` has nodes made without external addresses."""
+        pool = self.request.node_pool.get("network_config", {})
+        cluster = self.request.cluster.get("network_config", {})
+        of_all = cluster.get("default_enable_private_nodes", False)
+        return bool(pool.get("enable_private_nodes", of_all))
 
     @property
     def parent(self) -> str:
@@ -249,15 +246,6 @@ def _wrong_place(settings: GkeSettings) -> Iterator[str]:
         yield 'operator_yaml: goes with form = "operator"'
     if not settings.offers:
         yield "offers: name at least one machine_type in a table offers.NAME"
-
-
-def _wrong_machines(settings: GkeSettings) -> Iterator[str]:
-    for name, machine in settings.offers.items():
-        for key in ("reservation", "compact_placement"):
-            if settings.pool and getattr(machine, key):
-                yield f"offers.{name}.{key}: goes with nodes that are made, not pool"
-        if machine.compact_placement and not settings.node_zone:
-            yield f"offers.{name}.compact_placement: say in which zone nodes are to be"
 
 
 def _wrong_labels(labels: Mapping[str, str]) -> Iterator[str]:

@@ -15,10 +15,12 @@ type = "gke"
 # project = "my-project"
 # location = "us-central1-a"
 # image = "us-docker.pkg.dev/my-project/flux/flux:0.88.0"
-# By default nodes run as an account that has too many rights.
-# node_service_account = "flux-nodes@my-project.iam.gserviceaccount.com"
 # Google deletes the nodes after this time even if no daemon runs.
 max_run_duration = "24h"
+
+# By default nodes run as an account that has too many rights.
+# [providers.gke.request.node_pool.config]
+# service_account = "flux-nodes@my-project.iam.gserviceaccount.com"
 """
 _OFFER = """
 [providers.gke.offers.{name}]

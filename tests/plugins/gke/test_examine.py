@@ -15,12 +15,14 @@ from burst.provider import Provider
 from tests.plugins.gke.build import NAMED_POOL, POOL, World, settings
 from tests.plugins.gke.server import Token
 
-PLAIN = {"max_run_duration": "24h", "node_service_account": "nodes@x"}
+ACCOUNT = {"node_pool": {"config": {"service_account": "nodes@x"}}}
 
 
 def examine(world: World, **table: Any) -> list[Finding]:
     world.apis = None  # its questions have a file of their own
-    provider = world.make(**{**PLAIN, **table})
+    request = {} if "pool" in table else ACCOUNT
+    known = {"max_run_duration": "24h", "request": request, **table}
+    provider = world.make(**known)
     assert isinstance(provider, Provider)
     return list(provider.examine(None))
 
@@ -67,10 +69,10 @@ def test_an_address_that_a_cluster_lacks_is_refused(world: World) -> None:
 
 
 def test_what_costs_is_noted(world: World) -> None:
-    found = examine(world, max_run_duration="inf", node_service_account="")
+    found = examine(world, max_run_duration="inf", request={})
     notes = words(found, Level.NOTE)
     assert any("max_run_duration" in note for note in notes)
-    assert any("node_service_account" in note for note in notes)
+    assert any("node_pool.config.service_account" in note for note in notes)
     assert any("five minutes" in note for note in notes)
     world.provision()
     assert any(world.name in note for note in words(examine(world), Level.NOTE))
@@ -109,7 +111,7 @@ def test_an_autopilot_cluster_is_said_at_once(world: World) -> None:
 def test_image_and_address_are_looked_at_before_there_is_a_cluster(
     world: World,
 ) -> None:
-    found = world.make(**PLAIN).examine(world.spec.lead)
+    found = world.make(max_run_duration="24h").examine(world.spec.lead)
     said = " ".join(each.what for each in found)
     assert "registry.test/flux:0.88" in said
     assert "127.0.0.1" in said
@@ -117,16 +119,16 @@ def test_image_and_address_are_looked_at_before_there_is_a_cluster(
 
 def test_in_a_cluster_that_is_there_a_pod_can_try_the_way(world: World) -> None:
     lead = world.spec.lead
-    (found,) = world.make(**PLAIN).probe(lead, print)
+    (found,) = world.make(max_run_duration="24h").probe(lead, print)
     assert found.level is Level.NOTE
     assert "no cluster in which" in found.what
-    assert world.make(**PLAIN).probe(lead, print, "ann") == [found]
+    assert world.make(max_run_duration="24h").probe(lead, print, "ann") == [found]
     world.gke.add_cluster("shared")
-    (found,) = world.make(**PLAIN, **POOL).probe(lead, print)
+    (found,) = world.make(max_run_duration="24h", **POOL).probe(lead, print)
     assert found.what.endswith(f" {{}} reaches {lead.endpoint}")
-    way, guest = world.make(**PLAIN, **POOL).probe(lead, print, "ann")
+    way, guest = world.make(max_run_duration="24h", **POOL).probe(lead, print, "ann")
     assert (way, guest.what) == (found, "ann is known there")
     pool = NodePool(name="burstable", status=NodePool.Status.RUNNING)
     world.gke.clusters["shared"].node_pools.append(pool)
-    (found,) = world.make(**PLAIN, **NAMED_POOL).probe(lead, print)
+    (found,) = world.make(**NAMED_POOL).probe(lead, print)
     assert "{'cloud.google.com/gke-nodepool': 'burstable'}" in found.what

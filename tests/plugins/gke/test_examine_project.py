@@ -33,6 +33,9 @@ def google() -> Google:
     )
 
 
+NODES = {"request": {"node_pool": {"config": {"service_account": "nodes@x"}}}}
+
+
 class Doctor:
     """A provider that is examined."""
 
@@ -43,7 +46,7 @@ class Doctor:
 
     def __call__(self, **table: Any) -> list[Finding]:
         apis, client, pods = self._given
-        plain = {"max_run_duration": "24h", "node_service_account": "nodes@x"}
+        plain = {"max_run_duration": "24h", **({} if "pool" in table else NODES)}
         known = settings(**{**plain, **table})
         return list(provider(client, pods, known, apis=apis).examine(None))
 
@@ -125,7 +128,7 @@ def test_the_nodes_account_has_to_be_lent(doctor: Doctor, google: Google) -> Non
     google.on_accounts.clear()
     (found,) = doctor.said(Level.WRONG)
     assert "may not make nodes that run as nodes@x" in found
-    assert not doctor.said(Level.WRONG, node_service_account="")
+    assert not doctor.said(Level.WRONG, request={})
 
 
 def test_a_machine_type_that_the_zone_lacks(doctor: Doctor, google: Google) -> None:
@@ -237,7 +240,8 @@ def test_quotas_of_all_regions_that_cannot_be_asked_are_a_note(
 
 def test_private_nodes_need_no_addresses(doctor: Doctor, google: Google) -> None:
     google.quotas = {"IN_USE_ADDRESSES": (0, 0)}
-    assert not [t for t in doctor.said(Level.NOTE, private_nodes=True) if "quota" in t]
+    private = {"cluster": {"network_config": {"default_enable_private_nodes": True}}}
+    assert not [t for t in doctor.said(Level.NOTE, request=private) if "quota" in t]
 
 
 @pytest.mark.parametrize(

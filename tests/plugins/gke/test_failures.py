@@ -99,7 +99,7 @@ CASES: list[Case] = [
         "Insufficient regional quota to satisfy request for resource:"
         " \"IN_USE_ADDRESSES\". The request requires '2.0' and is short '1.0'.",
         InsufficientCapacity,
-        "raise the quota IN_USE_ADDRESSES, or set private_nodes",
+        "raise the quota IN_USE_ADDRESSES, or make private nodes, by request",
     ),
     (
         "UNKNOWN",
@@ -129,7 +129,7 @@ CASES: list[Case] = [
         Refused,
         "constraints/compute.vmExternalIpAccess holds",
     ),
-    ("FAILED_PRECONDITION", EXTERNAL_IP, Refused, "private_nodes = true"),
+    ("FAILED_PRECONDITION", EXTERNAL_IP, Refused, "private nodes, by request"),
     (
         "FAILED_PRECONDITION",
         CUSTOM,
@@ -206,7 +206,7 @@ CASES: list[Case] = [
         "PERMISSION_DENIED",
         'Insufficient regional quota to satisfy request: resource "in-use-addresses".',
         InsufficientCapacity,
-        "raise the quota in-use-addresses, or set private_nodes",
+        "raise the quota in-use-addresses, or make private nodes, by request",
     ),
     (
         "UNKNOWN",

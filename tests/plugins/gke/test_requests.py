@@ -33,10 +33,12 @@ from tests.support.pod_words import pod_words
 NOW = 1_800_000_000.0
 NODES = {
     "labels": {"team": "x"},
-    "node_service_account": "nodes@some-project.iam.gserviceaccount.com",
     "max_run_duration": "2h",
 }
-POOL_PART = {"config": {"tags": ["flux"], "disk_size_gb": 50}}
+ACCOUNT = "nodes@some-project.iam.gserviceaccount.com"
+POOL_PART = {
+    "config": {"tags": ["flux"], "disk_size_gb": 50, "service_account": ACCOUNT}
+}
 CLUSTER_PART = {
     "network": "net",
     "subnetwork": "sub",
@@ -127,30 +129,21 @@ def test_tables_of_the_request_are_merged(burst: BurstSpec) -> None:
     assert own.config.taints
 
 
-@pytest.mark.parametrize(
-    ("endpoint", "closed"), [("default", False), ("private", True), ("dns", True)]
-)
+@pytest.mark.parametrize(("endpoint", "by_name"), [("private", False), ("dns", True)])
 def test_private_nodes_and_who_may_call_their_cluster(
-    burst: BurstSpec, endpoint: str, closed: bool
+    burst: BurstSpec, endpoint: str, by_name: bool
 ) -> None:
-    allowed = {"enabled": True, "cidr_blocks": [{"cidr_block": "10.0.0.0/8"}]}
-    by_address = {"enabled": True, "authorized_networks_config": allowed}
-    cluster_part = {
-        "control_plane_endpoints_config": {"ip_endpoints_config": by_address}
+    by_address = {"enabled": True, "enable_public_endpoint": False}
+    part = {
+        "network_config": {"default_enable_private_nodes": True},
+        "control_plane_endpoints_config": {"ip_endpoints_config": by_address},
     }
-    table = {"private_nodes": True, "request": {"cluster": cluster_part}}
-    cluster = order_cluster(burst, endpoint=endpoint, **table)
+    cluster = order_cluster(burst, endpoint=endpoint, request={"cluster": part})
     assert cluster.network_config.default_enable_private_nodes
-    plane = cluster.control_plane_endpoints_config.ip_endpoints_config
-    assert plane.enabled
-    # Where nothing is said of it, it is open.
-    said = CreateClusterRequest.pb(CreateClusterRequest(cluster=cluster)).cluster
-    told = said.control_plane_endpoints_config.ip_endpoints_config
-    assert told.HasField("enable_public_endpoint") is closed
-    assert not plane.enable_public_endpoint
-    assert plane.authorized_networks_config.enabled
-    (block,) = plane.authorized_networks_config.cidr_blocks
-    assert block.cidr_block == "10.0.0.0/8"
+    plane = cluster.control_plane_endpoints_config
+    assert plane.ip_endpoints_config.enabled
+    assert not plane.ip_endpoints_config.enable_public_endpoint
+    assert plane.dns_endpoint_config.allow_external_traffic is by_name
 
 
 def test_without_a_word_of_networks_there_is_none_in_the_order(
@@ -165,38 +158,26 @@ def test_without_a_word_of_networks_there_is_none_in_the_order(
     assert "reservation_affinity" not in order_pool(burst).config
 
 
-def test_a_pool_of_its_own_may_be_private(burst: BurstSpec) -> None:
-    network = order_pool(
-        burst,
-        private_nodes=True,
-        request={"node_pool": {"network_config": {"pod_range": "pods"}}},
-    ).network_config
-    assert network.enable_private_nodes
-    assert network.pod_range == "pods"
-
-
-@pytest.mark.parametrize(
-    ("name", "kind", "values"),
-    [
-        ("any", ReservationAffinity.Type.ANY_RESERVATION, []),
-        ("mine", ReservationAffinity.Type.SPECIFIC_RESERVATION, ["mine"]),
-    ],
-)
-def test_nodes_of_a_reservation_close_to_each_other(
-    burst: BurstSpec, name: str, kind: ReservationAffinity.Type, values: list[str]
-) -> None:
-    machine = {
-        "machine_type": "c2-standard-8",
-        "max_nodes": 2,
-        "reservation": name,
-        "compact_placement": True,
+def test_private_nodes_of_a_reservation_close_to_each_other(burst: BurstSpec) -> None:
+    affinity = {
+        "consume_reservation_type": "SPECIFIC_RESERVATION",
+        "key": "compute.googleapis.com/reservation-name",
+        "values": ["mine"],
     }
-    pool = order_pool(burst, offers={OFFER: machine})
-    affinity = pool.config.reservation_affinity
-    assert affinity.consume_reservation_type == kind
-    assert list(affinity.values) == values
-    assert bool(affinity.key) is bool(values)
+    part = {
+        "network_config": {"enable_private_nodes": True, "pod_range": "pods"},
+        "placement_policy": {"type_": "COMPACT"},
+        "config": {"reservation_affinity": affinity},
+    }
+    pool = order_pool(burst, request={"node_pool": part})
+    assert pool.network_config.enable_private_nodes
+    assert pool.network_config.pod_range == "pods"
     assert pool.placement_policy.type_ == NodePool.PlacementPolicy.Type.COMPACT
+    found = pool.config.reservation_affinity
+    kind = ReservationAffinity.Type.SPECIFIC_RESERVATION
+    assert found.consume_reservation_type == kind
+    assert (found.key, list(found.values)) == (affinity["key"], ["mine"])
+    assert pool.config.machine_type == "n2-standard-8"
 
 
 def test_the_nodes_of_a_region_are_in_one_zone(burst: BurstSpec) -> None:

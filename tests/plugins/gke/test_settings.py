@@ -47,23 +47,12 @@ def one_offer(**table: Any) -> dict[str, Any]:
         (one_offer(accelerator="nvidia-l4"), "set both or none"),
         (one_offer(max_nodes=0), "max_nodes"),
         (one_offer(sport=True), "sport"),
-        (
-            one_offer(reservation="r", spot=True),
-            "reservation: Google has none for spot",
-        ),
-        (one_offer(reservation="a/b"), "reservation: 'a/b' is neither any"),
-        ({**NAMED_POOL, **one_offer(reservation="r")}, f"offers.{OFFER}.reservation"),
-        (
-            {**NAMED_POOL, **one_offer(compact_placement=True)},
-            f"offers.{OFFER}.compact_placement",
-        ),
-        (
-            {**POOL, "location": "us-central1", **one_offer(compact_placement=True)},
-            "compact_placement: say in which zone",
-        ),
+        (one_offer(reservation="r"), "request.node_pool: config.reservation_affinity"),
+        (one_offer(compact_placement=True), "request.node_pool: placement_policy"),
         ({**POOL, **CLUSTER_PART}, "request.cluster: is for clusters made for bursts"),
         ({**NAMED_POOL, **POOL_PART}, "request.node_pool: is for nodes made"),
-        ({**NAMED_POOL, "private_nodes": True}, "private_nodes: is for nodes"),
+        ({"private_nodes": True}, "network_config.default_enable_private_nodes"),
+        ({"node_service_account": "a"}, "in request.node_pool: config.service_account"),
         (
             {"request": {"cluster": {"node_pools": []}}},
             "request.cluster.node_pools: use request.node_pool",
@@ -77,6 +66,10 @@ def one_offer(**table: Any) -> dict[str, Any]:
             "request.node_pool.config.spot: follows from the offer's table",
         ),
         ({"request": {"node_pool": {"config": 1}}}, "node_pool.config: expected a t"),
+        (
+            {"request": {"cluster": {"network_config": True}}},
+            "cluster.network_config: expected a table",
+        ),
         (
             {"request": {"node_pool": {"config": {"disk_size_gb": "1"}}}},
             "disk_size_gb: expected a whole number",
@@ -98,26 +91,23 @@ def test_what_cannot_be_is_refused(table: dict[str, Any], says: str) -> None:
     assert str(caught.value).startswith("providers.gke")
 
 
-@pytest.mark.parametrize(
-    "table",
-    [
-        {"location": "us-central1", "zone": "us-central1-b"},
-        {**POOL, "private_nodes": True},
-        one_offer(reservation="any", compact_placement=True),
-        one_offer(reservation="projects/host/reservations/r-1"),
-    ],
-)
-def test_what_can_be_is_taken(table: dict[str, Any]) -> None:
-    found = settings(**table)
-    assert [getattr(found, key) for key in table if key != "offers"] == [
-        value for key, value in table.items() if key != "offers"
-    ]
+def test_a_zone_of_a_region_is_taken() -> None:
+    found = settings(location="us-central1", zone="us-central1-b")
+    assert (found.location, found.zone) == ("us-central1", "us-central1-b")
 
 
 def test_parts_of_requests_are_taken() -> None:
     assert settings(**CLUSTER_PART).request.cluster == PART
-    assert settings(**POOL_PART).disk_gb == 50
-    assert settings(**POOL, **POOL_PART).disk_gb == 50
+    assert settings(**POOL_PART).node_config["disk_size_gb"] == 50
+    assert settings(**POOL, **POOL_PART).node_config["disk_size_gb"] == 50
+
+
+def test_nodes_are_private_by_the_cluster_or_by_the_pool() -> None:
+    cluster = {"network_config": {"default_enable_private_nodes": True}}
+    pool = {"network_config": {"enable_private_nodes": False}}
+    assert settings(request={"cluster": cluster}).private_nodes
+    assert not settings(request={"cluster": cluster, "node_pool": pool}).private_nodes
+    assert not settings().private_nodes
 
 
 @pytest.mark.parametrize(
