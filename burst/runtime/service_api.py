@@ -41,7 +41,8 @@ from burst.model.confinement import LENT
 from burst.model.jobid import format_f58
 from burst.runtime import service_answers
 from burst.runtime.call_limits import CallLimits
-from burst.runtime.engine import Engine, EngineCommand
+from burst.runtime.engine import Engine
+from burst.runtime.engine_commands import EngineCommand
 from burst.runtime.engine_config import RELOAD_S
 from burst.runtime.policy_check import check_policy, with_rules
 from burst.runtime.service_answers import Row, burst_totals, for_guests, guest_view

@@ -247,7 +247,7 @@ def test_only_the_last_are_kept():
         JobId(10_000 + n): Repeat(losses=1, urgency=16, since=n, again=JobId(1))
         for n in range(KEPT + 1)
     }
-    sim.engine._records = msgspec.structs.replace(sim.records, repeats=older)
+    sim.engine._records.now = msgspec.structs.replace(sim.records, repeats=older)
     lose(sim, job)
     sim.tick()
     kept = sim.records.repeats

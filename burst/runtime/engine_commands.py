@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: MIT
+"""What other threads ask of the engine, until its next tick carries it out."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+from burst.config import Settings
+from burst.core.records import Records
+from burst.core.tick import TickResult
+from burst.core.world import World
+from burst.errors import BurstError
+
+EngineCommand = Callable[[Records, World, Settings, float], tuple[TickResult, Any]]
+"""A request as a pure function: it returns what to do, and the answer to the caller."""
+
+
+class EngineCommands:
+    """Those that wait. `post` may be called from any thread."""
+
+    def __init__(self) -> None:
+        self._waiting: queue.SimpleQueue[tuple[EngineCommand, Future[Any]]]
+        self._waiting = queue.SimpleQueue()
+
+    def __bool__(self) -> bool:
+        return not self._waiting.empty()
+
+    def post(self, command: EngineCommand) -> Future[Any]:
+        """Have the next tick carry out a command; the future gets its answer."""
+        future: Future[Any] = Future()
+        self._waiting.put((command, future))
+        return future
+
+    def carry_out(
+        self,
+        decide: Callable[[EngineCommand], tuple[TickResult, Any]],
+        act: Callable[[TickResult], object],
+    ) -> None:
+        """Decide on each, act on it, and answer.
+
+        Whatever a command raises is its caller's answer; of `act` that are BurstErrors.
+        """
+        while self:
+            command, future = self._waiting.get()
+            try:
+                result, answer = decide(command)
+            except Exception as error:  # noqa: BLE001 - its caller's answer, whatever it is
+                future.set_exception(error)
+                continue
+            try:
+                act(result)
+            except BurstError as error:
+                future.set_exception(error)
+            else:
+                future.set_result(answer)
+
+    def refuse(self) -> None:
+        """Answer all of them that nobody will carry them out."""
+        while self:
+            _, future = self._waiting.get()
+            future.set_exception(BurstError("the daemon is stopping", "ask it again"))

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: MIT
+"""Reads the lead for each tick, and tells for how long nobody has read it."""
+
+from __future__ import annotations
+
+import logging
+import math
+
+from burst import log
+from burst.errors import LeadError, LeadGone
+from burst.lead import Lead
+from burst.model.lead import LeadView
+
+# A tick that comes so many seconds after it was due: the daemon was stopped, or a call
+# to the lead hung. A busy machine has ticks late by less.
+_STOPPED_S = 60.0
+_UNREAD = "it has not been read yet"
+
+
+class LeadReader:
+    """For one thread."""
+
+    def __init__(self, lead: Lead) -> None:
+        self.trouble = _UNREAD
+        """Why the lead could not be read last; empty if it was."""
+        self._lead = lead
+        self._read_at = -math.inf
+        self._unread = True
+        """Whether it could not be read since, or was not yet."""
+
+    def read(self) -> LeadView | None:
+        """Return what the lead tells; None where it cannot be read. Raises LeadGone."""
+        before = self.trouble
+        try:
+            view = self._lead.observe()
+        except LeadGone:
+            raise
+        except LeadError as error:
+            self.trouble = str(error)
+            # Logged once, not in each tick.
+            if self.trouble != before:
+                log.say("the lead cannot be read: %s", error, level=logging.WARNING)
+            return None
+        if before not in ("", _UNREAD):
+            log.say("the lead can be read again")
+        self.trouble = ""
+        return view
+
+    def unread_for(self, view: LeadView | None, due: float, now: float) -> float:
+        """Return for how long the lead was not read until now: `World.unread`.
+
+        `due` is when this tick was due. All the time since it was read last counts, as
+        nobody knows when it began.
+        """
+        if view is None:
+            self._unread = True
+            return 0.0
+        stopped = self._unread or now - due > _STOPPED_S
+        unread = now - self._read_at if stopped else 0.0
+        self._read_at, self._unread = now, False
+        return unread

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MIT
+"""The records that the engine decides on, and what of them the store has.
+
+Nothing is begun before the store has the intent. While it refuses the records, what
+happened is kept here until it can have them.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from burst import log
+from burst.config import LimitSettings
+from burst.core.actions import FREEING
+from burst.core.record_size import without_oversized
+from burst.core.tick import TickResult
+from burst.core.world import StoreTrouble
+from burst.errors import BurstError, LeadGone, RecordTooLarge, StoreError, Unreadable
+from burst.lead import Store
+from burst.runtime.clock import ClockMark
+from burst.runtime.record_store import RecordStore
+
+
+class StoredRecords:
+    """The records of one engine. For one thread."""
+
+    def __init__(self, store: Store, now: float, limits: LimitSettings) -> None:
+        """Read them. Raises StoreError and Unreadable."""
+        self.store = RecordStore(store)
+        self.now = self.store.load(now, limits)
+        """As they are now, whether the store has them or not."""
+        self.trouble: StoreTrouble | None = None
+        """Why the store does not take them; None where it does."""
+        self._stored = self.now
+
+    def reload(self, now: float, limits: LimitSettings, clock: ClockMark) -> None:
+        """Read them again, as of `RecordStore.load`. Raises StoreError, Unreadable."""
+        self.now = self._stored = self.store.load(now, limits, clock)
+        for key, why in self.now.unreadable.items():
+            log.say(
+                "record %s cannot be read: %s; its burst stays as it is until"
+                " burst down or burst gc --yes deletes it",
+                key,
+                why,
+                level=logging.WARNING,
+            )
+
+    def keep(self, result: TickResult, now: float) -> TickResult:
+        """Store what changed; return what was stored, which may be acted on.
+
+        That may leave out records that are too large for a store. What only frees may
+        be acted on although the store refuses it. Raises LeadGone, and StoreError or
+        Unreadable for all else: then nothing of it may be acted on.
+        """
+        try:
+            result = self._write(result, now)
+        except LeadGone:
+            raise
+        except (StoreError, Unreadable) as error:
+            self._note(error, now)
+            if not all(isinstance(action, FREEING) for action in result.actions):
+                raise
+        else:
+            if self.trouble is not None:
+                log.say("the store takes the records again")
+            self.trouble = None
+        return result
+
+    def _write(self, result: TickResult, now: float) -> TickResult:
+        try:
+            self.store.write(self._stored, result.records)
+        except RecordTooLarge as error:
+            log.say("%s", error, level=logging.ERROR)
+            result = without_oversized(result, self.now, error.records, now)
+            self.store.write(self._stored, result.records)
+        self._stored = result.records
+        return result
+
+    def _note(self, error: BurstError, now: float) -> None:
+        since = self.trouble.since if self.trouble else now
+        if self.trouble is None:
+            log.say(
+                "the records cannot be written: %s; until they can, the daemon begins"
+                " nothing, and takes down what is idle",
+                error,
+                level=logging.ERROR,
+            )
+        self.trouble = StoreTrouble(since, str(error))
