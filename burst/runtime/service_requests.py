@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Requests to the service `burst`: their shapes, and reading them."""
+"""Requests to the service `burst`: their shapes, and who may send which."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
@@ -10,11 +11,12 @@ import msgspec
 from burst.core import burst_requests
 from burst.core.plan.demands import Demand
 from burst.decode import from_plain
-from burst.errors import MALFORMED, BurstError
+from burst.errors import MALFORMED, BurstError, Denied
 from burst.lead import ServiceRequest
 from burst.model.burst import Isolated, Tag
 from burst.model.event import LONGEST_NOTE
 from burst.model.jobid import JobId, parse_jobid
+from burst.runtime.snapshot import Snapshot
 
 MAX_NAME = 255
 """Characters of a name or an id in a request."""
@@ -109,6 +111,21 @@ class PolicyRequest(msgspec.Struct):
     """`plan` and `policy` of a file; None: those of the daemon."""
     where: str = ""
     """What errors call the file."""
+
+
+Method = Callable[[ServiceRequest, Snapshot], dict[str, Any]]
+"""Answers a request by the last tick. Raises BurstError, Denied."""
+
+
+def owner_only(method: Method) -> Method:
+    """Return the method for the instance owner; it raises Denied for others."""
+
+    def guarded(request: ServiceRequest, snapshot: Snapshot) -> dict[str, Any]:
+        if not request.owner:
+            raise Denied(f"{request.method}: only the instance owner may do that")
+        return method(request, snapshot)
+
+    return guarded
 
 
 def read_request(request: ServiceRequest, shape: type[_Asked]) -> _Asked:
