@@ -9,7 +9,6 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -19,18 +18,15 @@ from burst.config import Settings
 from burst.config.usual_paths import LOOKED_FOR
 from burst.core.observation import why_out_of_reach
 from burst.core.records import Records
-from burst.core.worth.marks import marking
 from burst.errors import (
     ConfigError,
-    Denied,
-    LeadError,
-    LeadGone,
 )
 from burst.extensions import load_all
-from burst.lead import Accounting, Guests, Lead, ServiceRequest, WholeQueue
+from burst.lead import Accounting, Lead, ServiceRequest, WholeQueue
 from burst.model.jobid import JobId
 from burst.provider import Provider
 from burst.runtime import provider_registry
+from burst.runtime.access_watch import AccessWatch
 from burst.runtime.address_watch import AddressWatch
 from burst.runtime.bank_reader import BankReader
 from burst.runtime.clock import Clock
@@ -48,11 +44,11 @@ from burst.runtime.engine_config import (
 )
 from burst.runtime.executor import ProviderWorkers
 from burst.runtime.forecaster import Forecaster
-from burst.runtime.job_recorder import JobRecorder
 from burst.runtime.lead_upkeep import prepare_intake
 from burst.runtime.ledger_archive import LedgerArchive, archive_path
 from burst.runtime.ledger_archiver import LedgerArchiver
 from burst.runtime.notifier import Notifier
+from burst.runtime.queue_follower import QueueFollower
 from burst.runtime.service_answers import Row, describe_process
 from burst.runtime.service_api import ServiceApi
 from burst.runtime.side_threads import SideThreads
@@ -112,7 +108,7 @@ class Session:
         self.lead = lead
         self.clock = Clock()
         self._wakeup = wakeup
-        self._access_read_at = self.clock()
+        self._access = AccessWatch(lead, self.clock())
         seen = lead.identity()
         limit = max(_FIRST_LIMIT, process.reload_limit)
         making = ConfigMaker(lambda: make_config(self.load, seen, settings), limit)
@@ -120,12 +116,12 @@ class Session:
         self._workers = ProviderWorkers(self.clock, self.wake)
         self._tally = process.tally or Tally()
         self._reload_limit = process.reload_limit
-        self._recorder: JobRecorder | None = None
-        self._forecaster = (
+        forecaster = (
             Forecaster(lead, self.wake, self.clock, self._tally.forecast_error)
             if isinstance(lead, WholeQueue)
             else None
         )
+        self._queue = QueueFollower(lead, forecaster)
         self._archiver = LedgerArchiver(LedgerArchive(archive_path(seen)))
         self._banks = (
             BankReader(lead, self.wake, self.clock)
@@ -145,7 +141,7 @@ class Session:
             name: package(host) for name, package in load_all("burst.daemon").items()
         }
         beside = SideThreads(
-            self._forecaster,
+            forecaster,
             self._archiver,
             self._banks,
             self._tally,
@@ -199,7 +195,7 @@ class Session:
         self.engine.reload_records(self.clock(), self.clock.mark)
         self._log_not_enabled()
         self._read_banks()
-        self._follow_queue()
+        self._queue.follow(self._config)
         self.lead.listen(self.wake, jobs_on_record(self.engine.snapshot.records))
 
     def start_packages(self) -> None:
@@ -213,8 +209,7 @@ class Session:
         Raises LeadGone.
         """
         began = time.monotonic()
-        self._follow_access()
-        self._follow_address()
+        self._follow_lead()
         due = self.engine.tick(self.clock())
         if self.engine.snapshot.world.store_trouble:
             self._tally.failed_tick()
@@ -256,8 +251,7 @@ class Session:
         old, self._config = self._config, config
         self.engine.change(config)
         self._read_banks()
-        if _queue_needs(old.settings) != _queue_needs(config.settings):
-            self._follow_queue()
+        self._queue.follow(config)
         self.wake()
         return [
             name
@@ -269,53 +263,18 @@ class Session:
         """End. Bursts stay as they are."""
         for package in self.packages.values():
             package.close()
-        if self._forecaster is not None:
-            self._forecaster.close()
-        if self._recorder is not None:
-            self._recorder.close()
+        self._queue.close()
         if self._banks is not None:
             self._banks.close()
         self._address.close()
         self.engine.close()
         self._archiver.close()
 
-    def _follow_access(self) -> None:
-        """Go by who may use the lead now, once per `[daemon] cadence`.
-
-        A site lets guests in by `flux config reload`, too. From then on they get no
-        isolated bursts, which would run their programs as the owner's user.
-        """
-        now, seen = self.clock(), self._config.identity
-        if not isinstance(self.lead, Guests):
-            return
-        if now - self._access_read_at < self.settings.daemon.cadence:
-            return
-        self._access_read_at = now
-        try:
-            access = self.lead.read_access()
-        except LeadGone:
-            raise
-        except (Denied, LeadError) as error:
-            log.say("%s; the daemon asks again later", error, level=logging.WARNING)
-            return
-        now_told = self.lead.identity()
-        queues, limits = now_told.queues, now_told.limits
-        if access != seen.access:
-            log.say(
-                "the lead has another [access], [exec] imp or [ingest] now; live bursts"
-                " keep what they were made with"
-            )
-        elif (queues, limits) == (seen.queues, seen.limits):
-            return
-        replace = msgspec.structs.replace
-        identity = replace(seen, access=access, queues=queues, limits=limits)
-        self._config = replace(self._config, identity=identity)
-        self.engine.change(self._config)
-
-    def _follow_address(self) -> None:
-        """Go by where the lead is reached now; it may be read from a Service."""
-        known = self._config.identity
-        identity = self._address.follow(known, self.settings.lead, self.clock())
+    def _follow_lead(self) -> None:
+        """Go by who may use the lead now, and where it is reached."""
+        known, now = self._config.identity, self.clock()
+        identity = self._access.follow(known, self.settings.daemon.cadence, now)
+        identity = self._address.follow(identity, self.settings.lead, now)
         if identity is not known:
             self._config = msgspec.structs.replace(self._config, identity=identity)
             self.engine.change(self._config)
@@ -323,26 +282,6 @@ class Session:
     def _read_banks(self) -> None:
         if self._banks is not None:
             self._banks.start()
-
-    def _follow_queue(self) -> None:
-        """Follow all jobs, and forecast their start, if the settings need that."""
-        if not isinstance(self.lead, WholeQueue) or self._forecaster is None:
-            return
-        before, self._recorder = self._recorder, None
-        if before is not None:
-            before.close()
-        if not self.settings.needs_forecast:
-            self.lead.follow_queue(None)
-            self._forecaster.close()
-            return
-        self._forecaster.start(self.settings)
-        if self.settings.daemon.record:
-            self._recorder = JobRecorder(Path(self.settings.daemon.record))
-        self.lead.follow_queue(
-            self._forecaster,
-            marking(self.settings.rules, self._config.userids),
-            self._recorder.record if self._recorder else None,
-        )
 
     def _log_not_enabled(self) -> None:
         if not self.providers:
@@ -386,12 +325,6 @@ class Session:
                 f"provider {', '.join(sorted(names))} has live bursts",
                 "take them down first (burst down), then remove it",
             )
-
-
-def _queue_needs(settings: Settings) -> tuple[object, ...]:
-    """Return the settings on which it depends what is followed of all jobs."""
-    daemon = settings.daemon
-    return settings.needs_forecast, daemon.forecast, daemon.record, settings.rules
 
 
 def jobs_on_record(records: Records) -> frozenset[JobId]:
