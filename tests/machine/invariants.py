@@ -38,6 +38,7 @@ from burst.core.obstacles import AGAIN_S
 from burst.core.plan.capacity import usable_nodes
 from burst.core.plan.failures import coming_bursts, running_trials
 from burst.core.plan.fit import nodes_needed
+from burst.core.plan.lease_times import drain_time
 from burst.core.plan.slots import DRAIN_TAG
 from burst.core.provider_health import FailureKind, FailureRecord
 from burst.core.tick import run_tick
@@ -217,7 +218,9 @@ class Invariants:
         if away and not begins:
             for burst in world.bursts:
                 state, left = self._left.get(burst.id, (None, 0.0))
-                over = 0 < burst.lease.end < world.now  # that is no deadline of ours
+                # It is drained as its lease ends, whoever was away.
+                lease, drain = burst.lease, world.settings.deadlines.drain
+                over = drain_time(lease.created, lease.end, drain) < world.now
                 late = (
                     left > 1.0
                     and not over
