@@ -23,8 +23,8 @@ from burst.model.shape import Shape
 GROUP = "burst.provider_types"
 PROVIDERS = "burst.providers"
 """The group of the classes themselves."""
-DEFAULT = "local"
-"""The type that commands use where none is named: it is in the package without extras,
+USUAL = "burst.usual_provider_type"
+"""The group of the one type that commands use where none is named: it needs no extra,
 and works on any host without a fact about the site."""
 
 
@@ -151,6 +151,16 @@ def package_errors(what: str) -> Iterator[None]:
 def installed_types() -> tuple[str, ...]:
     """Return the names of all types whose providers can be made, sorted."""
     return tuple(sorted({point.name for point in entry_points(group=PROVIDERS)}))
+
+
+def usual_type() -> str:
+    """Return the type that commands use where none is named.
+
+    Raises ConfigError where its package is not installed.
+    """
+    for point in entry_points(group=USUAL):
+        return point.name
+    raise ConfigError("no type of providers is the usual one", "name one by --provider")
 
 
 def provider_type(kind: str) -> ProviderType:

@@ -21,7 +21,7 @@ from burst.lead_setup.lead_config import read_config
 from burst.lead_setup.lead_plan import parse_slot, slot_provider
 from burst.lead_setup.own_host import own_shape
 from burst.lead_setup.system_lead import find_owner
-from burst.provider_type import DEFAULT
+from burst.provider_type import usual_type
 
 _PATH = click.Path(path_type=Path)
 
@@ -38,11 +38,10 @@ _PATH = click.Path(path_type=Path)
 )
 @click.option(
     "--provider",
-    default=DEFAULT,
-    show_default=True,
+    default=usual_type,
     metavar="TYPE",
     help="Type of the provider to write into the settings: none, or one that is"
-    " installed.",
+    " installed. Default: the one whose followers are processes of this host.",
 )
 @click.option(
     "--mode",

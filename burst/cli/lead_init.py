@@ -27,7 +27,7 @@ from burst.lead_setup.own_host import own_shape, short_name
 from burst.lead_setup.system_lead import init_system_lead, root_commands, run_as_root
 from burst.model.ranks import parse_hostlist
 from burst.model.shape import Shape
-from burst.provider_type import DEFAULT, provider_type
+from burst.provider_type import provider_type, usual_type
 
 # One large slot: several bursts can have parts of it, and one burst can have all of it.
 _DEFAULT_SLOTS = ("burst-0-[0-7]",)
@@ -63,13 +63,12 @@ _LOOPBACK = "127.0.0.1"
 @gateway_option
 @click.option(
     "--provider",
-    default=DEFAULT,
-    show_default=True,
+    default=usual_type,
     metavar="TYPE",
     help="Type of the provider to write into burst.toml: none, or one that is"
     " installed. What you have to fill in there is told, and is a comment. Its name is"
-    f" a property of the slots, which are for bursts of it alone; with {DEFAULT} they"
-    " are for any.",
+    " a property of the slots, which are for bursts of it alone. Default: the one whose"
+    " followers are processes of this host; then slots are for any.",
 )
 @click.option(
     "--mode",

@@ -23,7 +23,7 @@ from burst.errors import BurstError, ConfigError, NoDaemon
 from burst.lead import Lead
 from burst.model.burst import BurstId
 from burst.model.ranks import parse_hostlist
-from burst.provider_type import DEFAULT
+from burst.provider_type import usual_type
 from burst.runtime.burst_access import access_commands
 from burst.runtime.manual_burst import (
     ManualBurst,
@@ -54,7 +54,7 @@ _OPTIONS = (
         default="",
         shell_complete=complete_provider,
         help="Provider that makes it, by its name in the settings. Default: the type"
-        f" whose flags are given below, else {DEFAULT}.",
+        " whose flags are given below, else one on this host.",
     ),
     click.option(
         "-N",
@@ -103,7 +103,7 @@ class _ManualBurst:
         self._target = target
         self._flags = flags
         self._wanted = wanted
-        self._provider = wanted["provider"] or flags.selected_type() or DEFAULT
+        self._provider = wanted["provider"] or flags.selected_type() or usual_type()
 
     def run(self) -> None:
         settings = self._settings()

@@ -22,7 +22,7 @@ from burst.demo.processes import MARK, Processes
 from burst.errors import BurstError
 from burst.extensions import StandIn
 from burst.model.ranks import parse_hostlist
-from burst.provider_type import DEFAULT
+from burst.provider_type import usual_type
 
 STORY_S = 120.0
 """The commands take about fifteen seconds, and several times that on a busy machine."""
@@ -147,7 +147,7 @@ class Story:
         tables["daemon"] = {"on_stop": "reap"}
         short = {"provision": "20s", "join": "20s", "idle": "2s", "reap": "10s"}
         tables["deadlines"] = short
-        tables["providers"][DEFAULT] |= {
+        tables["providers"][usual_type()] |= {
             "dir": str(self.directory / "f"),
             "grace": "5s",
             "environment": {MARK: str(self.directory)},
