@@ -535,7 +535,8 @@ class Invariants:
                     for b in world.bursts
                 )
                 displaced = any(
-                    job in self._before.get(b.id, ()) and self._taken(b, job)
+                    job in self._before.get(b.id, ())
+                    and (self._taken(b, job) or self._shrank_below(b))
                     for b in world.live
                 )
                 enough = self._help.get(job, 0) >= need and not ended
@@ -775,6 +776,15 @@ class Invariants:
         jobs = self.world.lead.jobs.items()
         others = [other.ranks for number, other in jobs if number not in ours]
         return frozenset(burst.lease.ranks).intersection(frozenset().union(*others))
+
+    def _shrank_below(self, burst):
+        """Tell whether a burst has shrunk below what its jobs needed together."""
+        if not any(event.name == "shrunk" for event in burst.events):
+            return False
+        jobs = (self.world.lead.jobs[job] for job in self._before[burst.id])
+        waits = (j for j in jobs if j.state is not JobState.INACTIVE and j.request)
+        needs = (nodes_needed(each.request, burst.lease.shape) for each in waits)
+        return sum(needs) > burst.lease.nodes
 
 
 def _time_to_make(burst):
