@@ -16,7 +16,7 @@ import msgspec
 from burst.errors import SpecRefused
 from burst.kits.pods import Tags, names, with_pod_spec
 from burst.model.burst import BurstId
-from burst.provider import BurstSpec, BurstStatus, Failure, OwnedBurst, Phase
+from burst.provider import BurstSpec, Failure, OwnedBurst, Phase
 from burst_eks.failures import CodeMeaning
 from burst_eks.settings import EksSettings
 
@@ -42,6 +42,13 @@ class NodeGroup(msgspec.Struct, frozen=True, kw_only=True):
     """Of what is wrong."""
     scaling_groups: tuple[str, ...] = ()
     """The Auto Scaling groups of its instances; none before EKS has made them."""
+
+    @property
+    def failure(self) -> Failure:
+        """Which class of failure it is, if it has failed."""
+        if self.phase is Phase.FAILED and self.meaning is not None:
+            return self.meaning.failure
+        return Failure.OTHER
 
 
 def prefix_of(tags: Tags) -> str:
@@ -116,26 +123,6 @@ def owned(group: NodeGroup) -> OwnedBurst | None:
         provider=group.tags[names.PROVIDER],
         burst_id=BurstId(group.tags[names.ID]),
         lease_end=names.parse_seconds(group.tags.get(names.LEASE_END, "")),
-    )
-
-
-def describe(
-    burst_id: BurstId, group: NodeGroup | None, pods: BurstStatus | None
-) -> BurstStatus:
-    """Return a burst's status from its node group and its pods. One is not None."""
-    if group is None or (pods and group.phase is Phase.RUNNING):
-        assert pods is not None, "a burst has a node group or pods"
-        if group and group.why and pods.phase is Phase.PENDING:
-            return msgspec.structs.replace(pods, why=f"{pods.why}; {group.why}")
-        return pods
-    meaning = group.meaning if group.phase is Phase.FAILED else None
-    return BurstStatus(
-        burst_id=burst_id,
-        phase=Phase.PENDING if group.phase is Phase.RUNNING else group.phase,
-        followers=pods.followers if pods else (),
-        why=group.why or "its pods are not made yet",
-        failure=meaning.failure if meaning else Failure.OTHER,
-        instance=pods.instance if pods else None,
     )
 
 

@@ -13,9 +13,10 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from burst.errors import NotFound, ProviderError, Transient
+from burst.errors import Transient
 from burst.kits.kube import Cluster, Endpoint
 from burst.kits.pods import Bursts, PodBursts, PodProvider, Tags, check_burst
+from burst.kits.pods.made_places import MadePlaces, ReachedClusters, describe_all
 from burst.kits.pods.status.kubectl_command import pods_command
 from burst.model.burst import BurstId
 from burst.model.event import Event
@@ -31,8 +32,6 @@ MakePods = Callable[[Cluster, EksSettings, Tags], Bursts]
 _LOOK_AGAIN_S = 5.0
 # AWS declines a time that is past by its own clock. Such a burst is about to be reaped.
 _SOON_S = 60.0
-# Nodes are deleted after so many seconds even if pods are left, since nodes cost.
-_LEAVE_S = 60.0
 
 
 class EksDependencies(msgspec.Struct, frozen=True):
@@ -60,11 +59,8 @@ class EksProvider(PodProvider):
         self._settings = settings
         self._cloud, self._make, self._clock = given.cloud, given.pods, given.clock
         self._can_resize = False
-        self._reached: tuple[tuple[str, str], Cluster, Bursts] | None = None
-        """The connection, and the address and authority that it is for."""
-        self._leaving: dict[BurstId, float] = {}
-        """Since when the pods of a burst are being deleted. A restart of the daemon
-        forgets it, so the pods then get the time again."""
+        self._reached = ReachedClusters[Bursts]()
+        self._places = MadePlaces(given.clock)
 
     def place(self) -> str:
         """Return the cluster, by region and profile, and the namespace."""
@@ -87,13 +83,13 @@ class EksProvider(PodProvider):
         The cluster is looked up each time: a new one of its name has another address.
         """
         found = self._cloud.cluster()
-        if self._reached is None or self._reached[0] != found:
+
+        def reach() -> tuple[Cluster, Bursts]:
             access = Endpoint(*found, self._cloud.token)
-            reached = Cluster(access, timeout=self._settings.timeout)
-            if self._reached is not None:
-                self._reached[1].close()
-            self._reached = found, reached, self._pods(reached, self._settings)
-        return self._reached[2]
+            made = Cluster(access, timeout=self._settings.timeout)
+            return made, self._make(made, self._settings, self.tags)
+
+        return self._reached.bursts(self._settings.cluster, found, reach)
 
     def provision(self, spec: BurstSpec) -> None:
         """Make the node group, then the pods on it.
@@ -117,16 +113,14 @@ class EksProvider(PodProvider):
         if group.phase is Phase.FAILED and group.meaning:
             # Nodes that came up cost, and are deleted with the rest.
             raise group.meaning.raised(f"{group.why}; what was made is deleted")
-        if group.phase is Phase.RUNNING and self._reached:
+        if group.phase is Phase.RUNNING:
             settings = groups.pod_settings(self._settings, spec, self.tags)
-            self._pods(self._reached[1], settings).provision(spec)
+            cluster = self._reached.connection(self._settings.cluster)
+            self._make(cluster, settings, self.tags).provision(spec)
 
     def observe(self) -> Sequence[BurstStatus]:
         """Return all bursts of which there is a node group or an object."""
-        pods = {status.burst_id: status for status in super().observe()}
-        made = {groups.burst_of(g, self.tags): g for g in self._ours()}
-        bursts = sorted({*filter(None, made), *pods})
-        return [groups.describe(b, made.get(b), pods.get(b)) for b in bursts]
+        return describe_all(self._ours(), super().observe())
 
     def list_all(self) -> Sequence[OwnedBurst]:
         """Return the bursts of all owners in the cluster."""
@@ -145,27 +139,19 @@ class EksProvider(PodProvider):
     def _reap(self, burst_id: BurstId, reap_pods: Callable[[BurstId], None]) -> None:
         # Also if lists do not show it yet.
         group = self._cloud.group(groups.name_of(self.tags, burst_id))
-        trouble: ProviderError | None = None
-        try:
-            reap_pods(burst_id)
-        except ProviderError as error:
-            # There are none, or that cannot be read. Nodes cost, so they are deleted.
-            trouble = error
-        since = self._leaving.setdefault(burst_id, self._clock())
-        if group and groups.burst_of(group, self.tags):
-            late = self._clock() - since > _LEAVE_S
-            if group.phase is not Phase.ENDING and (late or trouble):
-                self._cloud.delete(group.name)
-        elif trouble:
-            self._leaving.pop(burst_id, None)
-            raise trouble
+        ours = group if group and groups.burst_of(group, self.tags) else None
+        self._places.reap(
+            burst_id,
+            ours,
+            lambda: reap_pods(burst_id),
+            lambda: self._cloud.delete(groups.name_of(self.tags, burst_id)),
+        )
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
         """Check the credentials, the cluster, and what may be done there."""
         who = ok(f"AWS knows this daemon as {self._cloud.identity()}")
         inside = super().examine(lead)
-        made = filter(None, (groups.burst_of(g, self.tags) for g in self._ours()))
-        bursts = ", ".join(sorted(made)) or "none"
+        bursts = ", ".join(sorted(self._ours())) or "none"
         there = note(f"bursts in cluster {self._settings.cluster} now: {bursts}")
         return [who, there, *inside]
 
@@ -175,12 +161,11 @@ class EksProvider(PodProvider):
         In the cluster as it was last reached: AWS is not asked for an event. Raises
         NotFound before that.
         """
-        if self._reached is None:
-            raise NotFound(f"cluster {self._settings.cluster} was not reached yet")
-        self._reached[2].record_event(burst_id, event, text)
+        pods = self._reached.last_in(self._settings.cluster)
+        pods.record_event(burst_id, event, text)
 
-    def _ours(self) -> list[groups.NodeGroup]:
-        return self._cloud.groups(groups.prefix_of(self.tags))
-
-    def _pods(self, cluster: Cluster, settings: EksSettings) -> Bursts:
-        return self._make(cluster, settings, self.tags)
+    def _ours(self) -> dict[BurstId, groups.NodeGroup]:
+        """Return the node groups of this provider's bursts."""
+        listed = self._cloud.groups(groups.prefix_of(self.tags))
+        named = ((groups.burst_of(group, self.tags), group) for group in listed)
+        return {burst: group for burst, group in named if burst}

@@ -18,8 +18,10 @@ from burst.errors import (
     ProviderError,
     Transient,
 )
+from burst.kits.kube import Cluster, Endpoint
 from burst.kits.pods import PodSettingsProvider, Tags, check_burst
 from burst.kits.pods.diagnose.examine import examine_lead
+from burst.kits.pods.made_places import MadePlaces, ReachedClusters, describe_all
 from burst.kits.pods.status.kubectl_command import pods_command
 from burst.model.burst import BurstId
 from burst.model.event import Event
@@ -35,7 +37,6 @@ from burst.provider import (
 from burst_gke.access import get_credentials
 from burst_gke.apis import GoogleApis
 from burst_gke.cloud import Cloud
-from burst_gke.connections import Connections, MakePods
 from burst_gke.examine import examine_cloud
 from burst_gke.examine_project import examine_project
 from burst_gke.failures import LACKS, LASTING, CloudFailure
@@ -47,14 +48,12 @@ from burst_gke.resizer import PoolResizer
 from burst_gke.resources import (
     BurstResources,
     GkeResource,
-    describe,
     find_bursts,
     list_owned,
 )
 from burst_gke.settings import GkeSettings, offers_alike, offers_of
 
-# Nodes are deleted after so many seconds even if pods are left, since nodes cost.
-_LEAVE_S = 60.0
+MakePods = Callable[[Cluster, GkeSettings, Tags], GkeBursts]
 
 
 class Dependencies(msgspec.Struct, frozen=True):
@@ -99,13 +98,10 @@ class GkeProvider(PodSettingsProvider):
             self._check,
             dependencies.clock,
         )
-        self._connections = Connections(
-            settings, self._tags, dependencies.cloud.token, dependencies.followers
-        )
+        self._make = dependencies.followers
+        self._reached = ReachedClusters[GkeBursts]()
         self._clock = dependencies.clock
-        self._leaving: dict[BurstId, float] = {}
-        """Since when the pods of a burst are being deleted. A restart of the daemon
-        forgets it, so the pods then get the time again."""
+        self._places = MadePlaces(dependencies.clock)
 
     def offers(self) -> Sequence[Offer]:
         """Return the machines of the settings."""
@@ -151,7 +147,7 @@ class GkeProvider(PodSettingsProvider):
             return  # `observe` reports that it failed, and why
         settings = pod_settings(self._settings, spec)
         lent = with_lease(self._settings, spec, self._clock())
-        self._connections.pods(resources.cluster, settings).provision(lent)
+        self._pods(resources.cluster, settings).provision(lent)
 
     def observe(self) -> Sequence[BurstStatus]:
         """Return all bursts of which there is a cluster, a pool or an object."""
@@ -159,11 +155,11 @@ class GkeProvider(PodSettingsProvider):
         bursts = find_bursts(clusters, self._labels)
         troubles: dict[str, ProviderError] = {}
         statuses: dict[BurstId, BurstStatus] = {}
-        used: list[GkeResource] = []
+        used: list[str] = []
         for cluster in self._inhabited(clusters, bursts.values()):
             try:
-                pods = self._connections.pods(cluster)
-                used.append(cluster)
+                pods = self._pods(cluster)
+                used.append(cluster.name)
                 listed = self._observe_in(pods)
             except ProviderError as error:
                 if cluster.name == self._settings.cluster:
@@ -173,16 +169,14 @@ class GkeProvider(PodSettingsProvider):
             else:
                 statuses.update((status.burst_id, status) for status in listed)
         self._resizer.forget_others(statuses)
-        self._connections.close_others(used)
-        found = []
-        for burst_id in sorted({*bursts, *statuses}):
-            resources = bursts.get(burst_id)
-            status = describe(burst_id, resources, statuses.get(burst_id))
-            trouble = troubles.get(resources.cluster.name) if resources else None
-            if trouble and status.phase is Phase.PENDING:
-                status = msgspec.structs.replace(status, why=str(trouble))
-            found.append(status)
-        return found
+        self._reached.close_others(used)
+        places = {name: resources.decisive for name, resources in bursts.items()}
+        for name, resources in bursts.items():
+            trouble = troubles.get(resources.cluster.name)
+            if trouble and not places[name].why:
+                # Its pods cannot be read, which keeps it from going on.
+                places[name] = msgspec.structs.replace(places[name], why=str(trouble))
+        return describe_all(places, statuses.values())
 
     def resize(self, spec: BurstSpec) -> None:
         """Let the pool's bounds, the pods and the nodes follow.
@@ -199,7 +193,7 @@ class GkeProvider(PodSettingsProvider):
         # Of a growth: its pods end when its nodes do.
         spec = with_lease(self._settings, spec, self._clock())
         for cluster in self._inhabited(clusters, [resources] if resources else []):
-            pods = self._connections.pods(cluster, settings)
+            pods = self._pods(cluster, settings)
             if resources is None:
                 pods.resize(spec)  # the nodes are others'
             elif cluster.name == resources.cluster.name:
@@ -217,7 +211,7 @@ class GkeProvider(PodSettingsProvider):
         clusters = self._cloud.clusters()
         found = {(b.owner, b.provider, b.burst_id): b for b in list_owned(clusters)}
         for cluster in self._inhabited(clusters, ()):
-            for burst in self._connections.pods(cluster).list_all():
+            for burst in self._pods(cluster).list_all():
                 found[(burst.owner, burst.provider, burst.burst_id)] = burst
         return list(found.values())
 
@@ -231,23 +225,22 @@ class GkeProvider(PodSettingsProvider):
 
     def _reap(self, burst_id: BurstId, *, force: bool) -> None:
         clusters = self._provisioner.find_clusters(burst_id)
-        resources = find_bursts(clusters, self._labels).get(burst_id)
-        trouble: ProviderError | None = None
+        found = find_bursts(clusters, self._labels).get(burst_id)
+
+        def delete() -> None:
+            assert found is not None
+            self._provisioner.delete(found)
+
         try:
-            if not self._pods_left(burst_id, clusters, resources, force=force):
-                return
-        except ProviderError as error:
-            # Whether there are pods cannot be read. Nodes cost, so they are deleted.
-            trouble = error
-        if resources is not None:
-            if resources.decisive.phase is not Phase.ENDING:
-                self._provisioner.delete(resources)
-            return
-        if trouble:
-            raise trouble
-        self._provisioner.check_finished(burst_id)
-        self._leaving.pop(burst_id, None)
-        raise NotFound(f"nothing of {burst_id} is left in GKE")
+            self._places.reap(
+                burst_id,
+                found.decisive if found else None,
+                lambda: self._reap_pods(burst_id, clusters, found, force=force),
+                delete,
+            )
+        except NotFound:
+            self._provisioner.check_finished(burst_id)
+            raise
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
         """Check credentials, project and the cluster."""
@@ -255,7 +248,7 @@ class GkeProvider(PodSettingsProvider):
         if self._apis is not None and self._has_credentials():
             found += examine_project(self._apis, self._settings)
         if cluster is not None:
-            return [*found, *self._connections.pods(cluster).examine(lead)]
+            return [*found, *self._pods(cluster).examine(lead)]
         return [*found, *(examine_lead(self._settings, lead) if lead else ())]
 
     def probe(
@@ -269,7 +262,7 @@ class GkeProvider(PodSettingsProvider):
         settings = self._settings
         if settings.pool:
             settings = on_pool(settings, settings.pool)
-        return self._connections.pods(cluster, settings).probe(lead, tell, user)
+        return self._pods(cluster, settings).probe(lead, tell, user)
 
     def record_event(self, burst_id: BurstId, event: Event, text: str) -> None:
         """Write an event of the burst's Job or MiniCluster.
@@ -278,10 +271,7 @@ class GkeProvider(PodSettingsProvider):
         Raises NotFound before that.
         """
         name = self._settings.cluster or self._settings.name_of(burst_id)
-        pods = self._connections.last_in(name)
-        if pods is None:
-            raise NotFound(f"the cluster {name} was not reached yet")
-        pods.record_event(burst_id, event, text)
+        self._reached.last_in(name).record_event(burst_id, event, text)
 
     def _check(self, spec: BurstSpec) -> None:
         check_burst(spec, self._settings, self._tags, self._clock)
@@ -294,25 +284,45 @@ class GkeProvider(PodSettingsProvider):
             return False
         return True
 
-    def _pods_left(
+    def _reap_pods(
         self,
         burst_id: BurstId,
         clusters: Sequence[GkeResource],
         resources: BurstResources | None,
         *,
         force: bool,
-    ) -> bool:
-        """Delete the pods; return False while the nodes must not be deleted yet."""
-        since = self._leaving.setdefault(burst_id, self._clock())
-        gone = True
+    ) -> None:
+        """Delete the pods. Raises NotFound once there are none."""
+        left = False
         for cluster in self._inhabited(clusters, [resources] if resources else []):
-            pods = self._connections.pods(cluster)
+            pods = self._pods(cluster)
             try:
                 pods.force_reap(burst_id) if force else pods.reap(burst_id)
             except NotFound:
                 continue
-            gone = False
-        return gone or (resources is not None and self._clock() - since > _LEAVE_S)
+            left = True
+        if not left:
+            raise NotFound(f"nothing of {burst_id} is left in GKE")
+
+    def _pods(
+        self, cluster: GkeResource, settings: GkeSettings | None = None
+    ) -> GkeBursts:
+        """Return the pods in a cluster.
+
+        With other settings than the provider's new ones, by the same connection. Raises
+        Refused where the cluster has no such endpoint as the settings name.
+        """
+        url, authority = cluster.reach(self._settings.endpoint)
+
+        def reach() -> tuple[Cluster, GkeBursts]:
+            access = Endpoint(url, authority, self._cloud.token)
+            made = Cluster(access, timeout=self._settings.timeout)
+            return made, self._make(made, self._settings, self._tags)
+
+        pods = self._reached.bursts(cluster.name, (url, authority), reach)
+        if settings is None:
+            return pods
+        return self._make(self._reached.connection(cluster.name), settings, self._tags)
 
     def _inhabited(
         self, clusters: Sequence[GkeResource], bursts: Iterable[BurstResources]

@@ -10,7 +10,7 @@ import msgspec
 from burst.errors import Refused
 from burst.kits.pods.names import parse_seconds
 from burst.model.burst import BurstId
-from burst.provider import BurstStatus, Failure, OwnedBurst, Phase
+from burst.provider import Failure, OwnedBurst, Phase
 from burst_gke.failures import LACKS, LASTING, CloudFailure
 from burst_gke.names import ID, LEASE, OWNER, PROVIDER, Labels
 
@@ -151,21 +151,3 @@ def list_owned(clusters: Iterable[GkeResource]) -> list[OwnedBurst]:
         )
         for each in labels
     ]
-
-
-def describe(
-    burst_id: BurstId, resources: BurstResources | None, status: BurstStatus | None
-) -> BurstStatus:
-    """Return a burst's status from its resources and its pods'. One is not None."""
-    if resources is None or (status and resources.decisive.phase is Phase.RUNNING):
-        assert status is not None, "a burst has resources or pods"
-        return status
-    resource = resources.decisive
-    return BurstStatus(
-        burst_id=burst_id,
-        phase=Phase.PENDING if resource.phase is Phase.RUNNING else resource.phase,
-        followers=status.followers if status else (),
-        why=resource.why or "its pods are not made yet",
-        failure=resource.failure,
-        instance=status.instance if status else None,
-    )

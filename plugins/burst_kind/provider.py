@@ -27,6 +27,7 @@ from burst.kits.pods import (
     Tags,
     check_burst,
 )
+from burst.kits.pods.made_places import ReachedClusters
 from burst.kits.pods.status.kubectl_command import pods_command
 from burst.kits.private_dir import PrivateDirectory, default_base, disk_errors
 from burst.model.burst import BurstId
@@ -78,8 +79,8 @@ class KindProvider(PodSettingsProvider):
         self._cluster = KindCluster(
             settings, self._programs, self._directory.path, tags
         )
-        self._reached: tuple[str, Bursts] | None = None
-        """The bursts in the cluster, and the id of its control plane."""
+        self._reached = ReachedClusters[Bursts]()
+        """The bursts in the cluster, by the id of its control plane."""
 
     def place(self) -> str:
         """Return the cluster on this host, and the namespace."""
@@ -226,9 +227,8 @@ class KindProvider(PodSettingsProvider):
         In the cluster as it was last reached: no program is called for an event. Raises
         NotFound before that.
         """
-        if self._reached is None:
-            raise NotFound(f"the kind cluster {self._cluster.name} was not reached yet")
-        self._reached[1].record_event(burst_id, event, text)
+        pods = self._reached.last_in(self._cluster.name)
+        pods.record_event(burst_id, event, text)
 
     def _reach_cluster(self, kubeconfig: Path) -> Bursts:
         access = Kubeconfig(str(kubeconfig))
@@ -248,13 +248,13 @@ class KindProvider(PodSettingsProvider):
 
     def _bursts(self, view: ClusterView) -> Bursts:
         """Return the bursts in the cluster, which exists."""
-        control_plane = view.nodes[0].id
-        if self._reached is None or self._reached[0] != control_plane:
+
+        def reach() -> tuple[None, Bursts]:
             self._directory.open()
             self._cluster.export_kubeconfig()
-            bursts = self._reach(self._cluster.kubeconfig)
-            self._reached = control_plane, bursts
-        return self._reached[1]
+            return None, self._reach(self._cluster.kubeconfig)
+
+        return self._reached.bursts(self._cluster.name, view.nodes[0].id, reach)
 
     def _inside(self, view: ClusterView) -> dict[BurstId, BurstStatus]:
         """Return the bursts with objects in the cluster; none if it is not open."""

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: MIT
+"""Places that a provider makes: how they go, and what a burst is by its place."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pytest
+
+from burst.errors import NotFound, ProviderError, Transient
+from burst.kits.pods.made_places import (
+    LEAVE_S,
+    MadePlaces,
+    ReachedClusters,
+    describe_all,
+)
+from burst.model.burst import BurstId
+from burst.provider import BurstStatus, Failure, Phase
+
+BURST = BurstId("burst-0-a")
+
+
+class Place(NamedTuple):
+    phase: Phase = Phase.RUNNING
+    why: str = ""
+    failure: Failure = Failure.OTHER
+
+
+class Reaping:
+    """A burst that is reaped, whose pods are gone or not."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.places = MadePlaces(lambda: self.now)
+        self.deleted = 0
+
+    def reap(self, place: Place | None, trouble: ProviderError | None = None) -> None:
+        def reap_pods() -> None:
+            if trouble:
+                raise trouble
+
+        def delete() -> None:
+            self.deleted += 1
+
+        self.places.reap(BURST, place, reap_pods, delete)
+
+
+def test_a_place_goes_once_its_pods_are_gone() -> None:
+    it = Reaping()
+    it.reap(Place())
+    assert it.deleted == 0
+    it.reap(Place(), NotFound("no pods"))
+    assert it.deleted == 1
+    it.reap(Place(Phase.ENDING), NotFound("no pods"))
+    assert it.deleted == 1
+    with pytest.raises(NotFound, match="no pods"):
+        it.reap(None, NotFound("no pods"))
+
+
+def test_it_goes_although_pods_cannot_be_read_or_do_not_end() -> None:
+    it = Reaping()
+    it.reap(Place(), Transient("no answer"))
+    assert it.deleted == 1
+    it.now += LEAVE_S + 1
+    it.reap(Place())
+    assert it.deleted == 2
+
+
+def test_without_a_place_the_pods_decide() -> None:
+    it = Reaping()
+    it.reap(None)
+    with pytest.raises(Transient, match="no answer"):
+        it.reap(None, Transient("no answer"))
+    assert it.deleted == 0
+
+
+@pytest.mark.parametrize(
+    ("place", "pods", "phase", "why"),
+    [
+        (Place(), None, Phase.PENDING, "its pods are not made yet"),
+        (Place(Phase.PENDING, "is made"), None, Phase.PENDING, "is made"),
+        (Place(Phase.FAILED, "no VM"), Phase.RUNNING, Phase.FAILED, "no VM"),
+        (Place(), Phase.RUNNING, Phase.RUNNING, "pods"),
+        (Place(why="few nodes"), Phase.PENDING, Phase.PENDING, "pods; few nodes"),
+        (None, Phase.PENDING, Phase.PENDING, "pods"),
+    ],
+)
+def test_a_burst_is_what_its_place_and_its_pods_are(
+    place: Place | None, pods: Phase | None, phase: Phase, why: str
+) -> None:
+    listed = [BurstStatus(burst_id=BURST, phase=pods, why="pods")] if pods else []
+    (found,) = describe_all({BURST: place} if place else {}, listed)
+    assert (found.burst_id, found.phase, found.why) == (BURST, phase, why)
+
+
+def test_a_cluster_at_another_address_is_reached_anew() -> None:
+    class Connection:
+        closed = False
+
+        def close(self) -> None:
+            self.closed = True
+
+    made: list[Connection] = []
+
+    def reach() -> tuple[Connection, str]:
+        made.append(Connection())
+        return made[-1], f"bursts {len(made)}"
+
+    reached: Any = ReachedClusters()
+    with pytest.raises(NotFound, match="the cluster far was not reached yet"):
+        reached.last_in("far")
+    found = [reached.bursts("far", url, reach) for url in ("a", "a", "b")]
+    assert found == ["bursts 1", "bursts 1", "bursts 2"]
+    assert [each.closed for each in made] == [True, False]
+    assert reached.last_in("far") == "bursts 2"
+    assert reached.connection("far") is made[1]
+    reached.close_others([])
+    assert made[1].closed
