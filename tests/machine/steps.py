@@ -536,14 +536,14 @@ class Steps:
         other = {key for key in before.keys() & after if before[key] != after[key]}
         self.invariants.must("clock", not other, f"{other} have another time left")
 
-    def _ages(self) -> dict[tuple[str, int], tuple[int, int]]:
+    def _ages(self) -> dict[tuple[str, ...], tuple[int, int]]:
         """Return how old each live burst is in its state, and how long it has to live.
 
-        By burst and number of events: a write that was not confirmed may have more.
+        By burst and events: what the store has may lack some of them, or have others.
         """
         now = self.world.now
         return {
-            (burst.id, len(burst.events)): (
+            (burst.id, *(event.name for event in burst.events)): (
                 round(now - burst.since),
                 round(burst.lease.end - now) if burst.lease.end else 0,
             )
