@@ -111,6 +111,13 @@ class DaemonProcess:
         log = str(self._path)
         self.process = Forked(command, ("/dev/null", log, log), os.environ, os.getcwd())
 
+    def __enter__(self) -> DaemonProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.end()
+
     @property
     def log(self) -> str:
         """All that it has said."""
@@ -199,14 +206,10 @@ class CliHarness:
     @contextmanager
     def daemon(self, *options: str) -> Iterator[DaemonProcess]:
         """Yield a daemon that serves; end it in any case."""
-        daemon = DaemonProcess(self, *options)
-        try:
+        with DaemonProcess(self, *options) as daemon:
             daemon.says(" serves ")
             wait_until(self.is_known, "the first tick")
             yield daemon
-        finally:
-            if daemon.process.poll() is None:
-                daemon.end()
 
     def provider(self) -> LocalProvider:
         """Return the provider as a daemon has it."""

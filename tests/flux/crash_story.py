@@ -77,13 +77,9 @@ def kill_at_each_step(site: Site, *, start_alone: bool = True) -> BurstId:
 @contextmanager
 def _daemon(site: Site) -> Iterator[DaemonProcess]:
     """Yield a daemon that serves, though a call of it may wait at a gate at once."""
-    daemon = DaemonProcess(site.cli)
-    try:
+    with DaemonProcess(site.cli) as daemon:
         daemon.says(" serves ")
         yield daemon
-    finally:
-        if daemon.process.poll() is None:
-            daemon.end()
 
 
 def _kill_in(

@@ -2,25 +2,19 @@
 """Users' banks as flux-accounting tells them, from answers that it gave.
 
 The answers are of flux-accounting 0.60: its plugin and its service, built from source
-and run with Flux 0.88. On a real Flux a stand-in gives them (`stand_in_accounting.py`).
+and run with Flux 0.88. test_real_accounting.py has them on a real Flux.
 """
 
 from __future__ import annotations
 
 import errno
 import json
-import os
-import subprocess
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from burst.errors import LeadError, Unreadable
-from burst.flux import FluxLead, connect
+from burst.errors import Unreadable
 from burst.flux.accounting import PLUGIN, read_associations
 from burst.flux.rpc import RequestFailed, RpcClient
 from burst.model.accounting import (
@@ -32,8 +26,6 @@ from burst.model.accounting import (
 )
 from burst.model.banks import Associations
 from tests.flux.fake_handle import FakeHandle, Fault
-from tests.flux_instance import FLUX, MISSING, FluxInstance
-from tests.support.waiting import wait_until
 
 ROWS = [
     {"userid": 5001, "bank": "physics", "default_bank": "physics", "active": 1},
@@ -251,70 +243,3 @@ def test_an_answer_of_another_shape_is_no_answer(answer: Any) -> None:
 def test_a_service_that_hangs_is_given_up_at_the_deadline() -> None:
     with pytest.raises(Unreadable, match=r"list_users: no answer within 0\.1s"):
         read_associations(client(accounting__list_users=lambda _: None), 0.1)
-
-
-# On a real Flux.
-
-real = pytest.mark.skipif(not FLUX, reason=MISSING)
-STAND_IN = Path(__file__).with_name("stand_in_accounting.py")
-
-
-@contextmanager
-def accounting(uri: str, *words: str) -> Iterator[None]:
-    """A stand-in for flux-accounting's service at that lead."""
-    process = subprocess.Popen(
-        [FLUX, "python", str(STAND_IN), *words],
-        env={**os.environ, "FLUX_URI": uri},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "serves\n"
-        yield
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def own_rows(*banks: str) -> str:
-    """The associations of whoever runs this test; the first bank is his default."""
-    rows = [
-        {
-            "userid": os.getuid(),
-            "bank": bank,
-            "default_bank": banks[0],
-            "active": 1,
-        }
-        for bank in banks
-    ]
-    return json.dumps(rows)
-
-
-@pytest.mark.flux
-@real
-def test_a_real_lead_tells_whether_flux_accounting_runs(
-    instance: FluxInstance,
-) -> None:
-    with closing(connect(instance.uri)) as lead:
-        assert lead.associations(60.0) is None
-        with accounting(instance.uri, "answers", own_rows("physics", "maths")):
-            assert lead.associations(60.0) == Associations(
-                {os.getuid(): frozenset({"physics", "maths"})},
-                {os.getuid(): "physics"},
-                AccountingFacts(),
-            )
-        with (
-            accounting(instance.uri, "hangs"),
-            pytest.raises(LeadError, match=r"no answer within 0\.3s"),
-        ):
-            lead.associations(0.3)
-        wait_until(lambda: tells_none(lead), "the lead to know that nobody answers")
-
-
-def tells_none(lead: FluxLead) -> bool:
-    """A request that was on its way when the service was killed gets no answer."""
-    try:
-        return lead.associations(1.0) is None
-    except LeadError:
-        return False

@@ -112,23 +112,3 @@ def test_after_a_rotation_bursts_get_what_the_lead_has_until_it_is_restarted(
         assert "deleted, as the lead was restarted since" in again.stdout
         site.cli.run("down", site.wait_for_burst("online"))
         site.wait_for_end(site.bursts()[-1]["id"])
-
-
-def test_hosts_in_another_order_than_the_leads_are_found_before_any_is_started(
-    site: Site,
-) -> None:
-    config = site.instance.directory / "broker.toml"
-    text = config.read_text()
-    swapped = text.replace("burst-0-[0-3]", "burst-0-[1,0,2-3]")
-    assert swapped != text
-    config.write_text(swapped)
-    site.flux("config", "reload")
-    with site.cli.daemon():
-        job = site.submit("-N4", *HOSTNAME)
-        wait_until(lambda: bool(site.bursts()), "the attempt")
-        row = site.wait_for_end(site.bursts()[0]["id"])
-        assert row["result"] == "failed"
-        assert row["note"].startswith("bootstrap.hosts: is not the lead's list")
-        assert row["note"].endswith("restart the lead")
-        assert f"is disabled: {row['note']}" in site.explain(job)
-        assert not list(site.cli.home.glob("*"))

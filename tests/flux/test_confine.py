@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import time
@@ -14,16 +13,20 @@ from typing import Any
 import pytest
 
 from burst.config import IntakeSettings
-from burst.errors import ConfigError
 from burst.flux import FluxLead
 from burst.flux_setup.running_instance import read_jobs_in
-from burst.flux_setup.setup_files import FluxDirectories, IntakeChoice, lead_tables
+from burst.flux_setup.setup_files import (
+    IntakeChoice,
+    lead_tables,
+    single_directory,
+)
 from burst.model.jobid import JobId, parse_jobid
 from burst.model.lead import JobState
 from tests.flux_instance import FLUX, MISSING, FluxInstance
 from tests.flux_pool import FluxPool
-from tests.intake.user_cli import FROBNICATOR, UserCli
+from tests.intake.modes import PLUGINS, QUEUES
 from tests.intake.user_cli import SCHEDULER as SCHEDULER_FILE
+from tests.intake.user_cli import UserCli
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
@@ -33,15 +36,9 @@ ITS = frozenset({2, 3})
 
 
 def frob(**table: Any) -> dict[str, Any]:
-    plugins = ["defaults", "constraints", FROBNICATOR]
-    return {"ingest": {"frobnicator": {"plugins": plugins, "burst": table}}}
+    return {"ingest": {"frobnicator": {"plugins": PLUGINS, "burst": table}}}
 
 
-QUEUES = {
-    "batch": {"requires": ["local"]},
-    "burst": {"requires": ["burst"]},
-    "burst-ready": {"requires": ["burst"]},
-}
 SITES = {"batch": {"requires": ["local"]}, "debug": {"requires": ["local"]}}
 HOLD = {**GUESTS, **frob(mode="hold")}
 QUEUE = {
@@ -150,18 +147,15 @@ def test_a_restart_and_a_reload_keep_what_a_job_may_have(
 def test_in_mode_scheduler_nobody_may_write_what_the_daemon_writes(
     user: UserCli,
 ) -> None:
-    plain = json.loads(user.do("submit", "--dry-run", "true"))
-    spec = json.loads(user.do("submit", "--dry-run", "--setattr=burstable", "true"))
+    plain, spec = user.spec("true"), user.spec("--setattr=burstable", "true")
     part = {"or": [{"properties": ["^burst"]}, {"ranks": ["2-9"]}]}
     for forged in part, {"and": [part]}, {"and": [{"and": [part]}]}:
         for each in plain, spec:
-            each["attributes"]["system"]["constraints"] = forged
-            said = user.type("job", "submit", stdin=json.dumps(each))
+            said = user.submit_spec(each, forged)
             assert "for burst's daemon to set" in said.error
     owns: list[Any] = [{"properties": ["a"]}, {"or": [{"properties": ["a"]}]}]
     for own in (*owns, {"and": []}):
-        spec["attributes"]["system"]["constraints"] = own
-        assert user.type("job", "submit", stdin=json.dumps(spec)).status == 0
+        assert user.submit_spec(spec, own).status == 0
 
 
 DEEP: Any = {"properties": ["a"]}
@@ -190,17 +184,14 @@ def test_what_is_no_constraint_is_refused_where_there_are_guests(
     """Flux's scheduler ends at some of these, and the lead with it."""
     if extra is SCHEDULER:
         user.use_scheduler()
-    spec = json.loads(user.do("submit", "--dry-run", "true"))
+    spec = user.spec("true")
     for wrong in NO_CONSTRAINTS:
-        spec["attributes"]["system"]["constraints"] = wrong
-        said = user.type("job", "submit", stdin=json.dumps(spec))
-        assert said.status, wrong
+        assert user.submit_spec(spec, wrong).status, wrong
     right: list[Any] = [{"and": []}, {"or": [{"not": [{"ranks": ["2-5"]}]}]}]
     right += [{"hostlist": ["lead-[0-1]"]}, {"properties": ["^burst", "local"]}]
     right += [{"ranks": ["0", "1-2"]}, {"hostlist": ["lead-0", LONG]}]
     for own in right:
-        spec["attributes"]["system"]["constraints"] = own
-        said = user.type("job", "submit", stdin=json.dumps(spec))
+        said = user.submit_spec(spec, own)
         assert said.status == 0, said.error
         user.ended(said)
 
@@ -211,19 +202,6 @@ def lend_rank_2(instance: FluxInstance) -> None:
     with closing(instance.lead()) as lead:
         lead.listen(lambda: None)
         wait_until(lambda: 2 in lead.observe().online, "the follower")
-
-
-@pytest.mark.parametrize("extra", [SCHEDULER])
-def test_lent_nodes_without_a_lease_are_nobodys(
-    user: UserCli, instance: FluxInstance
-) -> None:
-    user.use_scheduler()
-    lend_rank_2(instance)
-    job = user.submit("--setattr=burstable", "--requires=burst", "true")
-    user.ended(user.submit("--setattr=burstable", "true"))
-    assert user.stats()["burst_jobs"] == 1
-    assert user.state(job) == "SCHED"
-    user.do("cancel", job)
 
 
 def test_where_guests_are_let_in_later_lent_nodes_are_nobodys_from_then_on(
@@ -277,19 +255,17 @@ def test_what_came_around_the_frobnicator_gets_no_lent_nodes(
     """As by a broker whose own file lacks it; Flux's scheduler ends at one of these."""
     user.use_scheduler()
     lend_rank_2(instance)
-    spec = json.loads(user.do("submit", "--dry-run", "-N1", "true"))
+    spec = user.spec("-N1", "true")
     lent: Any = {"properties": ["burst"]}
     wrong: list[Any] = [{"properties": "^burst"}, {"not": []}, [lent]]
     wrong += [{"ranks": ["0-1000000"]}, {"ranks": ["0", "0"]}]
     for own in (lent, {"or": [lent]}, {"and": [lent]}, *wrong):
-        spec["attributes"]["system"]["constraints"] = own
-        said = user.type("job", "submit", stdin=json.dumps(spec))
+        said = user.submit_spec(spec, own)
         if said.status == 0:  # the validator refuses some
             user.do("job", "wait-event", "-t20", str(said), "exception")
     own_nodes: list[Any] = [{"properties": ["^burst"]}, {}]
     for own in (*own_nodes, {"and": [{"properties": ["local"]}]}):
-        spec["attributes"]["system"]["constraints"] = own
-        said = user.type("job", "submit", stdin=json.dumps(spec))
+        said = user.submit_spec(spec, own)
         user.ended(str(said))
         assert user.hosts(str(said)) == "lead-0"
     too_many = user.submit("-N3", "true")
@@ -306,17 +282,6 @@ def test_in_mode_scheduler_other_jobs_change_their_queue_as_ever(
     user.do("cancel", job)
 
 
-@pytest.mark.parametrize("extra", [GUESTS])
-def test_a_lead_with_guests_has_to_keep_them_apart(instance: FluxInstance) -> None:
-    """What is wrong with each table is told in test_confine_calls.py."""
-    with closing(instance.lead()) as lead:
-        assert lead.identity().access.allow_guest_user
-        with pytest.raises(ConfigError, match="the burst frobnicator is not loaded"):
-            lead.check_users_apart(IntakeSettings(mode="hold"))
-        instance.reload_config(HOLD)
-        lead.check_users_apart(IntakeSettings(mode="hold"))
-
-
 @pytest.mark.parametrize("extra", [{}])
 def test_jobs_from_before_there_were_queues_get_into_that_of_ordinary_jobs(
     user: UserCli, instance: FluxInstance
@@ -325,13 +290,7 @@ def test_jobs_from_before_there_were_queues_get_into_that_of_ordinary_jobs(
     waits, held = user.submit("true"), user.submit("--urgency=hold", "true")
     first = user.submit(f"--dependency=afterany:{waits}", "true")
     kept = user.submit("--requires=^nosuch", "true")
-    places = FluxDirectories(
-        plugins=(here := instance.directory),
-        modprobe=here,
-        own=here,
-        formats=here,
-        config=here,
-    )
+    places = single_directory(instance.directory)
     intake = IntakeSettings(mode="queue")
     choice = IntakeChoice(intake=intake, local_queue="batch")
     added = lead_tables(places, choice)

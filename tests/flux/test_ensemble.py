@@ -14,7 +14,7 @@ import pytest
 from tests.cli.cli_harness import DaemonProcess
 from tests.flux.site import Site
 from tests.flux_instance import FLUX, MISSING
-from tests.support.ensemble_story import ensemble
+from tests.support.ensemble_story import ensemble, until_told
 from tests.support.waiting import HANG_S, wait_until
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
@@ -41,9 +41,7 @@ options = {{ scaleUpChecks = 1, terminateChecks = 5 }}
 
 def up_until_told(site: Site) -> Path:
     """Start an ensemble whose jobs run until the file is made that is returned."""
-    step, go = (site.instance.directory / name for name in ("step.sh", "go"))
-    step.write_text(f"#!/bin/sh\nwhile [ ! -e {go} ]; do sleep 0.1; done\n")
-    step.chmod(0o700)
+    step, go = until_told(site.instance.directory)
     file = site.instance.directory / "sweep.toml"
     file.write_text(FILE.format(command=step))
     said = site.cli.run("ensemble", "up", str(file))
@@ -110,13 +108,9 @@ def test_it_lives_through_a_lead_and_a_daemon_that_are_killed(site: Site) -> Non
 @contextmanager
 def running(site: Site) -> Iterator[DaemonProcess]:
     """`burst ensemble run`; it is ended in any case."""
-    process = DaemonProcess(site.cli, words=("ensemble", "run"))
-    try:
+    with DaemonProcess(site.cli, words=("ensemble", "run")) as process:
         process.says("runs the ensembles of")
         yield process
-    finally:
-        if process.process.poll() is None:
-            process.end()
 
 
 def test_in_a_process_of_its_own_it_survives_the_daemon_and_goes_on_from_its_records(
@@ -145,12 +139,3 @@ def test_in_a_process_of_its_own_it_survives_the_daemon_and_goes_on_from_its_rec
                 wait_for_running(site, 2)
                 go.touch()
                 assert wait_for_end(site) == {"success": 4, "failed": 0}
-
-
-def test_beside_a_daemon_that_runs_ensembles_no_other_process_does(site: Site) -> None:
-    assert "run in the daemon's process" in site.cli.run("ensemble", "run").error
-    with site.cli.daemon():
-        site.write(ensemble={"in_daemon": False})
-        refused = DaemonProcess(site.cli, words=("ensemble", "run"))
-        assert refused.wait() == 1
-        assert "the daemon of this lead runs ensembles" in refused.log

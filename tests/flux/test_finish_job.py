@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
@@ -53,13 +53,6 @@ def wait_for_end(lead: Lead, job: JobId) -> None:
 KINDS = ("afterok", "afternotok", "afterany", "afterstart")
 
 
-def dependents(
-    instance: FluxInstance, job: JobId, kinds: Sequence[str] = KINDS
-) -> dict[str, str]:
-    """Submit one job for each kind of dependency; return their ids."""
-    return {kind: depends(instance, job, kind) for kind in kinds}
-
-
 def depends(instance: FluxInstance, job: JobId, kind: str) -> str:
     on = [{"scheme": kind, "value": format_f58(job)}]
     attributes = {"dependencies": on}
@@ -88,7 +81,7 @@ def test_those_that_depend_on_it_go_by_its_result(
     instance: FluxInstance, lead: Lead, status: int, ran: set[str]
 ) -> None:
     job = held(instance, lead)
-    waiting = dependents(instance, job)
+    waiting = {kind: depends(instance, job, kind) for kind in KINDS}
     assert lead.finish_job(job, status, "")
     expected = {kind: "COMPLETED" if kind in ran else "FAILED" for kind in waiting}
     assert results(instance, waiting) == expected

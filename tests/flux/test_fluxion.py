@@ -21,7 +21,7 @@ import pytest
 from burst.config import IntakeSettings
 from burst.errors import ConfigError
 from burst.model.scheduler import FLUXION, Order, Scheduler
-from tests.cli.cli_harness import CliHarness, burst, open_harness
+from tests.cli.cli_harness import burst, open_harness
 from tests.flux.fluxion import needs_fluxion, scheduled, use_fluxion
 from tests.flux.site import Site, open_site
 from tests.flux_instance import FLUX, FluxInstance, flux_instance
@@ -56,12 +56,6 @@ def site(
 
 
 @pytest.fixture
-def cli(instance: FluxInstance) -> Iterator[CliHarness]:
-    with open_harness(instance) as cli:
-        yield cli
-
-
-@pytest.fixture
 def user(instance: FluxInstance) -> UserCli:
     return UserCli(instance)
 
@@ -91,12 +85,9 @@ def user(instance: FluxInstance) -> UserCli:
 )
 def test_an_idle_fluxion_is_read(instance: FluxInstance, known: Scheduler) -> None:
     assert instance.rpc("sched.resource-status", {})["allocated"] is None
-    lead = instance.lead()
-    try:
+    with closing(instance.lead()) as lead:
         lead.listen(lambda: None)
         view = lead.observe()
-    finally:
-        lead.close()
     assert view.scheduler == known
     assert view.online == {0, 1}
     assert not view.allocated
@@ -155,27 +146,6 @@ def test_a_constraint_would_have_it_denied_by_fcfs(user: UserCli) -> None:
     assert "unsatisfiable" in user.event(denied, "exception")
 
 
-@pytest.mark.parametrize("extra", [FCFS])
-def test_fcfs_is_refused_in_mode_hold_and_doctor_says_so(
-    cli: CliHarness, instance: FluxInstance
-) -> None:
-    cli.write()
-    lead = instance.lead()
-    try:
-        with pytest.raises(ConfigError, match=r"schedules by fcfs \(queues: default\)"):
-            lead.check_scheduler(IntakeSettings(mode="hold"))
-    finally:
-        lead.close()
-    said = cli.run("doctor").stdout
-    assert "wrong" in said
-    assert "Fluxion schedules by fcfs" in said
-    assert 'queue-policy = "easy"' in said
-    # Its own queue for ordinary jobs would have each of them denied as those of hold.
-    place = ("--dir", str(instance.directory / "d"), "--uri", instance.uri)
-    refused = burst("setup", *place, "--dry-run", "--mode", "queue")
-    assert "queue default requires no property that own nodes have" in refused.error
-
-
 # How often it is asked.
 
 
@@ -207,16 +177,14 @@ class Trace:
         wait_until(told, "the trace to tell of a request")
         return sum("resource-status" in line for line in lines)
 
-    def end(self) -> None:
+    def close(self) -> None:
         self._process.terminate()
         self._process.wait()
 
 
 @pytest.mark.parametrize("extra", [EASY])
 def test_fluxion_is_not_asked_while_nothing_happens(instance: FluxInstance) -> None:
-    lead = instance.lead()
-    trace = Trace(instance, FLUXION)
-    try:
+    with closing(instance.lead()) as lead, closing(Trace(instance, FLUXION)) as trace:
         lead.listen(lambda: None)
         for _ in range(50):
             lead.observe()
@@ -229,9 +197,6 @@ def test_fluxion_is_not_asked_while_nothing_happens(instance: FluxInstance) -> N
 
         wait_until(drained_and_free, "Fluxion to have heard of the drain")
         assert trace.count() <= 3
-    finally:
-        trace.end()
-        lead.close()
 
 
 # A graph in R.

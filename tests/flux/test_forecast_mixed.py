@@ -118,6 +118,7 @@ def test_nine_of_ten_jobs_start_within_the_interval_that_is_told(policy: str) ->
                     submitted[submit(instance, number)] = time.time()
                 wait_for_ends(ends, 8 if last == FIRST else last)
             told = dict(serving.told)
+            grade = serving.ask("status")["forecasts"]["grade"]
     starts = {job: ends.over[job].t_start for job in told}
     assert len(told) >= len(submitted) / 2, "too few had to wait"
     inside = [
@@ -125,6 +126,8 @@ def test_nine_of_ten_jobs_start_within_the_interval_that_is_told(policy: str) ->
         for job, at in starts.items()
     ]
     assert sum(inside) >= 0.9 * len(inside), (told, starts)
+    # The daemon allows more where it grades its own, and has graded most by now.
+    assert grade["inside"] >= 0.8, grade
     # An interval that has everything in it would tell nothing.
     known = list(submitted)[FIRST:]
     waits = (starts[job] - submitted[job] for job in known if job in told)

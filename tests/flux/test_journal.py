@@ -15,10 +15,10 @@ from burst.flux.handle import ResponseMessage
 from burst.flux.journal import SOON_S, Journal
 from burst.flux.loop import Loop
 from burst.flux.stream import RETRY_S
-from burst.model.active_job import ActiveJob
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from tests.flux.fake_handle import FakeHandle, Fault
+from tests.flux.told_of_queue import Told
 from tests.support.waiting import HANG_S
 
 TOPIC = "job-manager.events-journal"
@@ -92,8 +92,18 @@ def synced(journal: Journal, woken: Woken) -> Journal:
     return journal
 
 
+@pytest.fixture
+def told(journal: Journal, woken: Woken) -> Told:
+    """What is told of all jobs, once the journal is read."""
+    told = Told()
+    journal.follow_queue(told, None)
+    journal.start()
+    woken.wait()
+    return told
+
+
 def test_the_backlog_is_known_when_start_returns(
-    fake: FakeHandle, journal: Journal, woken: Woken
+    fake: FakeHandle, journal: Journal
 ) -> None:
     def backlog(_: Any) -> None:
         fake.streams[TOPIC] = 1
@@ -109,8 +119,8 @@ def test_the_backlog_is_known_when_start_returns(
 def test_jobs_that_ended_before_are_shown_if_they_are_known(
     fake: FakeHandle, journal: Journal, woken: Woken
 ) -> None:
-    listener = Listener()
-    journal.follow_queue(listener, None)
+    told = Told()
+    journal.follow_queue(told, None)
     journal.start(known=[JobId(n) for n in (1, 2, 3, 5)])
     woken.wait()
     fake.push(TOPIC, submitted(1, burstable=False))
@@ -129,7 +139,7 @@ def test_jobs_that_ended_before_are_shown_if_they_are_known(
         1: JobState.SCHED,  # of which the journal has told already
         2: JobState.INACTIVE,
     }
-    assert listener.over == [], "it is none of the queue's"
+    assert told.over == [], "it is none of the queue's"
 
 
 def test_only_what_matters_is_asked_for(fake: FakeHandle, journal: Journal) -> None:
@@ -241,13 +251,8 @@ def test_an_ended_job_is_kept_and_then_forgotten(
     journal.start()
     for job in (5, 6):
         fake.push(TOPIC, submitted(job))
-        fake.push(
-            TOPIC,
-            {
-                "id": job,
-                "events": [event("exception", type="cancel", severity=0, note="")],
-            },
-        )
+        canceled = event("exception", type="cancel", severity=0, note="")
+        fake.push(TOPIC, {"id": job, "events": [canceled]})
         fake.push(TOPIC, {"id": job, "events": [event("clean")]})
         assert journal.job_views()[JobId(job)].result == "canceled"
         now[0] += 40.0
@@ -333,30 +338,9 @@ def test_a_failure_of_ours_ends_the_connection_and_is_logged(
     assert "thread test failed" in caplog.text
 
 
-class Listener:
-    """What is told of all jobs."""
-
-    def __init__(self) -> None:
-        self.losses = 0
-        self.over: list[int] = []
-
-    def changed(self) -> None:
-        return
-
-    def ended(self, job: ActiveJob) -> None:
-        self.over.append(job.id)
-
-    def lost(self) -> None:
-        self.losses += 1
-
-
 def test_all_active_jobs_are_known_where_somebody_follows_them(
-    fake: FakeHandle, journal: Journal, woken: Woken
+    fake: FakeHandle, journal: Journal, woken: Woken, told: Told
 ) -> None:
-    listener = Listener()
-    journal.follow_queue(listener, None)
-    journal.start()
-    woken.wait()
     fake.push(TOPIC, submitted(1))
     fake.push(TOPIC, submitted(2, burstable=False))
     woken.wait()
@@ -364,7 +348,7 @@ def test_all_active_jobs_are_known_where_somebody_follows_them(
     assert [job.id for job in journal.active_jobs()] == [1, 2]
     fake.push(TOPIC, {"id": 2, "events": [event("clean")]})
     assert [job.id for job in journal.active_jobs()] == [1]
-    assert listener.over == [2]
+    assert [job.id for job in told.over] == [2]
 
 
 def test_a_journal_that_is_followed_otherwise_is_canceled_and_read_anew(
@@ -373,10 +357,10 @@ def test_a_journal_that_is_followed_otherwise_is_canceled_and_read_anew(
     canceled: list[Any] = []
     fake.services[f"{TOPIC}-cancel"] = canceled.append
     before = fake.streams[TOPIC]
-    listener = Listener()
-    synced.restart(listener, lambda userid, _: userid == 1)
+    told = Told()
+    synced.restart(told, lambda userid, _: userid == 1)
     assert canceled == [{"matchtag": before}]
-    assert listener.losses == 0
+    assert told.losses == 0
     # What still comes of the stream before is passed over.
     stray = msgspec.json.encode(submitted(9))
     fake.arrive(ResponseMessage(before, 0, stray))
@@ -402,7 +386,7 @@ def test_a_stream_that_waits_to_be_requested_again_is_opened_once(
     with pytest.raises(Unreadable):
         synced.job_views()
     fake.services[TOPIC] = count
-    synced.restart(Listener(), None)
+    synced.restart(Told(), None)
     time.sleep(RETRY_S * 1.5)
     assert synced.active_jobs() == []
     assert len(asked) == 1
@@ -411,7 +395,7 @@ def test_a_stream_that_waits_to_be_requested_again_is_opened_once(
 def test_a_jobspec_of_which_it_cannot_be_told_whether_it_may_burst(
     fake: FakeHandle, journal: Journal, woken: Woken
 ) -> None:
-    journal.follow_queue(Listener(), lambda _, jobspec: bool(jobspec["no such key"]))
+    journal.follow_queue(Told(), lambda _, jobspec: bool(jobspec["no such key"]))
     journal.start()
     woken.wait()
     fake.push(TOPIC, submitted(2, burstable=False))
@@ -421,17 +405,13 @@ def test_a_jobspec_of_which_it_cannot_be_told_whether_it_may_burst(
 
 
 def test_who_follows_all_jobs_is_told_that_they_are_read_again(
-    fake: FakeHandle, journal: Journal, woken: Woken
+    fake: FakeHandle, journal: Journal, woken: Woken, told: Told
 ) -> None:
-    listener = Listener()
-    journal.follow_queue(listener, None)
-    journal.start()
-    woken.wait()
     fake.push(TOPIC, submitted(1))
     woken.wait()
     fake.services[TOPIC] = lambda _: None
     fake.push(TOPIC, "job manager unloaded", errno.ENODATA)
     woken.wait()
-    assert listener.losses == 1
+    assert told.losses == 1
     with pytest.raises(Unreadable):
         journal.active_jobs()

@@ -50,15 +50,13 @@ def watch(lead: FluxLead) -> Watch:
 
 
 def until_readable(watch: Watch) -> None:
-    deadline = time.monotonic() + HANG_S
-    while True:
-        try:
+    def is_read() -> bool:
+        with contextlib.suppress(Unreadable):
             watch.lead.observe()
-        except Unreadable:
-            assert time.monotonic() < deadline, "it stays unreadable"
-            time.sleep(0.05)
-        else:
-            return
+            return True
+        return False
+
+    wait_until(is_read, "the lead to be readable")
 
 
 def test_without_a_scheduler_ranks_are_unreadable_and_what_runs_stays_allocated(

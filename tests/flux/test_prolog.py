@@ -79,9 +79,24 @@ def states(cli: CliHarness) -> list[str]:
     return [row["state"] for row in cli.status()["bursts"]]
 
 
-def drained(instance: FluxInstance) -> Mapping[str, Any]:
-    found = instance.rpc("resource.status", {})["drain"]
-    return dict(found)
+def no_drain_is_left(instance: FluxInstance) -> None:
+    """Wait until Flux has no rank drained."""
+    wait_until(
+        lambda: not instance.rpc("resource.status", {})["drain"], "no drain to be left"
+    )
+
+
+def is_idle(cli: CliHarness, name: str) -> None:
+    """Wait until a burst is idle."""
+    wait_until(lambda: cli.row(name)["idle"] is not None, "it to be idle")
+
+
+def takes_down(cli: CliHarness, name: str) -> None:
+    """Take a burst down, which nothing holds up."""
+    down = cli.run("down", name)
+    assert down.status == 0, down.stderr
+    assert "jobs still run" not in down.stdout + down.stderr
+    wait_until(lambda: states(cli) == ["inactive"], "the burst to be gone")
 
 
 def fail_prolog(instance: FluxInstance, cli: CliHarness, after: list[str]) -> None:
@@ -93,7 +108,7 @@ def fail_prolog(instance: FluxInstance, cli: CliHarness, after: list[str]) -> No
         lambda: states(cli) == after,
         lambda: f"the burst to be gone: {cli.status()['bursts']}",
     )
-    wait_until(lambda: not drained(instance), "no drain to be left")
+    no_drain_is_left(instance)
 
 
 def test_a_prolog_that_fails_costs_two_bursts_and_no_slot(
@@ -121,7 +136,7 @@ def test_a_prolog_that_fails_costs_two_bursts_and_no_slot(
         cli.run("enable", "local")
         assert ended(instance, third) == "COMPLETED"
         cli.run("down", cli.status()["bursts"][-1]["id"])
-        wait_until(lambda: not drained(instance), "no drain to be left")
+        no_drain_is_left(instance)
 
 
 @pytest.mark.parametrize(
@@ -141,17 +156,14 @@ def test_housekeeping_that_never_ends_is_named_and_ended(
             ),
             lambda: f"housekeeping to be named: {cli.row(name)}",
         )
-        wait_until(lambda: cli.row(name)["idle"] is not None, "it to be idle")
-        down = cli.run("down", name)
-        assert down.status == 0, down.stderr
-        assert "jobs still run" not in down.stdout + down.stderr
-        wait_until(lambda: states(cli) == ["inactive"], "the burst to be gone")
+        is_idle(cli, name)
+        takes_down(cli, name)
         told = cli.run("explain", name).stdout
         assert "longer than 5s ([deadlines] housekeeping); it is sent SIGTERM" in told
         # The slot is whole again: the next burst works, and is ended by force.
         assert ended(instance, submit(instance)) == "COMPLETED"
         name = cli.status()["bursts"][-1]["id"]
-        wait_until(lambda: cli.row(name)["idle"] is not None, "it to be idle")
+        is_idle(cli, name)
         assert cli.run("down", name, "--force").status == 0
         assert states(cli) == ["inactive"] * 2
 
@@ -173,16 +185,13 @@ def test_an_epilog_that_never_ends_is_named_and_waited_for_until_the_deadline(
             lambda: "an epilog has been running on ranks 2-3" in cli.row(name)["note"],
             lambda: f"the epilog to be named: {cli.row(name)}",
         )
-        wait_until(lambda: cli.row(name)["idle"] is not None, "it to be idle")
+        is_idle(cli, name)
         told = cli.run("explain", format_f58(job)).stdout
         assert "job-manager.epilog" in told
-        down = cli.run("down", name)
-        assert down.status == 0, down.stderr
-        assert "jobs still run" not in down.stdout + down.stderr
-        wait_until(lambda: states(cli) == ["inactive"], "the burst to be gone")
+        takes_down(cli, name)
         # Its epilog ended with its nodes, and its slot is free again.
         ended(instance, job)
-        wait_until(lambda: not drained(instance), "no drain to be left")
+        no_drain_is_left(instance)
 
 
 STUBBORN = (

@@ -14,6 +14,7 @@ from burst.model.active_job import ActiveJob, picture_of
 from burst.model.lead import JobState
 from burst.model.resource_set import EMPTY, ResourceSet, group_of
 from burst.model.shape import Shape
+from tests.flux.told_of_queue import Told
 
 SYSTEM = {"duration": 60, "job": {"name": "app"}}
 JOBSPEC: dict[str, Any] = {
@@ -21,22 +22,6 @@ JOBSPEC: dict[str, Any] = {
     "attributes": {"system": SYSTEM},
 }
 R = EMPTY.with_ranks([group_of([0, 2], Shape(4))], ["a", "b"])
-
-
-class Told:
-    def __init__(self) -> None:
-        self.changes = 0
-        self.over: list[ActiveJob] = []
-        self.losses = 0
-
-    def changed(self) -> None:
-        self.changes += 1
-
-    def ended(self, job: ActiveJob) -> None:
-        self.over.append(job)
-
-    def lost(self) -> None:
-        self.losses += 1
 
 
 def event(name: str, timestamp: float = 1.0, /, **context: Any) -> JournalEvent:

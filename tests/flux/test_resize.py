@@ -7,13 +7,12 @@ import signal
 
 import pytest
 
+from tests.flux.crash_story import UNTIL_TOLD
 from tests.flux.site import Site
 from tests.flux_instance import FLUX, MISSING
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
-
-UNTIL_TOLD = ("sh", "-c", "while [ ! -e go ]; do sleep 0.05; done")
 
 
 def resized(site: Site, burst: str, nodes: int) -> None:

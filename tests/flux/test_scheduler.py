@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -50,18 +51,24 @@ def client(*modules: str, **services: Any) -> RpcClient:
 def fluxion(
     policies: dict[str, str],
     *,
-    queues: Any = {},  # noqa: B006 - it is only read
-    **options: Any,
+    queues: Any = MappingProxyType({}),
+    answers: Mapping[str, Any] = MappingProxyType({}),
+    policy: str = "first",
+    repeats_s: int = 0,
 ) -> RpcClient:
-    """Return a lead with Fluxion; it is held to the real one in test_fluxion.py."""
+    """Return a lead with Fluxion; it is held to the real one in test_fluxion.py.
+
+    `policy` is that of its matcher, `answers` are of other services of the lead.
+    """
     stats = {"queues": {name: {"policy": it} for name, it in policies.items()}}
-    params = {"policy": "first", "update-interval": 0, **options}
+    params = {"policy": policy, "update-interval": repeats_s}
     services: dict[str, Any] = {
         f"{FLUXION}.stats-get": stats,
         f"{MATCHER}.params": {"params": params},
-        "config.get": {"queues": queues},
+        "config.get": {"queues": dict(queues)},
         "resource.status": {"R": R, "exclude": ""},
         "sched.resource-status": {"all": R, "down": None, "allocated": None},
+        **answers,
     }
     return client(FLUXION, **services)
 
@@ -142,7 +149,7 @@ def test_fcfs_is_taken_in_mode_queue_where_queues_keep_jobs_off_lent_nodes() -> 
 
 
 def test_what_fluxion_repeats_is_refused() -> None:
-    late = fluxion({"default": "easy"}, **{"update-interval": 5})
+    late = fluxion({"default": "easy"}, repeats_s=5)
     with pytest.raises(ConfigError, match="repeats for 5 s"):
         check_scheduler(late, MODE_HOLD)
 
@@ -189,11 +196,8 @@ def test_it_is_read_again_after_a_while(caplog: pytest.LogCaptureFixture) -> Non
     caplog.set_level(logging.INFO)
     now = [0.0]
     policies = {"default": {"policy": "fcfs"}}
-    services = {f"{FLUXION}.stats-get": {"queues": policies}}
-    params: dict[str, Any] = {f"{MATCHER}.params": {"params": {}}}
-    reader = SchedulerReader(
-        client(FLUXION, **services, **params), clock=lambda: now[0]
-    )
+    told = {f"{FLUXION}.stats-get": {"queues": policies}}
+    reader = SchedulerReader(fluxion({}, answers=told), clock=lambda: now[0])
     assert reader.read().title == "Fluxion (fcfs)"
     policies["default"] = {"policy": "easy"}
     assert reader.read().order is Order.FIFO
@@ -215,13 +219,11 @@ def test_it_is_read_again_after_a_while(caplog: pytest.LogCaptureFixture) -> Non
 def test_a_graph_in_r_without_the_ranks_to_be_lent_is_refused(
     known: Any, excluded: str, refused: bool
 ) -> None:
-    services: dict[str, Any] = {
-        f"{FLUXION}.stats-get": {"queues": {"default": {"policy": "easy"}}},
-        f"{MATCHER}.params": {"params": {}},
+    answers = {
         "resource.status": {"R": R, "exclude": excluded},
         "sched.resource-status": {"all": known, "down": None, "allocated": None},
     }
-    lead = client(FLUXION, **services)
+    lead = fluxion({"default": "easy"}, answers=answers)
     if not refused:
         check_scheduler(lead, MODE_HOLD)
         return

@@ -2,8 +2,7 @@
 """A hundred nodes, more than brokers fit on one machine: schedulers over faked ranks.
 
 The schedulers are those that Flux loads, on a handle without a broker, with the real
-resource pool; what the job manager and the resource module would send is called. The
-engine is ours, with a fake cloud whose followers join that lead.
+resource pool; what the job manager and the resource module would send is called.
 """
 
 from __future__ import annotations
@@ -14,21 +13,13 @@ from typing import Any
 import pytest
 
 from benchmarks.order import load
-from burst.model.burst import State
-from burst.model.jobid import JobId
-from burst.model.lead import JobState, LeasedRanks
-from burst.model.ranks import format_idset, parse_idset
-from tests.builders import identity, whole
-from tests.fakes import FakeLead
 from tests.flux_instance import FLUX, MISSING, flux_bindings
 from tests.intake.user_cli import SCHEDULER
-from tests.sim import Sim
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
 
 OWN = 8
 LENT = 100
-QUEUES = {"burst": ("burst",), "burst-ready": ("burst",)}
 
 
 class Request:
@@ -287,94 +278,3 @@ def test_a_burst_job_never_gets_own_and_lent_nodes_together(faked: Faked) -> Non
     burst = faked.submit(OWN + 2, burstable=True)
     faked.turn()
     assert burst.ranks == ""
-
-
-class ScheduledLead(FakeLead):
-    """A lead whose jobs are started by a scheduler over faked ranks.
-
-    As the job manager does, it shows the scheduler what is pending in queues that are
-    started, and no job of urgency 0.
-    """
-
-    def __init__(self, policy: str, mode: str) -> None:
-        hosts = f"lead-[0-{OWN - 1}],burst-0-[0-{LENT - 1}]"
-        super().__init__(known=identity(hosts, queues=QUEUES))
-        self.online = set(range(OWN))
-        self._scheduler = Faked(policy, ours=mode == "scheduler")
-        self._up = set(self.online)
-        self._shown: dict[JobId, Request] = {}
-
-    def send_leases(self, leases: LeasedRanks) -> None:
-        super().send_leases(leases)
-        jobs = {str(job): format_idset(ranks) for job, ranks in leases.jobs.items()}
-        self._scheduler.lend(jobs, format_idset(leases.ranks))
-
-    def schedule(self) -> None:
-        up = self.online - set(self.drained)
-        for ranks, tell in (
-            (up - self._up, self._scheduler.up),
-            (self._up - up, self._scheduler.down),
-        ):
-            if ranks:
-                tell(format_idset(frozenset(ranks)))
-        self._up = up
-        for job in list(self.jobs.values()):
-            startable = job.urgency and job.queue != "burst"
-            if job.state is JobState.SCHED and startable and job.id not in self._shown:
-                assert job.request
-                self._shown[job.id] = self._scheduler.submit(
-                    job.request.nodes,
-                    burstable=True,
-                    requires="burst" if job.request.constraint else "",
-                    job=job.id,
-                )
-        self._scheduler.turn()
-        for number, request in self._shown.items():
-            if request.ranks and self.jobs[number].state is JobState.SCHED:
-                given = parse_idset(request.ranks)
-                self.change(number, state=JobState.RUN, ranks=given, t_start=self.now)
-            assert not request.denied
-
-
-@pytest.fixture(params=["scheduler", "queue"])
-def mode(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-@pytest.fixture
-def lead(mode: str) -> ScheduledLead:
-    return ScheduledLead("fifo", mode)
-
-
-def submit(lead: ScheduledLead, mode: str, nodes: int) -> JobId:
-    """Submit as `flux submit --burst -N` does."""
-    if mode == "queue":
-        request = whole(nodes, constraint='{"properties":["burst"]}')
-        return JobId(lead.submit(request, queue="burst"))
-    return JobId(lead.submit(whole(nodes)))
-
-
-def test_a_hundred_nodes_are_waited_for_lent_and_given_to_the_job(
-    lead: ScheduledLead, mode: str
-) -> None:
-    site = Sim(lead, nodes=LENT, intake={"mode": mode})
-    site.joins = False
-    job = submit(lead, mode, LENT)
-    site.tick(10)
-    assert lead.jobs[job].state is JobState.SCHED
-    assert site.state() is State.JOIN
-    site.joins = True
-    site.until(lambda: lead.jobs[job].state is JobState.RUN)
-    assert lead.jobs[job].ranks == frozenset(range(OWN, OWN + LENT))
-    assert lead.log == []
-
-
-def test_a_hundred_nodes_that_are_in_use_are_waited_for(
-    lead: ScheduledLead, mode: str
-) -> None:
-    site = Sim(lead, nodes=LENT, intake={"mode": mode})
-    first, second = submit(lead, mode, LENT), submit(lead, mode, LENT)
-    site.until(lambda: lead.jobs[first].state is JobState.RUN)
-    site.tick(10)
-    assert lead.jobs[second].state is JobState.SCHED
-    assert lead.log == []

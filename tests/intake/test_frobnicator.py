@@ -8,27 +8,22 @@ from typing import Any
 import pytest
 
 from tests.flux_instance import FLUX, MISSING, FluxInstance
+from tests.intake import modes
 from tests.intake.user_cli import FROBNICATOR, UserCli
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
 
 
-PLUGINS = ["defaults", "constraints", FROBNICATOR]
 BEFORE = ["defaults", FROBNICATOR, "constraints"]
 """Where releases before this one put it."""
 
 
 def ingest(**table: Any) -> dict[str, Any]:
-    plugins = table.pop("plugins", PLUGINS)
+    plugins = table.pop("plugins", modes.PLUGINS)
     return {"frobnicator": {"plugins": plugins, "burst": table}}
 
 
-QUEUES = {
-    "batch": {"requires": ["local"]},
-    "any": {},
-    "burst": {"requires": ["burst"]},
-    "burst-ready": {"requires": ["burst"]},
-}
+QUEUES = {**modes.QUEUES, "any": {}}
 WITH_QUEUES = {"ingest": ingest(ready="burst-ready"), "queues": QUEUES}
 
 

@@ -54,7 +54,7 @@ def daemon(instance: FluxInstance) -> Iterator[DaemonProcess]:
 
 def submit(user: UserCli, *options: str, **system: Any) -> str:
     """Submit a small job that may burst, with these attributes, past the CLI."""
-    spec = json.loads(user.do("submit", "--dry-run", "-n1", "true"))
+    spec = user.spec("-n1", "true")
     spec["attributes"]["system"] |= {"burstable": True, **system}
     path = user.instance.directory / "spec.json"
     path.write_text(json.dumps(spec))

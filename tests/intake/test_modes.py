@@ -7,7 +7,7 @@ import pytest
 
 from tests.cli.cli_harness import CliHarness, burst
 from tests.flux_instance import FLUX, MISSING, FluxInstance
-from tests.intake.modes import IN_QUEUE, MODES, Serve, leave_nothing
+from tests.intake.modes import MODES, Serve, leave_nothing
 from tests.intake.user_cli import UserCli
 from tests.support.waiting import wait_until
 
@@ -45,22 +45,6 @@ def test_what_users_do_to_waiting_jobs_leaves_nothing_behind(
         user.ended(user.submit("-n1", "true"))
         user.do("cancel", *waiting, later, depends, first)
         user.ended(first, *waiting, later, depends)
-        leave_nothing(cli)
-
-
-@IN_QUEUE
-def test_a_job_with_constraints_of_its_own_is_told_that_it_cannot_be_moved(
-    user: UserCli, cli: CliHarness, serve: Serve
-) -> None:
-    with serve("queue", intake={"impossible": "hold"}):
-        words = ("--setattr=burstable", "-qburst", "--requires=host:burst-0-[0-3]")
-        job = user.submit(*words, "-N2", "true")
-        wait_until(
-            lambda: "submit it without --requires" in cli.run("explain", job).stdout,
-            "the reason to be told",
-        )
-        user.ended(user.submit("-n1", "true"))
-        user.do("cancel", job)
         leave_nothing(cli)
 
 

@@ -67,6 +67,15 @@ class UserCli:
         """Submit a job and return its id."""
         return self.do("submit", *words)
 
+    def spec(self, *words: str) -> Any:
+        """Return the jobspec of `flux submit WORDS`."""
+        return json.loads(self.do("submit", "--dry-run", *words))
+
+    def submit_spec(self, spec: Any, constraint: Any) -> CommandOutput:
+        """Submit a jobspec with that constraint, past the CLI."""
+        spec["attributes"]["system"]["constraints"] = constraint
+        return self.type("job", "submit", stdin=json.dumps(spec))
+
     def ended(self, *jobs: str) -> None:
         """Wait until these jobs are inactive."""
         for job in jobs:

@@ -45,15 +45,21 @@ def ensemble(cli: CliHarness) -> Any:
     return row
 
 
+def until_told(directory: Path) -> tuple[Path, Path]:
+    """Return a command that runs until a file is made, and that file."""
+    step, go = directory / "step.sh", directory / "go"
+    step.write_text(f"#!/bin/sh\nwhile [ ! -e {go} ]; do sleep 0.1; done\n")
+    step.chmod(0o700)
+    return step, go
+
+
 def run_to_its_end(cli: CliHarness, directory: Path) -> dict[str, Any]:
     """Start the ensemble, see it grow and end by itself; return how large it was.
 
     Its jobs run until it had a look at the ensemble as large as it may be.
     """
     file = directory / "sweep.toml"
-    step, go = directory / "step.sh", directory / "go"
-    step.write_text(f"#!/bin/sh\nwhile [ ! -e {go} ]; do sleep 0.1; done\n")
-    step.chmod(0o700)
+    step, go = until_told(directory)
     file.write_text(FILE.replace("sleep 1", str(step)))
     assert "sweep" in cli.run("ensemble", "check", str(file)).lines[0]
     said = cli.run("ensemble", "up", str(file))
