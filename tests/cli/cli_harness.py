@@ -30,6 +30,9 @@ from burst.cli import group
 from burst.config import convert
 from burst.errors import BurstError
 from burst.lead import Lead
+from burst.model.burst import BurstId
+from burst.provider import BurstSpec
+from tests.contract.instance import BURST_SHAPE
 from tests.support.forked import Forked
 from tests.support.reaping import reap_until_gone
 from tests.support.waiting import HANG_S, wait_until
@@ -217,6 +220,22 @@ class CliHarness:
             owner = lead.identity().owner
         settings = convert(LocalSettings, self.options, "cli")
         return LocalProvider("local", settings, owner)
+
+    def make_orphan(self) -> BurstId:
+        """Make what bears the tag of this lead, and no record explains."""
+        with closing(self.instance.lead()) as lead:
+            identity = lead.identity()
+        spec = BurstSpec(
+            burst_id=BurstId("burst-1-0rphan"),
+            owner=identity.owner,
+            offer="local",
+            hosts=("burst-1-0",),
+            ranks=(6,),
+            shape=BURST_SHAPE,
+            lead=identity,
+        )
+        self.provider().provision(spec)
+        return spec.burst_id
 
     def reap_all(self, provider: LocalProvider) -> None:
         """Leave no follower."""

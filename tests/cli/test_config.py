@@ -136,14 +136,3 @@ def test_bad_settings_are_told_by_file_key_and_what_would_be_right(
     error = burst("config", "-c", str(config)).error
     assert error.startswith(f"{config}: ")
     assert told in error
-
-
-def test_a_file_that_cannot_be_read_is_told_and_what_to_do(home: Path) -> None:
-    error = burst("config", "-c", str(home / "none.toml")).error
-    assert error.startswith(f"{home}/none.toml: cannot be read: No such file")
-    assert "name another file with -c" in error
-
-
-def test_bytes_that_are_no_text_are_not_toml(config: Path) -> None:
-    config.write_bytes(b"\xff\xfe\x00")
-    assert "not TOML" in burst("config", "-c", str(config)).error

@@ -5,10 +5,7 @@ from __future__ import annotations
 
 import re
 
-from burst.model.jobid import JobId
-from burst.model.lead import JobState
 from tests.cli.cli_harness import CliHarness
-from tests.embedded_instance import EmbeddedInstance
 
 
 def test_nothing_was_bought_yet(cli: CliHarness) -> None:
@@ -52,7 +49,3 @@ def test_what_a_burst_costs_is_shown_with_a_daemon_and_without(
     assert row["name"] == "-"
     assert row["settled"] > 0
     assert row["reserved"] == 0
-
-
-def state_of(instance: EmbeddedInstance, job: JobId) -> JobState:
-    return instance.info(job).state

@@ -78,14 +78,6 @@ def test_what_is_wrong_is_told_with_what_to_do(
     assert '"ok": false' in found.stdout
 
 
-def test_a_file_that_is_not_there_is_wrong(served: CliHarness) -> None:
-    config = served.config.rename(served.config.with_suffix(".away"))
-    try:
-        assert f"{served.config}: cannot be read: " in wrong(served.run("doctor"))
-    finally:
-        config.rename(served.config)
-
-
 def test_one_provider_may_be_asked_and_must_be_known(served: CliHarness) -> None:
     assert served.run("doctor", "--provider", "local").status == 0
     error = served.run("doctor", "--provider", "nope").error

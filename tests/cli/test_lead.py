@@ -40,6 +40,7 @@ def test_a_lead_is_made_from_nothing_and_told_how_to_start(place: Path) -> None:
     assert certificate.read(lead / "burst.cert").fingerprint in said.lines[2]
     hosts = tomllib.loads(paths[0].read_text())["bootstrap"]["hosts"]
     assert [entry["host"] for entry in hosts] == ["lead-0", "lead-1", "burst-0-[0-3]"]
+    assert "lead-0" in hosts[0]["connect"], "lead-1 reaches it by its name"
     assert json.loads(paths[1].read_text())["execution"]["nodelist"] == [
         "lead-[0-1],burst-0-[0-3]"
     ]
@@ -49,19 +50,6 @@ def test_a_lead_is_made_from_nothing_and_told_how_to_start(place: Path) -> None:
         f"burst daemon -c {lead}/burst.toml",
     ):
         assert line in said.stdout
-
-
-def test_force_keeps_the_settings_and_says_what_they_have_otherwise(
-    place: Path,
-) -> None:
-    lead = str(place / "lead")
-    words = ("lead", "init", lead, *OWN, "--slot")
-    burst(*words, "burst-0-[0-3]:8")
-    assert "exists already; name another" in burst(*words, "burst-0-[0-7]:8").error
-    said = burst(*words, "burst-0-[0-7]:8", "--force").lines
-    kept = said.index(f"kept  {lead}/burst.toml  (for the daemon)")
-    told = "    providers.local.max_nodes is 4 there; it would be 8"
-    assert said[kept + 1] == told
 
 
 def test_only_its_owner_can_read_the_certificate_and_enter_its_directories(
@@ -83,16 +71,6 @@ def test_by_default_the_own_host_is_this_one(place: Path) -> None:
     assert said.lines[0].endswith(f"(ranks in order: {short_name()},burst-0-[0-7])")
     config = (place / "lead/broker.toml").read_text()
     assert "tcp://127.0.0.1:" in config
-
-
-def test_with_several_own_hosts_followers_reach_the_first_by_its_name(
-    place: Path,
-) -> None:
-    burst("lead", "init", str(place / "lead"), *OWN)
-    first, *_ = tomllib.loads((place / "lead/broker.toml").read_text())["bootstrap"][
-        "hosts"
-    ]
-    assert "lead-0" in first["connect"]
 
 
 @pytest.mark.parametrize(

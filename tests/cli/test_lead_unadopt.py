@@ -20,7 +20,7 @@ from burst.flux_setup.setup_files import (
     single_directory,
 )
 from burst.model.jobid import format_f58
-from tests.cli.cli_harness import CliHarness, burst
+from tests.cli.cli_harness import CliHarness, CommandResult, burst
 from tests.contract.instance import SLEEP
 from tests.embedded_instance import EmbeddedInstance, short_directory
 from tests.lead_setup.adopted_site import Site
@@ -39,6 +39,13 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
         site.before = site.files()
         site.adopt()
         yield site
+
+
+def unadopt(site: Site, where: str = "") -> CommandResult:
+    """Undo it where the instance does not run."""
+    uri = f"embedded://{site.directory}/none"
+    words = ("lead", "unadopt", where or str(site.config), "--uri", uri)
+    return burst(*words, "-c", os.devnull)
 
 
 def test_what_lives_has_to_end_first(
@@ -79,28 +86,18 @@ def test_bursts_that_a_daemon_left_are_found_on_record(
 
 
 def test_an_instance_that_does_not_run_has_nothing_that_lives(site: Site) -> None:
-    uri = f"embedded://{site.directory}/none"
-    said = burst("lead", "unadopt", str(site.config), "--uri", uri, "-c", os.devnull)
+    said = unadopt(site)
     assert "the instance does not run" in said.stdout
     assert said.status == 0, said.stderr
     assert site.files() == site.before
 
 
 def test_repeated_it_says_that_there_is_nothing_to_do(site: Site) -> None:
-    uri = f"embedded://{site.directory}/none"
-    words = ("lead", "unadopt", str(site.config), "--uri", uri, "-c", os.devnull)
-    first, again = burst(*words), burst(*words)
+    first, again = unadopt(site), unadopt(site)
     assert "systemctl restart flux" in first.stdout
     assert "`burst lead adopt` did nothing here" in again.error
     assert again.stdout == "", "no command is told"
     assert site.files() == site.before
-
-
-def test_what_was_not_adopted_is_told(site: Site, tmp_path: Path) -> None:
-    (tmp_path / "a.toml").write_text("")
-    refused = burst("lead", "unadopt", str(tmp_path))
-    assert "`burst lead adopt` did nothing" in refused.error
-    assert site.files() != site.before
 
 
 def test_files_are_the_same_from_every_directory_and_through_links(
@@ -111,8 +108,7 @@ def test_files_are_the_same_from_every_directory_and_through_links(
     (tmp_path / "link").symlink_to(site.config)
     assert burst("lead", "add-slot", str(tmp_path / "link"), "burst-2-0:2").lines
     monkeypatch.chdir(site.directory)
-    uri = f"embedded://{site.directory}/none"
-    said = burst("lead", "unadopt", "conf.d", "--uri", uri, "-c", os.devnull)
+    said = unadopt(site, "conf.d")
     assert said.status == 0, said.stderr
     assert site.files() == site.before
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from burst.model.lead import JobState
-from tests.cli.cli_harness import CliHarness
 from tests.cli.conftest import Shared
 from tests.contract.instance import SLEEP
 from tests.support.waiting import wait_until
@@ -28,18 +27,3 @@ def test_a_burst_grows_and_shrinks_while_a_job_runs_on_it(shared: Shared) -> Non
     instance.cancel(job)
     cli.run("down", burst)
     assert cli.row(burst)["result"] == "canceled"
-
-
-def test_what_cannot_be_had_is_an_error_with_the_reason(served: CliHarness) -> None:
-    burst = served.run("request", "-N2").lines[0].rpartition(" ")[2]
-    assert served.run("resize", burst, "5").error.startswith(
-        f"the rank slot of {burst} has 2 free ranks above it, and 3 are needed"
-    )
-    assert served.run("resize", burst, "0").error == (
-        f"{burst} cannot have 0 nodes; burst down {burst} ends it"
-    )
-    assert "there is no burst nosuch" in served.run("resize", "nosuch", "2").error
-    said = served.run("resize", burst, "1", "--no-wait").lines
-    assert said == [f"{burst} shrinks from 2 to 1 nodes"]
-    wait_until(lambda: served.row(burst)["nodes"] == 1, "it to have shrunk")
-    served.run("down", burst)

@@ -237,23 +237,6 @@ def test_a_persons_way_to_the_cluster(run: Run, gke: Gke, cli: CliHarness) -> No
     assert run("--down", *GOOGLE).lines
 
 
-def test_what_cannot_be_is_refused(run: Run) -> None:
-    for words, says in (
-        (("--project", PROJECT), "--image: is missing"),
-        (("--zone", "us-east1-b", "--image", "x"), "--project: is missing"),
-        (("--region", "us-east1", *GOOGLE), "zone: say in which zone"),
-        (
-            ("--project", "p", "--provider", "local"),
-            "provider of type local has no such",
-        ),
-        (("--image", "x"), "--image: a provider of type local has no such flag"),
-        (("--lead-size", "7"), "the lead has 10 ranks"),
-    ):
-        said = run(*words)
-        assert said.status == 1
-        assert says in said.stderr
-
-
 def test_a_daemon_has_settings_of_its_own(run: Run, cli: CliHarness) -> None:
     with cli.daemon():
         said = run(*GOOGLE)

@@ -162,15 +162,6 @@ def test_what_a_lead_leaves_that_is_shut_down_is_taken_down_or_handed_over(
     assert burst(*shlex.split(line)[1:]).stdout == "nothing is left\n"
 
 
-def test_a_daemon_that_cannot_begin_names_file_and_key_in_one_line(
-    served: CliHarness,
-) -> None:
-    with settings(served, limits={"max_nodes": -1}):
-        error = refused(served)
-    told = f"{served.config}: limits.max_nodes: -1 is out of range; at least 0"
-    assert error.startswith(told)
-
-
 def test_a_second_daemon_is_told_who_serves_the_lead(shared: Shared) -> None:
     _, cli, daemon = shared
     error = refused(cli)

@@ -142,27 +142,6 @@ def test_a_flux_that_is_too_old_is_refused(
     assert burst("setup", "--dir", str(home / "d"), "--mode", "hold").status == 0
 
 
-def test_files_decide_about_a_scheduler_that_cannot_be_asked(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    site = home / "d/conf.d/site.toml"
-    site.parent.mkdir(parents=True)
-    site.write_text(tomli_w.dumps({"sched-fluxion-qmanager": {"queue-params": ""}}))
-    asked = ("setup", "--dir", str(home / "d"), "--uri", f"local://{home}/none")
-    said = burst(*asked, "--mode", "queue")
-    assert said.stdout.startswith("its queues and scheduler are not known: ")
-    assert "fcfs, and queue default requires no property" in said.error
-    # Fluxion's default policy counts where it is installed, too.
-    site.write_text(tomli_w.dumps({"access": {"allow-root-owner": False}}))
-    monkeypatch.setenv("FLUX_MODULE_PATH_PREPEND", str(home))
-    (home / "sched-fluxion-qmanager.so").touch()
-    said = burst(*asked, "--mode", "queue")
-    assert "not known, and Fluxion is installed" in said.error
-    assert files(home / "d") == {"conf.d/site.toml"}
-    (home / "sched-fluxion-qmanager.so").unlink()
-    assert burst(*asked, "--mode", "queue").status == 0
-
-
 def test_a_site_without_a_frobnicator_is_refused_it(home: Path) -> None:
     place = home / "d"
     (place / "conf.d").mkdir(parents=True)

@@ -12,13 +12,11 @@ import pytest
 
 from burst.cli.listing import money
 from burst.cli.status import notices
-from burst.model.burst import BurstId
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState
-from burst.provider import BurstSpec
 from tests.cli.cli_harness import CliHarness
 from tests.cli.conftest import Shared
-from tests.contract.instance import BURST_SHAPE, SLEEP
+from tests.contract.instance import SLEEP
 from tests.embedded_instance import EmbeddedInstance
 from tests.plugins.watch.watch_answers import answer, offer_row, provider_row
 from tests.support.waiting import wait_until
@@ -194,23 +192,10 @@ def test_release_is_of_some_jobs_or_of_all(
     assert "give JOBS, or --all" in said.stderr
 
 
-def test_orphans_are_listed_and_deleted_when_told(shared: Shared) -> None:
-    instance, cli, _ = shared
+def test_orphans_are_listed_and_deleted_when_told(served: CliHarness) -> None:
+    cli = served
     assert cli.run("gc").lines == ["no orphans"]
-    with closing(instance.lead()) as lead:
-        identity = lead.identity()
-    orphan = BurstId("burst-1-0rphan")
-    cli.provider().provision(
-        BurstSpec(
-            burst_id=orphan,
-            owner=identity.owner,
-            offer="local",
-            hosts=("burst-1-0",),
-            ranks=(6,),
-            shape=BURST_SHAPE,
-            lead=identity,
-        )
-    )
+    orphan = cli.make_orphan()
 
     def listed() -> list[tuple[str, str, str]]:
         rows = cli.run("gc", "--json").json["orphans"]

@@ -24,11 +24,9 @@ def test_nodes_are_requested_and_taken_down_by_their_tag(shared: Shared) -> None
     said = cli.run("request", "-N2", "--tag", "night")
     tagged = said.lines[0].rpartition(" ")[2]
     assert cli.row(tagged)["tag"] == "night"
-    other, own = submit(instance, "day"), submit(instance, "night")
+    own = submit(instance, "night")
     wait_until(lambda: cli.row(tagged)["jobs"] == [format_f58(own)], "it to run there")
-    assert "it has tag day, and waits" in cli.run("explain", format_f58(other)).stdout
-    for job in (other, own):
-        instance.cancel(job)
+    instance.cancel(own)
     assert "it has tag night" in cli.run("down", tagged).stderr
     said = cli.run("request", "-N1", "--tag", "day")
     made = said.lines[0].rpartition(" ")[2]
