@@ -39,8 +39,8 @@ class Failure(NamedTuple):
     def show(self) -> str:
         """Return it as a person needs it: what, and how to see it again."""
         scenario = pprint.pformat(self.scenario, width=88)
-        steps = "".join(f"    {taken!r},\n" for taken in self.steps)
-        return f"seed {self.seed}: {self.text}\n\nreplay(\n{scenario},\n[\n{steps}])\n"
+        steps = "".join(f"    {_shown(*each)},\n" for each in self.steps)
+        return f"seed {self.seed}: {self.text}\n\nreplay(\n{scenario},\n{steps})\n"
 
 
 class Scope(NamedTuple):
@@ -72,9 +72,18 @@ def _arguments(name: str, random: Random) -> dict[str, Any]:
     return {argument: random.choice(found) for argument, found in values.items()}
 
 
-def replay(
-    scenario: dict[str, Any], steps: Sequence[Taken], scope: Scope = ALL
-) -> None:
+def taken(name: str, /, **arguments: Any) -> Taken:
+    """Return a step, as a replay has it."""
+    return name, arguments
+
+
+def _shown(name: str, arguments: dict[str, Any]) -> str:
+    """Return a step as the call of `taken` that makes it."""
+    words = [repr(name), *(f"{key}={value!r}" for key, value in arguments.items())]
+    return f"taken({', '.join(words)})"
+
+
+def replay(scenario: dict[str, Any], *steps: Taken, scope: Scope = ALL) -> None:
     """Run one interleaving to its end. Raises Broken, and what the daemon raises."""
     machine = Steps(scenario, scope.invariants)
     for name, arguments in steps:
@@ -87,7 +96,7 @@ def attempt(
 ) -> tuple[str, str] | None:
     """Run one interleaving; return what broke, and the text of it, or None."""
     try:
-        replay(scenario, steps, scope)
+        replay(scenario, *steps, scope=scope)
     except Broken as broken:
         return broken.name, str(broken)
     except Exception as error:  # noqa: BLE001 - whatever ends the daemon

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from burst.errors import Unreadable
-from tests.machine.explore import Failure, Taken, attempt, make, replay, shorten
+from tests.machine.explore import Failure, Taken, attempt, make, replay, shorten, taken
 from tests.machine.invariants import Broken, Since
 from tests.machine.steps import Steps
 
@@ -29,7 +29,7 @@ def test_what_breaks_is_shortened_and_printed_as_a_replay() -> None:
     text = Failure(3, *found, scenario, steps).show()
     assert "seed 3: Traceback" in text
     with pytest.raises(TypeError):
-        exec(text[text.index("\nreplay(") :], {"replay": replay})
+        exec(text[text.index("\nreplay(") :], {"replay": replay, "taken": taken})
 
 
 @pytest.fixture

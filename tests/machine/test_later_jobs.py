@@ -17,7 +17,7 @@ TICKS = ("time_passes", {"ticks": 5})
 
 
 def test_one_that_begins_later_waits_for_free_own_nodes_from_then_on() -> None:
-    replay(SCENARIO, [LATER, STOPPED, TICKS, TICKS, TICKS, TICKS, TICKS, TICKS])
+    replay(SCENARIO, LATER, STOPPED, *[TICKS] * 6)
 
 
 def test_a_burst_that_is_made_for_it_beside_free_own_nodes_is_seen() -> None:

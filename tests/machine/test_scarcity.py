@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.machine.explore import replay
+from tests.machine.explore import replay, taken
 from tests.machine.invariants import Broken
 from tests.machine.steps import Steps
 
@@ -17,7 +17,7 @@ HOST, NOT_FIRST = 3, 4
 def test_a_provider_is_asked_for_no_more_than_it_says_it_has() -> None:
     replay(
         {"providers": {"a": {**FEW, "total": 6}}},
-        [("submit", {"nodes": 8, "user": 3, "wish": 5})],
+        taken("submit", nodes=8, user=3, wish=5),
     )
 
 
@@ -34,16 +34,14 @@ def test_what_has_gone_is_asked_for_again_before_the_cooldown_ends() -> None:
     """The second burst was refused, as the first had most of the capacity."""
     replay(
         {"providers": {"a": FEW}, "limits": {"cooldown": "120s"}},
-        [
-            ("submit", {"nodes": 4, "user": 1, "constraint": 1, "wish": 1}),
-            ("time_passes", {"ticks": 5}),
-            ("submit", {"nodes": 4, "user": 2, "constraint": 1, "wish": 1}),
-            ("time_passes", {"ticks": 5}),
-            ("job_ends", {"job": 0, "result": "completed"}),
-            ("down", {"burst": 0}),
-            ("time_passes", {"ticks": 5}),
-            ("time_passes", {"ticks": 5}),
-        ],
+        taken("submit", nodes=4, user=1, constraint=1, wish=1),
+        taken("time_passes", ticks=5),
+        taken("submit", nodes=4, user=2, constraint=1, wish=1),
+        taken("time_passes", ticks=5),
+        taken("job_ends", job=0, result="completed"),
+        taken("down", burst=0),
+        taken("time_passes", ticks=5),
+        taken("time_passes", ticks=5),
     )
 
 
@@ -51,17 +49,15 @@ def test_what_has_gone_is_asked_for_again_before_the_cooldown_ends() -> None:
 def test_a_job_that_names_hosts_is_served(constraint: int, nodes: int) -> None:
     replay(
         {"providers": {"a": FEW}, "serve": True},
-        [("submit", {"nodes": nodes, "user": 2, "constraint": constraint})],
+        taken("submit", nodes=nodes, user=2, constraint=constraint),
     )
 
 
 def test_a_rank_that_a_person_has_drained_takes_no_other_from_jobs() -> None:
     replay(
         {"providers": {"a": FEW}, "serve": True, "fans": True},
-        [
-            ("submit", {"nodes": 1, "user": 3, "constraint": HOST, "held": True}),
-            ("person_drains", {"rank": 2, "drains": True}),
-        ],
+        taken("submit", nodes=1, user=3, constraint=HOST, held=True),
+        taken("person_drains", rank=2, drains=True),
     )
 
 
@@ -69,8 +65,6 @@ def test_a_host_that_is_declared_is_never_told_to_be_none() -> None:
     """Of two nodes on one host, which there will never be, another reason is told."""
     replay(
         {"providers": {"a": {"max_nodes": 3}}},
-        [
-            ("submit", {"nodes": 2, "user": 1, "constraint": HOST, "held": True}),
-            ("time_passes", {"ticks": 5}),
-        ],
+        taken("submit", nodes=2, user=1, constraint=HOST, held=True),
+        taken("time_passes", ticks=5),
     )
