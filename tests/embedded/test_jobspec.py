@@ -18,11 +18,7 @@ from burst_embedded.jobspec import (
 
 from burst.errors import JobspecError
 from burst.model.request import (
-    BurstPreferences,
     ResourceRequest,
-    is_burstable,
-    parse_duration,
-    parse_preferences,
     parse_request,
 )
 
@@ -52,15 +48,6 @@ def test_resources_are_read_as_they_were_meant(
 def test_slots_that_do_not_spread_evenly_are_refused(slots: int) -> None:
     with pytest.raises(JobspecError, match="evenly"):
         build_jobspec(["true"], Wanted(nodes=2, slots=slots), {})
-
-
-def test_attributes_are_where_the_engine_reads_them() -> None:
-    system = {"duration": 90.0, "burstable": True, "burst": {"provider": "local"}}
-    jobspec = build_jobspec(["true"], Wanted(), system)
-    assert is_burstable(jobspec, "burstable")
-    assert parse_preferences(jobspec) == BurstPreferences("local")
-    assert parse_duration(jobspec) == 90.0
-    assert parse_duration(build_jobspec(["true"], Wanted(), {})) == 0
 
 
 def test_the_command_is_read_with_its_surroundings() -> None:

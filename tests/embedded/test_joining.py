@@ -7,7 +7,7 @@ import os
 import re
 import signal
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from socket import socketpair
 from threading import Thread
 
@@ -79,12 +79,19 @@ def code(instance: EmbeddedInstance, host: str = HOST) -> int:
     return instance.process(host).wait(HANG_S)
 
 
+@contextmanager
+def zmq_context() -> Iterator[zmq.Context[zmq.Socket[bytes]]]:
+    """Leave no socket."""
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    yield context
+    context.destroy(linger=0)
+
+
 def say(instance: EmbeddedInstance, request: bytes) -> str:
     """Connect as a follower would, send a request, and return why it fails."""
     boot = read_broker_config(instance.config, HOST)
-    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-    socket = calling_socket(context, boot)
-    try:
+    with zmq_context() as context:
+        socket = calling_socket(context, boot)
         socket.connect(boot.hosts[0].connect)
         assert socket.poll(int(HANG_S * 1000), zmq.POLLOUT)
         socket.send(request)
@@ -93,8 +100,6 @@ def say(instance: EmbeddedInstance, request: bytes) -> str:
             answer = decode(socket.recv())
             if answer.errnum:
                 return answer.payload.decode()
-    finally:
-        context.destroy(linger=0)
 
 
 JOINS = [
@@ -151,29 +156,23 @@ def test_another_certificate_waits_and_the_lead_says_so(
 def test_a_key_of_its_own_is_refused_by_address(closed: EmbeddedInstance) -> None:
     boot = read_broker_config(closed.config, HOST)
     public, secret = zmq.curve_keypair()
-    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-    socket = context.socket(zmq.DEALER)
-    try:
+    with zmq_context() as context:
+        socket = context.socket(zmq.DEALER)
         socket.setsockopt(zmq.CURVE_SERVERKEY, boot.certificate.public)
         socket.setsockopt(zmq.CURVE_PUBLICKEY, public)
         socket.setsockopt(zmq.CURVE_SECRETKEY, secret)
         socket.connect(boot.hosts[0].connect)
         refused = "refused 127.0.0.1: its key is not the certificate's"
         wait_until(lambda: refused in closed.log("lead-0"), refused)
-    finally:
-        context.destroy(linger=0)
 
 
 def test_no_certificate_at_all_is_refused(closed: EmbeddedInstance) -> None:
-    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-    socket = context.socket(zmq.DEALER)
-    try:
+    with zmq_context() as context:
+        socket = context.socket(zmq.DEALER)
         socket.connect(read_broker_config(closed.config, HOST).hosts[0].connect)
         socket.send(joining(PROTOCOL, HOST, RANK, 1))
         refused = "refused a connection"
         wait_until(lambda: refused in closed.log("lead-0"), refused)
-    finally:
-        context.destroy(linger=0)
 
 
 def test_the_secret_key_is_in_no_log(instance: EmbeddedInstance, watch: Watch) -> None:

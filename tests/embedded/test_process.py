@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from burst_embedded.process import LONGEST_PATH, private_directory, stop_signals
 
-from burst.errors import ConfigError, LeadError
+from burst.errors import BurstError, ConfigError, LeadError
 from tests.embedded_instance import short_directory
 
 
@@ -20,6 +20,12 @@ from tests.embedded_instance import short_directory
 def base() -> Iterator[Path]:
     with short_directory() as directory:
         yield directory
+
+
+def refused(path: Path, why: str, error: type[BurstError] = ConfigError) -> None:
+    """See a directory refused."""
+    with pytest.raises(error, match=why), private_directory(path):
+        pass
 
 
 def test_the_directory_is_made_private(base: Path) -> None:
@@ -37,12 +43,8 @@ def test_a_relative_path_becomes_absolute(
 
 
 def test_two_brokers_do_not_share_one(base: Path) -> None:
-    with (
-        private_directory(base / "r"),
-        pytest.raises(LeadError, match="another broker uses it"),
-        private_directory(base / "r"),
-    ):
-        pass
+    with private_directory(base / "r"):
+        refused(base / "r", "another broker uses it", LeadError)
     with private_directory(base / "r"):
         pass
 
@@ -51,31 +53,19 @@ def test_two_brokers_do_not_share_one(base: Path) -> None:
 def test_one_that_others_can_enter_is_refused(base: Path, mode: int) -> None:
     (base / "r").mkdir()
     (base / "r").chmod(mode)
-    with (
-        pytest.raises(ConfigError, match=f"is not private.*chmod 700 {base}/r"),
-        private_directory(base / "r"),
-    ):
-        pass
+    refused(base / "r", f"is not private.*chmod 700 {base}/r")
 
 
 def test_what_is_no_directory_is_refused(base: Path) -> None:
     (base / "file").touch()
-    with (
-        pytest.raises(ConfigError, match="cannot be made"),
-        private_directory(base / "file" / "r"),
-    ):
-        pass
+    refused(base / "file" / "r", "cannot be made")
 
 
 def test_a_path_too_long_for_a_socket_is_refused(base: Path) -> None:
     room = LONGEST_PATH - len(f"{base}//control")
     with private_directory(base / ("x" * room)):
         pass
-    with (
-        pytest.raises(ConfigError, match=r"is 108 bytes.*shorter --rundir"),
-        private_directory(base / ("x" * (room + 1))),
-    ):
-        pass
+    refused(base / ("x" * (room + 1)), r"is 108 bytes.*shorter --rundir")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -16,7 +16,7 @@ import pytest
 from burst_embedded.tasks import TaskRunner
 from burst_embedded.wire import OUTPUT_LIMIT, Ended, KillTasks, Output, RunTasks
 
-from tests.support.waiting import HANG_S
+from tests.support.waiting import HANG_S, wait_until
 
 JOB = 7
 
@@ -57,10 +57,7 @@ def text(output: list[Output], stream: int = 1, task: int = 0) -> str:
 
 
 def until_gone(pid: int) -> None:
-    deadline = time.monotonic() + HANG_S
-    while alive(pid):
-        assert time.monotonic() < deadline, f"process {pid} is still there"
-        time.sleep(0.02)
+    wait_until(lambda: not alive(pid), f"the end of process {pid}", pause=0.02)
 
 
 def alive(pid: int) -> bool:
@@ -143,11 +140,14 @@ def test_a_broken_pipe_ends_a_command_as_it_does_elsewhere(tasks: TaskRunner) ->
 
 def test_kill_ends_the_whole_group(tasks: TaskRunner) -> None:
     start(tasks, order("sh", "-c", "sleep 600 & echo $!; wait"))
-    deadline = time.monotonic() + HANG_S
-    child = ""
-    while not child.endswith("\n"):
-        assert time.monotonic() < deadline
-        child += text([o for o in tasks.collect() if isinstance(o, Output)])
+    said: list[Output] = []
+
+    def child_is_told() -> bool:
+        said.extend(each for each in tasks.collect() if isinstance(each, Output))
+        return text(said).endswith("\n")
+
+    wait_until(child_is_told, "its child's pid")
+    child = text(said)
     assert alive(int(child))
     tasks.kill(KillTasks(JOB))
     assert until_ended(tasks)[1] == [Ended(JOB, 0, signal.SIGTERM)]
@@ -164,9 +164,7 @@ def test_kill_leaves_other_jobs_alone(tasks: TaskRunner) -> None:
 def test_what_ignores_sigterm_is_killed_after_the_grace(tmp_path: Path) -> None:
     tasks = TaskRunner("burst-0-1", tmp_path, grace=0.2)
     start(tasks, order("sh", "-c", "trap '' TERM; echo set; while :; do sleep 1; done"))
-    deadline = time.monotonic() + HANG_S
-    while not list(tasks.collect()):
-        assert time.monotonic() < deadline
+    wait_until(lambda: list(tasks.collect()), "it to be deaf to SIGTERM")
     tasks.kill(KillTasks(JOB))
     assert until_ended(tasks)[1] == [Ended(JOB, 0, signal.SIGKILL)]
 
