@@ -10,10 +10,9 @@ import pytest
 import tomli_w
 
 from tests.cli.cli_harness import burst
-from tests.flux_instance import FLUX, MISSING
 from tests.flux_pool import FluxPool
 
-pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
+pytestmark = pytest.mark.flux
 
 
 @pytest.fixture(autouse=True)

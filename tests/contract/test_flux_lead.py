@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.contract.lead_contract import GuestContract, LastingContract, LeadContract
-from tests.flux_instance import FLUX, MISSING, FluxInstance
+from tests.flux_instance import FluxInstance
 from tests.flux_pool import FluxPool
 
-pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
+pytestmark = pytest.mark.flux
 
 
 class TestFluxLead(LeadContract, LastingContract, GuestContract):

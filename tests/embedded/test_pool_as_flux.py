@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,10 +24,7 @@ from tests.embedded.oracle import (
     open_oracle,
 )
 
-pytestmark = [
-    pytest.mark.flux,
-    pytest.mark.skipif(not shutil.which("flux"), reason="no flux on PATH"),
-]
+pytestmark = pytest.mark.flux
 
 
 @pytest.fixture(scope="module")

@@ -26,11 +26,11 @@ from burst.lead_setup.system_units import SystemPlaces
 from burst.lead_setup.trial_broker import try_broker
 from burst.model.shape import Shape
 from tests.cli.cli_harness import burst
-from tests.flux_instance import FLUX, MISSING, FluxInstance
+from tests.flux_instance import FLUX, FluxInstance
 from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
+pytestmark = pytest.mark.flux
 
 SITE = """\
 # Of the site; its words stay.

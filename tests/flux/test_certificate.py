@@ -9,10 +9,9 @@ import pytest
 
 from burst.kits import certificate
 from tests.flux.site import HOSTNAME, Site
-from tests.flux_instance import FLUX, MISSING
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
+pytestmark = pytest.mark.flux
 
 SOON = {"idle": "0.3s"}
 """A follower connects again within a second, as Flux has it."""

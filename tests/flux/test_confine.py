@@ -22,14 +22,14 @@ from burst.flux_setup.setup_files import (
 )
 from burst.model.jobid import JobId, parse_jobid
 from burst.model.lead import JobState
-from tests.flux_instance import FLUX, MISSING, FluxInstance
+from tests.flux_instance import FLUX, FluxInstance
 from tests.flux_pool import FluxPool
 from tests.intake.modes import PLUGINS, QUEUES
 from tests.intake.user_cli import SCHEDULER as SCHEDULER_FILE
 from tests.intake.user_cli import UserCli
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
+pytestmark = pytest.mark.flux
 
 GUESTS = {"access": {"allow-guest-user": True}}
 ITS = frozenset({2, 3})

@@ -7,10 +7,9 @@ import pytest
 
 from tests.flux.crash_story import SOON, UNTIL_TOLD, kill_at_each_step
 from tests.flux.site import Site
-from tests.flux_instance import FLUX, MISSING
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
+pytestmark = pytest.mark.flux
 
 
 def test_a_burst_goes_on_under_the_next_daemon_at_each_step_of_its_life(

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.flux_instance import FLUX, MISSING, flux_instance
+from tests.flux_instance import flux_instance
 
-pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
+pytestmark = pytest.mark.flux
 
 _RECORDS = {
     "meta/schema": "1",

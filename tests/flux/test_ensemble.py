@@ -13,11 +13,10 @@ import pytest
 
 from tests.cli.cli_harness import DaemonProcess
 from tests.flux.site import Site
-from tests.flux_instance import FLUX, MISSING
 from tests.support.ensemble_story import ensemble, until_told
 from tests.support.waiting import HANG_S, wait_until
 
-pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
+pytestmark = pytest.mark.flux
 
 
 FILE = """

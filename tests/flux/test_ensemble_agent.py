@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.flux.site import Site
-from tests.flux_instance import FLUX, MISSING
 from tests.flux_pool import FluxPool
 from tests.support.agent_story import (
     AgentStory,
@@ -17,7 +16,7 @@ from tests.support.agent_story import (
 )
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
+pytestmark = pytest.mark.flux
 
 
 @pytest.fixture

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from tests.flux.site import Site
-from tests.flux_instance import FLUX, MISSING
+from tests.flux_instance import FLUX
 from tests.support.waiting import HANG_S
 
-pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
+pytestmark = pytest.mark.flux
 EXAMPLE = Path(__file__).parents[2] / "examples" / "files" / "run-with-files"
 # The hosts share this machine: Flux tells them apart.
 COMMAND = """\

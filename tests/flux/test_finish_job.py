@@ -14,10 +14,10 @@ import pytest
 from burst.lead import Lead
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState
-from tests.flux_instance import FLUX, MISSING, FluxInstance
+from tests.flux_instance import FLUX, FluxInstance
 from tests.support.waiting import HANG_S, wait_until
 
-pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
+pytestmark = pytest.mark.flux
 
 PROLOG = {"description": "burst-isolated"}
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.flux_instance import FLUX, MISSING
+from tests.flux_instance import FLUX
 from tests.flux_pool import FluxPool
 from tests.support.waiting import HANG_S
 
-pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
+pytestmark = pytest.mark.flux
 EXAMPLE = Path(__file__).parents[2] / "examples" / "interactive"
 KUBECTL = """\
 #!/bin/sh

@@ -12,11 +12,11 @@ import pytest
 
 from tests.flux import instances
 from tests.flux.site import Site
-from tests.flux_instance import FLUX, MISSING
+from tests.flux_instance import FLUX
 from tests.support.ensemble_story import ensemble
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
+pytestmark = pytest.mark.flux
 
 FILE = """
 name = "both"

@@ -24,11 +24,11 @@ from burst.provider import BurstSpec, Phase
 from burst.testing import example_spec
 from tests.flux_instance import FLUX
 from tests.plugins.local.harness import LocalHarness, open_bench
-from tests.support.fluxlead import FluxLead, flux_lead, needs_flux
+from tests.support.fluxlead import FluxLead, flux_lead
 from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.flux, needs_flux]
+pytestmark = pytest.mark.flux
 
 
 @pytest.fixture(scope="module")

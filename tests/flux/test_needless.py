@@ -17,16 +17,13 @@ from typing import Any
 import pytest
 
 from tests.cli.cli_harness import CliHarness, open_harness
-from tests.flux_instance import FLUX, MISSING, FluxInstance, flux_bindings
+from tests.flux_instance import FluxInstance, flux_bindings
 from tests.flux_pool import FluxPool
 from tests.intake.modes import TABLES
 from tests.intake.user_cli import UserCli, use_scheduler
 from tests.support.waiting import wait_until
 
-pytestmark = [
-    pytest.mark.flux,
-    pytest.mark.skipif(not FLUX, reason=MISSING),
-]
+pytestmark = pytest.mark.flux
 
 JOBS = 12
 LONGEST_PAUSE_S = 0.05

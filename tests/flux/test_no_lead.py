@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.cli_harness import burst
-from tests.flux_instance import FLUX, MISSING
 
-pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
+pytestmark = pytest.mark.flux
 
 
 def test_a_shell_that_names_no_lead_is_told_what_to_export(

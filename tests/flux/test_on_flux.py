@@ -30,10 +30,10 @@ from burst.model.shape import Shape
 from tests.contract.instance import BURST_SHAPE, SLEEP, rank_of
 from tests.contract.serving import HOLDER, answer
 from tests.contract.watching import Watch
-from tests.flux_instance import FLUX, MISSING, FluxInstance
+from tests.flux_instance import FLUX, FluxInstance
 from tests.support.waiting import HANG_S, wait_until
 
-pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
+pytestmark = pytest.mark.flux
 
 RANK = rank_of("burst-0-0")
 

@@ -31,9 +31,9 @@ from tests.embedded.oracle import (
     as_r,
     open_oracle,
 )
-from tests.flux_instance import FLUX, MISSING, flux_bindings
+from tests.flux_instance import flux_bindings
 
-pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
+pytestmark = pytest.mark.flux
 
 COUNTED = "jobspecs that the planner and Rv1Pool agree on"
 

@@ -6,10 +6,9 @@ from __future__ import annotations
 import pytest
 
 from tests.flux.site import HOSTNAME, Site
-from tests.flux_instance import FLUX, MISSING
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
+pytestmark = pytest.mark.flux
 
 
 def test_a_job_waits_runs_on_borrowed_nodes_and_leaves_nothing(site: Site) -> None:

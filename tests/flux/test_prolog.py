@@ -15,14 +15,11 @@ from burst.model.lead import JobState
 from tests.cli.cli_harness import CliHarness, open_harness
 from tests.contract.instance import rank_of
 from tests.contract.watching import Watch
-from tests.flux_instance import FLUX, MISSING, FluxInstance
+from tests.flux_instance import FluxInstance
 from tests.flux_pool import FluxPool
 from tests.support.waiting import wait_until
 
-pytestmark = [
-    pytest.mark.flux,
-    pytest.mark.skipif(not FLUX, reason=MISSING),
-]
+pytestmark = pytest.mark.flux
 
 _ON_LENT = "test $(flux getattr rank) -lt 2 || {{ {}; }}"
 LENT_ONLY = {"properties": ["burst"]}

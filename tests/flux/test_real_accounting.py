@@ -21,12 +21,10 @@ from tests.flux.real_accounting import (
 )
 from tests.flux.site import HOSTNAME, Site
 from tests.flux_instance import FLUX
-from tests.flux_instance import MISSING as NO_FLUX
 from tests.support.waiting import wait_until
 
 pytestmark = [
     pytest.mark.flux,
-    pytest.mark.skipif(not FLUX, reason=NO_FLUX),
     pytest.mark.skipif(not INSTALLED, reason=MISSING),
 ]
 USER = os.getuid()

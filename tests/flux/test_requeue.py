@@ -9,10 +9,9 @@ import signal
 import pytest
 
 from tests.flux.site import Site
-from tests.flux_instance import FLUX, MISSING
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
+pytestmark = pytest.mark.flux
 
 SOON = {"idle": "0.3s", "rejoin": "0.5s"}
 UNTIL_TOLD = ("sh", "-c", "echo $COLOR; while [ ! -e go ]; do sleep 0.05; done")

@@ -9,10 +9,9 @@ import pytest
 
 from tests.flux.crash_story import UNTIL_TOLD
 from tests.flux.site import Site
-from tests.flux_instance import FLUX, MISSING
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
+pytestmark = pytest.mark.flux
 
 
 def resized(site: Site, burst: str, nodes: int) -> None:

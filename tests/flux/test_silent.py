@@ -10,10 +10,9 @@ import pytest
 
 from burst.flux.rpc import ANSWER_DEADLINE_S
 from tests.flux.site import HOSTNAME, Site
-from tests.flux_instance import FLUX, MISSING
 from tests.support.waiting import HANG_S, wait_until
 
-pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
+pytestmark = pytest.mark.flux
 
 SOON = {"idle": "0.3s"}
 

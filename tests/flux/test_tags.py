@@ -8,10 +8,9 @@ import json
 import pytest
 
 from tests.flux.site import Site
-from tests.flux_instance import FLUX, MISSING
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
+pytestmark = pytest.mark.flux
 
 
 def submit(site: Site, tag: str = "") -> str:

@@ -9,12 +9,8 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.blocking import bench
-from tests.flux_instance import FLUX, MISSING
 
-pytestmark = [
-    pytest.mark.flux,
-    pytest.mark.skipif(not FLUX, reason=MISSING),
-]
+pytestmark = pytest.mark.flux
 
 # `benchmarks.blocking --race` has more.
 JOBS = 400

@@ -12,10 +12,10 @@ import pytest
 
 from burst.lead import ServiceRequest
 from tests.contract.serving import HOLDER
-from tests.flux_instance import FLUX, MISSING, FluxInstance
+from tests.flux_instance import FluxInstance
 from tests.intake.user_cli import UserCli
 
-pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
+pytestmark = pytest.mark.flux
 
 QUEUES = {"queues": {"batch": {}, "burst": {"requires": ["burst"]}}}
 WITH_QUEUES = pytest.mark.parametrize("extra", [QUEUES])

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from benchmarks.order import load
-from tests.flux_instance import FLUX, MISSING, flux_bindings
+from tests.flux_instance import flux_bindings
 from tests.intake.user_cli import SCHEDULER
 
-pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
+pytestmark = pytest.mark.flux
 
 OWN = 8
 LENT = 100

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.flux_instance import FLUX, MISSING, FluxInstance
+from tests.flux_instance import FluxInstance
 from tests.intake import modes
 from tests.intake.user_cli import FROBNICATOR, UserCli
 
-pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
+pytestmark = pytest.mark.flux
 
 
 BEFORE = ["defaults", FROBNICATOR, "constraints"]

@@ -14,15 +14,12 @@ import pytest
 
 from burst.model.jobid import parse_jobid
 from tests.cli.cli_harness import DaemonProcess, open_harness
-from tests.flux_instance import FLUX, MISSING, FluxInstance
+from tests.flux_instance import FluxInstance
 from tests.flux_pool import FluxPool
 from tests.intake.user_cli import UserCli, use_scheduler
 from tests.support.waiting import wait_until
 
-pytestmark = [
-    pytest.mark.flux,
-    pytest.mark.skipif(not FLUX, reason=MISSING),
-]
+pytestmark = pytest.mark.flux
 
 # Deeper than Python decodes; Flux takes it.
 DEEP = "[" * 1500 + "]" * 1500

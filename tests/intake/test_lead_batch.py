@@ -11,14 +11,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cli.cli_harness import BURST
-from tests.flux_instance import FLUX, MISSING
 from tests.intake.allocation import Parent, User, open_parent, open_user
 from tests.support.waiting import wait_until
 
-pytestmark = [
-    pytest.mark.flux,
-    pytest.mark.skipif(not FLUX, reason=MISSING),
-]
+pytestmark = pytest.mark.flux
 
 WAIT = """\
 flux submit --burst -N4 sleep 600

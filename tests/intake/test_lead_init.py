@@ -12,17 +12,14 @@ from pathlib import Path
 import pytest
 
 from tests.cli.cli_harness import burst
-from tests.flux_instance import FLUX, MISSING
+from tests.flux_instance import FLUX
 from tests.support.fluxlead import broker_environment, short_directory
 from tests.support.forked import run_program
 from tests.support.marked import kill_all_with
 from tests.support.ports import free_port
 from tests.support.waiting import HANG_S, wait_until
 
-pytestmark = [
-    pytest.mark.flux,
-    pytest.mark.skipif(not FLUX, reason=MISSING),
-]
+pytestmark = pytest.mark.flux
 
 
 class Started:

@@ -17,15 +17,12 @@ import pytest
 
 from burst.model.jobid import parse_jobid
 from tests.cli.cli_harness import open_harness
-from tests.flux_instance import FLUX, MISSING, FluxInstance
+from tests.flux_instance import FLUX, FluxInstance
 from tests.intake.user_cli import UserCli
 from tests.support.waiting import HANG_S, wait_until
 
 COMPILER = shutil.which("cc")
-pytestmark = [
-    pytest.mark.flux,
-    pytest.mark.skipif(not FLUX, reason=MISSING),
-]
+pytestmark = pytest.mark.flux
 
 
 @pytest.fixture

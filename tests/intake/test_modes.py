@@ -6,15 +6,12 @@ from __future__ import annotations
 import pytest
 
 from tests.cli.cli_harness import CliHarness, burst
-from tests.flux_instance import FLUX, MISSING, FluxInstance
+from tests.flux_instance import FluxInstance
 from tests.intake.modes import MODES, Serve, leave_nothing
 from tests.intake.user_cli import UserCli
 from tests.support.waiting import wait_until
 
-pytestmark = [
-    pytest.mark.flux,
-    pytest.mark.skipif(not FLUX, reason=MISSING),
-]
+pytestmark = pytest.mark.flux
 
 BURST = ("--burst", "--burst-provider=local")
 HOSTNAME = ("flux", "getattr", "hostname")

@@ -6,9 +6,8 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.order import measure
-from tests.flux_instance import FLUX, MISSING
 
-pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
+pytestmark = pytest.mark.flux
 
 
 JOBS = 200

@@ -6,12 +6,11 @@ from __future__ import annotations
 import pytest
 
 from tests.cli.cli_harness import CliHarness
-from tests.flux_instance import FLUX, MISSING
 from tests.intake.modes import PLUGINS, Serve, leave_nothing
 from tests.intake.user_cli import UserCli
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
+pytestmark = pytest.mark.flux
 
 ANY_JOB = {"plugins": PLUGINS, "burst": {"any_job": True}}
 # Whatever is forecast here is too soon for a burst; nothing is decided without.

@@ -11,15 +11,12 @@ from contextlib import ExitStack
 import pytest
 
 from tests.cli.cli_harness import CliHarness
-from tests.flux_instance import FLUX, MISSING
+from tests.flux_instance import FLUX
 from tests.intake.modes import Serve, leave_nothing
 from tests.intake.user_cli import UserCli
 from tests.support.waiting import wait_until
 
-pytestmark = [
-    pytest.mark.flux,
-    pytest.mark.skipif(not FLUX, reason=MISSING),
-]
+pytestmark = pytest.mark.flux
 
 # Starts the broker once the gate is open.
 _FLUX_AT_GATE = """#!/bin/sh

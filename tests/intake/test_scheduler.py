@@ -10,11 +10,11 @@ import pytest
 from burst.flux.node_set import parse_nodes
 from burst.model.jobid import parse_jobid
 from tests.contract.instance import rank_of
-from tests.flux_instance import FLUX, MISSING, FluxInstance
+from tests.flux_instance import FluxInstance
 from tests.intake.user_cli import SCHEDULER, UserCli
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
+pytestmark = pytest.mark.flux
 
 BURST = "--setattr=burstable"
 
