@@ -38,7 +38,6 @@ from tests.support.reaping import reap_until_gone
 from tests.support.waiting import HANG_S, wait_until
 
 BURST = str(Path(sys.executable).with_name("burst"))
-_LOOK_S = 0.05
 # Bursts stay until they are taken down, and the daemon is quick.
 TABLES: dict[str, Any] = {
     "daemon": {"cadence": "1s"},

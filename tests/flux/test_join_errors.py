@@ -159,22 +159,26 @@ def test_a_port_at_which_nothing_listens(lead: FluxLead, local: LocalHarness) ->
     wait_until(lambda: lead.online() == {"lead-0"}, "only the lead to be up")
 
 
+LISTENS = "than the lead listens at "
+
+
 @pytest.mark.parametrize(
-    "says",
-    [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"SSH-2.0-x\r\n", b""],
-    ids=["http", "ssh", "nothing"],
+    ("says", "told"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", LISTENS),
+        (b"SSH-2.0-x\r\n", LISTENS),
+        (b"", "it is connected to "),
+    ],
+    ids=["http", "ssh", "silent"],
 )
 def test_a_port_at_which_another_program_listens(
-    says: bytes, lead: FluxLead, local: LocalHarness
+    says: bytes, told: str, lead: FluxLead, local: LocalHarness
 ) -> None:
     with program(says) as endpoint:
         follower = at(lead, local, endpoint)
         follower.start()
-        told = [f"no answer from {endpoint}: "]
-        if says:
-            # Flux reads the events of a connection late at times.
-            told.append(f"than the lead listens at {endpoint}: ")
-        follower.wait_for(*told)
+        # Flux reads the events of a connection late at times: then it has no answer.
+        follower.wait_for(f"{told}{endpoint}", f"no answer from {endpoint}: ")
         assert "another program than the lead listens" in follower.why
 
 

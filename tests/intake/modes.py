@@ -33,7 +33,6 @@ TABLES: dict[str, dict[str, Any]] = {
 
 
 MODES = pytest.mark.parametrize("mode", list(TABLES))
-IN_QUEUE = pytest.mark.parametrize("mode", ["queue"])
 
 
 Serve = Callable[..., AbstractContextManager[DaemonProcess]]

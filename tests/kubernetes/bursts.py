@@ -11,7 +11,8 @@ import msgspec
 from burst_kube import KubeProvider, KubeSettings
 
 from burst.errors import NotFound, ProviderError, Transient
-from burst.kits.pods import OfferTable
+from burst.kits.pods import MultiUserTable, OfferTable
+from burst.model.lead import GuestAccess, LeadIdentity
 from burst.model.ranks import parse_hostlist
 from burst.provider import BurstSpec, BurstStatus, Phase
 from burst.testing import example_lead, example_spec
@@ -67,11 +68,36 @@ class Bursts:
         path = f"/api/v1/namespaces/{self.namespace}/pods/{pod}/binding"
         self.api.create(path, binding)
 
+    def job(self, name: str) -> str:
+        """Return the path of a Job."""
+        return f"/apis/batch/v1/namespaces/{self.namespace}/jobs/{name}"
+
+    def end_pod(
+        self, pod: Any, status: int, message: str = "", container: str = "broker"
+    ) -> None:
+        """Have its container end so, as its kubelet would tell it."""
+        ended = {"exitCode": status, "message": message}
+        state = {"terminated": {**ended, "finishedAt": "2026-01-01T00:00:00Z"}}
+        told = {"name": container, "restartCount": 0, "state": state}
+        entry = {**told, "image": "i", "imageID": "i", "ready": False}
+        phase = "Failed" if status else "Succeeded"
+        self.patch_pod(pod, {"phase": phase, "containerStatuses": [entry]})
+
     def patch_pod(self, pod: Any, status: dict[str, Any]) -> None:
         """Write a pod's status, as its kubelet would."""
         name = pod["metadata"]["name"]
         path = f"/api/v1/namespaces/{self.namespace}/pods/{name}/status"
         self.api.patch(path, {"status": status}, "strategic-merge-patch")
+
+
+def with_guests(lead: LeadIdentity, place: Path) -> tuple[LeadIdentity, dict[str, Any]]:
+    """Return a lead that lets guests in, and settings for followers of many users."""
+    key = place / "munge.key"
+    key.write_bytes(bytes(64))
+    access = GuestAccess(allow_guest_user=True, imp="/usr/libexec/flux/flux-imp")
+    users = MultiUserTable(users={"flux": "1000:1000", "ann": "1001:1001"})
+    settings = {"security": "baseline", "munge_key": str(key), "multi_user": users}
+    return msgspec.structs.replace(lead, access=access), settings
 
 
 def sized(bursts: Bursts, hosts: str) -> BurstSpec:
@@ -101,6 +127,12 @@ def wait_status(
 
     wait_until(done, lambda: seen)
     return seen[0]
+
+
+def bring_up(provider: KubeProvider, spec: BurstSpec) -> BurstStatus:
+    """Provision a burst, and return its status once all its followers run."""
+    provider.provision(spec)
+    return wait_status(provider, runs(*spec.hosts))
 
 
 def finds_no_nodes(status: BurstStatus) -> bool:

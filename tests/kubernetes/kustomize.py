@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,19 @@ def build(cluster: AnyCluster, folder: Path, part: str, **fields: Any) -> Path:
     built = folder / "built.yaml"
     built.write_text(cluster.kubectl("kustomize", folder))
     return built
+
+
+def apply_all(cluster: AnyCluster, things: Iterable[Any], *kinds: str) -> str:
+    """Apply what there is of these kinds, or of all, in one go; return what is said."""
+    items = [each for each in things if not kinds or each["kind"] in kinds]
+    every = {"apiVersion": "v1", "kind": "List", "items": items}
+    return cluster.kubectl("apply", "-f", "-", manifest=every)
+
+
+def of_kind(things: Iterable[Any], kind: str) -> Any:
+    """Return the one object of a kind."""
+    (found,) = (each for each in things if each["kind"] == kind)
+    return found
 
 
 def build_as_it_is(

@@ -15,22 +15,22 @@ import pytest
 import yaml
 from burst_kube import KubeProvider
 
-from burst.kits.pods import MultiUserTable, OfferTable
+from burst.kits.pods import OfferTable
 from burst.kits.pods.diagnose.probe_job import render_probe
 from burst.kits.pods.names import Tags
 from burst.model.burst import BurstId
 from burst.model.finding import Finding, Level
-from burst.model.lead import GuestAccess
 from burst.provider import Failure, Phase
 from burst.testing import isolate
 from tests.kubernetes.admit import refusal
 from tests.kubernetes.bursts import (
     Bursts,
+    bring_up,
     reap_all,
     resize_all,
-    runs,
     sized,
     wait_status,
+    with_guests,
 )
 from tests.kubernetes.kustomize import MANIFESTS, build
 from tests.kubernetes.rights import grant
@@ -59,8 +59,7 @@ def test_followers_run_and_grow_where_the_restricted_standard_is_enforced(
 ) -> None:
     provider = restricted.provider()
     one, two = sized(restricted, "burst-0-0"), sized(restricted, "burst-0-[0-1]")
-    provider.provision(one)
-    wait_status(provider, runs(*one.hosts))
+    bring_up(provider, one)
     resize_all(provider, two)
     reap_all(provider, two)
 
@@ -71,16 +70,14 @@ def test_isolated_bursts_and_followers_with_flux_of_a_view_run_there(
     name = BurstId("burst-iso-0a1b2c")
     isolated = isolate(msgspec.structs.replace(restricted.spec, burst_id=name))
     provider = restricted.provider()
-    provider.provision(isolated)
-    wait_status(provider, lambda seen: seen.phase is Phase.RUNNING)
+    bring_up(provider, isolated)
     reap_all(provider, isolated)
     provider = restricted.provider(view="local.test/flux-view:v0.88.0")
     found = provider.examine(restricted.lead)
     accepted = "the API server accepts the Job and the pods of nodes"
     standard = "pods keep to the Pod Security Standard restricted"
     assert {accepted, standard} <= {f.what for f in found}
-    provider.provision(restricted.spec)
-    wait_status(provider, lambda seen: seen.phase is Phase.RUNNING)
+    bring_up(provider, restricted.spec)
     for pod in restricted.objects("pods"):
         (init,) = pod["spec"]["initContainers"]
         assert init["image"] == "local.test/flux-view:v0.88.0"
@@ -147,23 +144,16 @@ def check_let_in(
     reap_all(provider, restricted.spec)
     command = ("label", "namespace", restricted.namespace, "--overwrite", label)
     restricted.lab.kubectl(*command)
-    provider.provision(restricted.spec)
-    wait_status(provider, lambda seen: seen.phase is Phase.RUNNING)
+    bring_up(provider, restricted.spec)
     reap_all(provider, restricted.spec)
 
 
 def test_followers_of_many_users_are_admitted_by_baseline_and_not_by_restricted(
     restricted: Bursts, tmp_path: Path
 ) -> None:
-    key = tmp_path / "munge.key"
-    key.write_bytes(bytes(64))
-    access = GuestAccess(allow_guest_user=True, imp="/usr/libexec/flux/flux-imp")
-    lead = msgspec.structs.replace(restricted.lead, access=access)
+    lead, words = with_guests(restricted.lead, tmp_path)
     restricted.spec = msgspec.structs.replace(restricted.spec, lead=lead)
-    users = MultiUserTable(users={"flux": "1000:1000", "ann": "1001:1001"})
-    provider = restricted.provider(
-        security="baseline", munge_key=str(key), multi_user=users
-    )
+    provider = restricted.provider(**words)
     check_let_in(restricted, provider, f"multi_user and {BASELINE}", "baseline")
 
 

@@ -18,7 +18,7 @@ from burst.kits.pods import PodBursts
 from burst.kits.pods.names import OWNER
 from burst.provider import BurstSpec, BurstStatus, Failure, Level, Phase
 from tests.kubernetes.admit import refusal
-from tests.kubernetes.bursts import Bursts, attempt, reap_all, wait_status
+from tests.kubernetes.bursts import Bursts, attempt, bring_up, reap_all, wait_status
 from tests.kubernetes.controller import Controller
 from tests.support.pod_words import pod_words
 from tests.support.waiting import wait_until
@@ -130,8 +130,7 @@ def test_policies_that_demand_labels_of_jobs_and_secrets(bursts: Bursts) -> None
         wait_until(lambda: bool(refused_by(bursts, spec)), lambda: name)
         assert DENIED in wrongs(bursts.provider(), bursts)
         assert DENIED not in wrongs(labelled, bursts)
-        labelled.provision(spec)
-        wait_status(labelled, lambda seen: seen.phase is Phase.RUNNING)
+        bring_up(labelled, spec)
         for kind in ("jobs", "pods", "configmaps", "secrets"):
             made = [o for o in bursts.objects(kind) if OWNER in labels_of(o)]
             assert made
@@ -192,7 +191,7 @@ def test_what_does_not_exist_fails_the_burst_after_a_minute_unless_it_is_made(
 
 def test_a_job_that_kueue_suspends_is_queued(bursts: Bursts) -> None:
     """Kueue suspends Jobs, those that run as well, and starts them; here the test."""
-    path = f"/apis/batch/v1/namespaces/{bursts.namespace}/jobs/{bursts.spec.burst_id}"
+    path = bursts.job(bursts.spec.burst_id)
     provider = bursts.provider()
     provider.provision(bursts.spec)
     bursts.api.patch(path, {"spec": {"suspend": True}})

@@ -11,7 +11,7 @@ from burst_kube import KubeProvider
 from burst.config import Seconds
 from burst.errors import NotFound, Transient
 from burst.provider import Phase
-from tests.kubernetes.bursts import Bursts, attempt, reap_all, wait_status
+from tests.kubernetes.bursts import Bursts, attempt, bring_up, reap_all
 from tests.kubernetes.proxy import Fault, Proxy
 from tests.support.waiting import wait_until
 
@@ -36,8 +36,7 @@ def test_too_many_requests_are_put_off_as_long_as_it_says(
     assert isinstance(error, Transient)
     assert error.retry_after == 7
     assert [status.phase for status in provider.observe()] == [Phase.PENDING]
-    provider.provision(bursts.spec)
-    wait_status(provider, lambda status: status.phase is Phase.RUNNING)
+    bring_up(provider, bursts.spec)
     assert len(bursts.objects("pods")) == 2
 
 
@@ -68,8 +67,7 @@ def test_a_list_from_before_does_not_pass_for_gone(
 def test_a_deletion_that_did_nothing_is_not_believed(
     bursts: Bursts, proxy: Proxy, provider: KubeProvider
 ) -> None:
-    provider.provision(bursts.spec)
-    wait_status(provider, lambda status: status.phase is Phase.RUNNING)
+    bring_up(provider, bursts.spec)
     lie = Fault("DELETE", ".", 200, {"kind": "Status", "status": "Success"})
     proxy.faults.append(lie)
     for _ in range(3):

@@ -14,7 +14,7 @@ import pytest
 from burst.model.burst import BurstId
 from burst.provider import BurstSpec, Phase
 from burst.testing import isolate
-from tests.kubernetes.bursts import Bursts, reap_all, wait_status
+from tests.kubernetes.bursts import Bursts, bring_up, reap_all, wait_status
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kubernetes
@@ -41,16 +41,6 @@ def ours(bursts: Bursts, spec: BurstSpec) -> dict[str, list[Any]]:
     }
 
 
-def ended(code: int, message: str = "") -> dict[str, Any]:
-    """Return the status of a pod whose broker has ended."""
-    at = "2026-01-01T00:00:00Z"
-    state = {"terminated": {"exitCode": code, "message": message, "finishedAt": at}}
-    container = {"name": "broker", "restartCount": 0, "state": state}
-    entry = {**container, "image": "i", "imageID": "i", "ready": False}
-    phase = "Failed" if code else "Succeeded"
-    return {"phase": phase, "containerStatuses": [entry]}
-
-
 def lead_pod(bursts: Bursts, spec: BurstSpec) -> Any:
     index = "batch.kubernetes.io/job-completion-index"
     pods = ours(bursts, spec)["pods"]
@@ -62,8 +52,7 @@ def test_its_objects_are_taken_and_its_pods_are_made(
     bursts: Bursts, spec: BurstSpec
 ) -> None:
     provider = bursts.provider()
-    provider.provision(spec)
-    wait_status(provider, lambda s: s.phase is Phase.RUNNING)
+    bring_up(provider, spec)
     found = ours(bursts, spec)
     assert {kind: len(items) for kind, items in found.items()} == {
         **dict.fromkeys(KINDS, 1),
@@ -81,10 +70,9 @@ def test_its_objects_are_taken_and_its_pods_are_made(
 
 def test_a_lead_that_fails_is_not_made_again(bursts: Bursts, spec: BurstSpec) -> None:
     provider = bursts.provider()
-    provider.provision(spec)
-    wait_status(provider, lambda s: s.phase is Phase.RUNNING)
+    bring_up(provider, spec)
     lead = lead_pod(bursts, spec)
-    bursts.patch_pod(lead, ended(1))
+    bursts.end_pod(lead, 1)
     status = wait_status(provider, lambda s: s.phase is Phase.FAILED)
     assert "ended without a result: exit status 1" in status.why
 

@@ -9,9 +9,9 @@ from burst.kits.kube.kinds import name_of
 from burst.kits.pods.names import OWNER
 from tests.kubernetes.bursts import (
     Bursts,
+    bring_up,
     reap_all,
     resize_all,
-    runs,
     sized,
     wait_for_number,
     wait_status,
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.kubernetes
 
 def strip(bursts: Bursts, name: str) -> None:
     """Take the owner's label from a Job."""
-    path = f"/apis/batch/v1/namespaces/{bursts.namespace}/jobs/{name}"
+    path = bursts.job(name)
     bursts.api.patch(path, {"metadata": {"labels": {OWNER: None}}})
 
 
@@ -33,8 +33,7 @@ def test_a_job_without_its_owner_is_reaped_all_the_same(
 ) -> None:
     provider = bursts.provider()
     one, two = sized(bursts, "burst-0-0"), sized(bursts, "burst-0-[0-1]")
-    provider.provision(one)
-    wait_status(provider, runs(*one.hosts))
+    bring_up(provider, one)
     resize_all(provider, two)
     names = sorted(map(name_of, bursts.objects("jobs")))
     for name in {"main": names[:1], "growth": names[1:], "both": names}[stripped]:
@@ -49,8 +48,7 @@ def test_a_job_without_its_owner_is_reaped_all_the_same(
 
 def test_a_job_that_a_person_deleted_leaves_nothing(bursts: Bursts) -> None:
     provider = bursts.provider()
-    provider.provision(bursts.spec)
-    wait_status(provider, runs(*bursts.spec.hosts))
+    bring_up(provider, bursts.spec)
     bursts.lab.kubectl(
         *("delete", "job", bursts.spec.burst_id, "-n", bursts.namespace),
         "--cascade=foreground",

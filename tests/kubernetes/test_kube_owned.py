@@ -10,7 +10,7 @@ from burst_kube import KubeProvider
 from burst.kits.kube.kinds import SECRET, name_of
 from burst.model.program import Program
 from burst.provider import Phase
-from tests.kubernetes.bursts import Bursts, reap_all, wait_status
+from tests.kubernetes.bursts import Bursts, bring_up, reap_all
 from tests.kubernetes.operator import PlayedOperator
 from tests.kubernetes.proxy import Proxy
 from tests.kubernetes.rights import grant
@@ -19,10 +19,6 @@ from tests.support.waiting import wait_until
 pytestmark = pytest.mark.kubernetes
 _OF_ALL = "kube-root-ca.crt"
 KINDS = ("jobs", "pods", "configmaps", "secrets", "services")
-
-
-def running(provider: KubeProvider) -> None:
-    wait_status(provider, lambda status: status.phase is Phase.RUNNING)
 
 
 def left(bursts: Bursts) -> dict[str, list[str]]:
@@ -50,8 +46,7 @@ def test_to_delete_the_job_is_to_delete_all(bursts: Bursts, mode: str) -> None:
     if mode == "isolated":
         isolated(bursts)
     provider = bursts.provider()
-    provider.provision(bursts.spec)
-    running(provider)
+    bring_up(provider, bursts.spec)
     owned = {"configmaps", "secrets", *(["services"] if mode == "isolated" else [])}
     assert owned <= left(bursts).keys()
     bursts.lab.kubectl("delete", "job", bursts.spec.burst_id, "-n", bursts.namespace)
@@ -62,9 +57,8 @@ def test_to_delete_the_job_is_to_delete_all(bursts: Bursts, mode: str) -> None:
 def test_what_its_lease_ended_is_deleted_by_kubernetes(bursts: Bursts) -> None:
     """The time until then is made short here; the daemon is not there."""
     provider = bursts.provider()
-    provider.provision(bursts.spec)
-    running(provider)
-    path = f"/apis/batch/v1/namespaces/{bursts.namespace}/jobs/{bursts.spec.burst_id}"
+    bring_up(provider, bursts.spec)
+    path = bursts.job(bursts.spec.burst_id)
     assert bursts.api.get(path)["spec"]["ttlSecondsAfterFinished"] == 300
     hurry = {"activeDeadlineSeconds": 1, "ttlSecondsAfterFinished": 1}
     bursts.api.patch(path, {"spec": hurry})
@@ -82,8 +76,7 @@ def test_no_secret_is_read_listed_changed_or_deleted(
         if cluster.may(verb, SECRET, bursts.namespace)
     ]
     assert may == ["create"]
-    account.provision(bursts.spec)
-    running(account)
+    bring_up(account, bursts.spec)
     reap_all(account, bursts.spec)
     assert left(bursts) == {}
 
@@ -92,8 +85,7 @@ def test_no_secret_is_read_listed_changed_or_deleted(
 def test_nor_with_an_operator(bursts: Bursts, proxy: Proxy) -> None:
     provider = bursts.provider(kubeconfig=str(proxy.kubeconfig), form="operator")
     with PlayedOperator(bursts.api, bursts.namespace):
-        provider.provision(bursts.spec)
-        running(provider)
+        bring_up(provider, bursts.spec)
         (secret,) = bursts.objects("secrets")
         (owner,) = secret["metadata"]["ownerReferences"]
         assert (owner["kind"], owner["name"]) == ("MiniCluster", bursts.spec.burst_id)

@@ -14,7 +14,7 @@ from burst.kits.pods import CommandsTable, OfferTable
 from burst.model.burst import BurstId
 from burst.model.finding import Level
 from burst.provider import Phase
-from tests.kubernetes.bursts import Bursts, attempt, reap_all, wait_status
+from tests.kubernetes.bursts import Bursts, attempt, bring_up, reap_all, wait_status
 from tests.kubernetes.rights import grant
 from tests.support.pod_words import CLAIM, SHM, pod_words
 
@@ -175,8 +175,7 @@ def test_storage_by_its_own_words(bursts: Bursts) -> None:
     )
     provider = bursts.provider(pod=storage, cwd=("/work/ann",))
     assert wrong(provider) == []
-    provider.provision(bursts.spec)
-    wait_status(provider, lambda s: s.phase is Phase.RUNNING)
+    bring_up(provider, bursts.spec)
     for pod in bursts.objects("pods"):
         (container,) = pod["spec"]["containers"]
         writable = {

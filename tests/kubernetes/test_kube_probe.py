@@ -6,15 +6,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from burst_kube import KubeProvider
 
 from burst.errors import Refused
-from burst.kits.pods import MultiUserTable
 from burst.model.finding import Finding, Level
-from burst.model.lead import GuestAccess
-from tests.kubernetes.bursts import Bursts, attempt
+from tests.kubernetes.bursts import Bursts, attempt, with_guests
 from tests.kubernetes.conftest import account
 from tests.kubernetes.rights import grant
 
@@ -30,21 +27,12 @@ def probe(
     def hear(line: str) -> None:
         if line.endswith("tries to reach the lead"):
             (pod,) = bursts.objects("pods")
-            bursts.patch_pod(pod, ended(status, message))
+            bursts.end_pod(pod, status, message, "probe")
 
     (found,) = provider.probe(bursts.lead, hear)
     assert not bursts.objects("jobs")
     assert not bursts.objects("pods")
     return found
-
-
-def ended(status: int, message: str) -> dict[str, Any]:
-    state = {"terminated": {"exitCode": status, "message": message}}
-    container = {"name": "probe", "restartCount": 0, "state": state}
-    return {
-        "phase": "Failed" if status else "Succeeded",
-        "containerStatuses": [container],
-    }
 
 
 def test_the_role_of_the_manifests_is_enough(
@@ -61,14 +49,8 @@ def test_the_role_of_the_manifests_is_enough(
 def test_for_a_guest_it_owns_what_its_pod_mounts(
     bursts: Bursts, tmp_path: Path
 ) -> None:
-    key = tmp_path / "munge.key"
-    key.write_bytes(bytes(64))
-    access = GuestAccess(allow_guest_user=True, imp="/usr/libexec/flux/flux-imp")
-    lead = msgspec.structs.replace(bursts.lead, access=access)
-    table = MultiUserTable(users={"flux": "1000:1000"})
-    provider = bursts.provider(
-        security="baseline", munge_key=str(key), multi_user=table
-    )
+    lead, words = with_guests(bursts.lead, tmp_path)
+    provider = bursts.provider(**words)
     kinds = ("jobs", "pods", "secrets", "configmaps")
 
     def ours() -> list[Any]:
@@ -83,7 +65,7 @@ def test_for_a_guest_it_owns_what_its_pod_mounts(
         if pods and pods[0]["status"].get("podIP") and not owners:
             owned = (o["metadata"].get("ownerReferences", []) for o in ours())
             owners.extend(owner["kind"] for refs in owned for owner in refs)
-            bursts.patch_pod(pods[0], ended(0, "burst-guest-uid:\n"))
+            bursts.end_pod(pods[0], 0, "burst-guest-uid:\n", "probe")
 
     found = provider.probe(lead, hear, "root")
     assert any("there is no user root there" in finding.what for finding in found)

@@ -21,6 +21,7 @@ from burst.provider import Phase
 from tests.kubernetes.bursts import (
     Bursts,
     attempt,
+    bring_up,
     reap_all,
     resize_all,
     runs,
@@ -70,8 +71,7 @@ def test_each_pod_reads_its_own_host_whatever_was_there_before(
 ) -> None:
     """Also where another burst has a host between, which was this one's before."""
     one, three = sized(bursts, "burst-0-0"), sized(bursts, "burst-0-[0-2]")
-    provider.provision(one)
-    wait_status(provider, runs("burst-0-0"))
+    bring_up(provider, one)
     (first,) = starts(bursts)
     resize_all(provider, three)
     assert sorted(starts(bursts).values()) == list(three.hosts)
@@ -91,8 +91,7 @@ def test_what_was_made_as_one_shrinks_from_its_highest_index(
     bursts: Bursts, provider: KubeProvider
 ) -> None:
     four = sized(bursts, "burst-0-[0-3]")
-    provider.provision(four)
-    wait_status(provider, runs(*four.hosts))
+    bring_up(provider, four)
     before = starts(bursts)
     two = sized(bursts, "burst-0-[0-1]")
     provider.resize(two)
@@ -139,8 +138,7 @@ def test_a_growth_that_broke_off_goes_on_is_taken_back_or_becomes_a_larger_one(
     after: bool,
 ) -> None:
     one, last = sized(bursts, "burst-0-0"), sized(bursts, then)
-    provider.provision(one)
-    wait_status(provider, runs("burst-0-0"))
+    bring_up(provider, one)
     request = ("PATCH", "/jobs/") if lost == "start" else ("POST", f"/{lost}\\?")
     proxy.faults.append(Fault(*request, drop=not after, after=after, times=1))
     broken = attempt(lambda: provider.resize(sized(bursts, "burst-0-[0-1]")))
@@ -193,8 +191,7 @@ def test_a_quota_refuses_a_growth_and_the_burst_goes_on(
     bursts: Bursts, provider: KubeProvider, kind: str
 ) -> None:
     one, two = sized(bursts, "burst-0-0"), sized(bursts, "burst-0-[0-1]")
-    provider.provision(one)
-    wait_status(provider, runs(*one.hosts))
+    bring_up(provider, one)
     bursts.make_quota(**{kind: "1"})
     error = attempt(lambda: provider.resize(two))
     assert isinstance(error, InsufficientCapacity)
@@ -209,8 +206,7 @@ def test_without_the_right_to_patch_nothing_ends(
     bursts: Bursts, proxy: Proxy, provider: KubeProvider
 ) -> None:
     two = sized(bursts, "burst-0-[0-1]")
-    provider.provision(two)
-    wait_status(provider, runs(*two.hosts))
+    bring_up(provider, two)
     proxy.faults.append(Fault("PATCH", "/jobs/", 403, FORBIDDEN))
     error = attempt(lambda: provider.resize(sized(bursts, "burst-0-0")))
     assert isinstance(error, Refused)
@@ -223,8 +219,7 @@ def test_lists_from_before_make_nothing_twice_and_nothing_gone(
     bursts: Bursts, proxy: Proxy, provider: KubeProvider
 ) -> None:
     one, two = sized(bursts, "burst-0-0"), sized(bursts, "burst-0-[0-1]")
-    provider.provision(one)
-    wait_status(provider, runs("burst-0-0"))
+    bring_up(provider, one)
     provider.resize(one)
     proxy.stale = "labelSelector"
     provider.resize(one)
@@ -243,13 +238,10 @@ def test_a_pod_that_has_ended_leaves_with_its_host(
 ) -> None:
     """A Job keeps those that ended of themselves, and another would be taken for it."""
     two = sized(bursts, "burst-0-[0-1]")
-    provider.provision(two)
-    wait_status(provider, runs(*two.hosts))
+    bring_up(provider, two)
     (last,) = (pod for pod, host in starts(bursts).items() if host == "burst-0-1")
     (pod,) = (pod for pod in bursts.objects("pods") if name_of(pod) == last)
-    ended = {"terminated": {"exitCode": 0, "reason": "Completed"}}
-    broker = {"name": "broker", "restartCount": 0, "state": ended}
-    bursts.patch_pod(pod, {"phase": "Succeeded", "containerStatuses": [broker]})
+    bursts.end_pod(pod, 0)
     wait_status(provider, lambda status: status.phase is Phase.FAILED)
     resize_all(provider, sized(bursts, "burst-0-0"))
     assert len(bursts.objects("pods")) == 1
@@ -262,14 +254,11 @@ def test_a_first_job_that_is_complete_takes_no_other_with_it(
 ) -> None:
     """Kubernetes deletes a Job some time after its end, and all that it owns."""
     one, two = sized(bursts, "burst-0-0"), sized(bursts, "burst-0-[0-1]")
-    provider.provision(one)
-    wait_status(provider, runs(*one.hosts))
+    bring_up(provider, one)
     (first,) = bursts.objects("pods")
     resize_all(provider, two)
-    ended = {"terminated": {"exitCode": 0, "reason": "Completed"}}
-    broker = {"name": "broker", "restartCount": 0, "state": ended}
-    bursts.patch_pod(first, {"phase": "Succeeded", "containerStatuses": [broker]})
-    job = f"/apis/batch/v1/namespaces/{bursts.namespace}/jobs/{one.burst_id}"
+    bursts.end_pod(first, 0)
+    job = bursts.job(one.burst_id)
     told = wait_status(provider, lambda s: f"of Job {one.burst_id} have" in s.why)
     phases = {each.host: each.phase for each in told.followers}
     assert phases == {"burst-0-0": Phase.FAILED, "burst-0-1": Phase.RUNNING}
@@ -290,9 +279,8 @@ def test_a_pod_that_is_made_late_is_not_gone_before(
 ) -> None:
     """What is noted at the Job lists a host whose pod is not there for a moment."""
     two = sized(bursts, "burst-0-[0-1]")
-    provider.provision(two)
-    wait_status(provider, runs(*two.hosts))
-    path = f"/apis/batch/v1/namespaces/{bursts.namespace}/jobs/{two.burst_id}"
+    bring_up(provider, two)
+    path = bursts.job(two.burst_id)
     provider.resize(sized(bursts, "burst-0-0"))
     wait_until(lambda: len(bursts.objects("pods")) == 1, provider.observe)
     (status,) = provider.observe()
@@ -308,9 +296,8 @@ def test_a_pod_that_is_made_late_is_not_gone_before(
 def test_a_job_of_kueue_keeps_its_size(bursts: Bursts, provider: KubeProvider) -> None:
     """Kueue may put the label on it, where the namespace has a queue by default."""
     two = sized(bursts, "burst-0-[0-1]")
-    provider.provision(two)
-    wait_status(provider, runs(*two.hosts))
-    path = f"/apis/batch/v1/namespaces/{bursts.namespace}/jobs/{two.burst_id}"
+    bring_up(provider, two)
+    path = bursts.job(two.burst_id)
     bursts.api.patch(path, {"metadata": {"labels": {KUEUE_QUEUE: "batch"}}})
     others = sized(bursts, "burst-0-0"), sized(bursts, "burst-0-[0-2]")
     for error in (attempt(partial(provider.resize, other)) for other in others):
@@ -324,8 +311,7 @@ def test_a_job_of_kueue_keeps_its_size(bursts: Bursts, provider: KubeProvider) -
 def test_names_come_and_go_with_their_hosts(bursts: Bursts, proxy: Proxy) -> None:
     named = bursts.provider(kubeconfig=str(proxy.kubeconfig), names=True)
     two, one = sized(bursts, "burst-0-[0-1]"), sized(bursts, "burst-0-0")
-    named.provision(two)
-    wait_status(named, runs(*two.hosts))
+    bring_up(named, two)
     proxy.faults.append(Fault("PATCH", "/jobs/", drop=True, times=1))
     resize_all(named, one)
     resize_all(named, sized(bursts, "burst-0-[0,2-3]"))
@@ -349,8 +335,7 @@ def test_a_minicluster_grows_by_another_and_shrinks(
     provider = bursts.provider(kubeconfig=str(proxy.kubeconfig), form="operator")
     two, four = sized(bursts, "burst-0-[0-1]"), sized(bursts, "burst-0-[0-3]")
     with PlayedOperator(bursts.api, bursts.namespace):
-        provider.provision(two)
-        wait_status(provider, runs(*two.hosts))
+        bring_up(provider, two)
         proxy.faults.append(Fault("POST", f"/{lost}\\?", after=True, times=1))
         assert isinstance(attempt(lambda: provider.resize(four)), Transient)
         resize_all(provider, four)
@@ -379,8 +364,7 @@ def test_a_minicluster_that_was_cut_is_made_whole_with_its_names(
     provider = bursts.provider(form="operator", names=True)
     one, four = sized(bursts, "burst-0-0"), sized(bursts, "burst-0-[0-3]")
     with PlayedOperator(bursts.api, bursts.namespace):
-        provider.provision(one)
-        wait_status(provider, runs(*one.hosts))
+        bring_up(provider, one)
         resize_all(provider, four)
         small = sized(bursts, "burst-0-[0-2]")
         resize_all(provider, small)

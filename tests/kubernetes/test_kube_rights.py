@@ -11,14 +11,13 @@ from burst_kube import KubeProvider
 
 from burst.errors import ProviderError, Refused, Transient
 from burst.model.finding import Level
-from burst.provider import BurstSpec, Phase
+from burst.provider import BurstSpec
 from tests.kubernetes.bursts import (
     Bursts,
     attempt,
+    bring_up,
     reap_all,
     resize_all,
-    runs,
-    wait_status,
 )
 from tests.kubernetes.operator import PlayedOperator
 from tests.kubernetes.rights import MANIFESTS, grant, grant_operator
@@ -51,8 +50,7 @@ def test_the_role_of_the_manifests_is_enough_with_an_operator(
 
 def _live(provider: KubeProvider, spec: BurstSpec) -> None:
     """Have a burst made, grow, shrink and be deleted."""
-    provider.provision(spec)
-    wait_status(provider, lambda status: status.phase is Phase.RUNNING)
+    bring_up(provider, spec)
     hosts = (*spec.hosts, spec.lead.hosts[spec.ranks[-1] + 1])
     ranks = (*spec.ranks, spec.ranks[-1] + 1)
     for count in (3, 2, 1):
@@ -96,8 +94,7 @@ def test_a_namespace_that_was_deleted_with_the_role_in_it(bursts: Bursts) -> Non
         return attempt(lambda: seen.append(list(provider.observe())))
 
     wait_until(lambda: look() is None, look)
-    provider.provision(bursts.spec)
-    wait_status(provider, runs(*bursts.spec.hosts))
+    bring_up(provider, bursts.spec)
 
     lab.kubectl("delete", "namespace", far, "--wait=false")
     # Until it is gone its Role may lack already.
@@ -138,8 +135,7 @@ def test_a_service_of_the_burst_before_is_waited_for(bursts: Bursts) -> None:
     spec = msgspec.structs.replace(bursts.spec, lead=lead)
     later = msgspec.structs.replace(spec, burst_id="burst-0-later1")
     provider = bursts.provider()
-    provider.provision(spec)
-    wait_status(provider, lambda status: status.phase is Phase.RUNNING)
+    bring_up(provider, spec)
     (service,) = bursts.objects("services")
     assert service["metadata"]["name"] == "burst-0"
     path = f"/apis/discovery.k8s.io/v1/namespaces/{bursts.namespace}/endpointslices"

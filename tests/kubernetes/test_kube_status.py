@@ -18,7 +18,7 @@ from burst.provider import BurstStatus, Failure, Phase
 from tests.kubelab import fake
 from tests.kubelab.cluster import Cluster
 from tests.kubernetes.access import new_namespace
-from tests.kubernetes.bursts import Bursts, reap_all, wait_status
+from tests.kubernetes.bursts import Bursts, bring_up, reap_all, wait_status
 from tests.support.pod_words import pod_words
 from tests.support.waiting import wait_until
 
@@ -83,8 +83,7 @@ def test_another_namespaces_followers_take_nodes_too(
 ) -> None:
     """There are two nodes for both, and the first burst takes both: one a broker."""
     provider = claimed.provider()
-    provider.provision(claimed.spec)
-    wait_status(provider, running)
+    bring_up(provider, claimed.spec)
     assert len({pod["spec"]["nodeName"] for pod in claimed.objects("pods")}) == 2
     with new_namespace(lab, "elsewhere") as elsewhere:
         other = claimed.provider(namespace=elsewhere)
@@ -98,8 +97,7 @@ def test_another_namespaces_followers_take_nodes_too(
 def test_a_pod_that_made_way_for_others_is_reclaimed(claimed: Bursts) -> None:
     """The lab's kubelets end a pod at once: by then only its event tells."""
     provider = claimed.provider()
-    provider.provision(claimed.spec)
-    wait_status(provider, running)
+    bring_up(provider, claimed.spec)
     urgent = f"urgent-{claimed.namespace}"
     classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
     claimed.api.create(classes, {"metadata": {"name": urgent}, "value": 1000})

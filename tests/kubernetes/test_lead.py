@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from tests.kubernetes.access import AnyCluster
-from tests.kubernetes.kustomize import MANIFESTS, build
+from tests.kubernetes.kustomize import MANIFESTS, apply_all, build
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kubernetes
@@ -57,8 +57,7 @@ class Lead:
         for item in items:
             for port in item["spec"]["ports"] if item["kind"] == "Service" else ():
                 port.pop("nodePort", None)  # another test may have it
-        every = {"apiVersion": "v1", "kind": "List", "items": items}
-        return self.cluster.kubectl("apply", "-f", "-", manifest=every)
+        return apply_all(self.cluster, items)
 
     def get(self, *what: str) -> dict[str, Any]:
         found = self.cluster.kubectl("get", *what, "-n", self.namespace, "-o", "json")

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from tests.kubernetes.access import AnyCluster, new_namespace
-from tests.kubernetes.kustomize import MANIFESTS, build
+from tests.kubernetes.kustomize import MANIFESTS, apply_all, build, of_kind
 from tests.manifests.rights import AT_LEAD, NEEDED, Right, needed
 
 pytestmark = pytest.mark.kubernetes
@@ -92,13 +92,7 @@ class Account:
 
 def apply_rights(cluster: AnyCluster, built: Path) -> None:
     """Apply what is about rights only: the rest of a lead is not wanted."""
-    rights = [
-        thing
-        for thing in yaml.safe_load_all(built.read_text())
-        if thing["kind"] in KINDS
-    ]
-    every = {"apiVersion": "v1", "kind": "List", "items": rights}
-    cluster.kubectl("apply", "-f", "-", manifest=every)
+    apply_all(cluster, yaml.safe_load_all(built.read_text()), *KINDS)
 
 
 def apply_far(account: Account, folder: Path, *parts: str) -> None:
@@ -183,8 +177,7 @@ def test_the_leads_service_is_read_by_its_name(cluster: AnyCluster) -> None:
     """The name that the Role has is that of the Service of the same manifests."""
     text = cluster.kubectl("kustomize", MANIFESTS / "overlays" / "plain")
     built = list(yaml.safe_load_all(text))
-    (service,) = (t["metadata"]["name"] for t in built if t["kind"] == "Service")
-    (role,) = (thing for thing in built if thing["kind"] == "Role")
-    named = [rule.get("resourceNames") for rule in role["rules"]]
+    service = of_kind(built, "Service")["metadata"]["name"]
+    named = [rule.get("resourceNames") for rule in of_kind(built, "Role")["rules"]]
     assert named == [[service], None]
     assert service == SERVICE

@@ -12,7 +12,13 @@ import yaml
 
 from tests.kubernetes.access import AnyCluster, new_namespace
 from tests.kubernetes.admit import refusal
-from tests.kubernetes.kustomize import MANIFESTS, build, build_as_it_is
+from tests.kubernetes.kustomize import (
+    MANIFESTS,
+    apply_all,
+    build,
+    build_as_it_is,
+    of_kind,
+)
 
 pytestmark = pytest.mark.kubernetes
 
@@ -65,11 +71,7 @@ def test_the_far_namespace_is_accepted_with_all_that_is_optional(
         f"{binding}-kueue",
         f"{binding}-miniclusters",
     ]
-    (made,) = (
-        thing
-        for thing in yaml.safe_load_all(built.read_text())
-        if thing["kind"] == "Namespace"
-    )
+    made = of_kind(yaml.safe_load_all(built.read_text()), "Namespace")
     assert made["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == (
         "baseline"
     )
@@ -81,8 +83,7 @@ def test_in_gke_no_container_but_the_daemons_has_a_token(
     built = build(cluster, tmp_path, "overlays/gke", namespace=namespace)
     assert "job.batch/lead" in dry_run(cluster, built)
     found = list(yaml.safe_load_all(built.read_text()))
-    (job,) = (thing for thing in found if thing["kind"] == "Job")
-    pod = job["spec"]["template"]["spec"]
+    pod = of_kind(found, "Job")["spec"]["template"]["spec"]
     assert not pod["automountServiceAccountToken"]
     tokens = {
         volume["name"]
@@ -96,8 +97,7 @@ def test_in_gke_no_container_but_the_daemons_has_a_token(
         for container in (*pod["initContainers"], *pod["containers"])
     }
     assert {name for name, its in mounts.items() if its} == {"burst"}
-    (account,) = (thing for thing in found if thing["kind"] == "ServiceAccount")
-    assert "annotations" not in account["metadata"]
+    assert "annotations" not in of_kind(found, "ServiceAccount")["metadata"]
     (settings,) = (
         thing["data"]["burst.toml"]
         for thing in found
@@ -111,11 +111,9 @@ def test_the_lead_keeps_to_the_restricted_standard(
     cluster: AnyCluster, namespace: str, tmp_path: Path, part: str
 ) -> None:
     built = build(cluster, tmp_path, part, namespace=namespace)
-    found = {t["kind"]: t for t in yaml.safe_load_all(built.read_text())}
-    pieces = [found["Namespace"], found["ServiceAccount"]]
-    every = {"apiVersion": "v1", "kind": "List", "items": pieces}
-    cluster.kubectl("apply", "-f", "-", manifest=every)
-    template = found["Job"]["spec"]["template"]
+    found = list(yaml.safe_load_all(built.read_text()))
+    apply_all(cluster, found, "Namespace", "ServiceAccount")
+    template = of_kind(found, "Job")["spec"]["template"]
     assert refusal(cluster, namespace, template) == ""
     # It is enforced: with less the same pod is not admitted.
     del template["spec"]["containers"][0]["securityContext"]
@@ -137,12 +135,9 @@ def test_an_ensemble_is_applied_in_one_go(
         taken = dry_run(cluster, file)
         assert {f"namespace/{name}" for name in names.values()} <= set(taken)
         assert len(taken) == len(found)
-        (lead,) = (thing for thing in found if thing["kind"] == "Job")
-        (gc,) = (thing for thing in found if thing["kind"] == "CronJob")
+        lead, gc = of_kind(found, "Job"), of_kind(found, "CronJob")
         kinds = ("Namespace", "ServiceAccount", "ConfigMap")
-        pieces = [thing for thing in found if thing["kind"] in kinds]
-        every = {"apiVersion": "v1", "kind": "List", "items": pieces}
-        cluster.kubectl("apply", "-f", "-", manifest=every)
+        apply_all(cluster, found, *kinds)
         of_gc = gc["spec"]["jobTemplate"]["spec"]["template"]
         for place, template in ((namespace, lead["spec"]["template"]), (far, of_gc)):
             assert refusal(cluster, place, template) == ""
@@ -168,11 +163,9 @@ def test_a_minicluster_with_an_agent_is_applied_with_its_lead(
         assert "minicluster.flux-framework.org/research" in taken
         assert "service/burst-daemon" in taken
         assert len(taken) == len(found)
-        (lead,) = (thing for thing in found if thing["kind"] == "Job")
+        lead = of_kind(found, "Job")
         kinds = ("Namespace", "ServiceAccount")
-        pieces = [thing for thing in found if thing["kind"] in kinds]
-        every = {"apiVersion": "v1", "kind": "List", "items": pieces}
-        cluster.kubectl("apply", "-f", "-", manifest=every)
+        apply_all(cluster, found, *kinds)
         template = lead["spec"]["template"]
         assert refusal(cluster, namespace, template) == ""
         volume = {"secretName": "burst-http-token", "defaultMode": 0o400}

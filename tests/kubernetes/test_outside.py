@@ -26,7 +26,7 @@ from burst.runtime.lead_service import resolve_service
 from burst.testing import example_lead, example_spec
 from tests.kubelab import fake
 from tests.kubernetes.access import GIVEN, AnyCluster, GivenCluster
-from tests.kubernetes.kustomize import MANIFESTS, build
+from tests.kubernetes.kustomize import MANIFESTS, build, of_kind
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kubernetes
@@ -191,8 +191,7 @@ def test_followers_get_the_address_of_the_manifests_load_balancer(
     part = os.path.relpath(MANIFESTS / "parts" / "load-balancer", tmp_path.resolve())
     overlay = {"namespace": far.namespace, "components": [part]}
     built = build(far.cluster, tmp_path, "overlays/plain", **overlay)
-    found = yaml.safe_load_all(built.read_text())
-    (service,) = (thing for thing in found if thing["kind"] == "Service")
+    service = of_kind(yaml.safe_load_all(built.read_text()), "Service")
     far.cluster.kubectl("apply", "-f", "-", manifest=service)
     with pytest.raises(LeadError, match=r"has no load balancer's address \(yet\)"):
         far.learn("service")

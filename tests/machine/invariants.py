@@ -58,8 +58,6 @@ from tests.support.refusals import without_refusals
 
 # A record of the few jobs of one interleaving; one is at most 64 KiB in production.
 RECORD_MOST = 16 * 1024
-# So many healthy ticks the daemon has for what it can do at once.
-AT_ONCE = 4
 # An online burst on which nothing runs is given up after so long whatever was hoped
 # for; the sum of all deadlines that may follow each other, in seconds.
 IN_VAIN = 400.0
