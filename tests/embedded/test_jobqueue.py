@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,8 +13,6 @@ from burst_embedded.pool import ResourcePool
 from burst_embedded.wire import OUTPUT_LIMIT, Ended, Output, RunTasks
 
 from burst.errors import JobspecError, LeadError
-from burst.model.event import Event
-from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.model.shape import Shape
 from tests.embedded.nodes import resources
@@ -166,31 +163,6 @@ def test_an_urgency_out_of_range_is_refused(queue: JobQueue, urgency: int) -> No
     assert job.urgency == 16
 
 
-def test_orders_to_what_is_not_there_say_why(queue: JobQueue) -> None:
-    job = submit(queue, slots=1)
-    queue.schedule()
-    with pytest.raises(LeadError, match="once resources are allocated"):
-        queue.set_urgency(job.id, 0)
-    end(queue, job)
-    orders: list[Callable[[JobId], None]] = [
-        lambda job_id: queue.set_urgency(job_id, 0),
-        lambda job_id: queue.post_memo(job_id, {}),
-        lambda job_id: queue.raise_exception(job_id, "cancel", ""),
-    ]
-    for order in orders:
-        with pytest.raises(LeadError, match="job is inactive"):
-            order(job.id)
-        with pytest.raises(LeadError, match="unknown job"):
-            order(JobId(1))
-    with pytest.raises(LeadError, match="no such rank: 7-8"):
-        queue.drain("0,7-8", "")
-    with pytest.raises(LeadError, match="no such rank: 7"):
-        queue.undrain("7")
-    with pytest.raises(LeadError):
-        queue.drain("all", "")
-    assert not queue.pool.drained
-
-
 def test_a_memo_may_have_any_key(queue: JobQueue) -> None:
     memo = {"name": 1, "now": 2, "job": 3, "self": 4}
     job = submit(queue)
@@ -231,23 +203,3 @@ def test_old_jobs_are_forgotten(queue: JobQueue) -> None:
     for _ in range(HISTORY + 2):
         queue.raise_exception(submit(queue).id, "cancel", "")
     assert len(queue.jobs) == HISTORY
-
-
-def test_changes_are_noted_for_who_tells_of_them(queue: JobQueue) -> None:
-    queue.unsettled = queue.moved = False
-    job = submit(queue)
-    assert (queue.unsettled, queue.moved) == (True, False)
-    assert [(it, what.name) for it, what in queue.news if isinstance(what, Event)] == [
-        (job, name) for name in ("submit", "validate", "depend", "priority")
-    ]
-    changes: list[Callable[[], None]] = [
-        lambda: queue.drain("1", ""),
-        lambda: queue.undrain("1"),
-        lambda: queue.rank_online(1),
-        lambda: queue.rank_lost(1),
-    ]
-    for change in changes:
-        queue.unsettled = queue.moved = False
-        change()
-        assert queue.unsettled
-        assert queue.moved

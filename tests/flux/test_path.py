@@ -44,17 +44,3 @@ def test_a_job_waits_runs_on_borrowed_nodes_and_leaves_nothing(site: Site) -> No
             *("released", "started", "finished", "drained", "reaped"),
         ]
         site.check_that_nothing_is_left()
-
-
-def test_jobs_get_the_hosts_that_they_name_beside_a_node_that_is_drained(
-    site: Site,
-) -> None:
-    site.write(deadlines={"idle": "0.5s"})
-    site.flux("resource", "drain", "burst-0-1", "a disk is broken")
-    with site.cli.daemon():
-        last = site.submit("-N1", "--requires=host:burst-0-3", *HOSTNAME)
-        others = site.submit("-N2", "--requires=not host:lead-[0-1]", *HOSTNAME)
-        site.wait_for_job(last, "COMPLETED")
-        site.wait_for_job(others, "COMPLETED")
-        assert site.output(last) == ["burst-0-3"]
-        assert "burst-0-1" not in site.output(others)

@@ -1,16 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Modules of the lead that are loaded anew, and a broker that stops for a while."""
+"""Modules of the lead that are loaded anew while a daemon serves."""
 
 from __future__ import annotations
 
-import os
-import signal
-
 import pytest
 
-from burst.flux.rpc import ANSWER_DEADLINE_S
 from tests.flux.site import HOSTNAME, Site
-from tests.support.waiting import HANG_S, wait_until
 
 pytestmark = pytest.mark.flux
 
@@ -46,28 +41,3 @@ def test_a_daemon_goes_on_while_modules_are_loaded_anew(site: Site) -> None:
         assert site.job(job) == "COMPLETED"
         assert len(site.bursts()) == 1
         site.check_that_nothing_is_left()
-
-
-def test_a_deadline_does_not_run_while_the_broker_answers_nothing(site: Site) -> None:
-    """Longer than all the time in which its followers are to join."""
-    site.write(deadlines={**SOON, "join": "25s"})
-    site.close_gate("join")
-    broker = site.instance.pid("lead-0")
-    with site.cli.daemon() as daemon:
-        job = site.submit("-N2", "--requires=burst", *HOSTNAME)
-        site.wait_for_burst("join")
-        os.kill(broker, signal.SIGSTOP)
-        try:
-            wait_until(
-                lambda: "the lead cannot be read" in daemon.log,
-                lambda: daemon.log,
-                limit=ANSWER_DEADLINE_S + HANG_S,
-            )
-        finally:
-            os.kill(broker, signal.SIGCONT)
-        daemon.says("the lead can be read again")
-        site.open_gate("join")
-        site.wait_for_job(job, "COMPLETED")
-        (burst,) = site.bursts()
-        assert site.wait_for_end(burst["id"])["result"] == "completed"
-        assert " unread " in daemon.log

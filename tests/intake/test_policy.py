@@ -6,13 +6,12 @@ from __future__ import annotations
 import pytest
 
 from tests.cli.cli_harness import CliHarness
-from tests.intake.modes import PLUGINS, Serve, leave_nothing
+from tests.intake.modes import Serve, leave_nothing
 from tests.intake.user_cli import UserCli
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.flux
 
-ANY_JOB = {"plugins": PLUGINS, "burst": {"any_job": True}}
 # Whatever is forecast here is too soon for a burst; nothing is decided without.
 ASKS = {
     "plan": {"worth": 0.1},
@@ -56,22 +55,6 @@ def test_a_job_that_waits_for_own_nodes_is_held_by_nobody(
         said = cli.run("request", "--job", job).lines
         assert said[0].startswith(f"{job}: ")
         assert "burst-" in said[0], said
-        user.ended(job)
-        assert user.hosts(job).startswith("burst-")
-        user.do("cancel", blocker)
-        user.ended(blocker)
-        leave_nothing(cli)
-
-
-@pytest.mark.parametrize("extra", [{"ingest": {"frobnicator": ANY_JOB}}])
-def test_a_job_that_a_rule_marks_bursts_without_the_attribute(
-    serve: Serve, cli: CliHarness, user: UserCli
-) -> None:
-    rules = [{"match": {"name": "tru?"}, "mark": True}]
-    with serve("hold", intake={"any_job": True}, policy=rules):
-        blocker = user.submit("-N1", "--exclusive", "-t10m", "sleep", "inf")
-        user.event(blocker, "start")
-        job = user.submit("-n1", "true")
         user.ended(job)
         assert user.hosts(job).startswith("burst-")
         user.do("cancel", blocker)

@@ -52,20 +52,6 @@ def lend(instance: FluxInstance, jobs: dict[str, str], ranks: str) -> None:
     instance.rpc("sched-burst.lend", {"jobs": known, "ranks": ranks})
 
 
-@LOADS_IT
-@pytest.mark.parametrize("policy", ["fifo", "backfill"])
-def test_a_burst_job_waits_without_blocking_and_starts_when_its_nodes_are_up(
-    user: UserCli, policy: str
-) -> None:
-    user.use_scheduler(f"policy={policy}")
-    waiting = user.submit(BURST, "-N2", "flux", "getattr", "hostname")
-    user.ended(user.submit("-n1", "true"), user.submit("-n1", "true"))
-    assert user.state(waiting) == "SCHED"
-    start_slot(user, "burst-0-0", "burst-0-1")
-    user.ended(waiting)
-    assert user.hosts(waiting) == "burst-0-[0-1]"
-
-
 @pytest.mark.parametrize(
     "extra", [{"ingest": {"validator": {"plugins": ["jobspec", "feasibility"]}}}]
 )

@@ -112,20 +112,6 @@ def test_followers_that_wait_for_a_job_on_their_host_say_so(adopted: Adopted) ->
     assert adopted.wait_for_end("ann", job).returncode == 0, adopted.tell("ann", job)
 
 
-@pytest.mark.parametrize("world", named("conservative-queue"), indirect=True)
-def test_small_jobs_have_as_many_nodes_as_fluxion_gives(adopted: Adopted) -> None:
-    assert "gives each job whole nodes" in adopted.doctor()
-    # All on one burst: others come online once no job runs on this host.
-    whole = adopted.submit("ann", f"-N{LENT}", *_SLEEP)
-    adopted.wait_for_event("ann", whole, "start")
-    jobs = [adopted.submit("ann", "-n1", *_SLEEP) for _ in range(LENT)]
-    adopted.site.flux("ann", "cancel", whole)
-    for job in jobs:
-        adopted.wait_for_event("ann", job, "start")
-    ranks = adopted.site.flux("ann", "jobs", "-no{ranks}", *jobs).split()
-    assert len(set(ranks)) == LENT
-
-
 @pytest.mark.parametrize("world", named("easy-queue"), indirect=True)
 def test_one_queue_with_fcfs_is_told(adopted: Adopted) -> None:
     assert "Fluxion's policy fcfs denies a job with a constraint" in adopted.doctor()
