@@ -24,7 +24,7 @@ from burst.model.jobid import JobId, parse_jobid
 from burst.model.lead import JobState
 from tests.flux_instance import FLUX, FluxInstance
 from tests.flux_pool import FluxPool
-from tests.intake.modes import PLUGINS, QUEUES
+from tests.intake.modes import CONFINING, QUEUES
 from tests.intake.user_cli import SCHEDULER as SCHEDULER_FILE
 from tests.intake.user_cli import UserCli
 from tests.support.waiting import wait_until
@@ -35,18 +35,10 @@ GUESTS = {"access": {"allow-guest-user": True}}
 ITS = frozenset({2, 3})
 
 
-def frob(**table: Any) -> dict[str, Any]:
-    return {"ingest": {"frobnicator": {"plugins": PLUGINS, "burst": table}}}
-
-
 SITES = {"batch": {"requires": ["local"]}, "debug": {"requires": ["local"]}}
-HOLD = {**GUESTS, **frob(mode="hold")}
-QUEUE = {
-    **GUESTS,
-    **frob(mode="queue", queue="burst", ready="burst-ready"),
-    "queues": QUEUES,
-}
-SCHEDULER = {**GUESTS, **frob(mode="scheduler")}
+HOLD, QUEUE, SCHEDULER = (
+    {**GUESTS, **CONFINING[mode]} for mode in ("hold", "queue", "scheduler")
+)
 
 
 @pytest.fixture
@@ -337,7 +329,7 @@ def test_in_mode_hold_no_job_of_a_site_with_guests_changes_its_queue(
 _ANY_NODE = {"free": {}, "night": {"requires": ["^burst"]}, **SITES}
 
 
-@pytest.mark.parametrize("extra", [{**frob(mode="hold"), "queues": _ANY_NODE}])
+@pytest.mark.parametrize("extra", [{**CONFINING["hold"], "queues": _ANY_NODE}])
 def test_a_queue_of_any_nodes_requires_that_they_are_not_lent_or_keeps_its_jobs(
     user: UserCli,
 ) -> None:

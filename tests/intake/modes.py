@@ -19,19 +19,28 @@ QUEUES = {
     "burst": {"requires": ["burst"]},
     "burst-ready": {"requires": ["burst"]},
 }
-TABLES: dict[str, dict[str, Any]] = {
-    "hold": {"ingest": {"frobnicator": {"plugins": PLUGINS}}},
-    "scheduler": {"ingest": {"frobnicator": {"plugins": PLUGINS}}},
-    "queue": {
-        "ingest": {
-            "frobnicator": {"plugins": PLUGINS, "burst": {"ready": "burst-ready"}}
-        },
-        "queues": QUEUES,
-        "policy": {"jobspec": {"defaults": {"system": {"queue": "batch"}}}},
-    },
-}
+BATCH = {"jobspec": {"defaults": {"system": {"queue": "batch"}}}}
 
 
+def ingest(**burst: Any) -> dict[str, Any]:
+    """Return the table that has the frobnicator, with this table of burst's."""
+    return {"frobnicator": {"plugins": PLUGINS, "burst": burst}}
+
+
+def _tables(**by_mode: Any) -> dict[str, dict[str, Any]]:
+    tables = {mode: {"ingest": table} for mode, table in by_mode.items()}
+    tables["queue"].update(queues=QUEUES, policy=BATCH)
+    return tables
+
+
+TABLES = _tables(hold=ingest(), scheduler=ingest(), queue=ingest(ready="burst-ready"))
+"""Tables of the lead's configuration, by mode."""
+CONFINING = _tables(
+    hold=ingest(mode="hold"),
+    queue=ingest(mode="queue", queue="burst", ready="burst-ready"),
+    scheduler=ingest(mode="scheduler"),
+)
+"""The same of leads with guests, whose jobs the frobnicator confines."""
 MODES = pytest.mark.parametrize("mode", list(TABLES))
 
 

@@ -88,7 +88,7 @@ def test_the_burst_queues_are_not_for_others(user: UserCli) -> None:
 BY_QUEUE = {
     "ingest": ingest(queue="burst", ready="burst-ready"),
     "queues": QUEUES,
-    "policy": {"jobspec": {"defaults": {"system": {"queue": "batch"}}}},
+    "policy": modes.BATCH,
 }
 
 

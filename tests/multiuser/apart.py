@@ -7,34 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tests.intake.user_cli import FILES, FROBNICATOR, SCHEDULER
+from tests.intake.user_cli import FILES, SCHEDULER
 from tests.multiuser.lab import OWNER
 from tests.multiuser.system_instance import DaemonRun, SystemInstance
 
-PLUGINS = ["defaults", "constraints", FROBNICATOR]
 BY_USERS = {"FLUX_CLI_PLUGINPATH_OVERRIDE": str(FILES)}
 """In the environment of users, for `flux submit --burst`."""
-QUEUES = {
-    "batch": {"requires": ["local"]},
-    "burst": {"requires": ["burst"]},
-    "burst-ready": {"requires": ["burst"]},
-}
-
-
-def frobnicator(**table: Any) -> dict[str, Any]:
-    return {"ingest": {"frobnicator": {"plugins": PLUGINS, "burst": table}}}
-
-
-TABLES: dict[str, dict[str, Any]] = {
-    "hold": frobnicator(mode="hold"),
-    "queue": {
-        **frobnicator(mode="queue", queue="burst", ready="burst-ready"),
-        "queues": QUEUES,
-        "policy": {"jobspec": {"defaults": {"system": {"queue": "batch"}}}},
-    },
-    "scheduler": frobnicator(mode="scheduler"),
-}
-"""Tables of the lead's configuration, by mode."""
 
 
 def load_scheduler(system: SystemInstance) -> None:

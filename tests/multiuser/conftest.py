@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from tests.flux_pool import Fresh
-from tests.multiuser.apart import TABLES, load_scheduler
+from tests.intake.modes import CONFINING
+from tests.multiuser.apart import load_scheduler
 from tests.multiuser.lab import Lab
 from tests.multiuser.system_instance import SystemInstance
 
@@ -29,7 +30,7 @@ class Instances:
         if repr(extra) not in self._kept:
             instance = SystemInstance(self._lab, extra)
             instance.start()
-            if extra == TABLES["scheduler"]:
+            if extra == CONFINING["scheduler"]:
                 load_scheduler(instance)
             self._kept[repr(extra)] = instance, Fresh(instance)
         return self._kept[repr(extra)][0]

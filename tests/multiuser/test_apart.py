@@ -15,7 +15,8 @@ import pytest
 import tomli_w
 
 from burst.model.ranks import parse_idset
-from tests.multiuser.apart import BY_USERS, TABLES, serve
+from tests.intake.modes import CONFINING
+from tests.multiuser.apart import BY_USERS, serve
 from tests.multiuser.lab import UIDS
 from tests.multiuser.system_instance import SystemInstance
 from tests.support.waiting import wait_until
@@ -27,7 +28,7 @@ FORGED = {"and": [{"or": [{"properties": ["^burst"]}, {"ranks": ["2-9"]}]}]}
 
 
 MODES = pytest.mark.parametrize(
-    ("extra", "mode"), [(tables, mode) for mode, tables in TABLES.items()]
+    ("extra", "mode"), [(tables, mode) for mode, tables in CONFINING.items()]
 )
 
 
@@ -209,7 +210,7 @@ def test_a_guest_gets_no_nodes_of_another_guests_burst(
 
 
 @pytest.mark.parametrize(
-    ("extra", "mode"), [(TABLES[mode], mode) for mode in ("hold", "scheduler")]
+    ("extra", "mode"), [(CONFINING[mode], mode) for mode in ("hold", "scheduler")]
 )
 def test_nor_by_what_a_job_of_his_submits_from_his_own_burst(
     system: SystemInstance, mode: str
@@ -239,7 +240,7 @@ def test_nor_by_what_a_job_of_his_submits_from_his_own_burst(
         assert not strays(system), inner()
 
 
-@pytest.mark.parametrize("extra", [TABLES["scheduler"]])
+@pytest.mark.parametrize("extra", [CONFINING["scheduler"]])
 def test_nor_by_an_own_node_that_lacks_the_frobnicator(system: SystemInstance) -> None:
     """Its broker takes jobs by its own file; in mode scheduler that does not matter."""
     ann, bob = Guest(system, "ann"), Guest(system, "bob")

@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from burst.model.jobid import EXAMPLE
-from tests.multiuser.apart import TABLES, serve
+from tests.intake.modes import CONFINING
+from tests.multiuser.apart import serve
 from tests.multiuser.guest_calls import FORGED
 from tests.multiuser.lab import GUESTS, OWNER, UIDS
 from tests.multiuser.system_instance import SystemInstance
@@ -238,7 +239,7 @@ def _seconds(system: SystemInstance, user: str) -> float:
     return time.monotonic() - began
 
 
-@pytest.mark.parametrize("extra", [TABLES["scheduler"]], ids=["users apart"])
+@pytest.mark.parametrize("extra", [CONFINING["scheduler"]], ids=["users apart"])
 def test_hostile_guests_at_random(system: SystemInstance) -> None:
     sys.stdout.write(f"BURST_GUESTS_SEED={SEED} BURST_GUESTS_SECONDS={SECONDS:g}\n")
     limits = {"max_nodes_per_user": 4}

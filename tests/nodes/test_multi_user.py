@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from burst.model.ranks import parse_idset
+from tests.intake.modes import CONFINING
 from tests.kubelab.cluster import Cluster
-from tests.multiuser.apart import BY_USERS, TABLES, serve
+from tests.multiuser.apart import BY_USERS, serve
 from tests.multiuser.lab import GUESTS, UIDS, Lab
 from tests.nodes.multi_user_site import MultiUserSite, site_on_nodes
 from tests.nodes.waiting import wait_until
@@ -52,7 +53,7 @@ def site(
 
 def _as_sites_have_it() -> dict[str, Any]:
     """Return named queues that require properties, limits and the validator."""
-    tables = TABLES["queue"]
+    tables = CONFINING["queue"]
     validator = {"plugins": ["jobspec", "feasibility"]}
     limits = {"duration": "2h", "job-size": {"max": {"nnodes": 8}}}
     defaults = {"queue": "batch", "duration": "10m"}
@@ -65,7 +66,7 @@ def _as_sites_have_it() -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("extra", "mode"),
-    [(TABLES["scheduler"], "scheduler"), (_as_sites_have_it(), "queue")],
+    [(CONFINING["scheduler"], "scheduler"), (_as_sites_have_it(), "queue")],
     ids=["scheduler", "queue"],
 )
 def test_jobs_of_guests_run_in_pods_as_themselves_each_in_a_burst_of_his_own(
