@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import msgspec
-from burst_ensemble.config.file import FileTable
-from burst_ensemble.config.members import MemberTable
-from burst_ensemble.config.spec import EnsembleLimits, JobSpec
+from burst_ensemble.config.spec import (
+    EnsembleLimits,
+    EnsembleSpec,
+    JobSpec,
+    MemberSpec,
+)
 from burst_ensemble.core.algorithms.idling import IdleOptions
 from burst_ensemble.core.algorithms.more_jobs import MoreJobsOptions
 from burst_ensemble.core.algorithms.stop import StopOptions
@@ -20,10 +23,14 @@ _HEAD = """\
 
 This page is made from the code by `make docs`. [ensembles.md](ensembles.md)
 says what each algorithm decides. *Checks* are `checkSeconds` long.
+
+`algorithm`, at the top of the file or of a member, is a name, a table with `name` and
+`options`, or a list of these, which are asked in this order. That of the file is for
+members that have none of their own; default: `workload-demand`.
 """
 _TABLES: tuple[tuple[str, type[msgspec.Struct], str], ...] = (
-    ("FILE", FileTable, "The top of the file; `[custom]` has commands."),
-    ("[[members]]", MemberTable, ""),
+    ("FILE", EnsembleSpec, "The top of the file; `[custom]` has commands."),
+    ("[[members]]", MemberSpec, ""),
     ("[limits]", EnsembleLimits, "Of all members together."),
     ("[[jobs]]", JobSpec, "And `[[members.jobs]]`: jobs that are alike."),
     ("idling", IdleOptions, "Options that end an idle member."),
@@ -34,8 +41,10 @@ _TABLES: tuple[tuple[str, type[msgspec.Struct], str], ...] = (
 )
 # Keys that no file has, and tables that are on the page by themselves.
 _LEFT_OUT: dict[type[msgspec.Struct], tuple[str, ...]] = {
-    FileTable: ("members", "jobs", "limits", "custom"),
-    MemberTable: ("jobs", "sidecar"),
+    EnsembleSpec: (
+        *("members", "jobs", "algorithms", "limits", "custom", "directory"),
+    ),
+    MemberSpec: ("jobs", "algorithms"),
     JobSpec: ("commands",),
 }
 

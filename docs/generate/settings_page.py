@@ -155,7 +155,9 @@ class KeyPage:
         lead: str = "",
         leave_out: tuple[str, ...] = (),
     ) -> None:
-        """Add a table and, after it, those that are its values."""
+        """Add a table and, after it, those that are its values; not the keys that are
+        left out.
+        """
         if table in self._titles:
             return
         self._titles[table] = title
@@ -173,7 +175,8 @@ class KeyPage:
             self._parts.append("\n".join([*head, *rows, ""]))
         hints = get_type_hints(table, include_extras=True)
         for key, hint in hints.items():
-            for below in _tables_in(hint) if key in own else ():
+            is_shown = key in own and key not in leave_out
+            for below in _tables_in(hint) if is_shown else ():
                 self.add(below, _title_below(title, key, hint))
 
     def _rows(

@@ -62,7 +62,6 @@ def test_the_agent_is_started_for_the_member_of_the_file() -> None:
     file = load_ensemble(PART / "lead" / "ensemble.toml", [])
     load_algorithms(file.spec, file)
     (member,) = file.spec.members
-    assert file.spec.notes == ()
     assert (member.mode, file.spec.limits.time <= 3600) == ("external", True)
     words = command_line()
     begins = ["exec", "/opt/burst/bin/burst", "ensemble", "agent"]

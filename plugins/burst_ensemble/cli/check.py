@@ -79,8 +79,6 @@ def check(path: Path, target: Target, listing: Listing) -> None:
     if listing.form is None:
         for job in file.spec.jobs:
             click.echo(f"for whichever member is first: {_job(job)}")
-        for note in file.spec.notes:
-            click.echo(f"note: {note}", err=True)
 
 
 def known_providers(target: Target) -> KnownProviders:
@@ -112,13 +110,14 @@ def as_json(spec: EnsembleSpec) -> dict[str, Any]:
     return {
         "name": spec.name,
         "checkSeconds": spec.check,
+        "growWindow": spec.grow_window,
+        "shrinkWindow": spec.shrink_window,
         "limits": {
             "nodes": spec.limits.nodes,
             "money": spec.limits.money,
             "time": None if math.isinf(spec.limits.time) else spec.limits.time,
         },
         "jobs": [_job(job) for job in spec.jobs],
-        "notes": list(spec.notes),
     }
 
 
@@ -138,8 +137,6 @@ def _row(member: MemberSpec, algorithms: Algorithms) -> dict[str, Any]:
             )
         },
         "share": member.share,
-        "growWindow": member.grow_window,
-        "shrinkWindow": member.shrink_window,
         "jobs": [msgspec.to_builtins(job.name) for job in member.jobs],
         "jobs_text": "; ".join(map(_job, member.jobs)) or "-",
         "algorithms": options,

@@ -74,8 +74,6 @@ def up(file: Path, target: Target) -> None:
     """
     with target.lead() as lead:
         loaded, _ = read_ensemble(file, served_providers(lead))
-        for note in loaded.spec.notes:
-            click.echo(note, err=True)
         environment = environment_of(os.environ, {})
         asked = {"tables": spec_tables(loaded.spec), "environment": environment}
         row = ask_ensembles(lead, "ensemble-up", asked, timeout=60.0)

@@ -7,6 +7,7 @@ keys below `spec`.
 
 from __future__ import annotations
 
+import difflib
 import math
 import shlex
 from collections.abc import Collection, Mapping, Sequence
@@ -15,22 +16,21 @@ from typing import Any
 
 import msgspec
 
-from burst.config.convert import Seconds, Table
-from burst_ensemble.config.jobs import JobReader
-from burst_ensemble.config.members import MemberDefaults, MemberReader
-from burst_ensemble.config.source import (
-    FileSource,
-    KeyPath,
-    read_source,
-    with_durations,
-)
+from burst_ensemble.config.jobs import in_seconds, problem_of, read_jobs
+from burst_ensemble.config.source import FileSource, KeyPath, read_source
 from burst_ensemble.config.spec import (
+    ANY_SIZE,
+    MOST_MEMBERS,
     NAME_OF_MEMBER,
+    AlgorithmSpec,
     EnsembleLimits,
     EnsembleSpec,
-    JobSpec,
     MemberSpec,
 )
+
+DEFAULT_ALGORITHM = "workload-demand"
+_OF_BURSTS = ("provider", "offer", "image", "size", "min", "max", "share")
+"""Keys of members that are bursts."""
 
 
 class EnsembleFile(msgspec.Struct, frozen=True):
@@ -40,33 +40,12 @@ class EnsembleFile(msgspec.Struct, frozen=True):
     source: FileSource
     places: Mapping[str, KeyPath]
     """Of each member its table."""
-    options: Mapping[tuple[str, int], KeyPath]
-    """Of each member's algorithms, by their number, the table of options."""
 
-
-class FileTable(Table, frozen=True, rename="camel"):
-    """The top of an ensemble's file."""
-
-    name: str = ""
-    """What commands call the ensemble. It must be set."""
-    check_seconds: Seconds = Seconds(10)
-    """The time from one check to the next, a number of seconds. At a check the
-    algorithms decide."""
-    grow_window: Seconds = Seconds(30)
-    """The least time from one change of a member's size to its next growth."""
-    shrink_window: Seconds = Seconds(60)
-    """The least time from one change of a member's size to its next shrinking."""
-    members: Any = None
-    jobs: Any = None
-    algorithm: Any = None
-    """Of members that have none of their own, as in `[[members]]`; default:
-    `workload-demand`."""
-    limits: Any = None
-    custom: Any = None
-
-
-class _Command(Table, frozen=True):
-    command: tuple[str, ...]
+    def algorithm(self, member: str, number: int) -> KeyPath:
+        """Return where an algorithm of a member is: the default is the file's."""
+        place = self.places[member]
+        has_own = "algorithm" in self.source.table_at(place)
+        return (*(place if has_own else ()), "algorithm", number)
 
 
 def load_ensemble(path: Path, providers: Collection[str]) -> EnsembleFile:
@@ -75,66 +54,37 @@ def load_ensemble(path: Path, providers: Collection[str]) -> EnsembleFile:
     `providers` are the tables `[providers.NAME]` of the settings that are enabled.
     Raises ConfigError with file, line, and what would be right.
     """
-    source = read_source(path)
-    tables, root = _unwrapped(source)
-    _check_finite(source, tables, root)
-    top = _read_top(source, tables, root)
-    reader = MemberReader(source, path.parent, providers)
-    algorithms = reader.read_algorithms(top.algorithm, (*root, "algorithm"))
-    defaults = MemberDefaults(top.name, top.grow_window, top.shrink_window, algorithms)
-    found = reader.read(top.members, (*root, "members"), defaults)
-    own = [each.get("algorithm") is not None for each in top.members]
-    if top.algorithm is not None and all(own):
-        where = source.at(*root, "algorithm")
-        reader.notes.append(f"{where}: not used: each member has its own")
-    most = max(member.max for member in found)
-    shared = JobReader(source, path.parent).read(top.jobs, (*root, "jobs"), most)
-    _check_shared(source, found, shared, (*root, "jobs"))
-    spec = EnsembleSpec(
-        name=top.name,
-        members=tuple(found),
-        jobs=shared,
-        limits=_read_limits(source, top.limits, (*root, "limits"), found),
-        check=top.check_seconds,
-        custom=_read_custom(source, top.custom, (*root, "custom")),
+    source = _unwrapped(read_source(path))
+    _check_finite(source, source.table_at(()), ())
+    top = _read_top(source)
+    reader = _MemberReader(source, top, providers)
+    members = reader.read(source.table_at(()).get("members"))
+    most = max(member.max for member in members)
+    spec = msgspec.structs.replace(
+        top,
+        members=tuple(members),
+        jobs=read_jobs(source, source.table_at(()).get("jobs"), ("jobs",), most),
         directory=str(path.parent.absolute()),
-        notes=tuple(reader.notes),
     )
-    return EnsembleFile(spec, source, reader.places, reader.options)
+    _check_together(source, spec)
+    return EnsembleFile(spec, source, reader.places)
 
 
-def _read_top(
-    source: FileSource, tables: Mapping[str, Any], root: KeyPath
-) -> FileTable:
-    top = source.convert(FileTable, with_durations(tables, ("checkSeconds",)), root)
-    if not NAME_OF_MEMBER.fullmatch(top.name):
-        raise source.wrong(
-            (*root, "name"),
-            f"{top.name!r} is not a name for an ensemble",
-            "use at most 40 lower-case letters, digits and dashes",
-        )
-    if not 0.1 <= top.check_seconds <= 3600:
-        raise source.wrong(
-            (*root, "checkSeconds"), "out of range", "from 0.1 to 3600 seconds"
-        )
-    return top
-
-
-def _unwrapped(source: FileSource) -> tuple[dict[str, Any], KeyPath]:
-    """Return the tables and where they are: in `spec` of a Custom Resource."""
-    tables = dict(source.tables)
+def _unwrapped(source: FileSource) -> FileSource:
+    """Return the source of the ensemble alone: in `spec` of a Custom Resource."""
+    tables = source.tables
     if "spec" not in tables:
-        return tables, ()
-    spec = tables["spec"]
-    kind = tables.get("kind")
-    if kind not in (None, "Ensemble") or not isinstance(spec, Mapping):
+        return source
+    spec, kind = tables["spec"], tables.get("kind")
+    if kind not in (None, "Ensemble") or not isinstance(spec, dict):
         raise source.wrong(("kind",), f"{kind!r} is no ensemble", "kind: Ensemble")
     for key in tables:
         if key not in ("apiVersion", "kind", "metadata", "spec"):
             raise source.wrong((key,), "no such key", "put it below spec")
     metadata = tables.get("metadata")
     name = metadata.get("name", "") if isinstance(metadata, Mapping) else ""
-    return {"name": name, **spec}, ("spec",)
+    named = {**tables, "spec": {"name": name, **spec}}
+    return msgspec.structs.replace(source, tables=named, root=("spec",))
 
 
 def _check_finite(source: FileSource, value: Any, path: KeyPath) -> None:
@@ -145,79 +95,210 @@ def _check_finite(source: FileSource, value: Any, path: KeyPath) -> None:
             f"{value} is not a finite number",
             'leave it out; durations may be "inf"',
         )
-    if isinstance(value, dict):
-        for key, each in value.items():
+    if isinstance(value, dict | list):
+        inside = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, each in inside:
             _check_finite(source, each, (*path, key))
-    elif isinstance(value, list):
-        for place, each in enumerate(value):
-            _check_finite(source, each, (*path, place))
 
 
-def _read_limits(
-    source: FileSource, found: Any, path: KeyPath, members: Sequence[MemberSpec]
-) -> EnsembleLimits:
-    table = {} if found is None else with_durations(found, ("time",))
-    limits = source.convert(EnsembleLimits, table, path)
-    for key in ("nodes", "money", "time"):
-        if not getattr(limits, key) >= 0:
-            raise source.wrong((*path, key), "out of range", "at least 0")
+def _read_top(source: FileSource) -> EnsembleSpec:
+    """Return what the file says for all members."""
+    table = in_seconds(source.table_at(()), "checkSeconds")
+    if "directory" in table:
+        raise source.wrong(("directory",), "no such key", "jobs have workdir")
+    limits = source.convert(
+        EnsembleLimits, in_seconds(table.get("limits", {}), "time"), ("limits",)
+    )
+    custom = table.get("custom", {})
+    if not isinstance(custom, Mapping):
+        raise source.wrong(
+            ("custom",), "expected a table of commands", 'such as save = ["save.sh"]'
+        )
+    commands = {
+        name: _read_command(source, command, ("custom", name))
+        for name, command in custom.items()
+    }
+    known: dict[str, Any] = {
+        "members": [],
+        "jobs": [],
+        "limits": {},
+        "custom": commands,
+    }
+    algorithm = _as_list(table.get("algorithm", DEFAULT_ALGORITHM))
+    read = source.convert(EnsembleSpec, {**table, **known, "algorithm": []}, ())
+    _check_name(source, read.name, ("name",), "an ensemble")
+    if not 0.1 <= read.check <= 3600:
+        raise source.wrong(
+            ("checkSeconds",), "out of range", "from 0.1 to 3600 seconds"
+        )
+    algorithms = _read_algorithms(source, algorithm, ("algorithm",))
+    return msgspec.structs.replace(read, limits=limits, algorithms=algorithms)
+
+
+def _read_command(source: FileSource, command: Any, path: KeyPath) -> list[str]:
+    text = command
+    if isinstance(command, list) and all(isinstance(word, str) for word in command):
+        text = shlex.join(command)
+    problem = problem_of(text) if isinstance(text, str) else f"{text!r} is no command"
+    if problem:
+        raise source.wrong(path, problem, 'such as ["save.sh", "--all"]')
+    return shlex.split(text)
+
+
+def _as_list(algorithm: Any) -> list[Any]:
+    """Return an algorithm, or several, as tables where they are names."""
+    several = algorithm if isinstance(algorithm, list) else [algorithm]
+    return [{"name": each} if isinstance(each, str) else each for each in several]
+
+
+def _read_algorithms(
+    source: FileSource, found: Sequence[Any], path: KeyPath
+) -> tuple[AlgorithmSpec, ...]:
+    read: dict[str, AlgorithmSpec] = {}
+    for place, table in enumerate(found):
+        algorithm = source.convert(AlgorithmSpec, table, (*path, place))
+        if algorithm.name in read:
+            raise source.wrong(
+                (*path, place), f"{algorithm.name} is there twice", "remove one"
+            )
+        read[algorithm.name] = algorithm
+    if not any(read):
+        raise source.wrong(
+            path, "names no algorithm", f"leave it out for {DEFAULT_ALGORITHM}"
+        )
+    return tuple(read.values())
+
+
+def _check_name(source: FileSource, name: str, path: KeyPath, what: str) -> None:
+    if not NAME_OF_MEMBER.fullmatch(name):
+        raise source.wrong(
+            path,
+            f"{name!r} is not a name for {what}",
+            "use at most 40 lower-case letters, digits and dashes",
+        )
+
+
+class _MemberReader:
+    """Reads the members of one file, and keeps where they are."""
+
+    def __init__(
+        self, source: FileSource, top: EnsembleSpec, providers: Collection[str]
+    ) -> None:
+        self._source, self._top = source, top
+        self._providers = sorted(providers)
+        self.places: dict[str, KeyPath] = {}
+
+    def read(self, found: Any) -> list[MemberSpec]:
+        """Return all members, those with a count written out. Raises ConfigError."""
+        members: list[MemberSpec] = []
+        for place, table in enumerate(self._source.as_list(found, ("members",))):
+            members += self._copies(self._member(table, place), place)
+        if not members:
+            raise self._source.wrong(
+                ("members",), "is missing", "write [[members]], one for each"
+            )
+        if len(members) > MOST_MEMBERS:
+            raise self._source.wrong(("members",), f"more than {MOST_MEMBERS} members")
+        return members
+
+    def _member(self, found: Any, place: int) -> MemberSpec:
+        """Return one table of `members`."""
+        source, path = self._source, ("members", place)
+        if not isinstance(found, Mapping):
+            raise source.wrong(path, "expected a table", "write [[members]]")
+        name = {"name": f"{self._top.name}-{place}"}
+        known: dict[str, Any] = {"jobs": [], "algorithm": []}
+        read = source.convert(MemberSpec, {**name, **found, **known}, path)
+        if read.has_agent:
+            self._check_external(found, path)
+            sized = msgspec.structs.replace(read, size=0, min=0, max=ANY_SIZE)
+        else:
+            provider = self._provider(read.provider, (*path, "provider"))
+            sized = msgspec.structs.replace(self._sized(read, path), provider=provider)
+        algorithms = self._top.algorithms
+        if "algorithm" in found:
+            own = _as_list(found["algorithm"])
+            algorithms = _read_algorithms(source, own, (*path, "algorithm"))
+        jobs = read_jobs(source, found.get("jobs"), (*path, "jobs"), sized.max)
+        return msgspec.structs.replace(sized, jobs=jobs, algorithms=algorithms)
+
+    def _copies(self, member: MemberSpec, place: int) -> list[MemberSpec]:
+        """Return as many members as its `count` says, each with a name of its own."""
+        path: KeyPath = ("members", place)
+        _check_name(self._source, member.name, (*path, "name"), "a member")
+        names = [member.name]
+        if member.count > 1:
+            names = [f"{member.name}-{number}" for number in range(member.count)]
+        for name in names:
+            if name in self.places:
+                raise self._source.wrong(
+                    (*path, "name"),
+                    f"there is a member {name} already",
+                    "give it another name",
+                )
+            self.places[name] = path
+        return [msgspec.structs.replace(member, name=each, count=1) for each in names]
+
+    def _sized(self, raw: MemberSpec, path: KeyPath) -> MemberSpec:
+        """Return how many nodes a member has; refuse what contradicts itself."""
+        first, least = raw.size or raw.min, raw.min
+        most = raw.max or max(least, first, 1)
+        if most < least:
+            raise self._source.wrong(
+                (*path, "max"),
+                f"{most} is less than min, {least}",
+                f"at least {least}",
+            )
+        if not least <= first <= most:
+            raise self._source.wrong(
+                (*path, "size"), f"{first} is out of range", f"{least} to {most}"
+            )
+        return msgspec.structs.replace(raw, size=first, max=most)
+
+    def _check_external(self, table: Mapping[str, Any], path: KeyPath) -> None:
+        """Refuse keys of members that the daemon makes."""
+        for key in _OF_BURSTS:
+            if key in table:
+                raise self._source.wrong(
+                    (*path, key),
+                    f"{key} is not for the file to say of an external member: it is an"
+                    " instance that runs already",
+                    "remove it",
+                )
+
+    def _provider(self, name: str, path: KeyPath) -> str:
+        known = self._providers
+        if name in known:
+            return name
+        if not name and len(known) == 1:
+            return known[0]
+        has = "the settings have no provider: name a file with -c"
+        if known:
+            has = f"the settings have {', '.join(known)}"
+        close = difflib.get_close_matches(name, known, 1)
+        advice = f"did you mean {close[0]}?" if close else has
+        what = f"there is no provider {name}" if name else "is missing"
+        raise self._source.wrong(path, what, advice)
+
+
+def _check_together(source: FileSource, spec: EnsembleSpec) -> None:
+    """Refuse what members, jobs and limits contradict each other in."""
+    limits, least = spec.limits, sum(member.min for member in spec.members)
     if not limits.time:
         raise source.wrong(
-            (*path, "time"),
-            "all would end at once",
-            "leave it out for no limit",
+            ("limits", "time"), "all would end at once", "leave it out for no limit"
         )
-    least = sum(member.min for member in members)
     if limits.nodes and limits.nodes < least:
         raise source.wrong(
-            (*path, "nodes"),
+            ("limits", "nodes"),
             f"{limits.nodes} is less than the members' min together",
             f"at least {least}",
         )
-    return limits
-
-
-def _check_shared(
-    source: FileSource,
-    members: Sequence[MemberSpec],
-    shared: Sequence[JobSpec],
-    path: KeyPath,
-) -> None:
-    """Refuse a shared name that a member has, too: which is meant?"""
-    for member in members:
-        own = {job.name for job in member.jobs}
-        for place, job in enumerate(shared):
-            if job.name in own:
-                raise source.wrong(
-                    (*path, place, "name"),
-                    f"member {member.name} has jobs {job.name}, too",
-                    "rename one of them",
-                )
-
-
-def _read_custom(
-    source: FileSource, found: Any, path: KeyPath
-) -> dict[str, tuple[str, ...]]:
-    if found is None:
-        return {}
-    if not isinstance(found, Mapping):
-        raise source.wrong(
-            path, "expected a table of commands", 'such as save = ["save.sh"]'
-        )
-    return {
-        str(name): _read_command(source, command, (*path, name))
-        for name, command in found.items()
-    }
-
-
-def _read_command(source: FileSource, command: Any, path: KeyPath) -> tuple[str, ...]:
-    if isinstance(command, str):
-        try:
-            words = tuple(shlex.split(command))
-        except ValueError as error:
-            raise source.wrong(path, f"{command!r}: {error}") from error
-    else:
-        words = source.convert(_Command, {"command": command}, path).command
-    if not words or not words[0] or any("\0" in word for word in words):
-        raise source.wrong(path, "is no command", 'such as ["save.sh", "--all"]')
-    return words
+    own = {job.name: member.name for member in spec.members for job in member.jobs}
+    for place, job in enumerate(spec.jobs):
+        if job.name in own:
+            raise source.wrong(
+                ("jobs", place, "name"),
+                f"member {own[job.name]} has jobs {job.name}, too",
+                "rename one of them",
+            )

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""A TOML or YAML file together with the line on which each key is."""
+"""A TOML or YAML file, and on which line each of its keys is."""
 
 from __future__ import annotations
 
+import bisect
 import importlib
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,10 +20,8 @@ _T = TypeVar("_T")
 KeyPath = tuple[str | int, ...]
 
 _YAML = (".yaml", ".yml")
-_HEADER = re.compile(r"\s*\[.*\]\s*(#.*)?$")
-_BARE = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\]|\\.)*"|'[^']*')"""
-_OPENS_LIST = re.compile(r"=\s*\[\s*(#.*)?$")
-_KEY = re.compile(rf"\s*({_BARE}(?:\s*\.\s*{_BARE})*)\s*=")
+_CLOSERS = ("", "]", "]]", "]}", "]}]", '"""', "'''")
+"""What ends the values that the first lines of a TOML file may leave open."""
 
 
 class FileSource(msgspec.Struct, frozen=True):
@@ -30,18 +29,20 @@ class FileSource(msgspec.Struct, frozen=True):
 
     path: str
     tables: dict[str, Any]
-    lines: Mapping[KeyPath, int]
-    """Lines from 1 by the path of the key, numbers for places in a list."""
+    line_of: Callable[[KeyPath], int | None]
+    """Returns the line of a key, from 1; paths have numbers for places in a list."""
+    root: KeyPath = ()
+    """Where in the file the ensemble is: paths in messages begin there."""
 
     def at(self, *path: str | int) -> str:
         """Return file, line and key, for a message. A key without a line of its own,
         such as one that is missing, is looked for where its table begins.
         """
-        found = list(path)
-        while found and tuple(found) not in self.lines:
-            found.pop()
-        where = f":{self.lines[tuple(found)]}" if found else ""
-        return f"{self.path}{where}: {'.'.join(map(str, path))}"
+        found = self._in_file((*self.root, *path))
+        lines = (self.line_of(found[:end]) for end in range(len(found), 0, -1))
+        line = next(filter(None, lines), None)
+        where = f":{line}" if line else ""
+        return f"{self.path}{where}: {'.'.join(map(str, found))}"
 
     def wrong(self, path: KeyPath, problem: str, advice: str = "") -> ConfigError:
         """Return the error that says what is wrong with a key."""
@@ -66,25 +67,32 @@ class FileSource(msgspec.Struct, frozen=True):
             raise self.wrong(path, "expected a list", f"write [[{path[-1]}]]")
         return found
 
+    def table_at(self, path: KeyPath) -> dict[str, Any]:
+        """Return a table of the ensemble, which must be there."""
+        found: Any = self.tables
+        for step in (*self.root, *path):
+            found = _value_at(found, step)
+        assert isinstance(found, dict)
+        return found
+
+    def _in_file(self, path: KeyPath) -> KeyPath:
+        """Return a path without places in lists that the file does not have: one
+        algorithm may be written without a list.
+        """
+        kept: list[str | int] = []
+        inside: Any = self.tables
+        for step in path:
+            if isinstance(step, int) and not isinstance(inside, list):
+                continue
+            kept.append(step)
+            inside = _value_at(inside, step)
+        return tuple(kept)
+
 
 def key_path(dotted: str) -> KeyPath:
     """Return the path of a key as messages have it: `rules[0].action.name`."""
     parts = re.findall(r"[^.\[\]]+", dotted)
     return tuple(int(part) if part.isdigit() else part for part in parts)
-
-
-def with_durations(table: Any, keys: Sequence[str]) -> Any:
-    """Return the table with numbers of seconds as durations, as the Ensemble Operator
-    has them.
-    """
-    if not isinstance(table, Mapping):
-        return table
-    return {
-        key: f"{value}s"
-        if key in keys and isinstance(value, (int, float)) and value is not True
-        else value
-        for key, value in table.items()
-    }
 
 
 def read_source(path: Path) -> FileSource:
@@ -101,104 +109,52 @@ def read_source(path: Path) -> FileSource:
     return read(str(path), text)
 
 
+def _value_at(value: Any, step: str | int) -> Any:
+    """Return what is at a key or a place; None where there is nothing."""
+    if isinstance(value, dict):
+        return value.get(step)
+    if isinstance(value, list) and isinstance(step, int) and step < len(value):
+        return value[step]
+    return None
+
+
 def _read_toml(path: str, text: str) -> FileSource:
     try:
         tables = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(f"{path}: not TOML: {error}") from error
-    lines: dict[KeyPath, int] = {}
-    for key, line in _toml_keys(text):
-        lines.setdefault(key, line)
-    return FileSource(path, tables, lines)
+    lines = text.splitlines()
+    return FileSource(path, tables, lambda key: _toml_line(lines, key))
 
 
-def _toml_keys(text: str) -> Iterator[tuple[KeyPath, int]]:
-    """Yield the path of each key that begins a line of a file that is TOML."""
-    table: list[str | int] = []
-    places: dict[KeyPath, int] = {}
-    open_text = ""
-    depth = 0
-    entries: list[str | int] = []
-    for number, line in enumerate(text.splitlines(), 1):
-        begins = not open_text and not depth
-        if depth == 1 and not open_text and entries and line.lstrip().startswith("{"):
-            yield tuple(entries), number
-            entries[-1] = int(entries[-1]) + 1
-        if begins and _HEADER.match(line):
-            is_list = line.lstrip().startswith("[[")
-            table = _with_places(_names(f"{line}\n"), places)
-            if is_list:
-                last = tuple(table)
-                places[last] = places.get(last, -1) + 1
-                table.append(places[last])
-            yield from (
-                (tuple(table[:end]), number) for end in range(1, len(table) + 1)
-            )
-            continue
-        key = _KEY.match(line) if begins else None
-        if key:
-            names = _names(f"{key[1]} = 0\n")
-            for end in range(1, len(names) + 1):
-                yield (*table, *names[:end]), number
-            # A list whose entries are on the lines that follow.
-            entries = [*table, *names, 0] if _OPENS_LIST.search(line) else []
-        open_text, depth = _left_open(line, open_text, depth)
+def _toml_line(lines: Sequence[str], path: KeyPath) -> int | None:
+    """Return the first line with which a file has a key: it has all keys that the lines
+    before had, so that this line can be searched for by halves.
+    """
+
+    def has_key(count: int) -> bool:
+        value: Any = _first_lines(lines, count)
+        for step in path:
+            value = _value_at(value, step)
+        return value is not None
+
+    counts = range(1, len(lines) + 1)
+    place = bisect.bisect_left(counts, True, key=has_key)
+    return counts[place] if place < len(lines) else None
 
 
-def _names(line: str) -> list[str]:
-    """Return the names of a dotted key, or of a header."""
-    found: Any = tomllib.loads(line)
-    names = []
-    while isinstance(found, (dict, list)) and found:
-        if isinstance(found, list):
-            found = found[0]
-            continue
-        name, found = next(iter(found.items()))
-        names.append(name)
-    return names
-
-
-def _with_places(names: list[str], places: Mapping[KeyPath, int]) -> list[str | int]:
-    """Return the path of a table, with the place in each list that it goes through."""
-    path: list[str | int] = []
-    for name in names[:-1]:
-        path.append(name)
-        if tuple(path) in places:
-            path.append(places[tuple(path)])
-    return [*path, names[-1]]
-
-
-def _left_open(line: str, quotes: str, depth: int) -> tuple[str, int]:
-    """Return which quotes of a long text, and how many brackets, a line leaves open."""
-    place = 0
-    while place < len(line):
-        three = line[place : place + 3]
-        if quotes:
-            if three == quotes:
-                quotes = ""
-                place += 2
-            elif line[place] == "\\" and quotes == '"""':
-                place += 1
-        elif three in ('"""', "'''"):
-            quotes = three
-            place += 2
-        elif line[place] in "\"'":
-            place = _end_of_text(line, place)
-        elif line[place] == "#":
-            break
-        else:
-            depth += (line[place] in "[{") - (line[place] in "]}")
-        place += 1
-    return quotes, depth
-
-
-def _end_of_text(line: str, place: int) -> int:
-    """Return where the text ends that begins with the quote at this place."""
-    quote = line[place]
-    place += 1
-    while place < len(line) and line[place] != quote:
-        place += 2 if quote == '"' and line[place] == "\\" else 1
-    return place
+def _first_lines(lines: Sequence[str], count: int) -> dict[str, Any]:
+    """Return what the first lines say, of a value that they leave open what it has so
+    far. Where that is not to be had, what fewer lines say.
+    """
+    for end in range(count, 0, -1):
+        begin = "\n".join(lines[:end])
+        for closer in _CLOSERS:
+            try:
+                return tomllib.loads(f"{begin}\n{closer}")
+            except tomllib.TOMLDecodeError:
+                continue
+    return {}
 
 
 def _read_yaml(path: str, text: str) -> FileSource:
@@ -216,7 +172,7 @@ def _read_yaml(path: str, text: str) -> FileSource:
         raise ConfigError(f"{path}: not YAML: {error}") from error
     if not isinstance(tables, dict):
         raise ConfigError(f"{path}: has no keys", "its documentation shows a file")
-    return FileSource(path, tables, lines)
+    return FileSource(path, tables, lines.get)
 
 
 def _yaml_keys(node: Any, path: KeyPath) -> Iterator[tuple[KeyPath, int]]:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The file of an ensemble, as it was read: `burst_ensemble.config.file` reads it.
+"""The file of an ensemble: its keys, their ranges and what they mean.
 
+The same classes hold the file, what `burst ensemble up` sends and what is on record.
 Keys have the words of the Ensemble Operator's Custom Resource where it has one.
 """
 
@@ -9,14 +10,21 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
+
+import msgspec
+from msgspec import Meta
 
 from burst.config.convert import Seconds, Table
 
-NAME_OF_MEMBER = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
+MOST_JOBS = 100_000
+"""Jobs of one entry."""
+MOST_MEMBERS = 200
 ANY_SIZE = 1_000_000
 """`max` of a member whose size is not the file's to say."""
+NAME_OF_MEMBER = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 NAME_OF_JOBS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}")
+_Number = Annotated[int, Meta(ge=0, le=ANY_SIZE)]
 
 
 class JobSpec(Table, frozen=True):
@@ -30,13 +38,13 @@ class JobSpec(Table, frozen=True):
     """In place of a command: a file in the ensemble file's directory, each line of
     which is the command of one job. Empty lines and lines that begin with # are left
     out."""
-    count: int = 1
+    count: Annotated[int, Meta(ge=0, le=MOST_JOBS)] = 1
     """How many; 0: as many as the algorithm submits. Not with `batch`."""
-    nodes: int = 1
+    nodes: Annotated[int, Meta(ge=1)] = 1
     """Nodes of each."""
-    tasks: int = 0
+    tasks: _Number = 0
     """Tasks of each; 0: one a node."""
-    cores: int = 0
+    cores: _Number = 0
     """Cores of each task; 0: those of the nodes, divided among the tasks."""
     duration: Seconds = Seconds(0)
     """Time limit of each; 0 for none."""
@@ -67,47 +75,55 @@ class AlgorithmSpec(Table, frozen=True):
 class EnsembleLimits(Table, frozen=True):
     """`[limits]`: of all members together."""
 
-    nodes: int = 0
+    nodes: _Number = 0
     """Most nodes that are paid at once; 0 for no limit."""
-    money: float = 0.0
+    money: Annotated[float, Meta(ge=0)] = 0.0
     """Once this is spent all members end; 0 for no limit."""
     time: Seconds = Seconds(math.inf)
     """After this time all members end."""
 
 
-class MemberSpec(Table, frozen=True):
-    """`[[members]]`: one burst with jobs of its own."""
+class MemberSpec(Table, frozen=True, rename="camel"):
+    """`[[members]]`: one member, or several that are alike."""
 
-    name: str
-    """Lower-case letters, digits and dashes. Of `count` members it is the stem."""
-    provider: str
-    """A table `[providers.NAME]` of the settings; default: the only one. Empty for an
-    external member."""
+    retired: ClassVar[Mapping[str, str]] = {
+        "minicluster": "set size, min, max and image of the member: what spec.size,"
+        " minSize, maxSize and containers[0].image of minicluster were",
+        "sidecar": "remove it: the daemon reads the member's queue without a sidecar",
+        **dict.fromkeys(
+            ("growWindow", "shrinkWindow"), "set it at the top of the file, for all"
+        ),
+    }
+
+    name: str = ""
+    """Lower-case letters, digits and dashes. Default: the name of the ensemble and a
+    number."""
+    provider: str = ""
+    """A table `[providers.NAME]` of the settings; default: the only one."""
     offer: str = ""
-    """Default: the provider's cheapest that is large enough."""
+    """One of the provider's offers; default: the cheapest that is large enough."""
     image: str = ""
-    """The container image of its nodes; default: that of its provider."""
+    """The container image of its nodes, with the lead's MAJOR.MINOR of Flux, or any
+    Flux for isolated members, unless the provider has a `view`. Default: that of the
+    provider."""
     mode: Literal["joined", "isolated", "external"] = "joined"
-    """joined: bursts that a provider makes, whose nodes join the lead. isolated: each
-    of its jobs runs in an isolated burst; its size is how many nodes these may have
-    together. external: an instance that runs already, beside which `burst ensemble
-    agent` runs; its size is its own."""
-    size: int = 1
+    """joined: a burst whose nodes join the lead. isolated: each job has an instance of
+    its own, and the member's size is how many nodes these may have together. external:
+    an instance that runs already, with its own size, beside which `burst ensemble
+    agent` runs."""
+    size: _Number = 0
     """Nodes at first; default: `min`."""
-    min: int = 1
-    max: int = 1
-    """Default: `size`."""
-    share: float = 1.0
-    """Weight in the fair share, where members want more nodes than `[limits] nodes`."""
+    min: _Number = 1
+    """Least nodes, from 0."""
+    max: _Number = 0
+    """Most nodes; default: `size`."""
+    count: Annotated[int, Meta(ge=1, le=MOST_MEMBERS)] = 1
+    """How many members like this there are, `NAME-0`, `NAME-1` and so on."""
+    share: Annotated[float, Meta(ge=0.001)] = 1.0
+    """Weight where members want more nodes than `[limits] nodes`."""
     jobs: tuple[JobSpec, ...] = ()
-    algorithms: tuple[AlgorithmSpec, ...] = ()
+    algorithms: tuple[AlgorithmSpec, ...] = msgspec.field(default=(), name="algorithm")
     """In the order in which they are asked."""
-    grow_window: Seconds = Seconds(30)
-    """`growWindow`: from one change of its size to the next growth, at least."""
-    shrink_window: Seconds = Seconds(60)
-    """`shrinkWindow`: from one change of its size to the next shrinking, at least."""
-    minicluster: Mapping[str, Any] = {}
-    """Fields of a MiniCluster's `spec` that stand for no key of a member."""
 
     @property
     def has_agent(self) -> bool:
@@ -120,23 +136,30 @@ class MemberSpec(Table, frozen=True):
         return self.mode == "isolated"
 
 
-class EnsembleSpec(Table, frozen=True):
-    """One ensemble, checked: names are unique, each member has its own jobs."""
+class EnsembleSpec(Table, frozen=True, rename="camel"):
+    """The top of an ensemble's file. Once it is read, names are unique, sizes are set
+    and members with a `count` are written out.
+    """
 
-    name: str
-    members: tuple[MemberSpec, ...]
-    """One for each burst: those with a `count` are written out, NAME-0, NAME-1..."""
+    name: str = ""
+    """What commands call the ensemble. It must be set."""
+    check: Seconds = msgspec.field(default=Seconds(10), name="checkSeconds")
+    """The time from one check to the next, a number of seconds. At a check the
+    algorithms decide."""
+    grow_window: Seconds = Seconds(30)
+    """The least time from one change of a member's size to its next growth."""
+    shrink_window: Seconds = Seconds(60)
+    """The least time from one change of a member's size to its next shrinking."""
+    algorithms: tuple[AlgorithmSpec, ...] = msgspec.field(default=(), name="algorithm")
+    """Of members that have none of their own."""
+    members: tuple[MemberSpec, ...] = ()
     jobs: tuple[JobSpec, ...] = ()
     """For whichever member submits them first."""
     limits: EnsembleLimits = EnsembleLimits()
-    check: Seconds = Seconds(10)
-    """`checkSeconds`: from one decision to the next."""
     custom: Mapping[str, tuple[str, ...]] = {}
     """`[custom]`: commands that rules may run, by name."""
     directory: str = ""
     """Where the file is."""
-    notes: tuple[str, ...] = ()
-    """What the file says and is not used."""
 
     def member(self, name: str) -> MemberSpec:
         """Return the member of that name. Raises KeyError."""

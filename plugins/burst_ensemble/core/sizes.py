@@ -91,7 +91,7 @@ def decide_sizes(
         and not specs[name].has_agent
     }
     wants = {
-        name: _want(specs[name], member, wishes[name].nodes, now)
+        name: _want(spec, specs[name], member, wishes[name].nodes, now)
         for name, member in live.items()
     }
     nodes = {name: want.demand for name, want in wants.items()}
@@ -136,7 +136,11 @@ def _fixed(
 
 
 def _want(
-    spec: MemberSpec, member: MemberRecord, wished: int | None, now: float
+    ensemble: EnsembleSpec,
+    spec: MemberSpec,
+    member: MemberRecord,
+    wished: int | None,
+    now: float,
 ) -> Want:
     first = not member.nodes and member.grown is None
     if wished is None:
@@ -145,8 +149,8 @@ def _want(
     changed = max(member.grown or 0.0, member.shrunk or 0.0)
     if changed > now:
         changed = 0.0  # the clock was set back: it is not known how long ago that was
-    may_grow = first or now >= changed + spec.grow_window
-    may_shrink = now >= changed + spec.shrink_window
+    may_grow = first or now >= changed + ensemble.grow_window
+    may_shrink = now >= changed + ensemble.shrink_window
     if not may_grow:
         demand = min(demand, member.nodes)
     floor = min(spec.min, demand) if may_shrink else member.nodes

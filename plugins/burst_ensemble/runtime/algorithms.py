@@ -69,11 +69,11 @@ class _Place(msgspec.Struct, frozen=True):
     def wrong(self, key: str, problem: str, advice: str = "") -> ConfigError:
         """Return the error of a key of the options; without one, of the name."""
         if self.file is None:
-            at = f" options.{key}" if key else ""
-            where = f"member {self.view.name}: algorithm{at}"
+            of_options = f" options.{key}" if key else ""
+            where = f"member {self.view.name}: algorithm{of_options}"
             return ConfigError(f"{where}: {problem}", advice)
-        options = self.file.options[self.view.name, self.number]
-        path = (*options, *key_path(key)) if key else (*options[:-1], "name")
+        at = self.file.algorithm(self.view.name, self.number)
+        path = (*at, "options", *key_path(key)) if key else (*at, "name")
         return self.file.source.wrong(path, problem, advice)
 
 

@@ -6,9 +6,8 @@ What the file may say, and no member could have, is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -24,26 +23,6 @@ from burst_ensemble.runtime.algorithms import Algorithms, load_algorithms
 AbilitiesOf = Callable[[str], Collection[str]]
 """Returns what a provider is able to: IMAGE, and what its bursts can be, joined or
 isolated; nothing where that is not known yet. May raise ConfigError."""
-
-_PODS = "set it for the pods of a provider, by a table [providers.NAME] that has it"
-_INSTEAD: Mapping[str, str] = {
-    "tasks": "say tasks of the member's jobs",
-    "deadlineSeconds": "say time of [limits], mostTime of stop, or duration of jobs",
-    "interactive": "leave it out: a member's nodes wait for its jobs",
-    "cleanup": "leave it out: nothing of a member is left after its end",
-    "containers": "of containers there is one, of which image is used",
-}
-"""By field of a MiniCluster's `spec`: what would be right."""
-_INSTEAD_IN_CONTAINER: Mapping[str, str] = {
-    **dict.fromkeys(
-        ("command", "commands", "batch", "batchRaw", "launcher", "runFlux"),
-        "say command or batch of the member's jobs",
-    ),
-    "workingDir": "say workdir of the member's jobs",
-    "environment": "set environment of a provider, or [ensemble.environment]",
-    "logs": "leave it out: flux job attach and burst output show them",
-}
-"""The same of a container."""
 
 
 class _Refusal(msgspec.Struct, frozen=True):
@@ -92,20 +71,6 @@ def _refusals(
     if member.is_isolated:
         yield from _workdirs(member.jobs, is_shared=False)
         yield from _workdirs(shared, is_shared=True)
-    yield from _unused(member.minicluster)
-
-
-def _unused(minicluster: Mapping[str, Any]) -> Iterator[_Refusal]:
-    """Yield the fields of a MiniCluster that no key of a member stands for."""
-    path: KeyPath = ("minicluster", "spec")
-    what = "it is not used of a MiniCluster"
-    for key, value in minicluster.items():
-        is_one = key == "containers" and isinstance(value, list) and len(value) == 1
-        if is_one and isinstance(value[0], Mapping):
-            for inner in value[0]:
-                advice = _INSTEAD_IN_CONTAINER.get(inner, _PODS)
-                yield _Refusal((*path, key, 0, inner), what, advice)
-        yield _Refusal((*path, key), what, _INSTEAD.get(key, _PODS))
 
 
 def _workdirs(jobs: Sequence[JobSpec], *, is_shared: bool) -> Iterator[_Refusal]:

@@ -27,20 +27,21 @@ NOW = 1_000_000.0
 
 
 def member(name: str = "m", **changes: Any) -> MemberSpec:
-    """A member of 1 to 8 nodes without windows."""
+    """A member of 1 to 8 nodes."""
     usual: dict[str, Any] = {
         "provider": "local",
         "max": 8,
-        "grow_window": Seconds(0),
-        "shrink_window": Seconds(0),
         "algorithms": (AlgorithmSpec(name="workload-demand"),),
     }
     return MemberSpec(name=name, **{**usual, **changes})
 
 
 def ensemble(*members: MemberSpec, **changes: Any) -> EnsembleSpec:
-    """An ensemble of these, or of one member."""
-    return EnsembleSpec(name="e", members=members or (member(),), **changes)
+    """An ensemble of these, or of one member, without windows."""
+    windows = {"grow_window": Seconds(0), "shrink_window": Seconds(0)}
+    return EnsembleSpec(
+        name="e", members=members or (member(),), **{**windows, **changes}
+    )
 
 
 def limited(

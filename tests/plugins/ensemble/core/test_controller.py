@@ -119,7 +119,7 @@ def test_ends_come_first_then_what_shrinks_then_what_grows_then_jobs() -> None:
 def test_each_direction_has_its_own_window_after_a_change(
     grow: float, shrink: float, wanted: int, later: float, expected: int
 ) -> None:
-    spec = ensemble(member(grow_window=Seconds(grow), shrink_window=Seconds(shrink)))
+    spec = ensemble(grow_window=Seconds(grow), shrink_window=Seconds(shrink))
     record = begun(spec, m=4)
     last = msgspec.structs.replace(record.members["m"], grown=NOW)
     record = msgspec.structs.replace(record, members={"m": last})
@@ -315,7 +315,7 @@ def test_an_algorithm_that_keeps_failing_is_asked_less_but_each_hour() -> None:
 
 def test_a_clock_that_was_set_back_stops_nothing() -> None:
     """It is while no daemon runs: one that runs has a clock of its own."""
-    spec = ensemble(member(grow_window=Seconds(60), shrink_window=Seconds(60)))
+    spec = ensemble(grow_window=Seconds(60), shrink_window=Seconds(60))
     fault = {"m": AlgorithmFault("no")}
     before = stepped(spec, begun(spec, m=2), {"m": reading(2)}, fault, NOW)
     done = MemberEvent(at=NOW, name="finish", group="job", success=True)

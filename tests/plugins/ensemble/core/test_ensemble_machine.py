@@ -55,12 +55,12 @@ MEMBERS = st.lists(
         st.integers(0, 5),
         st.sampled_from([0.5, 1.0, 3.0]),
         st.sampled_from([*OPTIONS, "anything"]),
-        st.tuples(st.sampled_from([10.0, 30.0, 70.0]), st.sampled_from([10.0, 60.0])),
         st.sampled_from(["joined", "joined", "isolated"]),
     ),
     min_size=1,
     max_size=4,
 )
+WINDOWS = st.tuples(st.sampled_from([10.0, 30.0, 70.0]), st.sampled_from([10.0, 60.0]))
 ANYTHING = st.builds(
     MemberDecision,
     nodes=st.none() | st.integers(-5, 30),
@@ -74,13 +74,14 @@ class EnsembleMachine(RuleBasedStateMachine):
     """An ensemble over simulated members."""
 
     @initialize(
-        members=MEMBERS, spare=st.none() | st.integers(0, 6), money=st.booleans()
+        members=MEMBERS,
+        windows=WINDOWS,
+        spare=st.none() | st.integers(0, 6),
+        money=st.booleans(),
     )
-    def begin(self, members: Any, spare: int | None, money: bool) -> None:
+    def begin(self, members: Any, windows: Any, spare: int | None, money: bool) -> None:
         made = []
-        for number, (least, more, share, algorithm, windows, mode) in enumerate(
-            members
-        ):
+        for number, (least, more, share, algorithm, mode) in enumerate(members):
             made.append(
                 MemberSpec(
                     name=f"m{number}",
@@ -92,8 +93,6 @@ class EnsembleMachine(RuleBasedStateMachine):
                     share=share,
                     jobs=(JobSpec(name="own", command="true", count=6),),
                     algorithms=(AlgorithmSpec(name=algorithm),),
-                    grow_window=Seconds(windows[0]),
-                    shrink_window=Seconds(windows[1]),
                 )
             )
         floors = sum(each.min for each in made)
@@ -108,6 +107,8 @@ class EnsembleMachine(RuleBasedStateMachine):
             jobs=pool,
             limits=limits,
             check=Seconds(CHECK),
+            grow_window=Seconds(windows[0]),
+            shrink_window=Seconds(windows[1]),
         )
         self.now = 0.0
         self.record = new_record(self.spec, 0.0)
@@ -223,7 +224,7 @@ class EnsembleMachine(RuleBasedStateMachine):
         for each in self.spec.members:
             changes = self.changes[each.name]
             for (last, _), (now, grew) in itertools.pairwise(changes):
-                window = each.grow_window if grew else each.shrink_window
+                window = self.spec.grow_window if grew else self.spec.shrink_window
                 assert now - last >= window
 
     @invariant()

@@ -122,4 +122,4 @@ def test_lines_of_a_batch_and_jobs_that_are_shared() -> None:
 def test_a_specification_is_kept_as_json_has_it() -> None:
     kept = spec_tables(spec({"duration": "inf"}, custom={"tell": ["echo"]}))
     assert kept["members"][0]["jobs"][0]["duration"] == "inf"
-    assert kept["check"] == "10.0s"
+    assert kept["checkSeconds"] == "10.0s"

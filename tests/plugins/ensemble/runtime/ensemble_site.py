@@ -227,3 +227,4 @@ class EnsembleSite:
 
 
 MEMBER: dict[str, Any] = {"name": "a", "provider": "local", "min": 1, "max": 3}
+WINDOWS = {"growWindow": "1s", "shrinkWindow": "1s"}

@@ -18,6 +18,7 @@ from tests.core.isolation import BOTH
 from tests.plugins.ensemble.runtime.ensemble_site import (
     MEMBER,
     USER,
+    WINDOWS,
     EnsembleSite,
     Scripted,
     nodes_of,
@@ -27,8 +28,6 @@ from tests.sim import Sim
 FAR: dict[str, Any] = {
     **MEMBER,
     "mode": "isolated",
-    "grow_window": "1s",
-    "shrink_window": "1s",
     "jobs": [
         {"name": "md", "command": "run --fast", "count": 0},
         {"name": "wide", "command": "run --wide", "count": 0, "nodes": 2},
@@ -56,7 +55,7 @@ class Far(EnsembleSite):
     """A daemon with an ensemble whose member `a` is isolated."""
 
     def __init__(self, *others: dict[str, Any], **tables: Any) -> None:
-        of_ensemble = tables.pop("of_ensemble", {})
+        of_ensemble = {**WINDOWS, **tables.pop("of_ensemble", {})}
         member = {**FAR, **tables.pop("of_member", {})}
         super().__init__(FarSim, modes=BOTH, **tables)
         self.says: Scripted = self.up(members=[member, *others], **of_ensemble)["a"]

@@ -13,10 +13,15 @@ from hypothesis import strategies as st
 from burst.model.lead import JobState
 from tests.core.isolation import BOTH
 from tests.fakes import Crash
-from tests.plugins.ensemble.runtime.ensemble_site import MEMBER, EnsembleSite, Scripted
+from tests.plugins.ensemble.runtime.ensemble_site import (
+    MEMBER,
+    WINDOWS,
+    EnsembleSite,
+    Scripted,
+)
 
 JOBS = {"jobs": [{"name": "md", "command": "run", "count": 6, "nodes": 1}]}
-MEMBERS = [{**MEMBER, **JOBS, "grow_window": "1s", "shrink_window": "1s"}]
+MEMBERS = [{**MEMBER, **JOBS}]
 DECISIONS = st.builds(
     MemberDecision,
     nodes=st.none() | st.integers(-2, 9),
@@ -67,7 +72,7 @@ def test_no_job_twice_no_node_too_many_and_nothing_left(
     steps: list[tuple[str, MemberDecision]],
 ) -> None:
     site = EnsembleSite()
-    script: Scripted = site.up(members=MEMBERS)["a"]
+    script: Scripted = site.up(members=MEMBERS, **WINDOWS)["a"]
     for what, decision in steps:
         script.says = decision
         act(site, what)

@@ -120,7 +120,7 @@ def test_down_lets_what_runs_end_and_cancels_what_waits() -> None:
 
 
 def test_a_burst_whose_provider_was_not_called_is_dropped_at_the_end() -> None:
-    site = Far(of_ensemble={"check": "0.1s"})
+    site = Far(of_ensemble={"checkSeconds": "0.1s"})
     site.says.says = MemberDecision(nodes=1, submit=("md",))
     site.pace(0.2)
     site.ensembles.look()
@@ -328,7 +328,7 @@ def test_bursts_of_an_ensemble_that_is_lost_end_with_their_jobs() -> None:
 
 
 def test_nodes_of_all_members_stay_within_the_limit() -> None:
-    near = {**MEMBER, "name": "b", "grow_window": "1s", "shrink_window": "1s"}
+    near = {**MEMBER, "name": "b"}
     site = Far(near, of_ensemble={"limits": {"nodes": 4}})
     site.wants(3, "md", "md", "md")
     site.algorithms["b"].says = MemberDecision(nodes=3)  # type: ignore[attr-defined]
