@@ -29,6 +29,7 @@ from burst_ensemble.algorithm import (
 from burst_ensemble.config.spec import EnsembleSpec, JobSpec, MemberSpec
 from burst_ensemble.core.algorithms import BUILT_IN
 from burst_ensemble.core.controller import new_record, take_step
+from burst_ensemble.core.job_rows import MemberState
 from burst_ensemble.core.reading import MemberReading
 from burst_ensemble.core.views import make_views, take_in
 from burst_ensemble.core.wishes import Asked
@@ -107,7 +108,12 @@ def queue(jobs: int) -> tuple[EnsembleSpec, dict[str, MemberReading]]:
 def decisions(jobs: int) -> tuple[float, float]:
     """Return the CPU seconds of the slowest decision, and of a whole step but those."""
     spec, readings = queue(jobs)
-    record = take_in(new_record(spec, _NOW - 1000), readings)
+    record = new_record(spec, _NOW - 1000)
+    read = {
+        name: MemberState(reading, record.members[name])
+        for name, reading in readings.items()
+    }
+    record = take_in(record, read)
     views = make_views(spec, record, readings)
     slowest = 0.0
     for name, options in _OPTIONS.items():
@@ -125,7 +131,7 @@ def decisions(jobs: int) -> tuple[float, float]:
     }
 
     def step() -> None:
-        taken = take_in(record, readings)
+        taken = take_in(record, read)
         make_views(spec, taken, readings)
         take_step(spec, taken, Asked(readings, answers), _NOW)
 

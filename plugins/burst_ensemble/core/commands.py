@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection
 
 import msgspec
 
@@ -13,13 +13,12 @@ from burst.model.burst import Tag
 from burst_ensemble.algorithm import SUBMIT_MOST
 from burst_ensemble.config.spec import EnsembleSpec
 from burst_ensemble.core import controller
-from burst_ensemble.core.over import books_of_earlier_run, is_over
+from burst_ensemble.core.read_members import is_over, with_earlier_run
 from burst_ensemble.core.record import (
+    Ensemble,
     EnsembleRecord,
     EnsembleRecords,
     EnsembleStart,
-    EnsembleState,
-    MemberBook,
     Seen,
 )
 from burst_ensemble.core.sizes import resized
@@ -36,9 +35,9 @@ def begin_ensemble(seen: Seen, new: EnsembleStart) -> EnsembleRecords:
     BurstError.
     """
     spec, (ensembles, nodes, now) = new.spec, seen
-    before = ensembles.states.get(spec.name)
+    before = ensembles.get(spec.name)
     pending = nodes.tags_waiting()
-    if before is not None and not is_over(ensembles, spec.name, nodes, pending):
+    if before is not None and not is_over(before, nodes, pending):
         raise BurstError(
             f"an ensemble {spec.name} is there already",
             f"burst ensemble down {spec.name} ends it, burst ensemble status shows it",
@@ -46,19 +45,10 @@ def begin_ensemble(seen: Seen, new: EnsembleStart) -> EnsembleRecords:
     began = now
     if before is not None and int(before.record.started) == int(now):
         began = int(now) + 1.0  # it is in the names of jobs, by which they are found
-    slots = _choose_slots(seen, spec)
-    file = msgspec.structs.replace(new, slots=slots)
-    books = {
-        **_without(ensembles.books, [spec.name]),
-        **books_of_earlier_run(nodes, file),
-    }
-    state = EnsembleState(record=controller.new_record(spec, began))
-    after = EnsembleRecords(
-        states={**ensembles.states, spec.name: state},
-        starts={**ensembles.starts, spec.name: file},
-        books=books,
-    )
-    return _forget_oldest(seen._replace(ensembles=after), pending, spec.name)
+    start = msgspec.structs.replace(new, slots=_choose_slots(seen, spec))
+    record = with_earlier_run(controller.new_record(spec, began), start, nodes)
+    after = {**ensembles, spec.name: Ensemble(start, record)}
+    return _without_oldest(seen._replace(ensembles=after), pending, spec.name)
 
 
 def begin_once(seen: Seen, new: EnsembleStart) -> EnsembleRecords:
@@ -66,90 +56,77 @@ def begin_once(seen: Seen, new: EnsembleStart) -> EnsembleRecords:
 
     Raises BurstError.
     """
-    if new.tables["name"] in seen.ensembles.states:
+    if new.spec.name in seen.ensembles:
         return seen.ensembles
     return begin_ensemble(seen, msgspec.structs.replace(new, is_kept=True))
 
 
-def take_down_ensemble(
-    ensembles: EnsembleRecords, name: str, why: str, now: float
-) -> EnsembleRecords:
-    """Have all members of an ensemble end, for good. Raises BurstError."""
-    state = ensembles.states.get(name)
-    if state is None:
-        names = ", ".join(sorted(ensembles.states)) or "none"
+def find_ensemble(ensembles: EnsembleRecords, name: str) -> Ensemble:
+    """Return the ensemble of that name. Raises BurstError."""
+    if name not in ensembles:
+        names = ", ".join(sorted(ensembles)) or "none"
         raise BurstError(f"there is no ensemble {name}", f"known ones: {names}")
-    ended = controller.end_all(state.record, why, now)
-    return with_record(ensembles, name, ended)
+    return ensembles[name]
 
 
-def submit_jobs(
-    ensembles: EnsembleRecords, name: str, member: str, group: str, count: int
-) -> EnsembleRecords:
+def submit_jobs(one: Ensemble, member: str, group: str, count: int) -> EnsembleRecord:
     """Give further jobs of an entry of `jobs` to a member. Raises BurstError."""
-    state = _running(ensembles, name, member)
-    spec = ensembles.starts[name].spec
+    whose, spec = _running(one, member), one.start.spec
     known = [job.name for job in (*spec.member(member).jobs, *spec.jobs)]
     if group not in known:
         raise BurstError(
-            f"{name}/{member} has no jobs {group}",
-            f"it has {', '.join(known) or 'none'}",
+            f"{whose} has no jobs {group}", f"it has {', '.join(known) or 'none'}"
         )
-    if state.record.members[member].unconfirmed:
+    if one.record.members[member].unconfirmed:
         raise BurstError(
-            f"earlier jobs of {name}/{member} are not submitted yet",
+            f"earlier jobs of {whose} are not submitted yet",
             "burst ensemble status says why, if it lasts",
         )
     if not 0 < count <= SUBMIT_MOST:
         raise BurstError(f"{count} jobs cannot be submitted", f"1 to {SUBMIT_MOST}")
     wish = Wish(submit=((group, False),) * count, memory={})
-    record = give_jobs(spec, state.record, member, wish)
+    record = give_jobs(spec, one.record, member, wish)
     given = len(record.members[member].unconfirmed)
     if given < count:
         raise BurstError(
             f"of {group} the file has {given} jobs left, not {count}",
             "count = 0 in the file is for as many as are submitted",
         )
-    return with_record(ensembles, name, record)
+    return record
 
 
 def resize_member(
-    ensembles: EnsembleRecords, name: str, member: str, nodes: int, now: float
-) -> EnsembleRecords:
+    one: Ensemble, member: str, nodes: int, now: float, *, more: bool = False
+) -> EnsembleRecord:
     """Have a member grow or shrink now; its algorithm may change that again.
 
+    With `more` it is to have so many nodes beyond those that it is to have already.
     Raises BurstError.
     """
-    state = _running(ensembles, name, member)
-    spec = ensembles.starts[name].spec.member(member)
+    whose, spec = _running(one, member), one.start.spec.member(member)
     if spec.has_agent:
         raise BurstError(
-            f"the size of {name}/{member} is not the daemon's: it is an instance of its"
-            " own",
+            f"the size of {whose} is not the daemon's: it is an instance of its own",
             "resize it where it was made",
         )
-    if not spec.min <= nodes <= spec.max:
+    size = nodes + (one.record.members[member].nodes if more else 0)
+    if not spec.min <= size <= spec.max:
         raise BurstError(
-            f"{nodes} nodes cannot be had for {name}/{member}",
+            f"{size} nodes cannot be had for {whose}",
             f"the file allows {spec.min} to {spec.max}",
         )
-    before = state.record.members[member]
-    after = resized(before, nodes, "resized by hand", now)
-    members = {**state.record.members, member: after}
-    record = msgspec.structs.replace(state.record, members=members)
-    return with_record(ensembles, name, record)
+    return resized(one.record, member, size, "resized by hand", now)
 
 
-def _running(ensembles: EnsembleRecords, name: str, member: str) -> EnsembleState:
-    """Return the state of an ensemble of which a member runs. Raises BurstError."""
-    state = ensembles.states.get(name)
-    known = state.record.members if state else {}
-    if state is None or member not in known:
-        names = ", ".join(f"{name}/{each}" for each in known) or "none"
+def _running(one: Ensemble, member: str) -> str:
+    """Return what a member that runs is called. Raises BurstError for any other."""
+    name, known = one.record.name, one.record.members
+    if member not in known:
+        names = ", ".join(f"{name}/{each}" for each in known)
         raise BurstError(f"there is no {name}/{member}", f"known ones: {names}")
     if known[member].ended is not None:
         raise BurstError(f"{name}/{member} has ended: {known[member].why}")
-    return state
+    return f"{name}/{member}"
 
 
 def _choose_slots(seen: Seen, spec: EnsembleSpec) -> dict[str, tuple[str, ...]]:
@@ -158,9 +135,9 @@ def _choose_slots(seen: Seen, spec: EnsembleSpec) -> dict[str, tuple[str, ...]]:
     pending = nodes.tags_waiting()
     taken = {
         hosts
-        for name, file in ensembles.starts.items()
-        if not is_over(ensembles, name, nodes, pending)
-        for hosts in file.slots.values()
+        for one in ensembles.values()
+        if not is_over(one, nodes, pending)
+        for hosts in one.start.slots.values()
     }
     chosen: dict[str, tuple[str, ...]] = {}
     # The largest first, so that small members leave the large slots to them.
@@ -185,46 +162,13 @@ def _choose_slots(seen: Seen, spec: EnsembleSpec) -> dict[str, tuple[str, ...]]:
     return chosen
 
 
-def _without(
-    books: Mapping[str, MemberBook], names: Iterable[str]
-) -> dict[str, MemberBook]:
-    gone = tuple(f"{name}/" for name in names)
-    return {key: book for key, book in books.items() if not key.startswith(gone)}
-
-
-def _forget_oldest(seen: Seen, pending: Collection[Tag], but: str) -> EnsembleRecords:
-    """Forget ensembles that have ended, but for the last of them."""
-    ensembles = seen.ensembles
+def _without_oldest(seen: Seen, pending: Collection[Tag], but: str) -> EnsembleRecords:
+    """Return the ensembles without those that have ended, but for the last of them."""
     over = [
         name
-        for name, start in ensembles.starts.items()
-        if name != but
-        and is_over(ensembles, name, seen.nodes, pending)
-        and not start.is_kept
+        for name, one in seen.ensembles.items()
+        if name != but and is_over(one, seen.nodes, pending) and not one.start.is_kept
     ]
-    over.sort(key=lambda name: ensembles.states[name].record.ended or 0.0)
+    over.sort(key=lambda name: seen.ensembles[name].record.ended or 0.0)
     gone = over[: max(0, len(over) - KEPT_ENDED)]
-    return EnsembleRecords(
-        states={k: v for k, v in ensembles.states.items() if k not in gone},
-        starts={k: v for k, v in ensembles.starts.items() if k not in gone},
-        books=_without(ensembles.books, gone),
-    )
-
-
-def with_record(
-    ensembles: EnsembleRecords, name: str, record: EnsembleRecord
-) -> EnsembleRecords:
-    """Return the records with another record of an ensemble."""
-    return with_state(ensembles, name, record=record)
-
-
-def with_state(
-    ensembles: EnsembleRecords, name: str, **changes: object
-) -> EnsembleRecords:
-    """Return the records with these fields of an ensemble's state changed."""
-    before = ensembles.states[name]
-    state = msgspec.structs.replace(before, **changes)
-    if state == before:
-        return ensembles
-    states = {**ensembles.states, name: state}
-    return msgspec.structs.replace(ensembles, states=states)
+    return {name: one for name, one in seen.ensembles.items() if name not in gone}

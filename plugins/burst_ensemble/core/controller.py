@@ -3,7 +3,7 @@
 
 The daemon does, at each check (`EnsembleSpec.check`):
 
-    record = take_in(record, readings)                        # views.py
+    record = take_in(record, read)                            # views.py
     answers = {}
     for name, view in make_views(spec, record, readings).items():
         if is_due(record, name, now):
@@ -22,21 +22,29 @@ one whose algorithm failed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from burst.model.fsd import format_fsd
 from burst_ensemble.config.spec import EnsembleSpec
 from burst_ensemble.core.intents import (
+    Done,
     EndMember,
     Intent,
     ResizeMember,
     RunCustom,
     SubmitJobs,
 )
+from burst_ensemble.core.member_job import find_group
 from burst_ensemble.core.reading import MemberReading
-from burst_ensemble.core.record import EnsembleRecord, MemberRecord, Trouble
+from burst_ensemble.core.record import (
+    EnsembleRecord,
+    EnsembleRecords,
+    KnownJob,
+    MemberRecord,
+    Trouble,
+)
 from burst_ensemble.core.sizes import decide_sizes
 from burst_ensemble.core.wishes import (
     AlgorithmFault,
@@ -50,7 +58,6 @@ from burst_ensemble.core.wishes import (
 
 _FIRST_PAUSE = 60.0
 _LONGEST_PAUSE = 3600.0
-_GONE_FROM_FILE = "the file does not have it any more"
 
 
 class EnsembleStep(msgspec.Struct, frozen=True):
@@ -72,7 +79,6 @@ def take_step(
     spec: EnsembleSpec, record: EnsembleRecord, asked: Asked, now: float
 ) -> EnsembleStep:
     """Return the next record, and what is to be done. Members that ended stay so."""
-    record = _with_new_members(spec, record, now)
     wishes = _wishes(spec, record, asked.answers)
     record = _take_wishes(record, wishes, now)
     record = _end_members(spec, record, wishes, asked, now)
@@ -90,47 +96,66 @@ def take_step(
 
 def end_all(record: EnsembleRecord, why: str, now: float) -> EnsembleRecord:
     """Return the record in which all members end, such as by `burst ensemble down`."""
-    members = {
-        name: _ended(member, why, now) for name, member in record.members.items()
-    }
-    return _end_of_all(msgspec.structs.replace(record, members=members), now, why)
+    for name in record.members:
+        record = _ended(record, name, why, now)
+    return _end_of_all(record, now, why)
 
 
-def confirm(record: EnsembleRecord, intent: Intent) -> EnsembleRecord:
-    """Return the record in which jobs were submitted, or a command was run.
+def confirm(record: EnsembleRecord, intent: Intent, done: Done) -> EnsembleRecord:
+    """Return the record in which an intent was done, or refused.
 
-    Of jobs: give a `SubmitJobs` with those that were. Sizes and ends need none.
+    Jobs are known from now on: one that ends before anybody looks again is asked for
+    then. Sizes and ends need no confirmation.
     """
-    member = record.members[intent.member]
+    name, member = intent.member, record.members[intent.member]
     if isinstance(intent, SubmitJobs):
-        done = set(intent.jobs)
-        left = tuple(job for job in member.unconfirmed if job not in done)
-        member = msgspec.structs.replace(member, unconfirmed=left)
-    elif isinstance(intent, RunCustom):
-        commands = tuple(
-            each for each in member.unconfirmed_commands if each[0] != intent.number
-        )
-        member = msgspec.structs.replace(member, unconfirmed_commands=commands)
-    return msgspec.structs.replace(
-        record, members={**record.members, intent.member: member}
-    )
+        left = tuple(job for job in member.unconfirmed if job not in done.jobs)
+        return record.with_member(name, unconfirmed=left)
+    if isinstance(intent, RunCustom):
+        commands = member.unconfirmed_commands
+        rest = tuple(each for each in commands if each[0] != intent.number)
+        return record.with_member(name, unconfirmed_commands=rest)
+    return record
 
 
-def _with_new_members(
-    spec: EnsembleSpec, record: EnsembleRecord, now: float
-) -> EnsembleRecord:
-    """Return the record for a file that was changed: a member that it does not have any
-    more ends, one that is new begins.
+def confirm_all(
+    ensembles: EnsembleRecords,
+    before: EnsembleRecord,
+    done: Sequence[tuple[Intent, Done]],
+    now: float,
+) -> EnsembleRecords:
+    """Record what was done of the intents of the run of `before`.
+
+    Where the ensemble was forgotten or started again meanwhile, nothing is recorded.
     """
-    names = {each.name for each in spec.members}
-    members = {
-        name: member if name in names else _ended(member, _GONE_FROM_FILE, now)
-        for name, member in record.members.items()
+    one = ensembles.get(before.name)
+    if one is None or one.record.started != before.started:
+        return ensembles
+    record, refused = one.record, dict[str, str]()
+    for intent, what in done:
+        name = intent.member
+        record = confirm(record, intent, what)
+        record = _with_jobs(record, one.start.spec, name, what, now)
+        refused[name] = refused.get(name) or what.refused
+    for name in record.members:
+        record = record.with_member(name, refused=refused.get(name, ""))
+    if record == one.record:
+        return ensembles
+    return {**ensembles, before.name: msgspec.structs.replace(one, record=record)}
+
+
+def _with_jobs(
+    record: EnsembleRecord, spec: EnsembleSpec, name: str, done: Done, now: float
+) -> EnsembleRecord:
+    """Return the record with jobs that were submitted and have not been seen."""
+    known = record.members[name].jobs
+    groups = {job: find_group(spec, name, ref) for ref, job in done.jobs.items()}
+    new = {
+        job: KnownJob(group.name, group.nodes, counted="", submitted=now, seen=now)
+        for job, group in groups.items()
+        if job not in known
     }
-    if record.ended is None:
-        for each in spec.members:
-            members.setdefault(each.name, MemberRecord(started=now))
-    return msgspec.structs.replace(record, members=members)
+    return record.with_member(name, jobs={**known, **new})
 
 
 def _wishes(
@@ -141,8 +166,7 @@ def _wishes(
     shared = {job.name for job in spec.jobs}
     found = {}
     for each in spec.members:
-        kept = record.members.get(each.name)
-        if each.name in answers and kept is not None and kept.ended is None:
+        if each.name in answers and record.members[each.name].ended is None:
             groups = shared | {job.name for job in each.jobs}
             known = Known(groups, spec.custom)
             found[each.name] = merge_answers(answers[each.name], known)
@@ -153,17 +177,15 @@ def _take_wishes(
     record: EnsembleRecord, wishes: Mapping[str, Wish | AlgorithmFault], now: float
 ) -> EnsembleRecord:
     """Return the record with what algorithms remember, and which are in trouble."""
-    members = dict(record.members)
     for name, wish in wishes.items():
-        before = members[name]
+        before = record.members[name]
         if isinstance(wish, AlgorithmFault):
             trouble = _trouble(before.trouble, wish.why, now)
-            members[name] = msgspec.structs.replace(before, trouble=trouble)
+            record = record.with_member(name, trouble=trouble)
         else:
-            members[name] = msgspec.structs.replace(
-                before, trouble=None, memory={**before.memory, **wish.memory}
-            )
-    return msgspec.structs.replace(record, members=members)
+            memory = {**before.memory, **wish.memory}
+            record = record.with_member(name, trouble=None, memory=memory)
+    return record
 
 
 def _trouble(before: Trouble | None, why: str, now: float) -> Trouble:
@@ -183,11 +205,10 @@ def _end_members(
     limit = _limit_reached(spec, record, asked.readings, now)
     if limit:
         return end_all(record, limit, now)
-    members = dict(record.members)
     for name, wish in wishes.items():
         if isinstance(wish, Wish) and wish.end:
-            members[name] = _ended(members[name], wish.why, now)
-    return msgspec.structs.replace(record, members=members)
+            record = _ended(record, name, wish.why, now)
+    return record
 
 
 def _limit_reached(
@@ -210,11 +231,11 @@ def _limit_reached(
     return ""
 
 
-def _ended(member: MemberRecord, why: str, now: float) -> MemberRecord:
-    if member.ended is not None:
-        return member
-    return msgspec.structs.replace(
-        member,
+def _ended(record: EnsembleRecord, name: str, why: str, now: float) -> EnsembleRecord:
+    if record.members[name].ended is not None:
+        return record
+    return record.with_member(
+        name,
         ended=now,
         why=why,
         unconfirmed=(),
@@ -241,9 +262,7 @@ def _intents(
     grows: list[Intent] = []
     rest: list[Intent] = []
     for name, reading in readings.items():
-        member = record.members.get(name)
-        if member is None:
-            continue
+        member = record.members[name]
         if member.ended is not None:
             if reading.nodes or reading.queue.active:
                 ends.append(EndMember(member=name, why=member.why))
@@ -252,11 +271,9 @@ def _intents(
             resize = ResizeMember(member=name, nodes=member.nodes, why=member.why)
             (grows if member.nodes > reading.size else shrinks).append(resize)
         if member.unconfirmed:
-            rest.append(
-                SubmitJobs(member=name, jobs=member.unconfirmed, why=member.why)
-            )
+            rest.append(SubmitJobs(member=name, jobs=member.unconfirmed))
         rest += [
-            RunCustom(member=name, command=command, number=number, why=member.why)
+            RunCustom(member=name, command=command, number=number)
             for number, command in member.unconfirmed_commands
         ]
     return [*ends, *shrinks, *grows, *rest]

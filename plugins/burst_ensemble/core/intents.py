@@ -28,7 +28,7 @@ class JobRef(msgspec.Struct, frozen=True, array_like=True):
     shared: bool = False
 
 
-class ResizeMember(msgspec.Struct, frozen=True, kw_only=True, tag="resize"):
+class ResizeMember(msgspec.Struct, frozen=True, kw_only=True):
     """Make the member as large: a burst where there is none, else grow or shrink it.
 
     To shrink it, its upper nodes are drained first; jobs that run there end in peace.
@@ -39,40 +39,36 @@ class ResizeMember(msgspec.Struct, frozen=True, kw_only=True, tag="resize"):
     why: str
 
 
-class SubmitJobs(msgspec.Struct, frozen=True, kw_only=True, tag="submit"):
+class SubmitJobs(msgspec.Struct, frozen=True, kw_only=True):
     """Submit jobs for a member, in this order; at most SUBMIT_MOST in one step."""
 
     member: str
     jobs: tuple[JobRef, ...]
-    why: str
 
 
-class Answered(msgspec.Struct, frozen=True):
-    """What became of jobs that were to be submitted."""
-
-    taken: tuple[JobRef, ...]
-    """Those that the member has."""
-    refused: str
-    """Why it did not take another; empty if it took all."""
-    ids: Mapping[JobRef, JobId] = {}
-    """Of those taken, where the lead has told them."""
-
-
-class EndMember(msgspec.Struct, frozen=True, kw_only=True, tag="end"):
+class EndMember(msgspec.Struct, frozen=True, kw_only=True):
     """Take the member down for good: cancel what waits, drain, reap."""
 
     member: str
     why: str
 
 
-class RunCustom(msgspec.Struct, frozen=True, kw_only=True, tag="custom"):
+class RunCustom(msgspec.Struct, frozen=True, kw_only=True):
     """Run a command of the file's table `custom`."""
 
     member: str
     command: str
     number: int
     """How many commands of this member were asked for before; it names this one."""
-    why: str
 
 
 Intent = ResizeMember | SubmitJobs | EndMember | RunCustom
+
+
+class Done(msgspec.Struct, frozen=True):
+    """What became of an intent."""
+
+    refused: str = ""
+    """Why the member is not as large as it should be, or does not have a job."""
+    jobs: Mapping[JobRef, JobId] = {}
+    """Of jobs that were to be submitted those that the member has."""

@@ -2,7 +2,7 @@
 """Jobs of a member as they were read, and what is counted of them.
 
 The lead shows those of members that joined it, an agent reports those of a member that
-is an instance of its own; both are counted in the member's book in one way.
+is an instance of its own; both are counted in the member's record in one way.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from burst.model.active_job import JobOutcome
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView
 from burst_ensemble.algorithm import QueueCounts
-from burst_ensemble.core.reading import JobEvent, MemberEvent, MemberReading
-from burst_ensemble.core.record import KnownJob, MemberBook
+from burst_ensemble.core.reading import GroupStatistics, JobEvent, MemberReading
+from burst_ensemble.core.record import KnownJob, MemberRecord
 
 GROUP = "burst_group"
 """Attribute of jobs: the entry of `jobs` that one is of."""
@@ -63,7 +63,7 @@ class MemberState(msgspec.Struct, frozen=True):
     """A member as it was read."""
 
     reading: MemberReading
-    book: MemberBook
+    member: MemberRecord
     """What is known from now on."""
 
 
@@ -83,22 +83,26 @@ def row_of(job: JobView, tag: str) -> JobRow:
     )
 
 
-def count_jobs(before: MemberBook, seen: JobsSeen, now: float) -> MemberState:
-    """Return what is known of jobs, and a reading of jobs alone, with the events that
-    are not counted yet.
+def lost_jobs(member: MemberRecord, shown: Collection[JobId]) -> list[JobId]:
+    """Return the jobs that have ended while nobody looked: they are to be asked for."""
+    return [
+        job_id
+        for job_id, job in sorted(member.jobs.items())
+        if job.counted != "finish" and job_id not in shown
+    ]
 
-    They bear the time of this reading, as what is shown of a job may come later than it
-    happened: so each is counted once, and none is taken for older than one that was
-    counted before.
+
+def count_jobs(before: MemberRecord, seen: JobsSeen, now: float) -> MemberState:
+    """Return a member with its jobs, each event of which is counted once, and a reading
+    of jobs alone.
     """
-    events: list[MemberEvent] = []
+    count = _Count(before.statistics, now)
     jobs = dict(before.jobs)
     rows = {row.id: row for row in seen.rows}
     for job_id in sorted(rows):
-        jobs[job_id] = _count(rows[job_id], jobs.get(job_id), events, now)
+        jobs[job_id] = count.row(rows[job_id], jobs.get(job_id))
     for job_id in sorted(jobs.keys() & seen.outcomes.keys() - rows.keys()):
-        outcome = seen.outcomes[job_id]
-        jobs[job_id] = _count_outcome(jobs[job_id], outcome, events, now)
+        jobs[job_id] = count.outcome(jobs[job_id], seen.outcomes[job_id])
     waiting = [
         row
         for row in rows.values()
@@ -115,74 +119,60 @@ def count_jobs(before: MemberBook, seen: JobsSeen, now: float) -> MemberState:
         queue=_queue(jobs, rows.values(), seen.more),
         waiting=Counter(sizes),
         next_jobs=tuple(sizes[:NEXT_MOST]),
-        events=tuple(events),
     )
-    return MemberState(reading, msgspec.structs.replace(before, jobs=jobs))
+    after = msgspec.structs.replace(before, jobs=jobs, statistics=count.statistics)
+    return MemberState(reading, after)
 
 
-def count_submitted(job: KnownJob, now: float) -> MemberEvent:
-    """Return the event of a job that is known to be there before it was seen."""
-    return _event("submit", job, now)
+class _Count:
+    """Statistics by group, to which what is seen of jobs is added."""
 
+    def __init__(self, before: Mapping[str, GroupStatistics], now: float) -> None:
+        self.statistics = dict(before)
+        self._now = now
 
-def _count(
-    row: JobRow, known: KnownJob | None, events: list[MemberEvent], now: float
-) -> KnownJob:
-    """Return a job with what is counted of it now; append what is counted newly."""
-    if known is None or not known.counted:
-        known = KnownJob(row.group, row.nodes, submitted=row.t_submit)
-        events.append(_event("submit", known, now))
-    known = msgspec.structs.replace(known, seen=now)
-    if row.state is JobState.INACTIVE:
-        outcome = JobOutcome(row.result, row.t_start, row.t_finish)
-        return _count_outcome(known, outcome, events, now)
-    return _count_start(known, row.t_start, events, now)
+    def row(self, row: JobRow, known: KnownJob | None) -> KnownJob:
+        """Return a job that is shown, with what is counted of it now."""
+        if known is None or not known.counted:
+            known = KnownJob(row.group, row.nodes, submitted=row.t_submit)
+            self._add(known, "submit")
+        known = msgspec.structs.replace(known, seen=self._now)
+        if row.state is JobState.INACTIVE:
+            outcome = JobOutcome(row.result, row.t_start, row.t_finish)
+            return self.outcome(known, outcome)
+        return self._start(known, row.t_start)
 
+    def outcome(self, known: KnownJob, outcome: JobOutcome) -> KnownJob:
+        """Return a job that has ended; one that never ran has no finish.
 
-def _count_start(
-    known: KnownJob, started: float, events: list[MemberEvent], now: float
-) -> KnownJob:
-    if known.counted != "submit" or not started:
-        return known
-    known = msgspec.structs.replace(known, counted="start", started=started)
-    took = max(0.0, started - known.submitted)
-    events.append(_event("start", known, now, took=took))
-    return known
+        It may have failed all the same: in a prolog, or as no shell could be started.
+        """
+        if known.counted == "finish":
+            return known
+        if not known.counted:
+            known = msgspec.structs.replace(known, counted="submit")
+            self._add(known, "submit")
+        known = self._start(known, outcome.t_start)
+        success, ran = outcome.result == "completed", known.counted == "start"
+        if ran:
+            took = max(0.0, outcome.t_finish - known.started)
+            self._add(known, "finish", took, success=success)
+        if not success:
+            failed = not ran and outcome.result != "canceled"
+            self._add(known, "exception", failed=failed)
+        return msgspec.structs.replace(known, counted="finish", seen=self._now)
 
+    def _start(self, known: KnownJob, started: float) -> KnownJob:
+        if known.counted != "submit" or not started:
+            return known
+        self._add(known, "start", max(0.0, started - known.submitted))
+        return msgspec.structs.replace(known, counted="start", started=started)
 
-def _count_outcome(
-    known: KnownJob, outcome: JobOutcome, events: list[MemberEvent], now: float
-) -> KnownJob:
-    """Return a job that has ended; one that never ran has no finish.
-
-    It may have failed all the same: in a prolog, or as no shell could be started.
-    """
-    if known.counted == "finish":
-        return known
-    if not known.counted:
-        known = msgspec.structs.replace(known, counted="submit")
-        events.append(_event("submit", known, now))
-    known = _count_start(known, outcome.t_start, events, now)
-    success, ran = outcome.result == "completed", known.counted == "start"
-    if ran:
-        took = max(0.0, outcome.t_finish - known.started)
-        events.append(_event("finish", known, now, success=success, took=took))
-    if not success:
-        failed = not ran and outcome.result != "canceled"
-        event = _event("exception", known, now)
-        events.append(msgspec.structs.replace(event, failed=failed))
-    return msgspec.structs.replace(known, counted="finish", seen=now)
-
-
-def _event(
-    name: JobEvent,
-    job: KnownJob,
-    now: float,
-    *,
-    success: bool = False,
-    took: float = 0.0,
-) -> MemberEvent:
-    return MemberEvent(at=now, name=name, group=job.group, success=success, took=took)
+    def _add(
+        self, job: KnownJob, event: JobEvent, took: float = 0.0, **how: bool
+    ) -> None:
+        before = self.statistics.get(job.group, GroupStatistics())
+        self.statistics[job.group] = before.add(event, took, **how)
 
 
 def _queue(

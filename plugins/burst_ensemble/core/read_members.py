@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Reads the members of an ensemble from what the daemon tells of bursts and jobs."""
+"""Reads members from what the daemon tells of bursts and jobs, and what is left of a
+run of an ensemble after its end.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -22,19 +24,16 @@ from burst_ensemble.core.job_rows import (
     count_jobs,
 )
 from burst_ensemble.core.reading import MemberReading
-from burst_ensemble.core.record import MemberBook
+from burst_ensemble.core.record import (
+    Ensemble,
+    EnsembleRecord,
+    EnsembleRecords,
+    EnsembleStart,
+    KnownJob,
+    MemberRecord,
+)
 
 JobsByTag = Mapping[Tag, Sequence[TaggedJob]]
-
-
-def lost_jobs(book: MemberBook, jobs: Iterable[TaggedJob]) -> list[JobId]:
-    """Return the jobs that have ended while nobody looked: the lead has to be asked."""
-    shown = {job.id for job in jobs}
-    return [
-        job_id
-        for job_id, job in book.jobs.items()
-        if job.counted != "finish" and job_id not in shown
-    ]
 
 
 def jobs_by_tag(nodes: TaggedNodes) -> JobsByTag:
@@ -47,18 +46,18 @@ def jobs_by_tag(nodes: TaggedNodes) -> JobsByTag:
 
 def read_member(
     membership: Tag,
-    book: MemberBook,
+    before: MemberRecord,
     nodes: TaggedNodes,
     jobs: Sequence[TaggedJob],
     outcomes: Mapping[JobId, JobOutcome],
 ) -> MemberState:
-    """Return a member as it is now; `book` is what was known at the last time.
+    """Return a member as it is now; `before` is what was known at the last time.
 
     `jobs` are the member's, `outcomes` of those that the lead does not show any more.
     """
     its = [burst for burst in nodes.bursts if burst.tag == membership]
     live = [burst for burst in its if burst.live]
-    after = _settle(book, [burst for burst in its if not burst.live])
+    after = _settle(before, [burst for burst in its if not burst.live])
     runs = {b.job: b.run for b in its if b.job is not None and b.run is not None}
     seen = JobsSeen(
         [_row(job, runs.get(job.id)) for job in jobs],
@@ -71,7 +70,7 @@ def read_member(
         spent=after.settled + sum(burst.cost for burst in live),
         price=live[-1].price if live else 0.0,
     )
-    return MemberState(_with_nodes(reading, live), counted.book)
+    return MemberState(_with_nodes(reading, live), counted.member)
 
 
 def _row(job: TaggedJob, run: JobRun | None) -> JobRow:
@@ -117,15 +116,15 @@ def _with_nodes(reading: MemberReading, live: Iterable[TaggedBurst]) -> MemberRe
     )
 
 
-def _settle(book: MemberBook, gone: Sequence[TaggedBurst]) -> MemberBook:
-    """Return the book with the cost of bursts of which nothing is left.
+def _settle(before: MemberRecord, gone: Sequence[TaggedBurst]) -> MemberRecord:
+    """Return the member with the cost of bursts of which nothing is left.
 
     They are on record for a while only, so each is added once.
     """
-    new = [burst for burst in gone if burst.id not in book.settled_bursts]
+    new = [burst for burst in gone if burst.id not in before.settled_bursts]
     return msgspec.structs.replace(
-        book,
-        settled=book.settled + sum(burst.cost for burst in new),
+        before,
+        settled=before.settled + sum(burst.cost for burst in new),
         settled_bursts=tuple(sorted(burst.id for burst in gone)),
     )
 
@@ -147,3 +146,61 @@ def with_offered_price(
     ]
     reading = msgspec.structs.replace(found.reading, price=min(fit, default=0.0))
     return msgspec.structs.replace(found, reading=reading)
+
+
+def is_over(one: Ensemble, nodes: TaggedNodes, pending: Collection[Tag]) -> bool:
+    """Tell whether an ensemble has ended and neither a burst nor a job is left.
+
+    `pending` is `nodes.tags_waiting()`. A job that runs is on a burst. One that waits
+    may be all that is left: of members that had no burst when they ended. False while
+    the daemon cannot tell.
+    """
+    if one.record.ended is None or not nodes.is_read:
+        return False
+    bursts = f"{one.record.name}/"
+    if any(each.live and each.tag.name.startswith(bursts) for each in nodes.bursts):
+        return False
+    # Jobs for a member that it does not have are nobody's to end.
+    return not any(
+        one.start.membership(member.name) in pending
+        for member in one.start.spec.members
+        if not member.has_agent
+    )
+
+
+def lost_members(ensembles: EnsembleRecords, nodes: TaggedNodes) -> list[TaggedBurst]:
+    """Return the live bursts of ensembles that are not on record.
+
+    Their record was lost or cannot be read: nobody would ever end them. Isolated ones
+    end with their job.
+    """
+    return [
+        burst
+        for burst in nodes.bursts
+        if burst.live
+        and burst.usable
+        and not burst.isolated
+        and "/" in burst.tag.name
+        and burst.tag.name.partition("/")[0] not in ensembles
+    ]
+
+
+def with_earlier_run(
+    record: EnsembleRecord, start: EnsembleStart, nodes: TaggedNodes
+) -> EnsembleRecord:
+    """Return the record of an ensemble that begins, in which jobs and bursts that its
+    earlier run has left are as counted already.
+
+    The lead shows jobs for a while after their end, and bursts stay on record.
+    """
+    jobs = jobs_by_tag(nodes)
+    for member in start.spec.members:
+        whose = start.membership(member.name)
+        ended = {
+            job.id: KnownJob("", 1, counted="finish", seen=nodes.now)
+            for job in jobs.get(whose, ())
+            if job.state is JobState.INACTIVE
+        }
+        paid = sorted(burst.id for burst in nodes.bursts if burst.tag == whose)
+        record = record.with_member(member.name, jobs=ended, settled_bursts=tuple(paid))
+    return record

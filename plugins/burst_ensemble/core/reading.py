@@ -20,21 +20,6 @@ JobEvent = Literal["submit", "start", "finish", "exception"]
 ended, and its result is not `completed`; `finish` is counted only if it ran."""
 
 
-class MemberEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """What happened to a job of a member, whoever submitted it."""
-
-    at: float
-    """When it was read, in seconds since the epoch."""
-    name: JobEvent
-    group: str
-    success: bool = False
-    """Of `finish`: whether the job's result is `completed`."""
-    took: float = 0.0
-    """Of `start`: seconds since submit. Of `finish`: seconds since start."""
-    failed: bool = False
-    """Of `exception`: whether the job failed before it started. It has no finish."""
-
-
 class MemberReading(msgspec.Struct, frozen=True, kw_only=True):
     """A member as it is now. One that cannot be read has none: nothing is done to it.
 
@@ -57,10 +42,6 @@ class MemberReading(msgspec.Struct, frozen=True, kw_only=True):
     """Number of jobs in the states priority and sched, by nodes of each."""
     next_jobs: tuple[int, ...] = ()
     """Nodes of the first 11 of these, in the order in which Flux would start them."""
-    events: tuple[MemberEvent, ...] = ()
-    """Those that were not counted before. Of a reading that is taken in twice they do
-    no harm: what is not later than `MemberRecord.read_until` is left out, unless all of
-    it is earlier."""
     spent: float = 0.0
     """What it has cost so far, settled and running."""
     price: float = 0.0
@@ -134,18 +115,30 @@ class GroupStatistics(msgspec.Struct, frozen=True):
     pending: Running = Running()
     events: Mapping[str, int] = {}
 
-    def add(self, event: MemberEvent) -> GroupStatistics:
-        """Return it with one event more."""
+    def add(
+        self,
+        event: JobEvent,
+        took: float = 0.0,
+        *,
+        success: bool = False,
+        failed: bool = False,
+    ) -> GroupStatistics:
+        """Return it with one event more.
+
+        `took`: of `start` seconds since submit, of `finish` since start. `success` is
+        of `finish`: whether the job's result is `completed`. `failed` is of
+        `exception`: whether the job failed before it started, and has no finish.
+        """
         changes: dict[str, object] = {
-            "events": {**self.events, event.name: self.events.get(event.name, 0) + 1}
+            "events": {**self.events, event: self.events.get(event, 0) + 1}
         }
-        if event.name == "start":
-            changes["pending"] = self.pending.add(event.took)
-        elif event.name == "finish":
-            changes["duration"] = self.duration.add(event.took)
-            ended = "success" if event.success else "failed"
+        if event == "start":
+            changes["pending"] = self.pending.add(took)
+        elif event == "finish":
+            changes["duration"] = self.duration.add(took)
+            ended = "success" if success else "failed"
             changes[ended] = getattr(self, ended) + 1
-        elif event.failed:
+        elif failed:
             changes["failed"] = self.failed + 1
         return msgspec.structs.replace(self, **changes)
 

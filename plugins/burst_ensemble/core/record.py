@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What is kept of an ensemble.
+"""What is kept of an ensemble: how it was started, and how far it is.
 
 A step takes the record and returns the next one, which is written before any of the
-step's intents is done. Beside it are three kinds of records: the file as it was given,
-which never changes, the state, and for each member a book of its jobs.
+step's intents is done.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from burst.config.convert import convert
 from burst.core.tagged_nodes import TaggedNodes
 from burst.model.burst import BurstId, Tag
 from burst.model.jobid import JobId
@@ -31,6 +29,21 @@ class Trouble(msgspec.Struct, frozen=True, kw_only=True):
     """When it began."""
     until: float
     """It is asked again from then on; the member stays as it is before."""
+
+
+class KnownJob(msgspec.Struct, frozen=True, array_like=True):
+    """A job of a member, and what of it was counted. Times: seconds since the epoch."""
+
+    group: str
+    """Entry of `jobs`; empty for a job that somebody else submitted for the member."""
+    nodes: int
+    counted: Literal["", "submit", "start", "finish"] = "submit"
+    """The last of its events that is in the statistics; empty for none, as it was
+    submitted and not seen since."""
+    submitted: float = 0.0
+    started: float = 0.0
+    seen: float = 0.0
+    """When the lead last showed it."""
 
 
 class MemberRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,10 +63,16 @@ class MemberRecord(msgspec.Struct, frozen=True, kw_only=True):
     commands: int = 0
     """Commands that were asked for so far."""
     unconfirmed_commands: tuple[tuple[int, str], ...] = ()
+    jobs: Mapping[JobId, KnownJob] = {}
+    """Those that are active, or ended a short while ago."""
     statistics: Mapping[str, GroupStatistics] = {}
     """By group."""
-    read_until: float = 0.0
-    """Timestamp of the last event that is counted in `statistics`."""
+    settled: float = 0.0
+    """What bursts have cost of which nothing is left."""
+    settled_bursts: tuple[BurstId, ...] = ()
+    """Those of them that are still on record."""
+    instance: str = ""
+    """Owner tag of the instance that it is, where it is one of its own."""
     spent: float = 0.0
     """As it was read last."""
     paid: int = 0
@@ -61,6 +80,9 @@ class MemberRecord(msgspec.Struct, frozen=True, kw_only=True):
     trouble: Trouble | None = None
     limited: str = ""
     """Which limit leaves it fewer nodes than it wants; empty if none does."""
+    refused: str = ""
+    """Why it could not be made larger, or a job was not taken, when that was last
+    tried."""
     why: str = ""
     """Of the last change, or of the end."""
     ended: float | None = None
@@ -68,7 +90,7 @@ class MemberRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EnsembleRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What is kept of an ensemble."""
+    """How far an ensemble is."""
 
     name: str
     started: float
@@ -79,40 +101,20 @@ class EnsembleRecord(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
     """Of the end."""
 
+    def with_members(self, changed: Mapping[str, MemberRecord]) -> EnsembleRecord:
+        """Return it with these members in the place of those that it has."""
+        return msgspec.structs.replace(self, members={**self.members, **changed})
 
-class KnownJob(msgspec.Struct, frozen=True, array_like=True):
-    """A job of a member, and what of it was counted. Times: seconds since the epoch."""
-
-    group: str
-    """Entry of `jobs`; empty for a job that somebody else submitted for the member."""
-    nodes: int
-    counted: Literal["", "submit", "start", "finish"] = "submit"
-    """The last of its events that is in the statistics; empty for none, as it was
-    submitted and not seen since."""
-    submitted: float = 0.0
-    started: float = 0.0
-    seen: float = 0.0
-    """When the lead last showed it."""
-
-
-class MemberBook(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of one member's jobs, and of what its bursts have cost."""
-
-    jobs: Mapping[JobId, KnownJob] = {}
-    """Those that are active, or ended a short while ago."""
-    settled: float = 0.0
-    """What bursts have cost of which nothing is left."""
-    settled_bursts: tuple[BurstId, ...] = ()
-    """Those of them that are still on record."""
-    instance: str = ""
-    """Owner tag of the instance that the member is, where it is one of its own."""
+    def with_member(self, name: str, **changes: object) -> EnsembleRecord:
+        """Return it with these fields of a member changed."""
+        changed = msgspec.structs.replace(self.members[name], **changes)
+        return self.with_members({name: changed})
 
 
 class EnsembleStart(msgspec.Struct, frozen=True, kw_only=True):
-    """An ensemble as it was started."""
+    """An ensemble as it was started; it never changes."""
 
-    tables: Mapping[str, Any]
-    """The file, as `spec_tables` returns it."""
+    spec: EnsembleSpec
     userid: int
     """Who submits its jobs."""
     environment: Mapping[str, str] = {}
@@ -122,48 +124,20 @@ class EnsembleStart(msgspec.Struct, frozen=True, kw_only=True):
     is_kept: bool = False
     """Whether it stays on record after its end, however many end later."""
 
-    @property
-    def spec(self) -> EnsembleSpec:
-        """What the file says. Raises ConfigError for one of another version."""
-        return convert(EnsembleSpec, self.tables, "record of an ensemble")
-
     def membership(self, member: str) -> Tag:
         """Return what the bursts and jobs of a member bear."""
-        return Tag(f"{self.tables['name']}/{member}", self.userid)
+        return Tag(f"{self.spec.name}/{member}", self.userid)
 
 
-class EnsembleState(msgspec.Struct, frozen=True, kw_only=True):
-    """How far an ensemble is."""
+class Ensemble(msgspec.Struct, frozen=True):
+    """One ensemble that is on record."""
 
+    start: EnsembleStart
     record: EnsembleRecord
-    refused: Mapping[str, str] = {}
-    """By member: why it could not be made larger when that was last tried."""
-    jobs_refused: Mapping[str, str] = {}
-    """By member: why the lead did not take a job when that was last tried."""
 
 
-def spec_tables(spec: EnsembleSpec) -> dict[str, Any]:
-    """Return a specification as JSON has it, durations as in the file."""
-    # Of its types JSON lacks durations only. Their text for people has three digits.
-    found: dict[str, Any] = msgspec.to_builtins(
-        spec, enc_hook=lambda value: "inf" if math.isinf(value) else f"{value + 0.0!r}s"
-    )
-    return found
-
-
-class EnsembleRecords(msgspec.Struct, frozen=True, kw_only=True):
-    """All that ensembles keep in the store, as values."""
-
-    states: Mapping[str, EnsembleState] = {}
-    """The ensembles that run, and the last that ended, by name."""
-    starts: Mapping[str, EnsembleStart] = {}
-    """Each of these as it was started."""
-    books: Mapping[str, MemberBook] = {}
-    """Of members, by `ENSEMBLE/MEMBER`."""
-
-    def book(self, ensemble: str, member: str) -> MemberBook:
-        """Return the book of a member, an empty one if it has none yet."""
-        return self.books.get(f"{ensemble}/{member}", MemberBook())
+EnsembleRecords = Mapping[str, Ensemble]
+"""Those that run, and the last that ended, by name."""
 
 
 class Seen(NamedTuple):
@@ -174,3 +148,17 @@ class Seen(NamedTuple):
     """What the daemon tells of bursts and jobs."""
     now: float
     """Seconds since the epoch."""
+
+
+def plain_duration(value: float) -> str:
+    """Return a duration as JSON has it: of our types JSON lacks these only.
+
+    Their text for people has three digits.
+    """
+    return "inf" if math.isinf(value) else f"{value + 0.0!r}s"
+
+
+def spec_tables(spec: EnsembleSpec) -> dict[str, Any]:
+    """Return a specification as JSON has it, durations as in the file."""
+    found: dict[str, Any] = msgspec.to_builtins(spec, enc_hook=plain_duration)
+    return found

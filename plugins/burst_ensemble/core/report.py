@@ -15,21 +15,15 @@ from typing import Any
 
 import msgspec
 
-from burst.core.tagged_nodes import TaggedBurst
+from burst.core.tagged_nodes import TaggedBurst, TaggedNodes
 from burst.model.decision import moment
 from burst.model.ranks import format_hostlist
 from burst_ensemble.algorithm import MemberView
 from burst_ensemble.core.agent_member import AgentMember
 from burst_ensemble.core.agent_report import TakenReport
-from burst_ensemble.core.over import is_over
-from burst_ensemble.core.read_members import jobs_by_tag, read_member
-from burst_ensemble.core.reading import MemberReading
-from burst_ensemble.core.record import (
-    EnsembleRecord,
-    EnsembleRecords,
-    MemberRecord,
-    Seen,
-)
+from burst_ensemble.core.job_rows import MemberState
+from burst_ensemble.core.read_members import is_over, jobs_by_tag, read_member
+from burst_ensemble.core.record import Ensemble, EnsembleRecord, MemberRecord, Seen
 from burst_ensemble.core.views import make_views, take_in
 
 
@@ -131,9 +125,6 @@ def _text(seconds: float) -> str:
     return str(datetime.datetime.fromtimestamp(seconds, datetime.UTC))
 
 
-_Agents = dict[str, tuple[AgentMember, TakenReport | None]]
-
-
 def ensemble_row(
     seen: Seen, name: str, told: Mapping[str, TakenReport]
 ) -> dict[str, Any]:
@@ -145,87 +136,72 @@ def ensemble_row(
     members have only what is on record. `told` is what agents have reported last, by
     ENSEMBLE/MEMBER.
     """
-    ensembles, nodes, now = seen
-    kept, start = ensembles.states[name], ensembles.starts[name]
-    spec = start.spec
-    agents = _agents_of(ensembles, told, name)
-    readings = _read_members(seen, name, agents)
-    record = take_in(kept.record, readings)
-    row = ensemble_state(record, make_views(spec, record, readings), now)
-    row["state"] = _state(seen, name)
-    members = {member.name: member for member in spec.members}
-    for member, shown in row["members"].items():
-        hosts = start.slots.get(member, ())
-        bursts = nodes.bursts_of(start.membership(member))
-        why = kept.refused.get(member) or kept.jobs_refused.get(member, "")
-        its = record.members[member]
-        why = "" if its.ended is not None else why or its.limited
+    one = seen.ensembles[name]
+    start, spec = one.start, one.start.spec
+    agents = _agents_of(one, told)
+    read = _read_members(seen, one, agents)
+    readings = {member: state.reading for member, state in read.items()}
+    record = take_in(one.record, read)
+    row = ensemble_state(record, make_views(spec, record, readings), seen.now)
+    row["state"] = _state(one, seen.nodes)
+    for member in spec.members:
+        shown = row["members"].get(member.name)
+        if shown is None:
+            continue
+        hosts = start.slots.get(member.name, ())
+        bursts = seen.nodes.bursts_of(start.membership(member.name))
+        its = record.members[member.name]
+        why = "" if its.ended is not None else its.refused or its.limited
         shown["member"] |= {
-            "provider": members[member].provider if member in members else "",
-            "mode": members[member].mode if member in members else "",
+            "provider": member.provider,
+            "mode": member.mode,
             "slot": format_hostlist(hosts) if hosts else "",
             "bursts": [_burst(burst) for burst in bursts],
             "waits_for": why or _awaited_nodes(bursts),
         }
-        if member in agents:
-            shown["member"] |= _told_by_agent(agents[member], now)
+        if member.has_agent:
+            shown["member"] |= _told_by_agent(its, agents[member.name], seen.now)
     return row
 
 
-def _read_members(seen: Seen, name: str, agents: _Agents) -> dict[str, MemberReading]:
+def _read_members(
+    seen: Seen, one: Ensemble, agents: Mapping[str, TakenReport | None]
+) -> dict[str, MemberState]:
     """Return what is read of each member, by its bursts or by its agent's report."""
-    ensembles, nodes, now = seen
-    kept, start = ensembles.states[name], ensembles.starts[name]
-    told = {
-        member: agent.read(taken.report, now).reading
-        for member, (agent, taken) in agents.items()
-        if taken is not None and now <= taken.until
-    }
-    if not nodes.is_read:
-        return told
-    jobs = jobs_by_tag(nodes)
-    found = {
-        member: read_member(
-            (whose := start.membership(member)),
-            ensembles.book(name, member),
-            nodes,
-            jobs.get(whose, ()),
-            {},
-        ).reading
-        for member in kept.record.members
-        if member not in agents
-    }
-    return found | told
-
-
-def _agents_of(
-    ensembles: EnsembleRecords, told: Mapping[str, TakenReport], name: str
-) -> _Agents:
-    """Return the members that have agents, each with the last report about it."""
-    kept, start = ensembles.states[name], ensembles.starts[name]
-    found: _Agents = {}
-    for spec in start.spec.members:
-        key = f"{name}/{spec.name}"
-        if not spec.has_agent or spec.name not in kept.record.members:
-            continue
-        book = ensembles.book(name, spec.name)
-        taken = told.get(key)
-        if taken is not None and taken.at < kept.record.started:
-            taken = None
-        member = AgentMember(start=start, record=kept.record, book=book, name=spec.name)
-        found[spec.name] = member, taken
+    nodes, jobs = seen.nodes, jobs_by_tag(seen.nodes)
+    found: dict[str, MemberState] = {}
+    for name, member in one.record.members.items():
+        taken, whose = agents.get(name), one.start.membership(name)
+        if taken is not None and seen.now <= taken.until:
+            found[name] = AgentMember(one, name).read(taken.report, seen.now)
+        elif name not in agents and nodes.is_read:
+            found[name] = read_member(whose, member, nodes, jobs.get(whose, ()), {})
     return found
 
 
+def _agents_of(
+    one: Ensemble, told: Mapping[str, TakenReport]
+) -> dict[str, TakenReport | None]:
+    """Return the last report about each member that has an agent."""
+    found = {
+        member.name: told.get(f"{one.record.name}/{member.name}")
+        for member in one.start.spec.members
+        if member.has_agent
+    }
+    return {
+        name: taken if taken and taken.at >= one.record.started else None
+        for name, taken in found.items()
+    }
+
+
 def _told_by_agent(
-    found: tuple[AgentMember, TakenReport | None], now: float
+    member: MemberRecord, taken: TakenReport | None, now: float
 ) -> dict[str, Any]:
     """Return what is shown of a member that has an agent: `agent`, when it reported
     last, and whether it is `silent`, in which case nothing is decided for the member.
     """
-    member, taken = found
     shown: dict[str, Any] = {
-        "instance": member.book.instance,
+        "instance": member.instance,
         "agent": taken.at if taken else None,
         "silent": taken is None or now > taken.until,
     }
@@ -239,12 +215,7 @@ def _told_by_agent(
 
 
 def _burst(burst: TaggedBurst) -> dict[str, Any]:
-    return {
-        "id": burst.id,
-        "state": burst.state,
-        "nodes": burst.nodes,
-        "note": burst.note,
-    }
+    return {key: getattr(burst, key) for key in ("id", "state", "nodes", "note")}
 
 
 def _awaited_nodes(bursts: Iterable[TaggedBurst]) -> str:
@@ -257,8 +228,7 @@ def _awaited_nodes(bursts: Iterable[TaggedBurst]) -> str:
     return next(filter(None, notes), "")
 
 
-def _state(seen: Seen, name: str) -> str:
-    if seen.ensembles.states[name].record.ended is None:
+def _state(one: Ensemble, nodes: TaggedNodes) -> str:
+    if one.record.ended is None:
         return "running"
-    over = is_over(seen.ensembles, name, seen.nodes, seen.nodes.tags_waiting())
-    return "ended" if over else "ending"
+    return "ended" if is_over(one, nodes, nodes.tags_waiting()) else "ending"

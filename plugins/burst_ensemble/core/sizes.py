@@ -102,17 +102,14 @@ def decide_sizes(
     if not _can_pay(spec, record, readings, nodes):
         nodes = {name: min(size, live[name].nodes) for name, size in nodes.items()}
         limit = "what is left of [limits] money leaves"
-    members = dict(record.members)
     for name, size in nodes.items():
         wanted = wants[name].demand
         limited = f"of {wanted} nodes that it wants {limit} {size}"
-        live[name] = members[name] = msgspec.structs.replace(
-            live[name], limited=limited if size < wanted else ""
-        )
+        record = record.with_member(name, limited=limited if size < wanted else "")
         if size != live[name].nodes and size >= specs[name].min:
             why = _why(wishes[name], specs[name], size)
-            members[name] = resized(live[name], size, why, now)
-    return msgspec.structs.replace(record, members=members)
+            record = resized(record, name, size, why, now)
+    return record
 
 
 def _fixed(
@@ -210,8 +207,9 @@ def _why(wish: Wish, spec: MemberSpec, size: int) -> str:
     return f"{wish.why}; of {wanted} nodes the limits and its fair share leave {size}"
 
 
-def resized(member: MemberRecord, size: int, why: str, now: float) -> MemberRecord:
-    """Return a member that is to have another number of nodes."""
-    if size > member.nodes:
-        return msgspec.structs.replace(member, nodes=size, why=why, grown=now)
-    return msgspec.structs.replace(member, nodes=size, why=why, shrunk=now)
+def resized(
+    record: EnsembleRecord, name: str, size: int, why: str, now: float
+) -> EnsembleRecord:
+    """Return the record in which a member is to have another number of nodes."""
+    changed = "grown" if size > record.members[name].nodes else "shrunk"
+    return record.with_member(name, nodes=size, why=why, **{changed: now})

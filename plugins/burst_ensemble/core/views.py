@@ -9,31 +9,34 @@ import msgspec
 
 from burst_ensemble.algorithm import JobGroup, JobTally, MemberView, PeerView
 from burst_ensemble.config.spec import EnsembleSpec, JobSpec, MemberSpec
+from burst_ensemble.core.job_rows import MemberState
 from burst_ensemble.core.reading import GroupStatistics, MemberReading, merge_all
 from burst_ensemble.core.record import EnsembleRecord, MemberRecord
 
 
-def take_in(
-    record: EnsembleRecord, readings: Mapping[str, MemberReading]
-) -> EnsembleRecord:
-    """Return the record with events that are new, and what members have cost."""
-    members = {
-        name: _with_reading(member, readings[name]) if name in readings else member
-        for name, member in record.members.items()
-    }
-    return msgspec.structs.replace(record, members=members)
+def take_in(record: EnsembleRecord, read: Mapping[str, MemberState]) -> EnsembleRecord:
+    """Return the record with what is known of jobs, and what members have cost."""
+    return record.with_members(
+        {
+            name: msgspec.structs.replace(
+                state.member,
+                spent=max(state.member.spent, round(state.reading.spent, 2)),
+                paid=state.reading.nodes,
+            )
+            for name, state in read.items()
+        }
+    )
 
 
 def make_views(
     spec: EnsembleSpec, record: EnsembleRecord, readings: Mapping[str, MemberReading]
 ) -> dict[str, MemberView]:
-    """Return the views of members that are on record, were read, and have not ended."""
-    shown = {
+    """Return the views of members that were read, and have not ended."""
+    live = {
         each.name: (each, record.members[each.name], readings[each.name])
         for each in spec.members
-        if each.name in readings and each.name in record.members
+        if each.name in readings and record.members[each.name].ended is None
     }
-    live = {name: one for name, one in shown.items() if one[1].ended is None}
     peers = {name: _peer(*one) for name, one in live.items()}
     return {
         name: msgspec.structs.replace(
@@ -55,32 +58,11 @@ def fresh_view(spec: EnsembleSpec, member: MemberSpec) -> MemberView:
 
 def is_due(record: EnsembleRecord, name: str, now: float) -> bool:
     """Whether the algorithms of a member are to be asked."""
-    member = record.members.get(name)
-    if member is None or member.ended is not None:
+    trouble = record.members[name].trouble
+    if record.members[name].ended is not None:
         return False
-    trouble = member.trouble
     # It began later than now if the clock was set back.
     return trouble is None or not trouble.first <= now < trouble.until
-
-
-def _with_reading(member: MemberRecord, reading: MemberReading) -> MemberRecord:
-    statistics = dict(member.statistics)
-    until = member.read_until
-    latest = max((event.at for event in reading.events), default=until)
-    # If all are earlier the clock was set back, and they are new.
-    since = until if latest >= until else 0.0
-    for event in reading.events:
-        if event.at > since:
-            before = statistics.get(event.group, GroupStatistics())
-            statistics[event.group] = before.add(event)
-            until = latest
-    return msgspec.structs.replace(
-        member,
-        statistics=statistics,
-        read_until=until,
-        spent=max(member.spent, round(reading.spent, 2)),
-        paid=reading.nodes,
-    )
 
 
 def _view(

@@ -139,13 +139,11 @@ def give_jobs(
     waiting = member.unconfirmed_commands
     new = wish.custom[: max(0, COMMANDS_MOST - len(waiting))]
     numbered = tuple(enumerate(new, member.commands))
-    changed = msgspec.structs.replace(
-        member,
+    given_out = msgspec.structs.replace(record, shared=shared)
+    return given_out.with_member(
+        name,
         submitted=own,
         unconfirmed=(*member.unconfirmed, *given),
         commands=member.commands + len(new),
         unconfirmed_commands=(*waiting, *numbered),
-    )
-    return msgspec.structs.replace(
-        record, shared=shared, members={**record.members, name: changed}
     )

@@ -9,26 +9,43 @@ Each job of an isolated member boots nodes of its own.
 from __future__ import annotations
 
 import heapq
-from collections import Counter, deque
-from itertools import islice
+from collections import deque
 
 import msgspec
 
-from burst_ensemble.algorithm import QueueCounts
-from burst_ensemble.core.reading import JobEvent, MemberEvent, MemberReading
-
-_NEXT = 11
+from burst.model.jobid import JobId
+from burst.model.lead import JobState
+from burst_ensemble.core.job_rows import JobRow, JobsSeen, MemberState, count_jobs
+from burst_ensemble.core.record import MemberRecord
 
 
 class SimulatedJob(msgspec.Struct):
-    """One job. Times are seconds from the start of the simulation."""
+    """One job. Times are those of the simulation, 0 for what has not come yet."""
 
     group: str
     nodes: int
     run_time: float
     succeeds: bool = True
+    id: JobId = JobId(0)
     submit: float = 0.0
     start: float = 0.0
+    finish: float = 0.0
+
+    def row(self) -> JobRow:
+        """Return it as a lead shows it."""
+        state = JobState.RUN if self.start else JobState.SCHED
+        result = "completed" if self.succeeds else "failed"
+        return JobRow(
+            id=self.id,
+            state=JobState.INACTIVE if self.finish else state,
+            group=self.group,
+            nodes=self.nodes,
+            urgency=16,
+            t_submit=self.submit,
+            t_start=self.start,
+            t_finish=self.finish,
+            result=result if self.finish else "",
+        )
 
 
 class NodeTimes(msgspec.Struct, frozen=True):
@@ -65,9 +82,10 @@ class SimulatedMember:
         self._now = 0.0
         self._booting: list[float] = []
         self._leaving: list[float] = []
-        self._running: list[tuple[float, int, SimulatedJob]] = []
-        self._events: list[MemberEvent] = []
-        self._told = 0.0
+        self._running: list[tuple[float, JobId, SimulatedJob]] = []
+        self._ended: list[SimulatedJob] = []
+        """Since the last reading."""
+        self._numbered = 0
 
     def next_change(self) -> float | None:
         """Return when something happens next by itself."""
@@ -97,9 +115,9 @@ class SimulatedMember:
 
     def submit(self, job: SimulatedJob, now: float) -> None:
         """Put a job into the queue."""
-        job.submit = now
+        self._numbered += 1
+        job.id, job.submit = JobId(self._numbered), now
         self.waiting.append(job)
-        self._tell(now, "submit", job)
         self._settle(now)
 
     def resize(self, nodes: int, now: float) -> None:
@@ -119,28 +137,34 @@ class SimulatedMember:
         self.size = 0
         self._settle(now)
 
-    def reading(self) -> MemberReading:
-        """Return what is seen of it, with the events since the last reading."""
-        sizes = Counter(job.nodes for job in self.waiting)
-        drained = max(0, self.up - self.size)
-        free = max(0, self.up - drained - self.busy)
-        events, self._events = tuple(self._events), []
-        return MemberReading(
+    def read(self, before: MemberRecord, now: float) -> MemberState:
+        """Return what is seen of it, with the jobs that ended since it was read last;
+        `before` is what is known of it.
+        """
+        running = (job for _, _, job in self._running)
+        rows = [job.row() for job in (*self._ended, *running, *self.waiting)]
+        self._ended = []
+        counted = count_jobs(before, JobsSeen(rows, {}), now)
+        reading = msgspec.structs.replace(
+            counted.reading,
             nodes=self.nodes_paid,
-            size=self.size,
-            nodes_up=self.up - drained,
-            nodes_free=free,
-            cores_up=self.up - drained,
-            cores_free=free,
-            queue=QueueCounts(
-                sched=len(self.waiting), run=len(self._running), inactive=self.finished
-            ),
-            waiting=dict(sizes),
-            next_jobs=tuple(job.nodes for job in islice(self.waiting, _NEXT)),
-            events=events,
             spent=self.paid * self.times.price / 3600,
             price=self.times.price,
+            **self._nodes(),
         )
+        return MemberState(reading, counted.member)
+
+    def _nodes(self) -> dict[str, int]:
+        """Return its size, and what is up and free; all nodes have one core."""
+        up = min(self.up, self.size)
+        free = max(0, up - self.busy)
+        return {
+            "size": self.size,
+            "nodes_up": up,
+            "nodes_free": free,
+            "cores_up": up,
+            "cores_free": free,
+        }
 
     def _pay(self, now: float) -> None:
         self.paid += self.nodes_paid * (now - self._now)
@@ -164,9 +188,7 @@ class SimulatedMember:
         self.busy += job.nodes
         self.needed += job.nodes * job.run_time
         self.started.append(job)
-        number = len(self.started)
-        heapq.heappush(self._running, (now + job.run_time, number, job))
-        self._tell(now, "start", job, now - job.submit)
+        heapq.heappush(self._running, (now + job.run_time, job.id, job))
 
     def _usable(self) -> int:
         return min(self.up, self.size) - self.busy
@@ -174,22 +196,8 @@ class SimulatedMember:
     def _finish(self, job: SimulatedJob, now: float) -> None:
         self.busy -= job.nodes
         self.finished += 1
-        self._tell(now, "finish", job, job.run_time)
-
-    def _tell(
-        self, now: float, name: JobEvent, job: SimulatedJob, took: float = 0.0
-    ) -> None:
-        """Write an event; no two have the same timestamp, as in an eventlog."""
-        self._told = max(now, self._told + 1e-5)
-        self._events.append(
-            MemberEvent(
-                at=self._told,
-                name=name,
-                group=job.group,
-                success=job.succeeds and name == "finish",
-                took=took,
-            )
-        )
+        job.finish = now
+        self._ended.append(job)
 
 
 class SimulatedIsolatedMember(SimulatedMember):
@@ -197,9 +205,8 @@ class SimulatedIsolatedMember(SimulatedMember):
 
     def __init__(self, times: NodeTimes) -> None:
         super().__init__(times)
-        self._coming: list[tuple[float, int, SimulatedJob]] = []
-        """When the nodes of a job that waits are up; each job with a number."""
-        self._numbered = 0
+        self._coming: list[tuple[float, JobId, SimulatedJob]] = []
+        """When the nodes of a job that waits are up."""
 
     def resize(self, nodes: int, now: float) -> None:
         """Let its jobs have so many nodes; boot those of jobs for which there is room.
@@ -211,9 +218,9 @@ class SimulatedIsolatedMember(SimulatedMember):
             self.resizes.append((now, nodes))
         self.size = nodes
         room = nodes - self.nodes_paid
-        have = {id(job) for _, _, job in self._coming}
+        have = {job for _, job, _ in self._coming}
         for job in self.waiting:
-            if id(job) in have or job.nodes > nodes:
+            if job.id in have or job.nodes > nodes:
                 continue
             if job.nodes > room:
                 break
@@ -228,31 +235,20 @@ class SimulatedIsolatedMember(SimulatedMember):
         self._booting.clear()
         super().end(now)
 
-    def reading(self) -> MemberReading:
-        """Return what is seen of it, with the events since the last reading."""
-        return msgspec.structs.replace(
-            super().reading(),
-            size=self.nodes_paid,
-            nodes_up=self.up,
-            nodes_free=0,
-            cores_up=self.up,
-            cores_free=0,
-        )
+    def _nodes(self) -> dict[str, int]:
+        return {"size": self.nodes_paid, "nodes_up": self.up, "cores_up": self.up}
 
     def _boot(self, job: SimulatedJob, now: float) -> None:
         up = now + self.times.boot
         for _ in range(job.nodes):
             heapq.heappush(self._booting, up)
-        self._numbered += 1
-        heapq.heappush(self._coming, (up, self._numbered, job))
+        heapq.heappush(self._coming, (up, job.id, job))
 
     def _settle(self, now: float) -> None:
         """Start jobs whose nodes are up, then give back nodes whose job has ended."""
         while self._coming and self._coming[0][0] <= now:
             job = heapq.heappop(self._coming)[2]
-            # Equal jobs are not the same job.
-            place = next(n for n, each in enumerate(self.waiting) if each is job)
-            del self.waiting[place]
+            self.waiting.remove(job)
             self._start(job, now)
         while self.up > self.busy:
             self.up -= 1

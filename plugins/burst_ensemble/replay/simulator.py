@@ -16,6 +16,7 @@ from burst_ensemble.algorithm import MemberView
 from burst_ensemble.config.spec import EnsembleSpec, JobSpec
 from burst_ensemble.core.controller import confirm, new_record, take_step
 from burst_ensemble.core.intents import (
+    Done,
     EndMember,
     Intent,
     JobRef,
@@ -125,25 +126,25 @@ class EnsembleSimulator:
 
         Without an end in sight it stops an hour after the last job.
         """
-        now = last = 0.0
-        while now < longest:
+        now = last = START
+        while now - START < longest:
             self._advance(now)
             self._check(now)
             if progress:
-                progress(now)
+                progress(now - START)
             if self._record.ended is not None and not self._paid():
                 break
             last = now if self._arrivals or self._busy() else last
             if now - last > 3600:
                 break
             now += self._spec.check
-        return self._outcome(now)
+        return self._outcome(now - START)
 
     def _advance(self, now: float) -> None:
-        while self._arrivals and self._arrivals[-1].at <= now:
+        while self._arrivals and START + self._arrivals[-1].at <= now:
             arrival = self._arrivals.pop()
             for member in self.members.values():
-                member.advance(arrival.at)
+                member.advance(START + arrival.at)
             self._arrive(arrival)
         for member in self.members.values():
             member.advance(now)
@@ -158,33 +159,25 @@ class EnsembleSimulator:
             self._refused += 1
             return
         job = SimulatedJob("arrived", arrival.nodes, arrival.run_time)
-        self.members[min(able)[2]].submit(job, arrival.at)
+        self.members[min(able)[2]].submit(job, START + arrival.at)
 
     def _check(self, now: float) -> None:
-        at = START + now
-        readings = {
-            name: msgspec.structs.replace(
-                reading,
-                events=tuple(
-                    msgspec.structs.replace(event, at=START + event.at)
-                    for event in reading.events
-                ),
-            )
-            for name, reading in (
-                (name, member.reading()) for name, member in self.members.items()
-            )
+        read = {
+            name: member.read(self._record.members[name], now)
+            for name, member in self.members.items()
         }
-        record = take_in(self._record, readings)
+        readings = {name: state.reading for name, state in read.items()}
+        record = take_in(self._record, read)
         answers = {
-            name: self._ask(record, view, at)
+            name: self._ask(record, view, now)
             for name, view in make_views(self._spec, record, readings).items()
-            if is_due(record, name, at)
+            if is_due(record, name, now)
         }
-        step = take_step(self._spec, record, Asked(readings, answers), at)
+        step = take_step(self._spec, record, Asked(readings, answers), now)
         self._record = step.record
         for intent in step.intents:
-            self._do(intent, now)
-            self._record = confirm(self._record, intent)
+            done = self._do(intent, now)
+            self._record = confirm(self._record, intent, done)
 
     def _ask(
         self, record: EnsembleRecord, view: MemberView, at: float
@@ -198,8 +191,9 @@ class EnsembleSimulator:
                 answers[name] = AlgorithmFault(f"it raised {error!r}")
         return answers
 
-    def _do(self, intent: Intent, now: float) -> None:
+    def _do(self, intent: Intent, now: float) -> Done:
         member = self.members[intent.member]
+        jobs = {}
         if isinstance(intent, ResizeMember):
             member.resize(intent.nodes, now)
         elif isinstance(intent, EndMember):
@@ -207,7 +201,10 @@ class EnsembleSimulator:
         elif isinstance(intent, SubmitJobs):
             for ref in intent.jobs:
                 group = find_group(self._spec, intent.member, ref)
-                member.submit(self._workload.job(group, ref), now)
+                job = self._workload.job(group, ref)
+                member.submit(job, now)
+                jobs[ref] = job.id
+        return Done(jobs=jobs)
 
     def _busy(self) -> bool:
         return any(member.waiting or member.busy for member in self.members.values())

@@ -24,7 +24,7 @@ from burst_ensemble.core.agent_report import (
     check_order,
     read_report,
 )
-from burst_ensemble.core.intents import Answered
+from burst_ensemble.core.intents import Done
 from burst_ensemble.core.job_rows import MemberState
 from burst_ensemble.core.record import EnsembleRecords
 
@@ -52,7 +52,7 @@ class AgentReports:
         with self._lock:
             now = self.clock()
             last = self._of_this_run(f"{ensemble}/{name}", member)
-            check_order(report, last, member.book.instance, now)
+            check_order(report, last, member.record.instance, now)
             answer = member.answer(report)
             until = now + ensemble_settings(settings).agent
             self._last[f"{ensemble}/{name}"] = TakenReport(now, until, report)
@@ -67,30 +67,29 @@ class AgentReports:
     def _of_this_run(self, key: str, member: AgentMember) -> TakenReport | None:
         """Return the last report, if the ensemble was not started again since."""
         last = self._last.get(key)
-        if last is not None and last.at >= member.record.started:
+        if last is not None and last.at >= member.ensemble.record.started:
             return last
         return None
 
     def _forget(self, ensembles: EnsembleRecords) -> None:
         for key in list(self._last):
-            if key.partition("/")[0] not in ensembles.states:
+            if key.partition("/")[0] not in ensembles:
                 del self._last[key]
 
 
 def find_member(ensembles: EnsembleRecords, ensemble: str, name: str) -> AgentMember:
     """Return a member that has an agent. Raises ReportRefused for any other."""
-    state = ensembles.states.get(ensemble)
-    if state is None:
+    if ensemble not in ensembles:
         raise ReportRefused(
             404, f"there is no ensemble {ensemble}", "burst ensemble up FILE starts it"
         )
-    start = ensembles.starts[ensemble]
-    spec = {member.name: member for member in start.spec.members}.get(name)
-    if spec is None or name not in state.record.members:
+    one = ensembles[ensemble]
+    spec = {member.name: member for member in one.start.spec.members}.get(name)
+    if spec is None:
         raise ReportRefused(
             404,
             f"ensemble {ensemble} has no member {name}",
-            f"it has {', '.join(state.record.members)}",
+            f"it has {', '.join(one.record.members)}",
         )
     if not spec.has_agent:
         raise ReportRefused(
@@ -98,8 +97,7 @@ def find_member(ensembles: EnsembleRecords, ensemble: str, name: str) -> AgentMe
             f"{ensemble}/{name} is made by the daemon, and has no agent",
             'its file says mode = "external" for one that has',
         )
-    book = ensembles.book(ensemble, name)
-    return AgentMember(start=start, record=state.record, book=book, name=name)
+    return AgentMember(one, name)
 
 
 class AgentMembers:
@@ -114,20 +112,21 @@ class AgentMembers:
         self, member: AgentMember, settings: Settings, now: float
     ) -> MemberState | None:
         """Return a member by its new report; None where there is none."""
-        key = f"{member.record.name}/{member.name}"
+        started = member.ensemble.record.started
+        key = f"{member.ensemble.record.name}/{member.name}"
         taken = self._reports.current().get(key)
-        if taken is not None and taken.at < member.record.started:
+        if taken is not None and taken.at < started:
             taken = None
-        self._tell(key, taken, member.record.started, settings, now)
+        self._tell(key, taken, started, settings, now)
         if taken is None or now > taken.until or taken is self._used.get(key):
             return None
         self._used[key] = taken
         return member.read(taken.report, now)
 
-    def submitted(self, member: AgentMember) -> Answered:
+    def submitted(self, member: AgentMember) -> Done:
         """Return what became of jobs, by the report of this step."""
-        report = self._used[f"{member.record.name}/{member.name}"].report
-        return Answered(member.taken(report), member.refusal(report))
+        key = f"{member.ensemble.record.name}/{member.name}"
+        return member.submitted(self._used[key].report)
 
     def _tell(
         self,

@@ -12,47 +12,33 @@ from __future__ import annotations
 import logging
 import math
 import threading
-from collections.abc import Callable, Mapping, Sequence
-
-import msgspec
+from collections.abc import Callable, Sequence
 
 from burst import log
 from burst.core.tagged_nodes import TaggedNodes
 from burst.errors import BurstError, ConfigError
 from burst.lead import JobSubmitter
-from burst.model.jobid import JobId
 from burst_ensemble.config.spec import EnsembleSpec
-from burst_ensemble.core import steps
-from burst_ensemble.core.controller import take_step
-from burst_ensemble.core.intents import (
-    Answered,
-    EndMember,
-    Intent,
-    JobRef,
-    RunCustom,
-    SubmitJobs,
-)
+from burst_ensemble.core.agent_member import AgentMember
+from burst_ensemble.core.controller import confirm_all, take_step
+from burst_ensemble.core.intents import Done, EndMember, Intent, RunCustom, SubmitJobs
 from burst_ensemble.core.job_rows import MemberState
-from burst_ensemble.core.over import is_over, lost_members
 from burst_ensemble.core.read_members import (
+    is_over,
     jobs_by_tag,
+    lost_members,
     read_member,
     with_offered_price,
 )
 from burst_ensemble.core.record import (
+    Ensemble,
     EnsembleRecord,
     EnsembleRecords,
     EnsembleStart,
-    EnsembleState,
 )
-from burst_ensemble.core.steps import StepTaken
 from burst_ensemble.core.views import is_due, make_views, take_in
 from burst_ensemble.core.wishes import Asked
-from burst_ensemble.runtime.agent_reports import (
-    AgentMembers,
-    AgentReports,
-    find_member,
-)
+from burst_ensemble.runtime.agent_reports import AgentMembers, AgentReports
 from burst_ensemble.runtime.algorithms import AlgorithmCalls, Algorithms
 from burst_ensemble.runtime.client import DaemonClient
 from burst_ensemble.runtime.custom_commands import run_command
@@ -128,7 +114,7 @@ class Ensembles:
         """Take a step of each ensemble that is due; ask the daemon only then."""
         ensembles, now = self._store.read(), self._clock()
         has_rested = not 0 <= now - self._looked < _REST_S
-        if not has_rested and not self._is_any_due(ensembles):
+        if not has_rested and not any(map(self._is_due, ensembles.values())):
             return
         nodes = self._daemon.nodes()
         if not nodes.is_read:
@@ -138,14 +124,14 @@ class Ensembles:
             note = "its ensemble is not on record any more"
             self._daemon.call("down", {"burst": burst.id, "note": note})
         self._files.look(self._daemon.settings(), nodes)
-        ensembles, pending = self._store.read(), nodes.tags_waiting()
-        for name in ensembles.states:
+        pending = nodes.tags_waiting()
+        for name, one in self._store.read().items():
             try:
-                running = self._running(ensembles.starts[name])
-                if is_over(ensembles, name, nodes, pending):
+                running = self._running(one)
+                if is_over(one, nodes, pending):
                     running.due = math.inf
                     continue
-                self._step_if_due(running, ensembles, nodes)
+                self._step_if_due(running, one, nodes)
             except BurstError as error:
                 self._say(name, str(error))
             except Exception as error:  # noqa: BLE001 - one ensemble must not end others
@@ -155,54 +141,39 @@ class Ensembles:
             else:
                 self._said.pop(name, None)
 
-    def _is_any_due(self, ensembles: EnsembleRecords) -> bool:
-        now = self._clock()
-        made = {name: self._made.get(name) for name in ensembles.states}
-        return any(
-            running is None
-            or running.file is not ensembles.starts[name]
-            or now >= running.due
-            for name, running in made.items()
-        )
+    def _is_due(self, one: Ensemble) -> bool:
+        made = self._made.get(one.record.name)
+        return made is None or made.start is not one.start or self._clock() >= made.due
 
-    def _running(self, file: EnsembleStart) -> _Running:
-        """Return what was made of an ensemble's file. Raises ConfigError."""
-        name = file.tables["name"]
-        running = self._made.get(name)
-        if running is None or running.file is not file:
-            running = self._made[name] = self._begin(file)
+    def _running(self, one: Ensemble) -> _Running:
+        """Return what was made of an ensemble's file.
+
+        Without an algorithm that is not installed any more nothing is decided: what a
+        person or a limit ends still ends.
+        """
+        running = self._made.get(one.record.name)
+        if running is None or running.start is not one.start:
+            running = self._made[one.record.name] = _Running(one.start)
+            try:
+                running.algorithms = self._make(one.start.spec)
+            except ConfigError as error:
+                running.fault = error
         return running
 
     def _step_if_due(
-        self, running: _Running, ensembles: EnsembleRecords, nodes: TaggedNodes
+        self, running: _Running, one: Ensemble, nodes: TaggedNodes
     ) -> None:
         if self._clock() >= running.due:
-            running.due = self._clock() + float(running.spec.check)
-            self._step(running, ensembles, nodes)
+            running.due = self._clock() + float(one.start.spec.check)
+            self._step(running, one, nodes)
         if running.fault is not None:
             raise running.fault
 
-    def _begin(self, file: EnsembleStart) -> _Running:
-        """Return an ensemble with its algorithms.
-
-        Without one that is not installed any more nothing is decided: what a person or
-        a limit ends still ends.
-        """
-        running = _Running(file, file.spec)
-        try:
-            running.algorithms = self._make(running.spec)
-        except ConfigError as error:
-            running.fault = error
-        return running
-
-    def _step(
-        self, running: _Running, ensembles: EnsembleRecords, nodes: TaggedNodes
-    ) -> None:
-        name, spec, now = running.spec.name, running.spec, nodes.now
-        state = ensembles.states[name]
-        read = self._read(running, ensembles, nodes)
+    def _step(self, running: _Running, one: Ensemble, nodes: TaggedNodes) -> None:
+        name, spec, now = one.record.name, one.start.spec, nodes.now
+        read = self._read(one, nodes)
         readings = {member: found.reading for member, found in read.items()}
-        record = take_in(state.record, readings)
+        record = take_in(one.record, read)
         answers = {
             member: self._calls.ask(
                 f"{name}/{member}",
@@ -214,111 +185,83 @@ class Ensembles:
             if is_due(record, member, now)
         }
         step = take_step(spec, record, Asked(readings, answers), now)
-        taken = StepTaken(
-            before=state.record,
-            record=step.record,
-            books={member: found.book for member, found in read.items()},
-        )
 
         def keep(current: EnsembleRecords) -> EnsembleRecords:
-            if steps.is_outdated(current, taken):
+            # What a person has changed since the step was begun is not taken back.
+            if current.get(name) is not one:
                 raise _Outdated
-            return steps.record_step(current, taken)
+            return {**current, name: Ensemble(one.start, step.record)}
 
         try:
             self._store.change(keep)
         except _Outdated:
             running.due = 0.0
             return
-        _log_changes(name, state.record, step.record)
-        self._do(running, state, step.intents)
+        _log_changes(name, one.record, step.record)
+        self._do(one, step.intents)
 
-    def _read(
-        self, running: _Running, ensembles: EnsembleRecords, nodes: TaggedNodes
-    ) -> dict[str, MemberState]:
-        name, settings = running.spec.name, self._daemon.settings()
-        jobs = jobs_by_tag(nodes)
+    def _read(self, one: Ensemble, nodes: TaggedNodes) -> dict[str, MemberState]:
+        settings, jobs = self._daemon.settings(), jobs_by_tag(nodes)
         found = {}
-        specs = {each.name: each for each in running.spec.members}
-        for member in ensembles.states[name].record.members:
-            spec = specs.get(member)
-            if spec is not None and spec.has_agent:
-                agent = find_member(ensembles, name, member)
+        for member in one.start.spec.members:
+            name, kept = member.name, one.record.members[member.name]
+            if member.has_agent:
+                agent = AgentMember(one, name)
                 told = self._agents.read(agent, settings, self._clock())
                 if told is not None:
-                    found[member] = told
+                    found[name] = told
                 continue
-            book = ensembles.book(name, member)
-            whose = running.file.membership(member)
+            whose = one.start.membership(name)
             its = jobs.get(whose, ())
-            outcomes = self._jobs.outcomes(book, its)
-            found[member] = read_member(whose, book, nodes, its, outcomes)
-            if spec is not None and spec.provider in nodes.offers:
-                offers = nodes.offers[spec.provider]
-                found[member] = with_offered_price(found[member], spec, offers)
+            outcomes = self._jobs.outcomes(kept, its)
+            found[name] = with_offered_price(
+                read_member(whose, kept, nodes, its, outcomes),
+                member,
+                nodes.offers.get(member.provider, ()),
+            )
         return found
 
-    def _do(
-        self,
-        running: _Running,
-        before: EnsembleState,
-        intents: Sequence[Intent],
-    ) -> None:
-        """Do what a step has led to, and have that confirmed."""
-        done = list[Intent]()
-        refused, resized = dict[str, str](), dict[str, str]()
-        ids: dict[str, Mapping[JobRef, JobId]] = {}
+    def _do(self, before: Ensemble, intents: Sequence[Intent]) -> None:
+        """Do what a step has led to, and have that confirmed.
+
+        `before` is what the step rests on.
+        """
+        name, done = before.record.name, list[tuple[Intent, Done]]()
         try:
             for intent in intents:
-                if isinstance(intent, SubmitJobs):
-                    found = self._give(running, intent, before)
-                    done.append(msgspec.structs.replace(intent, jobs=found.taken))
-                    ids[intent.member] = found.ids
-                    if found.refused:
-                        refused[intent.member] = found.refused
-                elif isinstance(intent, RunCustom):
-                    run_command(running.spec, intent, self._daemon.lead.identity().uri)
-                    done.append(intent)
-                elif isinstance(intent, EndMember):
-                    self._sizes.end(running.file, intent)
-                else:
-                    # What was done for another member may have changed it.
-                    nodes = self._daemon.nodes()
-                    why = self._sizes.resize(running.file, intent, nodes)
-                    if why:
-                        resized[intent.member] = why
+                done.append((intent, self._do_one(before, intent)))
         finally:
-            confirmed = steps.IntentsDone(
-                intents=done, resized=resized, refused=refused, ids=ids
+            now = self._clock()
+            self._store.change(
+                lambda current: confirm_all(current, before.record, done, now)
             )
-            told = before.jobs_refused, before.refused
-            if done or (refused, resized) != told:
-                now = self._clock()
-                self._store.change(
-                    lambda current: steps.confirm_intents(
-                        current, before.record, confirmed, now
-                    )
+        for intent, what in done:
+            earlier = before.record.members[intent.member].refused
+            if isinstance(intent, SubmitJobs) and what.refused not in ("", earlier):
+                log.say(
+                    "ensemble %s: the lead does not take a job of %s: %s",
+                    name,
+                    intent.member,
+                    what.refused,
+                    level=logging.WARNING,
                 )
-        for member, why in refused.items():
-            if before.jobs_refused.get(member) != why:
-                text = "ensemble %s: the lead does not take a job of %s: %s"
-                name = running.spec.name
-                log.say(text, name, member, why, level=logging.WARNING)
 
-    def _give(
-        self,
-        running: _Running,
-        intent: SubmitJobs,
-        before: EnsembleState,
-    ) -> Answered:
-        """Submit jobs of a member, or see what its agent submitted."""
-        if running.spec.member(intent.member).has_agent:
-            name = running.spec.name
-            agent = find_member(self._store.read(), name, intent.member)
-            return self._agents.submitted(agent)
-        return self._jobs.submit(
-            running.file, intent, before.record, self._daemon.nodes()
-        )
+    def _do_one(self, before: Ensemble, intent: Intent) -> Done:
+        start = before.start
+        if isinstance(intent, EndMember):
+            self._sizes.end(start, intent)
+            return Done()
+        if isinstance(intent, RunCustom):
+            run_command(start.spec, intent, self._daemon.lead.identity().uri)
+            return Done()
+        if isinstance(intent, SubmitJobs):
+            if start.spec.member(intent.member).has_agent:
+                now = self._store.read()[before.record.name]
+                return self._agents.submitted(AgentMember(now, intent.member))
+            nodes = self._daemon.nodes()
+            return self._jobs.submit(start, intent, before.record, nodes)
+        # What was done for another member may have changed it.
+        return Done(self._sizes.resize(start, intent, self._daemon.nodes()))
 
     def _say(self, name: str, text: str) -> None:
         if self._said.get(name) != text:
@@ -332,10 +275,10 @@ class _Outdated(Exception):
 
 
 class _Running:
-    """An ensemble with what was made of its file."""
+    """What was made of an ensemble's file."""
 
-    def __init__(self, file: EnsembleStart, spec: EnsembleSpec) -> None:
-        self.file, self.spec = file, spec
+    def __init__(self, start: EnsembleStart) -> None:
+        self.start = start
         self.algorithms: Algorithms = {}
         self.fault: ConfigError | None = None
         """Why it has none."""
@@ -344,24 +287,12 @@ class _Running:
 
 def _log_changes(name: str, before: EnsembleRecord, after: EnsembleRecord) -> None:
     for member, now in after.members.items():
-        was = before.members.get(member)
-        if now.ended is not None and (was is None or was.ended is None):
+        was = before.members[member]
+        if now.ended is not None and was.ended is None:
             log.say("ensemble %s: %s ends: %s", name, member, now.why)
-        elif was is None or was.nodes != now.nodes:
-            old = was.nodes if was else 0
-            log.say(
-                "ensemble %s: %s has %d nodes, after %d: %s",
-                name,
-                member,
-                now.nodes,
-                old,
-                now.why,
-            )
-        if now.trouble is not None and (was is None or was.trouble is None):
-            log.say(
-                "ensemble %s: %s stays as it is: %s",
-                name,
-                member,
-                now.trouble.what,
-                level=logging.WARNING,
-            )
+        elif was.nodes != now.nodes:
+            text = "ensemble %s: %s has %d nodes, after %d: %s"
+            log.say(text, name, member, now.nodes, was.nodes, now.why)
+        if now.trouble is not None and was.trouble is None:
+            text, what = "ensemble %s: %s stays as it is: %s", now.trouble.what
+            log.say(text, name, member, what, level=logging.WARNING)

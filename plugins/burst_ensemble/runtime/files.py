@@ -16,16 +16,12 @@ from typing import NamedTuple
 from burst import log
 from burst.config import Settings
 from burst.core.tagged_nodes import TaggedNodes
-from burst.errors import BurstError, ConfigError
+from burst.errors import BurstError
 from burst_ensemble.config.file import EnsembleFile, load_ensemble
 from burst_ensemble.config.settings import ensemble_settings
 from burst_ensemble.config.spec import EnsembleSpec
 from burst_ensemble.core import commands
-from burst_ensemble.core.record import (
-    EnsembleRecords,
-    EnsembleStart,
-    spec_tables,
-)
+from burst_ensemble.core.record import EnsembleRecords, EnsembleStart
 from burst_ensemble.runtime.read_file import check_supported, providers_of_daemon
 from burst_ensemble.runtime.store import EnsembleStore
 
@@ -86,7 +82,7 @@ class EnsembleFiles:
         known = providers_of_daemon(nodes)
         file = load_ensemble(path, known.names)
         spec = file.spec
-        if spec.name in self._store.read().states:
+        if spec.name in self._store.read():
             found = _on_record(self._store.read(), spec, path)
             before = self._said.get(str(path), found)
             # What was started a minute ago is on record, of course.
@@ -94,9 +90,7 @@ class EnsembleFiles:
         check_supported(spec, known.abilities, file)
         self._check(file)
         variables = environment_of(os.environ, environment)
-        new = EnsembleStart(
-            tables=spec_tables(spec), userid=os.geteuid(), environment=variables
-        )
+        new = EnsembleStart(spec=spec, userid=os.geteuid(), environment=variables)
         self._store.change_seeing(
             nodes, self._clock(), lambda seen: commands.begin_once(seen, new)
         )
@@ -119,11 +113,7 @@ class _Said(NamedTuple):
 
 
 def _on_record(ensembles: EnsembleRecords, spec: EnsembleSpec, path: Path) -> _Said:
-    try:
-        same = ensembles.starts[spec.name].spec == spec
-    except ConfigError:
-        same = True  # that its record cannot be used is told where it is run
-    if same:
+    if ensembles[spec.name].start.spec == spec:
         return _Said(f"ensemble {spec.name} of {path} is on record already")
     return _Said(
         f"ensemble {spec.name} is on record already, and stays as it was started, which"

@@ -10,10 +10,10 @@ from burst.errors import BurstError, LeadError
 from burst.lead import JobSubmitter
 from burst.model.active_job import JobOutcome
 from burst.model.jobid import JobId
-from burst_ensemble.core.intents import Answered, SubmitJobs
+from burst_ensemble.core.intents import Done, SubmitJobs
+from burst_ensemble.core.job_rows import lost_jobs
 from burst_ensemble.core.member_job import JobSite, job_name, make_job
-from burst_ensemble.core.read_members import lost_jobs
-from burst_ensemble.core.record import EnsembleRecord, EnsembleStart, MemberBook
+from burst_ensemble.core.record import EnsembleRecord, EnsembleStart, MemberRecord
 
 
 class LeadJobs:
@@ -23,10 +23,10 @@ class LeadJobs:
         self._submitter = submitter
 
     def outcomes(
-        self, book: MemberBook, jobs: Iterable[TaggedJob]
+        self, member: MemberRecord, jobs: Iterable[TaggedJob]
     ) -> Mapping[JobId, JobOutcome]:
         """Return how a member's jobs ended while nobody looked. Raises LeadError."""
-        lost = lost_jobs(book, jobs)
+        lost = lost_jobs(member, {job.id for job in jobs})
         return self._submitter.outcomes(lost) if lost else {}
 
     def submit(
@@ -35,7 +35,7 @@ class LeadJobs:
         intent: SubmitJobs,
         before: EnsembleRecord,
         nodes: TaggedNodes,
-    ) -> Answered:
+    ) -> Done:
         """Submit jobs of a member; return what the lead has now.
 
         `before` is the record on which the step rests: jobs that are unconfirmed there
@@ -54,7 +54,7 @@ class LeadJobs:
         if site is None:
             known = {ref: there[n] for ref, n in names.items() if n in there}
             why = f"provider {spec.member(member).provider} offers no isolated bursts"
-            return Answered(tuple(known), f"{why} now", known)
+            return Done(f"{why} now", known)
         jobs = [make_job(file, member, ref, names[ref], site) for ref in rest]
         answers = self._submitter.submit_jobs(jobs) if jobs else []
         ids = {ref: there[name] for ref, name in names.items() if name in there}
@@ -64,8 +64,7 @@ class LeadJobs:
                 refused = refused or str(answer)
             else:
                 ids[ref] = answer
-        taken = tuple(ref for ref in intent.jobs if ref in ids)
-        return Answered(taken, refused, ids)
+        return Done(refused, ids)
 
 
 def _site_of(file: EnsembleStart, member: str, nodes: TaggedNodes) -> JobSite | None:

@@ -21,11 +21,13 @@ from burst.runtime.service_answers import Row
 from burst.runtime.service_requests import MAX_NAME
 from burst_ensemble.config.spec import EnsembleSpec
 from burst_ensemble.core import commands
+from burst_ensemble.core.controller import end_all
 from burst_ensemble.core.record import (
+    Ensemble,
+    EnsembleRecord,
     EnsembleRecords,
     EnsembleStart,
     Seen,
-    spec_tables,
 )
 from burst_ensemble.core.report import ensemble_row
 from burst_ensemble.runtime.agent_reports import AgentReports
@@ -111,52 +113,46 @@ class EnsembleService:
         nodes = self._daemon.nodes()
         self._check(spec, nodes)
         new = EnsembleStart(
-            tables=spec_tables(spec), userid=os.geteuid(), environment=asked.environment
+            spec=spec, userid=os.geteuid(), environment=asked.environment
         )
-        return self._change(
-            spec.name, lambda seen: commands.begin_ensemble(seen, new), nodes
+        seen = self.store.change_seeing(
+            nodes, self._daemon.clock(), lambda seen: commands.begin_ensemble(seen, new)
         )
+        return ensemble_row(seen, spec.name, self.reports.current())
 
     def _down(self, asked: EnsembleRequest) -> Row:
         why = asked.note or "ended by hand"
-        return self._change(
-            asked.name,
-            lambda seen: commands.take_down_ensemble(
-                seen.ensembles, asked.name, why, seen.now
-            ),
-        )
+        return self._change(asked, lambda one, now: end_all(one.record, why, now))
 
     def _submit(self, asked: EnsembleRequest) -> Row:
+        member, jobs, count = asked.member, asked.jobs, asked.count
         return self._change(
-            asked.name,
-            lambda seen: commands.submit_jobs(
-                seen.ensembles, asked.name, asked.member, asked.jobs, asked.count
-            ),
+            asked, lambda one, _: commands.submit_jobs(one, member, jobs, count)
         )
 
     def _resize(self, asked: EnsembleRequest) -> Row:
+        # Found within the change, so that of two who ask for more each gets that.
         return self._change(
-            asked.name,
-            lambda seen: commands.resize_member(
-                seen.ensembles,
-                asked.name,
-                asked.member,
-                _nodes(seen.ensembles, asked),
-                seen.now,
+            asked,
+            lambda one, now: commands.resize_member(
+                one, asked.member, asked.nodes, now, more=asked.more
             ),
         )
 
     def _change(
         self,
-        name: str,
-        change: Callable[[Seen], EnsembleRecords],
-        nodes: TaggedNodes | None = None,
+        asked: EnsembleRequest,
+        change: Callable[[Ensemble, float], EnsembleRecord],
     ) -> Row:
-        """Change what is on record; return the ensemble as it is then."""
-        seen = self.store.change_seeing(
-            nodes or self._told(), self._daemon.clock(), change
-        )
-        return ensemble_row(seen, name, self.reports.current())
+        """Change what is on record of an ensemble; return it as it is then."""
+
+        def change_one(seen: Seen) -> EnsembleRecords:
+            one = commands.find_ensemble(seen.ensembles, asked.name)
+            changed = Ensemble(one.start, change(one, seen.now))
+            return {**seen.ensembles, asked.name: changed}
+
+        seen = self.store.change_seeing(self._told(), self._daemon.clock(), change_one)
+        return ensemble_row(seen, asked.name, self.reports.current())
 
     def _told(self) -> TaggedNodes:
         """Return what the daemon tells, of no bursts and jobs while none serves.
@@ -181,25 +177,10 @@ class EnsembleService:
 
     def _status(self, asked: EnsembleRequest) -> Row:
         """Return the ensembles that are on record, or the one of that name."""
-        nodes, name = self._told(), asked.name
+        nodes, told = self._told(), self.reports.current()
         seen = Seen(self.store.read(), nodes, nodes.now)
-        known = seen.ensembles.states
-        if name and name not in known:
-            names = ", ".join(sorted(known)) or "none"
-            raise BurstError(f"there is no ensemble {name}", f"known ones: {names}")
-        order = sorted(known, key=lambda each: known[each].record.started)
-        told = self.reports.current()
-        return {
-            "ensembles": [
-                ensemble_row(seen, each, told) for each in ([name] if name else order)
-            ]
-        }
-
-
-def _nodes(ensembles: EnsembleRecords, asked: EnsembleRequest) -> int:
-    """Return how many nodes a member is asked to have; found within the change, so that
-    of two who ask for more each gets that.
-    """
-    state = ensembles.states.get(asked.name)
-    kept = state.record.members.get(asked.member) if state else None
-    return asked.nodes + (kept.nodes if kept and asked.more else 0)
+        known = seen.ensembles
+        names = sorted(known, key=lambda each: known[each].record.started)
+        if asked.name:
+            names = [commands.find_ensemble(known, asked.name).record.name]
+        return {"ensembles": [ensemble_row(seen, each, told) for each in names]}

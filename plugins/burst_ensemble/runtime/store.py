@@ -3,9 +3,8 @@
 
 | key | record |
 |---|---|
-| `ensemble/ENSEMBLE` | `EnsembleState` |
+| `ensemble/ENSEMBLE` | `EnsembleRecord` |
 | `ensemble-start/ENSEMBLE` | `EnsembleStart` |
-| `ensemble-book/ENSEMBLE/MEMBER` | `MemberBook` |
 """
 
 from __future__ import annotations
@@ -18,24 +17,21 @@ from typing import Any
 import msgspec
 
 from burst import log
+from burst.config.convert import convert
 from burst.core.tagged_nodes import TaggedNodes
 from burst.decode import from_json
-from burst.errors import StoreError
+from burst.errors import ConfigError, StoreError
 from burst.lead import Store
 from burst_ensemble.core.record import (
+    Ensemble,
+    EnsembleRecord,
     EnsembleRecords,
     EnsembleStart,
-    EnsembleState,
-    MemberBook,
     Seen,
+    plain_duration,
 )
 
-_STATE, _START, _BOOK = "ensemble", "ensemble-start", "ensemble-book"
-_KINDS: Mapping[str, type[msgspec.Struct]] = {
-    _STATE: EnsembleState,
-    _START: EnsembleStart,
-    _BOOK: MemberBook,
-}
+_STATE, _START = "ensemble", "ensemble-start"
 
 
 class EnsembleStore:
@@ -105,20 +101,13 @@ class EnsembleStore:
     def _load(self) -> EnsembleRecords:
         if self._records is not None:
             return self._records
-        found = _decode(self._store.load())
-        # Each without the other is of no use, and stays as it is in the store.
-        both = found[_STATE].keys() & found[_START].keys()
-        self._records = EnsembleRecords(
-            states={name: found[_STATE][name] for name in both},
-            starts={name: found[_START][name] for name in both},
-            books=found[_BOOK],
-        )
+        self._records = _decode(self._store.load())
         self._kept = _by_key(self._records)
         return self._records
 
     def _write(self, after: dict[str, object]) -> None:
         changes = {
-            key: msgspec.json.encode(value).decode()
+            key: msgspec.json.encode(value, enc_hook=plain_duration).decode()
             for key, value in after.items()
             if self._kept.get(key) is not value
         }
@@ -131,32 +120,34 @@ class EnsembleStore:
         self._kept = after
 
 
-def _by_key(records: EnsembleRecords) -> dict[str, object]:
-    kinds = {_STATE: records.states, _START: records.starts, _BOOK: records.books}
+def _by_key(ensembles: EnsembleRecords) -> dict[str, object]:
     return {
         f"{kind}/{name}": value
-        for kind, values in kinds.items()
-        for name, value in values.items()
+        for name, one in ensembles.items()
+        for kind, value in ((_STATE, one.record), (_START, one.start))
     }
 
 
-def _decode(texts: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    """Return the records of ensembles, by kind and name.
-
-    One that cannot be read is logged.
+def _decode(texts: Mapping[str, str]) -> EnsembleRecords:
+    """Return the ensembles. One that cannot be read is logged, and stays as it is in
+    the store, as does a record without the other of its ensemble.
     """
-    found: dict[str, dict[str, Any]] = {kind: {} for kind in _KINDS}
-    for key, text in texts.items():
+    found = {}
+    for key in texts:
         kind, _, name = key.partition("/")
-        if kind not in _KINDS:
+        start = f"{_START}/{name}"
+        if kind != _STATE or start not in texts:
             continue
         try:
-            found[kind][name] = from_json(text, _KINDS[kind])
-        except msgspec.MsgspecError as error:
+            found[name] = Ensemble(
+                convert(EnsembleStart, from_json(texts[start], dict[str, Any]), start),
+                from_json(texts[key], EnsembleRecord),
+            )
+        except (msgspec.MsgspecError, ConfigError) as error:
             log.say(
-                "record %s cannot be read: %s; its ensemble ends, and can be started"
-                " again (burst ensemble up)",
-                key,
+                "ensemble %s cannot be read from its records: %s; it ends, and can be"
+                " started again (burst ensemble up)",
+                name,
                 error,
                 level=logging.WARNING,
             )

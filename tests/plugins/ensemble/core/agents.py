@@ -8,13 +8,9 @@ from typing import Any
 from burst_ensemble.core.agent_member import AgentMember
 from burst_ensemble.core.agent_report import REPORT_VERSION, AgentNodes, AgentReport
 from burst_ensemble.core.controller import new_record
+from burst_ensemble.core.intents import JobRef
 from burst_ensemble.core.job_rows import JobRow
-from burst_ensemble.core.record import (
-    EnsembleRecord,
-    EnsembleStart,
-    MemberBook,
-    spec_tables,
-)
+from burst_ensemble.core.record import Ensemble, EnsembleStart, MemberRecord
 
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
@@ -46,11 +42,12 @@ def row(number: int, state: JobState = JobState.RUN, **changes: Any) -> JobRow:
 
 
 def agent_member(
-    record: EnsembleRecord | None = None, book: MemberBook | None = None, **own: Any
+    *unconfirmed: JobRef, known: MemberRecord | None = None, **own: Any
 ) -> AgentMember:
     """Member m of ensemble e, with jobs `step` of its own."""
     its = member("m", mode="external", jobs=(jobs("step", nodes=2, **own),))
     spec = ensemble(its, jobs=(jobs("shared"),))
-    start = EnsembleStart(tables=spec_tables(spec), userid=100)
-    kept = record or new_record(spec, NOW)
-    return AgentMember(start=start, record=kept, book=book or MemberBook(), name="m")
+    record = new_record(spec, NOW).with_member("m", unconfirmed=unconfirmed)
+    if known is not None:
+        record = record.with_members({"m": known})
+    return AgentMember(Ensemble(EnsembleStart(spec=spec, userid=100), record), "m")

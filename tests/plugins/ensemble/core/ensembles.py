@@ -16,8 +16,9 @@ from burst_ensemble.config.spec import (
     MemberSpec,
 )
 from burst_ensemble.core.controller import EnsembleStep, take_step
+from burst_ensemble.core.job_rows import MemberState
 from burst_ensemble.core.reading import MemberReading
-from burst_ensemble.core.record import EnsembleRecord, EnsembleState
+from burst_ensemble.core.record import EnsembleRecord
 from burst_ensemble.core.views import take_in
 from burst_ensemble.core.wishes import Answer, Asked
 
@@ -108,13 +109,22 @@ def stepped(
     for name, given in decisions.items():
         each = given if isinstance(given, (list, tuple)) else [given]
         answers[name] = {f"a{n}": one for n, one in enumerate(each)}
-    return take_step(spec, take_in(record, readings), Asked(readings, answers), now)
+    return take_step(spec, taken_in(record, readings), Asked(readings, answers), now)
+
+
+def taken_in(
+    record: EnsembleRecord, readings: Mapping[str, MemberReading]
+) -> EnsembleRecord:
+    """The record once these were read, of members whose jobs are known already."""
+    members = record.members
+    return take_in(
+        record, {name: MemberState(readings[name], members[name]) for name in readings}
+    )
 
 
 def rewritten(record: EnsembleRecord) -> EnsembleRecord:
     """The record after it was written to the store and read again."""
-    text = msgspec.json.encode(EnsembleState(record=record))
-    return msgspec.json.decode(text, type=EnsembleState).record
+    return msgspec.json.decode(msgspec.json.encode(record), type=EnsembleRecord)
 
 
 def wants(nodes: int | None = None, **changes: Any) -> MemberDecision:

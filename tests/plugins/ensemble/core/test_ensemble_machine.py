@@ -21,7 +21,13 @@ from burst_ensemble.config.spec import (
 )
 from burst_ensemble.core.algorithms import BUILT_IN
 from burst_ensemble.core.controller import confirm, end_all, new_record, take_step
-from burst_ensemble.core.intents import EndMember, JobRef, ResizeMember, SubmitJobs
+from burst_ensemble.core.intents import (
+    Done,
+    EndMember,
+    JobRef,
+    ResizeMember,
+    SubmitJobs,
+)
 from burst_ensemble.core.views import is_due, make_views, take_in
 from burst_ensemble.core.wishes import AlgorithmFault, Asked
 from burst_ensemble.replay.member import (
@@ -41,6 +47,7 @@ from hypothesis.stateful import (
 )
 
 from burst.config import Seconds, convert
+from burst.model.jobid import JobId
 from tests.plugins.ensemble.core.ensembles import rewritten
 
 CHECK = 10.0
@@ -137,12 +144,13 @@ class EnsembleMachine(RuleBasedStateMachine):
         """One check; a member may not be read, and confirmations may be lost."""
         for member in self.there.values():
             member.advance(self.now)
-        readings = {
-            name: member.reading()
+        read = {
+            name: member.read(self.record.members[name], self.now)
             for number, (name, member) in enumerate(self.there.items())
             if number not in unread
         }
-        record = take_in(self.record, readings)
+        readings = {name: state.reading for name, state in read.items()}
+        record = take_in(self.record, read)
         answers = {}
         for name, view in make_views(self.spec, record, readings).items():
             if not is_due(record, name, self.now):
@@ -174,12 +182,13 @@ class EnsembleMachine(RuleBasedStateMachine):
             )
             assert promised <= max(self.spec.limits.nodes, paid)
         for intent in step.intents:
-            self._do(intent)
+            done = self._do(intent)
             if not lose:
-                self.record = confirm(self.record, intent)
+                self.record = confirm(self.record, intent, done)
 
-    def _do(self, intent: Any) -> None:
+    def _do(self, intent: Any) -> Done:
         member = self.there[intent.member]
+        jobs = {}
         if isinstance(intent, ResizeMember):
             assert self.record.members[intent.member].ended is None
             member.resize(intent.nodes, self.now)
@@ -194,6 +203,8 @@ class EnsembleMachine(RuleBasedStateMachine):
                     self.given.append(key)
                     job = SimulatedJob(ref.group, 1, 35.0, ref.number % 3 != 0)
                     member.submit(job, self.now)
+                jobs[ref] = JobId(len(self.given))
+        return Done(jobs=jobs)
 
     @rule(
         number=st.integers(0, 3), nodes=st.integers(1, 9), seconds=st.integers(1, 200)

@@ -40,7 +40,7 @@ def spec(job: dict[str, Any], **tables: Any) -> EnsembleSpec:
 def made(number: int = 0, *, slots: bool = True, **job: Any) -> NewJob:
     ensemble = spec(job, directory="/data/run")
     start = EnsembleStart(
-        tables=spec_tables(ensemble),
+        spec=ensemble,
         userid=1000,
         environment={"HOME": "/home/u"},
         slots={"a": ("burst-0-0", "burst-0-1")} if slots else {},
@@ -112,7 +112,7 @@ def test_lines_of_a_batch_and_jobs_that_are_shared() -> None:
     shared = spec({}, jobs=[{"name": "all", "command": "run"}])
     ref = JobRef("all", 3, shared=True)
     assert job_name(shared, "a", ref, 16.0) == "sweep.all.3-10"
-    start = EnsembleStart(tables=spec_tables(shared), userid=1)
+    start = EnsembleStart(spec=shared, userid=1)
     assert start.membership("a").name == "sweep/a"
     job = make_job(start, "a", ref, "x", SITE)
     assert job.jobspec["tasks"][0]["command"] == ["run"]

@@ -21,14 +21,12 @@ from burst_ensemble.core.metrics import holds, metric, metric_names, parse_when
 from burst_ensemble.core.reading import (
     LATEST,
     GroupStatistics,
-    JobEvent,
-    MemberEvent,
     Running,
     merge_all,
 )
 from burst_ensemble.core.record import Trouble
 from burst_ensemble.core.report import ensemble_state, member_state
-from burst_ensemble.core.views import make_views, take_in
+from burst_ensemble.core.views import make_views
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -148,30 +146,9 @@ def test_quartiles_and_the_median_distance_are_those_of_the_latest() -> None:
     assert Running().spread() == Spread()
 
 
-def event(name: JobEvent, at: float, **changes: object) -> MemberEvent:
-    return msgspec.structs.replace(MemberEvent(at=at, name=name, group="x"), **changes)
-
-
-def test_events_are_counted_once_however_often_they_are_read() -> None:
-    spec = ensemble(member(jobs=(jobs("x", count=2),)))
-    seen = (
-        event("submit", 1.0),
-        event("start", 2.0, took=1.0),
-        event("finish", 12.0, took=10.0, success=True),
-    )
-    record = take_in(new_record(spec, 0.0), {"m": reading(1, events=seen)})
-    more = (*seen, event("finish", 13.0, took=20.0))
-    record = take_in(record, {"m": reading(1, events=more)})
-    assert take_in(record, {"m": reading(1, events=more)}) == record
-    (one,) = make_views(spec, record, {"m": reading(1)})["m"].jobs
-    assert (one.tally.finished, one.tally.success, one.tally.failed) == (2, 1, 1)
-    assert (one.tally.duration.mean, one.tally.pending.mean) == (15.0, 1.0)
-    assert one.tally.events == {"submit": 1, "start": 1, "finish": 2}
-
-
 def test_all_groups_together_are_their_sum() -> None:
-    one = GroupStatistics().add(event("finish", 1.0, took=2.0, success=True))
-    other = GroupStatistics().add(event("finish", 1.0, took=4.0))
+    one = GroupStatistics().add("finish", 2.0, success=True)
+    other = GroupStatistics().add("finish", 4.0)
     both = merge_all([one, other]).tally()
     assert (both.success, both.failed, both.duration.mean) == (1, 1, 3.0)
     assert both.events == {"finish": 2}
@@ -180,9 +157,8 @@ def test_all_groups_together_are_their_sum() -> None:
 def test_members_see_each_other() -> None:
     spec = ensemble(member("a"), member("b", max=6))
     seen = {"a": reading(2), "b": reading(3, free=1, waiting={2: 1}, price=0.5)}
-    record = new_record(spec, 0.0)
-    done = (event("finish", 1.0, took=5.0, success=True),)
-    record = take_in(record, {"b": reading(events=done)})
+    done = {"x": GroupStatistics().add("finish", 5.0, success=True)}
+    record = new_record(spec, 0.0).with_member("b", statistics=done)
     views = make_views(spec, record, seen)
     (peer,) = views["a"].peers
     assert (peer.name, peer.price, peer.room, peer.most) == ("b", 0.5, 2, 6)

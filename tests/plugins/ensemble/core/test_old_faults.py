@@ -13,7 +13,7 @@ from burst_ensemble.algorithm import JobGroup, JobTally, MemberDecision, MemberV
 from burst_ensemble.core.algorithms import BUILT_IN
 from burst_ensemble.core.read_members import jobs_by_tag, read_member
 from burst_ensemble.core.reading import MemberReading
-from burst_ensemble.core.record import MemberBook
+from burst_ensemble.core.record import MemberRecord
 
 from burst.config import convert
 from burst.core.records import Records
@@ -84,7 +84,7 @@ def read(*jobs: tuple[int, JobState, int, int]) -> MemberReading:
     world = msgspec.structs.replace(sim.engine.snapshot.world, lead=view)
     nodes = tagged_nodes(Records(), world, sim.settings, builders.T0)
     jobs_of = jobs_by_tag(nodes).get(member, ())
-    return read_member(member, MemberBook(), nodes, jobs_of, {}).reading
+    return read_member(member, MemberRecord(started=0.0), nodes, jobs_of, {}).reading
 
 
 def test_jobs_that_have_ended_or_run_do_not_wait() -> None:

@@ -14,7 +14,6 @@ from burst_ensemble.core.record import (
     EnsembleStart,
     MemberRecord,
     Seen,
-    spec_tables,
 )
 from burst_ensemble.runtime.client import DaemonClient
 from burst_ensemble.runtime.ensembles import Ensembles
@@ -166,7 +165,7 @@ class EnsembleSite:
         scripts = {member.name: Scripted() for member in spec.members}
         self.algorithms |= scripts
         new = EnsembleStart(
-            tables=spec_tables(spec), userid=self.user, environment={"HOME": "/home/u"}
+            spec=spec, userid=self.user, environment={"HOME": "/home/u"}
         )
         self.change(lambda seen: commands.begin_ensemble(seen, new))
         return scripts
@@ -193,11 +192,11 @@ class EnsembleSite:
         future.result(0)
 
     def down(self, name: str = "sweep") -> None:
-        self.change(
-            lambda seen: commands.take_down_ensemble(
-                seen.ensembles, name, "by hand", seen.now
-            )
-        )
+        self.ask("down", name=name, note="by hand")
+
+    def ask(self, method: str, **asked: Any) -> Any:
+        """Have something done, as a command asks for it."""
+        return self.service.answer(f"ensemble-{method}", {"name": "sweep", **asked})
 
     def step(self, steps: int = 1) -> None:
         """Take a step of all ensembles, with some ticks in between."""
@@ -206,8 +205,7 @@ class EnsembleSite:
             self.ensembles.look()
 
     def member(self, name: str) -> MemberRecord:
-        found = self.store.read().states["sweep"]
-        return found.record.members[name]
+        return self.store.read()["sweep"].record.members[name]
 
     def live(self, member: str) -> int:
         """Nodes of a member that are online."""

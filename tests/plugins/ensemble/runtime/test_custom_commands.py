@@ -12,7 +12,7 @@ from burst_ensemble.runtime.custom_commands import run_command
 from tests.plugins.ensemble.core.ensembles import ensemble
 from tests.support.waiting import wait_until
 
-ASKED = RunCustom(member="m", command="tell", number=3, why="it is time")
+ASKED = RunCustom(member="m", command="tell", number=3)
 
 
 def test_a_command_has_the_variables_that_jobs_may_have_and_no_secret(

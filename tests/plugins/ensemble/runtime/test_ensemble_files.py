@@ -46,8 +46,8 @@ class Given:
 
     @property
     def started(self) -> float | None:
-        state = self.site.store.read().states.get("sweep")
-        return state.record.started if state else None
+        found = self.site.store.read().get("sweep")
+        return found.record.started if found else None
 
     def wait(self) -> None:
         """Until the file is looked at again."""
@@ -74,7 +74,7 @@ def test_it_is_started_and_its_jobs_have_the_variables_of_the_settings(
     given.write()
     given.site.step(3)
     assert given.site.live("a") == 1
-    start = given.site.store.read().starts["sweep"]
+    start = given.site.store.read()["sweep"].start
     assert start.environment["PATH"] == "/opt/bin"
     given.wait()
     assert caplog.text.count("ensemble sweep is started, as") == 1
@@ -116,7 +116,7 @@ def test_a_changed_file_is_told_and_not_started(
     assert caplog.text.count("another name there starts it, too") == 1
     given.file.write_text(FILE.format(most=3).replace("sweep", "second"))
     given.wait()
-    known = given.site.store.read().states
+    known = given.site.store.read()
     assert known.keys() == {"sweep", "second"}
 
 
@@ -143,10 +143,10 @@ def test_what_was_started_meanwhile_is_not_started_again(given: Given) -> None:
     given.site.up(members=[MEMBER])
     began = given.started
     known = given.site.store.read()
-    new = msgspec.structs.replace(known.starts["sweep"], userid=1)
+    new = msgspec.structs.replace(known["sweep"].start, userid=1)
     given.site.sim.tick(2)
     given.site.change(lambda seen: begin_once(seen, new))
-    assert given.site.store.read().states == known.states
+    assert given.site.store.read() == known
     assert given.started == began
 
 
@@ -159,7 +159,7 @@ def test_it_is_on_record_however_many_others_end(given: Given) -> None:
         given.site.up(name=f"other-{number}", members=[MEMBER])
         given.site.down(f"other-{number}")
         given.site.step()
-    known = given.site.store.read().states
+    known = given.site.store.read()
     assert "other-0" not in known, "others are forgotten"
     given.wait()
     assert given.started == began

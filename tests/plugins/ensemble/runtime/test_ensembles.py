@@ -11,15 +11,10 @@ import pytest
 from burst_ensemble.algorithm import MemberDecision, MemberView, Memory
 from burst_ensemble.config.spec import EnsembleSpec
 from burst_ensemble.core import commands
-from burst_ensemble.core.intents import JobRef, SubmitJobs
+from burst_ensemble.core.controller import confirm_all, end_all
+from burst_ensemble.core.intents import Done, JobRef, SubmitJobs
 from burst_ensemble.core.member_job import job_name
-from burst_ensemble.core.record import (
-    EnsembleRecords,
-    EnsembleStart,
-    Seen,
-    spec_tables,
-)
-from burst_ensemble.core.steps import IntentsDone, confirm_intents
+from burst_ensemble.core.record import Ensemble, EnsembleStart, Seen
 from burst_ensemble.runtime.agent_reports import AgentReports
 from burst_ensemble.runtime.ensembles import Ensembles
 
@@ -126,25 +121,6 @@ def test_a_restart_submits_nothing_twice_and_counts_nothing_twice() -> None:
     assert (tally.success, tally.duration.mean) == (1, 5.0)
 
 
-def test_a_book_that_knows_all_jobs_is_not_written_again() -> None:
-    site = EnsembleSite()
-    says = site.up(**ONE)["a"]
-    says.says = MemberDecision(submit=("md",))
-    site.step()
-    records = site.store.read()
-    (key,) = records.books
-    name, _, member = key.partition("/")
-    (known,) = records.books[key].jobs
-    done = IntentsDone(
-        intents=(),
-        resized={},
-        refused={},
-        ids={member: {JobRef(group="md", number=0): known}},
-    )
-    after = confirm_intents(records, records.states[name].record, done, T0)
-    assert after.books[key] is records.books[key]
-
-
 @pytest.mark.parametrize("again", [False, True], ids=["forgotten", "started again"])
 def test_what_was_done_for_an_earlier_run_is_not_confirmed_in_the_next(
     *, again: bool
@@ -152,25 +128,14 @@ def test_what_was_done_for_an_earlier_run_is_not_confirmed_in_the_next(
     """It would have the next run's jobs of the same numbers for submitted."""
     site = EnsembleSite()
     site.up(**ONE)
-    before = site.store.read()
-    ((name, state),) = before.states.items()
-    (member,) = state.record.members
+    before = site.store.read()["sweep"]
     job = JobRef(group="md", number=0)
-    done = IntentsDone(
-        intents=(SubmitJobs(member=member, jobs=(job,), why=""),),
-        resized={},
-        refused={member: "no"},
-        ids={member: {job: JobId(7)}},
-    )
+    done = [(SubmitJobs(member="a", jobs=(job,)), Done("no", {job: JobId(7)}))]
     # A person starts it again, and submits the first of its jobs.
-    record = msgspec.structs.replace(state.record, started=state.record.started + 1)
-    its = msgspec.structs.replace(record.members[member], unconfirmed=(job,))
-    record = msgspec.structs.replace(record, members={member: its})
-    after = EnsembleRecords()
-    if again:
-        states = {name: msgspec.structs.replace(state, record=record)}
-        after = msgspec.structs.replace(before, states=states)
-    assert confirm_intents(after, state.record, done, T0) is after
+    record = msgspec.structs.replace(before.record, started=before.record.started + 1)
+    record = record.with_member("a", unconfirmed=(job,))
+    after = {"sweep": Ensemble(before.start, record)} if again else {}
+    assert confirm_all(after, before.record, done, T0) is after
 
 
 @pytest.mark.parametrize("lost", [False, True], ids=["told", "found by its name"])
@@ -390,11 +355,12 @@ def test_runs_that_begin_in_one_second_have_jobs_of_other_names() -> None:
     now = 1_000_000.5
     seen = EnsembleSite().seen._replace(now=now)
     spec = convert(EnsembleSpec, {"name": "sweep", **ONE}, "test")
-    new = EnsembleStart(tables=spec_tables(spec), userid=USER, environment={})
-    first = commands.begin_ensemble(seen, new)
-    over = commands.take_down_ensemble(first, "sweep", "by hand", now)
-    again = commands.begin_ensemble(Seen(over, seen.nodes, now + 0.3), new)
-    began = [found.states["sweep"].record.started for found in (first, again)]
+    new = EnsembleStart(spec=spec, userid=USER)
+    first = commands.begin_ensemble(seen, new)["sweep"]
+    over = Ensemble(first.start, end_all(first.record, "by hand", now))
+    later = Seen({"sweep": over}, seen.nodes, now + 0.3)
+    again = commands.begin_ensemble(later, new)["sweep"]
+    began = [found.record.started for found in (first, again)]
     names = {job_name(spec, "a", JobRef("md", 0), each) for each in began}
     assert len(names) == 2
 
@@ -453,13 +419,12 @@ def test_a_member_that_cannot_grow_says_why() -> None:
     site.up(**ONE)["a"].says = MemberDecision(nodes=3)
     site.step(8)
     assert site.live("a") == 2, "as many as there can be"
-    state = site.store.read().states["sweep"]
-    assert "limit of 2 nodes in all: 2 in use" in state.refused["a"]
+    assert "limit of 2 nodes in all: 2 in use" in site.member("a").refused
     site.sim.tables["limits"] = {"max_nodes": 8}
     site.restart()
     site.step(6)
     assert site.live("a") == 3
-    assert site.store.read().states["sweep"].refused == {}
+    assert site.member("a").refused == ""
 
 
 def test_nothing_is_done_while_the_lead_cannot_be_read() -> None:
@@ -495,10 +460,7 @@ def test_what_ended_long_ago_is_forgotten() -> None:
         site.up(**ONE, name=f"n{number}")
         site.down(f"n{number}")
         site.step()
-    records = site.store.read()
-    assert len(records.states) == commands.KEPT_ENDED + 1
-    assert records.states.keys() == records.starts.keys()
-    assert {key.partition("/")[0] for key in records.books} <= set(records.states)
+    assert len(site.store.read()) == commands.KEPT_ENDED + 1
 
 
 def test_a_slot_that_is_kept_for_another_provider_is_none_for_a_member() -> None:
@@ -513,7 +475,7 @@ def test_a_slot_that_is_kept_for_another_provider_is_none_for_a_member() -> None
         providers={"local": {"type": "fake"}, "far": {"type": "fake"}},
     )
     site.up(**ONE)
-    (hosts,) = site.store.read().starts["sweep"].slots.values()
+    (hosts,) = site.store.read()["sweep"].start.slots.values()
     assert hosts
 
 
@@ -557,11 +519,7 @@ def test_a_person_submits_jobs_of_the_file() -> None:
     )
 
     def submit(member: str, group: str, count: int) -> None:
-        site.change(
-            lambda seen: commands.submit_jobs(
-                seen.ensembles, "sweep", member, group, count
-            )
-        )
+        site.ask("submit", member=member, jobs=group, count=count)
 
     submit("a", "md", 2)
     with pytest.raises(BurstError, match="earlier jobs of sweep/a are not submitted"):
@@ -591,11 +549,7 @@ def test_a_person_resizes_a_member() -> None:
     site.step(3)
 
     def resize(nodes: int) -> None:
-        site.change(
-            lambda seen: commands.resize_member(
-                seen.ensembles, "sweep", "a", nodes, seen.now
-            )
-        )
+        site.ask("resize", member="a", nodes=nodes)
 
     resize(2)
     site.step(6)
@@ -603,12 +557,10 @@ def test_a_person_resizes_a_member() -> None:
     assert site.member("a").why == "resized by hand"
     with pytest.raises(BurstError, match="the file allows 1 to 3"):
         resize(4)
-    with pytest.raises(BurstError, match="there is no other/a; known ones: none"):
-        site.change(
-            lambda seen: commands.resize_member(
-                seen.ensembles, "other", "a", 1, seen.now
-            )
-        )
+    with pytest.raises(BurstError, match="there is no sweep/b; known ones: sweep/a"):
+        site.ask("resize", member="b", nodes=1)
+    with pytest.raises(BurstError, match="no ensemble other; known ones: sweep"):
+        site.ask("resize", name="other", member="a", nodes=1)
 
 
 def test_a_member_is_made_of_the_offer_that_its_file_names() -> None:
@@ -618,8 +570,7 @@ def test_a_member_is_made_of_the_offer_that_its_file_names() -> None:
     )
     site.step(4)
     assert (site.live("a"), site.live("b")) == (1, 0)
-    refused = site.store.read().states["sweep"].refused["b"]
-    assert "offer x is asked for" in refused
+    assert "offer x is asked for" in site.member("b").refused
 
 
 def test_it_waits_for_nodes_that_leave_before_it_grows_past_its_most() -> None:

@@ -3,28 +3,32 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
+from burst_ensemble.config.spec import EnsembleSpec
 from burst_ensemble.core.record import (
+    Ensemble,
     EnsembleRecord,
     EnsembleRecords,
     EnsembleStart,
-    EnsembleState,
-    MemberBook,
+    KnownJob,
+    MemberRecord,
 )
 from burst_ensemble.runtime.store import EnsembleStore
 
+from burst.config import Seconds
 from burst.errors import StoreError, Unreadable
+from burst.model.jobid import JobId
 from tests.fakes import MemoryStore
 
 
 def ensemble(name: str, spent: float = 0.0) -> EnsembleRecords:
-    """An ensemble with a book of one member."""
-    return EnsembleRecords(
-        states={name: EnsembleState(record=EnsembleRecord(name=name, started=1.0))},
-        starts={name: EnsembleStart(tables={"name": name}, userid=100)},
-        books={f"{name}/a": MemberBook(settled=spent)},
+    """An ensemble with a member."""
+    member = MemberRecord(
+        started=1.0, spent=spent, jobs={JobId(7): KnownJob("md", 1, seen=2.0)}
     )
+    record = EnsembleRecord(name=name, started=1.0, members={"a": member})
+    spec = EnsembleSpec(name=name, grow_window=Seconds(1 / 3))
+    return {name: Ensemble(EnsembleStart(spec=spec, userid=100), record)}
 
 
 class Unsure(MemoryStore):
@@ -42,14 +46,12 @@ class Unsure(MemoryStore):
 def test_what_is_kept_is_read_again_and_what_is_gone_is_deleted() -> None:
     disk = MemoryStore({"burst/x": "the daemon's"})
     store = EnsembleStore(disk)
-    assert store.read() == EnsembleRecords()
+    assert store.read() == {}
     assert store.change(lambda _: ensemble("sweep")) == ensemble("sweep")
-    assert disk.records.keys() == {
-        *("burst/x", "ensemble/sweep", "ensemble-start/sweep"),
-        "ensemble-book/sweep/a",
-    }
+    keys = {"burst/x", "ensemble/sweep", "ensemble-start/sweep"}
+    assert disk.records.keys() == keys
     assert EnsembleStore(disk).read() == ensemble("sweep")
-    store.change(lambda _: EnsembleRecords())
+    store.change(lambda _: {})
     assert disk.records == {"burst/x": "the daemon's"}
 
 
@@ -60,9 +62,9 @@ def test_only_what_changed_is_written() -> None:
     store.change(lambda known: known)
     assert disk.writes == 1
     disk.records.clear()
-    book = {"sweep/a": MemberBook(settled=2.0)}
-    store.change(lambda known: msgspec.structs.replace(known, books=book))
-    assert disk.records.keys() == {"ensemble-book/sweep/a"}
+    start, record = store.read()["sweep"].start, ensemble("x", 3.0)["x"].record
+    store.change(lambda _: {"sweep": Ensemble(start, record)})
+    assert disk.records.keys() == {"ensemble/sweep"}
 
 
 def test_a_step_that_outlives_its_session_writes_nothing() -> None:
@@ -91,16 +93,17 @@ def test_a_write_without_an_answer_is_repeated_by_the_next(*, keeps: bool) -> No
     assert EnsembleStore(disk).read() == ensemble("old")
 
 
+@pytest.mark.parametrize("text", ["{", '{"userid": 1, "tables": {}}'])
 def test_a_record_that_cannot_be_read_is_told_and_stays(
-    caplog: pytest.LogCaptureFixture,
+    text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     disk = MemoryStore()
     EnsembleStore(disk).change(lambda _: ensemble("sweep"))
-    disk.records["ensemble-start/sweep"] = "{"
+    disk.records["ensemble-start/sweep"] = text
     before = dict(disk.records)
     store = EnsembleStore(disk)
-    assert store.read().states == {}
-    assert "record ensemble-start/sweep cannot be read" in caplog.text
+    assert store.read() == {}
+    assert "ensemble sweep cannot be read from its records" in caplog.text
     store.change(lambda known: known)
     assert disk.records == before
     store.change(lambda _: ensemble("sweep", spent=3.0))
