@@ -14,6 +14,7 @@ no running job is ever lost; nodes boot for five minutes.
 from __future__ import annotations
 
 import math
+import random
 import statistics
 import time
 from collections.abc import Sequence
@@ -34,13 +35,14 @@ from burst_ensemble.core.reading import MemberReading
 from burst_ensemble.core.views import make_views, take_in
 from burst_ensemble.core.wishes import Asked
 from burst_ensemble.replay.member import NodeTimes
-from burst_ensemble.replay.simulator import EnsembleSimulator, Workload, drawn_arrivals
+from burst_ensemble.replay.simulator import Arrival, EnsembleSimulator, Workload
 
 from benchmarks.table import Goal, Measure, main_of
 from burst.config import convert
 
 _MEMBERS = 50
 _MOST = 16
+_SIZES = (1, 1, 1, 2, 2, 4)
 _NOW = 1_000_000.0
 _OPTIONS: dict[str, dict[str, Any]] = {
     "workload-demand": {"scaleUpStrategy": "randomJob"},
@@ -142,6 +144,23 @@ def _seconds(call: Any) -> float:
     begun = time.thread_time()
     call()
     return time.thread_time() - begun
+
+
+def drawn_arrivals(hours: float, per_hour: float, seed: int) -> list[Arrival]:
+    """Return jobs whose rate rises to its double and falls to nothing, twice, in so
+    many hours; `per_hour` is the mean.
+    """
+    draw = random.Random(seed)
+    found: list[Arrival] = []
+    at, length = 0.0, hours * 3600
+    while True:
+        at += draw.expovariate(2 * per_hour / 3600)
+        if at >= length:
+            return found
+        # Thinning (Lewis and Shedler, 1979): of the highest rate the part that is now.
+        if draw.random() < (1 - math.cos(4 * math.pi * at / length)) / 2:
+            run_time = draw.lognormvariate(math.log(600), 0.8)
+            found.append(Arrival(at, draw.choice(_SIZES), round(run_time, 1)))
 
 
 def day(algorithm: Algorithm) -> tuple[float, float]:

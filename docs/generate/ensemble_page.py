@@ -10,7 +10,7 @@ from burst_ensemble.config.spec import (
     JobSpec,
     MemberSpec,
 )
-from burst_ensemble.core.algorithms.idling import IdleOptions
+from burst_ensemble.core.algorithms.common import IdleOptions
 from burst_ensemble.core.algorithms.more_jobs import MoreJobsOptions
 from burst_ensemble.core.algorithms.stop import StopOptions
 from burst_ensemble.core.algorithms.triggers import TriggerOptions

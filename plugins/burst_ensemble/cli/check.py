@@ -27,8 +27,13 @@ from burst.errors import BurstError
 from burst.lead import Lead
 from burst.model.fsd import format_fsd
 from burst.runtime.provider_registry import IMAGE
-from burst_ensemble.config.spec import EnsembleSpec, JobSpec, MemberSpec
-from burst_ensemble.runtime.algorithms import Algorithms
+from burst_ensemble.config.spec import (
+    AlgorithmSpec,
+    EnsembleSpec,
+    JobSpec,
+    MemberSpec,
+)
+from burst_ensemble.core.record import spec_tables
 from burst_ensemble.runtime.read_file import (
     KnownProviders,
     providers_of_settings,
@@ -68,10 +73,10 @@ def check(path: Path, target: Target, listing: Listing) -> None:
     Members name providers: those of the settings, or of the daemon that serves the lead
     if no settings file is found. Nothing is made.
     """
-    file, algorithms = read_ensemble(path, known_providers(target))
-    rows = [_row(member, algorithms) for member in file.spec.members]
+    file, _ = read_ensemble(path, known_providers(target))
+    rows = [_row(member) for member in file.spec.members]
     if listing.as_json:
-        print_json({**as_json(file.spec), "members": rows})
+        print_json(spec_tables(file.spec))
         return
     if listing.form is None:
         click.echo(_headline(file.spec))
@@ -105,43 +110,17 @@ def _abilities(offer: Mapping[str, Any]) -> list[str]:
     return [*offer.get("modes", ()), *((IMAGE,) if offer.get("own_images") else ())]
 
 
-def as_json(spec: EnsembleSpec) -> dict[str, Any]:
-    """Return what a file says for all members."""
+def _row(member: MemberSpec) -> dict[str, Any]:
     return {
-        "name": spec.name,
-        "checkSeconds": spec.check,
-        "growWindow": spec.grow_window,
-        "shrinkWindow": spec.shrink_window,
-        "limits": {
-            "nodes": spec.limits.nodes,
-            "money": spec.limits.money,
-            "time": None if math.isinf(spec.limits.time) else spec.limits.time,
-        },
-        "jobs": [_job(job) for job in spec.jobs],
-    }
-
-
-def _row(member: MemberSpec, algorithms: Algorithms) -> dict[str, Any]:
-    texts = []
-    options = {}
-    for each in member.algorithms:
-        said = ", ".join(_option(*option) for option in each.options.items())
-        texts.append(f"{each.name} ({said})" if said else each.name)
-        made = algorithms[member.name][each.name]
-        options[each.name] = {"class": type(made).__qualname__, **each.options}
-    return {
-        **{
-            key: getattr(member, key)
-            for key in (
-                *("name", "provider", "offer", "image", "mode", "size", "min", "max"),
-            )
-        },
-        "share": member.share,
-        "jobs": [msgspec.to_builtins(job.name) for job in member.jobs],
+        **msgspec.structs.asdict(member),
         "jobs_text": "; ".join(map(_job, member.jobs)) or "-",
-        "algorithms": options,
-        "algorithms_text": ", then ".join(texts),
+        "algorithms_text": ", then ".join(map(_algorithm, member.algorithms)),
     }
+
+
+def _algorithm(spec: AlgorithmSpec) -> str:
+    said = ", ".join(_option(*option) for option in spec.options.items())
+    return f"{spec.name} ({said})" if said else spec.name
 
 
 def _option(key: str, value: Any) -> str:

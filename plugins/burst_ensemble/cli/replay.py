@@ -33,7 +33,6 @@ from burst_ensemble.replay.simulator import (
     MemberOutcome,
     Workload,
     arrivals_of,
-    drawn_arrivals,
     drawn_job,
 )
 from burst_ensemble.runtime.read_file import read_ensemble
@@ -66,13 +65,6 @@ _ROWS = (
     type=click.Path(path_type=Path),
     help="Submit the jobs of a trace, too, as `burst replay` reads it.",
 )
-@click.option(
-    "--drawn",
-    metavar="HOURS",
-    type=Finite(),
-    help="Submit jobs, too, whose rate rises and falls twice in so many hours.",
-)
-@click.option("--per-hour", default=30.0, show_default=True, type=Finite())
 @click.option("--seed", default=1, show_default=True, help="Of what is drawn.")
 @click.option(
     "--failures",
@@ -141,10 +133,6 @@ def _workload(options: dict[str, Any]) -> Workload:
         trace = read_trace(options["trace"])
         known = trace.machine.cores if trace.machine else trace.seen.node_cores or 1
         arrivals += arrivals_of(trace, options["cores"] or known)
-    if options["drawn"]:
-        arrivals += drawn_arrivals(
-            options["drawn"], options["per_hour"], options["seed"]
-        )
     arrivals.sort(key=lambda arrival: arrival.at)
     return Workload(arrivals, drawn_job(options["seed"], options["failures"]))
 

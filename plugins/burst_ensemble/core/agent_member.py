@@ -33,6 +33,11 @@ class AgentMember(msgspec.Struct, frozen=True):
     name: str
 
     @property
+    def key(self) -> str:
+        """Return it as ENSEMBLE/MEMBER."""
+        return f"{self.ensemble.record.name}/{self.name}"
+
+    @property
     def record(self) -> MemberRecord:
         """How far it is."""
         return self.ensemble.record.members[self.name]

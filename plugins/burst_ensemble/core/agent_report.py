@@ -33,8 +33,8 @@ _Count = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
 _JobName = Annotated[str, msgspec.Meta(min_length=1, max_length=300)]
 
 
-class ReportRefused(BurstError):
-    """A report is not taken in; `status` is that of the HTTP answer."""
+class RequestRefused(BurstError):
+    """What a program asks for cannot be; `status` is that of the HTTP answer."""
 
     def __init__(self, status: int, what: str, advice: str = "") -> None:
         super().__init__(what, advice)
@@ -126,20 +126,20 @@ class _Head(msgspec.Struct):
 
 
 def read_report(body: bytes, ensemble: str, member: str) -> AgentReport:
-    """Return the report about that member. Raises ReportRefused."""
+    """Return the report about that member. Raises RequestRefused."""
     try:
         version = from_json(body, _Head).version
         if version != REPORT_VERSION:
-            raise ReportRefused(
+            raise RequestRefused(
                 400,
                 f"a report of version {version}, the daemon knows {REPORT_VERSION}",
                 "install the daemon's version of burst beside the agent",
             )
         report = from_json(body, AgentReport)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise ReportRefused(400, f"not a report of an agent: {error}") from error
+        raise RequestRefused(400, f"not a report of an agent: {error}") from error
     if (report.ensemble, report.member) != (ensemble, member):
-        raise ReportRefused(
+        raise RequestRefused(
             400,
             f"a report about {report.ensemble}/{report.member} was sent as one about"
             f" {ensemble}/{member}",
@@ -150,13 +150,13 @@ def read_report(body: bytes, ensemble: str, member: str) -> AgentReport:
 def check_order(
     report: AgentReport, last: TakenReport | None, instance: str, now: float
 ) -> None:
-    """Raise ReportRefused for a report that is older than the last, or of another.
+    """Raise RequestRefused for a report that is older than the last, or of another.
 
     `instance` is what the member's jobs are known to be in; empty for none yet.
     """
     known = last.report.instance if last else instance
     if known and report.instance != known:
-        raise ReportRefused(
+        raise RequestRefused(
             409,
             f"{report.ensemble}/{report.member} is the instance {known}, and the report"
             f" is of {report.instance}: jobs are submitted to one",
@@ -167,10 +167,10 @@ def check_order(
     before = last.report
     if report.agent == before.agent:
         if report.number <= before.number:
-            raise ReportRefused(
+            raise RequestRefused(
                 409, f"stale: report {report.number} after {before.number}"
             )
     elif report.began <= before.began and now <= last.until:
-        raise ReportRefused(
+        raise RequestRefused(
             409, "stale: another agent, which began later, has reported since"
         )

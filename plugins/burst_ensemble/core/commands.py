@@ -95,12 +95,9 @@ def submit_jobs(one: Ensemble, member: str, group: str, count: int) -> EnsembleR
     return record
 
 
-def resize_member(
-    one: Ensemble, member: str, nodes: int, now: float, *, more: bool = False
-) -> EnsembleRecord:
+def resize_member(one: Ensemble, member: str, nodes: int, now: float) -> EnsembleRecord:
     """Have a member grow or shrink now; its algorithm may change that again.
 
-    With `more` it is to have so many nodes beyond those that it is to have already.
     Raises BurstError.
     """
     whose, spec = _running(one, member), one.start.spec.member(member)
@@ -109,13 +106,12 @@ def resize_member(
             f"the size of {whose} is not the daemon's: it is an instance of its own",
             "resize it where it was made",
         )
-    size = nodes + (one.record.members[member].nodes if more else 0)
-    if not spec.min <= size <= spec.max:
+    if not spec.min <= nodes <= spec.max:
         raise BurstError(
-            f"{size} nodes cannot be had for {whose}",
+            f"{nodes} nodes cannot be had for {whose}",
             f"the file allows {spec.min} to {spec.max}",
         )
-    return resized(one.record, member, size, "resized by hand", now)
+    return resized(one.record, member, nodes, "resized by hand", now)
 
 
 def _running(one: Ensemble, member: str) -> str:

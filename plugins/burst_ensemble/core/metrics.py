@@ -13,12 +13,8 @@ import operator
 import re
 from collections.abc import Callable
 
-from burst_ensemble.algorithm import JobTally, MemberView
+from burst_ensemble.algorithm import MemberView
 
-_COUNTS = ("finished", "success", "failed")
-_SPREADS = ("mean", "variance", "iqr", "mad", "min", "max")
-_OF_SPREAD = {"duration", "pending"}
-_ALL = "all"
 _WHEN = re.compile(r"(<=|>=|==|=|<|>)?\s*(-?\d+(?:\.\d+)?)")
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
     "": operator.ge,
@@ -49,61 +45,27 @@ def holds(when: When, value: float) -> bool:
     return _COMPARE[sign](value, number)
 
 
-def metric_names(view: MemberView) -> list[str]:
-    """Return the names of all metrics that a member has."""
-    groups = [*(group.name for group in view.jobs), _ALL]
-    return [
-        *(f"count.{group}.{each}" for group in groups for each in _COUNTS),
-        *(
-            f"{spread}.{group}-{what}"
-            for spread in _SPREADS
-            for group in groups
-            for what in sorted(_OF_SPREAD)
-        ),
-        *_plain(view, 0.0),
-    ]
-
-
-def metric(view: MemberView, name: str, now: float) -> float | None:
-    """Return the value of a metric, None while there is none, as no job has ended.
-
-    Raises KeyError for a name that is not one of `metric_names`.
+def metrics(view: MemberView, now: float) -> dict[str, float | None]:
+    """Return all metrics of a member by name; None while there is none, as no job has
+    ended.
     """
-    plain = _plain(view, now)
-    if name in plain:
-        return plain[name]
-    kind, _, rest = name.partition(".")
-    if kind == "count":
-        group, _, which = rest.rpartition(".")
-        if which in _COUNTS:
-            return float(getattr(_tally(view, group), which))
-    group, _, what = rest.rpartition("-")
-    if kind not in _SPREADS or what not in _OF_SPREAD:
-        raise KeyError(name)
-    spread = getattr(_tally(view, group), what)
-    return float(getattr(spread, kind)) if spread.count else None
-
-
-def _tally(view: MemberView, name: str) -> JobTally:
-    for group in view.jobs:
-        if group.name == name:
-            return group.tally
-    if name == _ALL:
-        return view.tally
-    raise KeyError(name)
-
-
-def _plain(view: MemberView, now: float) -> dict[str, float]:
     queue = view.queue
-    return {
+    found: dict[str, float | None] = {
         "nodes.node_cores_free": view.cores_free,
         "nodes.node_cores_up": view.cores_up,
         "nodes.node_up_count": view.nodes_up,
         "nodes.node_free_count": view.nodes_free,
-        **{
-            f"queue.{state}": getattr(queue, state) for state in queue.__struct_fields__
-        },
         "waiting": sum(view.waiting.values()),
         "metrics.elapsed": now - view.started,
         "metrics.spent": view.spent,
     }
+    found |= {f"queue.{each}": getattr(queue, each) for each in queue.__struct_fields__}
+    tallies = {group.name: group.tally for group in reversed(view.jobs)}
+    for name, tally in {"all": view.tally, **tallies}.items():
+        for count in ("finished", "success", "failed"):
+            found[f"count.{name}.{count}"] = getattr(tally, count)
+        for what, spread in (("duration", tally.duration), ("pending", tally.pending)):
+            for kind in ("mean", "variance", "iqr", "mad", "min", "max"):
+                value = getattr(spread, kind) if spread.count else None
+                found[f"{kind}.{name}-{what}"] = value
+    return found

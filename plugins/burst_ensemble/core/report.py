@@ -138,8 +138,7 @@ def ensemble_row(
     """
     one = seen.ensembles[name]
     start, spec = one.start, one.start.spec
-    agents = _agents_of(one, told)
-    read = _read_members(seen, one, agents)
+    read = _read_members(seen, one, told)
     readings = {member: state.reading for member, state in read.items()}
     record = take_in(one.record, read)
     row = ensemble_state(record, make_views(spec, record, readings), seen.now)
@@ -160,38 +159,26 @@ def ensemble_row(
             "waits_for": why or _awaited_nodes(bursts),
         }
         if member.has_agent:
-            shown["member"] |= _told_by_agent(its, agents[member.name], seen.now)
+            taken = told.get(f"{name}/{member.name}")
+            shown["member"] |= _told_by_agent(its, taken, seen.now)
     return row
 
 
 def _read_members(
-    seen: Seen, one: Ensemble, agents: Mapping[str, TakenReport | None]
+    seen: Seen, one: Ensemble, told: Mapping[str, TakenReport]
 ) -> dict[str, MemberState]:
     """Return what is read of each member, by its bursts or by its agent's report."""
     nodes, jobs = seen.nodes, jobs_by_tag(seen.nodes)
     found: dict[str, MemberState] = {}
-    for name, member in one.record.members.items():
-        taken, whose = agents.get(name), one.start.membership(name)
+    for spec in one.start.spec.members:
+        agent, whose = AgentMember(one, spec.name), one.start.membership(spec.name)
+        taken = told.get(agent.key)
         if taken is not None and seen.now <= taken.until:
-            found[name] = AgentMember(one, name).read(taken.report, seen.now)
-        elif name not in agents and nodes.is_read:
-            found[name] = read_member(whose, member, nodes, jobs.get(whose, ()), {})
+            found[spec.name] = agent.read(taken.report, seen.now)
+        elif not spec.has_agent and nodes.is_read:
+            its = jobs.get(whose, ())
+            found[spec.name] = read_member(whose, agent.record, nodes, its, {})
     return found
-
-
-def _agents_of(
-    one: Ensemble, told: Mapping[str, TakenReport]
-) -> dict[str, TakenReport | None]:
-    """Return the last report about each member that has an agent."""
-    found = {
-        member.name: told.get(f"{one.record.name}/{member.name}")
-        for member in one.start.spec.members
-        if member.has_agent
-    }
-    return {
-        name: taken if taken and taken.at >= one.record.started else None
-        for name, taken in found.items()
-    }
 
 
 def _told_by_agent(

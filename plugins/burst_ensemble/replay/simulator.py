@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """An ensemble in simulation: the daemon's own controller over members that are not
-real. Nothing is bought. It runs a trace, or jobs that are drawn of a seed.
+real. Nothing is bought. It runs the jobs of the file, and those of a trace.
 """
 
 from __future__ import annotations
@@ -232,7 +232,6 @@ class EnsembleSimulator:
 
 
 _UNLIMITED_S = 1200.0
-_SIZES = (1, 1, 1, 2, 2, 4)
 
 
 def arrivals_of(trace: Trace, cores: int) -> list[Arrival]:
@@ -240,23 +239,6 @@ def arrivals_of(trace: Trace, cores: int) -> list[Arrival]:
     return [
         Arrival(job.submit, -(-job.cores // cores), job.run_time) for job in trace.jobs
     ]
-
-
-def drawn_arrivals(hours: float, per_hour: float, seed: int) -> list[Arrival]:
-    """Return jobs whose rate rises to its double and falls to nothing, twice, in so
-    many hours; `per_hour` is the mean.
-    """
-    draw = random.Random(seed)  # noqa: S311  no secret is made of it
-    found: list[Arrival] = []
-    at, length = 0.0, hours * 3600
-    while True:
-        at += draw.expovariate(2 * per_hour / 3600)
-        if at >= length:
-            return found
-        # Thinning (Lewis and Shedler, 1979): of the highest rate the part that is now.
-        if draw.random() < (1 - math.cos(4 * math.pi * at / length)) / 2:
-            run_time = draw.lognormvariate(math.log(600), 0.8)
-            found.append(Arrival(at, draw.choice(_SIZES), round(run_time, 1)))
 
 
 def drawn_job(seed: int, failures: float) -> Callable[[JobSpec, JobRef], SimulatedJob]:

@@ -21,7 +21,7 @@ from burst.lead import JobSubmitter
 from burst_ensemble.config.spec import EnsembleSpec
 from burst_ensemble.core.agent_member import AgentMember
 from burst_ensemble.core.controller import confirm_all, take_step
-from burst_ensemble.core.intents import Done, EndMember, Intent, RunCustom, SubmitJobs
+from burst_ensemble.core.intents import Done, Intent, SubmitJobs
 from burst_ensemble.core.job_rows import MemberState
 from burst_ensemble.core.read_members import (
     is_over,
@@ -38,13 +38,11 @@ from burst_ensemble.core.record import (
 )
 from burst_ensemble.core.views import is_due, make_views, take_in
 from burst_ensemble.core.wishes import Asked
-from burst_ensemble.runtime.agent_reports import AgentMembers, AgentReports
+from burst_ensemble.runtime.actions import MemberActions
+from burst_ensemble.runtime.agent_reports import AgentReports
 from burst_ensemble.runtime.algorithms import AlgorithmCalls, Algorithms
 from burst_ensemble.runtime.client import DaemonClient
-from burst_ensemble.runtime.custom_commands import run_command
 from burst_ensemble.runtime.files import EnsembleFiles
-from burst_ensemble.runtime.lead_jobs import LeadJobs
-from burst_ensemble.runtime.member_sizes import MemberSizes
 from burst_ensemble.runtime.store import EnsembleStore
 
 MakeAlgorithms = Callable[[EnsembleSpec], Algorithms]
@@ -70,11 +68,10 @@ class Ensembles:
     ) -> None:
         """`submitter` is the daemon's lead, which takes jobs."""
         self._daemon, self._store = daemon, store
-        self._sizes = MemberSizes(daemon.call)
-        self._jobs = LeadJobs(submitter)
+        self._actions = MemberActions(daemon, submitter)
         self._make = make
         self._clock = reports.clock
-        self._agents = AgentMembers(reports)
+        self._reports = reports
         self._calls = AlgorithmCalls()
         self._files = EnsembleFiles(lambda file: make(file.spec), store, reports.clock)
         self._made: dict[str, _Running] = {}
@@ -202,18 +199,20 @@ class Ensembles:
 
     def _read(self, one: Ensemble, nodes: TaggedNodes) -> dict[str, MemberState]:
         settings, jobs = self._daemon.settings(), jobs_by_tag(nodes)
+        told = self._reports.current(self._store.read())
         found = {}
         for member in one.start.spec.members:
             name, kept = member.name, one.record.members[member.name]
             if member.has_agent:
                 agent = AgentMember(one, name)
-                told = self._agents.read(agent, settings, self._clock())
-                if told is not None:
-                    found[name] = told
+                taken = told.get(agent.key)
+                read = self._reports.read(agent, taken, settings, self._clock())
+                if read is not None:
+                    found[name] = read
                 continue
             whose = one.start.membership(name)
             its = jobs.get(whose, ())
-            outcomes = self._jobs.outcomes(kept, its)
+            outcomes = self._actions.outcomes(kept, its)
             found[name] = with_offered_price(
                 read_member(whose, kept, nodes, its, outcomes),
                 member,
@@ -247,21 +246,13 @@ class Ensembles:
                 )
 
     def _do_one(self, before: Ensemble, intent: Intent) -> Done:
-        start = before.start
-        if isinstance(intent, EndMember):
-            self._sizes.end(start, intent)
-            return Done()
-        if isinstance(intent, RunCustom):
-            run_command(start.spec, intent, self._daemon.lead.identity().uri)
-            return Done()
-        if isinstance(intent, SubmitJobs):
-            if start.spec.member(intent.member).has_agent:
-                now = self._store.read()[before.record.name]
-                return self._agents.submitted(AgentMember(now, intent.member))
-            nodes = self._daemon.nodes()
-            return self._jobs.submit(start, intent, before.record, nodes)
-        # What was done for another member may have changed it.
-        return Done(self._sizes.resize(start, intent, self._daemon.nodes()))
+        if before.start.spec.member(intent.member).has_agent:
+            # Nothing but jobs is asked of its agent, which does that when it reports.
+            if not isinstance(intent, SubmitJobs):
+                return Done()
+            now = self._store.read()[before.record.name]
+            return self._reports.submitted(AgentMember(now, intent.member))
+        return self._actions.do(before, intent)
 
     def _say(self, name: str, text: str) -> None:
         if self._said.get(name) != text:

@@ -21,6 +21,7 @@ from burst.runtime.service_answers import Row
 from burst.runtime.service_requests import MAX_NAME
 from burst_ensemble.config.spec import EnsembleSpec
 from burst_ensemble.core import commands
+from burst_ensemble.core.agent_report import AgentAnswer
 from burst_ensemble.core.controller import end_all
 from burst_ensemble.core.record import (
     Ensemble,
@@ -50,9 +51,7 @@ class EnsembleRequest(msgspec.Struct):
     count: int = 1
     """Of `submit`: how many."""
     nodes: int = 0
-    """Of `resize`: how many it is to have, with `more` so many beyond those that it is
-    to have already."""
-    more: bool = False
+    """Of `resize`: how many it is to have."""
     note: str = ""
     tables: dict[str, Any] = {}
     """The file, as `spec_tables` returns it."""
@@ -108,6 +107,11 @@ class EnsembleService:
             raise BurstError(f"{method}: {error}") from None
         return found(asked)
 
+    def take_report(self, about: str, body: bytes) -> AgentAnswer:
+        """Take in what the agent of ENSEMBLE.MEMBER reports. Raises BurstError."""
+        settings = self._daemon.settings()
+        return self.reports.take(about, body, self.store.read(), settings)
+
     def _up(self, asked: EnsembleRequest) -> Row:
         spec = convert(EnsembleSpec, asked.tables, "ensemble")
         nodes = self._daemon.nodes()
@@ -118,7 +122,7 @@ class EnsembleService:
         seen = self.store.change_seeing(
             nodes, self._daemon.clock(), lambda seen: commands.begin_ensemble(seen, new)
         )
-        return ensemble_row(seen, spec.name, self.reports.current())
+        return self._row(seen, spec.name)
 
     def _down(self, asked: EnsembleRequest) -> Row:
         why = asked.note or "ended by hand"
@@ -131,11 +135,10 @@ class EnsembleService:
         )
 
     def _resize(self, asked: EnsembleRequest) -> Row:
-        # Found within the change, so that of two who ask for more each gets that.
         return self._change(
             asked,
             lambda one, now: commands.resize_member(
-                one, asked.member, asked.nodes, now, more=asked.more
+                one, asked.member, asked.nodes, now
             ),
         )
 
@@ -152,7 +155,10 @@ class EnsembleService:
             return {**seen.ensembles, asked.name: changed}
 
         seen = self.store.change_seeing(self._told(), self._daemon.clock(), change_one)
-        return ensemble_row(seen, asked.name, self.reports.current())
+        return self._row(seen, asked.name)
+
+    def _row(self, seen: Seen, name: str) -> Row:
+        return ensemble_row(seen, name, self.reports.current(seen.ensembles))
 
     def _told(self) -> TaggedNodes:
         """Return what the daemon tells, of no bursts and jobs while none serves.
@@ -177,10 +183,10 @@ class EnsembleService:
 
     def _status(self, asked: EnsembleRequest) -> Row:
         """Return the ensembles that are on record, or the one of that name."""
-        nodes, told = self._told(), self.reports.current()
+        nodes = self._told()
         seen = Seen(self.store.read(), nodes, nodes.now)
         known = seen.ensembles
         names = sorted(known, key=lambda each: known[each].record.started)
         if asked.name:
             names = [commands.find_ensemble(known, asked.name).record.name]
-        return {"ensembles": [ensemble_row(seen, each, told) for each in names]}
+        return {"ensembles": [self._row(seen, each) for each in names]}

@@ -22,7 +22,7 @@ from burst_ensemble.algorithm import (
     Memory,
     OptionProblem,
 )
-from burst_ensemble.core.algorithms.choosing import (
+from burst_ensemble.core.algorithms.common import (
     JobOrder,
     in_order,
     submitted,

@@ -11,7 +11,7 @@ import msgspec
 from burst.config.convert import Seconds
 from burst.model.fsd import format_fsd
 from burst_ensemble.algorithm import MemberDecision, MemberView, Memory
-from burst_ensemble.core.algorithms.idling import IdleOptions, decide_end
+from burst_ensemble.core.algorithms.common import IdleOptions, decide_end
 
 _Number = Annotated[int, msgspec.Meta(ge=0)]
 

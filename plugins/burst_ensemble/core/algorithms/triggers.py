@@ -15,7 +15,7 @@ import msgspec
 
 from burst.config.convert import Table
 from burst_ensemble.algorithm import MemberDecision, MemberView, Memory, OptionProblem
-from burst_ensemble.core.metrics import holds, metric, metric_names, parse_when
+from burst_ensemble.core.metrics import holds, metrics, parse_when
 from burst_ensemble.core.reading import JobEvent
 
 _START, _METRIC, _JOB = "start", "metric", "job-"
@@ -71,9 +71,11 @@ class Triggers:
         """Return what is to be done (`burst_ensemble.algorithm.Algorithm`)."""
         done: list[TriggerAction] = []
         remembered: dict[str, Any] = {}
+        values = metrics(view, now)
         for place, rule in enumerate(self._rules):
             before = memory.get(str(place), {})
-            times, seen = _times(rule, view, before, now)
+            happened, seen = _happened(rule, view, values, int(before.get("seen", 0)))
+            times = _times(rule.action, happened, before, now, view.check)
             done += [rule.action] * times
             if times or seen or before:
                 remembered[str(place)] = {
@@ -93,27 +95,29 @@ class Triggers:
 
 
 def _times(
-    rule: TriggerRule, view: MemberView, before: Mapping[str, Any], now: float
-) -> tuple[int, int]:
-    """Return how often the action is done now, and how many events were seen."""
-    happened, seen = _happened(rule, view, int(before.get("seen", 0)), now)
-    action = rule.action
+    action: TriggerAction,
+    happened: int,
+    before: Mapping[str, Any],
+    now: float,
+    check: float,
+) -> int:
+    """Return how often an action is done now."""
     done = int(before.get("done", 0))
     if action.backoff:
         happened = min(happened, 1)
-        pause = action.backoff * view.check
-        if done and 0 <= now - float(before.get("last", 0.0)) < pause:
+        if done and 0 <= now - float(before.get("last", 0.0)) < action.backoff * check:
             happened = 0
-    return max(0, min(happened, action.repetitions - done)), seen
+    return max(0, min(happened, action.repetitions - done))
 
 
 def _happened(
-    rule: TriggerRule, view: MemberView, seen: int, now: float
+    rule: TriggerRule, view: MemberView, values: Mapping[str, float | None], seen: int
 ) -> tuple[int, int]:
+    """Return how often it has happened newly, and how many events were seen."""
     if rule.trigger == _START:
         return 1 - seen, 1
     if rule.trigger == _METRIC:
-        value = metric(view, rule.name, now)
+        value = values[rule.name]
         if value is None:
             return 0, 0
         return int(rule.when is None or holds(parse_when(rule.when), value)), 0
@@ -148,7 +152,7 @@ def _decision(
 def _problems(rule: TriggerRule, view: MemberView, at: str) -> Iterator[OptionProblem]:
     groups = [group.name for group in view.jobs]
     if rule.trigger == _METRIC:
-        yield from _unknown(f"{at}.name", "metric", rule.name, metric_names(view))
+        yield from _unknown(f"{at}.name", "metric", rule.name, list(metrics(view, 0.0)))
         try:
             parse_when(0 if rule.when is None else rule.when)
         except ValueError as error:

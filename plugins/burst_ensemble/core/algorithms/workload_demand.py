@@ -9,7 +9,7 @@ since when jobs wait, and since when how many nodes are free.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -22,19 +22,17 @@ from burst_ensemble.algorithm import (
     OptionProblem,
     draw,
 )
-from burst_ensemble.core.algorithms.choosing import (
-    JobOrder,
-    in_order,
-    submitted,
-    usable,
-)
-from burst_ensemble.core.algorithms.idling import (
+from burst_ensemble.core.algorithms.common import (
     Checks,
     IdleOptions,
+    JobOrder,
     YesNo,
     decide_end,
+    in_order,
     is_yes,
     since,
+    submitted,
+    usable,
 )
 
 
@@ -143,23 +141,15 @@ def _never_submitted(view: MemberView) -> list[OptionProblem]:
     ]
 
 
-class _Sized(msgspec.Struct, frozen=True):
-    """A size, None to leave it, and what is to be remembered."""
-
-    nodes: int | None
-    why: str
-    memory: dict[str, Any]
-
-
 def _decide_size(
     view: MemberView, memory: Memory, now: float, options: DemandOptions
-) -> _Sized:
+) -> MemberDecision:
     """Return how large the member is to be by its queue."""
     grown = _grow(view, memory, now, options)
     if _waits_for_nodes(view):
         return grown
     shrunk = _shrink(view, memory, now, options)
-    return _Sized(shrunk.nodes, shrunk.why, {**grown.memory, **shrunk.memory})
+    return msgspec.structs.replace(shrunk, memory={**grown.memory, **shrunk.memory})
 
 
 def _waits_for_nodes(view: MemberView) -> bool:
@@ -169,22 +159,24 @@ def _waits_for_nodes(view: MemberView) -> bool:
 
 def _shrink(
     view: MemberView, memory: Memory, now: float, options: DemandOptions
-) -> _Sized:
+) -> MemberDecision:
     """Return the size without the nodes that were free for the whole window."""
     free = view.nodes_free
     if not free or view.nodes <= view.least:
-        return _Sized(None, "", {})
+        return MemberDecision()
     spare = min(free, int(memory.get("free", free)))
     begun = since(memory, "free_since", now)
     if now - begun < options.down_window(view):
-        return _Sized(None, "", {"free": spare, "free_since": begun})
+        return MemberDecision(memory={"free": spare, "free_since": begun})
     nodes = max(view.least, view.nodes - spare)
-    return _Sized(nodes, f"{spare} nodes were free for {now - begun:.0f} s", {})
+    return MemberDecision(
+        nodes=nodes, why=f"{spare} nodes were free for {now - begun:.0f} s"
+    )
 
 
 def _grow(
     view: MemberView, memory: Memory, now: float, options: DemandOptions
-) -> _Sized:
+) -> MemberDecision:
     """Return the size with which the chosen job fits, once jobs waited long enough.
 
     A job that starts is progress, after which the window begins anew, except with
@@ -196,14 +188,16 @@ def _grow(
     progress = not total and waits < int(memory.get("waiting", waits))
     needed = _needed(view, now, options)
     if not needed or view.nodes >= view.most:
-        return _Sized(None, "", {})
+        return MemberDecision()
     if progress:
         begun = now
     if now - begun < options.up_window(view):
-        return _Sized(None, "", {"waiting": waits, "waiting_since": begun})
+        return MemberDecision(memory={"waiting": waits, "waiting_since": begun})
     nodes = min(view.most, view.nodes + needed)
     why = f"{waits} jobs have waited for {now - begun:.0f} s"
-    return _Sized(nodes, why, {"waiting": waits, "waiting_since": now})
+    return MemberDecision(
+        nodes=nodes, why=why, memory={"waiting": waits, "waiting_since": now}
+    )
 
 
 def _needed(view: MemberView, now: float, options: DemandOptions) -> int:

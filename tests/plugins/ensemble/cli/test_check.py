@@ -69,17 +69,17 @@ def test_check_says_each_member_its_algorithm_and_the_limits(place: Path) -> Non
 
 def test_check_as_json_has_what_the_table_has(place: Path) -> None:
     found = json.loads(run(place, "check", "--json").stdout)
-    assert found["limits"] == {"nodes": 8, "money": 5.0, "time": 7200.0}
+    assert found["limits"] == {"nodes": 8, "money": 5.0, "time": "7200.0s"}
     assert [each["name"] for each in found["members"]] == ["small", "rules"]
-    options = found["members"][0]["algorithms"]["workload-demand"]
-    assert options["scaleChecks"] == 3
+    (algorithm,) = found["members"][0]["algorithm"]
+    assert algorithm == {"name": "workload-demand", "options": {"scaleChecks": 3}}
 
 
 def test_check_needs_no_limits(place: Path) -> None:
     text = 'name = "x"\n[[members]]\n'
     (place / "e.toml").write_text(text)
     assert "no limits" in run(place, "check").stdout
-    assert json.loads(run(place, "check", "--json").stdout)["limits"]["time"] is None
+    assert json.loads(run(place, "check", "--json").stdout)["limits"]["time"] == "inf"
 
 
 @pytest.mark.parametrize("command", ["check", "replay"])
@@ -161,7 +161,7 @@ def test_replay_shows_what_each_member_paid_needed_and_why_it_ended(
     assert rows[1]["jobs"] == 0
 
 
-def test_replay_submits_what_is_drawn_or_of_a_trace(place: Path) -> None:
+def test_replay_submits_the_jobs_of_a_trace(place: Path) -> None:
     trace = place / "t.swf"
     trace.write_text(
         "; MaxNodes: 4\n; MaxProcs: 16\n"
@@ -170,10 +170,6 @@ def test_replay_submits_what_is_drawn_or_of_a_trace(place: Path) -> None:
     )
     found = run(place, "replay", "--trace", str(trace))
     assert "1 job fit in no member" in found.stdout
-    drawn = json.loads(run(place, "replay", "--json", "--drawn", "2").stdout)
-    again = json.loads(run(place, "replay", "--json", "--drawn", "2").stdout)
-    assert drawn == again
-    assert drawn["members"][0]["jobs"] > 7
 
 
 def test_replay_stops_at_its_longest(place: Path) -> None:

@@ -11,7 +11,7 @@ from burst_ensemble.core.agent_report import (
     JOBS_MOST,
     REPORT_VERSION,
     AgentReport,
-    ReportRefused,
+    RequestRefused,
     TakenReport,
     check_order,
     read_report,
@@ -54,7 +54,7 @@ WRONG: list[tuple[bytes, str]] = [
 @pytest.mark.parametrize("case", WRONG, ids=lambda case: case[1])
 def test_what_is_no_report_is_refused(case: tuple[bytes, str]) -> None:
     body, what = case
-    with pytest.raises(ReportRefused) as caught:
+    with pytest.raises(RequestRefused) as caught:
         read_report(body, "e", "m")
     assert what in caught.value.what
     assert caught.value.status == 400
@@ -74,14 +74,14 @@ def test_reports_are_taken_in_their_order() -> None:
 
 @pytest.mark.parametrize("number", [1, 3])
 def test_a_stale_report_is_refused(number: int) -> None:
-    with pytest.raises(ReportRefused, match="stale") as caught:
+    with pytest.raises(RequestRefused, match="stale") as caught:
         check_order(report(number=number), taken(report(number=3)), "", NOW)
     assert caught.value.status == 409
 
 
 def test_an_agent_that_was_replaced_is_refused_until_the_other_is_silent() -> None:
     old = report(agent="old", began=9.0, number=9)
-    with pytest.raises(ReportRefused, match="another agent"):
+    with pytest.raises(RequestRefused, match="another agent"):
         check_order(old, taken(report()), "", NOW + 60)
     check_order(old, taken(report()), "", NOW + 61)
 
@@ -89,5 +89,5 @@ def test_an_agent_that_was_replaced_is_refused_until_the_other_is_silent() -> No
 @pytest.mark.parametrize("last", [None, taken(report())])
 def test_another_instance_is_refused(last: TakenReport | None) -> None:
     foreign = report(instance="flux-2", number=9)
-    with pytest.raises(ReportRefused, match="jobs are submitted to one"):
+    with pytest.raises(RequestRefused, match="jobs are submitted to one"):
         check_order(foreign, last, "flux-1", NOW + 1000)

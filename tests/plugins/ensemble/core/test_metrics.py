@@ -17,7 +17,7 @@ from burst_ensemble.algorithm import (
     shuffled,
 )
 from burst_ensemble.core.controller import end_all, new_record
-from burst_ensemble.core.metrics import holds, metric, metric_names, parse_when
+from burst_ensemble.core.metrics import holds, metrics, parse_when
 from burst_ensemble.core.reading import (
     LATEST,
     GroupStatistics,
@@ -72,24 +72,7 @@ SEEN = view(
     ],
 )
 def test_a_metric_has_the_value_of_the_view(name: str, expected: float | None) -> None:
-    assert metric(SEEN, name, NOW) == expected
-    assert name in metric_names(SEEN)
-
-
-def test_each_metric_that_is_named_can_be_read() -> None:
-    assert all(
-        isinstance(metric(SEEN, name, NOW), (int, float, type(None)))
-        for name in metric_names(SEEN)
-    )
-
-
-@pytest.mark.parametrize(
-    "name", ["", "count.x.sucess", "mean.x", "mode.x-duration", "count.y.success"]
-)
-def test_a_metric_that_there_is_not_is_an_error(name: str) -> None:
-    with pytest.raises(KeyError):
-        metric(SEEN, name, NOW)
-    assert name not in metric_names(SEEN)
+    assert metrics(SEEN, NOW)[name] == expected
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from burst_ensemble.core.agent_report import (
     AgentAnswer,
 )
 from burst_ensemble.http.agent_client import AgentClient, AgentTrouble
-from burst_ensemble.http.routes import agent_route
+from burst_ensemble.http.routes import ensemble_routes
 
 from burst.config import ListenAddress
 from burst.errors import ConfigError
@@ -37,9 +37,9 @@ TOKEN = "0123456789abcdef"
 
 @contextmanager
 def serving(state: DaemonState) -> Iterator[str]:
-    """A server with the one route; yields its URL."""
+    """A server with these routes; yields its URL."""
     address = ListenAddress(host="127.0.0.1")
-    server = HttpServer(address, Routes([agent_route(state)]), TOKEN.encode())
+    server = HttpServer(address, Routes(ensemble_routes(state)), TOKEN.encode())
     server.start()
     try:
         yield f"http://127.0.0.1:{server.port}"
@@ -74,7 +74,7 @@ def test_a_wrong_token_is_refused(
         token.write_text("another-token-of-16")
         with pytest.raises(AgentTrouble, match=r"\(401\): the token is missing"):
             client.post(report(ensemble="sweep"))
-        assert outside.site.reports.current() == {}
+        assert outside.current() == {}
         token.write_text(TOKEN)
         client.post(report(ensemble="sweep"))
 
@@ -85,7 +85,7 @@ def test_an_oversize_report_is_refused(
     large = report(ensemble="sweep", refused={"a": "x" * REPORT_BYTES})
     with serving(state) as url, pytest.raises(AgentTrouble):
         AgentClient(url, str(token)).post(large)
-    assert outside.site.reports.current() == {}
+    assert outside.current() == {}
 
 
 def test_without_a_lead_it_is_said(token: Path) -> None:

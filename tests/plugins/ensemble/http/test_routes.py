@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -89,17 +88,10 @@ def test_a_program_follows_and_steers_an_ensemble(tmp_path: Path) -> None:
                     assert refused.status in (401, 403), refused
             assert row == {**row, **get("/ensembles")[0], "members": row["members"]}
             has_nodes(1)
-            # Of two that race each gets its node.
-            with ThreadPoolExecutor() as clients:
-                ask_both = [
-                    clients.submit(post, action="start-broker", member="md")
-                    for _ in range(2)
-                ]
-            assert [done.result().status for done in ask_both] == [200, 200]
+            assert post(action="resize", member="md", nodes=3).status == 200
             has_nodes(3)
             assert post(action="resize", member="md", nodes=9).status == 409
             assert post(action="resize", member="x", nodes=1).status == 409
-            assert post(action="start-broker", member="x").status == 409
             assert ask(port, "/ensembles/sweep", "POST", b"[1]", HEADERS).status == 400
             assert post("other", action="down").status == 409
 
@@ -109,11 +101,6 @@ def test_a_program_follows_and_steers_an_ensemble(tmp_path: Path) -> None:
                 return answer.status == 200
 
             wait_until(submitted, "no other job to be unconfirmed")
-            saved = post(action="save")
-            assert saved.status == 200, saved
-            path = Path(json.loads(saved.body)["file"])
-            assert json.loads(path.read_text())["name"] == "sweep"
-            assert path.stat().st_mode & 0o077 == 0
             assert post(action="down", note="by a program").status == 200
             wait_until(lambda: get()[0]["state"] == "ended", lambda: f"{get()}")
             assert get()[0]["why"] == "by a program"
@@ -125,12 +112,6 @@ def act(state: DaemonState, body: bytes) -> tuple[int, str]:
     (route,) = (each for each in posted if each.path == "/ensembles/{name}")
     answer = route.handler(HttpRequest(path="", name="sweep", body=body))
     return answer.status, answer.body.decode()
-
-
-def test_without_a_state_directory_nothing_is_saved(state: DaemonState) -> None:
-    status, said = act(state, b'{"action": "save"}')
-    assert status == 409
-    assert "keeps no state" in said
 
 
 @pytest.mark.parametrize(("said", "body"), WRONG.items())

@@ -23,7 +23,6 @@ from burst_ensemble.replay.simulator import (
     EnsembleSimulator,
     Workload,
     arrivals_of,
-    drawn_arrivals,
     drawn_job,
 )
 from burst_replay.trace import Trace, TraceJob
@@ -175,16 +174,6 @@ def test_an_algorithm_that_raises_is_set_apart() -> None:
     assert trouble.what == "a: it raised ValueError('no')"
     assert outcome.members["m"].nodes == 0
     assert outcome.members["m"].trouble == trouble.what
-
-
-def test_what_is_drawn_rises_and_falls_twice_and_is_the_same_again() -> None:
-    found = drawn_arrivals(24.0, 100.0, seed=3)
-    assert found == drawn_arrivals(24.0, 100.0, seed=3)
-    assert len(found) == pytest.approx(2400, rel=0.1)
-    hours = [sum(h <= a.at / 3600 < h + 2 for a in found) for h in (5, 11, 17, 22)]
-    assert hours[0] > 4 * hours[1]
-    assert hours[2] > 4 * hours[3]
-    assert drawn_arrivals(1.0, 0.0001, seed=1) == []
 
 
 def test_a_job_of_the_file_runs_within_its_limit_and_may_fail() -> None:

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-from burst_ensemble.core.agent_report import AgentAnswer, AgentReport
+from burst_ensemble.core.agent_report import AgentAnswer, AgentReport, TakenReport
 from burst_ensemble.core.report import ensemble_row
 
 from tests.plugins.ensemble.core.agents import report
@@ -40,10 +41,13 @@ class Outside:
         settings = self.site.sim.engine.snapshot.settings
         return self.site.reports.take(about, body, self.site.store.read(), settings)
 
+    def current(self) -> Mapping[str, TakenReport]:
+        """The last reports."""
+        return self.site.reports.current(self.site.store.read())
+
     def row(self, **changes: Any) -> Any:
         """The member as it is shown, with these changes of what the daemon tells."""
         seen = self.site.seen
         nodes = msgspec.structs.replace(seen.nodes, **changes)
-        told = self.site.reports.current()
-        made = ensemble_row(seen._replace(nodes=nodes), "sweep", told)
+        made = ensemble_row(seen._replace(nodes=nodes), "sweep", self.current())
         return made["members"]["m"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from burst_ensemble.core.intents import RunCustom
-from burst_ensemble.runtime.custom_commands import run_command
+from burst_ensemble.runtime.actions import run_command
 
 from tests.plugins.ensemble.core.ensembles import ensemble
 from tests.support.waiting import wait_until

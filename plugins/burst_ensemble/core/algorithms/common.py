@@ -1,14 +1,24 @@
 # SPDX-License-Identifier: MIT
-"""When a member has nothing more to do: what several algorithms end it by."""
+"""What several algorithms share: in which order jobs of the file come, and when a
+member has nothing more to do.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
+from typing import Annotated, Literal
 
 import msgspec
 
 from burst.config.convert import Table
-from burst_ensemble.algorithm import MemberView, Memory
+from burst_ensemble.algorithm import (
+    SUBMIT_MOST,
+    JobGroup,
+    MemberDecision,
+    MemberView,
+    Memory,
+    shuffled,
+)
 
 Checks = Annotated[int, msgspec.Meta(ge=1)]
 YesNo = bool | Literal["yes", "no"]
@@ -25,18 +35,10 @@ class IdleOptions(Table, frozen=True, rename="camel"):
     """Whether an idle member stays, at its `min`."""
 
 
-class Idle(msgspec.Struct, frozen=True):
-    """Whether it is to end, and what is to be remembered."""
-
-    end: bool
-    why: str
-    memory: dict[str, Any]
-
-
 def decide_end(
     view: MemberView, memory: Memory, now: float, options: IdleOptions
-) -> Idle:
-    """Return whether a member was idle for long enough.
+) -> MemberDecision:
+    """Return whether a member was idle for long enough, and so ends.
 
     While its first nodes boot it is not: jobs come once they are online. While later
     ones boot in place of nodes that were lost, or whose lease has ended, it stays idle:
@@ -45,14 +47,14 @@ def decide_end(
     """
     first = view.tally.finished == 0 and "idle_since" not in memory
     if not is_idle(view, first=first) or is_yes(options.disable_termination):
-        return Idle(False, "", {})
+        return MemberDecision()
     begun = since(memory, "idle_since", now)
     jobs = view.tally.events.get("submit", 0)
     if jobs != memory.get("jobs", jobs):
         begun = now
     if now - begun < options.terminate_checks * view.check:
-        return Idle(False, "", {"idle_since": begun, "jobs": jobs})
-    return Idle(True, f"it was idle for {now - begun:.0f} s", {})
+        return MemberDecision(memory={"idle_since": begun, "jobs": jobs})
+    return MemberDecision(end=True, why=f"it was idle for {now - begun:.0f} s")
 
 
 def is_idle(view: MemberView, *, first: bool) -> bool:
@@ -72,3 +74,32 @@ def is_yes(value: YesNo) -> bool:
 def since(memory: Memory, key: str, now: float) -> float:
     """Return a time that is remembered; now where it is not, or lies ahead."""
     return min(now, float(memory.get(key, now)))
+
+
+JobOrder = Literal["", "random", "ascending", "descending"]
+"""As the file has them, drawn at random, by their nodes from few or from many."""
+
+
+def usable(view: MemberView) -> list[JobGroup]:
+    """Return the groups whose jobs the member could run, once it has grown."""
+    return [group for group in view.jobs if group.nodes <= view.most]
+
+
+def in_order(
+    jobs: Sequence[JobGroup], order: JobOrder, *seed: str | float
+) -> list[JobGroup]:
+    """Return the jobs in that order; those of equal size as the file has them.
+
+    Of a random order only as many as are submitted at once.
+    """
+    if order == "random":
+        return shuffled(jobs, *seed, most=SUBMIT_MOST)
+    if order:
+        backwards = order == "descending"
+        return sorted(jobs, key=lambda job: job.nodes, reverse=backwards)
+    return list(jobs)
+
+
+def submitted(view: MemberView) -> int:
+    """Return how many jobs were given out so far: it tells one draw from the next."""
+    return sum(group.submitted for group in view.jobs)

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: MIT
+"""Does what a step asks for: by the daemon's service, as anybody may, and at its lead.
+
+What is not done, as a call failed, is asked for again in the next step.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+
+from burst import log
+from burst.core.tagged_nodes import TaggedBurst, TaggedJob, TaggedNodes
+from burst.errors import BurstError, Late, LeadError, Unreadable
+from burst.lead import JobSubmitter
+from burst.model.active_job import JobOutcome
+from burst.model.jobid import JobId
+from burst.model.ranks import format_hostlist
+from burst.runtime.service_answers import Row
+from burst_ensemble.config.spec import EnsembleSpec
+from burst_ensemble.core.intents import (
+    Done,
+    EndMember,
+    Intent,
+    ResizeMember,
+    RunCustom,
+    SubmitJobs,
+)
+from burst_ensemble.core.job_rows import lost_jobs
+from burst_ensemble.core.member_job import JobSite, job_name, make_job
+from burst_ensemble.core.record import Ensemble, EnsembleStart, MemberRecord
+from burst_ensemble.runtime.client import DaemonClient
+from burst_ensemble.runtime.files import environment_of
+
+
+class MemberActions:
+    """Use from one thread.
+
+    Nodes are requested with the member's tag, in its rank slot. Where its provider can
+    resize a burst, one that is online is. Else, or where that cannot be, a member grows
+    by further bursts in the rest of its rank slot, of fewer nodes where need be, and
+    shrinks by whole bursts on which nothing runs. The size of an isolated member is how
+    many nodes the bursts of its jobs may have together.
+    """
+
+    def __init__(self, daemon: DaemonClient, submitter: JobSubmitter) -> None:
+        """`submitter` is the daemon's lead, which takes jobs."""
+        self._daemon, self._submitter = daemon, submitter
+
+    def do(self, before: Ensemble, intent: Intent) -> Done:
+        """Do it for a member that has no agent; `before` is what the step rests on.
+
+        Raises Unreadable, and Late where it is not known what was done; LeadError, and
+        ConfigError for a job that none can be.
+        """
+        start = before.start
+        if isinstance(intent, EndMember):
+            tag = start.membership(intent.member).name
+            self._daemon.call("down", {"tag": tag, "note": intent.why})
+            return Done()
+        if isinstance(intent, RunCustom):
+            run_command(start.spec, intent, self._daemon.lead.identity().uri)
+            return Done()
+        # What was done for another member may have changed it.
+        nodes = self._daemon.nodes()
+        if isinstance(intent, SubmitJobs):
+            return self._submit(before, intent, nodes)
+        return Done(self._resize(start, intent, nodes))
+
+    def outcomes(
+        self, member: MemberRecord, jobs: Iterable[TaggedJob]
+    ) -> Mapping[JobId, JobOutcome]:
+        """Return how a member's jobs ended while nobody looked. Raises LeadError."""
+        lost = lost_jobs(member, {job.id for job in jobs})
+        return self._submitter.outcomes(lost) if lost else {}
+
+    def _resize(
+        self, start: EnsembleStart, to: ResizeMember, nodes: TaggedNodes
+    ) -> str:
+        """Return why the member will not be as large as it should be, or nothing."""
+        tag, member = start.membership(to.member), start.spec.member(to.member)
+        request: dict[str, str | int] = {
+            "provider": member.provider,
+            "tag": tag.name,
+            "offer": member.offer,
+            "image": member.image,
+        }
+        if member.is_isolated:
+            made, why = self._try("isolate", **request, nodes=to.nodes)
+            return why or str(made["why"])
+        request["slot"] = format_hostlist(start.slots.get(member.name, ()))
+        paid = nodes.bursts_of(tag)
+        live = [burst for burst in paid if burst.usable]
+        more = to.nodes - sum(burst.wanted for burst in live)
+        if more <= 0:
+            self._shrink(live, -more, to.why)
+            return ""
+        # Nodes that leave are paid until they are gone.
+        more = min(more, member.max - sum(burst.nodes for burst in paid))
+        if more <= 0:
+            return "nodes that it gives back are not gone yet"
+        request |= {"nodes": more, "least": 1, "grow": True, "note": to.why}
+        made, why = self._try("request", **request)
+        return why or str(made["why"])
+
+    def _shrink(self, live: Sequence[TaggedBurst], fewer: int, why: str) -> None:
+        """Take down whole bursts, the newest first; then have one shrink."""
+        rest = []
+        for burst in reversed(live):
+            if burst.nodes <= fewer and not burst.has_jobs:
+                _, refusal = self._try("down", burst=burst.id, note=why)
+                fewer -= 0 if refusal else burst.nodes
+            else:
+                rest.append(burst)
+        for burst in rest:
+            nodes = burst.wanted - fewer
+            if fewer > 0 and nodes > 0:
+                _, refusal = self._try("resize", burst=burst.id, nodes=nodes, note=why)
+                if not refusal:
+                    return
+
+    def _try(self, method: str, **payload: str | int) -> tuple[Row, str]:
+        """Call the service; return its answer, or why it refuses."""
+        try:
+            return self._daemon.call(method, payload), ""
+        except (Late, Unreadable):
+            raise
+        except BurstError as error:
+            return {}, error.what
+
+    def _submit(self, before: Ensemble, to: SubmitJobs, nodes: TaggedNodes) -> Done:
+        """Submit jobs of a member; return what the lead has now.
+
+        Jobs that were unconfirmed before the step the lead may have.
+        """
+        start, spec, member = before.start, before.start.spec, to.member
+        started = before.record.started
+        names = {ref: job_name(spec, member, ref, started) for ref in to.jobs}
+        earlier = before.record.members[member].unconfirmed
+        doubtful = [names[ref] for ref in to.jobs if ref in earlier]
+        there = self._submitter.find_jobs(doubtful) if doubtful else {}
+        ids = {ref: there[name] for ref, name in names.items() if name in there}
+        site = _site_of(start, member, nodes)
+        if site is None:
+            provider = spec.member(member).provider
+            return Done(f"provider {provider} offers no isolated bursts now", ids)
+        rest = [ref for ref in to.jobs if ref not in ids]
+        jobs = [make_job(start, member, ref, names[ref], site) for ref in rest]
+        answers = self._submitter.submit_jobs(jobs) if jobs else []
+        refused = ""
+        for ref, answer in zip(rest, answers, strict=True):
+            if isinstance(answer, BurstError):
+                refused = refused or str(answer)
+            else:
+                ids[ref] = answer
+        return Done(refused, ids)
+
+
+def _site_of(start: EnsembleStart, member: str, nodes: TaggedNodes) -> JobSite | None:
+    """Return what the member's jobs are fitted to; None if it is offered nothing."""
+    spec = start.spec.member(member)
+    if spec.is_isolated:
+        offered = [
+            offer.shape
+            for offer in nodes.offers.get(spec.provider, ())
+            if "isolated" in offer.modes and spec.offer in {"", offer.name}
+        ]
+        # They fit on each of them.
+        least = min(offered, key=lambda shape: shape.cores, default=None)
+        return None if least is None else JobSite(nodes.attribute, least)
+    first = start.slots[member][0]
+    shape = {slot.hosts[0]: slot.shape for slot in nodes.slots}.get(first)
+    if shape is None:
+        raise LeadError(
+            f"{member}: the lead has no rank slot that begins with {first} any more",
+            "end the ensemble and start it again",
+        )
+    return JobSite(nodes.attribute, shape)
+
+
+def run_command(spec: EnsembleSpec, intent: RunCustom, uri: str) -> None:
+    """Start a command beside the daemon; its exit status goes to the log.
+
+    `uri` is the lead's. Of the daemon's environment it has what jobs of an ensemble
+    may have: others may hold secrets, and the file's author need not know them.
+    """
+    told = {
+        "BURST_ENSEMBLE": spec.name,
+        "BURST_MEMBER": intent.member,
+        "BURST_COMMAND_NUMBER": str(intent.number),
+        "FLUX_URI": uri,
+    }
+    label = f"ensemble {spec.name}: command {intent.command} of {intent.member}"
+    try:
+        process = subprocess.Popen(
+            list(spec.custom[intent.command]),
+            cwd=spec.directory or "/",
+            env=environment_of(os.environ, told),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError as error:
+        log.say("%s cannot be run: %s", label, error, level=logging.WARNING)
+        return
+
+    def wait() -> None:
+        status = process.wait()
+        level = logging.WARNING if status else logging.INFO
+        log.say("%s ended with status %d", label, status, level=level)
+
+    threading.Thread(target=wait, name="burst-custom", daemon=True).start()
