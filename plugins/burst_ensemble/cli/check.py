@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -23,10 +22,11 @@ from burst.cli.listing import (
     print_rows,
 )
 from burst.cli.target import Target, target_options
+from burst.core.tagged_nodes import TaggedNodes
+from burst.decode import from_plain
 from burst.errors import BurstError
 from burst.lead import Lead
 from burst.model.fsd import format_fsd
-from burst.runtime.provider_registry import IMAGE
 from burst_ensemble.config.spec import (
     AlgorithmSpec,
     EnsembleSpec,
@@ -36,6 +36,7 @@ from burst_ensemble.config.spec import (
 from burst_ensemble.core.record import spec_tables
 from burst_ensemble.runtime.read_file import (
     KnownProviders,
+    providers_of_daemon,
     providers_of_settings,
     read_ensemble,
 )
@@ -97,17 +98,7 @@ def known_providers(target: Target) -> KnownProviders:
 
 def served_providers(lead: Lead) -> KnownProviders:
     """Return the providers of the daemon that serves a lead. Raises BurstError."""
-    rows = lead.call("status", {})["providers"]
-    abilities = {
-        row["name"]: {what for offer in row["offers"] for what in _abilities(offer)}
-        for row in rows
-    }
-    return KnownProviders(list(abilities), abilities.__getitem__)
-
-
-def _abilities(offer: Mapping[str, Any]) -> list[str]:
-    """Return what an offer says of its provider; a daemon that is older, nothing."""
-    return [*offer.get("modes", ()), *((IMAGE,) if offer.get("own_images") else ())]
+    return providers_of_daemon(from_plain(lead.call("tagged", {}), TaggedNodes))
 
 
 def _row(member: MemberSpec) -> dict[str, Any]:

@@ -6,13 +6,11 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import click
-from rich.console import Console
 
 from burst import log
 from burst.cli.colours import state_style
@@ -26,6 +24,7 @@ from burst.cli.listing import (
     print_json,
     print_rows,
 )
+from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
 from burst.lead import Lead
 from burst.model.decision import moment
@@ -90,7 +89,7 @@ def status(name: str, target: Target, listing: Listing) -> None:
     """Show the ensembles and their members, or those of NAME.
 
     --json prints the state of each member in the words of the Ensemble Operator:
-    nodes, queue, waiting, nextJobs, counts, metrics; and member, jobs.
+    nodes, queue, waiting, nextJobs; and member, jobs.
     """
     with target.lead() as lead:
         found = ask_ensembles(lead, "ensemble-status", {"name": name})["ensembles"]
@@ -169,22 +168,18 @@ def print_ensemble(row: Row, listing: Listing) -> None:
 
 
 def _wait_for_end(lead: Lead, name: str) -> None:
-    console = Console(stderr=True)
+    asked = {"name": name}
     try:
-        with console.status(f"{name}: ending") as spinner:
-            for row in _rows(lead, name):
-                spinner.update(_line(row))
+        with show_wait(f"{name}: ending") as show:
+            while True:
+                (row,) = ask_ensembles(lead, "ensemble-status", asked)["ensembles"]
                 if row["state"] == "ended":
                     return
+                show(_line(row))
+                time.sleep(_EVERY_S)
     except KeyboardInterrupt:
         click.echo(f"\n{name} goes on to end; burst ensemble status shows it", err=True)
         raise
-
-
-def _rows(lead: Lead, name: str) -> Iterator[Row]:
-    while True:
-        yield ask_ensembles(lead, "ensemble-status", {"name": name})["ensembles"][0]
-        time.sleep(_EVERY_S)
 
 
 def _line(row: Row) -> str:

@@ -20,7 +20,7 @@ from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst_ensemble.core.job_rows import JobRow
 
-REPORT_VERSION = 1
+REPORT_VERSION = 2
 REPORT_BYTES = 2 * 1024 * 1024
 """Of a report, at most."""
 JOBS_MOST = 5000
@@ -60,10 +60,8 @@ class AgentReport(msgspec.Struct, frozen=True, kw_only=True):
     member: _Short
     instance: _Short
     """Owner tag of the instance beside which the agent runs."""
-    agent: _Short
-    """Of this process of the agent; drawn."""
     began: float
-    """When that process began, in seconds since the epoch."""
+    """When this process of the agent began, in seconds since the epoch."""
     number: Annotated[int, msgspec.Meta(ge=1)]
     """Of the report, from 1 for each process."""
     nodes: AgentNodes
@@ -150,7 +148,8 @@ def read_report(body: bytes, ensemble: str, member: str) -> AgentReport:
 def check_order(
     report: AgentReport, last: TakenReport | None, instance: str, now: float
 ) -> None:
-    """Raise RequestRefused for a report that is older than the last, or of another.
+    """Raise RequestRefused for a report of another instance, and for one that is older
+    than the last, by this process of the agent or one before, until that is silent.
 
     `instance` is what the member's jobs are known to be in; empty for none yet.
     """
@@ -162,15 +161,10 @@ def check_order(
             f" is of {report.instance}: jobs are submitted to one",
             "end the ensemble and start it again for another instance",
         )
-    if last is None:
+    if last is None or now > last.until:
         return
-    before = last.report
-    if report.agent == before.agent:
-        if report.number <= before.number:
-            raise RequestRefused(
-                409, f"stale: report {report.number} after {before.number}"
-            )
-    elif report.began <= before.began and now <= last.until:
+    before = last.report.began, last.report.number
+    if (report.began, report.number) <= before:
         raise RequestRefused(
-            409, "stale: another agent, which began later, has reported since"
+            409, f"stale: report {report.number}, a later one was taken since"
         )

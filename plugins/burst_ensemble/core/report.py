@@ -2,14 +2,12 @@
 """Ensembles as people and programs are shown them: JSON, in the words of the Ensemble
 Operator's sidecar.
 
-`nodes`, `queue`, `waiting`, `nextJobs`, `counts` and `metrics` have the sidecar's keys;
-`member` and `jobs` are ours. Numbers that the sidecar counted by its calls are counted
-by checks of `checkSeconds` here, from the times that the algorithms remember.
+`nodes`, `queue`, `waiting` and `nextJobs` have the sidecar's keys; `member` and `jobs`
+are ours.
 """
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -27,20 +25,12 @@ from burst_ensemble.core.record import Ensemble, EnsembleRecord, MemberRecord, S
 from burst_ensemble.core.views import make_views, take_in
 
 
-def member_state(view: MemberView, record: MemberRecord, now: float) -> dict[str, Any]:
+def member_state(view: MemberView, record: MemberRecord) -> dict[str, Any]:
     """Return the state of a member that has not ended.
 
     `waiting` has the number of waiting jobs by their nodes, as text, as JSON has no
-    other keys. `counts`: `status` is how many checks there were, `inactive` since the
-    queue is empty, `waiting_periods` since jobs wait, `free_nodes` since nodes are
-    free; `waiting` is how many jobs have not started. `metrics` has texts, of which
-    `elapsed` is in seconds.
+    other keys.
     """
-
-    def checks(key: str) -> int:
-        times = [each[key] for each in record.memory.values() if key in each]
-        return int((now - min(times)) / view.check) + 1 if times else 0
-
     return {
         "nodes": {
             "node_cores_free": view.cores_free,
@@ -51,21 +41,8 @@ def member_state(view: MemberView, record: MemberRecord, now: float) -> dict[str
         "queue": msgspec.to_builtins(view.queue),
         "waiting": {str(size): view.waiting[size] for size in sorted(view.waiting)},
         "nextJobs": list(view.next_jobs),
-        "counts": {
-            "status": int((now - view.started) / view.check) + 1,
-            "inactive": checks("idle_since"),
-            "waiting_periods": checks("waiting_since"),
-            "waiting": view.queue.pending,
-            "free_nodes": checks("free_since"),
-        },
-        "metrics": {
-            "start_time": _text(view.started),
-            "last_updated": _text(now),
-            "elapsed": str(int(now - view.started)),
-        },
-        "member": member_facts(record)
+        "member": member_facts(view.name, record)
         | {
-            "name": view.name,
             "nodes_paid": view.nodes_paid,
             "min": view.least,
             "max": view.most,
@@ -76,9 +53,10 @@ def member_state(view: MemberView, record: MemberRecord, now: float) -> dict[str
     }
 
 
-def member_facts(record: MemberRecord) -> dict[str, Any]:
+def member_facts(name: str, record: MemberRecord) -> dict[str, Any]:
     """Return what is known of a member from its record alone, also after its end."""
     return {
+        "name": name,
         "nodes": record.nodes if record.ended is None else 0,
         "started": record.started,
         "grown": record.grown,
@@ -92,15 +70,15 @@ def member_facts(record: MemberRecord) -> dict[str, Any]:
 
 
 def ensemble_state(
-    record: EnsembleRecord, views: Mapping[str, MemberView], now: float
+    record: EnsembleRecord, views: Mapping[str, MemberView]
 ) -> dict[str, Any]:
     """Return the state of an ensemble. Members that ended or could not be read have
     only `member`, and of each of `jobs` its `tally`: what is on record.
     """
     members = {
-        name: member_state(views[name], member, now)
+        name: member_state(views[name], member)
         if name in views
-        else {"member": {"name": name, **member_facts(member)}, "jobs": _jobs(member)}
+        else {"member": member_facts(name, member), "jobs": _jobs(member)}
         for name, member in record.members.items()
     }
     return {
@@ -121,10 +99,6 @@ def _jobs(record: MemberRecord) -> dict[str, Any]:
     }
 
 
-def _text(seconds: float) -> str:
-    return str(datetime.datetime.fromtimestamp(seconds, datetime.UTC))
-
-
 def ensemble_row(
     seen: Seen, name: str, told: Mapping[str, TakenReport]
 ) -> dict[str, Any]:
@@ -141,7 +115,7 @@ def ensemble_row(
     read = _read_members(seen, one, told)
     readings = {member: state.reading for member, state in read.items()}
     record = take_in(one.record, read)
-    row = ensemble_state(record, make_views(spec, record, readings), seen.now)
+    row = ensemble_state(record, make_views(spec, record, readings))
     row["state"] = _state(one, seen.nodes)
     for member in spec.members:
         shown = row["members"].get(member.name)

@@ -25,7 +25,6 @@ from burst.kits.secret_file import read_secret
 from burst_ensemble.core.agent_report import REPORT_VERSION, AgentAnswer, AgentReport
 from burst_ensemble.http.routes import AGENT_PATH
 
-_ANSWER_BYTES = 8 * 1024 * 1024
 _TIMEOUT_S = 10.0
 _SAID_BYTES = 1000
 
@@ -89,25 +88,19 @@ class AgentClient:
             method="POST",
         )
         try:
-            body = self._body(request)
-        except (OSError, http.client.HTTPException) as error:
-            why = getattr(error, "reason", None) or error
-            raise AgentTrouble(
-                f"the daemon at {self._url} cannot be reached: {why}",
-                "it listens where [http] listen says",
-            ) from error
-        return _read_answer(body)
-
-    def _body(self, request: urllib.request.Request) -> bytes:
-        """Return what came back. Raises AgentTrouble where it is an error."""
-        try:
             with self._opener.open(request, timeout=_TIMEOUT_S) as answer:
-                return _read_whole(answer)
+                return _read_answer(answer.read())
         except urllib.error.HTTPError as error:
             with error:
                 text = error.read(_SAID_BYTES).decode("utf-8", "replace").strip()
             raise AgentTrouble(
                 f"the daemon did not take the report ({error.code}): {text}"
+            ) from error
+        except (OSError, http.client.HTTPException) as error:
+            why = getattr(error, "reason", None) or error
+            raise AgentTrouble(
+                f"the daemon at {self._url} cannot be reached: {why}",
+                "it listens where [http] listen says",
             ) from error
 
     def _token(self) -> str:
@@ -127,21 +120,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         """Follow none: the answer is an error."""
 
 
-def _read_whole(answer: http.client.HTTPResponse) -> bytes:
-    """Return the body; one byte more than is taken of one that is larger.
-
-    Raises IncompleteRead where the daemon ended before it had sent all: a read that is
-    given a size returns what there is.
-    """
-    body = answer.read(_ANSWER_BYTES + 1)
-    if answer.length and len(body) <= _ANSWER_BYTES:
-        raise http.client.IncompleteRead(body, answer.length)
-    return body
-
-
 def _read_answer(body: bytes) -> AgentAnswer:
-    if len(body) > _ANSWER_BYTES:
-        raise AgentTrouble(f"the daemon answered more than {_ANSWER_BYTES} bytes")
     try:
         answer = from_json(body, AgentAnswer)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

@@ -10,7 +10,6 @@ its lock: there is one agent, and it ends with its process.
 from __future__ import annotations
 
 import logging
-import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
@@ -93,7 +92,7 @@ class EnsembleAgent:
         """When the instance answered last; None if it never did."""
         self._away = clock()
         """Since when the instance is waited for."""
-        self._name, self._began, self._number = secrets.token_hex(8), time.time(), 0
+        self._began, self._number = time.time(), 0
         self._submitted: dict[str, JobId] = {}
         self._refused: dict[str, str] = {}
         self._asked: tuple[JobId, ...] = ()
@@ -201,7 +200,6 @@ class EnsembleAgent:
         made = make_report(self._site, lead.identity(), view, outcomes)
         return msgspec.structs.replace(
             made,
-            agent=self._name,
             began=self._began,
             number=self._number,
             submitted=dict(self._submitted),
@@ -300,7 +298,6 @@ def make_report(
         ensemble=site.ensemble,
         member=site.member,
         instance=identity.owner,
-        agent="",
         began=0.0,
         number=1,
         nodes=AgentNodes(

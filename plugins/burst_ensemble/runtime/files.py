@@ -21,7 +21,7 @@ from burst_ensemble.config.file import EnsembleFile, load_ensemble
 from burst_ensemble.config.settings import ensemble_settings
 from burst_ensemble.config.spec import EnsembleSpec
 from burst_ensemble.core import commands
-from burst_ensemble.core.record import EnsembleRecords, EnsembleStart
+from burst_ensemble.core.record import EnsembleRecords, EnsembleStart, Seen
 from burst_ensemble.runtime.read_file import check_supported, providers_of_daemon
 from burst_ensemble.runtime.store import EnsembleStore
 
@@ -91,8 +91,9 @@ class EnsembleFiles:
         self._check(file)
         variables = environment_of(os.environ, environment)
         new = EnsembleStart(spec=spec, userid=os.geteuid(), environment=variables)
-        self._store.change_seeing(
-            nodes, self._clock(), lambda seen: commands.begin_once(seen, new)
+        now = self._clock()
+        self._store.change(
+            lambda current: commands.begin_once(Seen(current, nodes, now), new)
         )
         return _Said(f"ensemble {spec.name} is started, as {path} says")
 

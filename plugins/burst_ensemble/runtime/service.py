@@ -119,43 +119,48 @@ class EnsembleService:
         new = EnsembleStart(
             spec=spec, userid=os.geteuid(), environment=asked.environment
         )
-        seen = self.store.change_seeing(
-            nodes, self._daemon.clock(), lambda seen: commands.begin_ensemble(seen, new)
+        return self._change(
+            spec.name, lambda seen: commands.begin_ensemble(seen, new), nodes
         )
-        return self._row(seen, spec.name)
 
     def _down(self, asked: EnsembleRequest) -> Row:
         why = asked.note or "ended by hand"
-        return self._change(asked, lambda one, now: end_all(one.record, why, now))
+        return self._change_one(asked, lambda one, now: end_all(one.record, why, now))
 
     def _submit(self, asked: EnsembleRequest) -> Row:
         member, jobs, count = asked.member, asked.jobs, asked.count
-        return self._change(
+        return self._change_one(
             asked, lambda one, _: commands.submit_jobs(one, member, jobs, count)
         )
 
     def _resize(self, asked: EnsembleRequest) -> Row:
-        return self._change(
-            asked,
-            lambda one, now: commands.resize_member(
-                one, asked.member, asked.nodes, now
-            ),
+        member, nodes = asked.member, asked.nodes
+        return self._change_one(
+            asked, lambda one, now: commands.resize_member(one, member, nodes, now)
         )
 
-    def _change(
+    def _change_one(
         self,
         asked: EnsembleRequest,
         change: Callable[[Ensemble, float], EnsembleRecord],
     ) -> Row:
-        """Change what is on record of an ensemble; return it as it is then."""
-
         def change_one(seen: Seen) -> EnsembleRecords:
             one = commands.find_ensemble(seen.ensembles, asked.name)
             changed = Ensemble(one.start, change(one, seen.now))
             return {**seen.ensembles, asked.name: changed}
 
-        seen = self.store.change_seeing(self._told(), self._daemon.clock(), change_one)
-        return self._row(seen, asked.name)
+        return self._change(asked.name, change_one, self._told())
+
+    def _change(
+        self,
+        name: str,
+        change: Callable[[Seen], EnsembleRecords],
+        nodes: TaggedNodes,
+    ) -> Row:
+        """Change what is on record; return the ensemble as it is then."""
+        now = self._daemon.clock()
+        after = self.store.change(lambda current: change(Seen(current, nodes, now)))
+        return self._row(Seen(after, nodes, now), name)
 
     def _row(self, seen: Seen, name: str) -> Row:
         return ensemble_row(seen, name, self.reports.current(seen.ensembles))

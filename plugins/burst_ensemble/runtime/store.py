@@ -18,7 +18,6 @@ import msgspec
 
 from burst import log
 from burst.config.convert import convert
-from burst.core.tagged_nodes import TaggedNodes
 from burst.decode import from_json
 from burst.errors import ConfigError, StoreError
 from burst.lead import Store
@@ -27,7 +26,6 @@ from burst_ensemble.core.record import (
     EnsembleRecord,
     EnsembleRecords,
     EnsembleStart,
-    Seen,
     plain_duration,
 )
 
@@ -83,20 +81,6 @@ class EnsembleStore:
             self._write(_by_key(after))
             self._records = after
             return after
-
-    def change_seeing(
-        self, nodes: TaggedNodes, now: float, make: Callable[[Seen], EnsembleRecords]
-    ) -> Seen:
-        """Keep what `make` returns of the records and of what the daemon
-        tells.
-
-        Returns the same with the records as they are then; otherwise as `change`.
-        """
-
-        def seen(ensembles: EnsembleRecords) -> Seen:
-            return Seen(ensembles, nodes, now)
-
-        return seen(self.change(lambda current: make(seen(current))))
 
     def _load(self) -> EnsembleRecords:
         if self._records is not None:

@@ -7,13 +7,12 @@ also ends the member once nothing more comes.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated, ClassVar
 
 import msgspec
 
-from burst.config.convert import Seconds, Table
+from burst.config.convert import Table
 from burst_ensemble.algorithm import (
     SUBMIT_MOST,
     JobGroup,
@@ -29,11 +28,16 @@ from burst_ensemble.core.algorithms.common import (
     usable,
 )
 
-_Number = Annotated[int, msgspec.Meta(ge=0)]
-
 
 class MoreJobsOptions(Table, frozen=True, rename="camel"):
     """Its options."""
+
+    retired: ClassVar[Mapping[str, str]] = {
+        "count": "set count of the jobs",
+        **dict.fromkeys(
+            ("failureTarget", "mostTime"), "name stop beside it, which has it"
+        ),
+    }
 
     below: Annotated[int, msgspec.Meta(ge=1)] = 1
     """More are submitted once fewer jobs than this are active."""
@@ -43,15 +47,9 @@ class MoreJobsOptions(Table, frozen=True, rename="camel"):
     """Names of `jobs` of the file from which they are taken; default: all."""
     order: JobOrder = ""
     """In which order one of each is taken in turn."""
-    count: _Number = 0
-    """Most jobs that it submits; 0: as many as the file has."""
-    success_target: _Number = 0
-    """It stops submitting once this number of jobs has succeeded; 0: no limit."""
-    failure_target: _Number | None = None
-    """It stops submitting once this number of jobs has failed; 0: no limit. Default:
-    with `successTarget` ten times as many, at least 100."""
-    most_time: Seconds = Seconds(math.inf)
-    """It stops submitting at this time since the member began."""
+    success_target: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """It stops submitting once this number of jobs has succeeded, or ten times as many
+    and at least 100 have failed; 0: no limit."""
     seed: int = 0
     """Seed of what is drawn at random."""
 
@@ -68,10 +66,10 @@ class MoreJobs:
         self,
         view: MemberView,
         memory: Memory,  # noqa: ARG002  what it asks is in the view
-        now: float,
+        now: float,  # noqa: ARG002  the same
     ) -> MemberDecision:
         """Return what is to be done (`burst_ensemble.algorithm.Algorithm`)."""
-        most = self._most(view, now)
+        most = self._most(view)
         groups = self._groups(view)
         seed = (self._options.seed, view.name, submitted(view))
         names: list[str] = []
@@ -96,14 +94,14 @@ class MoreJobs:
             for place, name in enumerate(self._options.jobs)
             if name not in known
         ]
-        options = self._options
-        ends = options.count or options.success_target or options.most_time < math.inf
-        if not ends and any(group.left is None for group in self._groups(view)):
+        endless = [group.name for group in self._groups(view) if group.left is None]
+        if endless and not self._options.success_target:
             found.append(
                 OptionProblem(
-                    "count",
-                    "it would submit jobs without end, as count of the jobs is 0",
-                    "set count, successTarget or mostTime",
+                    "successTarget",
+                    f"it would submit jobs {endless[0]} without end, as their count"
+                    " is 0",
+                    "set it, or a count of the jobs",
                 )
             )
         return found
@@ -112,30 +110,20 @@ class MoreJobs:
         names = self._options.jobs
         return [group for group in usable(view) if not names or group.name in names]
 
-    def _most(self, view: MemberView, now: float) -> int:
-        """Return how many jobs may be submitted now."""
-        options = self._options
+    def _most(self, view: MemberView) -> int:
+        """Return how many jobs may be submitted now.
+
+        It is given up to have so many successes once too many have failed, those that
+        ended before they ran, too: jobs that all fail, as of a path that is not there,
+        would be paid for without end.
+        """
+        target, tally = self._options.success_target, view.tally
+        failed = max(tally.failed, tally.events.get("exception", 0))
         if (
             view.unconfirmed
-            or view.queue.active >= options.below
-            or now - view.started >= options.most_time
-            or 0 < options.success_target <= view.tally.success
-            or _too_many_failed(view, options.failure_target, options.success_target)
+            or view.queue.active >= self._options.below
+            or 0 < target <= tally.success
+            or (target and failed >= max(100, 10 * target))
         ):
             return 0
-        if not options.count:
-            return options.batch
-        given = sum(group.submitted for group in self._groups(view))
-        return min(options.batch, max(0, options.count - given))
-
-
-def _too_many_failed(view: MemberView, target: int | None, successes: int) -> bool:
-    """Return whether it is given up to have so many successes.
-
-    It is once `target` jobs have failed; 0: never. None: ten times as many as are to
-    succeed, and at least 100. Else jobs that all fail, as of a path that is not there,
-    would be paid for without end. A job that ended before it ran counts.
-    """
-    if target is None:
-        target = max(100, 10 * successes) if successes else 0
-    return 0 < target <= max(view.tally.failed, view.tally.events.get("exception", 0))
+        return self._options.batch

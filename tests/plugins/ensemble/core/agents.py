@@ -26,7 +26,6 @@ def report(**changes: Any) -> AgentReport:
         "ensemble": "e",
         "member": "m",
         "instance": "flux-1",
-        "agent": "a1",
         "began": 10.0,
         "number": 1,
         "nodes": AgentNodes(up=2, free=1, cores_up=8, cores_free=5),

@@ -175,8 +175,7 @@ def test_jobs_that_all_fail_are_not_submitted_without_end() -> None:
     assert not gives(100, successTarget=3)
     assert gives(100, successTarget=11)
     assert not gives(110, successTarget=11)
-    assert gives(10_000, successTarget=3, failureTarget=0)
-    assert not gives(5, successTarget=3, failureTarget=5)
+    assert gives(10_000)
     never_ran = JobTally(events={"exception": 100})
     seen = view(4, 4, jobs=(group(left=None),), tally=never_ran)
     assert not decided("more-jobs", seen, successTarget=3).submit
@@ -287,9 +286,7 @@ def test_when_the_queue_runs_dry_more_jobs_come_one_of_each_in_turn() -> None:
         ({"queue": QueueCounts(run=1)}, {}),
         ({"queue": QueueCounts(run=4)}, {"below": 4}),
         ({"unconfirmed": 1}, {}),
-        ({}, {"mostTime": "1m"}),
         ({"tally": JobTally(success=5)}, {"successTarget": 5}),
-        ({"jobs": (group(submitted=4),)}, {"count": 4}),
         ({"jobs": (group(left=0),)}, {}),
     ],
 )
@@ -298,17 +295,14 @@ def test_no_more_jobs_come(changes: dict[str, Any], options: dict[str, Any]) -> 
     assert decided("more-jobs", seen, **options).submit == ()
 
 
-def test_no_more_come_than_its_count() -> None:
-    seen = view(jobs=(group(left=None, submitted=3),))
-    assert len(decided("more-jobs", seen, count=5, batch=10).submit) == 2
-
-
 def test_more_jobs_without_end_or_of_no_group_are_problems() -> None:
     endless = view(jobs=(group("x", left=None),))
-    assert [p.key for p in make("more-jobs").problems(endless)] == ["count"]
-    assert make("more-jobs", count=9).problems(endless) == []
-    (problem,) = make("more-jobs", jobs=["y"], count=1).problems(endless)
+    assert [p.key for p in make("more-jobs").problems(endless)] == ["successTarget"]
+    assert make("more-jobs", successTarget=9).problems(endless) == []
+    (problem,) = make("more-jobs", jobs=["y"]).problems(endless)
     assert (problem.key, problem.advice) == ("jobs.0", "one of ['x']")
+    with pytest.raises(ConfigError, match="mostTime: is gone"):
+        make("more-jobs", mostTime="1m")
 
 
 # -- triggers

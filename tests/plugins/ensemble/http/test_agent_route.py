@@ -146,7 +146,6 @@ ANSWERS = [
         msgspec.json.encode(AgentAnswer(version=9, check=1.0)),
         "answers in version 9",
     ),
-    (200, b" " * (8 * 1024 * 1024 + 1), "more than"),
     (302, b"", r"did not take the report \(302\)"),
 ]
 

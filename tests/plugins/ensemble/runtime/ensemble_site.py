@@ -178,7 +178,8 @@ class EnsembleSite:
 
     def change(self, make: Callable[[Seen], EnsembleRecords]) -> None:
         """Have what is on record of ensembles changed."""
-        self.store.change_seeing(nodes_of(self.sim), self.sim.now, make)
+        nodes, now = nodes_of(self.sim), self.sim.now
+        self.store.change(lambda current: make(Seen(current, nodes, now)))
 
     def rows(self, name: str = "") -> list[Any]:
         """What is shown of ensembles."""

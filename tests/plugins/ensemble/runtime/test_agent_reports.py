@@ -129,7 +129,7 @@ def test_an_ensemble_that_is_started_again_begins_anew() -> None:
     outside.site.step()
     assert outside.says.saw == []
     outside.number = 0
-    assert outside.send(instance="flux-2", agent="a2", began=1.0).end == ""
+    assert outside.send(instance="flux-2", began=1.0).end == ""
     outside.site.step()
     assert len(outside.says.saw) == 1
 
