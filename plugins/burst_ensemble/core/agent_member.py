@@ -6,7 +6,6 @@ from __future__ import annotations
 import msgspec
 
 from burst.model.lead import JobState
-from burst_ensemble.algorithm import SUBMIT_MOST
 from burst_ensemble.core.agent_report import (
     ASK_MOST,
     REPORT_VERSION,
@@ -99,7 +98,6 @@ class AgentMember(msgspec.Struct, frozen=True):
             return AgentAnswer(version=REPORT_VERSION, check=check, end=kept.why)
         names = self.names()
         cores = report.nodes.cores_up // report.nodes.up if report.nodes.up else 1
-        missing = [name for name in names if name not in report.submitted]
         lost = lost_jobs(kept, {row.id for row in report.jobs})
         return AgentAnswer(
             version=REPORT_VERSION,
@@ -109,9 +107,8 @@ class AgentMember(msgspec.Struct, frozen=True):
                     name=name,
                     jobspec=make_agent_job(spec, self.name, names[name], name, cores),
                 )
-                for name in missing[:SUBMIT_MOST]
+                for name in names
             ),
-            keep=tuple(name for name in names if name in report.submitted),
             ask=tuple(lost[:ASK_MOST]),
         )
 

@@ -8,6 +8,7 @@ the daemon to remember more than its record of jobs has.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -17,8 +18,9 @@ from burst.decode import from_json
 from burst.errors import BurstError
 from burst.model.active_job import JobOutcome
 from burst.model.jobid import JobId
-from burst.model.lead import JobState
-from burst_ensemble.core.job_rows import JobRow
+from burst.model.lead import JobState, LeadIdentity, LeadView
+from burst.model.shape import Shape
+from burst_ensemble.core.job_rows import JobRow, row_of
 
 REPORT_VERSION = 2
 REPORT_BYTES = 2 * 1024 * 1024
@@ -72,7 +74,7 @@ class AgentReport(msgspec.Struct, frozen=True, kw_only=True):
     submitted: Annotated[
         Mapping[_JobName, JobId], msgspec.Meta(max_length=_NAMES_MOST)
     ] = {}
-    """Jobs of `AgentAnswer.submit` that the instance has, by name."""
+    """Jobs of the last `AgentAnswer.submit` that the instance has, by name."""
     refused: Annotated[
         Mapping[_JobName, Annotated[str, msgspec.Meta(max_length=300)]],
         msgspec.Meta(max_length=_NAMES_MOST),
@@ -100,9 +102,7 @@ class AgentAnswer(msgspec.Struct, frozen=True, kw_only=True):
     check: float
     """Seconds until its next report."""
     submit: tuple[AgentJob, ...] = ()
-    """Jobs that its instance is to have."""
-    keep: tuple[str, ...] = ()
-    """Of the report's `submitted`, those that are to be in the next one, too."""
+    """Jobs that its instance is to have, until it is recorded that it has them."""
     ask: tuple[JobId, ...] = ()
     """Jobs that have left the report: how did they end?"""
     end: str = ""
@@ -117,6 +117,44 @@ class TakenReport(msgspec.Struct, frozen=True):
     until: float
     """When the agent counts as silent."""
     report: AgentReport
+
+
+class InstanceSeen(msgspec.Struct, frozen=True):
+    """What an agent reads of its instance."""
+
+    identity: LeadIdentity
+    view: LeadView
+    outcomes: Mapping[JobId, JobOutcome]
+    """Of jobs of `AgentAnswer.ask`."""
+
+
+def make_report(ensemble: str, member: str, seen: InstanceSeen) -> AgentReport:
+    """Return what was read of an instance; the agent adds what it knows itself."""
+    view, shapes = seen.view, seen.identity.shapes
+    rows = [row_of(job, f"{ensemble}/{member}") for job in view.jobs.values()]
+    # What is left out is told by its number, and later one by one.
+    rows.sort(key=lambda row: (row.state is JobState.INACTIVE, row.id))
+    rest = [row.state for row in rows[JOBS_MOST:] if row.state is not JobState.INACTIVE]
+    up = view.usable
+    whole = {rank: shapes[rank].cores for rank in up if rank < len(shapes)}
+    free = {rank: view.free.get(rank, Shape(0)).cores for rank in whole}
+    return AgentReport(
+        version=REPORT_VERSION,
+        ensemble=ensemble,
+        member=member,
+        instance=seen.identity.owner,
+        began=0.0,
+        number=1,
+        nodes=AgentNodes(
+            up=len(up),
+            free=len(up - view.allocated),
+            cores_up=sum(whole.values()),
+            cores_free=sum(min(free[rank], whole[rank]) for rank in whole),
+        ),
+        jobs=tuple(rows[:JOBS_MOST]),
+        more=Counter[JobState](rest),
+        outcomes=seen.outcomes,
+    )
 
 
 class _Head(msgspec.Struct):

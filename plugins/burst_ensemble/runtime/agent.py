@@ -19,24 +19,21 @@ import msgspec
 from burst import log
 from burst.errors import BurstError, ConfigError, LeadError, ServiceTaken, Unreadable
 from burst.lead import JobSubmitter, Lead, NewJob, ServiceRequest, WholeQueue
-from burst.model.active_job import ActiveJob, JobOutcome
+from burst.model.active_job import ActiveJob
 from burst.model.backoff import backoff
 from burst.model.event import cut
 from burst.model.fsd import format_fsd
 from burst.model.jobid import JobId
-from burst.model.lead import PENDING, JobState, LeadIdentity, LeadView
-from burst.model.shape import Shape
+from burst.model.lead import PENDING
 from burst.runtime.service_answers import describe_process
 from burst.wakeup import WakeUp
 from burst_ensemble.core.agent_report import (
-    JOBS_MOST,
-    REPORT_VERSION,
     AgentAnswer,
     AgentJob,
-    AgentNodes,
     AgentReport,
+    InstanceSeen,
+    make_report,
 )
-from burst_ensemble.core.job_rows import row_of
 
 _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 30.0
@@ -197,7 +194,8 @@ class EnsembleAgent:
         view = lead.observe()
         outcomes = lead.outcomes(self._asked) if self._asked else {}
         self._number += 1
-        made = make_report(self._site, lead.identity(), view, outcomes)
+        seen = InstanceSeen(lead.identity(), view, outcomes)
+        made = make_report(self._site.ensemble, self._site.member, seen)
         return msgspec.structs.replace(
             made,
             began=self._began,
@@ -208,8 +206,8 @@ class EnsembleAgent:
 
     def _obey(self, lead: AgentLead, answer: AgentAnswer) -> float:
         """Do what is answered; return for how long to wait then."""
-        kept = {name: self._submitted.get(name) for name in answer.keep}
-        self._submitted = {name: job for name, job in kept.items() if job is not None}
+        names = {job.name for job in answer.submit}
+        self._submitted = {n: job for n, job in self._submitted.items() if n in names}
         self._refused, self._asked = {}, answer.ask
         if answer.end:
             # Once more, as one may have been submitted while these were read.
@@ -223,8 +221,11 @@ class EnsembleAgent:
 
     def _submit(self, lead: AgentLead, jobs: Sequence[AgentJob]) -> bool:
         """Submit the jobs that the instance does not have; tell if it has any now."""
-        there = lead.find_jobs([job.name for job in jobs])
-        rest = [job for job in jobs if job.name not in there]
+        unknown = [job for job in jobs if job.name not in self._submitted]
+        if not unknown:
+            return False
+        there = lead.find_jobs([job.name for job in unknown])
+        rest = [job for job in unknown if job.name not in there]
         self._submitted |= there
         new = [NewJob(self._complete(job.jobspec)) for job in rest]
         answers = lead.submit_jobs(new) if new else []
@@ -274,42 +275,6 @@ class EnsembleAgent:
             except LeadError as error:
                 log.say("%s: a job that waits: %s", self._site.about, error)
         return len(waiting)
-
-
-def make_report(
-    site: AgentSite,
-    identity: LeadIdentity,
-    view: LeadView,
-    outcomes: Mapping[JobId, JobOutcome],
-) -> AgentReport:
-    """Return what was read of an instance; the agent adds what it knows itself."""
-    rows = [row_of(job, site.about) for job in view.jobs.values()]
-    # What is left out is told by its number, and later one by one.
-    rows.sort(key=lambda row: (row.state is JobState.INACTIVE, row.id))
-    more: dict[JobState, int] = {}
-    for row in rows[JOBS_MOST:]:
-        if row.state is not JobState.INACTIVE:
-            more[row.state] = more.get(row.state, 0) + 1
-    up, shapes = view.usable, identity.shapes
-    whole = {rank: shapes[rank].cores for rank in up if rank < len(shapes)}
-    free = {rank: view.free.get(rank, Shape(0)).cores for rank in whole}
-    return AgentReport(
-        version=REPORT_VERSION,
-        ensemble=site.ensemble,
-        member=site.member,
-        instance=identity.owner,
-        began=0.0,
-        number=1,
-        nodes=AgentNodes(
-            up=len(up),
-            free=len(up - view.allocated),
-            cores_up=sum(whole.values()),
-            cores_free=sum(min(free[rank], whole[rank]) for rank in whole),
-        ),
-        jobs=tuple(rows[:JOBS_MOST]),
-        more=more,
-        outcomes=outcomes,
-    )
 
 
 class _NoListener:

@@ -107,36 +107,30 @@ max = 4
 
 
 @pytest.mark.parametrize(
-    ("provider", "form", "right"),
-    [("far", "job", True), ("far", "operator", False), ("here", "job", False)],
+    ("provider", "form", "image", "refused"),
+    [
+        ("far", "job", "", ""),
+        ("far", "operator", "", "provider far makes no isolated bursts"),
+        ("here", "job", "", "provider here makes no isolated bursts"),
+        ("far", "operator", "lammps:2", ""),
+        ("here", "operator", "lammps:2", "here have no images"),
+    ],
 )
-def test_check_knows_by_the_settings_which_providers_make_isolated_bursts(
-    place: Path, provider: str, form: str, right: bool
+def test_check_knows_by_the_settings_what_providers_make(
+    place: Path, provider: str, form: str, image: str, refused: str
 ) -> None:
     with (place / "burst.toml").open("a") as settings:
         settings.write(KUBE.format(form=form))
-    (place / "e.toml").write_text(ISOLATED.format(provider=provider))
-    if right:
-        assert run(place, "check", "-o", "{mode}").stdout == "isolated\n"
-    else:
-        what = rf"e.toml:5: .*provider {provider} makes no isolated bursts"
-        with pytest.raises(ConfigError, match=what):
+    text = ISOLATED.format(provider=provider)
+    if image:
+        text = text.replace('mode = "isolated"', f'image = "{image}"')
+    (place / "e.toml").write_text(text)
+    if refused:
+        with pytest.raises(ConfigError, match=rf"e.toml:5: .*{refused}"):
             run(place, "check")
-
-
-@pytest.mark.parametrize(("provider", "right"), [("far", True), ("here", False)])
-def test_check_knows_by_the_settings_whose_nodes_have_images(
-    place: Path, provider: str, right: bool
-) -> None:
-    with (place / "burst.toml").open("a") as settings:
-        settings.write(KUBE.format(form="operator"))
-    text = ISOLATED.replace('mode = "isolated"', 'image = "lammps:2"')
-    (place / "e.toml").write_text(text.format(provider=provider))
-    if right:
-        assert run(place, "check", "-o", "{image}").stdout == "lammps:2\n"
     else:
-        with pytest.raises(ConfigError, match=r"e.toml:5: .*here have no images"):
-            run(place, "check")
+        found = run(place, "check", "-o", "{mode} {image}").stdout
+        assert found == f"{'joined' if image else 'isolated'} {image}\n"
 
 
 def test_the_help_of_up_lists_the_variables_that_are_kept() -> None:

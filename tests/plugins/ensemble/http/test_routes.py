@@ -4,34 +4,16 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from burst_ensemble.http.routes import ensemble_routes
 
-from burst.http.routes import HttpRequest
+from burst.http.routes import Access, HttpRequest
 from burst.runtime.daemon_state import DaemonState
-from tests.cli.cli_harness import CliHarness, open_harness
-from tests.embedded_instance import embedded_instance
-from tests.http.clients import Answer, ask, bearer
-from tests.support.ports import free_port
-from tests.support.waiting import wait_until
+from burst.runtime.tally import Tally
+from tests.plugins.ensemble.runtime.agent_site import Outside
 
-FILE = """
-name = "sweep"
-checkSeconds = "0.2s"
-
-[[members]]
-name = "md"
-provider = "local"
-min = 1
-max = 3
-jobs = [{ name = "step", command = "true", count = 0 }]
-algorithm = [{ name = "stop", options = { disableTermination = true } }]
-"""
-TOKEN = "b" * 40
-HEADERS = bearer(TOKEN)
 WRONG = {
     "body is not a JSON object": b"[1]",
     "such as {": b"\xff",
@@ -42,81 +24,58 @@ WRONG = {
     "action is missing": b"{}",
 }
 """By what is answered, what is posted."""
+Method = Literal["GET", "POST"]
+NAMED = "/ensembles/{name}"
 
 
-def written(cli: CliHarness, directory: Path) -> int:
-    """Write settings with HTTP; return the port."""
-    port, token = free_port(), directory / "token"
-    token.write_text(TOKEN)
-    token.chmod(0o600)
-    http = {"listen": f"127.0.0.1:{port}", "token_file": str(token)}
-    cli.write(http=http)
-    return port
+def ask(
+    state: DaemonState, method: Method, path: str, name: str = "", body: bytes = b""
+) -> tuple[int, Any]:
+    """Have the route of a path answer; return the status, and the text or the JSON."""
+    routes = {(route.path, route.method): route for route in ensemble_routes(state)}
+    route = routes[path, method]
+    answer = route.handler(HttpRequest(path="", name=name, body=body))
+    text = answer.body.decode()
+    return answer.status, json.loads(text) if text.startswith("{") else text
 
 
-def test_a_program_follows_and_steers_an_ensemble(tmp_path: Path) -> None:
-    with embedded_instance() as instance, open_harness(instance) as cli:
-        port = written(cli, tmp_path)
-        file = tmp_path / "sweep.toml"
-        file.write_text(FILE)
+def test_a_program_follows_and_steers_an_ensemble(
+    state: DaemonState, outside: Outside
+) -> None:
+    def get(name: str = "sweep") -> Any:
+        status, found = ask(state, "GET", NAMED, name)
+        assert status == 200, found
+        return found["ensembles"]
 
-        def get(path: str = "/ensembles/sweep") -> Any:
-            found = ask(port, path, headers=HEADERS)
-            assert found.status == 200, found
-            return json.loads(found.body)["ensembles"]
+    def post(name: str = "sweep", **asked: Any) -> int:
+        return ask(state, "POST", NAMED, name, json.dumps(asked).encode())[0]
 
-        def post(name: str = "sweep", **body: Any) -> Answer:
-            text = json.dumps(body).encode()
-            return ask(port, f"/ensembles/{name}", "POST", text, HEADERS)
-
-        def has_nodes(count: int) -> None:
-            def up() -> bool:
-                nodes = get()[0]["members"]["md"]["nodes"]
-                return bool(nodes["node_up_count"] == count)
-
-            wait_until(up, lambda: f"{count} nodes: {get()}")
-
-        with cli.daemon():
-            assert get("/ensembles") == []
-            assert ask(port, "/ensembles/sweep", headers=HEADERS).status == 404
-            assert cli.run("ensemble", "up", str(file)).status == 0
-            (row,) = get()
-            assert row["state"] == "running"
-            for stranger in ({}, bearer("c" * 40)):
-                for how, body in (("GET", None), ("POST", b'{"action": "down"}')):
-                    refused = ask(port, "/ensembles/sweep", how, body, stranger)
-                    assert refused.status in (401, 403), refused
-            assert row == {**row, **get("/ensembles")[0], "members": row["members"]}
-            has_nodes(1)
-            assert post(action="resize", member="md", nodes=3).status == 200
-            has_nodes(3)
-            assert post(action="resize", member="md", nodes=9).status == 409
-            assert post(action="resize", member="x", nodes=1).status == 409
-            assert ask(port, "/ensembles/sweep", "POST", b"[1]", HEADERS).status == 400
-            assert post("other", action="down").status == 409
-
-            def submitted() -> bool:
-                answer = post(action="submit", member="md", jobs="step", count=2)
-                assert answer.status in (200, 409), answer
-                return answer.status == 200
-
-            wait_until(submitted, "no other job to be unconfirmed")
-            assert post(action="down", note="by a program").status == 200
-            wait_until(lambda: get()[0]["state"] == "ended", lambda: f"{get()}")
-            assert get()[0]["why"] == "by a program"
+    (row,) = get()
+    assert row["state"] == "running"
+    assert ask(state, "GET", "/ensembles") == (200, {"ensembles": [row]})
+    assert ask(state, "GET", NAMED, "other")[0] == 404
+    assert post(action="resize", member="joined", nodes=2) == 200
+    assert get()[0]["members"]["joined"]["member"]["nodes"] == 2
+    assert post(action="resize", member="joined", nodes=9) == 409
+    assert post(action="resize", member="x", nodes=1) == 409
+    assert post(action="submit", member="m", jobs="step", count=2) == 200
+    assert len(outside.site.member("m").unconfirmed) == 2
+    assert post("other", action="down") == 409
+    assert post(action="down", note="by a program") == 200
+    assert get()[0]["why"] == "by a program"
 
 
-def act(state: DaemonState, body: bytes) -> tuple[int, str]:
-    """Post an action, in this process."""
-    posted = [route for route in ensemble_routes(state) if route.method == "POST"]
-    (route,) = (each for each in posted if each.path == "/ensembles/{name}")
-    answer = route.handler(HttpRequest(path="", name="sweep", body=body))
-    return answer.status, answer.body.decode()
+def test_all_is_the_owners(state: DaemonState) -> None:
+    assert {route.access for route in ensemble_routes(state)} == {Access.OWNER}
+
+
+def test_without_a_lead_it_is_said() -> None:
+    assert ask(DaemonState(Tally()), "GET", "/ensembles")[0] == 503
 
 
 @pytest.mark.parametrize(("said", "body"), WRONG.items())
 def test_what_is_no_action_is_refused(
     state: DaemonState, said: str, body: bytes
 ) -> None:
-    status, answer = act(state, body)
+    status, answer = ask(state, "POST", NAMED, "sweep", body)
     assert (status, said in answer) == (400, True), answer

@@ -20,6 +20,7 @@ from burst_ensemble.runtime.ensembles import Ensembles
 from burst_ensemble.runtime.service import EnsembleService
 
 from burst.config.convert import convert
+from burst.core.records import Records
 from burst.core.tagged_nodes import TaggedNodes, tagged_nodes
 from burst.errors import BurstError
 from burst.lead import NewJob, ServiceRequest
@@ -205,6 +206,25 @@ class EnsembleSite:
             self.sim.tick(4, seconds=3.0)
             self.ensembles.look()
 
+    def once(self, *submit: str, nodes: int | None = None, **said: Any) -> Scripted:
+        """Have the algorithm of `a` say this in one step, and then the size alone."""
+        script = self.algorithms["a"]
+        assert isinstance(script, Scripted)
+        script.says = MemberDecision(nodes=nodes, submit=submit, **said)
+        self.step()
+        script.says = MemberDecision(nodes=nodes)
+        return script
+
+    def shown(self, member: str = "a") -> Any:
+        """What is shown of a member."""
+        (row,) = self.rows()
+        return row["members"][member]
+
+    @property
+    def records(self) -> Records:
+        """The daemon's."""
+        return self.sim.engine.snapshot.records
+
     def member(self, name: str) -> MemberRecord:
         return self.store.read()["sweep"].record.members[name]
 
@@ -212,7 +232,7 @@ class EnsembleSite:
         """Nodes of a member that are online."""
         return sum(
             burst.lease.nodes
-            for burst in self.sim.engine.snapshot.records.live
+            for burst in self.records.live
             if burst.lease.tag
             and burst.lease.tag.name == f"sweep/{member}"
             and burst.state.value == "online"

@@ -32,11 +32,11 @@ def test_jobs_go_to_the_agent_and_are_confirmed_by_it() -> None:
     member = outside.site.member("m")
     assert [ref.number for ref in member.unconfirmed] == [1]
     assert outside.row()["member"]["waits_for"] == "no"
-    answer = outside.send(submitted={**submitted, jobs[1].name: 2})
-    assert answer.submit == ()
+    (rest,) = outside.send(submitted={**submitted, jobs[1].name: 2}).submit
+    assert rest == jobs[1]
     outside.site.step()
     assert outside.site.member("m").unconfirmed == ()
-    assert outside.send(submitted=submitted).keep == ()
+    assert outside.send(submitted=submitted).submit == ()
     assert outside.site.member("m").jobs.keys() == {1, 2}
 
 
@@ -49,8 +49,8 @@ def test_a_restart_of_the_daemon_gives_the_same_jobs_and_counts_none_twice() -> 
     outside.says.says = MemberDecision()
     outside.site.restart()
     assert outside.current() == {}
-    (again,) = outside.send(jobs=(row(1),), submitted={job.name: 1}).keep
-    assert again == job.name
+    (again,) = outside.send(jobs=(row(1),), submitted={job.name: 1}).submit
+    assert again == job
     outside.site.step()
     outside.site.restart()
     outside.send(jobs=(row(1, t_start=6.0),))

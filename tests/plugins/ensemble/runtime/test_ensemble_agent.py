@@ -14,8 +14,10 @@ from burst_ensemble.core.agent_report import (
     AgentAnswer,
     AgentJob,
     AgentReport,
+    InstanceSeen,
+    make_report,
 )
-from burst_ensemble.runtime.agent import AgentSite, EnsembleAgent, make_report
+from burst_ensemble.runtime.agent import AgentSite, EnsembleAgent
 
 from burst.errors import BurstError, ConfigError, LeadError, Unreadable
 from burst.lead import Lead, NewJob
@@ -123,7 +125,7 @@ def test_jobs_are_submitted_once_with_environment_and_directory(
     instance: Instance,
 ) -> None:
     both = asked("a"), asked("b", cwd="/data")
-    daemon = Daemon(said(submit=both), said(submit=both, keep=("a",)))
+    daemon = Daemon(said(submit=both), said(submit=both))
     run(instance, daemon)
     systems = [each.jobspec["attributes"]["system"] for each in instance.submitted]
     assert [each["cwd"] for each in systems] == ["/here", "/data"]
@@ -140,10 +142,12 @@ def test_jobs_are_submitted_once_with_environment_and_directory(
 
 
 def test_what_is_confirmed_is_reported_no_more(instance: Instance) -> None:
-    daemon = Daemon(said(submit=(asked("a"),)), said(keep=("a", "foreign")), said())
+    one = said(submit=(asked("a"),))
+    daemon = Daemon(one, one, said())
     run(instance, daemon)
     found = [dict(each.submitted) for each in daemon.reports[:4]]
     assert found == [{}, {"a": 1}, {"a": 1}, {}]
+    assert len(instance.submitted) == 1
 
 
 def test_a_lost_answer_submits_nothing_twice(instance: Instance) -> None:
@@ -213,7 +217,7 @@ def test_a_report_has_what_usable_nodes_have_and_a_bounded_number_of_jobs() -> N
         lead.jobs[JobId(number)] = job(number, whole(1))
     over = job(0, whole(1))
     lead.jobs[JobId(0)] = msgspec.structs.replace(over, state=JobState.INACTIVE)
-    made = make_report(SITE, lead.identity(), lead.observe(), {})
+    made = make_report("e", "m", InstanceSeen(lead.identity(), lead.observe(), {}))
     cores = lead.known.shapes[0].cores
     assert (made.nodes.up, made.nodes.cores_up) == (1, cores)
     assert (made.nodes.free, made.nodes.cores_free) == (1, cores)

@@ -11,8 +11,8 @@ import pytest
 from burst_ensemble.algorithm import MemberDecision, MemberView, Memory
 from burst_ensemble.config.spec import EnsembleSpec
 from burst_ensemble.core import commands
-from burst_ensemble.core.controller import confirm_all, end_all
-from burst_ensemble.core.intents import Done, JobRef, SubmitJobs
+from burst_ensemble.core.controller import end_all
+from burst_ensemble.core.intents import JobRef
 from burst_ensemble.core.member_job import job_name
 from burst_ensemble.core.record import Ensemble, EnsembleStart, Seen
 from burst_ensemble.runtime.agent_reports import AgentReports
@@ -22,7 +22,6 @@ from burst.config.convert import convert
 from burst.core.commands import release_jobs
 from burst.errors import BurstError, ConfigError, LeadError
 from burst.model.active_job import JobOutcome
-from burst.model.jobid import JobId
 from burst.model.lead import JobState, QueueView
 from burst.model.request import BurstPreferences
 from burst.provider import Provider
@@ -58,20 +57,18 @@ def test_a_member_is_made_grows_shrinks_and_ends() -> None:
     says.says = MemberDecision(end=True, why="all is done")
     site.step(6)
     assert site.live("a") == 0
-    assert site.sim.engine.snapshot.records.live == []
+    assert site.records.live == []
     # It is final.
     says.says = MemberDecision(nodes=3)
     site.step(6)
-    assert site.sim.engine.snapshot.records.live == []
+    assert site.records.live == []
     assert site.member("a").why == "all is done"
 
 
 def test_jobs_are_submitted_held_and_run_on_nodes_of_their_member() -> None:
     site = EnsembleSite()
     says = site.up(**TWO)["a"]
-    says.says = MemberDecision(submit=("md", "md"))
-    site.step()
-    says.says = MemberDecision()
+    site.once("md", "md")
     (first, second) = site.sim.lead.jobs.values()
     assert first.name.startswith("sweep.a.md.0-")
     assert first.preferences.tag == "sweep/a"
@@ -80,7 +77,7 @@ def test_jobs_are_submitted_held_and_run_on_nodes_of_their_member() -> None:
     assert ran
     hosts = {
         host
-        for burst in site.sim.engine.snapshot.records.live
+        for burst in site.records.live
         if burst.lease.tag and burst.lease.tag.name == "sweep/a"
         for host in burst.lease.hosts
     }
@@ -99,11 +96,9 @@ def test_jobs_are_submitted_held_and_run_on_nodes_of_their_member() -> None:
 def test_a_restart_submits_nothing_twice_and_counts_nothing_twice() -> None:
     site = EnsembleSite()
     says = site.up(**ONE)["a"]
-    says.says = MemberDecision(submit=("md",))
     site.lead.lost = True
-    site.step()
+    site.once("md")
     assert len(site.sim.lead.jobs) == 1
-    says.says = MemberDecision()
     site.lead.lost = False
     site.restart()
     site.step(3)
@@ -121,33 +116,14 @@ def test_a_restart_submits_nothing_twice_and_counts_nothing_twice() -> None:
     assert (tally.success, tally.duration.mean) == (1, 5.0)
 
 
-@pytest.mark.parametrize("again", [False, True], ids=["forgotten", "started again"])
-def test_what_was_done_for_an_earlier_run_is_not_confirmed_in_the_next(
-    *, again: bool
-) -> None:
-    """It would have the next run's jobs of the same numbers for submitted."""
-    site = EnsembleSite()
-    site.up(**ONE)
-    before = site.store.read()["sweep"]
-    job = JobRef(group="md", number=0)
-    done = [(SubmitJobs(member="a", jobs=(job,)), Done("no", {job: JobId(7)}))]
-    # A person starts it again, and submits the first of its jobs.
-    record = msgspec.structs.replace(before.record, started=before.record.started + 1)
-    record = record.with_member("a", unconfirmed=(job,))
-    after = {"sweep": Ensemble(before.start, record)} if again else {}
-    assert confirm_all(after, before.record, done, T0) is after
-
-
 @pytest.mark.parametrize("lost", [False, True], ids=["told", "found by its name"])
 def test_a_job_that_ends_while_no_daemon_runs_and_was_never_seen_counts(
     *, lost: bool
 ) -> None:
     site = EnsembleSite()
     says = site.up(**ONE)["a"]
-    says.says = MemberDecision(submit=("md",))
     site.lead.lost = lost
-    site.step()
-    says.says = MemberDecision()
+    site.once("md")
     site.lead.lost = False
     # The daemon is killed before the next look.
     (number,) = site.lead.names.values()
@@ -199,10 +175,8 @@ def test_an_algorithm_that_raises_leaves_its_member_as_it_is_and_that_is_logged(
 
 def test_down_cancels_what_waits_and_lets_what_runs_end() -> None:
     site = EnsembleSite()
-    says = site.up(**ONE)["a"]
-    says.says = MemberDecision(submit=("md",) * 3)
-    site.step()
-    says.says = MemberDecision()
+    site.up(**ONE)
+    site.once("md", "md", "md")
     site.step(4)
     running = site.sim.lead.running()
     assert len(running) == 1
@@ -214,7 +188,7 @@ def test_down_cancels_what_waits_and_lets_what_runs_end() -> None:
     assert site.live("a") == 0
     site.end_job(running[0])
     site.step(3)
-    assert site.sim.engine.snapshot.records.live == []
+    assert site.records.live == []
 
 
 def test_bursts_of_an_ensemble_that_is_not_on_record_are_taken_down() -> None:
@@ -227,7 +201,7 @@ def test_bursts_of_an_ensemble_that_is_not_on_record_are_taken_down() -> None:
         del store[key]
     site.restart()
     site.step(3)
-    assert site.sim.engine.snapshot.records.live == []
+    assert site.records.live == []
 
 
 def test_without_an_algorithm_that_is_gone_it_stays_and_can_be_ended(
@@ -235,10 +209,8 @@ def test_without_an_algorithm_that_is_gone_it_stays_and_can_be_ended(
 ) -> None:
     """Such as after an upgrade: its nodes were paid to the end of their lease."""
     site = EnsembleSite()
-    says = site.up(**ONE)["a"]
-    says.says = MemberDecision(submit=("md",))
-    site.step()
-    says.says = MemberDecision()
+    site.up(**ONE)
+    site.once("md")
     site.step(3)
 
     def gone(_: EnsembleSpec) -> NoReturn:
@@ -253,7 +225,7 @@ def test_without_an_algorithm_that_is_gone_it_stays_and_can_be_ended(
     site.end_job(site.sim.lead.running()[0])
     site.down()
     site.step(4)
-    assert site.sim.engine.snapshot.records.live == []
+    assert site.records.live == []
 
 
 def test_an_ensemble_may_be_started_again_once_nothing_is_left_of_it() -> None:
@@ -272,9 +244,7 @@ def test_jobs_of_an_earlier_run_do_not_count_in_the_next() -> None:
     """The lead shows them for a while after their end; their bursts stay on record."""
     site = EnsembleSite(prices={"local.nodes": 3600.0})
     says = site.up(**ONE)["a"]
-    says.says = MemberDecision(submit=("md",))
-    site.step()
-    says.says = MemberDecision()
+    site.once("md")
     site.step(4)
     (job,) = site.sim.lead.running()
     site.end_job(job)
@@ -296,9 +266,7 @@ def test_jobs_that_would_start_on_no_nodes_do_not_wait_for_nodes() -> None:
     site = EnsembleSite()
     lead = site.sim.lead
     says = site.up(**ONE)["a"]
-    says.says = MemberDecision(submit=("md",) * 4)
-    site.step()
-    says.says = MemberDecision()
+    site.once("md", "md", "md", "md")
     site.step(4)
     assert len(lead.running()) == 1
     assert says.saw[-1].waiting == {1: 3}
@@ -315,28 +283,15 @@ def test_jobs_that_would_start_on_no_nodes_do_not_wait_for_nodes() -> None:
     assert says.saw[-1].queue.sched == 3
 
 
-def test_after_its_end_it_is_told_why_it_ended() -> None:
-    site = EnsembleSite(limits={"max_nodes": 1})
-    site.up(**ONE)["a"].says = MemberDecision(nodes=3)
-    site.step(8)
-    (row,) = site.rows()
-    assert "limit of 1 node" in row["members"]["a"]["member"]["waits_for"]
-    site.down()
-    (row,) = site.rows()
-    found = row["members"]["a"]["member"]
-    assert (found["waits_for"], found["why"]) == ("", "by hand")
-
-
 def test_a_limit_of_the_file_is_told_where_it_holds_a_member_back() -> None:
     site = EnsembleSite()
     both = site.up(**TWO, limits={"nodes": 2})
     both["a"].says = MemberDecision(nodes=3)
     site.step(4)
-    (row,) = site.rows()
-    assert row["members"]["a"]["member"]["waits_for"] == (
+    assert site.shown()["member"]["waits_for"] == (
         "of 3 nodes that it wants [limits] nodes and its fair share leave 1"
     )
-    assert row["members"]["b"]["member"]["waits_for"] == ""
+    assert site.shown("b")["member"]["waits_for"] == ""
 
 
 def test_a_member_without_nodes_has_the_price_of_its_offer() -> None:
@@ -391,27 +346,16 @@ def test_custom_commands_are_run_once(
 ) -> None:
     out = tmp_path_factory.mktemp("custom")
     site = EnsembleSite()
-    says = site.up(
+    site.up(
         **ONE,
         directory=str(out),
         custom={"tell": ["sh", "-c", "echo $BURST_MEMBER >> told"]},
-    )["a"]
-    says.says = MemberDecision(custom=("tell",), why="it is time")
-    site.step()
-    says.says = MemberDecision()
+    )
+    site.once(custom=("tell",), why="it is time")
     site.step(4)
     told = out / "told"
     wait_until(lambda: told.exists() and told.read_text(), "the command")
     assert told.read_text().splitlines() == ["a"]
-
-
-def test_commands_on_what_is_not_there() -> None:
-    site = EnsembleSite()
-    with pytest.raises(BurstError, match="no ensemble sweep; known ones: none"):
-        site.down()
-    site.up(**ONE)
-    with pytest.raises(BurstError, match="no ensemble other; known ones: sweep"):
-        site.down("other")
 
 
 def test_a_member_that_cannot_grow_says_why() -> None:
@@ -419,12 +363,13 @@ def test_a_member_that_cannot_grow_says_why() -> None:
     site.up(**ONE)["a"].says = MemberDecision(nodes=3)
     site.step(8)
     assert site.live("a") == 2, "as many as there can be"
-    assert "limit of 2 nodes in all: 2 in use" in site.member("a").refused
+    why = "limit of 2 nodes in all: 2 in use"
+    assert why in site.shown()["member"]["waits_for"]
     site.sim.tables["limits"] = {"max_nodes": 8}
     site.restart()
     site.step(6)
     assert site.live("a") == 3
-    assert site.member("a").refused == ""
+    assert site.shown()["member"]["waits_for"] == ""
 
 
 def test_nothing_is_done_while_the_lead_cannot_be_read() -> None:
@@ -505,7 +450,7 @@ def test_a_step_that_is_under_way_does_not_take_back_what_a_person_does() -> Non
     site.step()
     assert site.member("a").ended is not None
     site.step(3)
-    assert site.sim.engine.snapshot.records.live == []
+    assert site.records.live == []
 
 
 def test_a_person_submits_jobs_of_the_file() -> None:
@@ -576,17 +521,14 @@ def test_a_member_is_made_of_the_offer_that_its_file_names() -> None:
 def test_it_waits_for_nodes_that_leave_before_it_grows_past_its_most() -> None:
     site = EnsembleSite()
     says = site.up(**ONE)["a"]
-    says.says = MemberDecision(nodes=3, submit=("md",) * 3)
-    site.step()
-    says.says = MemberDecision(nodes=3)
+    site.once("md", "md", "md", nodes=3)
     site.step(6)
     assert len(site.sim.lead.running()) == 3
     says.says = MemberDecision(nodes=1)
     site.step(8)
     says.says = MemberDecision(nodes=3)
     site.step(10)
-    (row,) = site.rows()
-    member = row["members"]["a"]
+    member = site.shown()
     assert member["member"]["waits_for"] == "nodes that it gives back are not gone yet"
     assert member["nodes"]["node_up_count"] == 1, "two are drained"
     assert member["member"]["nodes_paid"] == 3
@@ -604,30 +546,30 @@ def test_what_is_shown_of_ensembles() -> None:
     site.up(**TWO)
     site.step(3)
 
-    def row() -> Any:
-        (found,) = site.rows("sweep")
-        return found
+    def state() -> Any:
+        return site.rows("sweep")[0]["state"]
 
-    assert row()["state"] == "running"
-    shown = row()["members"]["a"]
+    assert state() == "running"
+    shown = site.shown()
     assert shown["member"]["provider"] == "local"
     assert shown["member"]["slot"] == "burst-0-[0-3]"
     (burst,) = shown["member"]["bursts"]
     assert (burst["state"], burst["nodes"]) == ("online", 1)
     assert shown["queue"]["run"] == 0
     site.lead.refuses = "the queue is disabled"
-    site.algorithms["a"].says = MemberDecision(submit=("md",))  # type: ignore[attr-defined]
-    site.step()
-    assert row()["members"]["a"]["member"]["waits_for"] == "the queue is disabled"
+    site.once("md")
+    assert site.shown()["member"]["waits_for"] == "the queue is disabled"
     site.sim.lead.unreadable = True
     site.sim.tick()
-    assert row()["members"]["a"].keys() == {"member", "jobs"}
+    assert site.shown().keys() == {"member", "jobs"}
     site.sim.lead.unreadable = False
     site.down()
     site.sim.tick()
-    assert row()["state"] == "ending"
+    assert state() == "ending"
+    assert site.shown()["member"]["why"] == "by hand"
+    assert site.shown()["member"]["waits_for"] == ""
     site.step(4)
-    assert row()["state"] == "ended"
+    assert state() == "ended"
 
 
 def test_what_the_nodes_of_a_member_wait_for_is_shown() -> None:
@@ -637,8 +579,7 @@ def test_what_the_nodes_of_a_member_wait_for_is_shown() -> None:
     says = site.up(**ONE)["a"]
 
     def shown() -> tuple[str, str]:
-        (row,) = site.rows()
-        member = row["members"]["a"]["member"]
+        member = site.shown()["member"]
         (burst,) = member["bursts"]
         return member["waits_for"], burst["note"]
 
@@ -664,16 +605,7 @@ def test_what_the_nodes_of_a_member_wait_for_is_shown() -> None:
 
 def test_jobs_of_a_member_that_never_had_a_burst_do_not_wait_for_ever() -> None:
     site = EnsembleSite()
-    says = site.up(
-        members=[
-            MEMBER
-            | {
-                "min": 0,
-                "size": 0,
-                "jobs": [{"name": "md", "command": "true", "count": 0}],
-            }
-        ]
-    )["a"]
+    says = site.up(members=[{**MEMBER, **JOBS, "min": 0, "size": 0}])["a"]
     says.says = MemberDecision(nodes=0, submit=("md", "md"))
     site.step(2)
     says.says = MemberDecision()
@@ -704,9 +636,7 @@ def test_where_bursts_keep_their_size_a_member_has_several() -> None:
     site = EnsembleSite(SimOfFixedBursts)
     says = site.up(**ONE)["a"]
     site.step(3)
-    says.says = MemberDecision(nodes=3, submit=("md",) * 3)
-    site.step()
-    says.says = MemberDecision(nodes=3)
+    site.once("md", "md", "md", nodes=3)
     site.step(10)
     assert sorted(burst.lease.nodes for burst in site.sim.bursts) == [1, 2]
     assert len(site.sim.lead.running()) == 3

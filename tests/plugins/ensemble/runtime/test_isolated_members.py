@@ -28,6 +28,8 @@ def test_each_job_runs_in_a_burst_of_its_own_within_the_size() -> None:
     assert (view.nodes, view.nodes_paid, view.nodes_up, view.nodes_free) == (2, 2, 2, 0)
     assert (view.queue.run, view.queue.sched, view.waiting) == (2, 1, {1: 1})
     assert view.cores_up == sum(2 * b.lease.shape.cores for b in site.bursts[:1])
+    assert (site.row["member"]["mode"], site.row["member"]["slot"]) == ("isolated", "")
+    assert site.row["nodes"]["node_up_count"] == site.row["member"]["nodes_paid"] == 2
     assert site.job(0).state is JobState.SCHED, "the lead holds it"
     site.end_programs()
     site.step(4)
@@ -41,20 +43,6 @@ def test_each_job_runs_in_a_burst_of_its_own_within_the_size() -> None:
     assert view.tally.duration.min > 5, "as long as it ran elsewhere"
     assert (view.nodes_up, view.nodes_free, view.nodes_paid) == (2, 2, 0)
     assert len(site.sim.cloud.begun) == len(set(site.sim.cloud.begun)) == 3
-
-
-def test_what_is_told_of_it_is_what_is_there() -> None:
-    site = Far()
-    site.wants(2, "md", "md", "md")
-    site.step(3)
-    row = site.row
-    assert row["queue"] | {"inactive": 0} == row["queue"]
-    assert (row["queue"]["run"], row["queue"]["sched"]) == (2, 1)
-    assert row["nodes"]["node_up_count"] == 2
-    assert row["nodes"]["node_free_count"] == 0
-    assert row["member"]["nodes_paid"] == 2
-    assert (row["member"]["mode"], row["member"]["slot"]) == ("isolated", "")
-    assert [each["state"] for each in row["member"]["bursts"]] == ["online", "online"]
 
 
 def test_jobs_get_their_bursts_in_the_order_of_flux() -> None:
