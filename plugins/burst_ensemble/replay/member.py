@@ -9,7 +9,9 @@ Each job of an isolated member boots nodes of its own.
 from __future__ import annotations
 
 import heapq
+import math
 from collections import deque
+from itertools import islice
 
 import msgspec
 
@@ -76,22 +78,16 @@ class SimulatedMember:
         """Node-seconds."""
         self.needed = 0.0
         """Node-seconds of jobs."""
-        self.resizes: list[tuple[float, int]] = []
-        """When its size was changed, and to what."""
-        self.finished = 0
+        self.changes = 0
+        """How often its size was changed."""
         self._now = 0.0
-        self._booting: list[float] = []
-        self._leaving: list[float] = []
+        self._booting: deque[float] = deque()
+        """When they are up, the first at the front: all boot for as long."""
+        self._leaving: deque[float] = deque()
         self._running: list[tuple[float, JobId, SimulatedJob]] = []
         self._ended: list[SimulatedJob] = []
         """Since the last reading."""
         self._numbered = 0
-
-    def next_change(self) -> float | None:
-        """Return when something happens next by itself."""
-        ends = [self._running[0][0]] if self._running else []
-        times = [*self._booting[:1], *self._leaving[:1], *ends]
-        return min(times, default=None)
 
     @property
     def nodes_paid(self) -> int:
@@ -100,15 +96,18 @@ class SimulatedMember:
 
     def advance(self, now: float) -> None:
         """Let everything happen up to a time."""
-        while (change := self.next_change()) is not None and change <= now:
+        while (change := self._next_change()) <= now:
             self._pay(change)
             while self._booting and self._booting[0] <= change:
-                heapq.heappop(self._booting)
+                self._booting.popleft()
                 self.up += 1
             while self._leaving and self._leaving[0] <= change:
-                heapq.heappop(self._leaving)
+                self._leaving.popleft()
             while self._running and self._running[0][0] <= change:
-                self._finish(heapq.heappop(self._running)[2], change)
+                job = heapq.heappop(self._running)[2]
+                self.busy -= job.nodes
+                job.finish = change
+                self._ended.append(job)
             self._settle(change)
         self._pay(now)
         self._settle(now)
@@ -122,12 +121,9 @@ class SimulatedMember:
 
     def resize(self, nodes: int, now: float) -> None:
         """Grow or shrink."""
-        if nodes != self.size:
-            self.resizes.append((now, nodes))
+        self.changes += nodes != self.size
         self.size = nodes
-        missing = nodes - self.up - len(self._booting)
-        for _ in range(missing):
-            heapq.heappush(self._booting, now + self.times.boot)
+        self._boot(nodes - self.up - len(self._booting), now)
         self._settle(now)
 
     def end(self, now: float) -> None:
@@ -170,16 +166,29 @@ class SimulatedMember:
         self.paid += self.nodes_paid * (now - self._now)
         self._now = now
 
+    def _next_change(self) -> float:
+        """Return when something happens next by itself."""
+        ends = [self._running[0][0]] if self._running else []
+        return min(
+            [*ends, *islice(self._booting, 1), *islice(self._leaving, 1)],
+            default=math.inf,
+        )
+
+    def _boot(self, nodes: int, now: float) -> None:
+        self._booting.extend([now + self.times.boot] * nodes)
+
+    def _leave(self, nodes: int, now: float) -> None:
+        self._leaving.extend([now + self.times.teardown] * nodes)
+
     def _settle(self, now: float) -> None:
         """Give back nodes that are not to be there, then start jobs."""
         while self.up + len(self._booting) > self.size and self._booting:
             # The latest first; what boots is torn down as well.
-            self._booting.remove(max(self._booting))
-            heapq.heapify(self._booting)
-            heapq.heappush(self._leaving, now + self.times.teardown)
-        while self.up > max(self.size, self.busy):
-            self.up -= 1
-            heapq.heappush(self._leaving, now + self.times.teardown)
+            self._booting.pop()
+            self._leave(1, now)
+        drained = max(0, self.up - max(self.size, self.busy))
+        self.up -= drained
+        self._leave(drained, now)
         while self.waiting and self.waiting[0].nodes <= self._usable():
             self._start(self.waiting.popleft(), now)
 
@@ -193,20 +202,14 @@ class SimulatedMember:
     def _usable(self) -> int:
         return min(self.up, self.size) - self.busy
 
-    def _finish(self, job: SimulatedJob, now: float) -> None:
-        self.busy -= job.nodes
-        self.finished += 1
-        job.finish = now
-        self._ended.append(job)
-
 
 class SimulatedIsolatedMember(SimulatedMember):
     """One such member. As in a daemon, jobs get their nodes at checks alone."""
 
     def __init__(self, times: NodeTimes) -> None:
         super().__init__(times)
-        self._coming: list[tuple[float, JobId, SimulatedJob]] = []
-        """When the nodes of a job that waits are up."""
+        self._coming: deque[tuple[float, SimulatedJob]] = deque()
+        """When the nodes of a job that waits are up, the first at the front."""
 
     def resize(self, nodes: int, now: float) -> None:
         """Let its jobs have so many nodes; boot those of jobs for which there is room.
@@ -214,42 +217,34 @@ class SimulatedIsolatedMember(SimulatedMember):
         As `burst_ensemble.core.member_size`: in order, and jobs that are larger
         than the member are passed over.
         """
-        if nodes != self.size:
-            self.resizes.append((now, nodes))
+        self.changes += nodes != self.size
         self.size = nodes
         room = nodes - self.nodes_paid
-        have = {job for _, job, _ in self._coming}
+        have = {job.id for _, job in self._coming}
         for job in self.waiting:
             if job.id in have or job.nodes > nodes:
                 continue
             if job.nodes > room:
                 break
             room -= job.nodes
-            self._boot(job, now)
+            self._boot(job.nodes, now)
+            self._coming.append((now + self.times.boot, job))
 
     def end(self, now: float) -> None:
         """Cancel what waits, with the nodes that boot for it; what runs goes on."""
         self._coming.clear()
-        for _ in self._booting:
-            heapq.heappush(self._leaving, now + self.times.teardown)
+        self._leave(len(self._booting), now)
         self._booting.clear()
         super().end(now)
 
     def _nodes(self) -> dict[str, int]:
         return {"size": self.nodes_paid, "nodes_up": self.up, "cores_up": self.up}
 
-    def _boot(self, job: SimulatedJob, now: float) -> None:
-        up = now + self.times.boot
-        for _ in range(job.nodes):
-            heapq.heappush(self._booting, up)
-        heapq.heappush(self._coming, (up, job.id, job))
-
     def _settle(self, now: float) -> None:
         """Start jobs whose nodes are up, then give back nodes whose job has ended."""
         while self._coming and self._coming[0][0] <= now:
-            job = heapq.heappop(self._coming)[2]
+            _, job = self._coming.popleft()
             self.waiting.remove(job)
             self._start(job, now)
-        while self.up > self.busy:
-            self.up -= 1
-            heapq.heappush(self._leaving, now + self.times.teardown)
+        self._leave(self.up - self.busy, now)
+        self.up = self.busy

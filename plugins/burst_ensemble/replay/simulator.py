@@ -221,7 +221,7 @@ class EnsembleSimulator:
                 needed=member.needed / 3600,
                 jobs=len(member.started),
                 waits=tuple(job.start - job.submit for job in member.started),
-                changes=max(0, len(member.resizes) - 1),
+                changes=max(0, member.changes - 1),
                 nodes=kept.nodes,
                 end=kept.why if kept.ended is not None else "",
                 trouble=kept.trouble.what if kept.trouble else "",
