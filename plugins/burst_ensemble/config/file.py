@@ -7,7 +7,6 @@ keys below `spec`.
 
 from __future__ import annotations
 
-import difflib
 import math
 import shlex
 from collections.abc import Collection, Mapping, Sequence
@@ -17,7 +16,7 @@ from typing import Any
 import msgspec
 
 from burst_ensemble.config.jobs import in_seconds, problem_of, read_jobs
-from burst_ensemble.config.source import FileSource, KeyPath, read_source
+from burst_ensemble.config.source import FileSource, KeyPath, choices, read_source
 from burst_ensemble.config.spec import (
     ANY_SIZE,
     MOST_MEMBERS,
@@ -272,11 +271,9 @@ class _MemberReader:
             return name
         if not name and len(known) == 1:
             return known[0]
-        has = "the settings have no provider: name a file with -c"
+        advice = "the settings have no provider: name a file with -c"
         if known:
-            has = f"the settings have {', '.join(known)}"
-        close = difflib.get_close_matches(name, known, 1)
-        advice = f"did you mean {close[0]}?" if close else has
+            advice = choices(name, known)
         what = f"there is no provider {name}" if name else "is missing"
         raise self._source.wrong(path, what, advice)
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import bisect
+import difflib
 import importlib
 import re
 import tomllib
@@ -87,6 +88,14 @@ class FileSource(msgspec.Struct, frozen=True):
             kept.append(step)
             inside = _value_at(inside, step)
         return tuple(kept)
+
+
+def choices(name: str, known: Sequence[str]) -> str:
+    """Return the advice for a name that there is not."""
+    close = difflib.get_close_matches(name, known, 3, 0.5)
+    if close:
+        return f"did you mean {' or '.join(close)}?"
+    return f"there are {', '.join(known[:12]) or 'none'}"
 
 
 def key_path(dotted: str) -> KeyPath:

@@ -5,9 +5,9 @@ asks them, none for longer than a second.
 
 from __future__ import annotations
 
-import difflib
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -25,7 +25,7 @@ from burst_ensemble.algorithm import (
     Memory,
 )
 from burst_ensemble.config.file import EnsembleFile
-from burst_ensemble.config.source import key_path
+from burst_ensemble.config.source import choices, key_path
 from burst_ensemble.config.spec import AlgorithmSpec, EnsembleSpec
 from burst_ensemble.core.algorithms import BUILT_IN, EXAMPLES
 from burst_ensemble.core.views import fresh_view
@@ -114,25 +114,17 @@ def _load(name: str, place: _Place, plugins: Mapping[str, EntryPoint]) -> Any:
         )
     if point is None:
         known = sorted([*BUILT_IN, *plugins])
-        close = difflib.get_close_matches(name, known, 1)
-        raise place.wrong(
-            "",
-            f"there is no algorithm {name!r}",
-            f"did you mean {close[0]}?" if close else f"one of {', '.join(known)}",
-        )
+        raise place.wrong("", f"there is no algorithm {name!r}", choices(name, known))
     try:
         kind = point.load()
     except (ImportError, AttributeError) as error:
         raise place.wrong("", f"{point.value} cannot be imported: {error}") from error
     options = getattr(kind, "Options", None)
-    if not (isinstance(options, type) and issubclass(options, msgspec.Struct)):
-        raise place.wrong(
-            "", f"{point.value} has no Options", "they are a msgspec.Struct"
-        )
-    if not callable(getattr(kind, "decide", None)):
-        raise place.wrong(
-            "", f"{point.value} has no method decide", "burst_ensemble.algorithm"
-        )
+    has_options = isinstance(options, type) and issubclass(options, msgspec.Struct)
+    if not has_options or not callable(getattr(kind, "decide", None)):
+        lacks = "method decide" if has_options else "Options, a msgspec.Struct"
+        what = f"{point.value} has no {lacks}"
+        raise place.wrong("", what, "see burst_ensemble.algorithm")
     return kind
 
 
@@ -166,17 +158,14 @@ class AlgorithmCalls:
         view, memory = question
         return {
             name: self._call(
-                (member, name), algorithm, (view, memory.get(name, {})), now
+                (member, name),
+                partial(algorithm.decide, view, memory.get(name, {}), now),
             )
             for name, algorithm in algorithms.items()
         }
 
     def _call(
-        self,
-        key: tuple[str, str],
-        algorithm: Algorithm,
-        question: tuple[MemberView, Memory],
-        now: float,
+        self, key: tuple[str, str], decide: Callable[[], MemberDecision]
     ) -> Answer:
         late = self._late.get(key)
         if late is not None and late.is_alive():
@@ -186,7 +175,7 @@ class AlgorithmCalls:
 
         def run() -> None:
             try:
-                answers.put(algorithm.decide(*question, now))
+                answers.put(decide())
             except BaseException as error:  # noqa: BLE001 - a plug-in's, whatever it is
                 answers.put(error)
 

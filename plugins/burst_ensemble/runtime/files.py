@@ -11,7 +11,6 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from burst import log
 from burst.config import Settings
@@ -19,9 +18,8 @@ from burst.core.tagged_nodes import TaggedNodes
 from burst.errors import BurstError
 from burst_ensemble.config.file import EnsembleFile, load_ensemble
 from burst_ensemble.config.settings import ensemble_settings
-from burst_ensemble.config.spec import EnsembleSpec
 from burst_ensemble.core import commands
-from burst_ensemble.core.record import EnsembleRecords, EnsembleStart, Seen
+from burst_ensemble.core.record import EnsembleStart, Seen
 from burst_ensemble.runtime.read_file import check_supported, providers_of_daemon
 from burst_ensemble.runtime.store import EnsembleStore
 
@@ -49,8 +47,8 @@ class EnsembleFiles:
         self._store = store
         self._clock = clock
         self._due: dict[str, float] = {}
-        self._said: dict[str, _Said] = {}
-        """By path, what was logged last."""
+        self._said: dict[str, tuple[str, int]] = {}
+        """By path, what came of the last look, with its level."""
 
     def look(self, settings: Settings, nodes: TaggedNodes) -> None:
         """Start what is to be started. What is in the way is logged, once."""
@@ -59,34 +57,37 @@ class EnsembleFiles:
             if now < self._due.get(path, now):
                 continue
             self._due[path] = now + _AGAIN_S
-            found = self._try(Path(path), ours.environment, nodes)
-            if self._said.get(path) != found:
-                log.say("%s", found.text, level=found.level)
-            self._said[path] = found
-
-    def _try(
-        self, path: Path, environment: Mapping[str, str], nodes: TaggedNodes
-    ) -> _Said:
-        try:
-            return self._start(path, environment, nodes)
-        except BurstError as error:
-            why = str(error)
-        except Exception as error:  # noqa: BLE001 - an algorithm's: others go on
-            why = repr(error)
-        return _Said(f"ensemble file {path} is not started: {why}", logging.WARNING)
+            level = logging.WARNING
+            try:
+                text, level = self._start(Path(path), ours.environment, nodes)
+            except BurstError as error:
+                text = f"ensemble file {path} is not started: {error}"
+            except Exception as error:  # noqa: BLE001 - an algorithm's: others go on
+                text = f"ensemble file {path} is not started: {error!r}"
+            before = self._said.get(path)
+            # What was started a minute ago is on record, of course.
+            is_news = level != logging.INFO or before is None or before[1] != level
+            if is_news and before != (text, level):
+                log.say("%s", text, level=level)
+            self._said[path] = text, level
 
     def _start(
         self, path: Path, environment: Mapping[str, str], nodes: TaggedNodes
-    ) -> _Said:
-        """Start the ensemble of a file, unless it is on record; return which."""
+    ) -> tuple[str, int]:
+        """Start the ensemble of a file, unless it is on record; return what to log, and
+        its level. Raises BurstError.
+        """
         known = providers_of_daemon(nodes)
         file = load_ensemble(path, known.names)
-        spec = file.spec
-        if spec.name in self._store.read():
-            found = _on_record(self._store.read(), spec, path)
-            before = self._said.get(str(path), found)
-            # What was started a minute ago is on record, of course.
-            return before if before.level == found.level == logging.INFO else found
+        spec, on_record = file.spec, self._store.read().get(file.spec.name)
+        if on_record is not None and on_record.start.spec == spec:
+            return f"ensemble {spec.name} of {path} is on record already", logging.INFO
+        if on_record is not None:
+            return (
+                f"ensemble {spec.name} is on record already, and stays as it was"
+                f" started, which is not what {path} says now: another name there"
+                " starts it, too"
+            ), logging.WARNING
         check_supported(spec, known.abilities, file)
         self._check(file)
         variables = environment_of(os.environ, environment)
@@ -95,7 +96,7 @@ class EnsembleFiles:
         self._store.change(
             lambda current: commands.begin_once(Seen(current, nodes, now), new)
         )
-        return _Said(f"ensemble {spec.name} is started, as {path} says")
+        return f"ensemble {spec.name} is started, as {path} says", logging.INFO
 
 
 def environment_of(
@@ -104,20 +105,3 @@ def environment_of(
     """Return the variables that jobs have: those that are kept, and `more`."""
     kept = {name: variables[name] for name in KEPT_VARIABLES if name in variables}
     return {**kept, **more}
-
-
-class _Said(NamedTuple):
-    """What came of a look at a file."""
-
-    text: str
-    level: int = logging.INFO
-
-
-def _on_record(ensembles: EnsembleRecords, spec: EnsembleSpec, path: Path) -> _Said:
-    if ensembles[spec.name].start.spec == spec:
-        return _Said(f"ensemble {spec.name} of {path} is on record already")
-    return _Said(
-        f"ensemble {spec.name} is on record already, and stays as it was started, which"
-        f" is not what {path} says now: another name there starts it, too",
-        logging.WARNING,
-    )

@@ -171,7 +171,7 @@ WRONG = [
     ("scaleChecks", "scaleCheks", 22, "scaleCheks: no such key", "scaleChecks?"),
     ("scaleChecks = 3", "scaleChecks = 0", 22, "Expected whole number >= 1", ""),
     ('"stop"', '"stopp"', 23, "there is no algorithm 'stopp'", "stop?"),
-    ('"stop"', '"fair"', 23, "there is no algorithm 'fair'", "one of more-jobs"),
+    ('"stop"', '"fair"', 23, "there is no algorithm 'fair'", "there are more-jobs"),
     ('"stop"', '"cost"', 23, "cost is not part of burst any more", "pip install"),
     ('"stop"', '"workload-demand"', 23, "is there twice", "remove"),
     ("nodes = 2", "nodes = 5", 30, "nodes: 5 is more than max, 4", "larger max"),

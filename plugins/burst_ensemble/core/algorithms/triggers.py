@@ -7,7 +7,6 @@ event is lost or taken twice, however late the daemon looks or if it is started 
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, get_args
 
@@ -15,6 +14,7 @@ import msgspec
 
 from burst.config.convert import Table
 from burst_ensemble.algorithm import MemberDecision, MemberView, Memory, OptionProblem
+from burst_ensemble.config.source import choices
 from burst_ensemble.core.metrics import holds, metrics, parse_when
 from burst_ensemble.core.reading import JobEvent
 
@@ -178,12 +178,5 @@ def _problems(rule: TriggerRule, view: MemberView, at: str) -> Iterator[OptionPr
 def _unknown(
     key: str, kind: str, name: str, known: Sequence[str]
 ) -> Iterator[OptionProblem]:
-    if name in known:
-        return
-    close = difflib.get_close_matches(name, known, 3, 0.5)
-    advice = (
-        f"did you mean {' or '.join(close)}?"
-        if close
-        else f"there are {', '.join(known[:12]) or 'none'}"
-    )
-    yield OptionProblem(key, f"there is no {kind} {name!r}", advice)
+    if name not in known:
+        yield OptionProblem(key, f"there is no {kind} {name!r}", choices(name, known))
