@@ -31,7 +31,7 @@ from burst_ensemble.config.spec import EnsembleSpec, JobSpec, MemberSpec
 from burst_ensemble.core.algorithms import BUILT_IN
 from burst_ensemble.core.controller import new_record, take_step
 from burst_ensemble.core.job_rows import MemberState
-from burst_ensemble.core.reading import MemberReading
+from burst_ensemble.core.reading import SizedReading
 from burst_ensemble.core.views import make_views, take_in
 from burst_ensemble.core.wishes import Asked
 from burst_ensemble.replay.member import NodeTimes
@@ -82,7 +82,7 @@ def make(name: str, **options: Any) -> Algorithm:
     return made
 
 
-def queue(jobs: int) -> tuple[EnsembleSpec, dict[str, MemberReading]]:
+def queue(jobs: int) -> tuple[EnsembleSpec, dict[str, SizedReading]]:
     """Return an ensemble in which so many jobs wait, and as many are left."""
     each = jobs // _MEMBERS
     members = tuple(
@@ -95,8 +95,8 @@ def queue(jobs: int) -> tuple[EnsembleSpec, dict[str, MemberReading]]:
         for n in range(_MEMBERS)
     )
     sizes = dict.fromkeys((1, 2, 3, 4), each // 4)
-    reading = MemberReading(
-        nodes=8,
+    reading = SizedReading(
+        nodes_paid=8,
         size=8,
         nodes_up=8,
         queue=QueueCounts(run=8, sched=each),

@@ -55,6 +55,7 @@ __all__ = [
     "JobGroup",
     "JobTally",
     "MemberDecision",
+    "MemberReading",
     "MemberView",
     "Memory",
     "OptionProblem",
@@ -169,40 +170,46 @@ class PeerView(msgspec.Struct, frozen=True, kw_only=True):
     """Mean seconds of jobs that succeeded there, by group; none without any."""
 
 
-class MemberView(msgspec.Struct, frozen=True, kw_only=True):
-    """A member as it was read. Times are seconds since the epoch, amounts money."""
+class MemberReading(msgspec.Struct, frozen=True, kw_only=True):
+    """A member as it is now; of one of which nothing is made or left all is 0."""
 
-    name: str
-    nodes: int = 0
-    """Nodes it is to have, as was decided last: some may yet boot."""
     nodes_paid: int = 0
-    """Nodes that are paid now: more than `nodes` while the upper ones are drained."""
+    """Nodes that are paid now: made or asked for, and not confirmed as gone."""
     nodes_up: int = 0
     """Nodes whose broker is online and that are not drained."""
     nodes_free: int = 0
     """Nodes that are up and on which no job runs."""
     cores_up: int = 0
     cores_free: int = 0
-    least: int = 0
-    """`min` of the file."""
-    most: int = 1
-    """`max` of the file."""
     queue: QueueCounts = QueueCounts()
     waiting: Mapping[int, int] = {}
     """How many jobs wait for nodes, by the number of nodes. Only jobs in the states
     priority and sched: those that wait for another job need no nodes yet."""
     next_jobs: tuple[int, ...] = ()
     """Nodes of the first jobs that wait for nodes, in the queue's order; 11 at most."""
+    spent: float = 0.0
+    """What it has cost so far, settled and running."""
+    price: float = 0.0
+    """Of one of its nodes for an hour; 0 for free."""
+
+
+class MemberView(MemberReading, frozen=True, kw_only=True):
+    """A member as it was read. Times are seconds since the epoch, amounts money."""
+
+    name: str
+    nodes: int = 0
+    """Nodes it is to have, as was decided last: some may yet boot, or others be paid
+    while they are drained."""
+    least: int = 0
+    """`min` of the file."""
+    most: int = 1
+    """`max` of the file."""
     jobs: tuple[JobGroup, ...] = ()
     """The entries of `jobs` of the member, then those that all members share."""
     unconfirmed: int = 0
     """Jobs that it was given and that may not be in its queue yet."""
     tally: JobTally = JobTally()
     """Of all its jobs; of a member with an agent, of those that the agent submitted."""
-    spent: float = 0.0
-    """What it has cost so far."""
-    price: float = 0.0
-    """Of one of its nodes for an hour; 0 for free."""
     started: float = 0.0
     """When it was made."""
     grown: float | None = None

@@ -37,7 +37,7 @@ from burst_ensemble.core.intents import (
     SubmitJobs,
 )
 from burst_ensemble.core.member_job import find_group
-from burst_ensemble.core.reading import MemberReading
+from burst_ensemble.core.reading import SizedReading
 from burst_ensemble.core.record import (
     EnsembleRecord,
     EnsembleRecords,
@@ -214,7 +214,7 @@ def _end_members(
 def _limit_reached(
     spec: EnsembleSpec,
     record: EnsembleRecord,
-    readings: Mapping[str, MemberReading],
+    readings: Mapping[str, SizedReading],
     now: float,
 ) -> str:
     """Return which limit of the ensemble ends it now; empty if none does."""
@@ -225,7 +225,7 @@ def _limit_reached(
         return ""
     spent = sum(member.spent for member in record.members.values())
     # What is paid until the next check is spent whatever is decided then.
-    per_hour = sum(each.nodes * each.price for each in readings.values())
+    per_hour = sum(each.nodes_paid * each.price for each in readings.values())
     if spent + per_hour * spec.check / 3600 >= limits.money:
         return f"[limits] money: {spent:.2f} of {limits.money:g} are spent"
     return ""
@@ -255,7 +255,7 @@ def _end_of_all(record: EnsembleRecord, now: float, why: str = "") -> EnsembleRe
 
 
 def _intents(
-    record: EnsembleRecord, readings: Mapping[str, MemberReading]
+    record: EnsembleRecord, readings: Mapping[str, SizedReading]
 ) -> list[Intent]:
     ends: list[Intent] = []
     shrinks: list[Intent] = []
@@ -264,7 +264,7 @@ def _intents(
     for name, reading in readings.items():
         member = record.members[name]
         if member.ended is not None:
-            if reading.nodes or reading.queue.active:
+            if reading.nodes_paid or reading.queue.active:
                 ends.append(EndMember(member=name, why=member.why))
             continue
         if reading.size != member.nodes:

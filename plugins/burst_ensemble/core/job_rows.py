@@ -17,7 +17,7 @@ from burst.model.active_job import JobOutcome
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView
 from burst_ensemble.algorithm import QueueCounts
-from burst_ensemble.core.reading import GroupStatistics, JobEvent, MemberReading
+from burst_ensemble.core.reading import GroupStatistics, JobEvent, SizedReading
 from burst_ensemble.core.record import KnownJob, MemberRecord
 
 GROUP = "burst_group"
@@ -62,7 +62,7 @@ class JobsSeen(msgspec.Struct, frozen=True):
 class MemberState(msgspec.Struct, frozen=True):
     """A member as it was read."""
 
-    reading: MemberReading
+    reading: SizedReading
     member: MemberRecord
     """What is known from now on."""
 
@@ -115,7 +115,7 @@ def count_jobs(before: MemberRecord, seen: JobsSeen, now: float) -> MemberState:
         for job_id, job in jobs.items()
         if job.counted != "finish" or now - job.seen < _FORGOTTEN
     }
-    reading = MemberReading(
+    reading = SizedReading(
         queue=_queue(jobs, rows.values(), seen.more),
         waiting=Counter(sizes),
         next_jobs=tuple(sizes[:NEXT_MOST]),

@@ -23,7 +23,7 @@ from burst_ensemble.core.job_rows import (
     MemberState,
     count_jobs,
 )
-from burst_ensemble.core.reading import MemberReading
+from burst_ensemble.core.reading import SizedReading
 from burst_ensemble.core.record import (
     Ensemble,
     EnsembleRecord,
@@ -100,14 +100,14 @@ def _outcome(found: JobOutcome, run: JobRun | None) -> JobOutcome:
     return JobOutcome(found.result, run.began, run.ended or found.t_finish)
 
 
-def _with_nodes(reading: MemberReading, live: Iterable[TaggedBurst]) -> MemberReading:
+def _with_nodes(reading: SizedReading, live: Iterable[TaggedBurst]) -> SizedReading:
     paid = list(live)
     # One that is isolated gives nothing back before its end, and others come in its
     # place.
     its = [burst for burst in paid if burst.usable or burst.isolated]
     return msgspec.structs.replace(
         reading,
-        nodes=sum(burst.nodes for burst in paid),
+        nodes_paid=sum(burst.nodes for burst in paid),
         size=sum(b.nodes if b.isolated else b.wanted for b in its),
         nodes_up=sum(burst.up.nodes for burst in its),
         nodes_free=sum(burst.up.free for burst in its),
@@ -137,7 +137,7 @@ def with_offered_price(
     Else it would seem to cost nothing, and jobs go where they cost least. `offers` are
     those of its provider.
     """
-    if found.reading.nodes:
+    if found.reading.nodes_paid:
         return found
     fit = [
         offer.price

@@ -13,39 +13,18 @@ from typing import Literal
 
 import msgspec
 
-from burst_ensemble.algorithm import JobTally, QueueCounts, Spread
+from burst_ensemble.algorithm import JobTally, MemberReading, Spread
 
 JobEvent = Literal["submit", "start", "finish", "exception"]
 """What is counted of a job, in the words of its eventlog (RFC 21). `exception`: it has
 ended, and its result is not `completed`; `finish` is counted only if it ran."""
 
 
-class MemberReading(msgspec.Struct, frozen=True, kw_only=True):
-    """A member as it is now. One that cannot be read has none: nothing is done to it.
+class SizedReading(MemberReading, frozen=True, kw_only=True):
+    """A member that can be read. One that cannot has none: nothing is done to it."""
 
-    Of a member that is not made yet, or of which nothing is left: all 0.
-    """
-
-    nodes: int = 0
-    """Nodes that are paid: made or asked for, and not confirmed as gone."""
     size: int = 0
     """Nodes that it would have once nothing is being made or drained any more."""
-    nodes_up: int = 0
-    """Of its nodes, those whose broker is online and that are not drained."""
-    nodes_free: int = 0
-    """Of these, those on which no job runs."""
-    cores_up: int = 0
-    cores_free: int = 0
-    queue: QueueCounts = QueueCounts()
-    """The member's jobs only, by state."""
-    waiting: Mapping[int, int] = {}
-    """Number of jobs in the states priority and sched, by nodes of each."""
-    next_jobs: tuple[int, ...] = ()
-    """Nodes of the first 11 of these, in the order in which Flux would start them."""
-    spent: float = 0.0
-    """What it has cost so far, settled and running."""
-    price: float = 0.0
-    """Of a node and hour."""
 
 
 LATEST = 32

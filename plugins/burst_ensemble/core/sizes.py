@@ -25,7 +25,7 @@ from collections.abc import Mapping
 import msgspec
 
 from burst_ensemble.config.spec import EnsembleSpec, MemberSpec
-from burst_ensemble.core.reading import MemberReading
+from burst_ensemble.core.reading import SizedReading
 from burst_ensemble.core.record import EnsembleRecord, MemberRecord
 from burst_ensemble.core.wishes import Wish
 
@@ -72,7 +72,7 @@ _WORTH_BOOTING = 600.0
 def decide_sizes(
     spec: EnsembleSpec,
     record: EnsembleRecord,
-    readings: Mapping[str, MemberReading],
+    readings: Mapping[str, SizedReading],
     wishes: Mapping[str, Wish],
     now: float,
 ) -> EnsembleRecord:
@@ -114,7 +114,7 @@ def decide_sizes(
 
 def _fixed(
     record: EnsembleRecord,
-    readings: Mapping[str, MemberReading],
+    readings: Mapping[str, SizedReading],
     wants: Mapping[str, Want],
 ) -> int:
     """Return the nodes of members about which nothing is decided now."""
@@ -126,9 +126,9 @@ def _fixed(
         if reading is None:
             total += max(member.paid, member.nodes if member.ended is None else 0)
         elif member.ended is None:
-            total += max(reading.nodes, member.nodes)
+            total += max(reading.nodes_paid, member.nodes)
         else:
-            total += reading.nodes
+            total += reading.nodes_paid
     return total
 
 
@@ -156,7 +156,7 @@ def _want(
 
 def _grow_into_room(
     live: Mapping[str, MemberRecord],
-    readings: Mapping[str, MemberReading],
+    readings: Mapping[str, SizedReading],
     fair: Mapping[str, int],
     most: int,
 ) -> dict[str, int]:
@@ -169,8 +169,8 @@ def _grow_into_room(
     paid = 0
     for name, size in held.items():
         reading = readings[name]
-        leaving = max(0, reading.nodes - reading.size)
-        paid += max(reading.nodes, size + leaving)
+        leaving = max(0, reading.nodes_paid - reading.size)
+        paid += max(reading.nodes_paid, size + leaving)
     grown = {
         name: Want(0, size - held[name])
         for name, size in fair.items()
@@ -183,7 +183,7 @@ def _grow_into_room(
 def _can_pay(
     spec: EnsembleSpec,
     record: EnsembleRecord,
-    readings: Mapping[str, MemberReading],
+    readings: Mapping[str, SizedReading],
     nodes: Mapping[str, int],
 ) -> bool:
     if not spec.limits.money:
@@ -191,9 +191,9 @@ def _can_pay(
     spent = sum(member.spent for member in record.members.values())
     # One without nodes may begin, whatever it costs: else nothing would ever end.
     per_hour = sum(
-        max(reading.nodes, nodes.get(name, 0)) * reading.price
+        max(reading.nodes_paid, nodes.get(name, 0)) * reading.price
         for name, reading in readings.items()
-        if reading.nodes
+        if reading.nodes_paid
     )
     return spent + per_hour * _WORTH_BOOTING / 3600 <= spec.limits.money
 

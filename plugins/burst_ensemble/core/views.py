@@ -7,10 +7,16 @@ from collections.abc import Mapping
 
 import msgspec
 
-from burst_ensemble.algorithm import JobGroup, JobTally, MemberView, PeerView
+from burst_ensemble.algorithm import (
+    JobGroup,
+    JobTally,
+    MemberReading,
+    MemberView,
+    PeerView,
+)
 from burst_ensemble.config.spec import EnsembleSpec, JobSpec, MemberSpec
 from burst_ensemble.core.job_rows import MemberState
-from burst_ensemble.core.reading import GroupStatistics, MemberReading, merge_all
+from burst_ensemble.core.reading import GroupStatistics, SizedReading, merge_all
 from burst_ensemble.core.record import EnsembleRecord, MemberRecord
 
 
@@ -21,7 +27,7 @@ def take_in(record: EnsembleRecord, read: Mapping[str, MemberState]) -> Ensemble
             name: msgspec.structs.replace(
                 state.member,
                 spent=max(state.member.spent, round(state.reading.spent, 2)),
-                paid=state.reading.nodes,
+                paid=state.reading.nodes_paid,
             )
             for name, state in read.items()
         }
@@ -29,7 +35,7 @@ def take_in(record: EnsembleRecord, read: Mapping[str, MemberState]) -> Ensemble
 
 
 def make_views(
-    spec: EnsembleSpec, record: EnsembleRecord, readings: Mapping[str, MemberReading]
+    spec: EnsembleSpec, record: EnsembleRecord, readings: Mapping[str, SizedReading]
 ) -> dict[str, MemberView]:
     """Return the views of members that were read, and have not ended."""
     live = {
@@ -53,7 +59,7 @@ def fresh_view(spec: EnsembleSpec, member: MemberSpec) -> MemberView:
         name=spec.name, started=0.0, members={member.name: MemberRecord(started=0.0)}
     )
     size = member.max if member.has_agent else 0
-    return _view(spec, fresh, member, MemberReading(nodes_up=size))
+    return _view(spec, fresh, member, SizedReading(nodes_up=size))
 
 
 def is_due(record: EnsembleRecord, name: str, now: float) -> bool:
@@ -69,35 +75,31 @@ def _view(
     spec: EnsembleSpec,
     record: EnsembleRecord,
     member: MemberSpec,
-    reading: MemberReading,
+    reading: SizedReading,
 ) -> MemberView:
     kept = record.members[member.name]
     own = [_group(job, kept, kept.submitted, shared=False) for job in member.jobs]
     pool = [_group(job, kept, record.shared, shared=True) for job in spec.jobs]
     size = reading.nodes_up
     # Nodes that its bursts may yet have: jobs need not wait for these.
-    free = max(0, kept.nodes - reading.nodes) if member.is_isolated else 0
+    free = max(0, kept.nodes - reading.nodes_paid) if member.is_isolated else 0
     nodes, least, most = (
         (size, size, size) if member.has_agent else (kept.nodes, member.min, member.max)
     )
+    read = {key: getattr(reading, key) for key in MemberReading.__struct_fields__}
+    read |= {
+        "nodes_up": reading.nodes_up + free,
+        "nodes_free": reading.nodes_free + free,
+    }
     return MemberView(
+        **read,
         name=member.name,
         nodes=nodes,
-        nodes_paid=reading.nodes,
-        nodes_up=reading.nodes_up + free,
-        nodes_free=reading.nodes_free + free,
-        cores_up=reading.cores_up,
-        cores_free=reading.cores_free,
         least=least,
         most=most,
-        queue=reading.queue,
-        waiting=reading.waiting,
-        next_jobs=reading.next_jobs,
         jobs=(*own, *pool),
         unconfirmed=len(kept.unconfirmed),
         tally=_tally(member, kept),
-        spent=reading.spent,
-        price=reading.price,
         started=kept.started,
         grown=kept.grown,
         shrunk=kept.shrunk,
@@ -135,7 +137,7 @@ def _group(
     )
 
 
-def _peer(member: MemberSpec, kept: MemberRecord, reading: MemberReading) -> PeerView:
+def _peer(member: MemberSpec, kept: MemberRecord, reading: SizedReading) -> PeerView:
     busy = reading.nodes_up - reading.nodes_free
     waiting = sum(size * count for size, count in reading.waiting.items())
     most = reading.nodes_up if member.has_agent else member.max

@@ -13,7 +13,7 @@ from burst.model.event import cut
 from burst_ensemble.algorithm import MEMORY_MOST, SUBMIT_MOST, MemberDecision
 from burst_ensemble.config.spec import EnsembleSpec
 from burst_ensemble.core.intents import JobRef
-from burst_ensemble.core.reading import MemberReading
+from burst_ensemble.core.reading import SizedReading
 from burst_ensemble.core.record import EnsembleRecord
 
 
@@ -31,7 +31,7 @@ class Asked(msgspec.Struct, frozen=True):
     one that was not asked (`is_due`) only in the first.
     """
 
-    readings: Mapping[str, MemberReading]
+    readings: Mapping[str, SizedReading]
     answers: Mapping[str, Mapping[str, Answer]]
     """By the algorithm's name, in the order in which they were asked."""
 

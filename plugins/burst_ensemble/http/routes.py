@@ -15,11 +15,8 @@ what to do (`burst_ensemble.core.agent_report`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
-import msgspec
-
-from burst.config.convert import convert
 from burst.decode import from_json
 from burst.errors import MALFORMED, BurstError, ConfigError
 from burst.http.routes import (
@@ -39,15 +36,7 @@ AGENT_PATH = "/ensembles-agent/"
 _BODY_MOST = 1 << 16
 
 
-class EnsembleAction(msgspec.Struct):
-    """The body of a POST."""
-
-    action: Literal["submit", "resize", "down"]
-    member: str = ""
-    jobs: str = ""
-    count: int = 1
-    nodes: int = 0
-    note: str = ""
+_ACTIONS = ("submit", "resize", "down")
 
 
 def ensemble_routes(state: DaemonState) -> list[Route]:
@@ -97,15 +86,17 @@ def _show(service: EnsembleService, request: HttpRequest) -> dict[str, Any]:
 
 def _act(service: EnsembleService, request: HttpRequest) -> dict[str, Any]:
     try:
-        table = from_json(request.body, dict[str, Any])
-        asked = convert(EnsembleAction, table, "body")
+        asked = from_json(request.body, dict[str, Any])
+        action = asked.pop("action", None)
+        if action not in _ACTIONS:
+            advice = f"it is one of {', '.join(_ACTIONS)}"
+            raise RequestRefused(400, f"there is no action {action!r}", advice)
+        return service.answer(f"ensemble-{action}", {**asked, "name": request.name})
     except MALFORMED as error:
         what = f"the body is not a JSON object: {error}"
         raise RequestRefused(400, what, 'such as {"action": "down"}') from error
     except ConfigError as error:
         raise RequestRefused(400, error.what, error.advice) from error
-    payload = {**msgspec.to_builtins(asked), "name": request.name}
-    return service.answer(f"ensemble-{asked.action}", payload)
 
 
 def _take(service: EnsembleService, request: HttpRequest) -> AgentAnswer:

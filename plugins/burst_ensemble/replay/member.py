@@ -143,7 +143,7 @@ class SimulatedMember:
         counted = count_jobs(before, JobsSeen(rows, {}), now)
         reading = msgspec.structs.replace(
             counted.reading,
-            nodes=self.nodes_paid,
+            nodes_paid=self.nodes_paid,
             spent=self.paid * self.times.price / 3600,
             price=self.times.price,
             **self._nodes(),

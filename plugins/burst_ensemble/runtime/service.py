@@ -14,8 +14,7 @@ import msgspec
 
 from burst.config.convert import convert
 from burst.core.tagged_nodes import TaggedNodes
-from burst.decode import from_plain
-from burst.errors import MALFORMED, BurstError, NoDaemon
+from burst.errors import BurstError, NoDaemon
 from burst.lead import JobSubmitter
 from burst.runtime.service_answers import Row
 from burst.runtime.service_requests import MAX_NAME
@@ -97,14 +96,11 @@ class EnsembleService:
         self.store.close()
 
     def answer(self, method: str, payload: Mapping[str, Any]) -> Row:
-        """Answer a request. Raises BurstError."""
+        """Answer a request. Raises BurstError; ConfigError for a malformed one."""
         found = self.methods.get(method)
         if found is None:
             raise BurstError(f"ensembles know no method {method[:MAX_NAME]}")
-        try:
-            asked = from_plain(payload, EnsembleRequest)
-        except MALFORMED as error:
-            raise BurstError(f"{method}: {error}") from None
+        asked = convert(EnsembleRequest, payload, method)
         return found(asked)
 
     def take_report(self, about: str, body: bytes) -> AgentAnswer:

@@ -17,7 +17,7 @@ from burst_ensemble.config.spec import (
 )
 from burst_ensemble.core.controller import EnsembleStep, take_step
 from burst_ensemble.core.job_rows import MemberState
-from burst_ensemble.core.reading import MemberReading
+from burst_ensemble.core.reading import SizedReading
 from burst_ensemble.core.record import EnsembleRecord
 from burst_ensemble.core.views import take_in
 from burst_ensemble.core.wishes import Answer, Asked
@@ -60,17 +60,17 @@ def jobs(name: str = "job", **changes: Any) -> JobSpec:
     return JobSpec(name=name, command="true", **changes)
 
 
-def reading(nodes: int = 0, free: int | None = None, **changes: Any) -> MemberReading:
+def reading(nodes: int = 0, free: int | None = None, **changes: Any) -> SizedReading:
     """A member of which all nodes are up."""
     usual: dict[str, Any] = {
-        "nodes": nodes,
+        "nodes_paid": nodes,
         "size": nodes,
         "nodes_up": nodes,
         "nodes_free": nodes if free is None else free,
         "cores_up": nodes * 4,
         "cores_free": (nodes if free is None else free) * 4,
     }
-    return MemberReading(**{**usual, **changes})
+    return SizedReading(**{**usual, **changes})
 
 
 def view(nodes: int = 4, free: int = 0, **changes: Any) -> MemberView:
@@ -100,7 +100,7 @@ def queued(*sizes: int, run: int = 0) -> dict[str, Any]:
 def stepped(
     spec: EnsembleSpec,
     record: EnsembleRecord,
-    readings: Mapping[str, MemberReading],
+    readings: Mapping[str, SizedReading],
     decisions: Mapping[str, Answer | Sequence[Answer]],
     now: float = NOW,
 ) -> EnsembleStep:
@@ -113,7 +113,7 @@ def stepped(
 
 
 def taken_in(
-    record: EnsembleRecord, readings: Mapping[str, MemberReading]
+    record: EnsembleRecord, readings: Mapping[str, SizedReading]
 ) -> EnsembleRecord:
     """The record once these were read, of members whose jobs are known already."""
     members = record.members

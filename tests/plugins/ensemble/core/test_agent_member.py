@@ -63,7 +63,7 @@ def test_what_an_agent_reports_is_read() -> None:
         NOW,
     )
     reading = found.reading
-    assert (reading.nodes, reading.size) == (0, 0), "they are not what we pay"
+    assert (reading.nodes_paid, reading.size) == (0, 0), "they are not what we pay"
     assert (reading.nodes_up, reading.nodes_free) == (2, 1)
     assert (reading.cores_up, reading.cores_free) == (8, 5)
     assert reading.queue == QueueCounts(
@@ -165,7 +165,7 @@ def test_its_size_is_what_it_reports_and_nothing_resizes_it() -> None:
     record = new_record(spec, NOW)
     reading = agent_member().read(report(jobs=(row(1, JobState.SCHED),)), NOW).reading
     joined = agent_member().read(report(), NOW).reading
-    joined = msgspec.structs.replace(joined, nodes=1, size=1)
+    joined = msgspec.structs.replace(joined, nodes_paid=1, size=1)
     readings = {"m": reading, "j": joined}
     views = make_views(spec, record, readings)
     assert (views["m"].nodes, views["m"].least, views["m"].most) == (2, 2, 2)

@@ -12,7 +12,7 @@ import msgspec
 from burst_ensemble.algorithm import JobGroup, JobTally, MemberDecision, MemberView
 from burst_ensemble.core.algorithms import BUILT_IN
 from burst_ensemble.core.read_members import jobs_by_tag, read_member
-from burst_ensemble.core.reading import MemberReading
+from burst_ensemble.core.reading import SizedReading
 from burst_ensemble.core.record import MemberRecord
 
 from burst.config import convert
@@ -65,7 +65,7 @@ def test_only_what_was_free_all_the_time_is_given_back() -> None:
     assert last_size(demand(terminateChecks=100), [idle, busy] + [idle] * 6) == 5
 
 
-def read(*jobs: tuple[int, JobState, int, int]) -> MemberReading:
+def read(*jobs: tuple[int, JobState, int, int]) -> SizedReading:
     """What is read of jobs: number, state, nodes, urgency."""
     member = Tag("e/m", 100)
     shown = [

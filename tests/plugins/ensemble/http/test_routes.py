@@ -17,11 +17,10 @@ from tests.plugins.ensemble.runtime.agent_site import Outside
 WRONG = {
     "body is not a JSON object": b"[1]",
     "such as {": b"\xff",
-    "body: action: unknown value 'delete'": b'{"action": "delete"}',
-    'one of "submit", "resize"': b'{"action": "delete"}',
-    "body: force: no such key": b'{"action": "down", "force": true}',
+    "no action 'delete'; it is one of submit,": b'{"action": "delete"}',
+    "ensemble-down: force: no such key": b'{"action": "down", "force": true}',
     "nodes: Expected whole number": b'{"action": "resize", "nodes": "two"}',
-    "action is missing": b"{}",
+    "no action None": b"{}",
 }
 """By what is answered, what is posted."""
 Method = Literal["GET", "POST"]

@@ -10,7 +10,7 @@ from burst_ensemble.algorithm import MemberDecision, MemberView, Memory
 from burst_ensemble.config.spec import EnsembleSpec, JobSpec
 from burst_ensemble.core.algorithms import BUILT_IN
 from burst_ensemble.core.intents import JobRef
-from burst_ensemble.core.reading import MemberReading
+from burst_ensemble.core.reading import SizedReading
 from burst_ensemble.core.record import MemberRecord
 from burst_ensemble.replay.member import (
     NodeTimes,
@@ -33,7 +33,7 @@ from tests.plugins.ensemble.core.ensembles import ensemble, jobs, member
 TIMES = NodeTimes(boot=100.0, teardown=10.0, price=2.0)
 
 
-def seen_of(made: SimulatedMember) -> MemberReading:
+def seen_of(made: SimulatedMember) -> SizedReading:
     """What is read of a member of which nothing was known."""
     return made.read(MemberRecord(started=0.0), 0.0).reading
 
@@ -93,7 +93,7 @@ def test_each_job_of_an_isolated_member_boots_nodes_of_its_own() -> None:
     made.advance(120.0)
     made.resize(3, 120.0)
     seen = seen_of(made)
-    assert (seen.nodes, seen.size, seen.nodes_up, seen.nodes_free) == (2, 2, 2, 0)
+    assert (seen.nodes_paid, seen.size, seen.nodes_up, seen.nodes_free) == (2, 2, 2, 0)
     assert (seen.queue.run, seen.next_jobs) == (1, (5, 2, 1))
     made.advance(165.0)
     made.resize(3, 165.0)
