@@ -11,6 +11,7 @@ from burst_ensemble.core import commands
 from burst_ensemble.core.agent_member import AgentMember
 from burst_ensemble.core.controller import end_all, new_record
 from burst_ensemble.core.intents import Done, JobRef
+from burst_ensemble.core.job_rows import JobsSeen, count_jobs
 from burst_ensemble.core.reading import GroupStatistics
 from burst_ensemble.core.record import (
     Ensemble,
@@ -76,6 +77,13 @@ def test_what_an_agent_reports_is_read() -> None:
     again = agent_member(known=found.member)
     same = again.read(report(jobs=(row(1, t_start=6.0),)), NOW + 1).member
     assert same.statistics == found.member.statistics
+
+
+def test_jobs_that_would_start_on_no_nodes_do_not_wait_for_nodes() -> None:
+    rows = [row(number, JobState.SCHED) for number in (1, 2)]
+    seen = JobsSeen(rows, {}, held_back={JobId(2)})
+    found = count_jobs(MemberRecord(started=NOW), seen, NOW).reading
+    assert (found.waiting, found.next_jobs, found.queue.sched) == ({1: 1}, (1,), 2)
 
 
 def test_what_had_ended_before_the_first_report_does_not_count() -> None:

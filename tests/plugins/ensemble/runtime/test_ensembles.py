@@ -19,10 +19,9 @@ from burst_ensemble.runtime.agent_reports import AgentReports
 from burst_ensemble.runtime.ensembles import Ensembles
 
 from burst.config.convert import convert
-from burst.core.commands import release_jobs
 from burst.errors import BurstError, ConfigError, LeadError
 from burst.model.active_job import JobOutcome
-from burst.model.lead import JobState, QueueView
+from burst.model.lead import JobState
 from burst.model.request import BurstPreferences
 from burst.provider import Provider
 from burst.testing import FakeProvider
@@ -262,27 +261,6 @@ def test_jobs_of_an_earlier_run_do_not_count_in_the_next() -> None:
     assert 0 < again.saw[-1].spent < first
 
 
-def test_jobs_that_would_start_on_no_nodes_do_not_wait_for_nodes() -> None:
-    site = EnsembleSite()
-    lead = site.sim.lead
-    says = site.up(**ONE)["a"]
-    site.once("md", "md", "md", "md")
-    site.step(4)
-    assert len(lead.running()) == 1
-    assert says.saw[-1].waiting == {1: 3}
-    held = max(lead.jobs)
-    site.command(lambda records, _, __, now: (release_jobs(records, [held], now), None))
-    site.step()
-    assert says.saw[-1].waiting == {1: 3}
-    lead.jobs[held] = msgspec.structs.replace(lead.jobs[held], urgency=0)
-    site.step()
-    assert says.saw[-1].waiting == {1: 2}, "its user holds one"
-    lead.queues = {"": QueueView(started=False, reason="maintenance")}
-    site.step()
-    assert says.saw[-1].waiting == {}
-    assert says.saw[-1].queue.sched == 3
-
-
 def test_a_limit_of_the_file_is_told_where_it_holds_a_member_back() -> None:
     site = EnsembleSite()
     both = site.up(**TWO, limits={"nodes": 2})
@@ -397,15 +375,6 @@ def test_a_step_that_finds_the_lead_gone_is_taken_again(
     site.step(3)
     assert site.live("a") == 0
     assert caplog.text.count("ensemble sweep: the lead cannot be read") == 1
-
-
-def test_what_ended_long_ago_is_forgotten() -> None:
-    site = EnsembleSite()
-    for number in range(commands.KEPT_ENDED + 3):
-        site.up(**ONE, name=f"n{number}")
-        site.down(f"n{number}")
-        site.step()
-    assert len(site.store.read()) == commands.KEPT_ENDED + 1
 
 
 def test_a_slot_that_is_kept_for_another_provider_is_none_for_a_member() -> None:

@@ -45,27 +45,6 @@ def test_each_job_runs_in_a_burst_of_its_own_within_the_size() -> None:
     assert len(site.sim.cloud.begun) == len(set(site.sim.cloud.begun)) == 3
 
 
-def test_jobs_get_their_bursts_in_the_order_of_flux() -> None:
-    site = Far()
-    site.wants(3, "md", "md", "wide", "md")
-    site.step(3)
-    # One node is left, and two are needed next: what is behind it waits, too.
-    assert [b.lease.nodes for b in site.bursts] == [1, 1]
-    site.end_programs()
-    site.step(4)
-    assert sorted(b.lease.nodes for b in site.bursts) == [1, 2]
-
-
-def test_a_job_that_is_larger_than_the_member_is_passed_over() -> None:
-    site = Far()
-    site.wants(1, "wide", "md")
-    site.step(3)
-    assert [b.lease.nodes for b in site.bursts] == [1]
-    site.wants(3)
-    site.step(3)
-    assert sorted(b.lease.nodes for b in site.bursts) == [1, 2]
-
-
 def test_it_shrinks_by_letting_jobs_end() -> None:
     site = Far()
     site.wants(3, "md", "md", "md", "md")
@@ -77,34 +56,6 @@ def test_it_shrinks_by_letting_jobs_end() -> None:
     site.end_programs()
     site.step(4)
     assert len(site.bursts) == 1
-
-
-def test_down_lets_what_runs_end_and_cancels_what_waits() -> None:
-    site = Far()
-    site.wants(1, "md", "md")
-    site.step(3)
-    (burst,) = site.bursts
-    site.wants(3)
-    # The second is being made as the end comes.
-    site.sim.provider.starts_only = 0
-    site.step()
-    states = {b.state for b in site.bursts}
-    assert states == {State.ONLINE, State.PROVISION}
-    site.wants(3, "md")
-    site.down()
-    site.step(4)
-    assert [b.id for b in site.bursts] == [burst.id]
-    assert site.job(0).state is JobState.SCHED
-    assert [site.job(n).state for n in (1, 2)] == [JobState.INACTIVE] * 2
-    assert site.row["member"]["ended"]
-    row = site.rows()[0]
-    assert row["state"] == "ending"
-    site.end_programs()
-    site.step(3)
-    assert site.bursts == []
-    assert site.job(0).result == "completed"
-    row = site.rows()[0]
-    assert row["state"] == "ended"
 
 
 def test_a_burst_whose_provider_was_not_called_is_dropped_at_the_end() -> None:
@@ -238,14 +189,6 @@ def test_nodes_of_members_have_the_image_that_the_file_says() -> None:
         for burst in site.sim.cloud.bursts.values()
     }
     assert found == {"near:1": False, "far:1": True}
-
-
-def test_why_a_job_has_no_burst_is_told() -> None:
-    site = Far(limits={"max_nodes": 1})
-    site.wants(3, "md", "md")
-    site.step(4)
-    assert len(site.bursts) == 1
-    assert "limit of 1 node in all: 1 in use" in site.row["member"]["waits_for"]
 
 
 def test_no_jobs_are_submitted_while_nothing_is_offered(
