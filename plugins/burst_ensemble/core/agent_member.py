@@ -78,7 +78,9 @@ class AgentMember(msgspec.Struct, frozen=True):
         before = msgspec.structs.replace(
             self.record, jobs=known, instance=report.instance
         )
-        counted = count_jobs(before, JobsSeen(rows, report.outcomes, report.more), now)
+        counted = count_jobs(
+            before, JobsSeen(rows, report.outcomes, report.more, has_others=True), now
+        )
         reading = msgspec.structs.replace(
             counted.reading,
             nodes_up=report.nodes.up,
@@ -89,9 +91,7 @@ class AgentMember(msgspec.Struct, frozen=True):
         return MemberState(reading, counted.member)
 
     def answer(self, report: AgentReport) -> AgentAnswer:
-        """Return what the agent is to do. Raises ConfigError for a job of the file
-        that none can have.
-        """
+        """Return what the agent is to do."""
         spec, kept = self.ensemble.start.spec, self.record
         check = float(spec.check)
         if kept.ended is not None:

@@ -10,7 +10,7 @@ import msgspec
 from burst.core.plan.slots import kept_for, may_lease
 from burst.errors import BurstError
 from burst.model.burst import Tag
-from burst_ensemble.algorithm import SUBMIT_MOST
+from burst_ensemble.algorithm import SUBMIT_MOST, MemberDecision
 from burst_ensemble.config.spec import EnsembleSpec
 from burst_ensemble.core import controller
 from burst_ensemble.core.read_members import is_over, with_earlier_run
@@ -22,7 +22,7 @@ from burst_ensemble.core.record import (
     Seen,
 )
 from burst_ensemble.core.sizes import resized
-from burst_ensemble.core.wishes import Wish, give_jobs
+from burst_ensemble.core.wishes import give_jobs
 
 KEPT_ENDED = 20
 """Ensembles that have ended and are still on record, beside those that are kept."""
@@ -84,7 +84,7 @@ def submit_jobs(one: Ensemble, member: str, group: str, count: int) -> EnsembleR
         )
     if not 0 < count <= SUBMIT_MOST:
         raise BurstError(f"{count} jobs cannot be submitted", f"1 to {SUBMIT_MOST}")
-    wish = Wish(submit=((group, False),) * count, memory={})
+    wish = MemberDecision(submit=(group,) * count)
     record = give_jobs(spec, one.record, member, wish)
     given = len(record.members[member].unconfirmed)
     if given < count:

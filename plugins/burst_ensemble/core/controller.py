@@ -27,6 +27,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from burst.model.fsd import format_fsd
+from burst_ensemble.algorithm import MemberDecision
 from burst_ensemble.config.spec import EnsembleSpec
 from burst_ensemble.core.intents import (
     Done,
@@ -50,8 +51,6 @@ from burst_ensemble.core.wishes import (
     AlgorithmFault,
     Answer,
     Asked,
-    Known,
-    Wish,
     give_jobs,
     merge_answers,
 )
@@ -85,7 +84,7 @@ def take_step(
     usable = {
         name: wish
         for name, wish in wishes.items()
-        if isinstance(wish, Wish) and record.members[name].ended is None
+        if isinstance(wish, MemberDecision) and record.members[name].ended is None
     }
     record = decide_sizes(spec, record, asked.readings, usable, now)
     for name, wish in usable.items():
@@ -162,19 +161,20 @@ def _wishes(
     spec: EnsembleSpec,
     record: EnsembleRecord,
     answers: Mapping[str, Mapping[str, Answer]],
-) -> dict[str, Wish | AlgorithmFault]:
+) -> dict[str, Answer]:
     shared = {job.name for job in spec.jobs}
     found = {}
     for each in spec.members:
         if each.name in answers and record.members[each.name].ended is None:
             groups = shared | {job.name for job in each.jobs}
-            known = Known(groups, spec.custom)
-            found[each.name] = merge_answers(answers[each.name], known)
+            found[each.name] = merge_answers(answers[each.name], groups, spec.custom)
     return found
 
 
 def _take_wishes(
-    record: EnsembleRecord, wishes: Mapping[str, Wish | AlgorithmFault], now: float
+    record: EnsembleRecord,
+    wishes: Mapping[str, Answer],
+    now: float,
 ) -> EnsembleRecord:
     """Return the record with what algorithms remember, and which are in trouble."""
     for name, wish in wishes.items():
@@ -198,7 +198,7 @@ def _trouble(before: Trouble | None, why: str, now: float) -> Trouble:
 def _end_members(
     spec: EnsembleSpec,
     record: EnsembleRecord,
-    wishes: Mapping[str, Wish | AlgorithmFault],
+    wishes: Mapping[str, Answer],
     asked: Asked,
     now: float,
 ) -> EnsembleRecord:
@@ -206,7 +206,7 @@ def _end_members(
     if limit:
         return end_all(record, limit, now)
     for name, wish in wishes.items():
-        if isinstance(wish, Wish) and wish.end:
+        if isinstance(wish, MemberDecision) and wish.end:
             record = _ended(record, name, wish.why, now)
     return record
 

@@ -57,6 +57,9 @@ class JobsSeen(msgspec.Struct, frozen=True):
     """How many further jobs there are."""
     held_back: Collection[JobId] = frozenset()
     """Jobs that would start on no nodes, so that they wait for none."""
+    has_others: bool = False
+    """Whether those of no group are jobs of others, as in the instance of an agent:
+    they are no reason to end the member, or to submit fewer jobs."""
 
 
 class MemberState(msgspec.Struct, frozen=True):
@@ -96,7 +99,7 @@ def count_jobs(before: MemberRecord, seen: JobsSeen, now: float) -> MemberState:
     """Return a member with its jobs, each event of which is counted once, and a reading
     of jobs alone.
     """
-    count = _Count(before.statistics, now)
+    count = _Count(before, seen, now)
     jobs = dict(before.jobs)
     rows = {row.id: row for row in seen.rows}
     for job_id in sorted(rows):
@@ -120,16 +123,18 @@ def count_jobs(before: MemberRecord, seen: JobsSeen, now: float) -> MemberState:
         waiting=Counter(sizes),
         next_jobs=tuple(sizes[:NEXT_MOST]),
     )
-    after = msgspec.structs.replace(before, jobs=jobs, statistics=count.statistics)
+    after = msgspec.structs.replace(
+        before, jobs=jobs, statistics=count.statistics, total=count.total
+    )
     return MemberState(reading, after)
 
 
 class _Count:
-    """Statistics by group, to which what is seen of jobs is added."""
+    """Statistics to which what is seen of jobs is added."""
 
-    def __init__(self, before: Mapping[str, GroupStatistics], now: float) -> None:
-        self.statistics = dict(before)
-        self._now = now
+    def __init__(self, before: MemberRecord, seen: JobsSeen, now: float) -> None:
+        self.statistics, self.total = dict(before.statistics), before.total
+        self._has_others, self._now = seen.has_others, now
 
     def row(self, row: JobRow, known: KnownJob | None) -> KnownJob:
         """Return a job that is shown, with what is counted of it now."""
@@ -173,6 +178,8 @@ class _Count:
     ) -> None:
         before = self.statistics.get(job.group, GroupStatistics())
         self.statistics[job.group] = before.add(event, took, **how)
+        if job.group or not self._has_others:
+            self.total = self.total.add(event, took, **how)
 
 
 def _queue(

@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 
-from burst.errors import ConfigError
 from burst.lead import NewJob
 from burst.model.ranks import format_hostlist
 from burst.model.shape import Shape
@@ -48,7 +47,6 @@ def make_job(
     """Return a job as it is submitted: held, and for nodes of its member alone.
 
     Which nodes those are is a constraint of the job, as Flux gives a job whichever fit.
-    Raises ConfigError for what the file says and no job can have.
     """
     spec = file.spec
     job = find_group(spec, member, ref)
@@ -73,7 +71,6 @@ def make_agent_job(
     """Return the jobspec of a job for a member that is an instance of its own.
 
     `cores` is what its nodes have. The agent there adds environment and directory.
-    Raises ConfigError as `make_job` does.
     """
     job = find_group(spec, member, ref)
     system: dict[str, Any] = {
@@ -91,7 +88,7 @@ def _jobspec(
     job: JobSpec, number: int, shape: Shape, system: dict[str, Any]
 ) -> dict[str, Any]:
     task = {
-        "command": _words(job, number),
+        "command": shlex.split(job.command_of(number)),
         "slot": "task",
         "count": {"per_slot": 1},
     }
@@ -103,26 +100,9 @@ def _jobspec(
     }
 
 
-def _words(job: JobSpec, number: int) -> list[str]:
-    text = job.command_of(number)
-    try:
-        words = shlex.split(text)
-    except ValueError as error:
-        raise ConfigError(f"jobs {job.name}: {text!r}: {error}") from error
-    if not words:
-        raise ConfigError(f"jobs {job.name}: it has no command")
-    return words
-
-
 def _resources(job: JobSpec, shape: Shape) -> dict[str, Any]:
     """Return whole nodes, with the tasks of each; RFC 25."""
-    each, odd = divmod(job.tasks or job.nodes, job.nodes)
-    if odd or not each:
-        raise ConfigError(
-            f"jobs {job.name}: {job.tasks} tasks do not spread evenly over"
-            f" {job.nodes} nodes",
-            "make tasks a multiple of nodes",
-        )
+    each = (job.tasks or job.nodes) // job.nodes
     cores = job.cores or (max(1, shape.cores // each) if job.tasks else 1)
     slot = {
         "type": "slot",

@@ -8,7 +8,7 @@ distance from the median of the latest 32 values, which are kept.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
@@ -55,21 +55,6 @@ class Running(msgspec.Struct, frozen=True):
             (*self.latest[-LATEST + 1 :], round(value, 3)),
         )
 
-    def merge(self, other: Running) -> Running:
-        """Return both together (Chan and others, 1979)."""
-        if not (self.count and other.count):
-            return self if self.count else other
-        count = self.count + other.count
-        apart = other.mean - self.mean
-        return Running(
-            count,
-            self.mean + apart * other.count / count,
-            self.squares + other.squares + apart**2 * self.count * other.count / count,
-            min(self.min, other.min),
-            max(self.max, other.max),
-            (*self.latest, *other.latest),
-        )
-
     def spread(self) -> Spread:
         """Return it as algorithms see it."""
         if not self.count:
@@ -86,7 +71,7 @@ class Running(msgspec.Struct, frozen=True):
 
 
 class GroupStatistics(msgspec.Struct, frozen=True):
-    """What is kept of the jobs of one group in one member."""
+    """What is kept of jobs in one member: of a group, or of all."""
 
     success: int = 0
     failed: int = 0
@@ -121,17 +106,6 @@ class GroupStatistics(msgspec.Struct, frozen=True):
             changes["failed"] = self.failed + 1
         return msgspec.structs.replace(self, **changes)
 
-    def merge(self, other: GroupStatistics) -> GroupStatistics:
-        """Return both together."""
-        names = {**self.events, **other.events}
-        return GroupStatistics(
-            self.success + other.success,
-            self.failed + other.failed,
-            self.duration.merge(other.duration),
-            self.pending.merge(other.pending),
-            {n: self.events.get(n, 0) + other.events.get(n, 0) for n in names},
-        )
-
     def tally(self) -> JobTally:
         """Return it as algorithms see it."""
         return JobTally(
@@ -142,14 +116,6 @@ class GroupStatistics(msgspec.Struct, frozen=True):
             pending=self.pending.spread(),
             events=self.events,
         )
-
-
-def merge_all(each: Iterable[GroupStatistics]) -> GroupStatistics:
-    """Return the statistics of several groups together."""
-    found = GroupStatistics()
-    for one in each:
-        found = found.merge(one)
-    return found
 
 
 def _iqr(values: tuple[float, ...]) -> float:

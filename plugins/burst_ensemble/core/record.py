@@ -67,6 +67,8 @@ class MemberRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Those that are active, or ended a short while ago."""
     statistics: Mapping[str, GroupStatistics] = {}
     """By group."""
+    total: GroupStatistics = GroupStatistics()
+    """Of all its jobs; of a member with an agent, of those of groups."""
     settled: float = 0.0
     """What bursts have cost of which nothing is left."""
     settled_bursts: tuple[BurstId, ...] = ()

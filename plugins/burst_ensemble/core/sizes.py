@@ -24,10 +24,10 @@ from collections.abc import Mapping
 
 import msgspec
 
+from burst_ensemble.algorithm import MemberDecision
 from burst_ensemble.config.spec import EnsembleSpec, MemberSpec
 from burst_ensemble.core.reading import SizedReading
 from burst_ensemble.core.record import EnsembleRecord, MemberRecord
-from burst_ensemble.core.wishes import Wish
 
 
 class Want(msgspec.Struct, frozen=True):
@@ -73,7 +73,7 @@ def decide_sizes(
     spec: EnsembleSpec,
     record: EnsembleRecord,
     readings: Mapping[str, SizedReading],
-    wishes: Mapping[str, Wish],
+    wishes: Mapping[str, MemberDecision],
     now: float,
 ) -> EnsembleRecord:
     """Return the record with the members' sizes.
@@ -198,7 +198,7 @@ def _can_pay(
     return spent + per_hour * _WORTH_BOOTING / 3600 <= spec.limits.money
 
 
-def _why(wish: Wish, spec: MemberSpec, size: int) -> str:
+def _why(wish: MemberDecision, spec: MemberSpec, size: int) -> str:
     if wish.nodes is None:
         return f"it begins with {size} nodes"
     wanted = max(spec.min, min(spec.max, wish.nodes))

@@ -9,14 +9,13 @@ import msgspec
 
 from burst_ensemble.algorithm import (
     JobGroup,
-    JobTally,
     MemberReading,
     MemberView,
     PeerView,
 )
 from burst_ensemble.config.spec import EnsembleSpec, JobSpec, MemberSpec
 from burst_ensemble.core.job_rows import MemberState
-from burst_ensemble.core.reading import GroupStatistics, SizedReading, merge_all
+from burst_ensemble.core.reading import GroupStatistics, SizedReading
 from burst_ensemble.core.record import EnsembleRecord, MemberRecord
 
 
@@ -99,26 +98,13 @@ def _view(
         most=most,
         jobs=(*own, *pool),
         unconfirmed=len(kept.unconfirmed),
-        tally=_tally(member, kept),
+        tally=kept.total.tally(),
         started=kept.started,
         grown=kept.grown,
         shrunk=kept.shrunk,
         check=float(spec.check),
         commands=tuple(spec.custom),
     )
-
-
-def _tally(member: MemberSpec, kept: MemberRecord) -> JobTally:
-    """Return what became of a member's jobs, of all groups.
-
-    The instance of an agent has jobs of others, too, which are in no group. They are no
-    reason to end the member, or to submit fewer jobs.
-    """
-    return merge_all(
-        statistics
-        for group, statistics in kept.statistics.items()
-        if group or not member.has_agent
-    ).tally()
 
 
 def _group(

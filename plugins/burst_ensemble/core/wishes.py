@@ -36,49 +36,36 @@ class Asked(msgspec.Struct, frozen=True):
     """By the algorithm's name, in the order in which they were asked."""
 
 
-class Wish(msgspec.Struct, frozen=True, kw_only=True):
-    """What the algorithms of one member want together."""
+def merge_answers(
+    answers: Mapping[str, Answer], groups: Collection[str], commands: Collection[str]
+) -> MemberDecision | AlgorithmFault:
+    """Return what the algorithms of a member want together, with the memory of each by
+    its name; the first fault, if there is one.
 
-    nodes: int | None = None
-    submit: tuple[tuple[str, bool], ...] = ()
-    """Names of groups, each with whether it is of `MemberDecision.again`."""
-    end: bool = False
-    custom: tuple[str, ...] = ()
-    memory: Mapping[str, Mapping[str, Any]]
-    """By the algorithm's name."""
-    why: str = ""
-    """Of its end, or of its size."""
-
-
-class Known(msgspec.Struct, frozen=True):
-    """What a decision may name."""
-
-    groups: Collection[str]
-    commands: Collection[str]
-
-
-def merge_answers(answers: Mapping[str, Answer], known: Known) -> Wish | AlgorithmFault:
-    """Return what they want together; the first fault, if there is one."""
+    `groups` and `commands` are what a decision may name.
+    """
     nodes: int | None = None
     sized = ended = ""
-    submit: list[tuple[str, bool]] = []
+    submit: list[str] = []
+    again: list[str] = []
     custom: list[str] = []
     memory: dict[str, Mapping[str, Any]] = {}
     for name, answer in answers.items():
-        fault = _fault_of(answer, known)
+        fault = _fault_of(answer, groups, commands)
         if fault or not isinstance(answer, MemberDecision):
             return AlgorithmFault(cut(f"{name}: {fault}", 300))
         if nodes is None and answer.nodes is not None:
             nodes, sized = answer.nodes, answer.why
         if answer.end:
             ended = ended or answer.why or f"{name} said so"
-        submit += [(group, False) for group in answer.submit]
-        submit += [(group, True) for group in answer.again]
+        submit += answer.submit
+        again += answer.again
         custom += answer.custom
         memory[name] = msgspec.json.decode(msgspec.json.encode(answer.memory))
-    return Wish(
+    return MemberDecision(
         nodes=nodes,
         submit=tuple(submit),
+        again=tuple(again),
         end=bool(ended),
         custom=tuple(custom),
         memory=memory,
@@ -86,7 +73,9 @@ def merge_answers(answers: Mapping[str, Answer], known: Known) -> Wish | Algorit
     )
 
 
-def _fault_of(answer: object, known: Known) -> str:
+def _fault_of(
+    answer: object, groups: Collection[str], commands: Collection[str]
+) -> str:
     """Return what is wrong with an answer; empty if it can be used."""
     if isinstance(answer, AlgorithmFault):
         return answer.why
@@ -99,13 +88,10 @@ def _fault_of(answer: object, known: Known) -> str:
         return f"its decision cannot be used: {error}"
     if size > MEMORY_MOST:
         return f"its memory has {size} bytes, and {MEMORY_MOST} is the most"
-    jobs = [
-        name for name in (*answer.submit, *answer.again) if name not in known.groups
-    ]
-    commands = [name for name in answer.custom if name not in known.commands]
-    if jobs or commands:
-        unknown = f"a job {jobs[0]}" if jobs else f"a command {commands[0]}"
-        return f"it asks for {unknown}, which the file does not have"
+    jobs = [f"a job {n}" for n in (*answer.submit, *answer.again) if n not in groups]
+    unknown = jobs + [f"a command {n}" for n in answer.custom if n not in commands]
+    if unknown:
+        return f"it asks for {unknown[0]}, which the file does not have"
     return ""
 
 
@@ -114,7 +100,7 @@ COMMANDS_MOST = 20
 
 
 def give_jobs(
-    spec: EnsembleSpec, record: EnsembleRecord, name: str, wish: Wish
+    spec: EnsembleSpec, record: EnsembleRecord, name: str, wish: MemberDecision
 ) -> EnsembleRecord:
     """Return the record in which jobs and commands of a wish are the member's.
 
@@ -125,14 +111,15 @@ def give_jobs(
     of_member = {job.name: job for job in spec.member(name).jobs}
     of_all = {job.name: job for job in spec.jobs}
     given: list[JobRef] = []
-    for group, again in () if member.unconfirmed else wish.submit:
+    wanted = () if member.unconfirmed else (*wish.submit, *wish.again)
+    for place, group in enumerate(wanted):
         if len(given) == SUBMIT_MOST:
             break
         is_own = group in of_member
         total = (of_member if is_own else of_all)[group].total
         numbers = own if is_own else shared
         number = numbers.get(group, 0)
-        if total and number >= total and not again:
+        if total and number >= total and place < len(wish.submit):
             continue
         numbers[group] = number + 1
         given.append(JobRef(group, number, not is_own))

@@ -53,8 +53,7 @@ class MemberActions:
     def do(self, before: Ensemble, intent: Intent) -> Done:
         """Do it for a member that has no agent; `before` is what the step rests on.
 
-        Raises Unreadable, and Late where it is not known what was done; LeadError, and
-        ConfigError for a job that none can be.
+        Raises LeadError, of it Late where it is not known what was done.
         """
         start = before.start
         if isinstance(intent, EndMember):

@@ -48,7 +48,7 @@ class AgentReports:
     ) -> AgentAnswer:
         """Take in a report about ENSEMBLE.MEMBER, and return what the agent is to do.
 
-        Raises RequestRefused, and ConfigError for jobs of the file that none can have.
+        Raises RequestRefused.
         """
         ensemble, _, name = about.partition(".")
         member = find_member(ensembles, ensemble, name)

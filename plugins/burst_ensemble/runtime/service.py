@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Annotated, Any
 
 import msgspec
@@ -58,6 +59,21 @@ class EnsembleRequest(msgspec.Struct):
     """Of its jobs."""
 
 
+_Change = Callable[[Ensemble, EnsembleRequest, float], EnsembleRecord]
+_CHANGES: Mapping[str, _Change] = {
+    "down": lambda one, asked, now: end_all(
+        one.record, asked.note or "ended by hand", now
+    ),
+    "submit": lambda one, asked, _: commands.submit_jobs(
+        one, asked.member, asked.jobs, asked.count
+    ),
+    "resize": lambda one, asked, now: commands.resize_member(
+        one, asked.member, asked.nodes, now
+    ),
+}
+"""What a person may have changed of an ensemble; each raises BurstError."""
+
+
 class EnsembleService:
     """Runs the ensembles on record, and answers requests about them on any thread.
 
@@ -78,10 +94,11 @@ class EnsembleService:
         )
         self.methods: Mapping[str, Callable[[EnsembleRequest], Row]] = {
             "ensemble-up": self._up,
-            "ensemble-down": self._down,
             "ensemble-status": self._status,
-            "ensemble-submit": self._submit,
-            "ensemble-resize": self._resize,
+            **{
+                f"ensemble-{name}": partial(self._change_one, change)
+                for name, change in _CHANGES.items()
+            },
         }
 
     def start(self) -> None:
@@ -119,30 +136,10 @@ class EnsembleService:
             spec.name, lambda seen: commands.begin_ensemble(seen, new), nodes
         )
 
-    def _down(self, asked: EnsembleRequest) -> Row:
-        why = asked.note or "ended by hand"
-        return self._change_one(asked, lambda one, now: end_all(one.record, why, now))
-
-    def _submit(self, asked: EnsembleRequest) -> Row:
-        member, jobs, count = asked.member, asked.jobs, asked.count
-        return self._change_one(
-            asked, lambda one, _: commands.submit_jobs(one, member, jobs, count)
-        )
-
-    def _resize(self, asked: EnsembleRequest) -> Row:
-        member, nodes = asked.member, asked.nodes
-        return self._change_one(
-            asked, lambda one, now: commands.resize_member(one, member, nodes, now)
-        )
-
-    def _change_one(
-        self,
-        asked: EnsembleRequest,
-        change: Callable[[Ensemble, float], EnsembleRecord],
-    ) -> Row:
+    def _change_one(self, change: _Change, asked: EnsembleRequest) -> Row:
         def change_one(seen: Seen) -> EnsembleRecords:
             one = commands.find_ensemble(seen.ensembles, asked.name)
-            changed = Ensemble(one.start, change(one, seen.now))
+            changed = Ensemble(one.start, change(one, asked, seen.now))
             return {**seen.ensembles, asked.name: changed}
 
         return self._change(asked.name, change_one, self._told())

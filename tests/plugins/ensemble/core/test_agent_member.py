@@ -12,7 +12,6 @@ from burst_ensemble.core.agent_member import AgentMember
 from burst_ensemble.core.controller import end_all, new_record
 from burst_ensemble.core.intents import Done, JobRef
 from burst_ensemble.core.job_rows import JobsSeen, count_jobs
-from burst_ensemble.core.reading import GroupStatistics
 from burst_ensemble.core.record import (
     Ensemble,
     EnsembleStart,
@@ -22,7 +21,7 @@ from burst_ensemble.core.record import (
 )
 from burst_ensemble.core.views import fresh_view, make_views
 
-from burst.errors import BurstError, ConfigError
+from burst.errors import BurstError
 from burst.model.active_job import JobOutcome
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
@@ -154,11 +153,6 @@ def test_a_directory_of_the_file_and_cores_of_the_nodes_are_in_the_job() -> None
     assert job.jobspec["resources"][0]["with"][0]["with"][0]["count"] == 1
 
 
-def test_a_job_that_cannot_be_is_an_error() -> None:
-    with pytest.raises(ConfigError, match="do not spread evenly"):
-        agent_member(OWN, tasks=5).answer(report())
-
-
 def test_an_end_is_told() -> None:
     one = agent_member(OWN).ensemble
     over = Ensemble(one.start, end_all(one.record, "enough", NOW))
@@ -210,18 +204,15 @@ def test_no_two_members_have_one_rank_slot() -> None:
         commands.begin_ensemble(seen, EnsembleStart(spec=g, userid=100))
 
 
-def test_jobs_of_others_in_its_instance_reach_no_target() -> None:
+@pytest.mark.parametrize(("others", "counted"), [(True, 1), (False, 2)])
+def test_jobs_of_others_in_its_instance_reach_no_target(others, counted) -> None:
     """A joined member has no others: what is in no group was submitted for it."""
-    spec = ensemble(
-        member("m", mode="external", min=0, size=0, max=ANY_SIZE), member("j")
-    )
-    kept = {"step": GroupStatistics(success=2), "": GroupStatistics(success=5)}
-    record = new_record(spec, NOW)
-    for name in "mj":
-        record = record.with_member(name, statistics=kept)
-    reading = agent_member().read(report(), NOW).reading
-    views = make_views(spec, record, dict.fromkeys("mj", reading))
-    assert {name: view.tally.success for name, view in views.items()} == {
-        "m": 2,
-        "j": 7,
-    }
+    ended = {"t_start": 6.0, "t_finish": 8.0, "result": "completed"}
+    rows = [
+        row(number, JobState.INACTIVE, group=group, **ended)
+        for number, group in enumerate(("step", ""), 1)
+    ]
+    seen = JobsSeen(rows, {}, has_others=others)
+    found = count_jobs(MemberRecord(started=NOW), seen, NOW).member
+    assert found.total.tally().success == counted
+    assert found.statistics.keys() == {"step", ""}

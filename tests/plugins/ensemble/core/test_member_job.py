@@ -5,14 +5,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from burst_ensemble.config.spec import EnsembleSpec
 from burst_ensemble.core.intents import JobRef
 from burst_ensemble.core.member_job import JobSite, job_name, make_job
 from burst_ensemble.core.record import EnsembleStart, spec_tables
 
 from burst.config.convert import convert
-from burst.errors import ConfigError
 from burst.lead import NewJob
 from burst.model.request import (
     ResourceRequest,
@@ -90,20 +88,6 @@ def test_tasks_and_cores() -> None:
     given = request(made(nodes=1, tasks=2, cores=3))
     assert (given.slots, given.cores_per_slot) == (2, 3)
     assert request(made(tasks=16)).cores_per_slot == 1
-
-
-@pytest.mark.parametrize(
-    ("job", "says"),
-    [
-        ({"nodes": 2, "tasks": 3}, "3 tasks do not spread evenly over 2 nodes"),
-        ({"nodes": 2, "tasks": 1}, "1 tasks do not spread evenly over 2 nodes"),
-        ({"command": "echo 'oh"}, "jobs md: .* No closing quotation"),
-        ({"command": "  "}, "jobs md: it has no command"),
-    ],
-)
-def test_what_no_job_can_have(job: dict[str, Any], says: str) -> None:
-    with pytest.raises(ConfigError, match=says):
-        made(**job)
 
 
 def test_lines_of_a_batch_and_jobs_that_are_shared() -> None:

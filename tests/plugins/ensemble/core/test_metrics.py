@@ -21,7 +21,6 @@ from burst_ensemble.core.reading import (
     LATEST,
     GroupStatistics,
     Running,
-    merge_all,
 )
 from burst_ensemble.core.record import Trouble
 from burst_ensemble.core.report import ensemble_state, member_state
@@ -101,14 +100,12 @@ def test_what_is_no_comparison_is_refused(text: str) -> None:
 VALUES = st.lists(st.floats(0, 1e5), min_size=2, max_size=LATEST)
 
 
-@given(VALUES, st.integers(0, LATEST))
-def test_a_mean_that_is_carried_on_is_that_of_all_also_in_two_parts(
-    values: list[float], cut: int
-) -> None:
-    parts = [Running(), Running()]
-    for place, value in enumerate(values):
-        parts[place >= cut] = parts[place >= cut].add(value)
-    found = parts[0].merge(parts[1]).spread()
+@given(VALUES)
+def test_a_mean_that_is_carried_on_is_that_of_all(values: list[float]) -> None:
+    running = Running()
+    for value in values:
+        running = running.add(value)
+    found = running.spread()
     assert found.count == len(values)
     assert found.mean == pytest.approx(statistics.fmean(values), abs=1e-6)
     assert found.variance == pytest.approx(
@@ -126,14 +123,6 @@ def test_quartiles_and_the_median_distance_are_those_of_the_latest() -> None:
     assert running.spread().mad == LATEST / 4
     assert Running().add(3.0).spread() == Spread(count=1, mean=3.0, min=3.0, max=3.0)
     assert Running().spread() == Spread()
-
-
-def test_all_groups_together_are_their_sum() -> None:
-    one = GroupStatistics().add("finish", 2.0, success=True)
-    other = GroupStatistics().add("finish", 4.0)
-    both = merge_all([one, other]).tally()
-    assert (both.success, both.failed, both.duration.mean) == (1, 1, 3.0)
-    assert both.events == {"finish": 2}
 
 
 def test_members_see_each_other() -> None:
