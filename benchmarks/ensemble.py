@@ -29,11 +29,10 @@ from burst_ensemble.algorithm import (
 )
 from burst_ensemble.config.spec import EnsembleSpec, JobSpec, MemberSpec
 from burst_ensemble.core.algorithms import BUILT_IN
-from burst_ensemble.core.controller import new_record, take_step
+from burst_ensemble.core.controller import look, new_record
 from burst_ensemble.core.job_rows import MemberState
 from burst_ensemble.core.reading import SizedReading
 from burst_ensemble.core.views import make_views, take_in
-from burst_ensemble.core.wishes import Asked
 from burst_ensemble.replay.member import NodeTimes
 from burst_ensemble.replay.simulator import Arrival, EnsembleSimulator, Workload
 
@@ -133,9 +132,7 @@ def decisions(jobs: int) -> tuple[float, float]:
     }
 
     def step() -> None:
-        taken = take_in(record, read)
-        make_views(spec, taken, readings)
-        take_step(spec, taken, Asked(readings, answers), _NOW)
+        look(spec, record, read, lambda view, _: answers[view.name], _NOW)
 
     return slowest, min(_seconds(step) for _ in range(5))
 

@@ -15,7 +15,6 @@ from burst_ensemble.core.agent_report import (
 )
 from burst_ensemble.core.intents import Done, JobRef
 from burst_ensemble.core.job_rows import (
-    JobRow,
     JobsSeen,
     MemberState,
     count_jobs,
@@ -67,7 +66,7 @@ class AgentMember(msgspec.Struct, frozen=True):
 
         All jobs of the instance are its jobs, whoever submitted them.
         """
-        rows, known = self._rows(report), dict(self.record.jobs)
+        rows, known = report.jobs, dict(self.record.jobs)
         if not self.record.instance:
             # What had ended before the first report is not of this ensemble.
             known |= {
@@ -111,14 +110,3 @@ class AgentMember(msgspec.Struct, frozen=True):
             ),
             ask=tuple(lost[:ASK_MOST]),
         )
-
-    def _rows(self, report: AgentReport) -> list[JobRow]:
-        """Return the jobs; of a group that the file does not have, as of none."""
-        spec = self.ensemble.start.spec
-        groups = {job.name for job in (*spec.jobs, *spec.member(self.name).jobs)}
-        return [
-            row
-            if row.group in groups or not row.group
-            else msgspec.structs.replace(row, group="")
-            for row in report.jobs
-        ]

@@ -1,33 +1,21 @@
 # SPDX-License-Identifier: MIT
 """One step of an ensemble as a function: from a record and readings to intents.
 
-The daemon does, at each check (`EnsembleSpec.check`):
-
-    record = take_in(record, read)                            # views.py
-    answers = {}
-    for name, view in make_views(spec, record, readings).items():
-        if is_due(record, name, now):
-            answers[name] = {
-                key: decision, or AlgorithmFault(why) where it raised or was slow
-                for each algorithm of the member, with
-                memory = record.members[name].memory.get(key, {})
-            }
-    step = take_step(spec, record, Asked(readings, answers), now)
-
-It writes `step.record`, then does `step.intents` in their order. What is not done is in
-the next step again: sizes and ends as long as readings differ from the record, jobs and
-commands until `confirm`. A member that is not in `readings` is left as it is, and so is
-one whose algorithm failed.
+At each check (`EnsembleSpec.check`) the daemon calls `look`, writes `record` of what it
+returns, then does `intents` in their order. What is not done is in the next step again:
+sizes and ends as long as readings differ from the record, jobs and commands until
+`confirm`. A member that is not read is left as it is, and so is one whose algorithm
+failed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
 from burst.model.fsd import format_fsd
-from burst_ensemble.algorithm import MemberDecision
+from burst_ensemble.algorithm import MemberDecision, MemberView, Memory
 from burst_ensemble.config.spec import EnsembleSpec
 from burst_ensemble.core.intents import (
     Done,
@@ -37,6 +25,7 @@ from burst_ensemble.core.intents import (
     RunCustom,
     SubmitJobs,
 )
+from burst_ensemble.core.job_rows import MemberState
 from burst_ensemble.core.member_job import find_group
 from burst_ensemble.core.reading import SizedReading
 from burst_ensemble.core.record import (
@@ -47,10 +36,10 @@ from burst_ensemble.core.record import (
     Trouble,
 )
 from burst_ensemble.core.sizes import decide_sizes
+from burst_ensemble.core.views import is_due, make_views, take_in
 from burst_ensemble.core.wishes import (
     AlgorithmFault,
     Answer,
-    Asked,
     give_jobs,
     merge_answers,
 )
@@ -74,23 +63,53 @@ def new_record(spec: EnsembleSpec, now: float) -> EnsembleRecord:
     return EnsembleRecord(name=spec.name, started=now, members=members)
 
 
-def take_step(
-    spec: EnsembleSpec, record: EnsembleRecord, asked: Asked, now: float
+def look(
+    spec: EnsembleSpec,
+    record: EnsembleRecord,
+    read: Mapping[str, MemberState],
+    ask: Callable[[MemberView, Mapping[str, Memory]], Mapping[str, Answer]],
+    now: float,
 ) -> EnsembleStep:
-    """Return the next record, and what is to be done. Members that ended stay so."""
-    wishes = _wishes(spec, record, asked.answers)
+    """Take in what was read, ask the algorithms of members, and take a step.
+
+    `ask` returns what each algorithm of a member says, in the order of the file; it is
+    given what each remembers, by its name.
+    """
+    readings = {name: state.reading for name, state in read.items()}
+    known = take_in(record, read)
+    answers = {
+        name: ask(view, known.members[name].memory)
+        for name, view in make_views(spec, known, readings).items()
+        if is_due(known, name, now)
+    }
+    return take_step(spec, known, readings, answers, now)
+
+
+def take_step(
+    spec: EnsembleSpec,
+    record: EnsembleRecord,
+    readings: Mapping[str, SizedReading],
+    answers: Mapping[str, Mapping[str, Answer]],
+    now: float,
+) -> EnsembleStep:
+    """Return the next record, and what is to be done. Members that ended stay so.
+
+    A member that could not be read has neither reading nor answers, one that was not
+    asked (`is_due`) no answers.
+    """
+    wishes = _wishes(spec, record, answers)
     record = _take_wishes(record, wishes, now)
-    record = _end_members(spec, record, wishes, asked, now)
+    record = _end_members(spec, record, wishes, readings, now)
     usable = {
         name: wish
         for name, wish in wishes.items()
         if isinstance(wish, MemberDecision) and record.members[name].ended is None
     }
-    record = decide_sizes(spec, record, asked.readings, usable, now)
+    record = decide_sizes(spec, record, readings, usable, now)
     for name, wish in usable.items():
         record = give_jobs(spec, record, name, wish)
     record = _end_of_all(record, now)
-    return EnsembleStep(record, tuple(_intents(record, asked.readings)))
+    return EnsembleStep(record, tuple(_intents(record, readings)))
 
 
 def end_all(record: EnsembleRecord, why: str, now: float) -> EnsembleRecord:
@@ -199,10 +218,10 @@ def _end_members(
     spec: EnsembleSpec,
     record: EnsembleRecord,
     wishes: Mapping[str, Answer],
-    asked: Asked,
+    readings: Mapping[str, SizedReading],
     now: float,
 ) -> EnsembleRecord:
-    limit = _limit_reached(spec, record, asked.readings, now)
+    limit = _limit_reached(spec, record, readings, now)
     if limit:
         return end_all(record, limit, now)
     for name, wish in wishes.items():

@@ -13,7 +13,6 @@ from burst.model.event import cut
 from burst_ensemble.algorithm import MEMORY_MOST, SUBMIT_MOST, MemberDecision
 from burst_ensemble.config.spec import EnsembleSpec
 from burst_ensemble.core.intents import JobRef
-from burst_ensemble.core.reading import SizedReading
 from burst_ensemble.core.record import EnsembleRecord
 
 
@@ -24,16 +23,6 @@ class AlgorithmFault(msgspec.Struct, frozen=True):
 
 
 Answer = MemberDecision | AlgorithmFault
-
-
-class Asked(msgspec.Struct, frozen=True):
-    """What a step rests on, by member. A member that could not be read is in neither,
-    one that was not asked (`is_due`) only in the first.
-    """
-
-    readings: Mapping[str, SizedReading]
-    answers: Mapping[str, Mapping[str, Answer]]
-    """By the algorithm's name, in the order in which they were asked."""
 
 
 def merge_answers(

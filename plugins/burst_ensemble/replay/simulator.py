@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import msgspec
 from burst_replay.trace import Trace
 
-from burst_ensemble.algorithm import MemberView
+from burst_ensemble.algorithm import MemberDecision, MemberView, Memory
 from burst_ensemble.config.spec import EnsembleSpec, JobSpec
-from burst_ensemble.core.controller import confirm, new_record, take_step
+from burst_ensemble.core.controller import confirm, look, new_record
 from burst_ensemble.core.intents import (
     Done,
     EndMember,
@@ -25,8 +26,7 @@ from burst_ensemble.core.intents import (
 )
 from burst_ensemble.core.member_job import find_group
 from burst_ensemble.core.record import EnsembleRecord
-from burst_ensemble.core.views import is_due, make_views, take_in
-from burst_ensemble.core.wishes import AlgorithmFault, Answer, Asked
+from burst_ensemble.core.wishes import AlgorithmFault, Answer
 from burst_ensemble.replay.member import (
     NodeTimes,
     SimulatedIsolatedMember,
@@ -166,30 +166,18 @@ class EnsembleSimulator:
             name: member.read(self._record.members[name], now)
             for name, member in self.members.items()
         }
-        readings = {name: state.reading for name, state in read.items()}
-        record = take_in(self._record, read)
-        answers = {
-            name: self._ask(record, view, now)
-            for name, view in make_views(self._spec, record, readings).items()
-            if is_due(record, name, now)
-        }
-        step = take_step(self._spec, record, Asked(readings, answers), now)
+
+        def ask(view: MemberView, memory: Mapping[str, Memory]) -> dict[str, Answer]:
+            return {
+                name: _ask(partial(algorithm.decide, view, memory.get(name, {}), now))
+                for name, algorithm in self._algorithms[view.name].items()
+            }
+
+        step = look(self._spec, self._record, read, ask, now)
         self._record = step.record
         for intent in step.intents:
             done = self._do(intent, now)
             self._record = confirm(self._record, intent, done)
-
-    def _ask(
-        self, record: EnsembleRecord, view: MemberView, at: float
-    ) -> dict[str, Answer]:
-        answers: dict[str, Answer] = {}
-        for name, algorithm in self._algorithms[view.name].items():
-            memory = record.members[view.name].memory.get(name, {})
-            try:
-                answers[name] = algorithm.decide(view, memory, at)
-            except Exception as error:  # noqa: BLE001  whatever an algorithm raises
-                answers[name] = AlgorithmFault(f"it raised {error!r}")
-        return answers
 
     def _do(self, intent: Intent, now: float) -> Done:
         member = self.members[intent.member]
@@ -229,6 +217,13 @@ class EnsembleSimulator:
         return EnsembleOutcome(
             now, found, self._refused + len(self._arrivals), self._record.why
         )
+
+
+def _ask(decide: Callable[[], MemberDecision]) -> Answer:
+    try:
+        return decide()
+    except Exception as error:  # noqa: BLE001  whatever an algorithm raises
+        return AlgorithmFault(f"it raised {error!r}")
 
 
 _UNLIMITED_S = 1200.0

@@ -12,15 +12,16 @@ from __future__ import annotations
 import logging
 import math
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from burst import log
 from burst.core.tagged_nodes import TaggedNodes
 from burst.errors import BurstError, ConfigError
 from burst.lead import JobSubmitter
+from burst_ensemble.algorithm import MemberView, Memory
 from burst_ensemble.config.spec import EnsembleSpec
 from burst_ensemble.core.agent_member import AgentMember
-from burst_ensemble.core.controller import confirm_all, take_step
+from burst_ensemble.core.controller import confirm_all, look
 from burst_ensemble.core.intents import Done, Intent, SubmitJobs
 from burst_ensemble.core.job_rows import MemberState
 from burst_ensemble.core.read_members import (
@@ -36,8 +37,7 @@ from burst_ensemble.core.record import (
     EnsembleRecords,
     EnsembleStart,
 )
-from burst_ensemble.core.views import is_due, make_views, take_in
-from burst_ensemble.core.wishes import Asked
+from burst_ensemble.core.wishes import Answer
 from burst_ensemble.runtime.actions import MemberActions
 from burst_ensemble.runtime.agent_reports import AgentReports
 from burst_ensemble.runtime.algorithms import AlgorithmCalls, Algorithms
@@ -167,21 +167,15 @@ class Ensembles:
             raise running.fault
 
     def _step(self, running: _Running, one: Ensemble, nodes: TaggedNodes) -> None:
-        name, spec, now = one.record.name, one.start.spec, nodes.now
-        read = self._read(one, nodes)
-        readings = {member: found.reading for member, found in read.items()}
-        record = take_in(one.record, read)
-        answers = {
-            member: self._calls.ask(
-                f"{name}/{member}",
-                running.algorithms.get(member, {}),
-                (view, record.members[member].memory),
-                now,
+        name, now = one.record.name, nodes.now
+
+        def ask(view: MemberView, memory: Mapping[str, Memory]) -> Mapping[str, Answer]:
+            algorithms = running.algorithms.get(view.name, {})
+            return self._calls.ask(
+                f"{name}/{view.name}", algorithms, (view, memory), now
             )
-            for member, view in make_views(spec, record, readings).items()
-            if is_due(record, member, now)
-        }
-        step = take_step(spec, record, Asked(readings, answers), now)
+
+        step = look(one.start.spec, one.record, self._read(one, nodes), ask, now)
 
         def keep(current: EnsembleRecords) -> EnsembleRecords:
             # What a person has changed since the step was begun is not taken back.

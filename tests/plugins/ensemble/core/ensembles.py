@@ -20,7 +20,7 @@ from burst_ensemble.core.job_rows import MemberState
 from burst_ensemble.core.reading import SizedReading
 from burst_ensemble.core.record import EnsembleRecord
 from burst_ensemble.core.views import take_in
-from burst_ensemble.core.wishes import Answer, Asked
+from burst_ensemble.core.wishes import Answer
 
 from burst.config import Seconds
 
@@ -109,7 +109,7 @@ def stepped(
     for name, given in decisions.items():
         each = given if isinstance(given, (list, tuple)) else [given]
         answers[name] = {f"a{n}": one for n, one in enumerate(each)}
-    return take_step(spec, taken_in(record, readings), Asked(readings, answers), now)
+    return take_step(spec, taken_in(record, readings), readings, answers, now)
 
 
 def taken_in(

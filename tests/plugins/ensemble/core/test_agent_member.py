@@ -48,7 +48,7 @@ def test_what_an_agent_reports_is_read() -> None:
             jobs=(
                 row(1, t_start=6.0),
                 row(2, JobState.SCHED, nodes=3),
-                row(3, JobState.PRIORITY, group="unknown", urgency=20),
+                row(3, JobState.PRIORITY, urgency=20),
                 row(4, JobState.DEPEND, group=""),
                 row(
                     5,

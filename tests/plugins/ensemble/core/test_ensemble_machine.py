@@ -11,7 +11,7 @@ import itertools
 from typing import Any
 
 import msgspec
-from burst_ensemble.algorithm import MemberDecision
+from burst_ensemble.algorithm import MemberDecision, MemberView
 from burst_ensemble.config.spec import (
     AlgorithmSpec,
     EnsembleLimits,
@@ -20,7 +20,7 @@ from burst_ensemble.config.spec import (
     MemberSpec,
 )
 from burst_ensemble.core.algorithms import BUILT_IN
-from burst_ensemble.core.controller import confirm, end_all, new_record, take_step
+from burst_ensemble.core.controller import confirm, end_all, look, new_record
 from burst_ensemble.core.intents import (
     Done,
     EndMember,
@@ -28,8 +28,7 @@ from burst_ensemble.core.intents import (
     ResizeMember,
     SubmitJobs,
 )
-from burst_ensemble.core.views import is_due, make_views, take_in
-from burst_ensemble.core.wishes import AlgorithmFault, Asked
+from burst_ensemble.core.wishes import AlgorithmFault
 from burst_ensemble.replay.member import (
     NodeTimes,
     SimulatedIsolatedMember,
@@ -149,26 +148,21 @@ class EnsembleMachine(RuleBasedStateMachine):
             for number, (name, member) in enumerate(self.there.items())
             if number not in unread
         }
-        readings = {name: state.reading for name, state in read.items()}
-        record = take_in(self.record, read)
-        answers = {}
-        for name, view in make_views(self.spec, record, readings).items():
-            if not is_due(record, name, self.now):
-                continue
-            key = self.spec.member(name).algorithms[0].name
+
+        def ask(view: MemberView, memory: Any) -> dict[str, Any]:
+            key = self.spec.member(view.name).algorithms[0].name
             if key == "anything":
-                answers[name] = {key: data.draw(ANYTHING, label=name)}
-            else:
-                memory = record.members[name].memory.get(key, {})
-                decided = self.algorithms[key].decide(view, memory, self.now)
-                answers[name] = {key: decided}
-        self._step(record, Asked(readings, answers), lose)
+                return {key: data.draw(ANYTHING, label=view.name)}
+            its = memory.get(key, {})
+            return {key: self.algorithms[key].decide(view, its, self.now)}
+
+        before = {name: one.nodes for name, one in self.record.members.items()}
+        paid = sum(member.nodes_paid for member in self.there.values())
+        step = look(self.spec, self.record, read, ask, self.now)
+        self._do_step(step, before, paid, lose)
         self.now += CHECK
 
-    def _step(self, record: Any, asked: Asked, lose: bool) -> None:
-        before = {name: one.nodes for name, one in record.members.items()}
-        paid = sum(member.nodes_paid for member in self.there.values())
-        step = take_step(self.spec, record, asked, self.now)
+    def _do_step(self, step: Any, before: Any, paid: int, lose: bool) -> None:
         # Written and read again, as after a restart.
         self.record = rewritten(step.record)
         assert self.record == step.record
