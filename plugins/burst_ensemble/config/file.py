@@ -28,7 +28,7 @@ from burst_ensemble.config.spec import (
 )
 
 DEFAULT_ALGORITHM = "workload-demand"
-_OF_BURSTS = ("provider", "offer", "image", "size", "min", "max", "share")
+_OF_BURSTS = {"provider", "offer", "image", "size", "min", "max", "share"}
 """Keys of members that are bursts."""
 
 
@@ -256,14 +256,13 @@ class _MemberReader:
 
     def _check_external(self, table: Mapping[str, Any], path: KeyPath) -> None:
         """Refuse keys of members that the daemon makes."""
-        for key in _OF_BURSTS:
-            if key in table:
-                raise self._source.wrong(
-                    (*path, key),
-                    f"{key} is not for the file to say of an external member: it is an"
-                    " instance that runs already",
-                    "remove it",
-                )
+        for key in sorted(table.keys() & _OF_BURSTS):
+            raise self._source.wrong(
+                (*path, key),
+                f"{key} is not for the file to say of an external member: it is an"
+                " instance that runs already",
+                "remove it",
+            )
 
     def _provider(self, name: str, path: KeyPath) -> str:
         known = self._providers
