@@ -118,9 +118,7 @@ def ensemble_row(
     row = ensemble_state(record, make_views(spec, record, readings))
     row["state"] = _state(one, seen.nodes)
     for member in spec.members:
-        shown = row["members"].get(member.name)
-        if shown is None:
-            continue
+        shown = row["members"][member.name]
         hosts = start.slots.get(member.name, ())
         bursts = seen.nodes.bursts_of(start.membership(member.name))
         its = record.members[member.name]

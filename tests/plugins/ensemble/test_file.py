@@ -208,6 +208,7 @@ WRONG = [
     ('image = "x"', "sidecar = {}", 45, "sidecar: is gone", "without a sidecar"),
     ('image = "x"', "growWindow = 3", 45, "growWindow: is gone", "top of the file"),
     ('image = "x"', "minicluster = {}", 45, "minicluster: is gone", "size, min, max"),
+    ('"isolated"', '"external"', 45, "image is not for the file to say", "remove"),
     ('"10m"', '"inf"', 31, "duration: out of range", "no time limit"),
     ("checkSeconds = 5", 'directory = "/"', 2, "no such key", "workdir"),
 ]
@@ -355,6 +356,8 @@ def test_lines_are_found_behind_long_texts_and_quoted_keys(write: Write) -> None
     assert line_of(("j", 0, "k", 1, "m.n")) == 12
     assert line_of(("j", 0, "k", 1, "r")) == 15
     assert line_of(("b",)) is None
+    # Where what is open cannot be ended, the line is that of the end.
+    assert read_source(write('t = ["""\n"""]\n')).line_of(("t",)) == 2
 
 
 class Own:

@@ -216,7 +216,7 @@ def test_a_proxy_that_ends_tls_is_trusted_by_its_certificate_only(
 
 
 @pytest.mark.parametrize(
-    "url", ["", "ftp://a", "127.0.0.1:9", "http://a?x=1", "http://u:p@a"]
+    "url", ["", "ftp://a", "127.0.0.1:9", "http://a?x=1", "https://u:p@a"]
 )
 def test_an_address_that_is_none_is_refused(token: Path, url: str) -> None:
     with pytest.raises(ConfigError):
