@@ -242,7 +242,7 @@ def _limit_reached(
         return f"[limits] time: {format_fsd(limits.time)} are over"
     if not limits.money:
         return ""
-    spent = sum(member.spent for member in record.members.values())
+    spent = record.spent
     # What is paid until the next check is spent whatever is decided then.
     per_hour = sum(each.nodes_paid * each.price for each in readings.values())
     if spent + per_hour * spec.check / 3600 >= limits.money:

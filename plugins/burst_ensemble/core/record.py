@@ -103,6 +103,11 @@ class EnsembleRecord(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
     """Of the end."""
 
+    @property
+    def spent(self) -> float:
+        """What all members have cost."""
+        return sum(member.spent for member in self.members.values())
+
     def with_members(self, changed: Mapping[str, MemberRecord]) -> EnsembleRecord:
         """Return it with these members in the place of those that it has."""
         return msgspec.structs.replace(self, members={**self.members, **changed})

@@ -86,7 +86,7 @@ def ensemble_state(
         "started": record.started,
         "ended": record.ended,
         "why": record.why,
-        "spent": round(sum(one.spent for one in record.members.values()), 2),
+        "spent": round(record.spent, 2),
         "members": members,
     }
 

@@ -20,7 +20,7 @@ that has less.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import msgspec
 
@@ -96,7 +96,7 @@ def decide_sizes(
     }
     nodes = {name: want.demand for name, want in wants.items()}
     if spec.limits.nodes:
-        most = spec.limits.nodes - _fixed(record, readings, wants)
+        most = spec.limits.nodes - _fixed(record, wants)
         nodes = _grow_into_room(live, readings, fair_share(most, wants), most)
     limit = "[limits] nodes and its fair share leave"
     if not _can_pay(spec, record, readings, nodes):
@@ -112,24 +112,13 @@ def decide_sizes(
     return record
 
 
-def _fixed(
-    record: EnsembleRecord,
-    readings: Mapping[str, SizedReading],
-    wants: Mapping[str, Want],
-) -> int:
+def _fixed(record: EnsembleRecord, wants: Collection[str]) -> int:
     """Return the nodes of members about which nothing is decided now."""
-    total = 0
-    for name, member in record.members.items():
-        if name in wants:
-            continue
-        reading = readings.get(name)
-        if reading is None:
-            total += max(member.paid, member.nodes if member.ended is None else 0)
-        elif member.ended is None:
-            total += max(reading.nodes_paid, member.nodes)
-        else:
-            total += reading.nodes_paid
-    return total
+    return sum(
+        max(member.paid, member.nodes if member.ended is None else 0)
+        for name, member in record.members.items()
+        if name not in wants
+    )
 
 
 def _want(
@@ -188,14 +177,13 @@ def _can_pay(
 ) -> bool:
     if not spec.limits.money:
         return True
-    spent = sum(member.spent for member in record.members.values())
     # One without nodes may begin, whatever it costs: else nothing would ever end.
     per_hour = sum(
         max(reading.nodes_paid, nodes.get(name, 0)) * reading.price
         for name, reading in readings.items()
         if reading.nodes_paid
     )
-    return spent + per_hour * _WORTH_BOOTING / 3600 <= spec.limits.money
+    return record.spent + per_hour * _WORTH_BOOTING / 3600 <= spec.limits.money
 
 
 def _why(wish: MemberDecision, spec: MemberSpec, size: int) -> str:
