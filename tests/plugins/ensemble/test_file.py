@@ -462,14 +462,10 @@ def refusal(file: EnsembleFile, *known: str) -> ConfigError:
     return caught.value
 
 
-def test_a_provider_whose_nodes_have_no_images_is_refused(write: Write) -> None:
+def test_without_the_file_the_member_is_said_that_could_not_be(write: Write) -> None:
     file = load(write(TOML))
-    assert [member.image for member in file.spec.members] == ["", "x", "x"]
     check_supported(file.spec, modes(), file)
     check_supported(file.spec, modes("joined", "isolated", "image"), file)
-    found = refusal(file, "joined", "isolated")
-    assert ":45: members.1.image: bursts of provider kind have no images" in found.what
-    assert "makes pods" in found.advice
     with pytest.raises(ConfigError, match="member large-0: image: bursts of"):
         check_supported(file.spec, modes("isolated"))
 
@@ -482,15 +478,6 @@ def test_a_provider_that_makes_isolated_bursts_may_have_isolated_members(
     check_supported(file.spec, modes(*known), file)
     (member,) = file.spec.members
     assert (member.is_isolated, member.min, member.max) == (True, 1, 4)
-
-
-def test_a_provider_that_makes_none_is_refused_with_the_line(write: Write) -> None:
-    found = refusal(load(write(ISOLATED)), "joined")
-    assert ":5: members.0.mode: provider kind makes no isolated bursts" in found.what
-    assert "docs/isolated.md" in found.advice
-    # Of a member that joins nobody asks.
-    joined = load(write(ISOLATED.replace('"isolated"', '"joined"')))
-    check_supported(joined.spec, modes("isolated"), joined)
 
 
 JOBS_THERE = """

@@ -8,22 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 from burst_ensemble.algorithm import JobGroup, JobTally, MemberDecision, MemberView
 from burst_ensemble.core.algorithms import BUILT_IN
-from burst_ensemble.core.read_members import jobs_by_tag, read_member
+from burst_ensemble.core.job_rows import JobsSeen, count_jobs
 from burst_ensemble.core.reading import SizedReading
 from burst_ensemble.core.record import MemberRecord
 
 from burst.config import convert
-from burst.core.records import Records
-from burst.core.tagged_nodes import tagged_nodes
-from burst.model.burst import Tag
 from burst.model.lead import JobState
-from burst.model.request import BurstPreferences
-from tests import builders
+from tests.plugins.ensemble.core.agents import row
 from tests.plugins.ensemble.core.ensembles import NOW, queued, reading, view
-from tests.sim import Sim
 
 
 def demand(**options: Any) -> Any:
@@ -67,24 +61,11 @@ def test_only_what_was_free_all_the_time_is_given_back() -> None:
 
 def read(*jobs: tuple[int, JobState, int, int]) -> SizedReading:
     """What is read of jobs: number, state, nodes, urgency."""
-    member = Tag("e/m", 100)
-    shown = [
-        builders.job(
-            number,
-            builders.whole(nodes),
-            state=state,
-            urgency=urgency,
-            preferences=BurstPreferences(tag=member.name),
-        )
+    rows = [
+        row(number, state, nodes=nodes, urgency=urgency)
         for number, state, nodes, urgency in jobs
     ]
-    # Another's job is none of the member's.
-    view = builders.view(*shown, builders.job(99, builders.whole(1)))
-    sim = Sim()
-    world = msgspec.structs.replace(sim.engine.snapshot.world, lead=view)
-    nodes = tagged_nodes(Records(), world, sim.settings, builders.T0)
-    jobs_of = jobs_by_tag(nodes).get(member, ())
-    return read_member(member, MemberRecord(started=0.0), nodes, jobs_of, {}).reading
+    return count_jobs(MemberRecord(started=0.0), JobsSeen(rows, {}), NOW).reading
 
 
 def test_jobs_that_have_ended_or_run_do_not_wait() -> None:

@@ -26,8 +26,6 @@ from burst.errors import ConfigError
 from burst.http.routes import Routes
 from burst.http.server import HttpServer
 from burst.runtime.daemon_state import DaemonState
-from burst.runtime.tally import Tally
-from tests.http.clients import ask
 from tests.http.tls_proxy import make_certificate, tls_proxy
 from tests.plugins.ensemble.core.agents import report
 from tests.plugins.ensemble.runtime.agent_site import Outside
@@ -86,17 +84,6 @@ def test_an_oversize_report_is_refused(
     with serving(state) as url, pytest.raises(AgentTrouble):
         AgentClient(url, str(token)).post(large)
     assert outside.current() == {}
-
-
-def test_without_a_lead_it_is_said(token: Path) -> None:
-    with serving(DaemonState(Tally())) as url, pytest.raises(AgentTrouble, match="503"):
-        AgentClient(url, str(token)).post(report(ensemble="sweep"))
-
-
-def test_a_get_is_no_report(state: DaemonState) -> None:
-    with serving(state) as url:
-        port = int(url.rpartition(":")[2])
-        assert ask(port, "/ensembles-agent/sweep.m").status == 405
 
 
 class Strange(BaseHTTPRequestHandler):
