@@ -43,7 +43,7 @@ def test_the_file_on_the_page_is_right(tmp_path: Path) -> None:
     path = tmp_path / "page.toml"
     path.write_text(text)
     file = load_ensemble(path, ["local"])
-    assert list(load_algorithms(file.spec, file)["sizes"]) == [
+    assert list(load_algorithms(file)["sizes"]) == [
         "workload-demand",
         "stop",
     ]

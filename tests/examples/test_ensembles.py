@@ -29,7 +29,7 @@ def test_an_example_of_an_ensemble_is_right_and_comes_to_its_end(path: Path) -> 
     providers = ["local", "kube"] if "kube" in path.read_text() else ["local"]
     file = load_ensemble(path, providers)
     cost = EntryPoint("cost", "burst_cost:Cost", "burst.algorithms")
-    algorithms = load_algorithms(file.spec, file, [cost])
+    algorithms = load_algorithms(file, [cost])
     outcome = EnsembleSimulator(
         file.spec, algorithms, NodeTimes(boot=60.0), Workload()
     ).run(longest=86400.0)

@@ -64,7 +64,7 @@ def test_the_configmap_has_all_files_under_the_names_that_are_used() -> None:
 def test_each_member_fits_in_a_slot_of_its_own_and_in_the_offer() -> None:
     settings = load(FILES / "burst.toml")
     file = load_ensemble(FILES / "ensemble.toml", list(settings.providers))
-    load_algorithms(file.spec, file)
+    load_algorithms(file)
     assert len(file.spec.members) == len(SLOTS) == 3
     options = convert(KubeSettings, settings.providers["kube"].options, "kube")
     (offer,) = options.offers.values()

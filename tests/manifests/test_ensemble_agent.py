@@ -60,7 +60,7 @@ def test_the_leads_settings_are_those_of_the_base_and_what_agents_need() -> None
 
 def test_the_agent_is_started_for_the_member_of_the_file() -> None:
     file = load_ensemble(PART / "lead" / "ensemble.toml", [])
-    load_algorithms(file.spec, file)
+    load_algorithms(file)
     (member,) = file.spec.members
     assert (member.mode, file.spec.limits.time <= 3600) == ("external", True)
     words = command_line()

@@ -7,7 +7,6 @@ keys below `spec`.
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from burst.errors import ConfigError
 from burst_ensemble.config.jobs import in_seconds, problem_of, read_jobs
 from burst_ensemble.config.source import FileSource, KeyPath, choices, read_source
 from burst_ensemble.config.spec import (
@@ -33,18 +33,27 @@ _OF_BURSTS = {"provider", "offer", "image", "size", "min", "max", "share"}
 
 
 class EnsembleFile(msgspec.Struct, frozen=True):
-    """An ensemble, and where in its file everything is."""
+    """An ensemble, and where in its file everything is, if it was read of one here."""
 
     spec: EnsembleSpec
-    source: FileSource
-    places: Mapping[str, KeyPath]
+    source: FileSource | None = None
+    places: Mapping[str, KeyPath] = {}
     """Of each member its table."""
 
-    def algorithm(self, member: str, number: int) -> KeyPath:
-        """Return where an algorithm of a member is: the default is the file's."""
-        place = self.places[member]
-        has_own = "algorithm" in self.source.table_at(place)
-        return (*(place if has_own else ()), "algorithm", number)
+    def wrong(
+        self, member: str, path: KeyPath, problem: str, advice: str = ""
+    ) -> ConfigError:
+        """Return the error that says what is wrong with a key of a member; of the file
+        where its table does not have it, or without a member.
+        """
+        if self.source is None:
+            where = f"member {member}: " if member else ""
+            where += ".".join(map(str, path))
+            return ConfigError(f"{where}: {problem}", advice)
+        table = self.places.get(member, ())
+        has_own = path[0] in self.source.table_at(table)
+        path = (*table, *path) if has_own else path
+        return self.source.wrong(path, problem, advice)
 
 
 def load_ensemble(path: Path, providers: Collection[str]) -> EnsembleFile:
@@ -53,8 +62,7 @@ def load_ensemble(path: Path, providers: Collection[str]) -> EnsembleFile:
     `providers` are the tables `[providers.NAME]` of the settings that are enabled.
     Raises ConfigError with file, line, and what would be right.
     """
-    source = _unwrapped(read_source(path))
-    _check_finite(source, source.table_at(()), ())
+    source = read_source(path)
     top = _read_top(source)
     reader = _MemberReader(source, top, providers)
     members = reader.read(source.table_at(()).get("members"))
@@ -67,37 +75,6 @@ def load_ensemble(path: Path, providers: Collection[str]) -> EnsembleFile:
     )
     _check_together(source, spec)
     return EnsembleFile(spec, source, reader.places)
-
-
-def _unwrapped(source: FileSource) -> FileSource:
-    """Return the source of the ensemble alone: in `spec` of a Custom Resource."""
-    tables = source.tables
-    if "spec" not in tables:
-        return source
-    spec, kind = tables["spec"], tables.get("kind")
-    if kind not in (None, "Ensemble") or not isinstance(spec, dict):
-        raise source.wrong(("kind",), f"{kind!r} is no ensemble", "kind: Ensemble")
-    for key in tables:
-        if key not in ("apiVersion", "kind", "metadata", "spec"):
-            raise source.wrong((key,), "no such key", "put it below spec")
-    metadata = tables.get("metadata")
-    name = metadata.get("name", "") if isinstance(metadata, Mapping) else ""
-    named = {**tables, "spec": {"name": name, **spec}}
-    return msgspec.structs.replace(source, tables=named, root=("spec",))
-
-
-def _check_finite(source: FileSource, value: Any, path: KeyPath) -> None:
-    """Refuse numbers that JSON does not have: an ensemble is kept as JSON."""
-    if isinstance(value, float) and not math.isfinite(value):
-        raise source.wrong(
-            path,
-            f"{value} is not a finite number",
-            'leave it out; durations may be "inf"',
-        )
-    if isinstance(value, dict | list):
-        inside = value.items() if isinstance(value, dict) else enumerate(value)
-        for key, each in inside:
-            _check_finite(source, each, (*path, key))
 
 
 def _read_top(source: FileSource) -> EnsembleSpec:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import bisect
 import difflib
 import importlib
+import math
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -115,7 +116,40 @@ def read_source(path: Path) -> FileSource:
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not a text: {error}") from error
     read = _read_yaml if path.suffix in _YAML else _read_toml
-    return read(str(path), text)
+    source = _unwrapped(read(str(path), text))
+    _check_finite(source, source.table_at(()), ())
+    return source
+
+
+def _unwrapped(source: FileSource) -> FileSource:
+    """Return the source of the ensemble alone: in `spec` of a Custom Resource."""
+    tables = source.tables
+    if "spec" not in tables:
+        return source
+    spec, kind = tables["spec"], tables.get("kind")
+    if kind not in (None, "Ensemble") or not isinstance(spec, dict):
+        raise source.wrong(("kind",), f"{kind!r} is no ensemble", "kind: Ensemble")
+    for key in tables:
+        if key not in ("apiVersion", "kind", "metadata", "spec"):
+            raise source.wrong((key,), "no such key", "put it below spec")
+    metadata = tables.get("metadata")
+    name = metadata.get("name", "") if isinstance(metadata, Mapping) else ""
+    named = {**tables, "spec": {"name": name, **spec}}
+    return msgspec.structs.replace(source, tables=named, root=("spec",))
+
+
+def _check_finite(source: FileSource, value: Any, path: KeyPath) -> None:
+    """Refuse numbers that JSON does not have: an ensemble is kept as JSON."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise source.wrong(
+            path,
+            f"{value} is not a finite number",
+            'leave it out; durations may be "inf"',
+        )
+    if isinstance(value, dict | list):
+        inside = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, each in inside:
+            _check_finite(source, each, (*path, key))
 
 
 def _value_at(value: Any, step: str | int) -> Any:

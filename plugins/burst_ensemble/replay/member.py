@@ -214,8 +214,8 @@ class SimulatedIsolatedMember(SimulatedMember):
     def resize(self, nodes: int, now: float) -> None:
         """Let its jobs have so many nodes; boot those of jobs for which there is room.
 
-        As `burst_ensemble.core.member_size`: in order, and jobs that are larger
-        than the member are passed over.
+        As `burst.core.tagged_jobs`: in order, and jobs that are larger than the member
+        are passed over.
         """
         self.changes += nodes != self.size
         self.size = nodes

@@ -26,7 +26,7 @@ from burst_ensemble.algorithm import (
 )
 from burst_ensemble.config.file import EnsembleFile
 from burst_ensemble.config.source import choices, key_path
-from burst_ensemble.config.spec import AlgorithmSpec, EnsembleSpec
+from burst_ensemble.config.spec import AlgorithmSpec
 from burst_ensemble.core.algorithms import BUILT_IN, EXAMPLES
 from burst_ensemble.core.views import fresh_view
 from burst_ensemble.core.wishes import AlgorithmFault, Answer
@@ -38,20 +38,17 @@ Algorithms = Mapping[str, Mapping[str, Algorithm]]
 
 
 def load_algorithms(
-    spec: EnsembleSpec,
-    file: EnsembleFile | None = None,
-    found: Iterable[EntryPoint] | None = None,
+    file: EnsembleFile, found: Iterable[EntryPoint] | None = None
 ) -> Algorithms:
     """Return the algorithms of all members, with their options.
 
-    With the file, messages say its line. `found` is by default what is installed.
-    Raises ConfigError.
+    `found` is by default what is installed. Raises ConfigError.
     """
     points = entry_points(group=GROUP) if found is None else found
     plugins = {point.name: point for point in points if point.name not in BUILT_IN}
     made = {}
-    for member in spec.members:
-        view = fresh_view(spec, member)
+    for member in file.spec.members:
+        view = fresh_view(file.spec, member)
         made[member.name] = {
             algorithm.name: _make(algorithm, _Place(file, view, number), plugins)
             for number, algorithm in enumerate(member.algorithms)
@@ -62,19 +59,15 @@ def load_algorithms(
 class _Place(msgspec.Struct, frozen=True):
     """Where an algorithm is named: in the file, of a member, by its number."""
 
-    file: EnsembleFile | None
+    file: EnsembleFile
     view: MemberView
     number: int
 
     def wrong(self, key: str, problem: str, advice: str = "") -> ConfigError:
         """Return the error of a key of the options; without one, of the name."""
-        if self.file is None:
-            of_options = f" options.{key}" if key else ""
-            where = f"member {self.view.name}: algorithm{of_options}"
-            return ConfigError(f"{where}: {problem}", advice)
-        at = self.file.algorithm(self.view.name, self.number)
-        path = (*at, "options", *key_path(key)) if key else (*at, "name")
-        return self.file.source.wrong(path, problem, advice)
+        below = ("options", *key_path(key)) if key else ("name",)
+        path = ("algorithm", self.number, *below)
+        return self.file.wrong(self.view.name, path, problem, advice)
 
 
 def _make(

@@ -19,7 +19,7 @@ from burst.core.tagged_nodes import TaggedNodes
 from burst.errors import BurstError, ConfigError
 from burst.lead import JobSubmitter
 from burst_ensemble.algorithm import MemberView, Memory
-from burst_ensemble.config.spec import EnsembleSpec
+from burst_ensemble.config.file import EnsembleFile
 from burst_ensemble.core.agent_member import AgentMember
 from burst_ensemble.core.controller import confirm_all, look
 from burst_ensemble.core.intents import Done, Intent, SubmitJobs
@@ -45,7 +45,7 @@ from burst_ensemble.runtime.client import DaemonClient
 from burst_ensemble.runtime.files import EnsembleFiles
 from burst_ensemble.runtime.store import EnsembleStore
 
-MakeAlgorithms = Callable[[EnsembleSpec], Algorithms]
+MakeAlgorithms = Callable[[EnsembleFile], Algorithms]
 """Makes the algorithms of each member, by their names, in the order of the file."""
 
 _LOOK_S = 0.5
@@ -73,7 +73,7 @@ class Ensembles:
         self._clock = reports.clock
         self._reports = reports
         self._calls = AlgorithmCalls()
-        self._files = EnsembleFiles(lambda file: make(file.spec), store, reports.clock)
+        self._files = EnsembleFiles(make, store, reports.clock)
         self._made: dict[str, _Running] = {}
         self._said: dict[str, str] = {}
         """By ensemble: the error that was logged last."""
@@ -152,7 +152,7 @@ class Ensembles:
         if running is None or running.start is not one.start:
             running = self._made[one.record.name] = _Running(one.start)
             try:
-                running.algorithms = self._make(one.start.spec)
+                running.algorithms = self._make(EnsembleFile(one.start.spec))
             except ConfigError as error:
                 running.fault = error
         return running

@@ -88,7 +88,7 @@ class EnsembleFiles:
                 f" started, which is not what {path} says now: another name there"
                 " starts it, too"
             ), logging.WARNING
-        check_supported(spec, known.abilities, file)
+        check_supported(file, known.abilities)
         self._check(file)
         variables = environment_of(os.environ, environment)
         new = EnsembleStart(spec=spec, userid=os.geteuid(), environment=variables)

@@ -19,6 +19,7 @@ from burst.errors import BurstError, NoDaemon
 from burst.lead import JobSubmitter
 from burst.runtime.service_answers import Row
 from burst.runtime.service_requests import MAX_NAME
+from burst_ensemble.config.file import EnsembleFile
 from burst_ensemble.config.spec import EnsembleSpec
 from burst_ensemble.core import commands
 from burst_ensemble.core.agent_report import AgentAnswer
@@ -176,8 +177,9 @@ class EnsembleService:
                     f"member {member.name}: there is no provider {member.provider}",
                     f"the daemon has {', '.join(nodes.offers) or 'none'}",
                 )
-        check_supported(spec, providers_of_daemon(nodes).abilities)
-        self._make(spec)
+        file = EnsembleFile(spec)
+        check_supported(file, providers_of_daemon(nodes).abilities)
+        self._make(file)
 
     def _status(self, asked: EnsembleRequest) -> Row:
         """Return the ensembles that are on record, or the one of that name."""

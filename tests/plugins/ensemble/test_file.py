@@ -115,7 +115,7 @@ def write(tmp_path: Path) -> Write:
 
 def load(path: Path, *providers: str) -> EnsembleFile:
     file = load_ensemble(path, providers or ("local", "kind"))
-    load_algorithms(file.spec, file, [])
+    load_algorithms(file, [])
     return file
 
 
@@ -399,7 +399,7 @@ PLUGINS = [
 def plugged(write: Write, algorithm: str, *, lines: bool = True) -> Any:
     text = f'name = "x"\n[[members]]\nname = "m"\nprovider = "local"\n{algorithm}'
     file = load_ensemble(write(text), ["local"])
-    return load_algorithms(file.spec, file if lines else None, PLUGINS)
+    return load_algorithms(file if lines else EnsembleFile(file.spec), PLUGINS)
 
 
 def test_an_algorithm_of_another_package_is_found_by_its_name(write: Write) -> None:
@@ -430,8 +430,11 @@ def test_a_package_that_does_not_keep_to_the_interface_is_said(
 @pytest.mark.parametrize(
     ("algorithm", "what"),
     [
-        ('"x"', "member m: algorithm: there is no algorithm 'x'"),
-        ('{ name = "stop", options.x = 1 }', "member m: algorithm options.x: no such"),
+        ('"x"', "member m: algorithm.0.name: there is no algorithm 'x'"),
+        (
+            '{ name = "stop", options.x = 1 }',
+            "member m: algorithm.0.options.x: no such",
+        ),
     ],
 )
 def test_without_the_file_the_member_is_said(
@@ -458,16 +461,16 @@ def modes(*known: str) -> AbilitiesOf:
 
 def refusal(file: EnsembleFile, *known: str) -> ConfigError:
     with pytest.raises(ConfigError) as caught:
-        check_supported(file.spec, modes(*known), file)
+        check_supported(file, modes(*known))
     return caught.value
 
 
 def test_without_the_file_the_member_is_said_that_could_not_be(write: Write) -> None:
     file = load(write(TOML))
-    check_supported(file.spec, modes(), file)
-    check_supported(file.spec, modes("joined", "isolated", "image"), file)
+    check_supported(file, modes())
+    check_supported(file, modes("joined", "isolated", "image"))
     with pytest.raises(ConfigError, match="member large-0: image: bursts of"):
-        check_supported(file.spec, modes("isolated"))
+        check_supported(EnsembleFile(file.spec), modes("isolated"))
 
 
 @pytest.mark.parametrize("known", [(), ("isolated",), ("joined", "isolated")])
@@ -475,7 +478,7 @@ def test_a_provider_that_makes_isolated_bursts_may_have_isolated_members(
     write: Write, known: tuple[str, ...]
 ) -> None:
     file = load(write(ISOLATED))
-    check_supported(file.spec, modes(*known), file)
+    check_supported(file, modes(*known))
     (member,) = file.spec.members
     assert (member.is_isolated, member.min, member.max) == (True, 1, 4)
 
@@ -491,18 +494,24 @@ workdir = "/data"
 """
 
 
+OWN = """[[members.jobs]]
+name = "c"
+command = "true"
+"""
+
+
 @pytest.mark.parametrize(
     ("table", "where"),
     [
-        ("members.jobs", ":14: members.0.jobs.1.workdir: "),
-        ("jobs", ":14: jobs.1.workdir: "),
+        ("members.jobs", ":17: members.0.jobs.2.workdir: "),
+        ("jobs", ":17: jobs.1.workdir: "),
     ],
 )
 def test_a_directory_of_isolated_jobs_is_refused_with_its_line(
     write: Write, table: str, where: str
 ) -> None:
-    text = ISOLATED + JOBS_THERE.format(table=table)
+    text = ISOLATED + OWN + JOBS_THERE.format(table=table)
     found = refusal(load(write(text)), "isolated")
     assert f"{where}jobs of an isolated member run in /tmp" in found.what
     joined = load(write(text.replace('"isolated"', '"joined"')))
-    check_supported(joined.spec, modes("joined"), joined)
+    check_supported(joined, modes("joined"))

@@ -146,9 +146,9 @@ class EnsembleSite:
         self.ensembles = Ensembles(
             daemon,
             self.lead,
-            lambda spec: {
+            lambda file: {
                 member.name: {"scripted": self.algorithms[member.name]}
-                for member in spec.members
+                for member in file.spec.members
             },
             self.reports,
             self.store,

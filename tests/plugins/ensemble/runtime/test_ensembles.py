@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import msgspec
 import pytest
 from burst_ensemble.algorithm import MemberDecision, MemberView, Memory
+from burst_ensemble.config.file import EnsembleFile
 from burst_ensemble.config.spec import EnsembleSpec
 from burst_ensemble.core import commands
 from burst_ensemble.core.controller import end_all
@@ -212,7 +213,7 @@ def test_without_an_algorithm_that_is_gone_it_stays_and_can_be_ended(
     site.once("md")
     site.step(3)
 
-    def gone(_: EnsembleSpec) -> NoReturn:
+    def gone(_: EnsembleFile) -> NoReturn:
         raise ConfigError("cost is not part of burst any more")
 
     site.ensembles = Ensembles(
