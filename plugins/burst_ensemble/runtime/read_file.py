@@ -34,7 +34,7 @@ def check_supported(file: EnsembleFile, abilities: AbilitiesOf) -> None:
 def _refusals(
     member: MemberSpec, shared: Sequence[JobSpec], abilities: AbilitiesOf
 ) -> Iterator[tuple[str, KeyPath, str, str]]:
-    """Yield the keys that a member could not have, as `EnsembleFile.wrong` takes them."""
+    """Yield what a member could not have, as `EnsembleFile.wrong` takes it."""
     is_asked = member.is_isolated or member.image
     known = abilities(member.provider) if is_asked else ()
     if member.is_isolated and known and "isolated" not in known:
