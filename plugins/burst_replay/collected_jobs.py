@@ -3,24 +3,34 @@
 
 from __future__ import annotations
 
-import itertools
+import csv
+import sys
 from array import array
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
 
 import msgspec
 
+from burst.errors import MALFORMED
 from burst.model.ranks import parse_hostlist
-from burst_replay.trace import (
-    LONGEST_S,
-    LeftOut,
-    Machine,
-    SeenUse,
-    Trace,
-    TraceJob,
-    check_cores,
-    trace_jobs,
+from burst_replay.log_times import (
+    NoTime,
+    is_known,
+    parse_count,
+    parse_duration,
+    parse_limit,
+    parse_moment,
 )
+from burst_replay.trace import MOST_CORES, LeftOut, Machine, SeenUse, Trace, TraceJob
+
+Row = Mapping[str, str | float]
+"""What a record tells of a job, as its log writes it: `submit`, `start`, `end`,
+`elapsed` (it counts before `end`), `limit`, `cores`, `nodes`, `hosts` (a hostlist, RFC
+29), `user` and `userid`, `name`, `queue`, `bank`, and `whole`, the heterogeneous job of
+which it is a component. What no record of the log tells is not in it."""
+
+_Record = TypeVar("_Record")
 
 _MADE_UP = 2**32
 """Users without a number get one from here on, which no user has (uid_t)."""
@@ -31,35 +41,6 @@ _NO_HOSTS = "None assigned"
 _MOST_HOSTS = 100_000
 
 
-class NoTime(ValueError):
-    """A time is not there or cannot be read: leave the job out as such."""
-
-
-class LoggedJob(msgspec.Struct, gc=False):
-    """A job as its record tells it. Times are in seconds since the epoch."""
-
-    submit: float
-    run_time: float
-    cores: int
-    start: float = 0.0
-    """0 where it is not known."""
-    limit: float = 0.0
-    """0 for none."""
-    nodes: int = 0
-    """0 where it is not known."""
-    hosts: str = ""
-    """The names of its nodes, as a hostlist (RFC 29)."""
-    user: str = ""
-    userid: int = 0
-    name: str = ""
-    queue: str = ""
-    bank: str = ""
-    key: str = ""
-    """Of this run of this job alone; empty where the record does not say which."""
-    whole: str = ""
-    """The heterogeneous job of which it is a component, else empty."""
-
-
 class CollectedJobs:
     """The jobs of a log, in its order."""
 
@@ -67,141 +48,136 @@ class CollectedJobs:
         self._name = name
         self._records: list[TraceJob] = []
         self._starts = array("d")
-        self._keys: set[str] = set()
-        self._unfinished: dict[str, LeftOut] = {}
+        self._unfinished: dict[str, tuple[LeftOut, LeftOut]] = {}
         self._wholes: dict[str, int] = {}
         self._users: dict[str, int] = {}
-        self._texts: dict[str, str] = {}
         self._hosts: set[str] = set()
         self._node_cores = 0
         self._left_out: Counter[LeftOut] = Counter()
         self._examples: dict[LeftOut, str] = {}
+        self.known: set[str] = set()
+        """The keys of jobs that ended."""
+        self.machine: Machine | None = None
+        self.started: float | None = None
+        """Since when submissions count; None: they are since the epoch."""
+        self.numbers_of_host = False
+        self.notes: dict[str, None] = {}
 
-    def leave_out(self, reason: LeftOut, count: int = 1) -> None:
-        """Count records that are no jobs."""
-        self._left_out[reason] += count
+    def read_lines(
+        self, lines: Iterable[str], take: Callable[[CollectedJobs, str], None]
+    ) -> None:
+        """Have each line taken that is no remark."""
+        for number, line in enumerate(lines, 1):
+            if not is_remark(line):
+                self.attempt(f"line {number}", take, line)
 
-    def leave_out_unfinished(self, reason: LeftOut, key: str) -> None:
-        """Count a job that has not ended, unless a later record tells its end.
+    def attempt(
+        self,
+        where: str,
+        take: Callable[[CollectedJobs, _Record], None],
+        record: _Record,
+    ) -> None:
+        """Have a record taken; one that cannot be read is counted."""
+        try:
+            take(self, record)
+        except (csv.Error, msgspec.MsgspecError, *MALFORMED) as error:
+            missing = isinstance(error, NoTime)
+            reason = LeftOut.NO_TIME if missing else LeftOut.UNREADABLE
+            self._left_out[reason] += 1
+            self._examples.setdefault(reason, f"{where}: {_why_broken(error)}")
 
-        `key` is as in `LoggedJob`.
+    def leave_out(self, reason: LeftOut) -> None:
+        """Count a record that is no job."""
+        self._left_out[reason] += 1
+
+    def leave_out_unfinished(
+        self, reason: LeftOut, key: str, repeated: LeftOut = LeftOut.REPEATED
+    ) -> None:
+        """Count a job that has not ended, unless another record tells its end.
+
+        `key` is as of `add`; `repeated` is what each is but the last that tells of it.
         """
         if not key:
             self._left_out[reason] += 1
             return
         if key in self._unfinished:
+            self._left_out[repeated] += 1
+        self._unfinished[key] = reason, repeated
+
+    def unfinished(self, key: str) -> LeftOut | None:
+        """Return how a job was left out that has not ended, None if it was not."""
+        return self._unfinished.get(key, (None, None))[0]
+
+    def add(self, row: Row, key: str = "") -> None:
+        """Take a job that ended, or has no start. Raises ValueError.
+
+        `key` is of this run of this job alone; empty where the record does not say.
+        """
+        ran = "start" not in row or is_known(row["start"])
+        job = _job_of(row) if ran else None
+        nodes = parse_count(row.get("nodes", 0))
+        if key and key in self.known:
             self._left_out[LeftOut.REPEATED] += 1
-        self._unfinished[key] = reason
-
-    def leave_out_broken(self, where: str, error: Exception) -> None:
-        """Count what cannot be read. `where` is a place such as `line 4`."""
-        missing = isinstance(error, NoTime)
-        reason = LeftOut.NO_TIME if missing else LeftOut.UNREADABLE
-        self._left_out[reason] += 1
-        self._examples.setdefault(reason, f"{where}: {error}")
-
-    def add(self, found: LoggedJob) -> None:
-        """Take a job that ended. Raises ValueError if it cannot be one."""
-        # Also false for NaN, each by itself: a sum or maximum may leave it out.
-        if not (
-            0 <= found.submit < LONGEST_S
-            and 0 <= found.start < LONGEST_S
-            and -LONGEST_S < found.run_time < LONGEST_S
-            and 0 <= found.limit < LONGEST_S
-        ):
-            raise NoTime("a time that cannot be")
-        check_cores(found.cores)
-        if found.key:
-            if found.key in self._keys:
-                self._left_out[LeftOut.REPEATED] += 1
-                return
-            self._keys.add(found.key)
-        if found.run_time <= 0:
-            back = found.run_time < 0
-            reason = LeftOut.ENDED_BEFORE_START if back else LeftOut.NEVER_RAN
-            self._left_out[reason] += 1
-        elif found.cores <= 0:
+            return
+        self.known.add(key)
+        if job is None or job.run_time == 0:
+            self._left_out[LeftOut.NEVER_RAN] += 1
+        elif job.run_time < 0:
+            self._left_out[LeftOut.ENDED_BEFORE_START] += 1
+        elif job.cores <= 0:
             self._left_out[LeftOut.NO_CORES] += 1
-        elif found.whole in self._wholes:
-            self._join(self._wholes[found.whole], found)
         else:
-            self._append(found)
+            self._keep(job, row)
+            if nodes:
+                self._node_cores = max(self._node_cores, -(-job.cores // nodes))
 
-    def trace(
-        self,
-        machine: Machine | None = None,
-        started: float | None = None,
-        numbers_of_host: bool = False,
-        notes: Iterable[str] = (),
-    ) -> Trace:
-        """Return all; it starts at `started`, else when its first job was submitted."""
-        for key, reason in self._unfinished.items():
-            ended = key in self._keys
-            self._left_out[LeftOut.REPEATED if ended else reason] += 1
+    def trace(self) -> Trace:
+        """Return all; it starts where its first job was submitted, if not known."""
+        for key, (reason, repeated) in self._unfinished.items():
+            self._left_out[repeated if key in self.known else reason] += 1
         self._unfinished.clear()
-        records = self._records
-        first = min((record.submit for record in records), default=0.0)
+        first = min((record.submit for record in self._records), default=0.0)
         return Trace(
             name=self._name,
-            jobs=trace_jobs(records, first if started is None else 0.0),
-            machine=machine,
-            numbers_of_host=numbers_of_host,
+            jobs=_by_submission(self._records, first if self.started is None else 0.0),
+            machine=self.machine,
+            numbers_of_host=self.numbers_of_host,
             users=self._users,
-            started=first if started is None else started,
+            started=first if self.started is None else self.started,
             left_out={
                 why: self._left_out[why] for why in LeftOut if why in self._left_out
             },
             examples=self._examples,
             seen=SeenUse(self._most_cores(), self._named_nodes(), self._node_cores),
-            notes=tuple(notes),
+            notes=tuple(self.notes),
         )
 
-    def _append(self, found: LoggedJob) -> None:
-        if found.whole:
-            self._wholes[found.whole] = len(self._records)
-        self._starts.append(found.start)
-        self._records.append(
-            TraceJob(
-                submit=found.submit,
-                run_time=found.run_time,
-                cores=found.cores,
-                limit=found.limit,
-                userid=self._userid(found),
-                name=self._shared(found.name),
-                queue=self._shared(found.queue),
-                bank=self._shared(found.bank),
+    def _keep(self, job: TraceJob, row: Row) -> None:
+        """Take a job, or add a component to its heterogeneous job.
+
+        All components start and wait together.
+        """
+        if len(self._hosts) < _MOST_HOSTLISTS:
+            self._hosts.add(str(row.get("hosts", "")))
+        whole = str(row.get("whole", ""))
+        place = self._wholes.setdefault(whole, len(self._records)) if whole else None
+        if place is not None and place < len(self._records):
+            first = self._records[place]
+            self._records[place] = msgspec.structs.replace(
+                first,
+                cores=_checked(first.cores + job.cores),
+                run_time=max(first.run_time, job.run_time),
+                limit=max(first.limit, job.limit),
             )
-        )
-        self._note_nodes(found)
-
-    def _join(self, place: int, found: LoggedJob) -> None:
-        """Add a component to its heterogeneous job: it starts and waits with it."""
-        first = self._records[place]
-        self._records[place] = msgspec.structs.replace(
-            first,
-            cores=check_cores(first.cores + found.cores),
-            run_time=max(first.run_time, found.run_time),
-            limit=max(first.limit, found.limit),
-        )
-        self._left_out[LeftOut.COMPONENT] += 1
-        self._note_nodes(found)
-
-    def _note_nodes(self, found: LoggedJob) -> None:
-        if found.nodes > 0:
-            cores = -(-found.cores // found.nodes)
-            self._node_cores = max(self._node_cores, cores)
-        if found.hosts and len(self._hosts) < _MOST_HOSTLISTS:
-            self._hosts.add(found.hosts)
-
-    def _userid(self, found: LoggedJob) -> int:
-        if not found.user:
-            return found.userid
-        number = found.userid or _MADE_UP + len(self._users)
-        return self._users.setdefault(found.user, number)
-
-    def _shared(self, text: str) -> str:
-        """Return one object for all equal texts: a trace may have millions."""
-        return self._texts.setdefault(text, text)
+            self._left_out[LeftOut.COMPONENT] += 1
+            return
+        user, start = str(row.get("user", "")), row.get("start", 0.0)
+        if user:
+            number = job.userid or _MADE_UP + len(self._users)
+            known = self._users.setdefault(user, number)
+            job = msgspec.structs.replace(job, userid=known)
+        self._starts.append(parse_moment(start) if start else 0.0)
+        self._records.append(job)
 
     def _most_cores(self) -> int:
         """Return how many cores were in use at once, at most."""
@@ -226,13 +202,11 @@ class CollectedJobs:
     def _named_nodes(self) -> int:
         """Return how many hosts the records name."""
         names: set[str] = set()
-        for text in self._hosts:
+        for text in self._hosts - {"", _NO_HOSTS}:
             try:
-                found = parse_hostlist(text, _MOST_HOSTS)
+                names.update(parse_hostlist(text, _MOST_HOSTS))
             except ValueError:
                 continue  # What is no hostlist names no node.
-            if text != _NO_HOSTS:
-                names.update(found)
         return len(names)
 
 
@@ -241,8 +215,73 @@ def is_remark(line: str) -> bool:
     return line.startswith("#") or not line.strip(" \t-=_*+|~")
 
 
-def first_lines(lines: Iterable[str], most: int) -> tuple[list[str], Iterable[str]]:
-    """Return the first lines, and all of them again."""
-    rest = iter(lines)
-    head = list(itertools.islice(rest, most))
-    return head, itertools.chain(head, rest)
+def _job_of(row: Row) -> TraceJob:
+    """Return the job of a row, before `_by_submission`. Raises ValueError."""
+    userid = row.get("userid", 0)
+    if isinstance(userid, str):
+        userid = userid if userid.isdecimal() else 0
+    submit = row.get("submit", "")
+    if isinstance(submit, str) and not is_known(submit):
+        raise NoTime("it has no time of submission")
+    cores = parse_count(row.get("cores", 0))
+    name, queue, bank = (
+        # One object for all equal texts: a trace may have millions.
+        sys.intern(str(row.get(key) or ""))
+        for key in ("name", "queue", "bank")
+    )
+    return TraceJob(
+        submit=parse_moment(submit),
+        run_time=_run_time(row),
+        # Each node has a core at least, also where one is counted for all.
+        cores=_checked(max(cores, parse_count(row.get("nodes", 0))) if cores else 0),
+        limit=parse_limit(row.get("limit", 0)),
+        userid=int(userid),
+        name=name,
+        queue=queue,
+        bank=bank,
+    )
+
+
+def _run_time(row: Row) -> float:
+    """Return for how long it ran; below 0 if the clock was set back meanwhile."""
+    elapsed, end = row.get("elapsed", ""), row.get("end", "")
+    if elapsed in (0, "0") or is_known(elapsed):
+        return parse_duration(elapsed)
+    if not is_known(end):
+        raise NoTime("it has neither a run time nor an end")
+    return parse_moment(end) - parse_moment(row["start"])
+
+
+def _checked(cores: int) -> int:
+    if cores > MOST_CORES:
+        raise ValueError(f"{cores} cores, which no machine has")
+    return cores
+
+
+def _why_broken(error: Exception) -> str:
+    """Return in words what is wrong; Python's own say nothing of the trace."""
+    if isinstance(error, KeyError):
+        return f"it has no {error}"
+    if isinstance(error, IndexError):
+        return "it is cut off"
+    if isinstance(error, (ValueError, csv.Error, msgspec.MsgspecError)):
+        return str(error)
+    return "it is no record of a job"
+
+
+def _by_submission(read: list[TraceJob], started: float) -> tuple[TraceJob, ...]:
+    """Return jobs by the time of submission, from `started` on.
+
+    A job without a time limit gets the longest limit or run time of all, as many
+    schedulers have it. One that ran past its limit is ended at it, as Flux does.
+    """
+    longest = max((max(job.limit, job.run_time) for job in read), default=0.0)
+    return tuple(
+        msgspec.structs.replace(
+            job,
+            submit=job.submit - started,
+            run_time=min(job.run_time, job.limit or longest),
+            limit=job.limit or longest,
+        )
+        for job in sorted(read, key=lambda job: job.submit)
+    )

@@ -10,12 +10,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from burst_replay.collected_jobs import CollectedJobs, LoggedJob, NoTime, is_remark
-from burst_replay.log_times import from_epoch, parse_duration
-from burst_replay.trace import LeftOut, Trace
+from burst_replay.collected_jobs import CollectedJobs
+from burst_replay.trace import LeftOut
 
-_QUEUE, _HOST, _OWNER, _NAME, _JOB, _SUBMIT, _START, _END = 0, 1, 3, 4, 5, 8, 9, 10
-_PROJECT, _SLOTS, _TASK, _PE_TASK = 31, 34, 35, 41
+_FIELDS = {
+    "queue": 0,
+    "hosts": 1,
+    "user": 3,
+    "name": 4,
+    "submit": 8,
+    "start": 9,
+    "end": 10,
+    "bank": 31,
+    "cores": 34,
+}
+_JOB, _TASK, _PE_TASK = 5, 35, 41
 _FEWEST = 36
 # In the category, which may have colons of its own in a time such as 24:00:00.
 _LIMIT = re.compile(r"\b[hs]_rt=(\d+:\d\d:\d\d(?=[, :]|\Z)|\d+)")
@@ -25,21 +34,13 @@ _PE_TASK_ID = re.compile(r"\d+\.[^\d.]")
 def is_grid_engine(line: str) -> bool:
     """Tell whether a line is a record of the accounting file."""
     fields = line.split(":", _FEWEST)
-    numbers = fields[_SUBMIT : _END + 1]
-    return len(fields) >= _FEWEST and all(text.isdecimal() for text in numbers)
+    times = fields[_FIELDS["submit"] : _FIELDS["end"] + 1]
+    return len(fields) >= _FEWEST and all(text.isdecimal() for text in times)
 
 
-def read_grid_engine(name: str, lines: Iterable[str]) -> Trace:
-    """Return the jobs and tasks of arrays that ran to an end."""
-    found = CollectedJobs(name)
-    for number, line in enumerate(lines, 1):
-        if is_remark(line):
-            continue
-        try:
-            _take(found, line)
-        except ValueError as error:
-            found.leave_out_broken(f"line {number}", error)
-    return found.trace()
+def read_grid_engine(found: CollectedJobs, lines: Iterable[str]) -> None:
+    """Read the jobs and tasks of arrays that ran to an end."""
+    found.read_lines(lines, _take)
 
 
 def _take(found: CollectedJobs, line: str) -> None:
@@ -51,29 +52,10 @@ def _take(found: CollectedJobs, line: str) -> None:
     if len(fields) > _PE_TASK and _PE_TASK_ID.match(fields[_PE_TASK]):
         found.leave_out(LeftOut.STEP)
         return
-    submit, start, end = (
-        from_epoch(float(fields[place])) for place in (_SUBMIT, _START, _END)
-    )
-    key = f"{fields[_JOB]}.{fields[_TASK]}/{submit}/{start}"
-    if not start or not end:
-        found.add(LoggedJob(submit=submit, run_time=0.0, cores=0, key=key))
-        return
-    if not submit:
-        raise NoTime("it has no submission_time")
+    row = {name: fields[place] for name, place in _FIELDS.items()}
     limit = _LIMIT.search(line)
-    project = fields[_PROJECT]
-    found.add(
-        LoggedJob(
-            submit=submit,
-            run_time=end - start,
-            cores=int(fields[_SLOTS]),
-            start=start,
-            limit=parse_duration(limit[1]) if limit else 0.0,
-            hosts=fields[_HOST],
-            user=fields[_OWNER],
-            name=fields[_NAME],
-            queue=fields[_QUEUE],
-            bank="" if project == "NONE" else project,
-            key=key,
-        )
-    )
+    row["limit"] = limit[1] if limit else ""
+    if row["bank"] == "NONE":
+        row["bank"] = ""
+    times = f"{row['submit']}/{row['start']}"
+    found.add(row, f"{fields[_JOB]}.{fields[_TASK]}/{times}")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Times and durations as batch systems write them.
+"""Times, durations and counts as batch systems write them.
 
 A time without a zone is local time, as `sacct` prints it: that of the process, so `TZ`
-says where the log was written. Sources: sacct(1), `slurm_make_time_str` and
-`time_str2secs` of Slurm; pbs_resources(7).
+says where the log was written. What JSON has as a number is a number here. Sources:
+sacct(1), `time_str2secs` of Slurm; pbs_resources(7).
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from __future__ import annotations
 import datetime
 import functools
 
-from burst_replay.collected_jobs import NoTime
-from burst_replay.trace import LONGEST_S
-
+LONGEST_S = 1e12
+"""No time in a trace is as long."""
 _NONE = frozenset(
     ("", "0", "unknown", "none", "n/a", "(null)", "null", "-", "nan", "nat", "invalid")
 )
@@ -23,78 +22,84 @@ _MILLISECONDS_FROM = 1e11
 Univa Grid Engine do, and a thousand times larger ones microseconds."""
 _NEVER = 0xFFFFFFFE
 """NO_VAL of Slurm, and INFINITE is one more."""
-_UNITS = [86400.0, 3600.0, 60.0, 1.0]
-# What `SLURM_TIME_FORMAT` is set to, and what other programs make of times.
-_FORMATS = (
-    "%Y/%m/%d %H:%M:%S",
-    "%Y/%m/%d-%H:%M:%S",
-    "%Y-%m-%d-%H:%M:%S",
-    "%a %b %d %H:%M:%S %Y",
-    "%d %b %Y %H:%M:%S",
-)
+_CLOCK = [86400.0, 3600.0, 60.0, 1.0]
+_UNITS = {"K": 1024, "M": 1024**2, "G": 1024**3}
 
 
-def is_known(text: str) -> bool:
-    """Tell whether a field has a value: `Unknown`, `None` and the like are none."""
-    return text.lower() not in _NONE
+class NoTime(ValueError):
+    """A time is not there or cannot be read: leave the job out as such."""
 
 
-def parse_moment(text: str) -> float:
+def is_known(value: str | float) -> bool:
+    """Tell whether a field has a value: 0, `Unknown`, `None` and the like are none."""
+    return value.lower() not in _NONE if isinstance(value, str) else bool(value)
+
+
+def parse_moment(value: str | float) -> float:
     """Return seconds since the epoch. Raises NoTime."""
-    # What nearly all are, read in a tenth of the time.
-    if len(text) == 19 and text[4] == "-" and text[13] == text[16] == ":":
-        try:
-            minutes, seconds = int(text[14:16]), int(text[17:])
-            if 0 <= minutes < 60 and 0 <= seconds <= 60:
-                return _local_hour(text[:13]) + 60.0 * minutes + seconds
-        except (OverflowError, ValueError) as error:
-            raise NoTime(f"{text!r} is no time") from error
     try:
-        return from_epoch(float(text))
-    except ValueError:
-        return _parse_date(text)
-
-
-def from_epoch(number: float) -> float:
-    """Return seconds since the epoch of a count of seconds or less. Raises NoTime."""
-    while number >= _MILLISECONDS_FROM and number < LONGEST_S * 1e6:
+        # What nearly all are, read in a tenth of the time.
+        if isinstance(value, str) and len(value) == 19 and value[13:17:3] == "::":
+            minutes, seconds = int(value[14:16]), int(value[17:])
+            if 0 <= minutes < 60 and 0 <= seconds <= 60:
+                return _local_hour(value[:13]) + 60.0 * minutes + seconds
+        try:
+            number = float(value)
+        except ValueError:
+            number = datetime.datetime.fromisoformat(str(value)).timestamp()
+    except (OverflowError, ValueError) as error:
+        raise NoTime(f"{value!r} is no time with a year") from error
+    while _MILLISECONDS_FROM <= number < LONGEST_S * 1e6:
         number /= 1000.0
-    # Also false for NaN.
-    if not 0 <= number < LONGEST_S:
-        raise NoTime("a time that cannot be")
-    return number
+    return _possible(number)
 
 
 @functools.lru_cache(65536)
-def parse_duration(text: str, unit: float = 1.0) -> float:
+def parse_duration(value: str | float, unit: float = 1.0) -> float:
     """Return seconds of `[days-]hours:minutes:seconds`, `minutes:seconds`, or a number,
     which counts `unit` seconds. Raises NoTime.
     """
-    days, dash, clock = text.rpartition("-")
+    if not isinstance(value, str):
+        return _possible(value * unit)
+    days, dash, clock = value.rpartition("-")
     parts = clock.split(":")
     try:
         numbers = [float(part) for part in parts]
         if dash:
             # Days are followed by hours, with or without the rest.
             numbers.insert(0, float(days))
-            units = _UNITS[: len(numbers)]
+            units = _CLOCK[: len(numbers)]
         else:
-            units = _UNITS[-len(parts) :] if len(parts) > 1 else [unit]
+            units = _CLOCK[-len(parts) :] if len(parts) > 1 else [unit]
         seconds = sum(n * u for n, u in zip(numbers, units, strict=True))
     except ValueError as error:
-        raise NoTime(f"{text!r} is no duration") from error
-    if not 0 <= seconds < LONGEST_S or any(number < 0 for number in numbers):
-        raise NoTime(f"{text!r} is no duration")
-    return seconds
+        raise NoTime(f"{value!r} is no duration") from error
+    if any(number < 0 for number in numbers):
+        raise NoTime(f"{value!r} is no duration")
+    return _possible(seconds)
 
 
-def parse_limit(text: str, unit: float = 1.0) -> float:
+def parse_limit(value: str | float, unit: float = 1.0) -> float:
     """Return seconds of a time limit, 0 for none. Raises NoTime."""
-    if text.lower() in _NO_LIMIT:
+    if isinstance(value, str) and (
+        value.lower() in _NO_LIMIT or (value.isdecimal() and int(value[:20]) >= _NEVER)
+    ):
         return 0.0
-    if text.isdecimal() and int(text[:20]) >= _NEVER:
-        return 0.0
-    return parse_duration(text, unit)
+    return parse_duration(value, unit)
+
+
+def parse_count(value: str | float) -> int:
+    """Return a number such as `64` or `2K`, 0 for none. Raises ValueError."""
+    if not is_known(value):
+        return 0
+    text = str(value)
+    unit = _UNITS.get(text[-1].upper(), 1)
+    try:
+        return (
+            int(text) if text.isdecimal() else int(float(text.rstrip("kKmMgG")) * unit)
+        )
+    except (OverflowError, ValueError) as error:
+        raise ValueError(f"{text!r} is no number") from error
 
 
 @functools.lru_cache(4096)
@@ -103,20 +108,8 @@ def _local_hour(text: str) -> float:
     return datetime.datetime.fromisoformat(f"{text}:00:00").timestamp()
 
 
-def _parse_date(text: str) -> float:
-    try:
-        return from_epoch(_date(text).timestamp())
-    except (OverflowError, ValueError) as error:
-        raise NoTime(f"{text!r} is no time with a year") from error
-
-
-def _date(text: str) -> datetime.datetime:
-    try:
-        return datetime.datetime.fromisoformat(text)
-    except ValueError:
-        for form in _FORMATS:
-            try:
-                return datetime.datetime.strptime(text, form)
-            except ValueError:
-                continue
-        raise
+def _possible(seconds: float) -> float:
+    # Also false for NaN.
+    if not 0 <= seconds < LONGEST_S:
+        raise NoTime("a time that cannot be")
+    return seconds

@@ -13,15 +13,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-from burst_replay.collected_jobs import CollectedJobs, LoggedJob, NoTime, is_remark
-from burst_replay.log_times import from_epoch
-from burst_replay.trace import LeftOut, Trace
+from burst_replay.collected_jobs import CollectedJobs, Row
+from burst_replay.trace import LeftOut
 
 _LINE = re.compile(r'"[A-Z][A-Z0-9_]*" "[0-9.]+" \d+ ')
-_KIND, _EVENT_TIME, _JOB, _USERID, _SUBMIT, _START, _USER, _QUEUE, _ASKED_HOSTS = (
-    *(0, 2, 3, 4, 7),
-    *(10, 11, 12, 22),
-)
+_FIELDS = {"end": 2, "userid": 4, "submit": 7, "start": 10, "user": 11, "queue": 12}
+_JOB, _ASKED_HOSTS = 3, 22
 # From the field jStatus on, which follows the hosts.
 _NAME, _PROJECT, _INDEX, _SUBMIT_EXT = 2, 24, 29, 53
 _ENDED = 0x60
@@ -37,67 +34,37 @@ def is_lsf(line: str) -> bool:
     return _LINE.match(line) is not None
 
 
-def read_lsf(name: str, lines: Iterable[str]) -> Trace:
-    """Return the jobs that ran to an end."""
-    found = CollectedJobs(name)
-    for number, line in enumerate(lines, 1):
-        if is_remark(line):
-            continue
-        where = f"line {number}"
-        if not is_lsf(line):
-            found.leave_out_broken(where, ValueError("it is no record of LSF"))
-            continue
-        if not line.startswith('"JOB_FINISH" '):
-            found.leave_out(LeftOut.OTHER)
-            continue
-        try:
-            rows = csv.reader([line], delimiter=" ", skipinitialspace=True)
-            _take(found, next(rows))
-        except IndexError:
-            found.leave_out_broken(where, ValueError("it is cut off"))
-        except csv.Error as error:
-            found.leave_out_broken(where, ValueError(str(error)))
-        except ValueError as error:
-            found.leave_out_broken(where, error)
-    return found.trace()
+def read_lsf(found: CollectedJobs, lines: Iterable[str]) -> None:
+    """Read the jobs that ran to an end."""
+    found.read_lines(lines, _take)
 
 
-def _take(found: CollectedJobs, fields: list[str]) -> None:
-    """Take in a record. Raises ValueError or IndexError."""
-    at = _ASKED_HOSTS + 1 + _length(fields, _ASKED_HOSTS)
-    count = _length(fields, at)
-    hosts = _slots(fields[at + 1 : at + 1 + count])
-    status = at + 1 + count
-    submit, start, end = (
-        from_epoch(float(fields[place])) for place in (_SUBMIT, _START, _EVENT_TIME)
-    )
-    # Old versions end before these two.
-    more = [*fields[status:], *[""] * (_INDEX + 1)]
-    key = f"{fields[_JOB]}[{more[_INDEX]}]/{submit}/{start}"
-    if not int(more[0]) & _ENDED:
-        raise ValueError("a list in it is longer or shorter than it says")
-    if not start:
-        found.add(LoggedJob(submit=submit, run_time=0.0, cores=0, key=key))
+def _take(found: CollectedJobs, line: str) -> None:
+    """Take in a record. Raises ValueError, IndexError or csv.Error."""
+    if not is_lsf(line):
+        raise ValueError("it is no record of LSF")
+    if not line.startswith('"JOB_FINISH" '):
+        found.leave_out(LeftOut.OTHER)
         return
-    if not submit:
-        raise NoTime("it has no submitTime")
-    found.add(
-        LoggedJob(
-            submit=submit,
-            run_time=end - start,
-            cores=sum(hosts.values()),
-            start=start,
-            limit=_run_limit(fields, status),
-            nodes=len(hosts),
-            hosts=",".join(hosts),
-            user=fields[_USER],
-            userid=int(fields[_USERID]),
-            name=more[_NAME],
-            queue=fields[_QUEUE],
-            bank=more[_PROJECT],
-            key=key,
-        )
-    )
+    fields = next(csv.reader([line], delimiter=" ", skipinitialspace=True))
+    at = _ASKED_HOSTS + 1 + _length(fields, _ASKED_HOSTS)
+    status = at + 1 + _length(fields, at)
+    hosts = _slots(fields[at + 1 : status])
+    if not int(fields[status]) & _ENDED:
+        raise ValueError("a list in it is longer or shorter than it says")
+    # Old versions end before these.
+    more = [*fields[status:], *[""] * (_INDEX + 1)]
+    row: Row = {
+        **{name: fields[place] for name, place in _FIELDS.items()},
+        "cores": sum(hosts.values()),
+        "limit": _run_limit(fields, status),
+        "nodes": len(hosts),
+        "hosts": ",".join(hosts),
+        "name": more[_NAME],
+        "bank": more[_PROJECT],
+    }
+    times = f"{row['submit']}/{row['start']}"
+    found.add(row, f"{fields[_JOB]}[{more[_INDEX]}]/{times}")
 
 
 def _length(fields: list[str], place: int) -> int:
@@ -113,10 +80,8 @@ def _slots(texts: list[str]) -> Counter[str]:
     found: Counter[str] = Counter()
     for text in texts:
         many, star, host = text.partition("*")
-        if star and many.isdecimal():
-            found[host] += int(many)
-        else:
-            found[text] += 1
+        known = star and many.isdecimal()
+        found[host if known else text] += int(many) if known else 1
     return found
 
 

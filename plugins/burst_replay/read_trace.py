@@ -5,14 +5,40 @@ from __future__ import annotations
 
 import gzip
 import io
+import itertools
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from burst_replay.collected_jobs import first_lines
+from burst_replay.collected_jobs import CollectedJobs, is_remark
+from burst_replay.grid_engine import is_grid_engine, read_grid_engine
+from burst_replay.json_jobs import is_json, read_json
+from burst_replay.lsf import is_lsf, read_lsf
+from burst_replay.pbs import is_pbs, read_pbs
+from burst_replay.sacct import ASK, is_sacct, read_sacct
+from burst_replay.swf import is_swf, read_swf
 from burst_replay.trace import Trace, TraceError
-from burst_replay.trace_format import FIRST_LINES, reader_of
 
+Reader = Callable[[CollectedJobs, Iterable[str]], None]
+
+FORMATS: Sequence[tuple[Callable[[str], bool], Reader]] = (
+    (is_json, read_json),
+    (is_lsf, read_lsf),
+    (is_pbs, read_pbs),
+    (is_sacct, read_sacct),
+    (is_grid_engine, read_grid_engine),
+    (is_swf, read_swf),
+)
+"""By what a line of a format is recognised, and what reads it."""
+_FIRST_LINES = 200
+"""Among so many there is one that tells the format: others may be before it."""
+_SHOWN = 60
+_ADVICE = (
+    "read are: the Standard Workload Format; accounting logs of PBS and Torque, LSF"
+    " (lsb.acct) and Grid Engine; flux-fiction's CSV; flux jobs --json, a journal of"
+    " Flux, or what [daemon] record wrote; sacct --json, or --parsable2 with its first"
+    f" line: {ASK} (docs/replay.md)"
+)
 _GZIP = b"\x1f\x8b"
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _PROGRESS_EVERY = 4096
@@ -26,7 +52,8 @@ def read_trace(path: Path, progress: Callable[[int], None] = lambda _: None) -> 
     try:
         with path.open("rb") as file, _text_of(file) as text:
             told = file.tell if file.seekable() else int
-            return _read(path, _counted(text, lambda: progress(told())))
+            lines = _counted(text, lambda: progress(told()))
+            return read_lines(path.name, lines)
     except OSError as error:
         why = error.strerror or str(error)
         raise TraceError(
@@ -37,23 +64,34 @@ def read_trace(path: Path, progress: Callable[[int], None] = lambda _: None) -> 
         raise TraceError(
             f"{path}: is not whole: {error}", "copy the file again"
         ) from error
-
-
-def _read(path: Path, lines: Iterable[str]) -> Trace:
-    """Return what a reader makes of the lines. Raises TraceError."""
-    head, lines = first_lines(lines, FIRST_LINES)
-    try:
-        reader, lines = reader_of(head, lines)
-        trace = reader(path.name, lines)
     except TraceError as error:
         raise TraceError(f"{path}: {error.what}", error.advice) from error
+
+
+def read_lines(name: str, lines: Iterable[str]) -> Trace:
+    """Return the jobs of the lines of a file. Raises TraceError."""
+    rest = iter(lines)
+    head = list(itertools.islice(rest, _FIRST_LINES))
+    found = CollectedJobs(name)
+    reader_of(head)(found, itertools.chain(head, rest))
+    trace = found.trace()
     if not trace.jobs:
-        found = "; ".join(trace.left_out_texts)
-        raise TraceError(
-            f"{path}: no job in it that ran" + (f"; {found}" if found else ""),
-            "docs/replay.md shows which formats are read",
-        )
+        why = "".join(f"; {text}" for text in trace.left_out_texts)
+        raise TraceError(f"no job in it that ran{why}", _ADVICE)
     return trace
+
+
+def reader_of(head: Sequence[str]) -> Reader:
+    """Return what reads a file, by its first lines. Raises TraceError."""
+    lines = [line for line in head if not is_remark(line)]
+    for line in lines:
+        for recognises, reader in FORMATS:
+            if recognises(line):
+                return reader
+    if not lines:
+        raise TraceError("there is no job in it", _ADVICE)
+    shown = lines[0][:_SHOWN]
+    raise TraceError(f"its format is not known; its first line is {shown!r}", _ADVICE)
 
 
 def _text_of(file: io.BufferedReader) -> io.TextIOWrapper:

@@ -1,236 +1,256 @@
 # SPDX-License-Identifier: MIT
-"""What `sacct --parsable2` of Slurm prints, with any fields, and flux-fiction's CSV.
+"""What Slurm's `sacct --parsable2` prints, with any fields, and flux-fiction's CSV.
 
 The fields are as sacct(1) has them; the first line names them. A job has a line, and
 with `--duplicates` one for each time that it was requeued; its steps have others.
+flux-fiction has commas between the same names, and some of its own (`elapsed_s`).
 """
 
 from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from burst_replay.collected_jobs import CollectedJobs, LoggedJob, NoTime, is_remark
-from burst_replay.log_times import is_known, parse_duration, parse_limit, parse_moment
-from burst_replay.sacct_columns import Columns, columns_of
-from burst_replay.trace import LeftOut, Trace
+from burst_replay.collected_jobs import CollectedJobs
+from burst_replay.log_times import is_known, parse_count, parse_limit
+from burst_replay.trace import LeftOut, TraceError
 
+Record = Mapping[str, str]
+"""What is said of a job, by the names of sacct's fields, in lower case."""
+
+ASK = (
+    "sacct --allusers --parsable2 --format=JobID,User,Account,Partition,JobName,State,"
+    "Submit,Start,End,Elapsed,Timelimit,NNodes,NCPUS,NodeList --starttime=..."
+)
+"""The command that writes all that is read."""
+
+# What a `Row` has of which field: the first that is there counts.
+_FIELDS: Mapping[str, Sequence[str]] = {
+    "submit": ("t_submit", "submit", "eligible", "start"),
+    "start": ("start",),
+    "end": ("end",),
+    "elapsed": ("elapsed_s", "elapsedraw", "elapsed"),
+    "user": ("user",),
+    "userid": ("uid",),
+    "name": ("jobname",),
+    "queue": ("partition",),
+    "bank": ("account",),
+    "hosts": ("nodelist",),
+}
+# Of these, the first that is not 0.
+_CORES = ("ncpus", "alloccpus", "alloctres", "reqcpus", "reqtres")
+_NODES = ("nnodes", "allocnodes", "alloctres", "reqtres")
+_KNOWN = frozenset(
+    (
+        *("jobid", "jobidraw", "state", "cluster", "timelimit", "timelimitraw"),
+        *(name for names in (*_FIELDS.values(), _CORES, _NODES) for name in names),
+    )
+)
+_FEWEST_KNOWN = 3
+# Of what users write into them; a delimiter may be in it, and sacct does not say so.
+_FREE = "jobname", "comment", "admincomment", "submitline", "workdir", "extra", "reason"
+_NAME = re.compile(r"([A-Za-z_][A-Za-z0-9_.]*)")
+_BY_CSV = frozenset((",", ";", "\t"))
 # "JOB STATE CODES" of sacct(1) and squeue(1), long and short. All others have ended.
-RUNS = frozenset(
+_RUNS = frozenset(
     (
         *("RUNNING", "R", "SUSPENDED", "S", "CONFIGURING", "CF", "COMPLETING", "CG"),
         *("STOPPED", "ST", "SIGNALING", "SI", "STAGE_OUT", "SO", "POWER_UP_NODE"),
     )
 )
-WAITS = frozenset(
+_WAITS = frozenset(
     (
         *("PENDING", "PD", "REQUEUE_HOLD", "RH", "REQUEUE_FED", "RF"),
         *("SPECIAL_EXIT", "SE", "RESV_DEL_HOLD", "RD"),
     )
 )
 _STEP_NAMES = frozenset(("batch", "extern", "interactive"))
-_UNITS = {"K": 1024, "M": 1024**2, "G": 1024**3}
-_TRES_CPU = re.compile(r"(?:^|,)cpu=([0-9.]+[KMG]?)")
-_TRES_NODE = re.compile(r"(?:^|,)node=([0-9.]+[KMG]?)")
 
 
-def read_sacct(name: str, lines: Iterable[str]) -> Trace:
-    """Return the jobs that ran to an end.
+def is_sacct(line: str) -> bool:
+    """Tell whether a line is the first of what `sacct --parsable2` printed."""
+    return bool(_split_names(line)[1])
+
+
+def read_sacct(found: CollectedJobs, lines: Iterable[str]) -> None:
+    """Read the jobs that ran to an end.
 
     Raises TraceError if a first line lacks a field without which no job can be read.
     """
-    found = CollectedJobs(name)
-    notes: dict[str, None] = {}
-    for where, columns, fields in _rows(found, lines):
-        notes.update(dict.fromkeys(columns.notes))
-        try:
-            _take_row(found, columns, fields)
-        except ValueError as error:
-            found.leave_out_broken(where, error)
-    return found.trace(notes=notes)
+    found.read_lines(lines, _Table().take)
 
 
-def parse_count(text: str) -> int:
-    """Return a number such as `64` or `2K`, 0 for none. Raises ValueError."""
-    if text.isdecimal():
-        return int(text)
-    if not is_known(text):
-        return 0
-    unit = _UNITS.get(text[-1:].upper(), 1)
-    try:
-        return int(float(text if unit == 1 else text[:-1]) * unit)
-    except (OverflowError, ValueError) as error:
-        raise ValueError(f"{text!r} is no number") from error
+class _Table:
+    """The fields that the last first line named, and the records below it."""
 
+    def __init__(self) -> None:
+        self._names: list[str] = []
+        self._delimiter = ""
 
-def _rows(
-    found: CollectedJobs, lines: Iterable[str]
-) -> Iterator[tuple[str, Columns, list[str]]]:
-    """Yield where each record is, which fields it has, and these.
-
-    A text in it may have an end of line, such as a comment: lines that are too short
-    are joined, if that makes a whole one.
-    """
-    columns: Columns | None = None
-    held: list[str] = []
-    held_at = ""
-    for number, line in enumerate(lines, 1):
-        if is_remark(line):
-            continue
-        where = f"line {number}"
+    def take(self, found: CollectedJobs, line: str) -> None:
+        """Take in a line. Raises ValueError, csv.Error or TraceError."""
         # Where files were put together, their first lines are in the middle.
-        if columns is None or "Submit" in line or "Elapsed" in line:
-            header = columns_of(line)
-            if header is not None:
-                columns = header
+        if not self._names or "Submit" in line or "Elapsed" in line:
+            names, delimiter = _split_names(line)
+            if delimiter:
+                self._names, self._delimiter = names, delimiter
+                found.notes.update(dict.fromkeys(_notes(names)))
+                return
+        if not self._names:
+            raise ValueError("it is before the names of fields")
+        fields = self._fields(line)
+        if len(fields) == len(self._names):
+            take_record(found, self._record(fields))
+            return
+        for row in self._joined(fields):
+            try:
+                take_record(found, self._record(row))
+            except ValueError:
                 continue
-        if columns is None:
-            found.leave_out_broken(
-                where, ValueError("it is before the names of fields")
-            )
-            continue
-        try:
-            fields = columns.fields(line)
-            if len(fields) < columns.count:
-                held_at = held_at if held else where
-                held.append(line)
-                fields = columns.fields(" ".join(held))
-                if len(fields) < columns.count:
-                    continue
-                held.clear()
-                where = held_at
-        except csv.Error as error:
-            found.leave_out_broken(where, ValueError(str(error)))
-            continue
-        _leave_out_short(found, columns, held, held_at)
-        yield where, columns, fields
-    if columns is not None:
-        _leave_out_short(found, columns, held, held_at)
+            return
+        raise ValueError(f"{len(fields)} fields instead of {len(self._names)}")
+
+    def _record(self, fields: Sequence[str]) -> Record:
+        values = map(str.strip, reversed(fields))
+        # The first of two with the same name counts.
+        return dict(zip(reversed(self._names), values, strict=True))
+
+    def _fields(self, line: str) -> list[str]:
+        """Return the fields of a line, too few or too many. Raises csv.Error."""
+        if self._delimiter in _BY_CSV:
+            rows = csv.reader([line], delimiter=self._delimiter, skipinitialspace=True)
+            fields = next(rows, [])
+        else:
+            fields = line.split(self._delimiter)
+        # With --parsable, a delimiter is behind the last field, too.
+        if len(fields) == len(self._names) + 1 and not fields[-1].strip():
+            fields.pop()
+        return fields
+
+    def _joined(self, fields: list[str]) -> Iterator[Sequence[str]]:
+        """Yield which rows too many fields may be: a text has the delimiter in it."""
+        more = len(fields) - len(self._names)
+        if more > 0:
+            lists = _joined_lists(fields, self._delimiter)
+            if len(lists) == len(self._names):
+                yield lists
+            for name in set(_FREE).intersection(self._names):
+                at = self._names.index(name)
+                behind = at + more + 1
+                text = self._delimiter.join(fields[at:behind])
+                yield [*fields[:at], text, *fields[behind:]]
 
 
-def _leave_out_short(
-    found: CollectedJobs, columns: Columns, held: list[str], where: str
-) -> None:
-    """Count lines that were too short and made no record together."""
-    if held:
-        count = len(columns.fields(held[0]))
-        found.leave_out_broken(where, ValueError(f"{count} of {columns.count} fields"))
-        found.leave_out(LeftOut.UNREADABLE, len(held) - 1)
-        held.clear()
+def _joined_lists(fields: Iterable[str], delimiter: str) -> list[str]:
+    """Join what is in brackets, and what are parts of TRES: `cpu=4,mem=2G`."""
+    found: list[str] = []
+    for field in fields:
+        last = found[-1] if found else ""
+        if last.count("[") > last.count("]") or ("=" in last and "=" in field):
+            found[-1] = f"{last}{delimiter}{field}"
+        else:
+            found.append(field)
+    return found
 
 
-def _take_row(found: CollectedJobs, columns: Columns, fields: list[str]) -> None:
-    """Take in a record. Raises ValueError."""
-    if len(fields) == columns.count:
-        _take(found, columns, fields)
-        return
-    for row in columns.joined(fields):
-        try:
-            _take(found, columns, row)
-        except ValueError:
-            continue
-        return
-    raise ValueError(f"{len(fields)} fields instead of {columns.count}")
+def _split_names(line: str) -> tuple[list[str], str]:
+    """Return the names of a first line of sacct and what is between them.
+
+    No names if it is none.
+    """
+    before, *rest = _NAME.split(line.strip("\r\n").replace('"', "").lower())
+    names, between = rest[::2], {text.strip(" ") for text in rest[1:-1:2]}
+    known = sum(name in _KNOWN for name in names)
+    if before.strip() or known < _FEWEST_KNOWN or len(between) != 1:
+        return [], ""
+    return names, between.pop()
 
 
-def _take(found: CollectedJobs, columns: Columns, fields: list[str]) -> None:
-    """Take in a record with a value for each field. Raises ValueError."""
-    job_id = _cell(fields, columns.job)
-    if _is_step(columns, fields, job_id):
+def _notes(names: Sequence[str]) -> Iterator[str]:
+    """Yield in words which field stands for one that is not there.
+
+    Raises TraceError where none does.
+    """
+    has, times = set(names), _FIELDS
+    only_nodes = not has.intersection(_CORES)
+    missing = []
+    if not has.intersection(times["submit"]):
+        missing.append("Submit")
+    if not (has.intersection(times["elapsed"]) or has.issuperset(("start", "end"))):
+        missing.append("Elapsed")
+    if only_nodes and not has.intersection(_NODES):
+        missing.append("NCPUS")
+    if missing:
+        raise TraceError(
+            f"what sacct printed has no {', no '.join(missing)}",
+            f"write it with: {ASK}",
+        )
+    if not has.intersection(("submit", "t_submit")):
+        instead = "Eligible" if "eligible" in has else "Start"
+        yield f"it has no Submit: {instead} is taken for it"
+    if only_nodes:
+        yield "it has no NCPUS: a node is counted as one core"
+
+
+def take_record(found: CollectedJobs, record: Record) -> None:
+    """Take in a record of Slurm. Raises ValueError."""
+    job_id = record.get("jobid") or record.get("jobidraw", "")
+    if _is_step(record, job_id):
         found.leave_out(LeftOut.STEP)
         return
-    submit, start = _cell(fields, columns.submit), _cell(fields, columns.start)
-    run = f"/{submit}/{_cell(fields, columns.cluster)}"
+    row: dict[str, str | float] = {}
+    for name, names in _FIELDS.items():
+        place = next((name for name in names if name in record), "")
+        if place:
+            row[name] = record[place]
+    run = f"/{row.get('submit', '')}/{record.get('cluster', '')}"
     key = f"{job_id}{run}" if job_id else ""
     # Such as `CANCELLED by 1000`, and `CANCELLED+` where it was cut off.
-    state = _cell(fields, columns.state).partition(" ")[0].rstrip("+").upper()
-    has_end = columns.end < 0 or is_known(_cell(fields, columns.end))
-    if state in WAITS:
+    states = set(record.get("state", "").upper().replace("+", "").split())
+    started = is_known(row.get("start", "?"))
+    ended = is_known(row.get("end", "?"))
+    if states & _WAITS and "REQUEUED" not in states:
         found.leave_out_unfinished(LeftOut.STILL_WAITED, key)
-    elif state in RUNS:
-        found.leave_out_unfinished(LeftOut.STILL_RAN, key)
-    elif columns.start >= 0 and not is_known(start):
-        found.add(LoggedJob(submit=0.0, run_time=0.0, cores=0, key=key))
-    elif not state and not has_end:
+    elif states & _RUNS or (not states and started and not ended):
         found.leave_out_unfinished(LeftOut.STILL_RAN, key)
     else:
-        job = LoggedJob(
-            submit=parse_moment(submit),
-            run_time=_run_time(columns, fields, start),
-            cores=0,
-            start=parse_moment(start) if start else 0.0,
-            key=key,
-        )
-        _describe(job, columns, fields)
+        if started:
+            _describe(row, record)
         base, plus, offset = job_id.partition("+")
-        if plus and offset.isdecimal():
-            job.whole = f"{base}{run}"
-        found.add(job)
+        whole = base if plus and offset.isdecimal() else record.get("hetjobid", "")
+        row["whole"] = f"{whole}{run}" if whole else ""
+        found.add(row, key)
 
 
-def _is_step(columns: Columns, fields: list[str], job_id: str) -> bool:
+def _is_step(record: Record, job_id: str) -> bool:
     """Tell whether a record is of a step: `12.batch`, `12_3.0`. Steps have no user."""
     if job_id:
         return "." in job_id
-    if _cell(fields, columns.name) in _STEP_NAMES:
-        return True
-    return columns.user >= 0 and not _cell(fields, columns.user)
+    return record.get("jobname", "") in _STEP_NAMES or not record.get("user", "?")
 
 
-def _run_time(columns: Columns, fields: list[str], start: str) -> float:
-    elapsed = _cell(fields, columns.elapsed)
-    if elapsed == "0" or is_known(elapsed):
-        return parse_duration(elapsed)
-    end = _cell(fields, columns.end)
-    if not is_known(end):
-        raise NoTime("it has neither Elapsed nor End")
-    return parse_moment(end) - parse_moment(start)
+def _describe(row: dict[str, str | float], record: Record) -> None:
+    """Add what a record says that is written in several ways. Raises ValueError."""
+    row["nodes"] = _count(record, _NODES, "node")
+    row["cores"] = _count(record, _CORES, "cpu")
+    if not record.keys() & set(_CORES):
+        row["cores"] = row["nodes"]
+    limit = record.get("timelimitraw", record.get("timelimit", ""))
+    row["limit"] = parse_limit(limit, 60.0)
 
 
-def _describe(job: LoggedJob, columns: Columns, fields: list[str]) -> None:
-    """Add what a record says besides times. Raises ValueError."""
-    job.nodes = _count(fields, columns.nodes) or _tres(fields, columns.tres, _TRES_NODE)
-    cores = (
-        _count(fields, columns.cpus)
-        or _tres(fields, columns.tres, _TRES_CPU)
-        or _count(fields, columns.cpus_asked)
-        or _tres(fields, columns.tres_asked, _TRES_CPU)
-    )
-    if columns.only_nodes:
-        cores = job.nodes
-    # Each node has a core at least, also where one is counted for all.
-    job.cores = max(cores, job.nodes) if cores else 0
-    if columns.limit_minutes >= 0:
-        job.limit = parse_limit(_cell(fields, columns.limit_minutes), 60.0)
-    else:
-        job.limit = parse_limit(_cell(fields, columns.limit), 60.0)
-    uid = _cell(fields, columns.uid)
-    job.userid = int(uid) if uid.isdecimal() else 0
-    job.user = _cell(fields, columns.user)
-    job.name = _cell(fields, columns.name)
-    job.queue = _cell(fields, columns.queue)
-    job.bank = _cell(fields, columns.bank)
-    job.hosts = _cell(fields, columns.hosts)
+def _count(record: Record, names: Iterable[str], kind: str) -> int:
+    """Return the first number that is not 0. Raises ValueError.
 
-
-def _cell(fields: list[str], place: int) -> str:
-    return fields[place].strip() if place >= 0 else ""
-
-
-def _count(fields: list[str], places: tuple[int, ...]) -> int:
-    """Return the first number that is not 0."""
-    for place in places:
-        count = parse_count(fields[place].strip())
+    Trackable resources have several: `cpu=64,mem=4G,node=2`.
+    """
+    for name in names:
+        text = record.get(name, "")
+        if name.endswith("tres"):
+            found = re.search(rf"(?:^|,){kind}=([0-9.]+[KMG]?)", text)
+            text = found[1] if found else ""
+        count = parse_count(text)
         if count > 0:
             return count
-    return 0
-
-
-def _tres(fields: list[str], places: tuple[int, ...], kind: re.Pattern[str]) -> int:
-    """Return how many of a kind trackable resources have: `cpu=64,mem=4G,node=2`."""
-    for place in places:
-        found = kind.search(fields[place])
-        if found:
-            return parse_count(found[1])
     return 0

@@ -9,14 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from burst_replay.collected_jobs import CollectedJobs, LoggedJob
-from burst_replay.trace import LeftOut, Machine, Trace
+from burst_replay.collected_jobs import CollectedJobs
+from burst_replay.trace import LeftOut, Machine
 
 # Numbers of fields, from 0.
-_SUBMIT, _WAIT, _RUN_TIME, _USED, _ASKED, _LIMIT, _USER, _PROGRAM, _QUEUE = (
-    *(1, 2, 3, 4, 7),
-    *(8, 11, 13, 14),
-)
+_SUBMIT, _WAIT, _RUN_TIME, _USED, _ASKED, _LIMIT = 1, 2, 3, 4, 7, 8
+_USER, _PROGRAM, _QUEUE = 11, 13, 14
 _FIELDS = 18
 
 
@@ -31,28 +29,24 @@ def is_swf(line: str) -> bool:
         return False
 
 
-def read_swf(name: str, lines: Iterable[str]) -> Trace:
-    """Return the jobs of a trace. Lines that cannot be read are counted.
-
-    Left out, and counted, are jobs that did not run: their run time is 0 or not known.
-    """
+def read_swf(found: CollectedJobs, lines: Iterable[str]) -> None:
+    """Read the jobs of a trace, and in its header how many nodes there are."""
     header: dict[str, str] = {}
-    found = CollectedJobs(name)
-    for number, line in enumerate(lines, 1):
+
+    def take(found: CollectedJobs, line: str) -> None:
         if line.startswith(";"):
-            key, colon, value = line[1:].partition(":")
-            if colon:
-                header.setdefault(key.strip().lower(), value.strip())
-            continue
-        fields = line.split()
-        if not fields:
-            continue
-        try:
-            _take(found, fields)
-        except ValueError as error:
-            found.leave_out_broken(f"line {number}", error)
-    started = _number(header.get("unixstarttime", ""))
-    return found.trace(_machine(header), started)
+            key, _, value = line[1:].partition(":")
+            header.setdefault(key.strip().lower(), value)
+        else:
+            _take(found, line.split())
+
+    found.read_lines(lines, take)
+    found.started = _number(header.get("unixstarttime", ""))
+    processors = int(_number(header.get("maxprocs", "")))
+    # Without nodes, nodes of one processor.
+    nodes = int(_number(header.get("maxnodes", ""))) or processors
+    if nodes:
+        found.machine = Machine(nodes=nodes, cores=max(1, processors // nodes))
 
 
 def _take(found: CollectedJobs, fields: list[str]) -> None:
@@ -66,31 +60,19 @@ def _take(found: CollectedJobs, fields: list[str]) -> None:
         found.leave_out(LeftOut.NEVER_RAN)
         return
     cores = int(fields[_USED])
-    if cores <= 0:
-        cores = int(fields[_ASKED])
-    program, queue = fields[_PROGRAM], fields[_QUEUE]
-    found.add(
-        LoggedJob(
-            submit=submit,
-            run_time=run_time,
-            cores=cores,
-            start=submit + wait if wait >= 0 else 0.0,
-            # Not max(), which leaves NaN out.
-            limit=0.0 if limit < 0 else limit,
-            userid=int(fields[_USER]),
-            name="" if program == "-1" else program,
-            queue="" if queue == "-1" else queue,
-        )
-    )
-
-
-def _machine(header: dict[str, str]) -> Machine | None:
-    """Return what MaxNodes and MaxProcs say; without nodes, nodes of one processor."""
-    processors = int(_number(header.get("maxprocs", "")))
-    nodes = int(_number(header.get("maxnodes", ""))) or processors
-    if not nodes:
-        return None
-    return Machine(nodes=nodes, cores=max(1, processors // nodes))
+    row: dict[str, str | float] = {
+        "submit": submit,
+        "elapsed": run_time,
+        "limit": 0.0 if limit < 0 else limit,
+        "cores": cores if cores > 0 else int(fields[_ASKED]),
+        "userid": int(fields[_USER]),
+    }
+    if submit + wait > 0 <= wait:
+        row["start"] = submit + wait
+    for name, place in (("name", _PROGRAM), ("queue", _QUEUE)):
+        if fields[place] != "-1":
+            row[name] = fields[place]
+    found.add(row)
 
 
 def _number(text: str) -> float:

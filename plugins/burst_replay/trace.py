@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
+from typing import Self
 
 import msgspec
 
 from burst.errors import BurstError
 
-LONGEST_S = 1e12
-"""No time in a trace is as long."""
 MOST_CORES = 100_000_000
 """No job has more: the largest machines there are have a tenth of it."""
 
@@ -25,11 +24,10 @@ class TraceJob(msgspec.Struct, frozen=True, gc=False):
 
     submit: float
     run_time: float
-    """For how long it ran; after `trace_jobs` never longer than `limit`."""
+    """For how long it ran; never longer than `limit`."""
     cores: int
     limit: float
-    """Its time limit; where it had none, the longest of the trace. As it was read,
-    before `trace_jobs`: 0 for none."""
+    """Its time limit; where it had none, the longest of the trace."""
     userid: int = 0
     name: str = ""
     queue: str = ""
@@ -71,48 +69,31 @@ class SeenUse(msgspec.Struct, frozen=True):
 
 
 class LeftOut(enum.StrEnum):
-    """Why a record of a file is no job of the trace; the value is its name in JSON."""
+    """Why a record of a file is no job of the trace: its name in JSON, and in words.
 
-    NEVER_RAN = "never_ran"
-    """It was canceled, or failed, before it started."""
-    STILL_WAITED = "still_waited"
-    """It had not started when the trace was written."""
-    STILL_RAN = "still_ran"
-    """It had started, and the trace does not tell its end."""
-    ENDED_BEFORE_START = "ended_before_start"
-    """The clock was set back while it ran."""
-    NO_TIME = "no_time"
-    """A time that is needed is not there, or cannot be read."""
-    NO_CORES = "no_cores"
-    """It ran, and the trace does not tell on how many cores."""
-    STEP = "step"
-    """It is a part of a job, which has a record of its own."""
-    COMPONENT = "component"
-    """Of a heterogeneous job, whose first component has the cores of all."""
-    ARRAY = "array"
-    """It sums up an array, whose jobs have records of their own."""
-    REPEATED = "repeated"
-    """The same job has another record, as where files overlap."""
-    OTHER = "other"
-    """It is about something else, such as a reservation, or an earlier event."""
-    UNREADABLE = "unreadable"
-    """It is no record of the format."""
+    docs/replay.md explains each.
+    """
 
+    told: str
 
-_TOLD: Mapping[LeftOut, str] = {
-    LeftOut.NEVER_RAN: "more never ran",
-    LeftOut.STILL_WAITED: "left out that still waited at its end",
-    LeftOut.STILL_RAN: "left out that still ran at its end",
-    LeftOut.ENDED_BEFORE_START: "left out that ended before they started",
-    LeftOut.NO_TIME: "left out without a time that can be read",
-    LeftOut.NO_CORES: "left out without a number of cores",
-    LeftOut.STEP: "steps of jobs left out",
-    LeftOut.COMPONENT: "added to the first component of their heterogeneous job",
-    LeftOut.ARRAY: "left out that sum up arrays",
-    LeftOut.REPEATED: "left out that are there again",
-    LeftOut.OTHER: "other records left out",
-    LeftOut.UNREADABLE: "broken lines left out",
-}
+    def __new__(cls, name: str, told: str) -> Self:
+        """Make one by its name, and what comes behind the count."""
+        made = str.__new__(cls, name)
+        made._value_, made.told = name, told
+        return made
+
+    NEVER_RAN = "never_ran", "more never ran"
+    STILL_WAITED = "still_waited", "left out that still waited at its end"
+    STILL_RAN = "still_ran", "left out that still ran at its end"
+    ENDED_BEFORE_START = "ended_before_start", "left out that ended before they started"
+    NO_TIME = "no_time", "left out without a time that can be read"
+    NO_CORES = "no_cores", "left out without a number of cores"
+    STEP = "step", "steps of jobs left out"
+    COMPONENT = "component", "added to the first component of their heterogeneous job"
+    ARRAY = "array", "left out that sum up arrays"
+    REPEATED = "repeated", "left out that are there again"
+    OTHER = "other", "other records left out"
+    UNREADABLE = "unreadable", "broken lines left out"
 
 
 class Trace(msgspec.Struct, frozen=True):
@@ -142,35 +123,10 @@ class Trace(msgspec.Struct, frozen=True):
         """Return in words, by reason, what was left out."""
         found = []
         for reason, count in self.left_out.items():
-            text = f"{count} {_TOLD[reason]}"
+            text = f"{count} {reason.told}"
             if count == 1:
                 text = text.replace("lines", "line").replace("steps", "step")
             if reason in self.examples:
                 text += f" ({self.examples[reason]})"
             found.append(text)
         return found
-
-
-def check_cores(cores: int) -> int:
-    """Return a number of cores. Raises ValueError if no job can have as many."""
-    if cores > MOST_CORES:
-        raise ValueError(f"{cores} cores, which no machine has")
-    return cores
-
-
-def trace_jobs(read: list[TraceJob], started: float) -> tuple[TraceJob, ...]:
-    """Return jobs by the time of submission, from `started` on.
-
-    A job without a time limit gets the longest limit or run time of all, as many
-    schedulers have it. One that ran past its limit is ended at it, as Flux does.
-    """
-    longest = max((max(job.limit, job.run_time) for job in read), default=0.0)
-    return tuple(
-        msgspec.structs.replace(
-            job,
-            submit=job.submit - started,
-            run_time=min(job.run_time, job.limit or longest),
-            limit=job.limit or longest,
-        )
-        for job in sorted(read, key=lambda job: job.submit)
-    )

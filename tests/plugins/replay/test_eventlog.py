@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from burst_replay.eventlog import read_eventlog
+from burst_replay.json_jobs import read_json
 from burst_replay.read_trace import read_trace
 from burst_replay.trace import LeftOut, SeenUse, TraceJob
 
@@ -17,6 +17,7 @@ from burst.model.job_record import RecordedEvent
 from burst.model.jobid import JobId
 from burst.model.resource_set import ResourceSet
 from burst.runtime.job_recorder import JobRecorder
+from tests.plugins.replay.logs import read_with
 
 T0 = 1.7e9
 SYSTEM = {"duration": 90, "queue": "gpu", "bank": "b", "job": {"name": "lammps"}}
@@ -76,7 +77,7 @@ def test_a_journal() -> None:
         entry(2, event("finish", 90), event("release", 91)),
         entry(4, event("submit", 0, userid=7), event("exception", 5)),
     ]
-    found = read_eventlog("x", lines)
+    found = read_with(read_json, lines)
     assert (found.machine, found.started) == (None, T0)
     assert found.left_out == {LeftOut.NEVER_RAN: 1, LeftOut.NO_TIME: 1}
     assert found.seen == SeenUse(cores=16, nodes=2, node_cores=4)
@@ -96,7 +97,7 @@ def test_jobs_that_still_run_at_the_end_are_not_those_that_never_ran() -> None:
         json.dumps({**LISTED, "t_run": 0}),
         json.dumps(LISTED),
     ]
-    found = read_eventlog("x", lines)
+    found = read_with(read_json, lines)
     assert len(found.jobs) == 1
     assert found.left_out == {LeftOut.NEVER_RAN: 3, LeftOut.STILL_RAN: 3}
 
@@ -108,10 +109,11 @@ def test_more_cores_than_any_machine_has_are_a_broken_line() -> None:
     huge["execution"]["nodelist"] = ["n[0-9999]"]
     lines = [
         json.dumps({**LISTED, "ncores": 10**12}),
-        entry(1, event("submit", 0, userid=7), R=huge),
+        entry(1, event("submit", 0, userid=7), event("start", 5), R=huge),
+        entry(1, event("finish", 9)),
         json.dumps(LISTED),
     ]
-    found = read_eventlog("x", lines)
+    found = read_with(read_json, lines)
     assert (len(found.jobs), found.left_out) == (1, {LeftOut.UNREADABLE: 2})
     assert found.examples == {
         LeftOut.UNREADABLE: "line 1: 1000000000000 cores, which no machine has"
@@ -148,7 +150,7 @@ def test_jobs_that_the_clock_ended_before_their_start_are_counted() -> None:
         entry(2, event("finish", 990)),
         json.dumps({**LISTED, "t_run": T0 + 99}),
     ]
-    found = read_eventlog("x", lines)
+    found = read_with(read_json, lines)
     assert [(job.submit, job.run_time) for job in found.jobs] == [(0, 59), (610, 30)]
     assert found.left_out == {LeftOut.ENDED_BEFORE_START: 2}
 
@@ -167,20 +169,26 @@ def test_lines_that_cannot_be_read_are_counted() -> None:
         entry(2, R={"version": 2}),
         json.dumps(LISTED),
     ]
-    found = read_eventlog("x", lines)
-    assert (len(found.jobs), found.left_out) == (1, {LeftOut.UNREADABLE: 10})
-    assert found.examples[LeftOut.UNREADABLE].startswith("line 1: ")
+    found = read_with(read_json, lines)
+    assert (len(found.jobs), found.left_out) == (
+        1,
+        {LeftOut.NEVER_RAN: 1, LeftOut.NO_TIME: 2, LeftOut.UNREADABLE: 6},
+    )
+    assert found.examples[LeftOut.UNREADABLE].startswith("line 4: ")
 
 
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ("5", "it is no event, response of the journal, or job"),
-        ('{"jobs": 5}', "it is no event, response of the journal, or job"),
+        ('{"jobs": 5}', "Expected `array`, got `int`"),
+        ('{"id": 3, "events": 7}', "it is no record of a job"),
         ('{"id": 3}', "it has no 't_submit'"),
-        ('{"t_submit": -1}', "a time that cannot be"),
+        (
+            '{"t_submit": 9, "t_run": 9, "t_cleanup": 9, "ncores": "x"}',
+            "'x' is no number",
+        ),
     ],
 )
 def test_a_broken_line_says_what_is_wrong_with_it(line: str, why: str) -> None:
-    found = read_eventlog("x", [line])
+    found = read_with(read_json, [line])
     assert found.examples == {LeftOut.UNREADABLE: f"line 1: {why}"}

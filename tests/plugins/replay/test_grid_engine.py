@@ -7,6 +7,8 @@ import pytest
 from burst_replay.grid_engine import is_grid_engine, read_grid_engine
 from burst_replay.trace import LeftOut, SeenUse, TraceJob
 
+from tests.plugins.replay.logs import read_with
+
 T0 = 1_700_000_000
 CATEGORY = "-u ann -l h_rt=7200,h_vmem=2G -pe mpi 8"
 UNIVA = ":NONE:NONE:668106752:638583808:login1:/home:qsub a.sh:3600.0:9:NONE:1,n1:n1"
@@ -34,7 +36,9 @@ def record(
 
 
 def test_a_job() -> None:
-    found = read_grid_engine("x", ["# Version: 8.1.9", "#", "", record(project="bio")])
+    found = read_with(
+        read_grid_engine, ["# Version: 8.1.9", "#", "", record(project="bio")]
+    )
     (only,) = found.jobs
     assert only == TraceJob(
         0.0, 3600.0, 8, 7200.0, only.userid, "relax", "all.q", "bio"
@@ -47,7 +51,7 @@ def test_a_job() -> None:
 
 def test_univa_has_more_fields_and_milliseconds() -> None:
     times = (T0 * 1000 + 250, (T0 + 600) * 1000, (T0 + 4200) * 1000 + 500)
-    found = read_grid_engine("x", [record(times=times, more=UNIVA)])
+    found = read_with(read_grid_engine, [record(times=times, more=UNIVA)])
     assert found.jobs[0].run_time == pytest.approx(3600.5)
     assert found.started == T0 + 0.25
 
@@ -65,13 +69,13 @@ def test_univa_has_more_fields_and_milliseconds() -> None:
     ],
 )
 def test_limits_are_in_the_category(category: str, limit: float) -> None:
-    found = read_grid_engine("x", [record(category=category)])
+    found = read_with(read_grid_engine, [record(category=category)])
     assert [job.limit for job in found.jobs] == [limit]
 
 
 def test_tasks_of_arrays_are_jobs_and_those_of_parallel_jobs_are_not() -> None:
-    found = read_grid_engine(
-        "x",
+    found = read_with(
+        read_grid_engine,
         [
             record(task="1"),
             record(task="2"),
@@ -99,7 +103,7 @@ def test_tasks_of_arrays_are_jobs_and_those_of_parallel_jobs_are_not() -> None:
     ],
 )
 def test_records_that_are_no_jobs(line: str, reason: LeftOut) -> None:
-    found = read_grid_engine("x", [record(), line])
+    found = read_with(read_grid_engine, [record(), line])
     assert (len(found.jobs), found.left_out) == (1, {reason: 1})
 
 

@@ -9,6 +9,8 @@ import pytest
 from burst_replay.lsf import is_lsf, read_lsf
 from burst_replay.trace import LeftOut, SeenUse, TraceJob
 
+from tests.plugins.replay.logs import read_with
+
 T0 = 1_700_000_000
 USAGE = "1.5 0.25 -1 0 0 0 0 0 0 0 0 0 -1 0 0 0 9 9 -1"
 
@@ -48,7 +50,7 @@ def record(
 
 
 def test_a_job() -> None:
-    found = read_lsf("x", [record()])
+    found = read_with(read_lsf, [record()])
     assert found.jobs == (
         TraceJob(0.0, 3600.0, 8, 7200.0, 1001, "relax", "normal", "chem"),
     )
@@ -67,7 +69,7 @@ def test_a_job() -> None:
     ],
 )
 def test_lists_of_hosts(asked: Sequence[str], hosts: Sequence[str], cores: int) -> None:
-    found = read_lsf("x", [record(asked=asked, hosts=hosts)])
+    found = read_with(read_lsf, [record(asked=asked, hosts=hosts)])
     assert [(job.cores, job.name) for job in found.jobs] == [(cores, "relax")]
     assert found.jobs[0].limit == 7200
 
@@ -90,13 +92,13 @@ def test_lists_of_hosts(asked: Sequence[str], hosts: Sequence[str], cores: int) 
     ],
 )
 def test_limits_are_behind_lists_of_any_length(more: str, limit: float) -> None:
-    found = read_lsf("x", [record(more=more)])
+    found = read_with(read_lsf, [record(more=more)])
     assert [job.limit for job in found.jobs] == [limit]
 
 
 def test_arrays_have_a_job_for_each_index() -> None:
     lines = [record(more=tail(index=index)) for index in (1, 2, 2)]
-    found = read_lsf("x", lines)
+    found = read_with(read_lsf, lines)
     assert (len(found.jobs), found.left_out) == (2, {LeftOut.REPEATED: 1})
 
 
@@ -119,16 +121,16 @@ def test_arrays_have_a_job_for_each_index() -> None:
     ],
 )
 def test_records_that_are_no_jobs(line: str, reason: LeftOut) -> None:
-    found = read_lsf("x", ["#1700000000", record(), line])
+    found = read_with(read_lsf, ["#1700000000", record(), line])
     assert (len(found.jobs), found.left_out) == (1, {reason: 1})
 
 
 def test_a_record_that_is_cut_off_behind_what_is_needed_is_a_job() -> None:
-    assert len(read_lsf("x", [record()[:300]]).jobs) == 1
+    assert len(read_with(read_lsf, [record()[:300]]).jobs) == 1
 
 
 def test_what_is_wrong_is_told() -> None:
-    found = read_lsf("x", [record()[:150], record()])
+    found = read_with(read_lsf, [record()[:150], record()])
     assert found.examples == {LeftOut.UNREADABLE: "line 1: it is cut off"}
     assert is_lsf('"JOB_NEW" "10.1" 1700000000 41 1001')
     assert not is_lsf('"JOB_FINISH" 10')

@@ -7,6 +7,8 @@ import pytest
 from burst_replay.pbs import is_pbs, read_pbs
 from burst_replay.trace import LeftOut, SeenUse, TraceJob
 
+from tests.plugins.replay.logs import read_with
+
 T0 = 1_700_000_000
 
 
@@ -31,7 +33,7 @@ def record(kind: str = "E", job: str = "41.head", **values: str) -> str:
 
 
 def test_a_job() -> None:
-    found = read_pbs("x", [record(account='"chem lab end=3"')])
+    found = read_with(read_pbs, [record(account='"chem lab end=3"')])
     (only,) = found.jobs
     assert only == TraceJob(
         0.0, 3600.0, 8, 7200.0, only.userid, "relax", "workq", "chem lab end=3"
@@ -60,20 +62,19 @@ def test_a_job() -> None:
         ({"exec_host": "", "Resource_List.ncpus": "6"}, 6, 0),
         ({"exec_host": "", "Resource_List.nodes": "3:ppn=4:gpus=1"}, 12, 3),
         ({"exec_host": "", "Resource_List.nodes": "n7:ppn=4"}, 0, 0),
-        # As Cobalt writes it: a location, and no slots.
-        ({"exec_host": "None", "Resource_List.nodect": "30"}, 30, 30),
+        ({"exec_host": "", "Resource_List.nodect": "30"}, 30, 30),
     ],
 )
 def test_cores_and_nodes(values: dict[str, str], cores: int, nodes: int) -> None:
-    found = read_pbs("x", [record(**values)])
+    found = read_with(read_pbs, [record(**values)])
     assert [job.cores for job in found.jobs] == [cores] * bool(cores)
     assert found.left_out == ({} if cores else {LeftOut.NO_CORES: 1})
     assert found.seen.node_cores == (-(-cores // nodes) if nodes else 0)
 
 
 def test_other_forms_of_times() -> None:
-    found = read_pbs(
-        "x",
+    found = read_with(
+        read_pbs,
         [
             record(job="1", ctime="", start=f"{T0 + 600}.25", end=f"{T0 + 660}.75"),
             record(job="2", end="", **{"resources_used.walltime": "00:10:00"}),
@@ -90,7 +91,6 @@ def test_other_forms_of_times() -> None:
     ("values", "reason"),
     [
         ({"start": ""}, LeftOut.NEVER_RAN),
-        ({"start": "-1.0", "end": "-2.0"}, LeftOut.NEVER_RAN),
         ({"end": str(T0 + 600)}, LeftOut.NEVER_RAN),
         ({"end": str(T0)}, LeftOut.ENDED_BEFORE_START),
         ({"ctime": "", "qtime": ""}, LeftOut.NO_TIME),
@@ -102,7 +102,7 @@ def test_other_forms_of_times() -> None:
     ],
 )
 def test_ends_that_are_no_jobs(values: dict[str, str], reason: LeftOut) -> None:
-    found = read_pbs("x", [record(job="1"), record(job="2", **values)])
+    found = read_with(read_pbs, [record(job="1"), record(job="2", **values)])
     assert (len(found.jobs), found.left_out) == (1, {reason: 1})
 
 
@@ -123,7 +123,7 @@ def test_jobs_of_which_no_end_is_told() -> None:
         event("L", "license", "floating license hour:3"),
         event("B", "R7.head", "owner=ann"),
     ]
-    found = read_pbs("x", lines)
+    found = read_with(read_pbs, lines)
     assert len(found.jobs) == 1
     assert found.left_out == {
         LeftOut.NEVER_RAN: 1,  # 44
@@ -136,20 +136,22 @@ def test_jobs_of_which_no_end_is_told() -> None:
 
 def test_a_run_that_was_given_up_is_a_job_where_it_is_told_whole() -> None:
     later = {"start": str(T0 + 5000), "end": str(T0 + 5060)}
-    found = read_pbs("x", [record("R"), record(**later), record(**later)])
+    found = read_with(read_pbs, [record("R"), record(**later), record(**later)])
     assert [job.run_time for job in found.jobs] == [3600, 60]
     assert found.left_out == {LeftOut.REPEATED: 1}
-    unfinished = read_pbs("x", [record("R")])
+    unfinished = read_with(read_pbs, [record("R")])
     assert (len(unfinished.jobs), unfinished.left_out) == (1, {})
 
 
 def test_arrays_have_a_job_for_each_task() -> None:
-    found = read_pbs("x", [record(job=f"7[{index}].head") for index in ("", "1", "2")])
+    found = read_with(
+        read_pbs, [record(job=f"7[{index}].head") for index in ("", "1", "2")]
+    )
     assert (len(found.jobs), found.left_out) == (2, {LeftOut.ARRAY: 1})
 
 
 def test_lines_that_are_no_records() -> None:
-    found = read_pbs("x", ["what", record(), "11/14/2023 23:23:20;E;41.head"])
+    found = read_with(read_pbs, ["what", record(), "11/14/2023 23:23:20;E;41.head"])
     assert (len(found.jobs), found.left_out) == (1, {LeftOut.UNREADABLE: 2})
     assert found.examples == {LeftOut.UNREADABLE: "line 1: it is no accounting record"}
     assert not is_pbs("11/14/2023 23:23:20;0100;PBS_Server;Job;41.head;x")

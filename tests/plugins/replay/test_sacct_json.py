@@ -7,8 +7,10 @@ import json
 from typing import Any
 
 import pytest
-from burst_replay.sacct_json import read_sacct_json
+from burst_replay.json_jobs import read_json
 from burst_replay.trace import LeftOut, SeenUse, Trace, TraceJob
+
+from tests.plugins.replay.logs import read_with
 
 T0 = 1_700_000_000
 
@@ -69,7 +71,7 @@ def new(**changes: Any) -> dict[str, Any]:
 
 
 def read(*jobs: dict[str, Any]) -> Trace:
-    return read_sacct_json("x", [json.dumps({"meta": {}, "jobs": jobs, "errors": []})])
+    return read_with(read_json, [json.dumps({"meta": {}, "jobs": jobs, "errors": []})])
 
 
 def with_times(**changes: Any) -> dict[str, Any]:
@@ -96,7 +98,7 @@ def test_one_answer_several_a_list_or_jobs() -> None:
         json.dumps(new(job_id=4)),
         json.dumps(new(job_id=2)),
     ]
-    found = read_sacct_json("x", answers)
+    found = read_with(read_json, answers)
     assert (len(found.jobs), found.left_out) == (4, {LeftOut.REPEATED: 1})
 
 
@@ -128,7 +130,6 @@ def test_limits_that_are_none_are_the_longest_of_the_trace(limit: Any) -> None:
         ({"tres": None, "required": None}, LeftOut.NO_CORES),
         ({"tres": {"allocated": tres(cpu=10**12)}}, LeftOut.UNREADABLE),
         ({"time": 7}, LeftOut.UNREADABLE),
-        ({"name": 7}, LeftOut.UNREADABLE),
     ],
 )
 def test_records_that_are_no_jobs(changes: dict[str, Any], reason: LeftOut) -> None:
@@ -137,9 +138,9 @@ def test_records_that_are_no_jobs(changes: dict[str, Any], reason: LeftOut) -> N
 
 
 def test_where_it_cannot_be_read_is_told() -> None:
-    found = read(new(job_id=1), new(job_id=2, name=7))
-    assert found.examples[LeftOut.UNREADABLE].startswith("job 2: Expected `str")
-    broken = read_sacct_json("x", [json.dumps(new()), '{"jobs":', "[" * 100_000, "[7]"])
+    found = read(new(job_id=1), new(job_id=2, time=7))
+    assert found.examples[LeftOut.UNREADABLE].startswith("job 2: it is no record")
+    broken = read_with(read_json, [json.dumps(new()), '{"jobs":', "[" * 100_000, "[7]"])
     assert (len(broken.jobs), broken.left_out) == (1, {LeftOut.UNREADABLE: 3})
     assert broken.examples[LeftOut.UNREADABLE].startswith("line 2: Input data was")
 

@@ -11,6 +11,8 @@ from burst_replay.read_trace import read_trace
 from burst_replay.swf import read_swf
 from burst_replay.trace import LeftOut, Machine, SeenUse, TraceError, TraceJob
 
+from tests.plugins.replay.logs import read_with
+
 # Of no time, so that each worker of pytest-xdist collects the same tests.
 _PACKED = gzip.compress(b"x" * 1000, mtime=0)
 
@@ -31,7 +33,7 @@ def line(
 
 def test_a_job_and_the_machine() -> None:
     header = ["; MaxNodes: 16", "; MaxProcs: 128 (of all)", ";", "; UnixStartTime: 9"]
-    found = read_swf("x", [*header, "", line()])
+    found = read_with(read_swf, [*header, "", line()])
     assert found.machine == Machine(nodes=16, cores=8)
     assert found.started == 9
     assert found.jobs == (
@@ -49,12 +51,12 @@ def test_a_job_and_the_machine() -> None:
     ],
 )
 def test_what_a_header_leaves_out(header: list[str], machine: Machine | None) -> None:
-    assert read_swf("x", header).machine == machine
+    assert read_with(read_swf, header).machine == machine
 
 
 def test_a_line_with_more_cores_than_any_machine_has_is_left_out() -> None:
     lines = [line(used=10**12), line(used=-1, asked=10**12), line()]
-    found = read_swf("x", lines)
+    found = read_with(read_swf, lines)
     assert (len(found.jobs), found.left_out) == (1, {LeftOut.UNREADABLE: 2})
     assert found.left_out_texts == [
         "2 broken lines left out (line 1: 1000000000000 cores, which no machine has)"
@@ -74,14 +76,14 @@ def test_a_byte_order_mark_is_no_part_of_a_trace(tmp_path: Path, text: str) -> N
 def test_what_was_used_at_once_is_known_by_the_waits() -> None:
     # The second starts when the first ends, and the third is still there.
     lines = [line(submit=10), line(submit=70, used=5), line(submit=13, used=3)]
-    assert read_swf("x", lines).seen == SeenUse(cores=8)
+    assert read_with(read_swf, lines).seen == SeenUse(cores=8)
     without = [text.replace(" 3 ", " -1 ", 1) for text in lines]
-    assert read_swf("x", without).seen == SeenUse(cores=5)
+    assert read_with(read_swf, without).seen == SeenUse(cores=5)
 
 
 def test_jobs_are_by_submission_and_end_at_their_limit() -> None:
     lines = [line(submit=20, run_time=500), line(submit=5, limit=-1, used=-1)]
-    first, second = read_swf("x", lines).jobs
+    first, second = read_with(read_swf, lines).jobs
     assert (first.submit, first.run_time, first.cores) == (5, 60, 8)
     assert first.limit == 500  # the longest of all
     assert (second.run_time, second.limit) == (100, 100)
@@ -94,8 +96,9 @@ def test_broken_lines_are_counted_and_told_and_so_is_what_never_ran() -> None:
         line(submit=-1),
         line(limit=1e300),
     ]
-    found = read_swf(
-        "x", [*broken, line(), line(run_time=-1), line(used=0, asked=-1), "nan " * 18]
+    found = read_with(
+        read_swf,
+        [*broken, line(), line(run_time=-1), line(used=0, asked=-1), "nan " * 18],
     )
     assert len(found.jobs) == 1
     assert found.left_out == {
@@ -148,5 +151,5 @@ def test_a_time_that_is_no_number_is_a_broken_line(place: int) -> None:
     line = "1 5 0 10 1 -1 -1 1 20 -1 1 1 1 1 1 1 -1 -1"
     fields = line.split()
     fields[place] = "nan"
-    trace = read_swf("x", [" ".join(fields)])
+    trace = read_with(read_swf, [" ".join(fields)])
     assert (trace.jobs, trace.left_out) == ((), {LeftOut.NO_TIME: 1})

@@ -10,16 +10,14 @@ import threading
 from pathlib import Path
 
 import pytest
-from burst_replay.eventlog import read_eventlog
 from burst_replay.grid_engine import read_grid_engine
+from burst_replay.json_jobs import read_json
 from burst_replay.lsf import read_lsf
 from burst_replay.pbs import read_pbs
-from burst_replay.read_trace import read_trace
+from burst_replay.read_trace import Reader, read_trace, reader_of
 from burst_replay.sacct import read_sacct
-from burst_replay.sacct_json import read_sacct_json
 from burst_replay.swf import read_swf
 from burst_replay.trace import LeftOut, Trace, TraceError
-from burst_replay.trace_format import Reader, reader_of
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -31,6 +29,7 @@ from tests.plugins.replay import (
     test_sacct_json,
     test_swf,
 )
+from tests.plugins.replay.logs import read_with
 
 SLURM = json.dumps({"jobs": [test_sacct_json.new()]})
 FLUX = json.dumps({"t_submit": 9.0, "t_run": 9.0, "t_cleanup": 19.0, "ncores": 1})
@@ -38,12 +37,12 @@ EVENT = json.dumps({"id": 1, "events": []})
 ONE_OF_EACH: list[tuple[str, Reader]] = [
     (test_swf.line(), read_swf),
     (f"{test_sacct.NAMES}\n{test_sacct.row()}", read_sacct),
-    (SLURM, read_sacct_json),
-    (json.dumps(json.loads(SLURM), indent=2), read_sacct_json),
-    (json.dumps([test_sacct_json.old()], indent=1), read_sacct_json),
-    (FLUX, read_eventlog),
-    (f"{EVENT}\n{FLUX}", read_eventlog),
-    (json.dumps({"jobs": [json.loads(FLUX)]}, indent=4), read_eventlog),
+    (SLURM, read_json),
+    (json.dumps(json.loads(SLURM), indent=2), read_json),
+    (json.dumps([test_sacct_json.old()], indent=1), read_json),
+    (FLUX, read_json),
+    (f"{EVENT}\n{FLUX}", read_json),
+    (json.dumps({"jobs": [json.loads(FLUX)]}, indent=4), read_json),
     (test_pbs.record(), read_pbs),
     (test_lsf.record(), read_lsf),
     (test_grid_engine.record(), read_grid_engine),
@@ -61,7 +60,7 @@ def test_each_format_is_recognised_behind_other_lines(
 ) -> None:
     for before in ("", "\n", "# of the head\n", "Welcome to the cluster\n\n"):
         lines = (before + text).split("\n")
-        assert reader_of(lines, lines)[0] is reader
+        assert reader_of(lines) is reader
         path.write_text(before + text + "\n")
         assert len(read_trace(path).jobs) == 1
 
@@ -96,28 +95,17 @@ def test_answers_one_behind_the_other(path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "there is no job in it; read are: the Standard Workload Format; sacct"),
+        ("", "there is no job in it; read are: the Standard Workload Format; acc"),
         ("# only\n----\n", "there is no job in it"),
-        (
-            "JobID    JobName  Submit  State\n------- -------- ------- ------\n",
-            "columns",
-        ),
-        (
-            "JobID JobName Submit State\n7 relax 2024-03-05T08:00:00 COMPLETED\n",
-            "columns",
-        ),
-        ("------- -------- -------\n7 relax 2024\n", "write it with: sacct --all"),
-        (
-            test_sacct.row() + "\n",
-            "no first line names its fields; its first line is '1",
-        ),
+        ("JobID  User  State\n------ ----- -----\n", "--parsable2 with its first li"),
+        (test_sacct.row() + "\n", "format is not known; its first line is '101"),
         (
             "[ann@login ~]$ qstat\n",
             "format is not known; its first line is '.ann@login",
         ),
         ("x" * 500, f"its first line is '{'x' * 60}'; read are"),
         (
-            "JobID|State|MaxRSS\n7|COMPLETED|9\n",
+            "JobID|State|User\n7|COMPLETED|ann\n",
             "log: what sacct printed has no Submit",
         ),
         ("{\n", "no job in it that ran; 1 broken line left out"),
@@ -153,7 +141,7 @@ def test_a_pipe_may_be_read(path: Path) -> None:
 
 READERS = st.sampled_from(
     [
-        *(read_swf, read_sacct, read_sacct_json, read_eventlog),
+        *(read_swf, read_sacct, read_json),
         *(read_pbs, read_lsf, read_grid_engine),
     ]
 )
@@ -187,7 +175,7 @@ def test_any_lines_are_a_trace_or_a_trace_error(
     reader: Reader, lines: list[str]
 ) -> None:
     try:
-        found = reader("x", lines)
+        found = read_with(reader, lines)
     except TraceError:
         return
     assert all(count > 0 for count in found.left_out.values())
@@ -211,7 +199,7 @@ def test_each_line_is_counted_once(of: tuple[Reader, str], lines: list[str]) -> 
         line for line in lines if line.strip(" \t-=_*+|~") and line[0] not in "#;"
     ]
     records = [line for line in records if line.split()]
-    assert count_of(reader("x", [whole, *records])) == 1 + len(records)
+    assert count_of(read_with(reader, [whole, *records])) == 1 + len(records)
 
 
 @given(

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: MIT
+"""Jobs that are written in JSON: of Flux, and what Slurm's `sacct --json` prints.
+
+Of Flux: `flux jobs --json`; the journal of the job manager
+(`job-manager.events-journal`), a response a line: `id`, `events` (RFC 18, RFC 21), and
+once each `jobspec` (RFC 25) and `R` (RFC 20); and what `[daemon] record` writes, which
+is the same, but one event a line, with its fields beside `id`
+(`burst.model.job_record`).
+
+Of Slurm, since 21.08: numbers are plain, or since 23.02 `{"set": .., "infinite": ..,
+"number": ..}`; a state is a text, or since 23.11 a list of flags. Limits are minutes.
+Steps are in their jobs. Source: PARSER_ARRAY(JOB) in
+src/plugins/data_parser/v0.0.*/parsers.c of Slurm.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from burst.decode import from_json
+from burst.model.resource_set import resource_set, shape_of
+from burst_replay.collected_jobs import CollectedJobs
+from burst_replay.sacct import take_record
+from burst_replay.trace import LeftOut
+
+# An opening bracket alone may be the prompt of a shell: [ann@login1 ~]$ sacct
+_JSON = re.compile(r'\s*(\{\s*("|\}|\Z)|\[\s*(\{|\Z))')
+
+
+def is_json(line: str) -> bool:
+    """Tell whether a line begins an object or a list of objects."""
+    return _JSON.match(line) is not None
+
+
+def read_json(found: CollectedJobs, lines: Iterable[str]) -> None:
+    """Read the jobs of one object or list, several, or one a line, behind others."""
+    rest = iter(lines)
+    first = next(filter(is_json, rest), "")
+    documents: Iterable[str] = itertools.chain((first,), rest)
+    if not _is_whole(first):
+        documents = _split_documents("\n".join(documents))
+    journal: dict[int, dict[str, Any]] = {}
+
+    def take(found: CollectedJobs, raw: msgspec.Raw) -> None:
+        row = from_json(raw, dict[str, Any])
+        if "events" in row or "timestamp" in row:
+            number = int(row["id"])
+            journal[number] = _noted(journal.get(number, {}), row)
+        elif "time" in row:
+            take_record(found, dict(_record_of(row)))
+        else:
+            _take_listed(found, row)
+
+    def take_all(found: CollectedJobs, document: str) -> None:
+        rows = _rows(document)
+        for place, row in enumerate(rows, 1):
+            if len(rows) == 1:
+                take(found, row)
+            else:
+                found.attempt(f"job {place}", take, row)
+
+    found.read_lines(documents, take_all)
+    for number, row in journal.items():
+        found.attempt(f"job {number}", _take_listed, row)
+
+
+def _is_whole(text: str) -> bool:
+    try:
+        from_json(text, msgspec.Raw)
+    except (msgspec.MsgspecError, RecursionError):
+        return False
+    return True
+
+
+def _split_documents(text: str) -> Iterator[str]:
+    """Yield the documents of which there may be several one after the other.
+
+    What is none is the last: its reader says why.
+    """
+    decoder = json.JSONDecoder()
+    at = 0
+    while at < len(text):
+        try:
+            _, end = decoder.raw_decode(text, at)
+        except (RecursionError, ValueError):
+            end = len(text)
+        yield text[at:end]
+        at = end + len(text[end:]) - len(text[end:].lstrip())
+
+
+def _rows(document: str) -> list[msgspec.Raw]:
+    """Return the jobs of an answer or a list, or the one job. Raises MsgspecError."""
+    raw = from_json(document, msgspec.Raw)
+    if document.lstrip().startswith("["):
+        return from_json(raw, list[msgspec.Raw])
+    jobs = from_json(raw, dict[str, msgspec.Raw]).get("jobs")
+    return [raw] if jobs is None else from_json(jobs, list[msgspec.Raw])
+
+
+def _noted(known: Mapping[str, Any], line: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is known of a job once a line of the journal is read, as it is
+    listed by `flux jobs`. Raises one of MALFORMED.
+    """
+    row = dict(known)
+    for event in line.get("events", [line]):
+        row.setdefault(event["name"], float(event["timestamp"]))
+        if event["name"] == "submit":
+            row["userid"] = int(event["context"]["userid"])
+    if line.get("R"):
+        has = resource_set(line["R"])
+        row["ncores"] = sum(
+            len(group.ranks) * shape_of(group.children).cores for group in has.groups
+        )
+        row["nnodes"] = len(has.ranks)
+        row["nodelist"] = ",".join(has.execution.nodelist)
+    if line.get("jobspec"):
+        system = line["jobspec"].get("attributes", {}).get("system", {})
+        row |= {key: system.get(key) for key in ("duration", "queue", "bank")}
+        row["name"] = system.get("job", {}).get("name")
+    row["t_submit"] = row.get("submit")
+    row["t_run"] = row.get("start", row.get("alloc", 0.0))
+    row["t_cleanup"] = row.get("finish", 0.0)
+    if "clean" in row and not row["t_cleanup"]:
+        row["t_run"] = 0.0
+    return row
+
+
+def _take_listed(found: CollectedJobs, row: Mapping[str, Any]) -> None:
+    """Take in a job as `flux jobs` lists it. Raises one of MALFORMED."""
+    found.numbers_of_host = True
+    start, end = row.get("t_run"), row.get("t_cleanup")
+    if not row["t_submit"] or (start and not end):
+        # Of one that was submitted before the journal begins, no time is known.
+        known = bool(row["t_submit"])
+        found.leave_out(LeftOut.STILL_RAN if known else LeftOut.NO_TIME)
+        return
+    found.add(
+        {
+            "submit": row["t_submit"],
+            "start": start or 0.0,
+            "end": end or 0.0,
+            "limit": row.get("duration") or 0.0,
+            "cores": row.get("ncores") or 0,
+            "nodes": row.get("nnodes") or 0,
+            "hosts": row.get("nodelist") or "",
+            "userid": row.get("userid") or 0,
+            "name": row.get("name") or "",
+            "queue": row.get("queue") or "",
+            "bank": row.get("bank") or "",
+        }
+    )
+
+
+def _record_of(job: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what Slurm says of a job by the names of sacct's fields.
+
+    Raises one of MALFORMED.
+    """
+    times, state, its = job["time"], job.get("state"), job.get("association") or {}
+    yield "submit", _number(times.get("submission"))
+    for name in ("start", "end", "elapsed"):
+        if times.get(name) is not None:
+            yield name, _number(times[name]) or "0"
+    states = state.get("current") if isinstance(state, dict) else state
+    yield "state", states if isinstance(states, str) else " ".join(states or ())
+    yield "timelimitraw", _number(times.get("limit"))
+    yield "jobid", _number(job.get("job_id"))
+    yield "hetjobid", _number((job.get("het") or {}).get("job_id"))
+    yield "nnodes", _number(job.get("allocation_nodes"))
+    yield "reqcpus", _number((job.get("required") or {}).get("CPUs"))
+    for name, of in (("alloctres", "allocated"), ("reqtres", "requested")):
+        counts = (job.get("tres") or {}).get(of) or ()
+        yield name, ",".join(f"{c['type']}={_number(c['count'])}" for c in counts)
+    for name, text in (
+        ("user", job.get("user") or its.get("user")),
+        ("account", job.get("account") or its.get("account")),
+        ("partition", job.get("partition")),
+        ("jobname", job.get("name")),
+        ("nodelist", job.get("nodes")),
+        ("cluster", job.get("cluster")),
+    ):
+        if text:
+            yield name, str(text)
+
+
+def _number(value: Any) -> str:
+    """Return a number as sacct prints it, empty where it is 0 or not set."""
+    if isinstance(value, dict):
+        known = value.get("set", True) and not value.get("infinite")
+        value = value.get("number") if known else 0
+    return str(value or "")
