@@ -53,12 +53,11 @@ class BoughtBurst:
         until = self._until(demand, made, online=False)
         entry = open_entry(lease, until, {demand.job: payer}, made)
         self.entry = count(entry, Use("boot"), made, joined=True)
-        whole = {0: Shape(lease.nodes * self._cores)}
         # In a replay leases are no limit of a job's run time.
         source = source_of(self.burst, settings, online)
         self._view = LiveBurst(
             source=msgspec.structs.replace(source, lasts=math.inf),
-            pool=NodePool({0: Shape(0)}, whole),
+            pool=NodePool({0: Shape(0)}, {0: Shape(lease.nodes * self._cores)}),
         )
         self._run(demand, online)
 

@@ -11,9 +11,11 @@ Times are those of the trace; what `burst.core` is told are seconds since the ep
 
 from __future__ import annotations
 
+import enum
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from heapq import heappush
 
 import msgspec
 
@@ -53,7 +55,6 @@ from burst.model.reason import Reason
 from burst.model.request import BurstPreferences, ResourceRequest
 from burst.model.shape import Shape
 from burst_replay.bought_burst import BoughtBurst
-from burst_replay.events import Due, EventQueue
 from burst_replay.policies import Asks, Policy
 from burst_replay.site import Site
 from burst_replay.spending import Spending
@@ -72,11 +73,32 @@ _NO_RANKS = LeadIdentity(
 )
 
 
+class Due(enum.IntEnum):
+    """What happens. At one time in this order; then jobs are submitted."""
+
+    END = 0
+    """A job ends; the number is the job's, as of ASK and MONEY."""
+    IDLE = 1
+    """A burst may have been idle for long enough; the number is the burst's."""
+    GONE = 2
+    """Nothing of a burst is left."""
+    MONEY = 3
+    """The next day, week or month of a budget begins."""
+    ASK = 4
+    """A job has tried own nodes for long enough."""
+    LATE = 5
+    """Some job should have started; the number is that of the judgement before."""
+
+
+Events = list[tuple[float, Due, int]]
+"""A heap of what is due at which time."""
+
+
 class ReplayBursts:
     """All of them, each by its number; jobs by their place in the trace."""
 
     def __init__(
-        self, jobs: Sequence[TraceJob], site: Site, policy: Policy, events: EventQueue
+        self, jobs: Sequence[TraceJob], site: Site, policy: Policy, events: Events
     ) -> None:
         self._jobs, self._site, self._policy = jobs, site, policy
         self._events = events
@@ -167,7 +189,7 @@ class ReplayBursts:
             left = 0.0 if bought.busy else bought.view(self._epoch(now)).source.kept
             if left:
                 self._idle_until[number] = now + left
-                self._events.push(now + left, Due.IDLE, number)
+                heappush(self._events, (now + left, Due.IDLE, number))
             elif not bought.busy:
                 self._take_down(number, now)
         self._emptied.clear()
@@ -270,7 +292,7 @@ class ReplayBursts:
         self.turned_down.add(_place(demand))
         if again not in (self._asked_again, math.inf):
             self._asked_again = again
-            self._events.push(again, Due.MONEY, 0)
+            heappush(self._events, (again, Due.MONEY, 0))
         return None
 
     def _make(self, candidate: ProviderOffer, demand: Demand, now: float) -> float:
@@ -317,7 +339,7 @@ class ReplayBursts:
         self._with_room.pop(number)
         self._idle_until.pop(number, None)
         self._leaving[number] = self._live.pop(number).take_down(self._epoch(now))
-        self._events.push(now + self._site.teardown, Due.GONE, number)
+        heappush(self._events, (now + self._site.teardown, Due.GONE, number))
         self._plan = None
 
     def _nodes(self, job: int) -> int:

@@ -11,18 +11,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from heapq import heappop, heappush
 
 import msgspec
 
 from burst.core.worth.estimate import JUDGED_AGAIN_S
 from burst.core.worth.ledger import Costs, NodeSeconds
-from burst_replay.events import Due, EventQueue
-from burst_replay.own_queue import OwnQueue
+from burst_replay.own_nodes import OwnQueue, TraceForecasts
 from burst_replay.policies import Asks, Policy
-from burst_replay.replay_bursts import ReplayBursts
+from burst_replay.replay_bursts import Due, Events, ReplayBursts
 from burst_replay.site import Site
 from burst_replay.trace import TraceJob
-from burst_replay.trace_forecasts import TraceForecasts
 
 _PROGRESS_EVERY = 128
 
@@ -58,20 +57,13 @@ def replay(
 class _Replay:
     """The state of one."""
 
-    def __init__(
-        self,
-        jobs: Sequence[TraceJob],
-        site: Site,
-        policy: Policy,
-    ) -> None:
-        self._jobs = jobs
-        self._site = site
-        self._policy = policy
+    def __init__(self, jobs: Sequence[TraceJob], site: Site, policy: Policy) -> None:
+        self._jobs, self._site, self._policy = jobs, site, policy
         self._own = OwnQueue(jobs, site.machine.total, site.order)
         self._forecaster = (
             TraceForecasts(jobs, site.order) if policy.forecasts else None
         )
-        self._events = EventQueue()
+        self._events: Events = []
         self._bursts = ReplayBursts(jobs, site, policy, self._events)
         self._waits = [math.inf] * len(jobs)
         self._asks: dict[int, Asks] = {}
@@ -80,26 +72,17 @@ class _Replay:
         self._own_work = 0.0
 
     def run(self, progress: Callable[[int], None]) -> ReplayOutcome:
-        jobs, events, own = self._jobs, self._events, self._own
+        jobs, events = self._jobs, self._events
         submitted, count = 0, len(jobs)
-        while submitted < count or events.next_at < math.inf:
-            due = events.next_at
+        while submitted < count or events:
+            due = events[0][0] if events else math.inf
             if submitted < count and jobs[submitted].submit < due:
                 self._submit(submitted, jobs[submitted].submit)
                 submitted += 1
                 if submitted % _PROGRESS_EVERY == 0:
                     progress(submitted)
-                continue
-            ripe: list[int] = []
-            changed = False
-            for what, number in events.pop(due):
-                changed |= self._handle(what, number, due, ripe)
-            if changed and own.waiting:
-                self._started(own.schedule(due), due)
-                self._judge(ripe, due)
-            if changed and self._too_large:
-                self._judge_too_large(due)
-            self._bursts.release_empty(due)
+            else:
+                self._let_happen(due)
         progress(count)
         bursts = self._bursts
         return ReplayOutcome(
@@ -113,33 +96,33 @@ class _Replay:
         )
 
     def _submit(self, job: int, now: float) -> None:
-        if self._jobs[job].cores > self._own.total:
+        if self._jobs[job].cores > self._site.machine.total:
             self._too_large.append(job)
             self._judge_too_large(now)
-        elif self._own.submit(job, now):
-            self._started((job,), now)
+        elif started := self._own.submit(job, now):
+            self._started(started, now)
         else:
             wait = self._asked(job, now).wait
             if wait:
-                self._events.push(now + wait, Due.ASK, job)
+                heappush(self._events, (now + wait, Due.ASK, job))
             self._judge([] if wait else [job], now)
 
-    def _started(self, started: Iterable[int], now: float) -> None:
-        """Note that jobs start on own nodes."""
-        for job in started:
-            facts = self._jobs[job]
-            self._own_work += facts.run_time * facts.cores / self._site.machine.cores
-            self._runs(job, now)
-            if self._forecaster is not None:
-                self._forecaster.start(job, now)
+    def _let_happen(self, now: float) -> None:
+        """Do all that is due at a time, and judge jobs again where that matters."""
+        ripe: list[int] = []
+        changed = False
+        while self._events and self._events[0][0] == now:
+            _, what, number = heappop(self._events)
+            changed |= self._happens(what, number, now, ripe)
+        if changed and self._own.waiting:
+            self._started(self._own.schedule(now), now)
+            self._judge(ripe, now)
+        if changed and self._too_large:
+            self._judge_too_large(now)
+        self._bursts.release_empty(now)
 
-    def _runs(self, job: int, start: float) -> None:
-        facts = self._jobs[job]
-        self._waits[job] = start - facts.submit
-        self._events.push(start + facts.run_time, Due.END, job)
-
-    def _handle(self, what: Due, number: int, now: float, ripe: list[int]) -> bool:
-        """Do what is due; tell whether jobs are to be judged again.
+    def _happens(self, what: Due, number: int, now: float, ripe: list[int]) -> bool:
+        """Do one of these; tell whether jobs are to be judged again.
 
         `ripe` gets those that have tried own nodes for long enough.
         """
@@ -155,6 +138,20 @@ class _Replay:
             if not self._bursts.end(number, now):
                 self._own.end(number)
         return True
+
+    def _started(self, started: Iterable[int], now: float) -> None:
+        """Note that jobs start on own nodes."""
+        for job in started:
+            facts = self._jobs[job]
+            self._own_work += facts.run_time * facts.cores / self._site.machine.cores
+            self._runs(job, now)
+            if self._forecaster is not None:
+                self._forecaster.start(job, now)
+
+    def _runs(self, job: int, start: float) -> None:
+        facts = self._jobs[job]
+        self._waits[job] = start - facts.submit
+        heappush(self._events, (start + facts.run_time, Due.END, job))
 
     def _judge_too_large(self, now: float) -> None:
         """Judge the jobs for which own nodes are too few; most are asked about once."""
@@ -173,7 +170,7 @@ class _Replay:
         own = self._own
         left: list[int] = []
         if self._forecaster is None:
-            there = set(own.waiting) if len(ripe) > 1 else own.waiting
+            there = set(own.waiting) if ripe else ()
             left += [
                 job for job in ripe if job in there and self._leaves(job, math.inf, now)
             ]
@@ -191,9 +188,9 @@ class _Replay:
             late = min((at for at, _ in starts if at > now), default=math.inf)
             if late < math.inf:
                 again = max(late, now + JUDGED_AGAIN_S)
-                self._events.push(again, Due.LATE, self._judged)
+                heappush(self._events, (again, Due.LATE, self._judged))
         for job in left:
-            own.withdraw(job)
+            own.waiting.remove(job)
         if left:
             self._started(own.schedule(now), now)
 
@@ -218,7 +215,6 @@ class _Replay:
     def _asked(self, job: int, now: float) -> Asks:
         if self._policy.by_hours:
             return self._policy.asks(self._jobs[job], now)
-        known = self._asks.get(job)
-        if known is None:
-            known = self._asks[job] = self._policy.asks(self._jobs[job], now)
-        return known
+        if job not in self._asks:
+            self._asks[job] = self._policy.asks(self._jobs[job], now)
+        return self._asks[job]

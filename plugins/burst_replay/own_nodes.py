@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: MIT
+"""The site's own nodes: who waits for them, who runs there, and who starts when.
+
+The scheduler is `burst.core.worth.queue_order`, which also forecasts starts. It knows
+time limits; expectations rest on the jobs that ran before.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, insort
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import cache
+
+from burst.core.worth.history import JobKind, RunHistory
+from burst.core.worth.own_room import End, Start, Waiting
+from burst.core.worth.queue_order import (
+    Leaves,
+    Scheduling,
+    simulate_queue,
+    starts_now,
+)
+from burst.model.jobid import JobId
+from burst.model.scheduler import Order
+from burst_replay.trace import TraceJob
+
+_DEPTH = 500
+"""So many jobs behind the first are tried for backfill: Slurm's bf_max_job_test."""
+
+
+class Cores:
+    """Own nodes as one pool of cores, as traces do not tell of nodes: a `OwnRoom`."""
+
+    def __init__(self, cores: int) -> None:
+        self.cores = cores
+
+    def fit(self, cores: int) -> int:
+        """Return so many cores, 0 where they are not free."""
+        return cores if cores <= self.cores else 0
+
+    def take_shares(self, share: int, /) -> None:
+        """See `OwnRoom`."""
+        self.cores -= share
+
+    def give_shares(self, share: int, /) -> None:
+        """See `OwnRoom`."""
+        self.cores += share
+
+    def copy(self) -> Cores:
+        """See `OwnRoom`."""
+        return Cores(self.cores)
+
+    def within(self, other: Cores, /) -> Cores:
+        """See `OwnRoom`."""
+        return Cores(min(self.cores, other.cores))
+
+
+class _JobEnds:
+    """The jobs that run on own nodes, by when they end: by their limits, or else.
+
+    The id of a job is its place in the trace and one.
+    """
+
+    def __init__(self, jobs: Sequence[TraceJob]) -> None:
+        self.sorted: list[End] = []
+        self._jobs = jobs
+        self._of: dict[int, End] = {}
+
+    def set(self, job: int, at: float) -> None:
+        self.remove(job)
+        end = End(at, job + 1, JobId(job + 1), self._jobs[job].cores)
+        self._of[job] = end
+        insort(self.sorted, end)
+
+    def remove(self, job: int) -> None:
+        end = self._of.pop(job, None)
+        if end is not None:
+            del self.sorted[bisect_left(self.sorted, end)]
+
+
+@cache
+def _need_of(cores: int) -> tuple[int]:
+    """Return `Waiting.need` of a job."""
+    return (cores,)
+
+
+class OwnQueue:
+    """The queue, and what runs. Jobs are places in the sequence of all."""
+
+    def __init__(self, jobs: Sequence[TraceJob], cores: int, order: Order) -> None:
+        self._line = [Waiting(_need_of(j.cores), j.cores, j.limit) for j in jobs]
+        self._ends = _JobEnds(jobs)
+        self._scheduling = Scheduling(order, depth=_DEPTH)
+        # How many of those that wait may start before one of them has.
+        self._reach = None if order is Order.CONSERVATIVE else _DEPTH + 1
+        self.room = Cores(cores)
+        self.waiting: list[int] = []
+
+    def submit(self, job: int, now: float) -> list[int]:
+        """Let a job wait; return it if it starts now."""
+        if not self.waiting and self._fits(job):
+            self._start(job, now)
+            return [job]
+        self.waiting.append(job)
+        return self.schedule(now) if self._fits(job) else []
+
+    def end(self, job: int) -> None:
+        """Note that a job has ended; `schedule` starts others."""
+        self._ends.remove(job)
+        self.room.give_shares(self._line[job].cores)
+
+    def schedule(self, now: float) -> list[int]:
+        """Start what may start; return which."""
+        found: list[int] = []
+        while self.waiting and self.room.cores:
+            front = self.waiting[: self._reach]
+            window = self._window(front)
+            queue = [self._line[job] for job in window]
+            ends = self._ends.sorted
+            places = starts_now(now, self.room, ends, queue, self._scheduling)
+            started = dict.fromkeys(window[place] for place in places)
+            for job in started:
+                self._start(job, now)
+            found += started
+            if started:
+                left = [job for job in front if job not in started]
+                self.waiting[: self._reach] = left
+            # Then some behind those that were looked at may start as well.
+            if front[0] not in started:
+                break
+        return found
+
+    def _start(self, job: int, now: float) -> None:
+        self.room.take_shares(self._line[job].cores)
+        self._ends.set(job, now + self._line[job].run_time)
+
+    def _fits(self, job: int) -> bool:
+        return self._line[job].cores <= self.room.cores
+
+    def _window(self, front: list[int]) -> list[int]:
+        """Return the jobs that may start now; behind a first that may not, few do."""
+        if self._reach is None or self._fits(front[0]):
+            return front
+        if self._scheduling.order is Order.FIFO:
+            return front[:1]
+        return [front[0], *filter(self._fits, front[1:])]
+
+
+class TraceForecasts:
+    """The history of run times, and the expected end of each job on own nodes.
+
+    Expectations are the same as if all were worked out anew each time, as the daemon
+    does, but only those are that may have changed: of users of whom a job has ended,
+    and of jobs that run longer than was expected, or than any other like them.
+    """
+
+    def __init__(self, jobs: Sequence[TraceJob], order: Order) -> None:
+        self._jobs = jobs
+        self._order = order
+        self._kinds = [JobKind(job.userid, job.name, job.cores) for job in jobs]
+        self._history = RunHistory()
+        self._started: dict[int, float] = {}
+        self._ends = _JobEnds(jobs)
+        self._running_of: defaultdict[int, set[int]] = defaultdict(set)
+        self._waiting_of: defaultdict[int, dict[int, Waiting]] = defaultdict(dict)
+        self._stale: set[int] = set()
+        # Expected to run as long again, which is longer each time.
+        self._longest: set[int] = set()
+
+    def start(self, job: int, now: float) -> None:
+        """Note that a job runs on own nodes from now on."""
+        self._started[job] = now
+        self._running_of[self._jobs[job].userid].add(job)
+        self._stale.add(job)
+
+    def end(self, job: int) -> None:
+        """Note that a job has ended, on own or on bought nodes."""
+        facts = self._jobs[job]
+        self._history.add(self._kinds[job], facts.run_time, facts.limit)
+        running = self._running_of[facts.userid]
+        running.discard(job)
+        self._waiting_of.pop(facts.userid, None)
+        self._started.pop(job, None)
+        self._ends.remove(job)
+        # All that is expected of a job rests on those of its user.
+        self._stale |= running
+        self._stale.discard(job)
+        self._longest.discard(job)
+
+    def starts(
+        self, waiting: Sequence[int], room: Cores, now: float, leaves: Leaves
+    ) -> list[Start]:
+        """Return when each waiting job starts; `leaves` as of `simulate_queue`."""
+        for end in self._ends.sorted:
+            if end.at > now:
+                break
+            self._stale.add(end.number - 1)  # it runs longer than was expected
+        for job in self._stale | self._longest:
+            self._expect(job, now)
+        self._stale.clear()
+        queue = [self._waits(job) for job in waiting]
+        scheduling = Scheduling(self._order, leaves)
+        return simulate_queue(now, room, self._ends.sorted, queue, scheduling)
+
+    def _waits(self, job: int) -> Waiting:
+        facts = self._jobs[job]
+        known = self._waiting_of[facts.userid]
+        if job not in known:
+            expected = self._history.expect(self._kinds[job], facts.limit).expected
+            known[job] = Waiting(_need_of(facts.cores), facts.cores, expected)
+        return known[job]
+
+    def _expect(self, job: int, now: float) -> None:
+        elapsed, limit = now - self._started[job], self._jobs[job].limit
+        expected = self._history.expect(self._kinds[job], limit, elapsed).expected
+        as_long = bool(elapsed) and math.isclose(expected, elapsed)
+        (self._longest.add if as_long else self._longest.discard)(job)
+        # Later than now, so that it is asked about once at a time.
+        self._ends.set(job, max(now + expected, math.nextafter(now, math.inf)))
