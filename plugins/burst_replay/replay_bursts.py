@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
+from functools import cache, partial
 from heapq import heappush
+from typing import NamedTuple
 
 import msgspec
 
@@ -35,7 +36,7 @@ from burst.core.plan.rank_table import RankTable
 from burst.core.select.constraints import Constraints
 from burst.core.worth.budget import next_begin
 from burst.core.worth.comparison import purchase_of
-from burst.core.worth.estimate import Purchase, StartEstimate, judge
+from burst.core.worth.estimate import StartEstimate, judge
 from burst.core.worth.ledger import (
     Costs,
     Entry,
@@ -48,11 +49,10 @@ from burst.core.worth.ledger import (
 from burst.core.worth.online_times import OnlineTimes
 from burst.core.worth.stage_times import ProviderTimes, StageTimes, kind_of
 from burst.model.burst import BurstId, Lease
-from burst.model.decision import OfferRejection
 from burst.model.jobid import JobId
 from burst.model.lead import Bootstrap, LeadIdentity
 from burst.model.reason import Reason
-from burst.model.request import BurstPreferences, ResourceRequest
+from burst.model.request import ResourceRequest
 from burst.model.shape import Shape
 from burst_replay.bought_burst import BoughtBurst
 from burst_replay.policies import Asks, Policy
@@ -94,6 +94,14 @@ Events = list[tuple[float, Due, int]]
 """A heap of what is due at which time."""
 
 
+class _Plan(NamedTuple):
+    """What live bursts can give to jobs at a time, and what may be bought."""
+
+    now: float
+    nodes: LiveNodes
+    may_buy: Purchases
+
+
 class ReplayBursts:
     """All of them, each by its number; jobs by their place in the trace."""
 
@@ -109,8 +117,11 @@ class ReplayBursts:
             offers=site.offers, known=site.offers, failures=Failures()
         )
         self._slots = AllSlots((), Constraints(_NO_RANKS), frozenset())
-        self._wanted = cache(self._wanted_of)
-        self._purchase = cache(self._purchase_of)
+        self._purchase = cache(partial(purchase_of, times=OnlineTimes(self._times)))
+        # The offers that a job may have by its preferences, in order.
+        self._wanted = cache(
+            lambda wish: [o for o in site.offers if not why_unwanted(wish, o.terms)]
+        )
         self._on: dict[int, int] = {}
         self._live: dict[int, BoughtBurst] = {}
         # Of these: with nodes that no job has, without a job since this moment, and
@@ -120,8 +131,7 @@ class ReplayBursts:
         self._idle_until: dict[int, float] = {}
         self._leaving: dict[int, Entry] = {}
         self._asked_again = math.inf
-        # What live bursts can give at a time, until something changes.
-        self._plan: tuple[float, LiveNodes] | None = None
+        self._plan: _Plan | None = None
         self.made: dict[int, int] = {}
         """How many nodes the burst has that was made for a job and ran it, by job."""
         self.turned_down: set[int] = set()
@@ -142,17 +152,26 @@ class ReplayBursts:
         if self._with_room:
             worth = LiveBurstWorth(here, limit, asks.worth, now)
             demand = self._demand(job, asks, worth if asks.worth else None)
-            name = self._live_nodes(now).reuse(demand)
+            name = self._plan_at(now).nodes.reuse(demand)
             if name is not None:
                 self._use(int(name), demand, now)
                 return now
-        offered = self._first_offer(job, asks, now)
-        if offered is None:
+        wanted, nodes = self._wanted(asks.preferences), self._nodes(job)
+        pays = [
+            judge(here, self._purchase(each, nodes, limit), asks.worth, now).pays
+            for each in wanted
+        ]
+        if not any(pays):
             return None
-        purchase = self._purchase(offered, self._nodes(job), limit)
-        if not judge(here, purchase, asks.worth, now).pays:
+        demand = self._demand(job, asks)
+        # It is judged by the offer that it would have.
+        place = self._first_with_money(wanted, demand, now)
+        if not pays[place or 0]:
             return None
-        return self._buy(self._demand(job, asks), now)
+        if place is None:
+            self.turned_down.add(job)
+            return None
+        return self._make(self._from(wanted[place], now), demand, now)
 
     def end(self, job: int, now: float) -> bool:
         """Note that a job has ended; tell whether it ran on a burst."""
@@ -214,16 +233,20 @@ class ReplayBursts:
             live_worth=worth,
         )
 
-    def _live_nodes(self, now: float) -> LiveNodes:
-        """Return what live bursts can give to jobs at a time."""
-        if self._plan is None or self._plan[0] != now:
+    def _plan_at(self, now: float) -> _Plan:
+        """Return what live bursts can give to jobs at a time, and what may be bought.
+
+        It is the same until something changes.
+        """
+        if self._plan is None or self._plan.now != now:
             at, plan = self._epoch(now), self._settings.plan
+            may_buy = self._spending.purchases(self._live, self._leaving, at)
             context = PlanContext(
                 now=at,
                 table=RankTable((), LeasableRanks(), frozenset()),
                 slots=self._slots,
                 catalog=self._catalog,
-                usage=Usage(LimitSettings(), {}, self._may_buy(at)),
+                usage=Usage(LimitSettings(), {}, may_buy),
                 live=[
                     bought.view(at)
                     for bought in self._with_room.values()
@@ -232,68 +255,34 @@ class ReplayBursts:
                 settings=plan,
             )
             eligible = context.eligible(IsolatedFacts(_NO_RANKS))
-            self._plan = now, LiveNodes(context, eligible)
-        return self._plan[1]
+            self._plan = _Plan(now, LiveNodes(context, eligible), may_buy)
+        return self._plan
 
-    def _may_buy(self, at: float) -> Purchases:
-        """Return what budgets allow."""
-        return self._spending.purchases(self._live.values(), self._leaving.values(), at)
+    def _first_with_money(
+        self, wanted: Sequence[ProviderOffer], demand: Demand, now: float
+    ) -> int | None:
+        """Return the first offer for which there is money, None if there is for none.
 
-    def _purchase_of(
-        self, offered: ProviderOffer, nodes: int, limit: float
-    ) -> Purchase:
-        """Return what a burst of an offer comes to."""
-        return purchase_of(offered, nodes, limit, OnlineTimes(self._times))
-
-    def _first_offer(self, job: int, asks: Asks, now: float) -> ProviderOffer | None:
-        """Return the offer by which a job is judged, None where it may have none.
-
-        The first for which there is money; the first of all where there is for none.
+        Then jobs are judged again when there will be more.
         """
-        wanted = self._wanted(asks.preferences)
-        if len(wanted) > 1 and self._settings.budget:
-            for offered, refused in self._asked(self._demand(job, asks), now):
-                if refused is None:
-                    return offered
-        return next(iter(wanted), None)
-
-    def _asked(
-        self, demand: Demand, now: float
-    ) -> Iterator[tuple[ProviderOffer, OfferRejection | None]]:
-        """Return the offers that a job may have, and why there is no money for each."""
-        at = self._epoch(now)
-        may_buy = self._may_buy(at)
-        for offered in self._wanted(demand.preferences):
-            candidate = self._from(offered, at)
-            yield offered, may_buy.refuse(candidate, demand, demand.request.slots)
-
-    def _from(self, offered: ProviderOffer, at: float) -> ProviderOffer:
-        """Return an offer with the end of a lease that begins then."""
-        end = offered.lease_end and at + offered.lease_end
-        return msgspec.structs.replace(offered, lease_end=end)
-
-    def _wanted_of(self, wish: BurstPreferences) -> Sequence[ProviderOffer]:
-        """Return the offers that a job may have, in the order of preference."""
-        return [
-            each for each in self._site.offers if not why_unwanted(wish, each.terms)
-        ]
-
-    def _buy(self, demand: Demand, now: float) -> float | None:
-        """Make a burst of the first offer for which there is money.
-
-        Return when it is online.
-        """
-        at, again = self._epoch(now), math.inf
-        for offered, refused in self._asked(demand, now):
+        may_buy, again = self._plan_at(now).may_buy, math.inf
+        for place, offered in enumerate(wanted):
+            candidate = self._from(offered, now)
+            refused = may_buy.refuse(candidate, demand, demand.request.slots)
             if refused is None:
-                return self._make(self._from(offered, at), demand, now)
+                return place
             if refused.reason is Reason.OVER_BUDGET:
-                again = next_begin(self._settings.budget, at) - self._site.started
-        self.turned_down.add(_place(demand))
+                begins = next_begin(self._settings.budget, self._epoch(now))
+                again = begins - self._site.started
         if again not in (self._asked_again, math.inf):
             self._asked_again = again
             heappush(self._events, (again, Due.MONEY, 0))
         return None
+
+    def _from(self, offered: ProviderOffer, now: float) -> ProviderOffer:
+        """Return an offer with the end of a lease that begins then."""
+        end = offered.lease_end and self._epoch(now) + offered.lease_end
+        return msgspec.structs.replace(offered, lease_end=end)
 
     def _make(self, candidate: ProviderOffer, demand: Demand, now: float) -> float:
         """Make a burst for a job; return when it is online."""

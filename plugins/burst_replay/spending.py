@@ -6,7 +6,7 @@ Days, weeks and months are those of the trace. Times are seconds since the epoch
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 
 from burst.config import Settings
 from burst.core.plan.purchases import NO_PURCHASES, Purchases
@@ -47,16 +47,16 @@ class Spending:
             )
 
     def purchases(
-        self, live: Collection[BoughtBurst], leaving: Iterable[Entry], now: float
+        self, live: Mapping[int, BoughtBurst], leaving: Mapping[int, Entry], now: float
     ) -> Purchases:
         """Return what may be bought at a time; `leaving` are not settled yet."""
         if not self._settings.budget:
             return NO_PURCHASES
-        bursts = {each.burst.id: each.burst for each in live}
-        entries = {each.burst.id: each.entry for each in live}
-        others = {entry.burst: entry for entry in leaving}
-        known = Accounts({**entries, **others}, self._periods, {}, self._userids)
-        budgets = Budgets(self._settings.budget, known, now)
+        bursts = {each.burst.id: each.burst for each in live.values()}
+        entries = {each.burst.id: each.entry for each in live.values()}
+        entries |= {entry.burst: entry for entry in leaving.values()}
+        accounts = Accounts(entries, self._periods, {}, self._userids)
+        budgets = Budgets(self._settings.budget, accounts, now)
         found = Purchases(budgets, self._settings, self._jobs, now)
         found.know(bursts, entries)
         return found
