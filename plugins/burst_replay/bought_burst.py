@@ -44,6 +44,8 @@ class BoughtBurst:
         """Make it for a job, which gets all nodes of it; `lease.shape` is one's."""
         assert demand.job is not None
         self._settings = settings
+        self.idle_until: float | None = None
+        """When it is taken down, in seconds of the trace, if no job uses it by then."""
         self._jobs: dict[JobId, tuple[int, float]] = {}
         self._cores, made = lease.shape.cores, lease.created
         self.burst = begin(lease, {demand.job: demand.since}, made)
@@ -113,6 +115,7 @@ class BoughtBurst:
     def _run(self, demand: Demand, at: float) -> None:
         assert demand.job is not None
         nodes = demand.request.slots
+        self.idle_until = None
         self._jobs[demand.job] = nodes, at + demand.duration
         self._note(at, "job-start", id=format_f58(demand.job))
         self._count(at)

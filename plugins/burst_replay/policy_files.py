@@ -12,7 +12,6 @@ import msgspec
 
 from burst.cli.listing import money
 from burst.config import Seconds, Settings, load
-from burst.config.policy import as_tuple
 from burst.core.worth.budget import budget_warnings
 from burst.core.worth.rule_warnings import find_rule_warnings, named_users
 from burst.core.worth.rules import RuleSet
@@ -82,9 +81,14 @@ class PolicyFiles:
             # Of a lead's intake nothing is asked: all jobs may burst in a replay.
             intake = msgspec.structs.replace(settings.intake, any_job=True, mode="hold")
             alone = msgspec.structs.replace(settings, intake=intake)
-            userids = userids_of(settings, trace) if trace.numbers_of_host else None
-            found = find_rule_warnings(alone, userids)
-            for text in (*found, *_budget_warnings(settings, userids, trace)):
+            userids = userids_of(settings, trace)
+            # A rule for a user that a log does not name is told after its replay.
+            of_host = userids if trace.numbers_of_host else None
+            found = find_rule_warnings(alone, of_host)
+            for text in (
+                *found,
+                *budget_warnings(settings.budget, userids, trace.started),
+            ):
                 yield f"{path}: {text}"
 
     def _with_providers(self, path: Path, settings: Settings) -> Site:
@@ -127,28 +131,6 @@ def _with_rules_of(usual: Site, settings: Settings) -> Site:
         settings, deadlines=usual.settings.deadlines, plan=usual.settings.plan
     )
     return msgspec.structs.replace(usual, settings=its)
-
-
-def _budget_warnings(
-    settings: Settings, userids: Mapping[str, int] | None, trace: Trace
-) -> Iterator[str]:
-    """Yield them; `userids` is None where users are not numbers of this host."""
-    if userids is None:
-        named = [name for each in settings.budget for name in as_tuple(each.match.user)]
-        unknown = [
-            str(name)
-            for name in named
-            if not str(name).isdecimal() and name not in trace.users
-        ]
-        why = (
-            "has no job of that name"
-            if trace.users
-            else "has numbers of its own for users"
-        )
-        if unknown:
-            yield f"no budget counts for user {', '.join(unknown)}: the trace {why}"
-        userids = {**trace.users, **dict.fromkeys(unknown, 0)}
-    yield from budget_warnings(settings.budget, userids, trace.started)
 
 
 def _offers(path: Path, settings: Settings) -> Mapping[str, Sequence[Offer]]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import enum
 import math
+import operator
 from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from heapq import heappush
@@ -124,11 +125,9 @@ class ReplayBursts:
         )
         self._on: dict[int, int] = {}
         self._live: dict[int, BoughtBurst] = {}
-        # Of these: with nodes that no job has, without a job since this moment, and
-        # until when they are kept without one.
+        # Of these: with nodes that no job has, and without a job since this moment.
         self._with_room: dict[int, BoughtBurst] = {}
         self._emptied: set[int] = set()
-        self._idle_until: dict[int, float] = {}
         self._leaving: dict[int, Entry] = {}
         self._asked_again = math.inf
         self._plan: _Plan | None = None
@@ -154,7 +153,7 @@ class ReplayBursts:
             demand = self._demand(job, asks, worth if asks.worth else None)
             name = self._plan_at(now).nodes.reuse(demand)
             if name is not None:
-                self._use(int(name), demand, now)
+                self._use(int(name), job, demand, now)
                 return now
         wanted, nodes = self._wanted(asks.preferences), self._nodes(job)
         pays = [
@@ -171,7 +170,7 @@ class ReplayBursts:
         if place is None:
             self.turned_down.add(job)
             return None
-        return self._make(self._from(wanted[place], now), demand, now)
+        return self._make(self._from(wanted[place], now), job, demand, now)
 
     def end(self, job: int, now: float) -> bool:
         """Note that a job has ended; tell whether it ran on a burst."""
@@ -193,11 +192,12 @@ class ReplayBursts:
             entry = count(self._leaving.pop(number), Use(), at, joined=True)
             settled = settle(entry, at)
             self._spending.settle(settled)
-            self.spent = _sum(self.spent, entry.spent)
+            known, more = map(msgspec.structs.astuple, (self.spent, entry.spent))
+            self.spent = NodeSeconds(*map(operator.add, known, more))
             self.costs = self.costs.plus(settled.costs)
             self._plan = None
             return bool(self.turned_down)
-        if self._idle_until.get(number) == now:
+        if number in self._live and self._live[number].idle_until == now:
             self._take_down(number, now)
         return False
 
@@ -207,7 +207,7 @@ class ReplayBursts:
             bought = self._live[number]
             left = 0.0 if bought.busy else bought.view(self._epoch(now)).source.kept
             if left:
-                self._idle_until[number] = now + left
+                bought.idle_until = now + left
                 heappush(self._events, (now + left, Due.IDLE, number))
             elif not bought.busy:
                 self._take_down(number, now)
@@ -284,9 +284,11 @@ class ReplayBursts:
         end = offered.lease_end and self._epoch(now) + offered.lease_end
         return msgspec.structs.replace(offered, lease_end=end)
 
-    def _make(self, candidate: ProviderOffer, demand: Demand, now: float) -> float:
+    def _make(
+        self, candidate: ProviderOffer, job: int, demand: Demand, now: float
+    ) -> float:
         """Make a burst for a job; return when it is online."""
-        offer, number, job = candidate.offer, len(self.made), _place(demand)
+        offer, number = candidate.offer, len(self.made)
         lease = Lease(
             id=BurstId(str(number)),
             provider=candidate.provider,
@@ -303,30 +305,28 @@ class ReplayBursts:
             end=candidate.lease_end,
         )
         online = now + offer.join_time
-        payer, up = self._payer(demand), self._epoch(online)
+        payer, up = self._payer(job, demand), self._epoch(online)
         self._live[number] = BoughtBurst(lease, demand, payer, up, self._settings)
         self._on[job] = number
         self.made[job] = lease.nodes
         self._plan = None
         return online
 
-    def _use(self, number: int, demand: Demand, now: float) -> None:
+    def _use(self, number: int, job: int, demand: Demand, now: float) -> None:
         """Run a job on the nodes that it has got of a live burst."""
         bought = self._live[number]
-        bought.use(demand, self._payer(demand), self._epoch(now))
-        self._idle_until.pop(number, None)
+        bought.use(demand, self._payer(job, demand), self._epoch(now))
         if not bought.free:
             del self._with_room[number]
-        self._on[_place(demand)] = number
+        self._on[job] = number
         self._plan = None
 
-    def _payer(self, demand: Demand) -> Payer:
-        job = self._jobs[_place(demand)]
-        return Payer(job.userid, job.bank, job.queue, demand.preferences.rule)
+    def _payer(self, job: int, demand: Demand) -> Payer:
+        facts, rule = self._jobs[job], demand.preferences.rule
+        return Payer(facts.userid, facts.bank, facts.queue, rule)
 
     def _take_down(self, number: int, now: float) -> None:
         self._with_room.pop(number)
-        self._idle_until.pop(number, None)
         self._leaving[number] = self._live.pop(number).take_down(self._epoch(now))
         heappush(self._events, (now + self._site.teardown, Due.GONE, number))
         self._plan = None
@@ -336,19 +336,6 @@ class ReplayBursts:
 
     def _epoch(self, now: float) -> float:
         return self._site.started + now
-
-
-def _place(demand: Demand) -> int:
-    """Return the place in the trace of the job of a demand."""
-    assert demand.job is not None
-    return demand.job - 1
-
-
-def _sum(one: NodeSeconds, other: NodeSeconds) -> NodeSeconds:
-    pairs = zip(
-        msgspec.structs.astuple(one), msgspec.structs.astuple(other), strict=True
-    )
-    return NodeSeconds(*(a + b for a, b in pairs))
 
 
 def _settings_of(site: Site) -> Settings:

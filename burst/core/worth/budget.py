@@ -296,8 +296,8 @@ def budget_warnings(
         for name in as_tuple(budget.match.user):
             if not numbers_of([name], userids):
                 found.append(
-                    f"budget {budget}: user {name} is not known on this host, so that"
-                    " nothing counts towards it"
+                    f"budget {budget}: user {name} is not known, so that nothing"
+                    " counts towards it"
                 )
     return found
 

@@ -195,8 +195,8 @@ def test_what_is_hardly_meant_is_said_in_words():
         " that it matches (remove it, or set until)",
         "budget provider gke, per month: its limit is 0; nothing is bought that it"
         " matches",
-        "budget user ann, per month: user ann is not known on this host, so that"
-        " nothing counts towards it",
+        "budget user ann, per month: user ann is not known, so that nothing counts"
+        " towards it",
     ]
     assert budget_warnings([budget(1, user="ann")], {"ann": 1}, NOON) == []
 
