@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import os
 import threading
 from collections.abc import Mapping, Sequence
@@ -182,8 +183,9 @@ NO_JOBS: Mapping[Reader, Sequence[tuple[str, LeftOut]]] = {
         ("1 2 3", LeftOut.UNREADABLE),
         (logs.swf().replace("60", "sixty"), LeftOut.UNREADABLE),
         ("nan " * 18, LeftOut.UNREADABLE),
-        *((logs.swf(**{name: "nan"}), LeftOut.NO_TIME) for name in ("submit", "limit")),
-        (logs.swf(run_time=float("nan")), LeftOut.NO_TIME),
+        (logs.swf(submit=math.nan), LeftOut.NO_TIME),
+        (logs.swf(run_time=math.nan), LeftOut.NO_TIME),
+        (logs.swf(limit=math.nan), LeftOut.NO_TIME),
         (logs.swf(submit=-1), LeftOut.NO_TIME),
         (logs.swf(limit=1e300), LeftOut.NO_TIME),
         (logs.swf(run_time=-1), LeftOut.NEVER_RAN),

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from burst_replay.policies import AT_ONCE, NEVER, Policy, worth_policy
 from burst_replay.read_trace import read_trace
-from burst_replay.report import json_report, policy_result
+from burst_replay.report import policy_result
 from burst_replay.simulator import ReplayOutcome, replay
 from burst_replay.site import Site
 from burst_replay.trace import Machine, TraceJob
@@ -279,14 +279,3 @@ def test_a_tenth_of_an_hour_for_each_node_hour_on_a_real_machine() -> None:
     assert at_once.bought_share == pytest.approx(0.23, abs=0.005)
     assert tenth.mean_wait_s <= 30 * 60
     assert tenth.bought_share <= 0.017
-    report = json_report(trace, found)
-    assert set(report["policies"]["worth 0.1"]) == {
-        "mean_wait_s",
-        "p95_wait_s",
-        "own_node_hours",
-        "bought_node_hours",
-        "bought_share",
-        "money",
-        "bursts",
-        "refused",
-    }
