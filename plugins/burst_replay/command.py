@@ -139,7 +139,8 @@ def replay_trace(
     """
     found: dict[str, PolicyResult] = {}
     try:
-        trace = _read(path)
+        with show_wait(f"reading {path.name}"):
+            trace = read_trace(path)
         machine = _machine(trace, options.pop("nodes"), options.pop("cores"))
         picture = options.pop("picture")
         site = SiteOptions(order=Order(options.pop("order")), **options)
@@ -169,13 +170,6 @@ def replay_trace(
 def _print_table(found: Mapping[str, PolicyResult]) -> None:
     rows = [{"policy": n, **msgspec.structs.asdict(r)} for n, r in found.items()]
     print_rows(rows, _COLUMNS, Listing())
-
-
-def _read(path: Path) -> Trace:
-    """Read the trace. Raises TraceError."""
-    size = path.stat().st_size if path.is_file() else 0
-    with show_progress(f"reading {path.name}", size, "bytes") as show:
-        return read_trace(path, show)
 
 
 def _machine(trace: Trace, nodes: int | None, cores: int | None) -> Machine:

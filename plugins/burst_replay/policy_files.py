@@ -22,7 +22,7 @@ from burst.provider import Offer
 from burst.runtime.engine_config import find_userids
 from burst.runtime.provider_registry import load_providers
 from burst_replay.policies import AT_ONCE, NEVER, Policy, worth_policy
-from burst_replay.site import Site, sold_offers
+from burst_replay.site import NO_FILE, Site, sold_offers
 from burst_replay.trace import Machine, Trace
 
 
@@ -54,24 +54,27 @@ class PolicyFiles:
             if settings.providers
         }
         first = next(iter(self._sites.values()), None)
-        self._usual = first or self._site(None, {})
+        self._usual = first or self._site(NO_FILE, {})
 
     def policies(
         self, trace: Trace, worths: Sequence[float]
     ) -> Iterator[tuple[Policy, Site]]:
         """Yield each policy, each name once, with the nodes that it has."""
-        usual = self._usual
-        without = msgspec.structs.replace(usual.settings, budget=())
-        no_budgets = msgspec.structs.replace(usual, settings=without)
+        usual, its = self._usual, self._usual.settings
+        free = msgspec.structs.replace(its, budget=())
+        without = msgspec.structs.replace(usual, settings=free)
         for policy in (NEVER, AT_ONCE, *map(worth_policy, dict.fromkeys(worths))):
-            yield policy, no_budgets
+            yield policy, without
         for path, settings in self._files.items():
             userids = userids_of(settings, trace)
             rules = RuleSet(settings.rules, userids)
-            policy = Policy(str(path), rules, self._machine, trace.started)
-            site = self._sites.get(path) or _with_rules_of(usual, settings)
+            site = self._sites.get(path, usual)
+            if site is usual:
+                # Of a file without providers the rules and the budgets count.
+                mixed = msgspec.structs.replace(its, budget=settings.budget)
+                site = msgspec.structs.replace(usual, settings=mixed)
             yield (
-                policy,
+                Policy(str(path), rules, self._machine, trace.started),
                 msgspec.structs.replace(site, started=trace.started, userids=userids),
             )
 
@@ -107,30 +110,19 @@ class PolicyFiles:
         )
         return site
 
-    def _site(
-        self, settings: Settings | None, offers: Mapping[str, Sequence[Offer]]
-    ) -> Site:
-        """Return the site by the options, else by the settings of a file, if any."""
-        options, known = self._options, settings or Settings()
-        idle = options.idle
-        if idle is None:
-            idle = 0.0 if settings is None else known.deadlines.idle
-        deadlines = msgspec.structs.replace(known.deadlines, idle=Seconds(idle))
+    def _site(self, settings: Settings, offers: Mapping[str, Sequence[Offer]]) -> Site:
+        """Return the site by the options, else by these settings."""
+        options, deadlines = self._options, settings.deadlines
+        if options.idle is not None:
+            idle = Seconds(options.idle)
+            deadlines = msgspec.structs.replace(deadlines, idle=idle)
         return Site(
             machine=self._machine,
             order=options.order,
-            settings=msgspec.structs.replace(known, deadlines=deadlines),
-            offers=sold_offers(known, offers, options.price, options.boot),
+            settings=msgspec.structs.replace(settings, deadlines=deadlines),
+            offers=sold_offers(settings, offers, options.price, options.boot),
             teardown=options.teardown,
         )
-
-
-def _with_rules_of(usual: Site, settings: Settings) -> Site:
-    """Return a site with the budgets of a file that names no providers."""
-    its = msgspec.structs.replace(
-        settings, deadlines=usual.settings.deadlines, plan=usual.settings.plan
-    )
-    return msgspec.structs.replace(usual, settings=its)
 
 
 def _offers(path: Path, settings: Settings) -> Mapping[str, Sequence[Offer]]:

@@ -7,7 +7,7 @@ import gzip
 import io
 import itertools
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from burst_replay.collected_jobs import CollectedJobs, is_remark
@@ -41,19 +41,13 @@ _ADVICE = (
 )
 _GZIP = b"\x1f\x8b"
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
-_PROGRESS_EVERY = 4096
 
 
-def read_trace(path: Path, progress: Callable[[int], None] = lambda _: None) -> Trace:
-    """Return the jobs of a file. Raises TraceError.
-
-    `progress` is now and then called with how many bytes of the file have been read.
-    """
+def read_trace(path: Path) -> Trace:
+    """Return the jobs of a file. Raises TraceError."""
     try:
         with path.open("rb") as file, _text_of(file) as text:
-            told = file.tell if file.seekable() else int
-            lines = _counted(text, lambda: progress(told()))
-            return read_lines(path.name, lines)
+            return read_lines(path.name, (line.rstrip("\n") for line in text))
     except OSError as error:
         why = error.strerror or str(error)
         raise TraceError(
@@ -103,11 +97,3 @@ def _text_of(file: io.BufferedReader) -> io.TextIOWrapper:
     utf_16 = plain.peek(2).startswith(_UTF_16)
     encoding = "utf-16" if utf_16 else "utf-8-sig"
     return io.TextIOWrapper(plain, encoding, errors="replace")
-
-
-def _counted(lines: Iterable[str], tell: Callable[[], None]) -> Iterator[str]:
-    """Yield the lines without their ends; tell now and then how far it is."""
-    for number, line in enumerate(lines):
-        if number % _PROGRESS_EVERY == 0:
-            tell()
-        yield line.rstrip("\n")

@@ -35,12 +35,16 @@ def usual_offer(
     )
 
 
+NO_FILE = Settings(deadlines=DeadlineSettings(idle=Seconds(0)))
+"""The settings where no file names providers: idle bursts are not kept."""
+
+
 class Site(msgspec.Struct, frozen=True):
     """Own nodes, and how bought ones behave."""
 
     machine: Machine
     order: Order = Order.EASY
-    settings: Settings = Settings(deadlines=DeadlineSettings(idle=Seconds(0)))
+    settings: Settings = NO_FILE
     """`[deadlines]`, `[plan]` and `[[budget]]` of it count."""
     offers: tuple[ProviderOffer, ...] = (usual_offer(),)
     """What may be bought, in the order in which core takes it. A lease ends as if it
