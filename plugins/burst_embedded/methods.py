@@ -19,7 +19,6 @@ from burst.log import say
 from burst.model.event import Event
 from burst.model.jobid import JobId
 from burst.model.lead import LeadIdentity
-from burst.model.ranks import parse_idset
 from burst.model.request import parse_name
 from burst_embedded.job import Job
 from burst_embedded.jobqueue import JobQueue
@@ -282,10 +281,3 @@ def _listed(job: Job) -> dict[str, Any]:
         "t_cleanup": job.time_of("finish"),
         "t_inactive": job.time_of("clean"),
     }
-
-
-def _idset(targets: str) -> frozenset[int]:
-    try:
-        return parse_idset(targets)
-    except ValueError as error:
-        raise LeadError(f"not an idset: {targets!r}") from error

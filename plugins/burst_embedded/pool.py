@@ -3,18 +3,18 @@
 
 Fit is decided as the planner foresees it (`burst.core.plan.demand`), which is as
 Flux's Rv1Pool decides it. A request that no set of ranks could hold, were all up and
-free, is infeasible, and gets Flux's message. Of a range (RFC 14) a job gets the
-minimum, where Flux would give what there is.
+free, is infeasible. Of a range (RFC 14) a job gets the minimum, where Flux would give
+what there is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Set
 from typing import Any
 
 import msgspec
 
-from burst.core.plan.fit import NodePool, slots_on
+from burst.core.plan.fit import NodePool
 from burst.model.confinement import LENT
 from burst.model.constraint import ConstraintEvaluator
 from burst.model.ranks import format_idset
@@ -27,7 +27,7 @@ _Ids = tuple[frozenset[int], frozenset[int]]
 
 
 class Infeasible(Exception):
-    """No set of ranks could ever hold the request; the text is Flux's."""
+    """No set of ranks could ever hold the request."""
 
 
 class ResourcePool:
@@ -88,7 +88,9 @@ class ResourcePool:
             asked = msgspec.structs.replace(request, cores_per_slot=1)
         shapes = NodePool(free, whole).fit(asked)
         if not shapes:
-            _check_feasible(request, [_shape(self._whole[rank]) for rank in allowed])
+            idle = {rank: _shape(self._whole[rank]) for rank in allowed}
+            if not NodePool(idle, idle).fit(request):
+                raise Infeasible("unsatisfiable request: no ranks could ever hold it")
             return None
         groups = [self._take(rank, shapes[rank]) for rank in sorted(shapes)]
         return EMPTY.with_ranks(groups, [self.hosts[rank] for rank in sorted(shapes)])
@@ -136,43 +138,3 @@ def _ids(resources: ResourceSet) -> dict[int, _Ids]:
 
 def _shape(ids: _Ids) -> Shape:
     return Shape(len(ids[0]), len(ids[1]))
-
-
-def _check_feasible(request: ResourceRequest, shapes: Sequence[Shape]) -> None:
-    """Raise Infeasible unless the request fits the shapes when all are free."""
-    slot = Shape(request.cores_per_slot, request.gpus_per_slot)
-    if request.exclusive:
-        _check_count(shapes, slot, request.nodes, "exclusive node(s)")
-    elif request.nodes:
-        slots = request.slots // request.nodes
-        need = Shape(slots * slot.cores, slots * slot.gpus)
-        gpus = f" and {need.gpus} GPUs" if need.gpus else ""
-        what = f"node(s) with {need.cores} cores{gpus} each"
-        _check_count(shapes, need, request.nodes, what)
-    else:
-        _check_slots(request, shapes)
-
-
-def _check_count(shapes: Sequence[Shape], need: Shape, nodes: int, what: str) -> None:
-    eligible = sum(shape.holds(need) for shape in shapes)
-    if eligible < nodes:
-        raise Infeasible(
-            f"unsatisfiable request: need {nodes} {what}, only {eligible} eligible"
-        )
-
-
-def _check_slots(request: ResourceRequest, shapes: Sequence[Shape]) -> None:
-    need, size, gpus = request.slots, request.cores_per_slot, request.gpus_per_slot
-    by_cores = sum(shape.cores // size for shape in shapes)
-    if by_cores < need:
-        raise Infeasible(
-            f"unsatisfiable request: need {need} slot(s) of {size} core(s), only"
-            f" {by_cores} such slot(s) available (total cores:"
-            f" {sum(shape.cores for shape in shapes)})"
-        )
-    both = sum(slots_on(request, shape) for shape in shapes)
-    if both < need:
-        raise Infeasible(
-            f"unsatisfiable request: need {need} slot(s) with {gpus} GPU(s) each, only"
-            f" {both} available (total GPUs: {sum(shape.gpus for shape in shapes)})"
-        )

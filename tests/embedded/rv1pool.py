@@ -2,7 +2,7 @@
 """Flux's Rv1Pool as an oracle: `flux python rv1pool.py` answers a line with a line.
 
 In: {"R": …, "up": idset, "jobspecs": […]}. Out: for each jobspec, allocated one after
-the other, `{"rank": [cores, gpus]}`, null if it is not free now, or why it never fits.
+the other, `{"rank": [cores, gpus]}`, null if it is not free now, or "infeasible".
 """
 
 import json
@@ -17,8 +17,8 @@ def answer(pool: Any, number: int, jobspec: dict[str, Any]) -> Any:
         found = pool.alloc(number, pool.parse_resource_request(jobspec))
     except InsufficientResources:
         return None
-    except InfeasibleRequest as error:
-        return str(error)
+    except InfeasibleRequest:
+        return "infeasible"
     return {
         rank: [sorted(info["cores"]), sorted(info["gpus"])]
         for rank, info in found.impl._ranks.items()

@@ -122,7 +122,7 @@ def test_what_never_fits_fails_with_an_exception(queue: JobQueue) -> None:
     assert job.events[-2].context == {
         "type": "alloc",
         "severity": 0,
-        "note": "unsatisfiable request: need 4 exclusive node(s), only 3 eligible",
+        "note": "unsatisfiable request: no ranks could ever hold it",
     }
     assert (job.result, job.time_of("start")) == ("failed", 0)
     assert state(behind) is JobState.RUN
