@@ -19,6 +19,7 @@ from burst.flux.rpc import RpcClient
 from burst.lead import NewJob
 from burst.model.exit_status import shell_status
 from burst.model.fsd import parse_fsd
+from burst.model.hold import DEFAULT_URGENCY
 from burst.model.jobid import JobId, format_f58, parse_jobid
 from burst_embedded.boot import read_broker_config, read_resources
 from burst_embedded.follower import FollowerBroker
@@ -40,8 +41,6 @@ from burst_embedded.process import (
     stop_signals,
 )
 from burst_embedded.wire import OUTPUT_LIMIT, decode_output
-
-_URGENCIES = {"hold": 0, "default": 16, "expedite": 31}
 
 
 class _Group(click.Group):
@@ -145,15 +144,6 @@ def _duration(text: str) -> float:
     return 0 if found == float("inf") else found
 
 
-def _urgency(text: str) -> int:
-    try:
-        return _URGENCIES[text] if text in _URGENCIES else int(text)
-    except ValueError:
-        raise click.BadParameter(
-            f"not an urgency: {text!r} (0 to 31, hold, default, expedite)"
-        ) from None
-
-
 _uri_option = click.option(
     "--uri", envvar="FLUX_URI", required=True, help="Of the lead; default $FLUX_URI."
 )
@@ -166,15 +156,11 @@ _uri_option = click.option(
 @click.option(
     "-c", "cores", type=click.IntRange(1), default=1, metavar="N", help="Cores a task."
 )
-@click.option(
-    "-g", "gpus", type=click.IntRange(0), default=0, metavar="N", help="GPUs a task."
-)
 @click.option("-t", "limit", type=_duration, default="0", metavar="FSD", help="Limit.")
 @click.option("--setattr", "attributes", multiple=True, metavar="KEY[=VALUE]")
-@click.option("--urgency", type=_urgency, default="default", metavar="URGENCY")
 @click.option("--requires", default="", help="Properties, such as burst or ^burst.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-def submit(uri: str, urgency: int, command: tuple[str, ...], **options: Any) -> None:
+def submit(uri: str, command: tuple[str, ...], **options: Any) -> None:
     """Submit a job, one task a slot or a node, and print its id."""
     system: dict[str, Any] = {
         "duration": options["limit"],
@@ -185,10 +171,10 @@ def submit(uri: str, urgency: int, command: tuple[str, ...], **options: Any) -> 
         system["constraints"] = parse_requires(options["requires"])
     for text in options["attributes"]:
         set_attribute(system, *parse_setattr(text))
-    counts = {key: options[key] or 0 for key in ("nodes", "slots", "cores", "gpus")}
+    counts = {key: options[key] or 0 for key in ("nodes", "slots", "cores")}
     jobspec = build_jobspec(command, Wanted(**counts), system)
     with closing(EmbeddedLead(uri, "")) as lead:
-        (answer,) = lead.submit_jobs([NewJob(jobspec, urgency)])
+        (answer,) = lead.submit_jobs([NewJob(jobspec, DEFAULT_URGENCY)])
     if isinstance(answer, BurstError):
         raise answer
     click.echo(format_f58(answer))

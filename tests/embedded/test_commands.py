@@ -20,6 +20,7 @@ from click.testing import CliRunner, Result
 
 from burst.model.jobid import JobId, parse_jobid
 from burst.model.lead import JobState
+from burst.model.request import parse_duration, parse_preferences, parse_request
 from tests.contract.watching import Watch
 from tests.embedded_instance import (
     EmbeddedInstance,
@@ -71,20 +72,15 @@ def test_submit_prints_an_id_that_attach_takes(instance: EmbeddedInstance) -> No
 def test_options_reach_the_jobspec(instance: EmbeddedInstance) -> None:
     job = submit(
         instance,
-        *("-N2", "-n4", "-c3", "-g1", "-t", "90s", "--urgency", "hold"),
+        *("-N2", "-n4", "-c3", "-t", "90s"),
         *("--setattr=burstable", "--setattr=burst.provider=local", "sleep", "-n"),
     )
-    with closing(instance.lead()) as lead:
-        view = Watch(lead).state(job, JobState.SCHED)
-    assert view.request is not None
-    assert (view.request.nodes, view.request.slots) == (2, 4)
-    assert (view.request.cores_per_slot, view.request.gpus_per_slot) == (3, 1)
-    assert (view.duration, view.urgency, view.preferences.provider) == (
-        90.0,
-        0,
-        "local",
-    )
-    assert instance.jobspec(job)["tasks"][0]["command"] == ["sleep", "-n"]
+    jobspec = instance.jobspec(job)
+    request = parse_request(jobspec)
+    assert (request.nodes, request.slots, request.cores_per_slot) == (2, 4, 3)
+    assert parse_duration(jobspec) == 90.0
+    assert parse_preferences(jobspec).provider == "local"
+    assert jobspec["tasks"][0]["command"] == ["sleep", "-n"]
 
 
 def test_the_surroundings_of_the_user_are_those_of_the_job(
@@ -151,8 +147,6 @@ def test_cancel_ends_jobs_that_wait_and_that_run(instance: EmbeddedInstance) -> 
         (("attach", "ƒ2"), "unknown job"),
         (("cancel", "ƒ2"), "unknown job"),
         (("submit", "-t", "soon", "true"), "not a duration"),
-        (("submit", "--urgency", "soon", "true"), "not an urgency"),
-        (("submit", "--urgency", "32", "true"), "out of range"),
         (("submit", "--requires", "a|b", "true"), "not a constraint"),
         (("submit", "--requires", "rank:1", "true"), "not a constraint"),
         (("submit", "-N2", "-n3", "true"), "spread evenly"),
