@@ -74,8 +74,6 @@ def parse_duration(value: str | float, unit: float = 1.0) -> float:
         seconds = sum(n * u for n, u in zip(numbers, units, strict=True))
     except ValueError as error:
         raise NoTime(f"{value!r} is no duration") from error
-    if any(number < 0 for number in numbers):
-        raise NoTime(f"{value!r} is no duration")
     return _possible(seconds)
 
 

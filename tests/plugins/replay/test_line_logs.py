@@ -58,14 +58,16 @@ def test_cores_and_nodes_of_pbs(values: dict[str, str], cores: int, nodes: int) 
 def test_other_forms_of_times_of_pbs() -> None:
     lines = [
         pbs(job="1", ctime="", start=f"{T0 + 600}.25", end=f"{T0 + 660}.75"),
+        # Where both are told, the end counts.
+        pbs(job="6", **{"resources_used.walltime": "9"}),
         pbs(job="2", end="", **{"resources_used.walltime": "00:10:00"}),
         pbs(job="3", end="", **{"resources_used.walltime": "30"}),
         pbs(job="4", **{"Resource_List.walltime": "86400"}),
         pbs(job="5", **{"Resource_List.walltime": ""}),
     ]
     found = read_with(read_pbs, lines)
-    assert [job.run_time for job in found.jobs] == [60.5, 600, 30, 3600, 3600]
-    assert [job.limit for job in found.jobs] == [7200, 7200, 7200, 86400, 86400]
+    assert [job.run_time for job in found.jobs] == [60.5, 3600, 600, 30, 3600, 3600]
+    assert [job.limit for job in found.jobs] == [7200, 7200, 7200, 7200, 86400, 86400]
 
 
 def test_jobs_of_which_no_end_is_told() -> None:
@@ -177,7 +179,7 @@ def test_univa_has_more_fields_and_milliseconds() -> None:
 )
 def test_limits_of_grid_engine_are_in_the_category(category: str, limit: float) -> None:
     found = read_with(read_grid_engine, [grid_engine(category=category)])
-    assert [job.limit for job in found.jobs] == [limit]
+    assert [(job.limit, job.bank) for job in found.jobs] == [(limit, "")]
 
 
 def test_tasks_of_arrays_are_jobs_and_those_of_parallel_jobs_are_not() -> None:
