@@ -7,8 +7,8 @@ import csv
 import sys
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -24,7 +24,7 @@ from burst_replay.log_times import (
 )
 from burst_replay.trace import MOST_CORES, LeftOut, Machine, SeenUse, Trace, TraceJob
 
-Row = Mapping[str, str | float]
+Row = dict[str, str | float]
 """What a record tells of a job, as its log writes it: `submit`, `start`, `end`,
 `elapsed` (it counts before `end`), `limit`, `cores`, `nodes`, `hosts` (a hostlist, RFC
 29), `user` and `userid`, `name`, `queue`, `bank`, and `whole`, the heterogeneous job of
@@ -213,6 +213,17 @@ class CollectedJobs:
 def is_remark(line: str) -> bool:
     """Tell whether a line of a log is empty, a comment or a rule such as `----`."""
     return line.startswith("#") or not line.strip(" \t-=_*+|~")
+
+
+def row_of(record: Mapping[str, Any], fields: Mapping[str, Sequence[str]]) -> Row:
+    """Return a row of a record; of the fields of each name the first that is there."""
+    row: Row = {}
+    for name, places in fields.items():
+        for place in places:
+            if record.get(place) is not None:
+                row[name] = record[place]
+                break
+    return row
 
 
 def _job_of(row: Row) -> TraceJob:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from burst_replay.collected_jobs import CollectedJobs
+from burst_replay.collected_jobs import CollectedJobs, Row
 from burst_replay.trace import LeftOut
 
 _FIELDS = {
@@ -52,7 +52,7 @@ def _take(found: CollectedJobs, line: str) -> None:
     if len(fields) > _PE_TASK and _PE_TASK_ID.match(fields[_PE_TASK]):
         found.leave_out(LeftOut.STEP)
         return
-    row = {name: fields[place] for name, place in _FIELDS.items()}
+    row: Row = {name: fields[place] for name, place in _FIELDS.items()}
     limit = _LIMIT.search(line)
     row["limit"] = limit[1] if limit else ""
     if row["bank"] == "NONE":

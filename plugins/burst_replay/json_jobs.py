@@ -25,12 +25,23 @@ import msgspec
 
 from burst.decode import from_json
 from burst.model.resource_set import resource_set, shape_of
-from burst_replay.collected_jobs import CollectedJobs
+from burst_replay.collected_jobs import CollectedJobs, row_of
 from burst_replay.sacct import take_record
 from burst_replay.trace import LeftOut
 
 # An opening bracket alone may be the prompt of a shell: [ann@login1 ~]$ sacct
 _JSON = re.compile(r'\s*(\{\s*("|\}|\Z)|\[\s*(\{|\Z))')
+# What `flux jobs` has of a job.
+_LISTED = {
+    "submit": ("t_submit",),
+    "start": ("t_run",),
+    "end": ("t_cleanup",),
+    "limit": ("duration",),
+    "cores": ("ncores",),
+    "nodes": ("nnodes",),
+    "hosts": ("nodelist",),
+    **{name: (name,) for name in ("userid", "name", "queue", "bank")},
+}
 
 
 def is_json(line: str) -> bool:
@@ -140,21 +151,7 @@ def _take_listed(found: CollectedJobs, row: Mapping[str, Any]) -> None:
         known = bool(row["t_submit"])
         found.leave_out(LeftOut.STILL_RAN if known else LeftOut.NO_TIME)
         return
-    found.add(
-        {
-            "submit": row["t_submit"],
-            "start": start or 0.0,
-            "end": end or 0.0,
-            "limit": row.get("duration") or 0.0,
-            "cores": row.get("ncores") or 0,
-            "nodes": row.get("nnodes") or 0,
-            "hosts": row.get("nodelist") or "",
-            "userid": row.get("userid") or 0,
-            "name": row.get("name") or "",
-            "queue": row.get("queue") or "",
-            "bank": row.get("bank") or "",
-        }
-    )
+    found.add({"start": 0.0, **row_of(row, _LISTED)})
 
 
 def _record_of(job: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -12,10 +12,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from burst_replay.collected_jobs import CollectedJobs
+from burst_replay.collected_jobs import CollectedJobs, Row, row_of
 from burst_replay.trace import LeftOut
 
 _LINE = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;([A-Za-z]);([^;]*);(.*)")
+_FIELDS = {
+    "submit": ("ctime", "qtime"),
+    "start": ("start",),
+    "end": ("end",),
+    "elapsed": ("resources_used.walltime",),
+    "limit": ("Resource_List.walltime",),
+    "user": ("user",),
+    "name": ("jobname",),
+    "queue": ("queue",),
+    "bank": ("account", "project"),
+}
 # What the last event of a job says of it, where no end is told.
 _LAST: Mapping[str, LeftOut] = {
     **dict.fromkeys("QR", LeftOut.STILL_WAITED),
@@ -64,24 +75,13 @@ def _take(found: CollectedJobs, line: str) -> None:
         found.leave_out_unfinished(last, job, LeftOut.OTHER)
 
 
-def _row_of(values: Mapping[str, str]) -> dict[str, str | float]:
+def _row_of(values: Mapping[str, str]) -> Row:
     """Return what an end says. Raises ValueError."""
-    cores, nodes, hosts = _resources(values)
-    end = values.get("end", "")
-    return {
-        "submit": values.get("ctime") or values.get("qtime", ""),
-        "start": values.get("start", ""),
-        "end": end,
-        "elapsed": "" if end else values.get("resources_used.walltime", ""),
-        "limit": values.get("Resource_List.walltime", ""),
-        "cores": cores,
-        "nodes": nodes,
-        "hosts": hosts,
-        "user": values.get("user", ""),
-        "name": values.get("jobname", ""),
-        "queue": values.get("queue", ""),
-        "bank": values.get("account") or values.get("project", ""),
-    }
+    row = {"start": "", **row_of(values, _FIELDS)}
+    row["cores"], row["nodes"], row["hosts"] = _resources(values)
+    if "end" in row:
+        row.pop("elapsed", None)
+    return row
 
 
 def _resources(values: Mapping[str, str]) -> tuple[int, int, str]:

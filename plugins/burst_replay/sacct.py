@@ -12,7 +12,7 @@ import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from burst_replay.collected_jobs import CollectedJobs
+from burst_replay.collected_jobs import CollectedJobs, Row, row_of
 from burst_replay.log_times import is_known, parse_count, parse_limit
 from burst_replay.trace import LeftOut, TraceError
 
@@ -25,7 +25,6 @@ ASK = (
 )
 """The command that writes all that is read."""
 
-# What a `Row` has of which field: the first that is there counts.
 _FIELDS: Mapping[str, Sequence[str]] = {
     "submit": ("t_submit", "submit", "eligible", "start"),
     "start": ("start",),
@@ -199,11 +198,7 @@ def take_record(found: CollectedJobs, record: Record) -> None:
     if _is_step(record, job_id):
         found.leave_out(LeftOut.STEP)
         return
-    row: dict[str, str | float] = {}
-    for name, names in _FIELDS.items():
-        place = next((name for name in names if name in record), "")
-        if place:
-            row[name] = record[place]
+    row = row_of(record, _FIELDS)
     run = f"/{row.get('submit', '')}/{record.get('cluster', '')}"
     key = f"{job_id}{run}" if job_id else ""
     # Such as `CANCELLED by 1000`, and `CANCELLED+` where it was cut off.
@@ -230,7 +225,7 @@ def _is_step(record: Record, job_id: str) -> bool:
     return record.get("jobname", "") in _STEP_NAMES or not record.get("user", "?")
 
 
-def _describe(row: dict[str, str | float], record: Record) -> None:
+def _describe(row: Row, record: Record) -> None:
     """Add what a record says that is written in several ways. Raises ValueError."""
     row["nodes"] = _count(record, _NODES, "node")
     row["cores"] = _count(record, _CORES, "cpu")

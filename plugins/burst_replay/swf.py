@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from burst_replay.collected_jobs import CollectedJobs
+from burst_replay.collected_jobs import CollectedJobs, Row
 from burst_replay.trace import LeftOut, Machine
 
 # Numbers of fields, from 0.
@@ -60,7 +60,7 @@ def _take(found: CollectedJobs, fields: list[str]) -> None:
         found.leave_out(LeftOut.NEVER_RAN)
         return
     cores = int(fields[_USED])
-    row: dict[str, str | float] = {
+    row: Row = {
         "submit": submit,
         "elapsed": run_time,
         "limit": 0.0 if limit < 0 else limit,
