@@ -19,7 +19,6 @@ from typing import Any
 
 import msgspec
 
-from burst.core.plan.slots import find_slots
 from burst.model.active_job import ActiveJob, QueuePicture, picture_of
 from burst.model.burst import Burst, State
 from burst.model.job_record import RecordedEvent
@@ -28,14 +27,11 @@ from burst.model.lead import JobState, JobView
 from burst.model.reason import Reason
 from burst.model.resource_set import EMPTY, group_of
 from burst.model.shape import Shape
-from burst.runtime.engine import Engine
-from burst.runtime.engine_config import EngineConfig
 from burst.runtime.forecaster import Forecaster
 from burst.runtime.job_recorder import JobRecorder
 from burst.runtime.side_threads import SideThreads
-from burst.testing import FakeProvider
 from tests.builders import T0, identity, settings, whole
-from tests.fakes import FakeLead, HandExecutor
+from tests.fakes import FakeLead
 from tests.sim import Sim
 
 CORES = 4
@@ -204,31 +200,20 @@ class RecordedRun(Sim):
 
     def boot(self) -> None:
         """Start the daemon."""
-        self.settings = settings(**self.tables)
-        known = self.lead.identity()
-        offer = msgspec.structs.replace(
+        self.fake_settings = msgspec.structs.replace(
             self.fake_settings,
             shape=Shape(CORES),
             max_nodes=LENT_NODES,
             join_time=BOOT_S,
             price=1.0,
         )
-        self.provider = FakeProvider("local", offer, known.owner, self.cloud)
-        self.executor = HandExecutor(lambda: self.now)
-        config = EngineConfig(
-            settings=self.settings,
-            identity=known,
-            slots=find_slots(known),
-            providers={"local": self.provider},
-        )
         self.forecaster = Forecaster(self.lead, lambda: None, lambda: self.now)
         # Never started: passes are made by hand.
-        self.forecaster.use(self.settings)
+        self.forecaster.use(settings(**self.tables))
         self.lead.forecaster = self.forecaster
         self.lead.recorder = JobRecorder(self.record)
-        beside = SideThreads(forecaster=self.forecaster)
-        self.engine = Engine(self.lead, config, self.executor, self.now, beside)
-        self.lead.listen(lambda: None)
+        self.beside = SideThreads(forecaster=self.forecaster)
+        super().boot()
 
     def run(self, jobs: Sequence[PlannedJob]) -> None:
         """Run the jobs until all have ended and all bursts are gone."""

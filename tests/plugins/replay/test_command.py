@@ -223,12 +223,6 @@ def test_on_a_terminal_it_shows_how_far_it_is(long_trace: Path) -> None:
         assert "Traceback" not in screen.text
 
 
-def test_a_picture(trace: Path, tmp_path: Path) -> None:
-    picture = tmp_path / "wait.svg"
-    assert run(trace, "--picture", picture).exit_code == 0
-    assert "<!-- at once -->" in picture.read_text()
-
-
 def test_what_took_minutes_is_shown_though_the_picture_cannot_be_written(
     trace: Path, tmp_path: Path
 ) -> None:

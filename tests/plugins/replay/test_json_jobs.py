@@ -103,22 +103,6 @@ def test_jobs_that_still_run_at_the_end_are_not_those_that_never_ran() -> None:
     assert found.left_out == {LeftOut.NEVER_RAN: 3, LeftOut.STILL_RAN: 3}
 
 
-def test_more_cores_than_any_machine_has_are_a_broken_line() -> None:
-    huge = json.loads(json.dumps(R))
-    (group,) = huge["execution"]["R_lite"]
-    group |= {"rank": "0-9999", "children": {"core": "0-19999"}}
-    huge["execution"]["nodelist"] = ["n[0-9999]"]
-    found = read(
-        {**LISTED, "ncores": 10**12},
-        submitted(1, 0, flux_event("start", 5), flux_event("finish", 9), R=huge),
-        LISTED,
-    )
-    assert (len(found.jobs), found.left_out) == (1, {LeftOut.UNREADABLE: 2})
-    assert found.examples == {
-        LeftOut.UNREADABLE: "line 1: 1000000000000 cores, which no machine has"
-    }
-
-
 def test_what_flux_jobs_prints() -> None:
     named = {"duration": 90.0, "userid": 7, "name": "a", "queue": "q"}
     rows = [{**LISTED, **named}, {**LISTED, "t_run": 0}, {**LISTED, "ncores": None}]
@@ -126,21 +110,6 @@ def test_what_flux_jobs_prints() -> None:
     assert found.jobs == (TraceJob(0.0, 60.0, 8, 90.0, userid=7, name="a", queue="q"),)
     assert found.left_out == {LeftOut.NEVER_RAN: 1, LeftOut.NO_CORES: 1}
     assert found.numbers_of_host
-
-
-def test_jobs_that_the_clock_ended_before_their_start_are_counted() -> None:
-    found = read(
-        submitted(1, 10, flux_event("start", 900), R=R),
-        submitted(2, 950, flux_event("start", 960), R=R),
-        # The clock is set back by ten minutes.
-        journal(1, flux_event("finish", 350)),
-        submitted(3, 340, flux_event("start", 341), R=R),
-        journal(3, flux_event("finish", 400)),
-        journal(2, flux_event("finish", 990)),
-        {**LISTED, "t_run": T0 + 99},
-    )
-    assert [(job.submit, job.run_time) for job in found.jobs] == [(0, 59), (610, 30)]
-    assert found.left_out == {LeftOut.ENDED_BEFORE_START: 2}
 
 
 def test_lines_that_cannot_be_read_are_counted() -> None:

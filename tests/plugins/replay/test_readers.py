@@ -138,6 +138,7 @@ NO_JOBS: Mapping[Reader, Sequence[tuple[str, LeftOut]]] = {
         (slurm_json(tres=None, required=None), LeftOut.NO_CORES),
         (slurm_json(tres={"allocated": logs.tres(cpu=10**12)}), LeftOut.UNREADABLE),
         (slurm_json(time=7), LeftOut.UNREADABLE),
+        (json.dumps({**logs.LISTED, "t_run": T0 + 99}), LeftOut.ENDED_BEFORE_START),
     ],
     read_pbs: [
         (logs.pbs(job="2", **values), reason)

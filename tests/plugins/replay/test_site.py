@@ -88,3 +88,23 @@ def test_a_rule_buys_the_first_offer_that_it_allows(
     outcome = replay([job], sells, policy)
     assert outcome.waits == [wait]
     assert outcome.costs.work == 2e6 * money
+
+
+@pytest.mark.parametrize(
+    "match",
+    [
+        *({"user": 7}, {"queue": "gpu"}, {"bank": "bio"}, {"name": "app-*"}),
+        *({"duration": ">30m"}, {"nodes": "2"}),
+    ],
+)
+def test_a_rule_is_for_the_jobs_that_it_matches(match: dict[str, Any]) -> None:
+    found = site(policy=[{"match": match, "max_price": 0}])
+    small = Machine(1, 1)
+    sells = Site(small, offers=sold_offers(found, OFFERS))
+    mine = TraceJob(0.0, 3600.0, 2, 3600.0, 7, "app-1", "gpu", "bio")
+    outcome = replay(
+        [mine, TraceJob(0.0, 60.0, 3, 60.0)],
+        sells,
+        Policy("x", RuleSet(found.rules), small),
+    )
+    assert outcome.waits == [math.inf, 30.0]
