@@ -14,14 +14,14 @@ from __future__ import annotations
 import enum
 import math
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache, partial
 from heapq import heappush
 from typing import NamedTuple
 
 import msgspec
 
-from burst.config import LimitSettings, Seconds, Settings
+from burst.config import LimitSettings
 from burst.core.plan.catalog import OfferCatalog
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand, LiveBurstWorth
@@ -48,7 +48,6 @@ from burst.core.worth.ledger import (
     settle,
 )
 from burst.core.worth.online_times import OnlineTimes
-from burst.core.worth.stage_times import ProviderTimes, StageTimes, kind_of
 from burst.model.burst import BurstId, Lease
 from burst.model.jobid import JobId
 from burst.model.lead import Bootstrap, LeadIdentity
@@ -111,9 +110,9 @@ class ReplayBursts:
     ) -> None:
         self._jobs, self._site, self._policy = jobs, site, policy
         self._events = events
-        self._settings = _settings_of(site)
+        self._settings = site.reserving
         self._spending = Spending(self._settings, site.userids)
-        self._times = _times_of(site)
+        self._times = site.past_times
         self._catalog = OfferCatalog(
             offers=site.offers, known=site.offers, failures=Failures()
         )
@@ -336,29 +335,3 @@ class ReplayBursts:
 
     def _epoch(self, now: float) -> float:
         return self._site.started + now
-
-
-def _settings_of(site: Site) -> Settings:
-    """Return the settings with deadlines by which all is reserved that is paid.
-
-    The replay ends no burst for being late.
-    """
-    deadlines = site.settings.deadlines
-    boot = max((each.offer.join_time for each in site.offers), default=0.0)
-    deadlines = msgspec.structs.replace(
-        deadlines,
-        join=Seconds(max(deadlines.join, boot)),
-        reap=Seconds(max(deadlines.reap, site.teardown)),
-    )
-    return msgspec.structs.replace(site.settings, deadlines=deadlines)
-
-
-def _times_of(site: Site) -> Mapping[str, ProviderTimes]:
-    """Return what would be known of past bursts: how long they are taken down."""
-    known = StageTimes(teardown=(site.teardown,))
-    found: dict[str, ProviderTimes] = {}
-    for each in site.offers:
-        kinds = found.get(each.provider, ProviderTimes()).kinds
-        kinds = {**kinds, kind_of(each.offer.name, 1): known}
-        found[each.provider] = ProviderTimes(kinds)
-    return found

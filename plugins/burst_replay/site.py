@@ -12,6 +12,7 @@ from burst.config import DeadlineSettings, Seconds, Settings
 from burst.core.plan.catalog import offer_catalog
 from burst.core.plan.failures import Failures
 from burst.core.plan.offers import ProviderOffer, provider_offers
+from burst.core.worth.stage_times import ProviderTimes, StageTimes, kind_of
 from burst.model.scheduler import Order
 from burst.model.shape import Shape
 from burst.provider import Offer
@@ -55,6 +56,32 @@ class Site(msgspec.Struct, frozen=True):
     """When the trace starts, in seconds since the epoch."""
     userids: Mapping[str, int] = {}
     """As `World.userids`."""
+
+    @property
+    def reserving(self) -> Settings:
+        """Return the settings with deadlines by which all is reserved that is paid.
+
+        The replay ends no burst for being late.
+        """
+        deadlines = self.settings.deadlines
+        boot = max((each.offer.join_time for each in self.offers), default=0.0)
+        deadlines = msgspec.structs.replace(
+            deadlines,
+            join=Seconds(max(deadlines.join, boot)),
+            reap=Seconds(max(deadlines.reap, self.teardown)),
+        )
+        return msgspec.structs.replace(self.settings, deadlines=deadlines)
+
+    @property
+    def past_times(self) -> Mapping[str, ProviderTimes]:
+        """Return what would be known of past bursts: how long they are taken down."""
+        known = StageTimes(teardown=(self.teardown,))
+        found: dict[str, ProviderTimes] = {}
+        for each in self.offers:
+            kinds = found.get(each.provider, ProviderTimes()).kinds
+            kinds = {**kinds, kind_of(each.offer.name, 1): known}
+            found[each.provider] = ProviderTimes(kinds)
+        return found
 
 
 def sold_offers(
