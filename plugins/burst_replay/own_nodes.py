@@ -68,12 +68,14 @@ class _JobEnds:
         self._of: dict[int, End] = {}
 
     def set(self, job: int, at: float) -> None:
-        self.remove(job)
+        if job in self._of:
+            self.remove(job)
         end = End(at, job + 1, JobId(job + 1), self._jobs[job].cores)
         self._of[job] = end
         insort(self.sorted, end)
 
     def remove(self, job: int) -> None:
+        # A forecast may not have been made since the job started.
         end = self._of.pop(job, None)
         if end is not None:
             del self.sorted[bisect_left(self.sorted, end)]
@@ -179,10 +181,10 @@ class TraceForecasts:
         facts = self._jobs[job]
         self._history.add(self._kinds[job], facts.run_time, facts.limit)
         running = self._running_of[facts.userid]
-        running.discard(job)
         self._waiting_of.pop(facts.userid, None)
-        self._started.pop(job, None)
-        self._ends.remove(job)
+        if self._started.pop(job, None) is not None:
+            running.remove(job)
+            self._ends.remove(job)
         # All that is expected of a job rests on those of its user.
         self._stale |= running
         self._stale.discard(job)

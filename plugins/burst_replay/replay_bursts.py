@@ -159,7 +159,7 @@ class ReplayBursts:
             judge(here, self._purchase(each, nodes, limit), asks.worth, now).pays
             for each in wanted
         ]
-        if not any(pays):
+        if True not in pays:
             return None
         demand = self._demand(job, asks)
         # It is judged by the offer that it would have.
