@@ -120,9 +120,13 @@ def test_nine_of_ten_jobs_start_within_the_interval_that_is_told(policy: str) ->
             told = dict(serving.told)
             grade = serving.ask("status")["forecasts"]["grade"]
     starts = {job: ends.over[job].t_start for job in told}
+    # Less what Flux takes on a busy machine, which no forecast knows: as for the first
+    # job, which found idle nodes.
+    first, at = next(iter(submitted.items()))
+    late = _LATE_S + 2 * (ends.over[first].t_start - at)
     assert len(told) >= len(submitted) / 2, "too few had to wait"
     inside = [
-        told[job].earliest - 0.1 <= at <= told[job].latest + _LATE_S
+        told[job].earliest - 0.1 <= at <= told[job].latest + late
         for job, at in starts.items()
     ]
     assert sum(inside) >= 0.9 * len(inside), (told, starts)
@@ -131,9 +135,8 @@ def test_nine_of_ten_jobs_start_within_the_interval_that_is_told(policy: str) ->
     # An interval that has everything in it would tell nothing.
     known = list(submitted)[FIRST:]
     waits = (starts[job] - submitted[job] for job in known if job in told)
-    # Less what Flux takes on a busy machine, which no forecast knows.
     wrong = (
-        max(0.0, abs(starts[job] - told[job].expected) - _LATE_S)
+        max(0.0, abs(starts[job] - told[job].expected) - late)
         for job in known
         if job in told
     )

@@ -32,7 +32,11 @@ class Parent:
     """An instance of two brokers that knows nothing of bursts, and one user of it."""
 
     def __init__(self, rundir: Path) -> None:
-        options = ("--test-size=2", f"--test-rundir={rundir}")
+        config = rundir / "config"
+        config.mkdir()
+        # On a busy machine taking bursts down takes longer than the usual 5 s.
+        (config / "exec.toml").write_text('[exec]\nkill-timeout = "1m"\n')
+        options = ("--test-size=2", f"--test-rundir={rundir}", f"-c{config}")
         with (rundir / "log").open("wb") as log:
             self.process = subprocess.Popen(
                 [FLUX, "start", *options, "sh", "-c", f"touch {rundir}/up; sleep inf"],
