@@ -41,8 +41,10 @@ class Site:
     def knob(self, name: str) -> Iterator[None]:
         """Have the program misbehave."""
         (self.path / name).touch()
-        yield
-        (self.path / name).unlink()
+        try:
+            yield
+        finally:
+            (self.path / name).unlink()
 
     def nodes(self, burst: str) -> dict[str, int]:
         """Return the pid of each node of a burst that runs, by host."""

@@ -11,27 +11,13 @@ import pytest
 
 from burst.lead import Lead
 from burst.provider import BurstSpec, Provider
-from burst.testing import Backend, ProviderContract, WrappedProvider
+from burst.testing import Backend, ProviderContract
 from burst.testing.backend import Moment
 from burst.testing.contract import Count, MakeProvider
 from tests.plugins.command.played import Site, kill
 from tests.support.contract_lead import LeadBackend, WithLead, files_of
 from tests.support.fluxlead import short_directory
-
-
-class Dying(WrappedProvider):
-    """A provider whose first `provision` reaches no site; then there is one."""
-
-    def __init__(self, provider: Provider, down: Path) -> None:
-        super().__init__(provider)
-        self._down = down
-
-    def provision(self, spec: BurstSpec) -> None:
-        self._down.touch()
-        try:
-            super().provision(spec)
-        finally:
-            self._down.unlink()
+from tests.support.interrupted import Interrupted
 
 
 class SiteBackend(LeadBackend):
@@ -52,7 +38,7 @@ class SiteBackend(LeadBackend):
     def crashing(self, owner: str, when: Moment) -> Provider:
         provider = self.site.provider(owner)
         if when == "before":
-            return Dying(provider, self.site.path / "down")
+            return Interrupted(provider, self.unreachable)
         (self.site.path / "cut").touch()
         return provider
 
@@ -100,7 +86,9 @@ class TestCommandProvider(WithLead, ProviderContract):
 
     @pytest.fixture
     def make_interrupted(self, site: Site) -> MakeProvider:
-        return lambda owner: Dying(site.provider(owner), site.path / "down")
+        return lambda owner: Interrupted(
+            site.provider(owner), lambda: site.knob("down")
+        )
 
     @pytest.fixture
     def misconfigured(self, site: Site) -> Callable[[], Provider]:

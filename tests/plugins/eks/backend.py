@@ -7,9 +7,10 @@ import contextlib
 from collections.abc import Iterator, Sequence
 
 from burst.provider import BurstSpec, Provider
-from burst.testing import Backend, WrappedProvider
+from burst.testing import Backend
 from burst.testing.backend import Moment
 from tests.plugins.eks.moto_eks import STOCKOUT, MotoEks
+from tests.support.interrupted import Interrupted
 
 
 class EksBackend(Backend):
@@ -32,9 +33,10 @@ class EksBackend(Backend):
         return self.eks.provider(owner)
 
     def crashing(self, owner: str, when: Moment) -> Provider:
-        self.eks.down = when == "before"
-        self.eks.cut = when == "after"
-        return Dying(self.eks.provider(owner), self.eks)
+        if when == "before":
+            return Interrupted(self.eks.provider(owner), self.eks.unreachable)
+        self.eks.cut = True
+        return self.eks.provider(owner)
 
     def named(self, owner: str, name: str) -> Provider:
         return self.eks.provider(owner, name)
@@ -56,17 +58,3 @@ class EksBackend(Backend):
 
     def left(self, spec: BurstSpec) -> Sequence[str]:
         return [*self.eks.groups, *map(str, self.eks.pods.bursts)]
-
-
-class Dying(WrappedProvider):
-    """A provider whose first provision does not come to its end; then all is well."""
-
-    def __init__(self, provider: Provider, eks: MotoEks) -> None:
-        super().__init__(provider)
-        self._eks = eks
-
-    def provision(self, spec: BurstSpec) -> None:
-        try:
-            super().provision(spec)
-        finally:
-            self._eks.down = False

@@ -242,8 +242,10 @@ class MotoEks:
     @contextlib.contextmanager
     def unreachable(self) -> Iterator[None]:
         self.down, self.pods.reachable = True, False
-        yield
-        self.down, self.pods.reachable = False, True
+        try:
+            yield
+        finally:
+            self.down, self.pods.reachable = False, True
 
 
 def decline(start: StartResponse, status: int, code: str) -> list[bytes]:

@@ -12,36 +12,17 @@ import pytest
 
 from burst.lead import Lead
 from burst.provider import BurstSpec, Provider
-from burst.testing import Backend, ProviderContract, WrappedProvider
+from burst.testing import Backend, ProviderContract
 from burst.testing.backend import Moment
 from burst.testing.fixtures import Count, MakeProvider
 from tests.flux_instance import FLUX, MISSING
 from tests.plugins.flux.other_flux import OtherInstance, kill
 from tests.plugins.slurm.slurm_contract import followers
 from tests.support.contract_lead import LeadBackend, WithLead, files_of
+from tests.support.interrupted import Interrupted
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
-
-
-class Dying(WrappedProvider):
-    """A provider whose first `provision` reaches no instance; then there is one."""
-
-    def __init__(self, other: OtherInstance, owner: str) -> None:
-        super().__init__(other.provider(owner))
-        self._other = other
-
-    def provision(self, spec: BurstSpec) -> None:
-        with self._other.away():
-            super().provision(spec)
-
-
-class Closed(Dying):
-    """A provider whose instance takes no job."""
-
-    def provision(self, spec: BurstSpec) -> None:
-        with self._other.disabled():
-            self.provider.provision(spec)
 
 
 class OtherBackend(LeadBackend):
@@ -56,11 +37,11 @@ class OtherBackend(LeadBackend):
         return self.other.stopped()
 
     def full(self, owner: str) -> Provider:
-        return Closed(self.other, owner)
+        return Interrupted(self.other.provider(owner), self.other.disabled)
 
     def crashing(self, owner: str, when: Moment) -> Provider:
         if when == "before":
-            return Dying(self.other, owner)
+            return Interrupted(self.other.provider(owner), self.other.away)
         self.other.lose_an_answer()
         return self.other.provider(owner)
 
@@ -110,7 +91,7 @@ class TestFluxProvider(WithLead, ProviderContract):
 
     @pytest.fixture
     def make_interrupted(self, other: OtherInstance) -> MakeProvider:
-        return lambda owner: Dying(other, owner)
+        return lambda owner: Interrupted(other.provider(owner), other.away)
 
     @pytest.fixture
     def misconfigured(

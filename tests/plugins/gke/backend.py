@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 from burst.errors import Transient
 from burst.provider import BurstSpec, Provider
-from burst.testing import Backend, WrappedProvider
+from burst.testing import Backend
 from burst.testing.backend import Moment, missing
 from tests.plugins.gke.gke import STOCKOUT, Denied, Fate, Gke
 from tests.plugins.gke.kubernetes import Kubernetes
+from tests.support.interrupted import Interrupted
 
 _METHODS = (
     *("list_clusters", "get_cluster", "list_operations"),
@@ -39,11 +40,16 @@ class GkeBackend(Backend):
 
     @contextlib.contextmanager
     def unreachable(self) -> Iterator[None]:
-        self._deny()
+        for method in _METHODS:
+            self.gke.denials[method] = [
+                Denied("UNAVAILABLE", "Socket closed") for _ in range(100)
+            ]
         self.kubernetes.trouble = Transient("no answer")
-        yield
-        self.gke.denials.clear()
-        self.kubernetes.trouble = None
+        try:
+            yield
+        finally:
+            self.gke.denials.clear()
+            self.kubernetes.trouble = None
 
     def full(self, owner: str) -> Provider:
         if not self.orders:
@@ -71,12 +77,10 @@ class GkeBackend(Backend):
 
     def crashing(self, owner: str, when: Moment) -> Provider:
         if when == "before":
-            self._deny()
-        elif self.orders:
-            self.gke.drops = {"create_cluster": 1, "create_node_pool": 1}
-        else:
-            self.kubernetes.crash = True
-        return Dying(self.make(owner, "gke"), self.gke)
+            return Interrupted(self.make(owner, "gke"), self.unreachable)
+        self.gke.drops = {"create_cluster": 1, "create_node_pool": 1}
+        self.kubernetes.crash = not self.orders
+        return self.make(owner, "gke")
 
     def named(self, owner: str, name: str) -> Provider:
         return self.make(owner, name)
@@ -84,23 +88,3 @@ class GkeBackend(Backend):
     def left(self, spec: BurstSpec) -> Sequence[str]:
         inside = [str(key) for key in self.kubernetes.bursts if key[3] == spec.burst_id]
         return [*self.gke.things(), *(inside if not self.orders else ())]
-
-    def _deny(self) -> None:
-        for method in _METHODS:
-            self.gke.denials[method] = [
-                Denied("UNAVAILABLE", "Socket closed") for _ in range(100)
-            ]
-
-
-class Dying(WrappedProvider):
-    """A provider whose first provision does not come to its end; then all is well."""
-
-    def __init__(self, provider: Provider, gke: Gke) -> None:
-        super().__init__(provider)
-        self._gke = gke
-
-    def provision(self, spec: BurstSpec) -> None:
-        try:
-            super().provision(spec)
-        finally:
-            self._gke.denials.clear()

@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator, Sequence
+
+from burst_kind import KindProvider
 
 from burst.provider import BurstSpec, Provider
 from burst.testing import Backend, WrappedProvider
 from burst.testing.backend import Moment
 from tests.plugins.kind.harness import KindHarness
+from tests.support.interrupted import Interrupted
 
 
 class KindBackend(Backend):
@@ -21,8 +25,10 @@ class KindBackend(Backend):
     @contextlib.contextmanager
     def unreachable(self) -> Iterator[None]:
         self.kind.set("docker-error", "Cannot connect to the Docker daemon")
-        yield
-        self.kind.unset("docker-error")
+        try:
+            yield
+        finally:
+            self.kind.unset("docker-error")
 
     @contextlib.contextmanager
     def stalled(self) -> Iterator[None]:
@@ -39,7 +45,9 @@ class KindBackend(Backend):
 
     def crashing(self, owner: str, when: Moment) -> Provider:
         provider = self.kind.provider(owner)
-        return Dying(provider, self.kind, when)
+        if when == "before":
+            return Interrupted(provider, self.unreachable)
+        return Dying(provider, self.kind)
 
     def kill(self, spec: BurstSpec, host: str) -> None:
         self._fail(spec, host, "was killed")
@@ -63,20 +71,12 @@ class KindBackend(Backend):
 
 
 class Dying(WrappedProvider):
-    """A provider that dies in its first provision: before docker, or at its end."""
+    """A provider that dies once its first provision has come through, in many calls."""
 
-    def __init__(self, provider: Provider, kind: KindHarness, when: Moment) -> None:
+    def __init__(self, provider: KindProvider, kind: KindHarness) -> None:
         super().__init__(provider)
-        self._cli = kind
-        self._when = when
+        self._provision = functools.partial(kind.provision, provider)
 
     def provision(self, spec: BurstSpec) -> None:
-        if self._when == "before":
-            self._cli.set("docker-error", "Cannot connect to the Docker daemon")
-            try:
-                super().provision(spec)
-            finally:
-                self._cli.unset("docker-error")
-        else:
-            self._cli.provision(self.provider, spec)  # type: ignore[arg-type]
-            raise RuntimeError("the process died")
+        self._provision(spec)
+        raise RuntimeError("the process died")

@@ -16,11 +16,12 @@ import pytest
 
 from burst.lead import Lead
 from burst.provider import BurstSpec, Provider
-from burst.testing import Backend, WrappedProvider
+from burst.testing import Backend
 from burst.testing.backend import Moment
 from burst.testing.fixtures import Count, MakeProvider
 from tests.plugins.slurm import slurm_programs
 from tests.support.contract_lead import LeadBackend, WithLead, files_of
+from tests.support.interrupted import Interrupted
 from tests.support.waiting import wait_until
 
 
@@ -40,16 +41,10 @@ class Cluster(Protocol):
     def tasks(self, spec: BurstSpec) -> int: ...
 
 
-class Dying(WrappedProvider):
-    """A provider whose first provision finds no controller; then there is one."""
-
-    def __init__(self, cluster: Cluster, owner: str, *, submitted: bool) -> None:
-        super().__init__(cluster.provider(owner))
-        self._cluster, self._submitted = cluster, submitted
-
-    def provision(self, spec: BurstSpec) -> None:
-        with self._cluster.crash(submitted=self._submitted):
-            super().provision(spec)
+def dying(cluster: Cluster, owner: str, *, submitted: bool) -> Provider:
+    """Return a provider whose first provision finds no controller, or no answer."""
+    provider = cluster.provider(owner)
+    return Interrupted(provider, lambda: cluster.crash(submitted=submitted))
 
 
 class SlurmBackend(LeadBackend):
@@ -67,7 +62,7 @@ class SlurmBackend(LeadBackend):
         return self.cluster.full(owner)
 
     def crashing(self, owner: str, when: Moment) -> Provider:
-        return Dying(self.cluster, owner, submitted=when == "after")
+        return dying(self.cluster, owner, submitted=when == "after")
 
     def named(self, owner: str, name: str) -> Provider:
         return self.cluster.provider(owner, name)
@@ -134,7 +129,7 @@ class WithSlurmProvider(WithLead):
 
     @pytest.fixture
     def make_interrupted(self, cluster: Cluster) -> MakeProvider:
-        return lambda owner: Dying(cluster, owner, submitted=False)
+        return lambda owner: dying(cluster, owner, submitted=False)
 
     @pytest.fixture
     def misconfigured(self, cluster: Cluster) -> Callable[[], Provider]:

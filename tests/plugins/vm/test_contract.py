@@ -17,28 +17,15 @@ from burst_vm.user_data import HOME
 
 from burst.lead import Lead
 from burst.provider import BurstSpec, Provider
-from burst.testing import Backend, ProviderContract, WrappedProvider
+from burst.testing import Backend, ProviderContract
 from burst.testing.backend import Moment
 from burst.testing.contract import Count, MakeProvider
 from tests.plugins.vm.hypervisor import Hypervisor, this_user
-from tests.plugins.vm.moto_cloud import MotoCloud
 from tests.support.contract_lead import LeadBackend, WithLead
 from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.programs
-
-
-class Dying(WrappedProvider):
-    """A provider whose first `provision` is cut off at the cloud."""
-
-    def __init__(self, provider: Provider, cloud: MotoCloud, when: Moment) -> None:
-        super().__init__(provider)
-        self._cloud, self._when = cloud, when
-
-    def provision(self, spec: BurstSpec) -> None:
-        self._cloud.cut = self._when
-        super().provision(spec)
 
 
 class CloudBackend(LeadBackend):
@@ -61,7 +48,8 @@ class CloudBackend(LeadBackend):
         return self.make(owner)
 
     def crashing(self, owner: str, when: Moment) -> Provider:
-        return Dying(self.make(owner), self.cloud, when)
+        self.cloud.cut = when
+        return self.make(owner)
 
     def named(self, owner: str, name: str) -> Provider:
         return self.cloud.provider(owner, name, user=this_user(), port=free_port())
@@ -119,7 +107,11 @@ class TestVmProvider(WithLead, ProviderContract):
     def make_interrupted(
         self, hosts: Hypervisor, make_provider: MakeProvider
     ) -> MakeProvider:
-        return lambda owner: Dying(make_provider(owner), hosts.cloud, "before")
+        def make(owner: str) -> Provider:
+            hosts.cloud.cut = "before"
+            return make_provider(owner)
+
+        return make
 
     @pytest.fixture
     def misconfigured(self, hosts: Hypervisor) -> Callable[[], Provider]:
