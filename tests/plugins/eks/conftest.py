@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from burst.provider import BurstSpec
-from burst.testing import example_lead, example_spec
-from tests.plugins.eks.moto_eks import MotoEks, MotoServer
+from tests.plugins.eks.account import Account
+from tests.plugins.eks.moto_eks import MotoServer
 
 
 @pytest.fixture(scope="session")
@@ -21,10 +20,5 @@ def server() -> Iterator[MotoServer]:
 
 
 @pytest.fixture
-def eks(server: MotoServer) -> MotoEks:
-    return MotoEks(server)
-
-
-@pytest.fixture
-def spec(tmp_path: Path) -> BurstSpec:
-    return example_spec(example_lead(tmp_path, "owner-a"), 0, "nodes")
+def eks(server: MotoServer, tmp_path: Path) -> Account:
+    return Account(server, tmp_path)

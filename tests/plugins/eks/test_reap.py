@@ -9,16 +9,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from burst_eks.groups import name_of
 from moto.autoscaling.models import autoscaling_backends
 
-from burst.errors import (
-    Transient,
-)
-from burst.kits.pods import Tags
-from burst.provider import BurstSpec, Phase
+from burst.errors import Transient
+from burst.provider import Phase
 from burst.testing import example_lead, example_spec
-from tests.plugins.eks.asking import provision, reap, status
+from tests.plugins.eks.account import Account, provision, status
 from tests.plugins.eks.moto_eks import (
     ACCOUNT,
     CLUSTER,
@@ -26,82 +22,72 @@ from tests.plugins.eks.moto_eks import (
     REGION,
     ROLE,
     SUBNETS,
-    MotoEks,
 )
+from tests.support.reaping import reap_until_gone
 
-TAGS = Tags("owner-a", "eks")
 
-
-def test_nodes_are_deleted_once_no_pod_is_left(eks: MotoEks, spec: BurstSpec) -> None:
-    provider = eks.provider()
-    provision(provider, spec)
+def test_nodes_are_deleted_once_no_pod_is_left(eks: Account) -> None:
+    provider = eks.begun()
     eks.made[0].ends_after = 3
-    provider.reap(spec.burst_id)
-    group = eks.groups[name_of(TAGS, spec.burst_id)]
-    assert group.status == "ACTIVE"
-    assert reap(provider, spec.burst_id)
+    provider.reap(eks.spec.burst_id)
+    assert eks.group.status == "ACTIVE"
+    assert eks.reap(provider)
     assert not eks.groups
     assert not eks.pods.bursts
 
 
 def test_pods_that_do_not_end_keep_no_nodes_for_longer_than_a_minute(
-    eks: MotoEks, spec: BurstSpec
+    eks: Account,
 ) -> None:
-    provider = eks.provider()
-    provision(provider, spec)
+    provider = eks.begun()
     eks.made[0].ends_after = 1000
-    provider.reap(spec.burst_id)
+    provider.reap(eks.spec.burst_id)
     eks.clock.now += 61
     while eks.groups:
-        provider.reap(spec.burst_id)
+        provider.reap(eks.spec.burst_id)
     # Its pods are objects in Kubernetes still, so it is not NotFound yet.
-    provider.reap(spec.burst_id)
-    eks.made[0].force_reap(spec.burst_id)
-    reap(provider, spec.burst_id)
+    provider.reap(eks.spec.burst_id)
+    eks.made[0].force_reap(eks.spec.burst_id)
+    eks.reap(provider)
     assert not eks.pods.bursts
 
 
 def test_nodes_are_deleted_although_the_api_server_does_not_answer(
-    eks: MotoEks, spec: BurstSpec
+    eks: Account,
 ) -> None:
-    provider = eks.provider()
-    provision(provider, spec)
+    provider = eks.begun()
     eks.pods.reachable = False
     while eks.groups:
         with contextlib.suppress(Transient):
-            provider.reap(spec.burst_id)
+            provider.reap(eks.spec.burst_id)
     with pytest.raises(Transient):
-        provider.reap(spec.burst_id)
+        provider.reap(eks.spec.burst_id)
     eks.pods.reachable = True
-    assert reap(provider, spec.burst_id)
+    assert eks.reap(provider)
 
 
-def test_a_deletion_that_failed_is_repeated(eks: MotoEks, spec: BurstSpec) -> None:
-    provider = eks.provider()
-    provision(provider, spec)
+def test_a_deletion_that_failed_is_repeated(eks: Account) -> None:
+    provider = eks.begun()
     eks.errors["DELETE"] = 409, "ResourceInUseException"
     with pytest.raises(Transient, match="to delete node group"):
-        reap(provider, spec.burst_id)
+        eks.reap(provider)
     del eks.errors["DELETE"]
-    eks.groups[name_of(TAGS, spec.burst_id)].status = "DELETE_FAILED"
+    eks.group.status = "DELETE_FAILED"
     assert status(provider).phase is Phase.FAILED
-    assert reap(provider, spec.burst_id)
+    assert eks.reap(provider)
     assert not eks.groups
 
 
-def test_at_the_end_of_the_lease_aws_ends_the_instances(
-    eks: MotoEks, spec: BurstSpec
-) -> None:
+def test_at_the_end_of_the_lease_aws_ends_the_instances(eks: Account) -> None:
     autoscaling = autoscaling_backends[ACCOUNT][REGION]
-    spec = msgspec.structs.replace(spec, lease_end=NOW + 3600)
+    eks.lease(3600)
     provider = eks.provider()
     with pytest.raises(Transient):
-        provider.provision(spec)
-    group = eks.groups[name_of(TAGS, spec.burst_id)]
-    group.resources["autoScalingGroups"] = [{"name": "eks-burst-0"}]
+        provider.provision(eks.spec)
+    eks.group.resources["autoScalingGroups"] = [{"name": "eks-burst-0"}]
     eks.stalled = True
     with pytest.raises(Transient, match="is CREATING"):
-        provider.provision(spec)
+        provider.provision(eks.spec)
     (action,) = autoscaling.describe_scheduled_actions(
         "eks-burst-0", ["burst-lease-end"]
     )
@@ -110,20 +96,19 @@ def test_at_the_end_of_the_lease_aws_ends_the_instances(
     assert end.timestamp() == NOW + 3600
 
 
-def test_after_the_end_of_a_lease_no_end_is_set(eks: MotoEks, spec: BurstSpec) -> None:
-    spec = msgspec.structs.replace(spec, lease_end=NOW + 30)
+def test_after_the_end_of_a_lease_no_end_is_set(eks: Account) -> None:
+    eks.lease(30)
     provider = eks.provider()
     with pytest.raises(Transient):
-        provider.provision(spec)
-    group = eks.groups[name_of(TAGS, spec.burst_id)]
-    group.resources["autoScalingGroups"] = [{"name": "eks-burst-0"}]
-    provision(provider, spec)
+        provider.provision(eks.spec)
+    eks.group.resources["autoScalingGroups"] = [{"name": "eks-burst-0"}]
+    provision(provider, eks.spec)
     autoscaling = autoscaling_backends[ACCOUNT][REGION]
     assert not autoscaling.describe_scheduled_actions("eks-burst-0", [])
 
 
 def test_bursts_of_lost_leads_are_listed_and_can_be_reaped(
-    eks: MotoEks, tmp_path: Path
+    eks: Account, tmp_path: Path
 ) -> None:
     for number, owner in enumerate(("owner-a", "owner-b")):
         spec = example_spec(example_lead(tmp_path, owner), number, "nodes")
@@ -137,6 +122,5 @@ def test_bursts_of_lost_leads_are_listed_and_can_be_reaped(
         ("owner-b", "eks", NOW + 60),
     ]
     for burst in listed:
-        provider = eks.provider(burst.owner, burst.provider)
-        reap(provider, burst.burst_id)
+        reap_until_gone(eks.provider(burst.owner, burst.provider), burst.burst_id)
     assert list(eks.groups) == ["burst-buffers"]

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 from burst_local import LocalProvider, LocalSettings
-from burst_local.burst_dirs import ProviderDirectory
+from burst_local.burst_dirs import FollowerDirectory, ProviderDirectory
 from burst_local.processes import scan
 
 from burst.model.burst import BurstId
@@ -52,6 +52,22 @@ class LocalHarness:
         lead = example_lead(self.directory, self.owner)
         spec = example_spec(lead, number, "local", nodes)
         return msgspec.structs.replace(spec, **changes)
+
+    def begun(self, nodes: int = 2, **changes: Any) -> tuple[LocalProvider, BurstSpec]:
+        """Provision a burst with these settings; return its provider and its spec."""
+        provider, spec = self.provider(**changes), self.spec(nodes=nodes)
+        provider.provision(spec)
+        return provider, spec
+
+    def ready(self, nodes: int = 2, **changes: Any) -> tuple[LocalProvider, BurstSpec]:
+        """Provision a burst, and wait until each of its scripts says `ready`."""
+        provider, spec = self.begun(nodes, **changes)
+        wait_said(self, spec, "ready")
+        return provider, spec
+
+    def place(self, spec: BurstSpec, number: int = 0) -> FollowerDirectory:
+        """Return the directory of a follower."""
+        return self.home.burst(spec.burst_id).follower(spec.hosts[number])
 
     def logs(self, spec: BurstSpec) -> list[str]:
         """Return what each follower said so far."""

@@ -26,10 +26,20 @@ def home(tmp_path: Path) -> ProviderDirectory:
     return home
 
 
-def test_all_directories_and_files_are_private(
-    home: ProviderDirectory, spec: BurstSpec
+@pytest.mark.parametrize(
+    ("guests", "umask", "of_directories"), [(False, 0, 0), (True, 0o077, 0o011)]
+)
+def test_others_read_no_file_and_guests_pass_through_to_the_sockets(
+    home: ProviderDirectory,
+    spec: BurstSpec,
+    guests: bool,
+    umask: int,
+    of_directories: int,
 ) -> None:
-    before = os.umask(0)
+    access = GuestAccess(allow_guest_user=guests)
+    lead = msgspec.structs.replace(spec.lead, access=access)
+    spec = msgspec.structs.replace(spec, lead=lead)
+    before = os.umask(umask)
     try:
         place = home.burst(spec.burst_id)
         place.make(spec, "[bootstrap]\n")
@@ -37,8 +47,10 @@ def test_all_directories_and_files_are_private(
         next(place.followers()).record(ProcessIdentity(1, 2, "b"))
     finally:
         os.umask(before)
-    for path in [home.path, *home.path.rglob("*")]:
-        assert path.stat().st_mode & 0o077 == 0, path
+    assert guests or home.path.stat().st_mode & 0o077 == 0
+    for path in [place.path, *place.path.rglob("*")]:
+        others = path.stat().st_mode & 0o077
+        assert others == (of_directories if path.is_dir() else 0), path
 
 
 def test_what_is_made_is_found(home: ProviderDirectory, spec: BurstSpec) -> None:
@@ -111,22 +123,3 @@ def test_the_home_goes_with_its_last_burst(
     assert not home.path.exists()
     assert home.bursts() == []
     home.check()
-
-
-def test_guests_may_pass_through_to_the_sockets_and_read_no_file(
-    home: ProviderDirectory, spec: BurstSpec
-) -> None:
-    system = msgspec.structs.replace(
-        spec.lead, access=GuestAccess(allow_guest_user=True)
-    )
-    spec = msgspec.structs.replace(spec, lead=system)
-    before = os.umask(0o077)
-    try:
-        place = home.burst(spec.burst_id)
-        place.make(spec, "[bootstrap]\n")
-        next(place.followers()).record(ProcessIdentity(1, 2, "b"))
-    finally:
-        os.umask(before)
-    for path in [place.path, *place.path.rglob("*")]:
-        others = path.stat().st_mode & 0o077
-        assert others == (0o011 if path.is_dir() else 0), path

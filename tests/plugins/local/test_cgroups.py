@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -29,32 +29,27 @@ def proc(tmp_path: Path) -> Path:
     return proc
 
 
-def test_a_group_of_ones_own_is_found(proc: Path, tmp_path: Path) -> None:
+def test_a_group_of_ones_own_is_found_and_none_of_another_user(
+    proc: Path, tmp_path: Path
+) -> None:
     assert delegated_group(proc, os.geteuid()) == tmp_path / "cg/a/b"
-
-
-def test_a_group_of_another_user_is_not_used(proc: Path) -> None:
     assert delegated_group(proc, os.geteuid() + 1) is None
 
 
 @pytest.mark.parametrize(
-    ("name", "text"),
+    "spoil",
     [
-        ("mounts", "proc /proc proc rw 0 0\n"),
-        ("cgroup", "1:cpu:/x\n"),
-        ("cgroup", "0::/../elsewhere\n"),
+        lambda proc: (proc / "mounts").write_text("proc /proc proc rw 0 0\n"),
+        lambda proc: (proc / "cgroup").write_text("1:cpu:/x\n"),
+        lambda proc: (proc / "cgroup").write_text("0::/../elsewhere\n"),
+        lambda proc: (proc.parent / "cg/a/b/cgroup.kill").unlink(),
     ],
-    ids=["not mounted", "version 1 alone", "outside of the namespace"],
+    ids=["not mounted", "version 1 alone", "outside of the namespace", "no kill"],
 )
-def test_without_a_group_that_can_be_seen_there_is_none(
-    proc: Path, name: str, text: str
+def test_without_a_group_that_can_be_used_there_is_none(
+    proc: Path, spoil: Callable[[Path], object]
 ) -> None:
-    (proc / name).write_text(text)
-    assert delegated_group(proc, os.geteuid()) is None
-
-
-def test_a_kernel_that_cannot_kill_groups_has_none(proc: Path, tmp_path: Path) -> None:
-    (tmp_path / "cg/a/b/cgroup.kill").unlink()
+    spoil(proc)
     assert delegated_group(proc, os.geteuid()) is None
 
 

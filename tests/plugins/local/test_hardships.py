@@ -51,8 +51,7 @@ def fill(disk: Path) -> None:
 def test_on_a_full_disk_a_burst_is_reaped(
     small_disk: Path, local: LocalHarness
 ) -> None:
-    provider, spec = local.provider(), local.spec()
-    provider.provision(spec)
+    provider, spec = local.begun()
     fill(small_disk)
     provider.reap(spec.burst_id)
     assert local.status(provider).phase is Phase.ENDING
@@ -92,8 +91,7 @@ def test_without_a_place_to_write_the_grace_is_kept_all_the_same(
     local: LocalHarness,
 ) -> None:
     local.script = "trap 'echo asked' TERM; echo ready; while :; do sleep 0.05; done"
-    provider, spec = local.provider(grace=10), local.spec()
-    provider.provision(spec)
+    provider, spec = local.begun(grace=10)
     wait_until(lambda: all("ready" in log for log in local.logs(spec)), "them")
     (local.home.burst(spec.burst_id).path / "ending").mkdir()
     provider.reap(spec.burst_id)

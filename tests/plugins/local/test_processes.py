@@ -70,14 +70,6 @@ def test_a_process_has_its_tags_while_it_begins_to_run_another_program(
             process.kill()
 
 
-def test_a_process_may_have_no_environment_at_all() -> None:
-    with subprocess.Popen(["sleep", "1000"], env={}) as process:
-        try:
-            assert scan()[process.pid].environ == {}
-        finally:
-            process.kill()
-
-
 def test_a_zombie_does_not_run_but_its_birth_is_known(
     child: subprocess.Popen[bytes],
 ) -> None:
@@ -93,11 +85,6 @@ def test_a_name_with_spaces_and_parentheses_is_no_trouble(tmp_path: Path) -> Non
     code = "import sys; sys.stdin.read()"
     with subprocess.Popen([program, "-c", code], stdin=subprocess.PIPE) as process:
         assert scan()[process.pid].session == os.getsid(0)
-
-
-def test_a_signal_reaches_a_process(child: subprocess.Popen[bytes]) -> None:
-    send(signal.SIGTERM, [scan()[child.pid]])
-    assert child.wait(HANG_S) == -signal.SIGTERM
 
 
 def _reborn(process: Process) -> Process:

@@ -52,8 +52,7 @@ def test_by_default_a_follower_has_the_cores_that_we_may_use(
 
 def test_a_follower_leads_a_session_in_a_private_directory(local: LocalHarness) -> None:
     local.script = f"pwd; {SLEEP}"
-    provider, spec = local.provider(), local.spec()
-    provider.provision(spec)
+    _, spec = local.begun()
     place = local.home.burst(spec.burst_id)
     for host in spec.hosts:
         follower = place.follower(host)
@@ -140,24 +139,9 @@ def test_a_follower_gets_time_to_join_before_it_is_said_why_it_does_not(
     assert time.monotonic() - begin > 3.9
 
 
-def test_what_has_ended_does_not_stay_a_zombie(local: LocalHarness) -> None:
-    local.script = "exit 1"
-    provider, spec = local.provider(), local.spec()
-    provider.provision(spec)
-    place = local.home.burst(spec.burst_id)
-    identities = [place.follower(host).identity() for host in spec.hosts]
-
-    def buried() -> bool:
-        provider.observe()
-        return not any(Path(f"/proc/{b.pid}").exists() for b in identities if b)
-
-    wait_until(buried, "their funeral")
-
-
 def test_provisioned_again_only_what_has_ended_is_started(local: LocalHarness) -> None:
     local.script = f"echo here I am; {SLEEP}"
-    provider, spec = local.provider(), local.spec()
-    provider.provision(spec)
+    provider, spec = local.begun()
     place = local.home.burst(spec.burst_id)
     first, second = (place.follower(host).identity() for host in spec.hosts)
     assert first
@@ -180,9 +164,8 @@ def test_provisioned_again_only_what_has_ended_is_started(local: LocalHarness) -
 def test_after_a_crash_before_a_second_start_was_recorded_there_is_no_third(
     local: LocalHarness,
 ) -> None:
-    provider, spec = local.provider(), local.spec(nodes=1)
-    provider.provision(spec)
-    follower = local.home.burst(spec.burst_id).follower(spec.hosts[0])
+    provider, spec = local.begun(nodes=1)
+    follower = local.place(spec)
     first = follower.identity()
     assert first
     os.kill(first.pid, signal.SIGKILL)
@@ -246,15 +229,6 @@ def test_other_hosts_under_a_known_id_are_refused(local: LocalHarness) -> None:
     provider.provision(local.spec(nodes=2))
     with pytest.raises(Refused, match="exists with other hosts; reap it first"):
         provider.provision(local.spec(nodes=3))
-
-
-def test_what_is_being_reaped_is_not_started_again(local: LocalHarness) -> None:
-    local.script = "trap '' TERM; while :; do sleep 0.1; done"
-    provider, spec = local.provider(), local.spec()
-    provider.provision(spec)
-    provider.reap(spec.burst_id)
-    with pytest.raises(Transient, match="is being reaped"):
-        provider.provision(spec)
 
 
 def test_a_program_that_cannot_be_run_is_refused(local: LocalHarness) -> None:

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 from burst_local.processes import ProcessIdentity, identity_of, scan
 
-from burst.errors import NotFound, Refused
+from burst.errors import NotFound, Refused, Transient
 from burst.model.burst import BurstId
 from burst.model.lead import HostEntry
 from burst.provider import BurstSpec, Phase
@@ -27,10 +27,10 @@ def test_what_does_not_is_asked_again_now_and_then_and_killed_after_the_grace(
     local: LocalHarness,
 ) -> None:
     local.script = STUBBORN
-    provider, spec = local.provider(grace=10), local.spec()
-    provider.provision(spec)
-    wait_said(local, spec, "ready")
+    provider, spec = local.ready(grace=10)
     provider.reap(spec.burst_id)
+    with pytest.raises(Transient, match="is being reaped"):
+        provider.provision(spec)
     wait_said(local, spec, "asked")
     local.now += 1.9
     provider.reap(spec.burst_id)
@@ -160,7 +160,7 @@ def test_who_looks_at_a_follower_is_not_a_part_of_it(local: LocalHarness) -> Non
     spec = local.spec()
     provider = local.provider(grace=0)
     provider.provision(spec)
-    socket = local.home.burst(spec.burst_id).follower(spec.hosts[0]).path / "local"
+    socket = local.place(spec).path / "local"
     with bystander(FLUX_URI=f"local://{socket}"):
         local.reap_all(provider, spec.burst_id)
 
@@ -191,8 +191,7 @@ def test_what_is_no_burst_id_is_not_found(burst_id: str, local: LocalHarness) ->
 def test_nothing_is_killed_by_what_others_could_have_written(
     local: LocalHarness,
 ) -> None:
-    provider, spec = local.provider(grace=0), local.spec()
-    provider.provision(spec)
+    provider, spec = local.begun(grace=0)
     local.home.path.chmod(0o777)
     for call in (provider.observe, lambda: provider.reap(spec.burst_id)):
         with pytest.raises(Refused, match="others may write"):
@@ -216,9 +215,8 @@ def test_jobs_that_outlive_their_broker_end_with_the_burst(
     job: str, local: LocalHarness
 ) -> None:
     local.script = job
-    provider, spec = local.provider(), local.spec(nodes=1)
-    provider.provision(spec)
-    identity = local.home.burst(spec.burst_id).follower(spec.hosts[0]).identity()
+    provider, spec = local.begun(nodes=1)
+    identity = local.place(spec).identity()
     assert identity
     wait_until(lambda: len(_sleepers(identity, spec)) == 2, "broker and job")
     os.kill(identity.pid, signal.SIGKILL)
@@ -241,10 +239,8 @@ def test_what_runs_in_a_living_followers_session_is_killed_with_it(
     local: LocalHarness,
 ) -> None:
     local.script = f"trap '' TERM; env -i PATH=$PATH sleep 1000 & {STUBBORN}"
-    provider, spec = local.provider(grace=0), local.spec(nodes=1)
-    provider.provision(spec)
-    wait_said(local, spec, "ready")
-    identity = local.home.burst(spec.burst_id).follower(spec.hosts[0]).identity()
+    provider, spec = local.ready(nodes=1, grace=0)
+    identity = local.place(spec).identity()
     assert identity
     local.reap_all(provider, spec.burst_id)
     assert not _sleepers(identity, spec)
@@ -255,9 +251,7 @@ def test_while_a_broker_lives_its_jobs_are_its_own_to_end(local: LocalHarness) -
         "setsid sh -c \"trap 'echo job was told' TERM; while :; do sleep 0.05; done\" &"
         + STUBBORN
     )
-    provider, spec = local.provider(), local.spec(nodes=1)
-    provider.provision(spec)
-    wait_said(local, spec, "ready")
+    provider, spec = local.ready(nodes=1)
     # What the scripts start ends too soon to be counted on.
     wait_until(lambda: len(_sessions(spec)) == 2, "the job")
     provider.reap(spec.burst_id)
@@ -272,8 +266,7 @@ def _sessions(spec: BurstSpec) -> set[int]:
 
 
 def test_what_lost_its_directory_leaves_no_zombie_either(local: LocalHarness) -> None:
-    provider, spec = local.provider(), local.spec()
-    provider.provision(spec)
+    provider, spec = local.begun()
     pids = local.pids(spec.burst_id)
     shutil.rmtree(local.home.path)
     local.reap_all(provider, spec.burst_id)

@@ -13,7 +13,7 @@ from burst_local.processes import scan
 from burst.errors import InsufficientCapacity, NotFound, Refused, Transient
 from burst.model.burst import BurstId
 from burst.provider import BurstSpec, Phase
-from tests.plugins.local.harness import SLEEP, STUBBORN, LocalHarness, wait_said
+from tests.plugins.local.harness import SLEEP, STUBBORN, LocalHarness
 from tests.support.waiting import wait_until
 
 
@@ -60,9 +60,7 @@ def test_what_stays_when_it_shrinks_is_killed_after_the_grace(
     local: LocalHarness,
 ) -> None:
     local.script = STUBBORN
-    provider, spec = local.provider(grace=10), local.spec()
-    provider.provision(spec)
-    wait_said(local, spec, "ready")
+    provider, spec = local.ready(grace=10)
     small = part(spec, 1)
     provider.resize(small)
     status = local.status(provider)
@@ -81,7 +79,7 @@ def test_what_stays_when_it_shrinks_is_killed_after_the_grace(
     assert len(local.status(provider).followers) == 2
     provider.resize(small)
     assert len(local.status(provider).followers) == 1
-    assert not local.home.burst(spec.burst_id).follower(spec.hosts[1]).path.exists()
+    assert not local.place(spec, 1).path.exists()
 
 
 def test_a_growth_that_broke_off_is_gone_on_with(local: LocalHarness) -> None:

@@ -46,6 +46,8 @@ def test_a_daemon_that_is_killed_in_a_request_for_vms_makes_no_second_ones(
             )
             [row] = cli.status()["bursts"]
             cli.wait_for_state(row["id"], "inactive")
+            row = cli.row(row["id"])
+            assert (row["result"], row["note"]) == ("completed", "idle for 1s")
     check_that_nothing_is_left(hosts)
 
 

@@ -6,12 +6,15 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 from libcloud.common.exceptions import BaseHTTPError
 
 from burst.model.finding import Level
 from burst.model.lead import GuestAccess, LeadIdentity
 from burst.testing import example_lead
 from tests.plugins.vm.fake_cloud import FakeCloud
+
+HUGE = {"size": "c9.huge", "cores": 4, "max_nodes": 4}
 
 
 def lead_of(cloud: FakeCloud, **changes: object) -> LeadIdentity:
@@ -43,19 +46,19 @@ def test_a_cloud_that_refuses(cloud: FakeCloud) -> None:
     assert "AuthFailure" in found(cloud)
 
 
-def test_an_image_that_does_not_exist(cloud: FakeCloud) -> None:
-    assert "there is no image ami-2" in found(cloud, image="ami-2")
-
-
-def test_a_size_that_is_not_known(cloud: FakeCloud) -> None:
-    size = {"size": "c9.huge", "cores": 4, "max_nodes": 4}
-    assert "no size c9.huge" in found(cloud, offers={"nodes": size})
-
-
-def test_a_template_without_its_marks(cloud: FakeCloud) -> None:
-    template = cloud.path / "template"
-    template.write_text("#cloud-config\n")
-    assert "user_data" in found(cloud, user_data=str(template))
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"image": "ami-2"}, "there is no image ami-2"),
+        ({"offers": {"nodes": HUGE}}, "no size c9.huge"),
+        ({"user_data": "/dev/null"}, "user_data"),
+        ({"munge_key": "/nowhere/munge.key"}, "munge_key"),
+    ],
+)
+def test_a_setting_that_names_what_is_not_there(
+    cloud: FakeCloud, changes: dict[str, Any], what: str
+) -> None:
+    assert what in found(cloud, **changes)
 
 
 def test_a_port_that_is_taken(cloud: FakeCloud) -> None:
@@ -63,10 +66,6 @@ def test_a_port_that_is_taken(cloud: FakeCloud) -> None:
     provider.provision(cloud.spec(1))
     assert f"port {cloud.port}" in found(cloud)
     assert provider.observe()
-
-
-def test_a_munge_key_that_is_not_there(cloud: FakeCloud) -> None:
-    assert "munge_key" in found(cloud, munge_key="/nowhere/munge.key")
 
 
 def test_a_lead_that_vms_cannot_reach(cloud: FakeCloud) -> None:

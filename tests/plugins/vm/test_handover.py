@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from burst_vm import fetch
+from burst_vm import VmProvider, fetch
 
 from burst.errors import NotFound, Transient
 from burst.kits import certificate
@@ -46,9 +46,17 @@ def spec(cloud: FakeCloud) -> BurstSpec:
     return cloud.spec(1)
 
 
-def test_a_vm_gets_what_its_follower_needs(cloud: FakeCloud, spec: BurstSpec) -> None:
+@pytest.fixture
+def provider(cloud: FakeCloud, spec: BurstSpec) -> VmProvider:
+    """Give one that has made a burst of one VM, and listens as long as it exists."""
     provider = cloud.provider(user=this_user())
     provider.provision(spec)
+    return provider
+
+
+def test_a_vm_gets_what_its_follower_needs(
+    cloud: FakeCloud, spec: BurstSpec, provider: VmProvider
+) -> None:
     done = run_fetch(cloud)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     home = cloud.path / "vm"
@@ -65,18 +73,16 @@ def test_a_vm_gets_what_its_follower_needs(cloud: FakeCloud, spec: BurstSpec) ->
     assert status.phase is Phase.RUNNING
 
 
-def test_a_reboot_fetches_nothing(cloud: FakeCloud, spec: BurstSpec) -> None:
-    provider = cloud.provider(user=this_user())
-    provider.provision(spec)
+@pytest.mark.usefixtures("provider")
+def test_a_reboot_fetches_nothing(cloud: FakeCloud) -> None:
     run_fetch(cloud)
     assert run_fetch(cloud, port=1).returncode == 0
 
 
+@pytest.mark.usefixtures("provider")
 def test_a_token_is_taken_once_and_a_second_use_is_warned_of(
-    cloud: FakeCloud, spec: BurstSpec, caplog: pytest.LogCaptureFixture
+    cloud: FakeCloud, caplog: pytest.LogCaptureFixture
 ) -> None:
-    provider = cloud.provider()
-    provider.provision(spec)
     with caplog.at_level(logging.WARNING, "burst"):
         assert "files" in ask(cloud)
         assert caplog.messages == []
@@ -88,16 +94,13 @@ def test_a_token_is_taken_once_and_a_second_use_is_warned_of(
     assert done.returncode == 1
     assert "the token was used before" in done.stderr
     assert not (cloud.path / "thief/burst.cert").exists()
-    assert provider.observe()
 
 
-def test_of_many_at_once_one_gets_the_files(cloud: FakeCloud, spec: BurstSpec) -> None:
-    provider = cloud.provider()
-    provider.provision(spec)
+@pytest.mark.usefixtures("provider")
+def test_of_many_at_once_one_gets_the_files(cloud: FakeCloud) -> None:
     with ThreadPoolExecutor(16) as pool:
         answers = list(pool.map(lambda _: ask(cloud), range(32)))
     assert sum("files" in answer for answer in answers) == 1
-    assert provider.observe()
 
 
 def test_a_token_is_for_one_follower_and_a_few_minutes(cloud: FakeCloud) -> None:
@@ -131,25 +134,17 @@ def test_a_token_is_for_one_follower_and_a_few_minutes(cloud: FakeCloud) -> None
     ],
     ids=str,
 )
-def test_nothing_else_gets_files(
-    cloud: FakeCloud, spec: BurstSpec, changes: dict[str, Any]
-) -> None:
-    provider = cloud.provider()
-    provider.provision(spec)
+@pytest.mark.usefixtures("provider")
+def test_nothing_else_gets_files(cloud: FakeCloud, changes: dict[str, Any]) -> None:
     assert set(ask(cloud, **changes)) == {"error"}
     assert "files" in ask(cloud), "a wrong request takes no token"
-    assert provider.observe()
 
 
-def test_who_is_not_the_listener_gets_no_token(
-    cloud: FakeCloud, spec: BurstSpec
-) -> None:
-    provider = cloud.provider()
-    provider.provision(spec)
+@pytest.mark.usefixtures("provider")
+def test_who_is_not_the_listener_gets_no_token(cloud: FakeCloud) -> None:
     with pytest.raises(SystemExit, match="not the listener"):
         ask(cloud, fingerprint="0" * 64)
     assert "files" in ask(cloud)
-    assert provider.observe()
 
 
 def test_after_a_restart_tokens_are_as_before(
@@ -167,11 +162,10 @@ def test_after_a_restart_tokens_are_as_before(
     assert ask(cloud) == {"error": "the token was used before"}
 
 
-def test_the_notes_are_private_and_have_no_secret_of_a_vm(
+@pytest.mark.usefixtures("provider")
+def test_the_notes_are_private_and_have_no_secret_of_a_vm_nor_has_its_user_data(
     cloud: FakeCloud, spec: BurstSpec
 ) -> None:
-    provider = cloud.provider()
-    provider.provision(spec)
     secret = certificate.read(Path(spec.lead.certificate)).secret.decode()
     files = [path for path in cloud.path.rglob("notes/**/*") if path.is_file()]
     assert len(files) == 3
@@ -179,15 +173,7 @@ def test_the_notes_are_private_and_have_no_secret_of_a_vm(
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         assert cloud.handover()["token"] not in path.read_text()
         assert secret not in path.read_text()
-    assert provider.observe()
-
-
-def test_user_data_has_no_certificate(cloud: FakeCloud, spec: BurstSpec) -> None:
-    provider = cloud.provider()
-    provider.provision(spec)
-    secret = certificate.read(Path(spec.lead.certificate)).secret.decode()
-    files = cloud.handover()
-    assert secret not in json.dumps(files)
+    assert secret not in json.dumps(cloud.handover())
     assert secret not in cloud.asked[0]["ex_userdata"]
 
 
@@ -203,11 +189,8 @@ def test_the_port_is_open_while_bursts_live(cloud: FakeCloud, spec: BurstSpec) -
     assert not reachable(cloud)
 
 
-def test_a_client_that_speaks_no_tls_holds_up_nobody(
-    cloud: FakeCloud, spec: BurstSpec
-) -> None:
-    provider = cloud.provider()
-    provider.provision(spec)
+@pytest.mark.usefixtures("provider")
+def test_a_client_that_speaks_no_tls_holds_up_nobody(cloud: FakeCloud) -> None:
     where = ("127.0.0.1", cloud.port)
     with socket.create_connection(where) as silent:
         with socket.create_connection(where, timeout=10) as loud:
@@ -216,7 +199,6 @@ def test_a_client_that_speaks_no_tls_holds_up_nobody(
                 assert loud.recv(1000) == b"files"
         assert "files" in ask(cloud)
         assert silent.fileno() > 0
-    assert provider.observe()
 
 
 def test_munges_key_is_handed_over_where_it_is_set(
@@ -264,9 +246,7 @@ def test_a_provider_after_a_reload_has_the_port_of_the_one_before(
     assert "files" in fetch.ask({**cloud.handover(1), "home": "/run/vm"})
 
 
+@pytest.mark.usefixtures("provider")
 def test_two_providers_cannot_have_one_port(cloud: FakeCloud, spec: BurstSpec) -> None:
-    provider = cloud.provider()
-    provider.provision(spec)
     with pytest.raises(Transient, match="set bind and port"):
         cloud.provider("another").provision(spec)
-    assert provider.observe()

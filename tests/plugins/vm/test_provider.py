@@ -51,14 +51,6 @@ def test_a_vm_has_the_tags_of_its_follower_in_the_call_that_makes_it(
     assert {vm["name"] for vm in cloud.asked} == names
 
 
-def test_a_vm_whose_answer_was_lost_is_found_by_its_tag(cloud: FakeCloud) -> None:
-    cloud.errors["answer"] = TimeoutError("timed out")
-    with pytest.raises(Transient):
-        cloud.provider().provision(cloud.spec(1))
-    cloud.provider().provision(cloud.spec(1))
-    assert len(cloud.asked) == 1
-
-
 def test_a_vm_that_is_listed_late_is_not_made_twice(cloud: FakeCloud) -> None:
     cloud.errors["answer"] = TimeoutError("timed out")
     cloud.late = {"i-1"}
@@ -71,17 +63,6 @@ def test_a_vm_that_is_listed_late_is_not_made_twice(cloud: FakeCloud) -> None:
     assert caught.value.retry_after == 30
     assert seen(provider).phase is Phase.PENDING
     cloud.late = set()
-    provider.provision(cloud.spec(1))
-    assert len(cloud.asked) == 1
-
-
-def test_a_vm_that_was_never_made_is_asked_for_again(cloud: FakeCloud) -> None:
-    cloud.errors["create"] = TimeoutError("timed out")
-    provider = cloud.provider()
-    with pytest.raises(Transient):
-        provider.provision(cloud.spec(1))
-    assert cloud.asked == []
-    cloud.now += 60
     provider.provision(cloud.spec(1))
     assert len(cloud.asked) == 1
 
@@ -302,17 +283,10 @@ def test_what_could_not_be_asked_for_is_asked_for_with_the_others(
     spec, provider = cloud.spec(1), cloud.provider()
     with pytest.raises(Transient):
         provider.provision(spec)
+    assert cloud.asked == []
     cloud.now += 60
     provider.provision(cloud.spec(3))
     assert len(cloud.nodes) == 3
-
-
-def test_a_template_that_is_wrong_leaves_nothing_to_wait_for(cloud: FakeCloud) -> None:
-    spec, provider = cloud.spec(1), cloud.provider(user_data="/nowhere")
-    with pytest.raises(Refused):
-        provider.provision(spec)
-    with pytest.raises(NotFound):
-        provider.reap(spec.burst_id)
 
 
 def test_the_bursts_of_all_owners_are_listed(cloud: FakeCloud) -> None:
@@ -324,7 +298,7 @@ def test_the_bursts_of_all_owners_are_listed(cloud: FakeCloud) -> None:
     assert cloud.provider("another").observe() == []
 
 
-@pytest.mark.parametrize("lacks", ["certificate", "munge_key"])
+@pytest.mark.parametrize("lacks", ["certificate", "munge_key", "user_data"])
 def test_what_followers_would_lack_is_told_before_anything_is_made(
     cloud: FakeCloud, lacks: str
 ) -> None:
@@ -333,7 +307,7 @@ def test_what_followers_would_lack_is_told_before_anything_is_made(
         lead = msgspec.structs.replace(spec.lead, certificate="/nowhere/burst.cert")
         spec = msgspec.structs.replace(spec, lead=lead)
     else:
-        provider = cloud.provider(munge_key="/nowhere/munge.key")
+        provider = cloud.provider(**{lacks: "/nowhere/file"})
     with pytest.raises(Refused, match="/nowhere"):
         provider.provision(spec)
     assert cloud.asked == []
