@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,14 @@ from burst_gke.apis import GoogleApis
 from burst_gke.cloud import Cloud
 from burst_gke.provider import Dependencies
 from google.cloud.container_v1 import ClusterManagerClient
+from google.cloud.container_v1.types import NodePool
 
 from burst.config import convert
 from burst.errors import NotFound, Transient
 from burst.provider import BurstSpec, BurstStatus
 from burst.testing import example_lead, example_spec
-from tests.plugins.gke.gke import PROJECT, Gke
+from tests.plugins.gke.apis import Google
+from tests.plugins.gke.gke import PROJECT
 from tests.plugins.gke.kubernetes import Kubernetes
 from tests.plugins.gke.server import Token
 from tests.support.set_clock import SetClock
@@ -81,10 +83,11 @@ class Asking:
                 return said
         raise AssertionError(f"not through after {times} calls: {said}")
 
-    def status(self) -> BurstStatus | None:
-        """Return what is listed of the burst."""
+    def status(self) -> BurstStatus:
+        """Return what is listed of the burst, which is."""
         listed = self.provider.observe()
-        return next((s for s in listed if s.burst_id == self.spec.burst_id), None)
+        (found,) = (s for s in listed if s.burst_id == self.spec.burst_id)
+        return found
 
     def is_gone(self) -> bool:
         """Reap once; tell whether nothing is left."""
@@ -112,23 +115,35 @@ class Asking:
 class World(Asking):
     """A provider in a GKE, and what that consists of."""
 
+    table: Mapping[str, Any]
+    """With what the provider was made."""
+
     def __init__(
         self,
-        gke: Gke,
         kubernetes: Kubernetes,
         client: ClusterManagerClient,
         at: Path,
+        google: Google,
         apis: GoogleApis,
     ) -> None:
-        self.gke = gke
+        self.gke = kubernetes.gke
+        self.google = google
         self.kubernetes = kubernetes
         self.client = client
         self.clock = SetClock(NOW)
         self.apis: GoogleApis | None = apis
         super().__init__(self.make(), spec(at))
 
+    def share(self, *pools: str, **table: Any) -> None:
+        """Have bursts in a cluster that is there, with these node pools."""
+        running = NodePool.Status.RUNNING
+        known = [NodePool(name=name, status=running) for name in pools]
+        self.gke.add_cluster("shared", node_pools=known)
+        self.make(**POOL, **table)
+
     def make(self, owner: str = "owner-a", **table: Any) -> GkeProvider:
         """Make a provider, which is then the one that is asked."""
+        self.table = table
         found = settings(**table)
         self.provider = provider(
             self.client, self.kubernetes, found, owner, self.clock, apis=self.apis

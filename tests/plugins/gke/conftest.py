@@ -12,7 +12,7 @@ from google.cloud.container_v1 import ClusterManagerClient
 
 from tests.plugins.gke.apis import Google, Services
 from tests.plugins.gke.apis import serve as serve_apis
-from tests.plugins.gke.build import POOL, World
+from tests.plugins.gke.build import World
 from tests.plugins.gke.gke import PROJECT, Gke
 from tests.plugins.gke.kubernetes import Kubernetes
 from tests.plugins.gke.server import Service, connect, serve
@@ -73,27 +73,32 @@ def apis(google: Google, services: Services, their_addresses: Addresses) -> Goog
 
 @pytest.fixture
 def world(
-    gke: Gke,
     kubernetes: Kubernetes,
     client: ClusterManagerClient,
     tmp_path: Path,
+    google: Google,
     apis: GoogleApis,
 ) -> World:
-    return World(gke, kubernetes, client, tmp_path, apis)
+    return World(kubernetes, client, tmp_path, google, apis)
 
 
-@pytest.fixture(params=[{}, POOL], ids=["cluster", "pool"])
+@pytest.fixture(params=["cluster", "pool"])
 def form(request: pytest.FixtureRequest, world: World) -> World:
     """A world in which a burst gets a cluster, or a pool, of its own."""
-    if request.param:
-        world.gke.add_cluster("shared")
-    world.make(**request.param)
+    if request.param == "pool":
+        world.share()
     return world
 
 
 @pytest.fixture
 def pooled(world: World) -> World:
     """A burst gets a pool in a shared cluster; how its nodes change is not by that."""
-    world.gke.add_cluster("shared")
-    world.make(**POOL)
+    world.share()
+    return world
+
+
+@pytest.fixture
+def named(world: World) -> World:
+    """A burst's pods are in a node pool of a shared cluster."""
+    world.share("burstable", pool="burstable")
     return world

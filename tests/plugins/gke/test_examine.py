@@ -31,10 +31,8 @@ def words(found: list[Finding], level: Level) -> list[str]:
     return [f"{each.what}; {each.advice}" for each in found if each.level is level]
 
 
-def test_all_well_it_says_what_it_saw(world: World) -> None:
-    pool = NodePool(name="burstable", status=NodePool.Status.RUNNING)
-    world.gke.add_cluster("shared", node_pools=[pool])
-    found = examine(world, **NAMED_POOL)
+def test_all_well_it_says_what_it_saw(named: World) -> None:
+    found = examine(named, **NAMED_POOL)
     assert {each.level for each in found} == {Level.OK}
     assert "1 clusters there" in found[0].what
     assert found[1].what == "cluster shared runs"

@@ -10,13 +10,11 @@ import pytest
 import yaml
 from burst_gke.apis import GoogleApis
 from burst_gke.permissions import ON_VMS, permissions
-from google.cloud.container_v1 import ClusterManagerClient
 
-from burst.model.finding import Finding, Level
+from burst.model.finding import Level
 from tests.plugins.gke.apis import Google, Services, serve
-from tests.plugins.gke.build import NAMED_POOL, OFFER, POOL, provider, settings
-from tests.plugins.gke.gke import PROJECT, Gke
-from tests.plugins.gke.kubernetes import Kubernetes
+from tests.plugins.gke.build import NAMED_POOL, OFFER, POOL, World, settings
+from tests.plugins.gke.gke import PROJECT
 
 ROLE = Path(__file__).parents[3] / "manifests" / "overlays" / "gke" / "iam-role.yaml"
 N2 = "n2-standard-8"
@@ -37,84 +35,67 @@ NODES = {"request": {"node_pool": {"config": {"service_account": "nodes@x"}}}}
 
 
 class Doctor:
-    """A provider that is examined."""
+    """A provider that is examined, in a project with the cluster `shared`."""
 
-    def __init__(
-        self, apis: GoogleApis, client: ClusterManagerClient, pods: Kubernetes
-    ) -> None:
-        self._given = apis, client, pods
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.google = world.google
+        world.gke.add_cluster("shared")
 
-    def __call__(self, **table: Any) -> list[Finding]:
-        apis, client, pods = self._given
+    def said(self, level: Level, word: str = "", **table: Any) -> list[str]:
+        """Return the findings of that level that have the word."""
         plain = {"max_run_duration": "24h", **({} if "pool" in table else NODES)}
-        known = settings(**{**plain, **table})
-        return list(provider(client, pods, known, apis=apis).examine(None))
-
-    def said(self, level: Level, **table: Any) -> list[str]:
-        found = self(**table)
-        return [f"{each.what}; {each.advice}" for each in found if each.level is level]
+        found = self.world.make(**{**plain, **table}).examine(None)
+        said = [f"{each.what}; {each.advice}" for each in found if each.level is level]
+        return [text for text in said if word in text]
 
 
 @pytest.fixture
-def doctor(
-    apis: GoogleApis, client: ClusterManagerClient, kubernetes: Kubernetes
-) -> Doctor:
-    return Doctor(apis, client, kubernetes)
+def doctor(world: World) -> Doctor:
+    return Doctor(world)
 
 
-def test_who_may_do_all_and_has_enough_is_told_nothing_else(
-    doctor: Doctor, google: Google
-) -> None:
+def test_who_may_do_all_and_has_enough_is_told_nothing_else(doctor: Doctor) -> None:
     assert f"has all rights that it needs in project {PROJECT}; " in doctor.said(
         Level.OK
     )
     assert not doctor.said(Level.WRONG)
-    assert not [text for text in doctor.said(Level.NOTE) if "own cluster" not in text]
-    assert google.tokens == {"Bearer token-1"}
+    assert doctor.said(Level.NOTE) == doctor.said(Level.NOTE, "own cluster")
+    assert doctor.google.tokens == {"Bearer token-1"}
 
 
-def test_each_permission_that_is_lacking_is_named(
-    doctor: Doctor, google: Google
-) -> None:
-    google.granted -= {"container.clusters.create", "container.jobs.list"}
+def test_each_permission_that_is_lacking_is_named(doctor: Doctor) -> None:
+    doctor.google.granted -= {"container.clusters.create", "container.jobs.list"}
     (found,) = doctor.said(Level.WRONG)
     assert "lacks in some-project: container.clusters.create, container.jobs" in found
-    google.granted.clear()
+    doctor.google.granted.clear()
     (found,) = doctor.said(Level.WRONG)
     assert all(permission in found for permission in permissions(settings()))
 
 
-def test_what_is_asked_for_is_what_the_settings_need(
-    doctor: Doctor, google: Google, gke: Gke
-) -> None:
-    gke.add_cluster("shared")
-    google.granted = {f"container.clusters.{v}" for v in ("get", "list")}
-    google.granted.add("container.clusters.getCredentials")
+def test_what_is_asked_for_is_what_the_settings_need(doctor: Doctor) -> None:
+    doctor.google.granted = {f"container.clusters.{v}" for v in ("get", "list")}
+    doctor.google.granted.add("container.clusters.getCredentials")
     (found,) = doctor.said(Level.WRONG, **POOL)
     assert "container.clusters.update, container.operations.list;" in found
-    found_too = doctor.said(Level.WRONG, **NAMED_POOL)
-    assert not [text for text in found_too if "lacks" in text]
+    assert not doctor.said(Level.WRONG, "lacks", **NAMED_POOL)
 
 
 @pytest.mark.parametrize("table", [{}, POOL])
 def test_who_may_not_let_a_burst_grow_is_told(
-    doctor: Doctor, google: Google, gke: Gke, table: dict[str, Any]
+    doctor: Doctor, table: dict[str, Any]
 ) -> None:
-    gke.add_cluster("shared")
-    google.granted -= {"container.clusters.update"}
+    doctor.google.granted -= {"container.clusters.update"}
     (found,) = doctor.said(Level.WRONG, **table)
     assert "lacks in some-project: container.clusters.update" in found
 
 
-def test_who_may_not_delete_single_nodes_is_told_when_they_end(
-    doctor: Doctor, google: Google, gke: Gke
-) -> None:
-    gke.add_cluster("shared")
-    google.granted -= {ON_VMS[1]}
+def test_who_may_not_delete_single_nodes_is_told_when_they_end(doctor: Doctor) -> None:
+    doctor.google.granted -= {ON_VMS[1]}
     assert not doctor.said(Level.WRONG)
-    (found,) = [t for t in doctor.said(Level.NOTE) if "lacks" in t]
+    (found,) = doctor.said(Level.NOTE, "lacks")
     assert f"lacks in some-project: {ON_VMS[1]}; nodes that a burst gives" in found
-    assert not [t for t in doctor.said(Level.NOTE, **NAMED_POOL) if "lacks" in t]
+    assert not doctor.said(Level.NOTE, "lacks", **NAMED_POOL)
 
 
 @pytest.mark.parametrize("table", [{}, POOL, NAMED_POOL])
@@ -124,15 +105,15 @@ def test_the_role_of_the_overlay_has_all_of_them(table: dict[str, Any]) -> None:
     assert {"compute.machineTypes.get", "compute.regions.get"} <= role
 
 
-def test_the_nodes_account_has_to_be_lent(doctor: Doctor, google: Google) -> None:
-    google.on_accounts.clear()
+def test_the_nodes_account_has_to_be_lent(doctor: Doctor) -> None:
+    doctor.google.on_accounts.clear()
     (found,) = doctor.said(Level.WRONG)
     assert "may not make nodes that run as nodes@x" in found
     assert not doctor.said(Level.WRONG, request={})
 
 
-def test_a_machine_type_that_the_zone_lacks(doctor: Doctor, google: Google) -> None:
-    google.machine_types = {}
+def test_a_machine_type_that_the_zone_lacks(doctor: Doctor) -> None:
+    doctor.google.machine_types = {}
     (found,) = doctor.said(Level.WRONG)
     assert f"offer {OFFER}: zone us-central1-a has no machine type {N2}" in found
 
@@ -184,13 +165,12 @@ def test_a_machine_type_that_the_zone_lacks(doctor: Doctor, google: Google) -> N
     ],
 )
 def test_a_quota_that_is_not_enough(
-    doctor: Doctor, google: Google, quotas: Any, machine: dict[str, Any], says: str
+    doctor: Doctor, quotas: Any, machine: dict[str, Any], says: str
 ) -> None:
-    google.quotas = quotas
+    doctor.google.quotas = quotas
     offer = {"machine_type": N2, "max_nodes": 4, **machine}
-    found = [t for t in doctor.said(Level.NOTE, offers={OFFER: offer}) if "quota" in t]
-    assert len(found) == 1
-    assert says in found[0]
+    (found,) = doctor.said(Level.NOTE, "quota", offers={OFFER: offer})
+    assert says in found
 
 
 @pytest.mark.parametrize(
@@ -204,44 +184,47 @@ def test_a_quota_that_is_not_enough(
     ],
 )
 def test_a_quota_of_all_regions_that_is_not_enough(
-    doctor: Doctor, google: Google, machine: dict[str, Any], says: str
+    doctor: Doctor, machine: dict[str, Any], says: str
 ) -> None:
-    google.of_project = {"CPUS_ALL_REGIONS": (32, 12), "GPUS_ALL_REGIONS": (0, 0)}
+    doctor.google.of_project = {
+        "CPUS_ALL_REGIONS": (32, 12),
+        "GPUS_ALL_REGIONS": (0, 0),
+    }
     offers = {OFFER: {"max_nodes": 4, **machine}}
-    assert any(says in text for text in doctor.said(Level.NOTE, offers=offers))
+    assert doctor.said(Level.NOTE, says, offers=offers)
 
 
-def test_a_quota_of_a_family_that_the_region_does_not_list(
-    doctor: Doctor, google: Google
-) -> None:
-    google.machine_types = {"c4-standard-8": 8}
-    google.of_families = {"C3": 100, "C4": 24}
-    google.quotas = {"CPUS": (8, 0), "SSD_TOTAL_GB": (0, 0), "HDB_TOTAL_GB": (900, 0)}
+def test_a_quota_of_a_family_that_the_region_does_not_list(doctor: Doctor) -> None:
+    doctor.google.machine_types = {"c4-standard-8": 8}
+    doctor.google.of_families = {"C3": 100, "C4": 24}
+    doctor.google.quotas = {
+        "CPUS": (8, 0),
+        "SSD_TOTAL_GB": (0, 0),
+        "HDB_TOTAL_GB": (900, 0),
+    }
     offers = {OFFER: {"machine_type": "c4-standard-8", "max_nodes": 4}}
-    (found,) = [t for t in doctor.said(Level.NOTE, offers=offers) if "quota" in t]
+    (found,) = doctor.said(Level.NOTE, "quota", offers=offers)
     assert "quota CPUS_PER_VM_FAMILY of C4 has 24: it is enough for 3 of 4" in found
-    google.of_families = {"C4": 0}
-    (found,) = [t for t in doctor.said(Level.NOTE, offers=offers) if "quota" in t]
+    doctor.google.of_families = {"C4": 0}
+    (found,) = doctor.said(Level.NOTE, "quota", offers=offers)
     assert "has 0: it is enough for 0 of 4" in found
     # Who may not ask gets what the region says.
-    google.failing = {"quotaInfos": 403}
-    (found,) = [t for t in doctor.said(Level.NOTE, offers=offers) if "quota" in t]
+    doctor.google.failing = {"quotaInfos": 403}
+    (found,) = doctor.said(Level.NOTE, "quota", offers=offers)
     assert "quota CPUS has 8" in found
 
 
-def test_quotas_of_all_regions_that_cannot_be_asked_are_a_note(
-    doctor: Doctor, google: Google
-) -> None:
-    google.of_project = None
-    (found,) = [t for t in doctor.said(Level.NOTE) if "cannot be checked" in t]
+def test_quotas_of_all_regions_that_cannot_be_asked_are_a_note(doctor: Doctor) -> None:
+    doctor.google.of_project = None
+    (found,) = doctor.said(Level.NOTE, "cannot be checked")
     assert found.startswith("quotas of all regions cannot be checked: Required")
     assert "grant compute.projects.get" in found
 
 
-def test_private_nodes_need_no_addresses(doctor: Doctor, google: Google) -> None:
-    google.quotas = {"IN_USE_ADDRESSES": (0, 0)}
+def test_private_nodes_need_no_addresses(doctor: Doctor) -> None:
+    doctor.google.quotas = {"IN_USE_ADDRESSES": (0, 0)}
     private = {"cluster": {"network_config": {"default_enable_private_nodes": True}}}
-    assert not [t for t in doctor.said(Level.NOTE, request=private) if "quota" in t]
+    assert not doctor.said(Level.NOTE, "quota", request=private)
 
 
 @pytest.mark.parametrize(
@@ -255,21 +238,17 @@ def test_private_nodes_need_no_addresses(doctor: Doctor, google: Google) -> None
     ],
 )
 def test_what_cannot_be_asked_is_a_note(
-    doctor: Doctor, google: Google, part: str, status: int, says: str
+    doctor: Doctor, part: str, status: int, says: str
 ) -> None:
-    google.failing = {part: status}
+    doctor.google.failing = {part: status}
     assert not doctor.said(Level.WRONG)
-    (found,) = [t for t in doctor.said(Level.NOTE) if "cannot be checked" in t]
+    (found,) = doctor.said(Level.NOTE, "cannot be checked")
     assert found.startswith(f"{says}: no {part} for you")
 
 
-def test_without_an_answer_there_are_notes(
-    client: ClusterManagerClient, kubernetes: Kubernetes, google: Google
-) -> None:
-    with serve(Services(google)) as addresses:
+def test_without_an_answer_there_are_notes(doctor: Doctor) -> None:
+    with serve(Services(doctor.google)) as addresses:
         pass
-    apis = GoogleApis(PROJECT, lambda: "token-1", addresses)
-    doctor = Doctor(apis, client, kubernetes)
+    doctor.world.apis = GoogleApis(PROJECT, lambda: "token-1", addresses)
     assert not doctor.said(Level.WRONG)
-    notes = [t for t in doctor.said(Level.NOTE) if "cannot be checked: no answer" in t]
-    assert len(notes) == 4
+    assert len(doctor.said(Level.NOTE, "cannot be checked: no answer")) == 4

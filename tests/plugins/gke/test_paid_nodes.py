@@ -40,8 +40,7 @@ class GkeSim(Sim):
     def provider_type(  # type: ignore[override]
         self, name: str, _: Any, owner: str, __: Any
     ) -> Any:
-        table = POOL if "shared" in self.world.gke.clusters else {}
-        return self.world.make(owner, offers=OFFERS, **table)
+        return self.world.make(owner, offers=OFFERS, **POOL)
 
     def meet(self) -> None:
         ranks = {host: rank for rank, host in enumerate(self.lead.known.hosts)}

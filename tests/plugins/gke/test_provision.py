@@ -17,7 +17,7 @@ from burst.kits import certificate
 from burst.model.shape import Shape
 from burst.provider import Event, Failure, Phase
 from tests.plugins.gke.answers import EXTERNAL_IP, igm
-from tests.plugins.gke.build import NAMED_POOL, POOL, World, orders
+from tests.plugins.gke.build import POOL, World, orders
 from tests.plugins.gke.gke import EXHAUSTED, STOCKOUT, Denied, Fate
 
 CREATE = "create_cluster", "create_node_pool"
@@ -29,7 +29,6 @@ def test_slow_work_is_waited_for_and_ordered_once(form: World) -> None:
     assert "PROVISIONING" in said
     assert orders(form) == 1
     status = form.status()
-    assert status
     assert status.phase is Phase.RUNNING
     assert len(status.followers) == 2
 
@@ -40,7 +39,6 @@ def test_while_it_is_made_it_is_listed_with_why(form: World) -> None:
         form.provider.provision(form.spec)
     assert caught.value.retry_after
     status = form.status()
-    assert status
     assert status.phase is Phase.PENDING
     assert status.why == f"{form.name} is PROVISIONING"
 
@@ -94,7 +92,6 @@ def test_what_comes_out_broken_is_a_failure_with_why(
     world.gke.fates = [Fate(remains=remains, conditions=[("UNKNOWN", "it broke")])]
     world.provision()
     status = world.status()
-    assert status
     assert (status.phase, status.failure) == (Phase.FAILED, Failure.OTHER)
     assert status.why == f"{world.name} is {remains}: it broke"
     assert world.kubernetes.count(world.spec.burst_id) == 0
@@ -106,7 +103,6 @@ def test_a_cluster_that_runs_without_its_nodes_has_failed(world: World) -> None:
     pool.status = NodePool.Status.RUNNING_WITH_ERROR
     pool.status_message = "quota CPUS exceeded"
     status = world.status()
-    assert status
     assert (status.phase, status.failure) == (Phase.FAILED, Failure.CAPACITY)
 
 
@@ -126,7 +122,7 @@ def test_somebody_elses_thing_of_that_name_is_refused(
     before = form.gke.things().keys()
     with pytest.raises(Refused, match=f"{form.name} .*not ours"):
         form.provider.provision(form.spec)
-    assert form.status() is None
+    assert form.provider.observe() == []
     assert form.reap() == []
     assert form.gke.things().keys() == before
     assert form.gke.calls["delete_cluster"] == form.gke.calls["delete_node_pool"] == 0
@@ -186,26 +182,24 @@ def test_a_shared_cluster_that_is_made_is_waited_for(world: World) -> None:
 
 
 def test_a_pool_that_is_named_has_to_be_there(world: World) -> None:
-    world.gke.add_cluster("shared", node_pools=[NodePool(name="default-pool")])
-    world.make(**NAMED_POOL)
+    world.share("default-pool", pool="burstable")
     with pytest.raises(Refused, match="no node pool burstable; it has default-pool"):
         world.provider.provision(world.spec)
 
 
 @pytest.mark.parametrize("status", ["RUNNING", "RUNNING_WITH_ERROR"])
-def test_in_a_named_pool_nothing_is_made_but_pods(world: World, status: str) -> None:
-    pool = NodePool(name="burstable", status=getattr(NodePool.Status, status))
-    world.gke.add_cluster("shared", node_pools=[pool])
-    world.make(**NAMED_POOL)
-    assert world.provision() == ""
-    assert orders(world) == 0
-    found = world.kubernetes.settings_of(world.spec.burst_id)
+def test_in_a_named_pool_nothing_is_made_but_pods(named: World, status: str) -> None:
+    (pool,) = named.gke.clusters["shared"].node_pools
+    pool.status = getattr(NodePool.Status, status)
+    assert named.provision() == ""
+    assert orders(named) == 0
+    found = named.kubernetes.settings_of(named.spec.burst_id)
     chosen = {"cloud.google.com/gke-nodepool": "burstable"}
     assert found.pod["spec"]["nodeSelector"] == chosen
 
 
 def test_pods_end_when_google_ends_their_nodes(form: World) -> None:
-    form.make(**_table(form), max_run_duration="2h")
+    form.make(**form.table, max_run_duration="2h")
     form.provision()
     entry = next(iter(form.kubernetes.bursts.values()))
     assert entry.spec.lease_end == form.clock.now + 7200
@@ -231,10 +225,6 @@ def _put(world: World, labels: dict[str, str]) -> None:
         world.gke.clusters["shared"].node_pools.append(pool)
     else:
         world.gke.add_cluster(world.name, resource_labels=labels)
-
-
-def _table(world: World) -> dict[str, Any]:
-    return POOL if "shared" in world.gke.clusters else {}
 
 
 def test_what_becomes_of_a_burst_is_noted_in_a_cluster_that_is_reached(

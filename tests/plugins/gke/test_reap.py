@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import pytest
-from google.cloud.container_v1.types import NodePool
 from google.rpc.code_pb2 import Code
 
 from burst.errors import Refused, Transient
 from burst.provider import Phase
-from tests.plugins.gke.build import NAMED_POOL, POOL, World, orders
+from tests.plugins.gke.build import World, orders
 from tests.plugins.gke.gke import Denied, Fate
 
 DELETE = "delete_cluster", "delete_node_pool"
@@ -62,9 +61,7 @@ def test_while_it_goes_it_is_listed_as_ending(form: World) -> None:
     form.gke.fates = [Fate(looks=100)]
     for _ in range(4):
         form.provider.reap(form.spec.burst_id)
-    status = form.status()
-    assert status
-    assert status.phase is Phase.ENDING
+    assert form.status().phase is Phase.ENDING
 
 
 def test_a_deletion_that_fails_is_asked_for_again(form: World) -> None:
@@ -135,78 +132,63 @@ def test_an_api_server_that_is_gone_keeps_no_cluster_alive(world: World) -> None
     assert world.gke.things() == {}
 
 
-def test_pods_nobody_can_ask_for_are_not_called_gone(world: World) -> None:
-    world.gke.add_cluster("shared")
-    world.make(**POOL)
-    world.provision()
-    world.kubernetes.trouble = Transient("no answer")
+def test_pods_nobody_can_ask_for_are_not_called_gone(pooled: World) -> None:
+    pooled.provision()
+    pooled.kubernetes.trouble = Transient("no answer")
     with pytest.raises(AssertionError, match="no answer"):
-        world.reap()
-    assert world.gke.things() == {}, "the pool costs, so it goes"
-    world.kubernetes.trouble = None
-    world.reap()
-    assert world.kubernetes.count(world.spec.burst_id) == 0
+        pooled.reap()
+    assert pooled.gke.things() == {}, "the pool costs, so it goes"
+    pooled.kubernetes.trouble = None
+    pooled.reap()
+    assert pooled.kubernetes.count(pooled.spec.burst_id) == 0
 
 
 def test_of_a_shared_cluster_only_the_pool_goes(world: World) -> None:
-    other = NodePool(name="other", status=NodePool.Status.RUNNING)
-    world.gke.add_cluster("shared", node_pools=[other])
-    world.make(**POOL)
+    world.share("other")
     world.provision()
     world.reap()
     assert [p.name for p in world.gke.clusters["shared"].node_pools] == ["other"]
 
 
-def test_with_a_shared_cluster_its_bursts_are_gone(world: World) -> None:
-    world.gke.add_cluster("shared")
-    world.make(**POOL)
-    world.provision()
-    del world.gke.clusters["shared"]
-    assert world.status() is None
-    assert world.reap() == []
+def test_with_a_shared_cluster_its_bursts_are_gone(pooled: World) -> None:
+    pooled.provision()
+    del pooled.gke.clusters["shared"]
+    assert pooled.provider.observe() == []
+    assert pooled.reap() == []
 
 
 def test_bursts_are_found_though_the_settings_name_another_cluster(
-    world: World,
+    pooled: World,
 ) -> None:
-    world.gke.add_cluster("shared")
-    world.gke.add_cluster("newer")
-    world.make(**POOL)
-    world.provision()
-    world.make(cluster="newer")
-    status = world.status()
-    assert status
+    pooled.gke.add_cluster("newer")
+    pooled.provision()
+    pooled.make(cluster="newer")
+    status = pooled.status()
     assert status.phase is Phase.RUNNING
-    world.reap()
-    assert world.gke.things() == {}
+    pooled.reap()
+    assert pooled.gke.things() == {}
 
 
-def test_in_a_named_pool_only_pods_go(world: World) -> None:
-    pool = NodePool(name="burstable", status=NodePool.Status.RUNNING)
-    world.gke.add_cluster("shared", node_pools=[pool])
-    world.make(**NAMED_POOL)
-    world.provision()
-    world.reap()
-    assert deletions(world) == 0
-    assert world.kubernetes.count(world.spec.burst_id) == 0
+def test_in_a_named_pool_only_pods_go(named: World) -> None:
+    named.provision()
+    named.reap()
+    assert deletions(named) == 0
+    assert named.kubernetes.count(named.spec.burst_id) == 0
 
 
 def test_one_api_server_in_trouble_hides_no_other_burst(world: World) -> None:
     world.provision()
     world.kubernetes.trouble = Transient("no answer")
     status = world.status()
-    assert status
     assert status.phase is Phase.PENDING
     assert status.why == "no answer"
 
 
-def test_a_shared_one_in_trouble_may_hide_bursts(world: World) -> None:
-    world.gke.add_cluster("shared")
-    world.make(**POOL)
-    world.provision()
-    world.kubernetes.trouble = Transient("no answer")
+def test_a_shared_one_in_trouble_may_hide_bursts(pooled: World) -> None:
+    pooled.provision()
+    pooled.kubernetes.trouble = Transient("no answer")
     with pytest.raises(Transient, match="no answer"):
-        world.provider.observe()
+        pooled.provider.observe()
 
 
 @pytest.mark.parametrize("method", ["list_clusters", "list_operations"])

@@ -20,7 +20,7 @@ from tests.plugins.gke.answers import (
     igm,
     quota_exceeded,
 )
-from tests.plugins.gke.build import OFFER, POOL, World, orders, spec
+from tests.plugins.gke.build import OFFER, World, orders, spec
 from tests.plugins.gke.gke import Denied, Fate
 
 CREATE = "create_cluster", "create_node_pool"
@@ -101,7 +101,6 @@ def test_a_condition_is_heeded_while_it_is_made(
         form.provision()
     assert caught.type is kind
     status = form.status()
-    assert status
     assert (status.phase, status.failure) == (Phase.FAILED, failure)
 
 
@@ -109,9 +108,7 @@ def test_a_notice_of_a_cluster_that_is_made_ends_no_burst(form: World) -> None:
     said = ("NODE_SERVICE_ACCOUNT_MISSING_PERMISSIONS", "Required 'a.b.c' permission")
     form.gke.fates = [Fate(looks=3, conditions=[said])]
     form.provision()
-    status = form.status()
-    assert status
-    assert status.phase is Phase.RUNNING
+    assert form.status().phase is Phase.RUNNING
 
 
 def test_nodes_that_came_up_before_a_stockout_are_deleted(form: World) -> None:
@@ -152,8 +149,7 @@ def test_a_quota_of_the_project_sets_other_offers_aside(
     place = "globally" if "ALL" in quota else "in region us-central1"
     said = quota_exceeded(quota, f"8.0 {place}")
     condition = ("GCE_QUOTA_EXCEEDED", said)
-    world.gke.add_cluster("shared")
-    world.make(**POOL, offers=OFFERS)
+    world.share(offers=OFFERS)
     world.spec = msgspec.structs.replace(spec(tmp_path), offer=offer)
     for fate in (Fate(conditions=[condition], remains="ERROR"), None):
         if fate is None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -18,8 +17,7 @@ from google.rpc.code_pb2 import Code
 from burst.errors import NotFound, Refused, SpecRefused, Transient
 from burst.kits.pods.names import spec_hash
 from burst.provider import BurstSpec, BurstStatus, Failure, Phase, Program
-from tests.plugins.gke.apis import Google
-from tests.plugins.gke.build import NAMED_POOL, POOL, World
+from tests.plugins.gke.build import World
 from tests.plugins.gke.gke import Denied, Fate
 from tests.plugins.gke.kubernetes import Entry
 
@@ -46,11 +44,7 @@ class SizedBurst:
 
     def restart(self) -> None:
         """Have another process go on."""
-        self.world.make(**dict(self.table))
-
-    @property
-    def table(self) -> dict[str, Any]:
-        return POOL if "shared" in self.world.gke.clusters else {}
+        self.world.make(**self.world.table)
 
     @property
     def entry(self) -> Entry:
@@ -80,9 +74,7 @@ class SizedBurst:
         return ""
 
     def status(self) -> BurstStatus:
-        status = self.world.status()
-        assert status is not None
-        return status
+        return self.world.status()
 
     def listed(self) -> list[str]:
         return [follower.host for follower in self.status().followers]
@@ -137,13 +129,11 @@ def test_it_grows_by_the_bounds_of_its_pool_and_by_its_pods(form: World) -> None
     form.spec = sizes.spec(3)
     form.provision()  # as after a crash: it has the new hosts
     form.reap()
-    assert form.status() is None
+    assert form.provider.observe() == []
 
 
-def test_it_gives_back_the_nodes_that_no_follower_is_on(
-    form: World, google: Google
-) -> None:
-    google.page = 1
+def test_it_gives_back_the_nodes_that_no_follower_is_on(form: World) -> None:
+    form.google.page = 1
     sizes = SizedBurst(form, 4)
     kept = sizes.at(2)
     before = set(sizes.vms)
@@ -315,9 +305,9 @@ def test_groups_that_gke_does_not_name_cannot_be_seen(pooled: World) -> None:
 
 
 def test_the_time_of_what_cannot_be_seen_begins_when_its_pods_are_gone(
-    pooled: World, google: Google
+    pooled: World,
 ) -> None:
-    google.failing = {"listManagedInstances": 403}
+    pooled.google.failing = {"listManagedInstances": 403}
     pooled.kubernetes.looks_to_leave = 4
     sizes = SizedBurst(pooled, 2)
     sizes.once(1)
@@ -365,11 +355,9 @@ def test_an_isolated_burst_keeps_its_size(pooled: World) -> None:
     assert sizes.entry.noted == LeavingHosts()
 
 
-def test_who_may_not_delete_nodes_leaves_it_to_the_autoscaler(
-    pooled: World, google: Google
-) -> None:
+def test_who_may_not_delete_nodes_leaves_it_to_the_autoscaler(pooled: World) -> None:
     sizes = SizedBurst(pooled, 3)
-    google.failing = {"deleteInstances": 403}
+    pooled.google.failing = {"deleteInstances": 403}
     for _ in range(9):
         assert sizes.once(1) == "" or len(calls(pooled)) == 1
     assert len(sizes.vms) == len(sizes.listed()) == 3
@@ -390,12 +378,12 @@ def _unused(sizes: SizedBurst) -> list[str]:
 
 @pytest.mark.parametrize("lacks", ["right", "all"])
 def test_nodes_that_cannot_be_seen_count_as_long_as_they_may_exist(
-    pooled: World, google: Google, lacks: str
+    pooled: World, lacks: str
 ) -> None:
-    google.failing = {"listManagedInstances": 403}
+    pooled.google.failing = {"listManagedInstances": 403}
     if lacks == "all":
         pooled.apis = None
-        pooled.make(**(POOL if "shared" in pooled.gke.clusters else {}))
+        pooled.make(**pooled.table)
     sizes = SizedBurst(pooled, 2)
     for _ in range(9):
         sizes.once(1)
@@ -415,7 +403,7 @@ def test_reaped_while_it_shrinks_nothing_is_left(form: World) -> None:
     for _ in range(3):
         sizes.once(1)
     form.reap()
-    assert form.status() is None
+    assert form.provider.observe() == []
     assert form.gke.things() == {}
     assert sizes.world.gke.vms == {}
     with pytest.raises(NotFound):
@@ -466,18 +454,15 @@ def test_a_burst_of_before_goes_on(form: World) -> None:
     form.provision()
 
 
-def test_in_a_pool_of_others_only_pods_change(world: World) -> None:
-    pool = t.NodePool(name="burstable", status=t.NodePool.Status.RUNNING)
-    world.gke.add_cluster("shared", node_pools=[pool])
-    world.make(**NAMED_POOL)
-    whole = spec_of(world, 2)
-    world.spec = whole
-    world.provision()
-    world.provider.resize(spec_of(world, 3))
-    assert len(world.status().followers) == 3  # type: ignore[union-attr]
-    world.provider.resize(spec_of(world, 1))
-    assert calls(world) == []
-    assert world.kubernetes.settings_of(whole.burst_id).pod["spec"]["nodeSelector"]
+def test_in_a_pool_of_others_only_pods_change(named: World) -> None:
+    whole = spec_of(named, 2)
+    named.spec = whole
+    named.provision()
+    named.provider.resize(spec_of(named, 3))
+    assert len(named.status().followers) == 3
+    named.provider.resize(spec_of(named, 1))
+    assert calls(named) == []
+    assert named.kubernetes.settings_of(whole.burst_id).pod["spec"]["nodeSelector"]
 
 
 def spec_of(world: World, nodes: int) -> BurstSpec:
@@ -487,9 +472,7 @@ def spec_of(world: World, nodes: int) -> BurstSpec:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_whatever_goes_wrong_no_follower_loses_its_node(
-    form: World, google: Google, seed: int
-) -> None:
+def test_whatever_goes_wrong_no_follower_loses_its_node(form: World, seed: int) -> None:
     """SizedBurst, crashes, lost answers and denials by chance."""
     chance = random.Random(seed)
     sizes = SizedBurst(form, 2)
@@ -498,9 +481,9 @@ def test_whatever_goes_wrong_no_follower_loses_its_node(
     for _ in range(12):
         wanted = chance.randint(1, SIZES)
         kept = sizes.at(min(nodes, wanted))
-        google.lost = chance.sample(["deleteInstances", "listManagedInstances"], 1)
+        form.google.lost = chance.sample(["deleteInstances", "listManagedInstances"], 1)
         form.gke.drops = {"set_node_pool_autoscaling": chance.randint(0, 1)}
-        google.failing = {"Instances": 503} if chance.random() < 0.3 else {}
+        form.google.failing = {"Instances": 503} if chance.random() < 0.3 else {}
         for _ in range(chance.randint(0, 6)):
             sizes.once(wanted)
             if chance.random() < 0.3:
@@ -509,7 +492,7 @@ def test_whatever_goes_wrong_no_follower_loses_its_node(
                 # GKE's own autoscaler.
                 form.gke.delete_vms(group, _unused(sizes)[:1])
             assert len(sizes.listed()) >= min(len(sizes.vms), wanted)
-        google.failing = {}
+        form.google.failing = {}
         sizes.shrink(wanted) if wanted < nodes else sizes.grow(wanted)
         nodes = wanted
         assert sizes.at(len(kept)) == kept, "a follower has lost its node"
