@@ -39,194 +39,166 @@ NO_BLOCK = (
     " reserve a /14 block for containers for cluster x, which is currently made"
 )
 
-Case = tuple[str, str, type[ProviderError], str]
-CASES: list[Case] = [
+Row = tuple[str, str, str]
+"""Code, message, and what is said of it."""
+REFUSED: list[Row] = [
     (
         "PERMISSION_DENIED",
         DENIED,
-        Refused,
         "grant container.clusters.create to this account, as roles/container.admin",
     ),
-    ("PERMISSION_DENIED", ACT_AS, Refused, "roles/iam.serviceAccountUser"),
-    ("PERMISSION_DENIED", DISABLED, Refused, "enable container.googleapis.com"),
+    ("PERMISSION_DENIED", ACT_AS, "roles/iam.serviceAccountUser"),
+    ("PERMISSION_DENIED", DISABLED, "enable container.googleapis.com"),
     (
         "PERMISSION_DENIED",
         "The API requires a quota project, which is not set by default.",
-        Refused,
         "grant",
+    ),
+    ("PERMISSION_DENIED", "Request had insufficient authentication scopes.", "grant"),
+    ("FAILED_PRECONDITION", "The network is in legacy mode", "correct"),
+    ("INVALID_ARGUMENT", "machine type x does not exist", "correct"),
+    ("UNAUTHENTICATED", "invalid credentials", "gcloud auth"),
+    (
+        "UNKNOWN",
+        igm("CONDITION_NOT_MET", EXTERNAL_IP),
+        "constraints/compute.vmExternalIpAccess holds",
+    ),
+    ("FAILED_PRECONDITION", EXTERNAL_IP, "private nodes, by request"),
+    (
+        "FAILED_PRECONDITION",
+        CUSTOM,
+        "so that customConstraints/custom.enforceNodePoolAutoRepair holds",
+    ),
+    ("INVALID_ARGUMENT", "Operation denied by org policy.", "policy"),
+    (
+        "PERMISSION_DENIED",
+        REGIONS_GET,
+        "grant compute.regions.get to this account, or to GKE's service agent",
+    ),
+    ("PERMISSION_DENIED", NO_BILLING, "gcloud billing projects link"),
+    ("PERMISSION_DENIED", NOT_ENABLED, "gcloud services enable compute.googleapis.com"),
+    (
+        "UNKNOWN",
+        "Constraint compute.requireShieldedVm violated for project 1",
+        "so that compute.requireShieldedVm holds",
+    ),
+    (
+        "FAILED_PRECONDITION",
+        'The user does not have access to service account "default". Ask a project'
+        " owner to grant you the iam.serviceAccountUser role on the service account",
+        "roles/iam.serviceAccountUser",
     ),
     (
         "PERMISSION_DENIED",
-        "Request had insufficient authentication scopes.",
-        Refused,
-        "grant",
+        "Request is prohibited by organization's policy. vpcServiceControls: 1x",
+        "have an administrator of the organization except the project",
     ),
+]
+LACKING: list[Row] = [
     (
         "PERMISSION_DENIED",
         "Insufficient regional quota to satisfy request: resource CPUS",
-        InsufficientCapacity,
         "raise the quota",
     ),
-    ("RESOURCE_EXHAUSTED", "quota CPUS_ALL_REGIONS", InsufficientCapacity, ""),
-    ("RESOURCE_EXHAUSTED", "", InsufficientCapacity, "RESOURCE_EXHAUSTED"),
-    ("INVALID_ARGUMENT", NO_NODES, InsufficientCapacity, "a /24 of the pods' range"),
-    ("FAILED_PRECONDITION", NO_BLOCK, InsufficientCapacity, "network range"),
-    ("FAILED_PRECONDITION", "The network is in legacy mode", Refused, "correct"),
-    ("INVALID_ARGUMENT", "machine type x does not exist", Refused, "correct"),
-    ("UNAUTHENTICATED", "invalid credentials", Refused, "gcloud auth"),
-    ("UNAVAILABLE", "Socket closed", Transient, "Socket closed"),
-    ("DEADLINE_EXCEEDED", "Deadline Exceeded", Transient, ""),
-    ("ABORTED", "conflict", Transient, ""),
-    ("INTERNAL", "Internal error", Transient, ""),
-    ("UNKNOWN", "", Transient, "UNKNOWN"),
-    ("INTERNAL", STOCKOUT, InsufficientCapacity, "another zone or machine type"),
-    ("RESOURCE_EXHAUSTED", POOL, InsufficientCapacity, "another zone"),
+    ("RESOURCE_EXHAUSTED", "quota CPUS_ALL_REGIONS", ""),
+    ("RESOURCE_EXHAUSTED", "", "RESOURCE_EXHAUSTED"),
+    ("INVALID_ARGUMENT", NO_NODES, "a /24 of the pods' range"),
+    ("FAILED_PRECONDITION", NO_BLOCK, "network range"),
+    ("INTERNAL", STOCKOUT, "another zone or machine type"),
+    ("RESOURCE_EXHAUSTED", POOL, "another zone"),
     (
         "RESOURCE_EXHAUSTED",
         quota_exceeded("SSD_TOTAL_GB", "250.0 in region us-central1"),
-        InsufficientCapacity,
         "raise the quota SSD_TOTAL_GB, or set disk_size_gb in request to less or try"
         " another region",
     ),
-    (
-        "PERMISSION_DENIED",
-        regional("SSD_TOTAL_GB"),
-        InsufficientCapacity,
-        "disk_size_gb",
-    ),
+    ("PERMISSION_DENIED", regional("SSD_TOTAL_GB"), "disk_size_gb"),
     (
         "PERMISSION_DENIED",
         "Insufficient regional quota to satisfy request for resource:"
         " \"IN_USE_ADDRESSES\". The request requires '2.0' and is short '1.0'.",
-        InsufficientCapacity,
         "raise the quota IN_USE_ADDRESSES, or make private nodes, by request",
     ),
     (
         "UNKNOWN",
         "Quota 'CPUS_PER_VM_FAMILY' exceeded. Limit: 0.0 in region us-west1 dimensions"
         " = map[region:us-west1 vm_family:C4]",
-        InsufficientCapacity,
         "CPUS_PER_VM_FAMILY, or use another family of machines or try another region",
     ),
     (
         "RESOURCE_EXHAUSTED",
         quota_exceeded("CPUS_ALL_REGIONS", "32.0 globally"),
-        InsufficientCapacity,
         "CPUS_ALL_REGIONS, or burst less: it is the project's, no other region helps",
-    ),
-    ("FAILED_PRECONDITION", DELETING, Transient, "deleting a node pool"),
-    (
-        "FAILED_PRECONDITION",
-        "Cluster is running incompatible operation operation-1691.",
-        Transient,
-        "operation-1691",
-    ),
-    ("RESOURCE_EXHAUSTED", RATE, Transient, "per minute"),
-    ("RESOURCE_EXHAUSTED", OPERATIONS, Transient, "concurrent operations quota 5"),
-    (
-        "UNKNOWN",
-        igm("CONDITION_NOT_MET", EXTERNAL_IP),
-        Refused,
-        "constraints/compute.vmExternalIpAccess holds",
-    ),
-    ("FAILED_PRECONDITION", EXTERNAL_IP, Refused, "private nodes, by request"),
-    (
-        "FAILED_PRECONDITION",
-        CUSTOM,
-        Refused,
-        "so that customConstraints/custom.enforceNodePoolAutoRepair holds",
-    ),
-    ("INVALID_ARGUMENT", "Operation denied by org policy.", Refused, "policy"),
-    (
-        "PERMISSION_DENIED",
-        REGIONS_GET,
-        Refused,
-        "grant compute.regions.get to this account, or to GKE's service agent",
-    ),
-    ("PERMISSION_DENIED", NO_BILLING, Refused, "gcloud billing projects link"),
-    (
-        "PERMISSION_DENIED",
-        NOT_ENABLED,
-        Refused,
-        "gcloud services enable compute.googleapis.com",
-    ),
-    (
-        "UNKNOWN",
-        "Constraint compute.requireShieldedVm violated for project 1",
-        Refused,
-        "so that compute.requireShieldedVm holds",
     ),
     (
         "UNKNOWN",
         "code: ZONE_RESOURCE_POOL_EXHAUSTED message: try later",
-        InsufficientCapacity,
         "another zone",
     ),
-    ("INTERNAL", "QUOTA_EXCEEDED: Quota 'CPUS' exceeded", InsufficientCapacity, "CPUS"),
-    # What none of the rules explains may work later.
-    ("FAILED_PRECONDITION", "the flux capacitor is cold", Transient, "is cold"),
-    ("UNKNOWN", "the flux capacitor is cold", Transient, ""),
-    ("DATA_LOSS", "quota of words", Transient, ""),
-    # A condition without a constraint says nothing that lasts.
-    ("UNKNOWN", igm("CONDITION_NOT_MET", "etag differs"), Transient, "etag"),
-    (
-        "FAILED_PRECONDITION",
-        'The user does not have access to service account "default". Ask a project'
-        " owner to grant you the iam.serviceAccountUser role on the service account",
-        Refused,
-        "roles/iam.serviceAccountUser",
-    ),
+    ("INTERNAL", "QUOTA_EXCEEDED: Quota 'CPUS' exceeded", "CPUS"),
     # Names as the services that count them spell them.
     (
         "RESOURCE_EXHAUSTED",
         "Quota limit 'NVIDIA-L4-GPUS-per-project-region' has been exceeded. Limit: 1.0"
         " in region us-central1.",
-        InsufficientCapacity,
         "raise the quota NVIDIA-L4-GPUS-per-project-region, or try another region",
     ),
     (
         "UNKNOWN",
         "Quota 'CPUS-ALL-REGIONS-per-project' exceeded.",
-        InsufficientCapacity,
         "it is the project's, no other region helps",
     ),
     (
         "UNKNOWN",
         "Quota exceeded for quota metric 'compute.googleapis.com/n2_cpus'.",
-        InsufficientCapacity,
         "raise the quota n2_cpus, or use another family of machines",
     ),
-    (
-        "UNKNOWN",
-        "quota ssd_total_gb exceeded",
-        InsufficientCapacity,
-        "set disk_size_gb",
-    ),
+    ("UNKNOWN", "quota ssd_total_gb exceeded", "set disk_size_gb"),
     (
         "PERMISSION_DENIED",
         'Insufficient regional quota to satisfy request: resource "in-use-addresses".',
-        InsufficientCapacity,
         "raise the quota in-use-addresses, or make private nodes, by request",
     ),
+]
+PASSING: list[Row] = [
+    ("UNAVAILABLE", "Socket closed", "Socket closed"),
+    ("DEADLINE_EXCEEDED", "Deadline Exceeded", ""),
+    ("ABORTED", "conflict", ""),
+    ("INTERNAL", "Internal error", ""),
+    ("UNKNOWN", "", "UNKNOWN"),
+    ("FAILED_PRECONDITION", DELETING, "deleting a node pool"),
+    (
+        "FAILED_PRECONDITION",
+        "Cluster is running incompatible operation operation-1691.",
+        "operation-1691",
+    ),
+    ("RESOURCE_EXHAUSTED", RATE, "per minute"),
+    ("RESOURCE_EXHAUSTED", OPERATIONS, "concurrent operations quota 5"),
+    # What none of the rules explains may work later.
+    ("FAILED_PRECONDITION", "the flux capacitor is cold", "is cold"),
+    ("UNKNOWN", "the flux capacitor is cold", ""),
+    ("DATA_LOSS", "quota of words", ""),
+    # A condition without a constraint says nothing that lasts.
+    ("UNKNOWN", igm("CONDITION_NOT_MET", "etag differs"), "etag"),
     (
         "UNKNOWN",
         "Quota exceeded for quota metric 'compute.googleapis.com/read_requests'.",
-        Transient,
         "read_requests",
     ),
-    ("UNKNOWN", "the quota check-in is late", Transient, "check-in"),
-    (
-        "PERMISSION_DENIED",
-        "Request is prohibited by organization's policy. vpcServiceControls: 1x",
-        Refused,
-        "have an administrator of the organization except the project",
-    ),
+    ("UNKNOWN", "the quota check-in is late", "check-in"),
 ]
 
 
-@pytest.mark.parametrize(("code", "message", "kind", "says"), CASES)
+@pytest.mark.parametrize(
+    ("kind", "code", "message", "says"),
+    [
+        *[(Refused, *row) for row in REFUSED],
+        *[(InsufficientCapacity, *row) for row in LACKING],
+        *[(Transient, *row) for row in PASSING],
+    ],
+)
 def test_each_has_its_class_and_names_its_rule(
-    code: str, message: str, kind: type[ProviderError], says: str
+    kind: type[ProviderError], code: str, message: str, says: str
 ) -> None:
     error = CloudFailure(code, message).error("to make x")
     assert type(error) is kind

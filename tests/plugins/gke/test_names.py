@@ -69,19 +69,15 @@ def test_labels_lead_back_to_the_burst_and_to_nobody_elses(tmp_path: Path) -> No
     assert mark.burst_of(mark.labels) is None
 
 
-def test_the_lease_is_a_label(tmp_path: Path) -> None:
-    burst = msgspec.structs.replace(spec(tmp_path), lease_end=1_800_000_000.5)
-    labels = Labels("owner-a", "gke").labels_of(burst, "abc")
-    assert labels["burst-lease-end"] == "1800000000"
-
-
 @pytest.mark.parametrize(("edited", "end"), [({}, 1.8e9), ({LEASE: "soon"}, 0.0)])
 def test_a_lease_that_somebody_edited_does_not_hide_the_burst(
     tmp_path: Path, edited: dict[str, str], end: float
 ) -> None:
     burst = msgspec.structs.replace(spec(tmp_path), lease_end=1.8e9)
-    labels = Labels("owner-a", "gke").labels_of(burst, "abc") | edited
-    cluster = GkeResource(name="one", labels=labels, phase=Phase.RUNNING)
+    labels = Labels("owner-a", "gke").labels_of(burst, "abc")
+    assert labels["burst-lease-end"] == "1800000000"
+    edited = labels | edited
+    cluster = GkeResource(name="one", labels=edited, phase=Phase.RUNNING)
     (found,) = list_owned([cluster])
     assert (found.burst_id, found.lease_end) == (burst.burst_id, end)
 

@@ -23,17 +23,7 @@ from tests.plugins.gke.gke import EXHAUSTED, STOCKOUT, Denied, Fate
 CREATE = "create_cluster", "create_node_pool"
 
 
-def test_slow_work_is_waited_for_and_ordered_once(form: World) -> None:
-    form.gke.fates = [Fate(looks=8)]
-    said = form.provision()
-    assert "PROVISIONING" in said
-    assert orders(form) == 1
-    status = form.status()
-    assert status.phase is Phase.RUNNING
-    assert len(status.followers) == 2
-
-
-def test_while_it_is_made_it_is_listed_with_why(form: World) -> None:
+def test_while_it_is_made_it_is_listed_with_why_and_ordered_once(form: World) -> None:
     form.gke.fates = [Fate(looks=8)]
     with pytest.raises(Transient) as caught:
         form.provider.provision(form.spec)
@@ -41,15 +31,23 @@ def test_while_it_is_made_it_is_listed_with_why(form: World) -> None:
     status = form.status()
     assert status.phase is Phase.PENDING
     assert status.why == f"{form.name} is PROVISIONING"
+    assert "PROVISIONING" in form.provision()
+    assert orders(form) == 1
+    status = form.status()
+    assert (status.phase, len(status.followers)) == (Phase.RUNNING, 2)
 
 
-def test_what_does_not_show_yet_is_not_ordered_again(form: World) -> None:
+def test_what_does_not_show_yet_is_neither_ordered_again_nor_forgotten(
+    form: World,
+) -> None:
     form.gke.fates = [Fate(looks=100, remains="")]
     with pytest.raises(Transient):
         form.provider.provision(form.spec)
     with pytest.raises(Transient, match="GKE has not ended create_"):
         form.provider.provision(form.spec)
     assert orders(form) == 1
+    with pytest.raises(Transient, match="has not ended create_"):
+        form.provider.reap(form.spec.burst_id)
 
 
 def test_a_success_that_is_none_is_not_believed(form: World) -> None:
@@ -163,21 +161,21 @@ def test_a_list_with_holes_is_no_list(form: World) -> None:
     assert form.gke.things()
 
 
-@pytest.mark.parametrize("status", ["STOPPING", None])
-def test_a_shared_cluster_that_goes_or_is_not_there_is_refused(
-    world: World, status: str | None
+@pytest.mark.parametrize(
+    ("status", "kind", "says"),
+    [
+        ("STOPPING", Refused, "cannot be used"),
+        (None, Refused, "cannot be used"),
+        ("PROVISIONING", Transient, "cannot be used yet"),
+    ],
+)
+def test_a_shared_cluster_that_does_not_run_is_not_used(
+    world: World, status: str | None, kind: type[Exception], says: str
 ) -> None:
     if status:
         world.gke.add_cluster("shared", status)
     world.make(**POOL)
-    with pytest.raises(Refused, match=r"cluster shared .*cannot be used"):
-        world.provider.provision(world.spec)
-
-
-def test_a_shared_cluster_that_is_made_is_waited_for(world: World) -> None:
-    world.gke.add_cluster("shared", "PROVISIONING")
-    world.make(**POOL)
-    with pytest.raises(Transient, match="cannot be used yet"):
+    with pytest.raises(kind, match=f"cluster shared .*{says}"):
         world.provider.provision(world.spec)
 
 

@@ -49,19 +49,14 @@ def test_pods_that_do_not_leave_are_deleted_by_force(form: World) -> None:
     assert deletions(form) == 1
 
 
-def test_deletion_is_asked_for_once_while_it_goes_on(form: World) -> None:
+def test_while_it_goes_it_is_listed_as_ending_and_deleted_once(form: World) -> None:
     form.provision()
-    form.gke.fates = [Fate(looks=9)]
-    form.reap()
-    assert deletions(form) == 1
-
-
-def test_while_it_goes_it_is_listed_as_ending(form: World) -> None:
-    form.provision()
-    form.gke.fates = [Fate(looks=100)]
+    form.gke.fates = [Fate(looks=12)]
     for _ in range(4):
         form.provider.reap(form.spec.burst_id)
     assert form.status().phase is Phase.ENDING
+    form.reap()
+    assert deletions(form) == 1
 
 
 def test_a_deletion_that_fails_is_asked_for_again(form: World) -> None:
@@ -83,14 +78,6 @@ def test_reaped_while_it_is_made_it_goes_once_it_can(form: World) -> None:
     said = form.reap()
     assert any("currently running" in words for words in said)
     assert form.gke.things() == {}
-
-
-def test_reaped_before_it_shows_it_is_not_forgotten(form: World) -> None:
-    form.gke.fates = [Fate(looks=100, remains="")]
-    with pytest.raises(Transient):
-        form.provider.provision(form.spec)
-    with pytest.raises(Transient, match="has not ended create_"):
-        form.provider.reap(form.spec.burst_id)
 
 
 def test_what_a_list_does_not_show_yet_is_not_forgotten(world: World) -> None:
