@@ -85,10 +85,8 @@ class TestCommandProvider(WithLead, ProviderContract):
         return site.provider
 
     @pytest.fixture
-    def make_interrupted(self, site: Site) -> MakeProvider:
-        return lambda owner: Interrupted(
-            site.provider(owner), lambda: site.knob("down")
-        )
+    def make_interrupted(self, backend: Backend) -> MakeProvider:
+        return lambda owner: backend.crashing(owner, "before")
 
     @pytest.fixture
     def misconfigured(self, site: Site) -> Callable[[], Provider]:

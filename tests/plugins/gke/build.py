@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,23 +44,6 @@ def settings(**table: Any) -> GkeSettings:
 def spec(directory: Path, number: int = 0, owner: str = "owner-a") -> BurstSpec:
     """Return the spec of a burst of two nodes."""
     return example_spec(example_lead(directory, owner), number, OFFER)
-
-
-def provider(
-    client: ClusterManagerClient,
-    kubernetes: Kubernetes,
-    found: GkeSettings,
-    owner: str = "owner-a",
-    clock: Callable[[], float] | None = None,
-    *,
-    name: str = "gke",
-    apis: GoogleApis | None = None,
-) -> GkeProvider:
-    """Return a provider that works in this world."""
-    cloud = Cloud(found.parent, client=client, credentials=Token())
-    clock = clock or SetClock(NOW)
-    dependencies = Dependencies(cloud, kubernetes.followers, clock, apis)
-    return GkeProvider(name, found, owner, dependencies)
 
 
 class Asking:
@@ -141,14 +124,20 @@ class World(Asking):
         self.gke.add_cluster("shared", node_pools=known)
         self.make(**POOL, **table)
 
-    def make(self, owner: str = "owner-a", **table: Any) -> GkeProvider:
+    def make(self, **table: Any) -> GkeProvider:
         """Make a provider, which is then the one that is asked."""
         self.table = table
-        found = settings(**table)
-        self.provider = provider(
-            self.client, self.kubernetes, found, owner, self.clock, apis=self.apis
-        )
+        self.provider = self.again()
         return self.provider
+
+    def again(self, owner: str = "owner-a", name: str = "gke") -> GkeProvider:
+        """Return a provider with the same settings, as of another process."""
+        found = settings(**self.table)
+        cloud = Cloud(found.parent, client=self.client, credentials=Token())
+        dependencies = Dependencies(
+            cloud, self.kubernetes.followers, self.clock, self.apis
+        )
+        return GkeProvider(name, found, owner, dependencies)
 
 
 def orders(world: World) -> int:

@@ -28,26 +28,26 @@ from burst.model.burst import BurstId
 from burst.model.event import Event
 from burst.model.finding import Finding, ok
 from burst.model.lead import LeadIdentity
-from burst.provider import BurstSpec, BurstStatus, OwnedBurst
+from burst.provider import BurstSpec, OwnedBurst
 from tests.plugins.gke.server import Token
 
 
-class FollowersAtHome:
+class FollowersAtHome(LocalProvider):
     """Processes on this host in the place of pods in a cluster."""
 
-    def __init__(self, _: Cluster, settings: GkeSettings, tags: Tags) -> None:
+    def __init__(self, _: Cluster, __: GkeSettings, tags: Tags) -> None:
         home = os.environ["BURST_TEST_GKE_HOME"]
         local = LocalSettings(dir=home, cores=64, gpus=8)
-        self._local = LocalProvider(f"{tags.provider}-pods", local, tags.owner)
+        super().__init__(f"{tags.provider}-pods", local, tags.owner)
 
     def provision(self, spec: BurstSpec) -> None:
-        self._local.provision(msgspec.structs.replace(spec, offer="local"))
+        super().provision(msgspec.structs.replace(spec, offer="local"))
 
     def resize(self, spec: BurstSpec) -> None:
-        self._local.resize(msgspec.structs.replace(spec, offer="local"))
+        super().resize(msgspec.structs.replace(spec, offer="local"))
 
     def members(self, burst_id: BurstId) -> Members | None:
-        found = (s for s in self._local.observe() if s.burst_id == burst_id)
+        found = (s for s in self.observe() if s.burst_id == burst_id)
         status = next(found, None)
         if status is None:
             return None
@@ -63,23 +63,14 @@ class FollowersAtHome:
     def record_event(self, burst_id: BurstId, event: Event, text: str) -> None:
         """Not kept: there is no Job that it could be of."""
 
-    def observe(self) -> Sequence[BurstStatus]:
-        return self._local.observe()
-
     def list_all(self) -> Sequence[OwnedBurst]:
         return [
             msgspec.structs.replace(b, provider=b.provider.removesuffix("-pods"))
-            for b in self._local.list_all()
+            for b in super().list_all()
         ]
-
-    def reap(self, burst_id: BurstId) -> None:
-        self._local.reap(burst_id)
 
     def force_reap(self, burst_id: BurstId) -> None:
         self.reap(burst_id)
-
-    def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
-        return self._local.examine(lead)
 
     def probe(
         self, lead: LeadIdentity, tell: Callable[[str], None], user: str = ""

@@ -44,7 +44,7 @@ class SizedBurst:
 
     def restart(self) -> None:
         """Have another process go on."""
-        self.world.make(**self.world.table)
+        self.world.provider = self.world.again()
 
     @property
     def entry(self) -> Entry:
@@ -355,7 +355,7 @@ def test_nodes_that_cannot_be_seen_count_as_long_as_they_may_exist(
     pooled.google.failing = {"listManagedInstances": 403}
     if lacks == "all":
         pooled.apis = None
-        pooled.make(**pooled.table)
+        pooled.provider = pooled.again()
     sizes = SizedBurst(pooled, 2)
     if lacks == "groups":
         sizes.pool.instance_group_urls = []

@@ -104,14 +104,8 @@ class TestVmProvider(WithLead, ProviderContract):
         return CloudBackend(hosts, lead, make_provider)
 
     @pytest.fixture
-    def make_interrupted(
-        self, hosts: Hypervisor, make_provider: MakeProvider
-    ) -> MakeProvider:
-        def make(owner: str) -> Provider:
-            hosts.cloud.cut = "before"
-            return make_provider(owner)
-
-        return make
+    def make_interrupted(self, backend: Backend) -> MakeProvider:
+        return lambda owner: backend.crashing(owner, "before")
 
     @pytest.fixture
     def misconfigured(self, hosts: Hypervisor) -> Callable[[], Provider]:
