@@ -18,7 +18,7 @@ from burst_local.processes import scan_all
 
 from burst.errors import InsufficientCapacity, NotFound, Refused, Transient
 from burst.provider import Phase
-from tests.plugins.local.harness import LocalHarness
+from tests.plugins.local.harness import STUBBORN, LocalHarness
 from tests.support.waiting import HANG_S, wait_until
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -90,9 +90,8 @@ def test_a_full_disk_is_told_by_its_name_until_there_is_room(
 def test_without_a_place_to_write_the_grace_is_kept_all_the_same(
     local: LocalHarness,
 ) -> None:
-    local.script = "trap 'echo asked' TERM; echo ready; while :; do sleep 0.05; done"
-    provider, spec = local.begun(grace=10)
-    wait_until(lambda: all("ready" in log for log in local.logs(spec)), "them")
+    local.script = STUBBORN
+    provider, spec = local.ready(grace=10)
     (local.home.burst(spec.burst_id).path / "ending").mkdir()
     provider.reap(spec.burst_id)
     assert local.status(provider).phase is Phase.ENDING

@@ -10,8 +10,7 @@ import msgspec
 import pytest
 from burst_local.processes import scan
 
-from burst.errors import InsufficientCapacity, NotFound, Refused, Transient
-from burst.model.burst import BurstId
+from burst.errors import InsufficientCapacity, Refused, Transient
 from burst.provider import BurstSpec, Phase
 from tests.plugins.local.harness import SLEEP, STUBBORN, LocalHarness
 from tests.support.waiting import wait_until
@@ -116,9 +115,3 @@ def test_what_cannot_be_started_is_refused_before_anything_is_written(
     assert len(local.status(provider).followers) == 1
     # What it has too much can be ended without the certificate.
     provider.resize(part(msgspec.structs.replace(spec, lead=lead), 1))
-
-
-def test_an_id_that_is_no_file_name_does_not_exist(local: LocalHarness) -> None:
-    spec = msgspec.structs.replace(local.spec(), burst_id=BurstId("../x"))
-    with pytest.raises(NotFound):
-        local.provider().resize(spec)
