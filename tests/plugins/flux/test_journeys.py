@@ -118,27 +118,13 @@ def test_a_lead_grows_into_the_other_instance_and_a_job_runs_there(
         assert list(other.files.glob("*.parent")) == []
 
 
-def test_an_instance_that_is_away_decides_nothing_and_gets_no_second_job(
+def test_a_second_job_of_a_burst_waits_and_what_hangs_decides_nothing(
     burst: Burst,
 ) -> None:
-    burst.other.lose_an_answer()
-    with pytest.raises(Transient):
-        burst.provider.provision(burst.spec)
-    first = burst.other.jobs()
     burst.provision()
-    assert burst.other.jobs() == first
-    calls = (
-        burst.provider.observe,
-        lambda: burst.provider.provision(burst.spec),
-        lambda: burst.provider.reap(burst.spec.burst_id),
-    )
     slow = burst.other.provider(burst.spec.owner, limit=0.5)
     with burst.other.hung(), pytest.raises(Transient):
         slow.observe()
-    with burst.other.away():
-        for call in calls[::2]:
-            with pytest.raises(Transient):
-                call()
     assert burst.wait_for(Phase.RUNNING).failure is Failure.OTHER
     # A request that was late is carried out now: the job waits for the first.
     [name] = burst.jobs()

@@ -309,24 +309,6 @@ def test_where_it_does_not_say_we_are_in_no_hurry(code: str, message: str) -> No
     assert error.retry_after >= 10
 
 
-@pytest.mark.parametrize(
-    ("code", "kind"),
-    [
-        ("INTERNAL", InsufficientCapacity),
-        ("RESOURCE_EXHAUSTED", InsufficientCapacity),
-        ("UNKNOWN", InsufficientCapacity),
-        ("INVALID_ARGUMENT", Refused),
-    ],
-)
-def test_an_operation_that_failed_is_not_ordered_again(
-    code: str, kind: type[Exception]
-) -> None:
-    assert (
-        type(CloudFailure(code=code, message="it broke").final_error("to make x"))
-        is kind
-    )
-
-
 def test_a_quota_of_gpus_is_one_however_it_is_spelt() -> None:
     for name in ("NVIDIA_L4_GPUS", "nvidia_l4_gpus", "GPUS-ALL-REGIONS-per-project"):
         fault = CloudFailure("UNKNOWN", f"Quota '{name}' exceeded.")
