@@ -106,9 +106,7 @@ def test_it_is_killed_after_its_time_limit(slow: Says) -> None:
     ],
     ids=["empty", "torn", "of another boot", "no process"],
 )
-def test_a_process_that_is_another_is_none(
-    tmp_path: Path, other: Callable[[str], str]
-) -> None:
+def test_another_process_is_none(tmp_path: Path, other: Callable[[str], str]) -> None:
     note = tmp_path / "note"
     boot = Path("/proc/sys/kernel/random/boot_id").read_text()
     own = Path("/proc/self/stat").read_text() + boot

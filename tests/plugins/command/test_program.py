@@ -83,9 +83,7 @@ def test_an_exit_status_says_which_error_it_is(
         ('[{"name": "a.b./c", "state": "failed"}]', "the name 'a.b./c', which is none"),
     ],
 )
-def test_a_list_that_cannot_be_read_is_no_list(
-    says: Says, printed: str, why: str
-) -> None:
+def test_an_unreadable_list_is_no_list(says: Says, printed: str, why: str) -> None:
     """What is missing in a list counts as gone, and its files would be removed."""
     says.script(f"echo {shlex.quote(printed)}")
     for call in (
@@ -202,9 +200,7 @@ def test_the_status_is_what_it_lists_and_what_the_log_says(says: Says) -> None:
     )
 
 
-def test_of_what_has_files_and_is_not_listed_it_is_told_whether_it_was_begun(
-    says: Says,
-) -> None:
+def test_what_is_not_listed_is_told_as_begun_or_not(says: Says) -> None:
     provider = says.provider()
     says.script('[ "$1" = list ] && echo "[]" || { echo "no luck" >&2; exit 75; }')
     with pytest.raises(Transient):
@@ -251,9 +247,7 @@ def test_bursts_of_others_are_listed_and_are_not_ours(says: Says) -> None:
         ("exit 78", Level.WRONG, "failed: exit status 78"),
     ],
 )
-def test_the_doctor_has_it_list(
-    says: Says, script: str, level: Level, what: str
-) -> None:
+def test_the_doctor_lists(says: Says, script: str, level: Level, what: str) -> None:
     says.script(script)
     found = says.provider().examine(None)[-1]
     assert found.level is level

@@ -50,9 +50,7 @@ def url_of(token: str) -> str:
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode()
 
 
-def test_a_token_is_a_signed_url_that_tells_who_we_are_to_one_cluster(
-    eks: MotoEks,
-) -> None:
+def test_a_token_is_a_signed_url_that_names_us_to_one_cluster(eks: MotoEks) -> None:
     url = urlsplit(url_of(signing(eks).token()))
     assert (url.scheme, url.netloc, url.path) == (
         "https",
@@ -145,9 +143,7 @@ def test_a_declined_request_is_a_decision_with_the_words_of_aws(
     assert type(raised.value) is error
 
 
-def test_a_cluster_that_is_not_there_is_refused_and_never_not_found(
-    eks: MotoEks,
-) -> None:
+def test_an_absent_cluster_is_refused_and_never_not_found(eks: MotoEks) -> None:
     with pytest.raises(Refused, match="set region, cluster and profile"):
         eks.cloud(cluster="no").cluster()
 

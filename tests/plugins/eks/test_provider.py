@@ -147,9 +147,7 @@ def test_a_group_that_cannot_be_made_ends_the_burst_before_eks_gives_up(
     assert not eks.groups
 
 
-def test_a_group_that_failed_for_an_unknown_reason_is_told_by_observe(
-    eks: Account,
-) -> None:
+def test_a_group_that_failed_for_unknown_reasons_is_observed(eks: Account) -> None:
     eks.issues = [{"code": "Unknown", "message": "something"}]
     provider = eks.begun()
     found = status(provider)

@@ -36,9 +36,7 @@ def test_nodes_are_deleted_once_no_pod_is_left(eks: Account) -> None:
     assert not eks.pods.bursts
 
 
-def test_pods_that_do_not_end_keep_no_nodes_for_longer_than_a_minute(
-    eks: Account,
-) -> None:
+def test_pods_that_do_not_end_keep_nodes_for_a_minute_at_most(eks: Account) -> None:
     provider = eks.begun()
     eks.made[0].ends_after = 1000
     provider.reap(eks.spec.burst_id)
@@ -52,9 +50,7 @@ def test_pods_that_do_not_end_keep_no_nodes_for_longer_than_a_minute(
     assert not eks.pods.bursts
 
 
-def test_nodes_are_deleted_although_the_api_server_does_not_answer(
-    eks: Account,
-) -> None:
+def test_nodes_are_deleted_though_the_api_server_is_silent(eks: Account) -> None:
     provider = eks.begun()
     eks.pods.reachable = False
     while eks.groups:
@@ -107,9 +103,7 @@ def test_after_the_end_of_a_lease_no_end_is_set(eks: Account) -> None:
     assert not autoscaling.describe_scheduled_actions("eks-burst-0", [])
 
 
-def test_bursts_of_lost_leads_are_listed_and_can_be_reaped(
-    eks: Account, tmp_path: Path
-) -> None:
+def test_bursts_of_lost_leads_can_be_reaped(eks: Account, tmp_path: Path) -> None:
     for number, owner in enumerate(("owner-a", "owner-b")):
         spec = example_spec(example_lead(tmp_path, owner), number, "nodes")
         spec = msgspec.structs.replace(spec, lease_end=NOW + 60)

@@ -118,9 +118,7 @@ def test_a_lead_grows_into_the_other_instance_and_a_job_runs_there(
         assert list(other.files.glob("*.parent")) == []
 
 
-def test_a_second_job_of_a_burst_waits_and_what_hangs_decides_nothing(
-    burst: Burst,
-) -> None:
+def test_a_second_job_waits_and_what_hangs_decides_nothing(burst: Burst) -> None:
     burst.provision()
     slow = burst.other.provider(burst.spec.owner, limit=0.5)
     with burst.other.hung(), pytest.raises(Transient):

@@ -122,9 +122,7 @@ def test_what_flux_submit_says_is_in_its_class(
     assert type(caught.value) is error
 
 
-def test_nodes_with_fewer_cores_are_refused_before_a_job_is_submitted(
-    other: Other,
-) -> None:
+def test_nodes_with_fewer_cores_are_refused_without_a_job(other: Other) -> None:
     """Flux starts a job with --exclusive on such nodes all the same."""
     spec = msgspec.structs.replace(other.spec, shape=Shape(8))
     with pytest.raises(SpecRefused, match="the instance has 0 nodes of 9 cores, of 2"):
@@ -347,9 +345,7 @@ def test_a_job_on_the_leads_host_may_be_the_leads(other: Other) -> None:
     assert told not in other.provider().examine(other.spec.lead)
 
 
-def test_the_doctor_tells_of_the_queue_the_lead_itself_and_no_answer(
-    other: Other,
-) -> None:
+def test_the_doctor_tells_of_queue_lead_itself_and_no_answer(other: Other) -> None:
     other.flux.answer("queue", "disabled|stopped")
     found = other.provider(queue="batch").examine(None)
     assert "its queue batch is disabled and stopped" in [each.what for each in found]
@@ -382,9 +378,7 @@ GOOD: dict[str, Any] = {
         ({"cores": 0}, "cores"),
     ],
 )
-def test_settings_that_cannot_work_are_refused(
-    wrong: dict[str, Any], says: str
-) -> None:
+def test_what_cannot_work_is_refused(wrong: dict[str, Any], says: str) -> None:
     assert convert(FluxSettings, GOOD, "burst.toml").exclusive
     with pytest.raises(ConfigError, match=says):
         convert(FluxSettings, {**GOOD, **wrong}, "burst.toml")

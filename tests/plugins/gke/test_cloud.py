@@ -84,9 +84,7 @@ def test_without_credentials_one_is_told_how_to_get_them(
         provider.observe()
 
 
-def test_a_service_that_hangs_is_given_up(
-    gke: Gke, client: ClusterManagerClient
-) -> None:
+def test_a_hanging_service_is_given_up(gke: Gke, client: ClusterManagerClient) -> None:
     gke.hangs["list_clusters"] = threading.Event()
     cloud = Cloud(PARENT, client=client, credentials=Token(), timeout=0.2)
     with pytest.raises(Transient, match="Deadline Exceeded"):

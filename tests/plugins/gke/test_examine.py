@@ -106,9 +106,7 @@ def test_an_autopilot_cluster_is_said_at_once(world: World) -> None:
     assert not world.gke.orders
 
 
-def test_image_and_address_are_looked_at_before_there_is_a_cluster(
-    world: World,
-) -> None:
+def test_image_and_address_are_looked_at_before_a_cluster_exists(world: World) -> None:
     found = world.make(max_run_duration="24h").examine(world.spec.lead)
     said = " ".join(each.what for each in found)
     assert "registry.test/flux:0.88" in said

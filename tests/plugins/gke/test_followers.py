@@ -104,9 +104,7 @@ def test_what_is_being_deleted_says_so(said: Said, pods: GkePods) -> None:
     assert members.ending
 
 
-def test_without_what_makes_pods_there_are_no_members(
-    said: Said, pods: GkePods
-) -> None:
+def test_without_its_job_there_are_no_members(said: Said, pods: GkePods) -> None:
     said.serve(JOBS)
     said.serve(PODS, pod(0, "n-0"))
     said.answer("GET", JOB, ABSENT)

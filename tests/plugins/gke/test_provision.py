@@ -37,9 +37,7 @@ def test_while_it_is_made_it_is_listed_with_why_and_ordered_once(form: World) ->
     assert (status.phase, len(status.followers)) == (Phase.RUNNING, 2)
 
 
-def test_what_does_not_show_yet_is_neither_ordered_again_nor_forgotten(
-    form: World,
-) -> None:
+def test_what_does_not_show_yet_is_kept_and_not_ordered_again(form: World) -> None:
     form.gke.fates = [Fate(looks=100, remains="")]
     with pytest.raises(Transient):
         form.provider.provision(form.spec)
@@ -81,9 +79,7 @@ def test_failed_and_gone_it_is_not_ordered_again(
 
 
 @pytest.mark.parametrize("remains", ["ERROR", "DEGRADED", "RUNNING_WITH_ERROR"])
-def test_what_comes_out_broken_is_a_failure_with_why(
-    world: World, remains: str
-) -> None:
+def test_what_comes_out_broken_has_failed_with_why(world: World, remains: str) -> None:
     table = POOL if remains == "RUNNING_WITH_ERROR" else {}
     world.gke.add_cluster("shared")
     world.make(**table)
@@ -113,9 +109,7 @@ def test_deleted_by_others_while_it_is_made_it_is_not_made_again(form: World) ->
 
 
 @pytest.mark.parametrize("labels", [{}, {"burst-id": "other"}])
-def test_somebody_elses_thing_of_that_name_is_refused(
-    form: World, labels: dict[str, str]
-) -> None:
+def test_what_others_named_so_is_refused(form: World, labels: dict[str, str]) -> None:
     _put(form, labels)
     before = form.gke.things().keys()
     with pytest.raises(Refused, match=f"{form.name} .*not ours"):
@@ -225,9 +219,7 @@ def _put(world: World, labels: dict[str, str]) -> None:
         world.gke.add_cluster(world.name, resource_labels=labels)
 
 
-def test_what_becomes_of_a_burst_is_noted_in_a_cluster_that_is_reached(
-    form: World,
-) -> None:
+def test_events_of_a_burst_go_to_a_cluster_that_is_reached(form: World) -> None:
     """Google is not asked for that, and what is gone is left out."""
     burst, event = form.spec.burst_id, Event(0.0, "online")
     with pytest.raises(NotFound):

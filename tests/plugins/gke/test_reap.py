@@ -144,9 +144,7 @@ def test_with_a_shared_cluster_its_bursts_are_gone(pooled: World) -> None:
     assert pooled.reap() == []
 
 
-def test_bursts_are_found_though_the_settings_name_another_cluster(
-    pooled: World,
-) -> None:
+def test_bursts_are_found_though_settings_name_another_cluster(pooled: World) -> None:
     pooled.gke.add_cluster("newer")
     pooled.provision()
     pooled.make(cluster="newer")

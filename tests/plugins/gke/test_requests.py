@@ -146,9 +146,7 @@ def test_private_nodes_and_who_may_call_their_cluster(
     assert plane.dns_endpoint_config.allow_external_traffic is by_name
 
 
-def test_without_a_word_of_networks_there_is_none_in_the_order(
-    burst: BurstSpec,
-) -> None:
+def test_without_a_word_of_networks_none_is_in_the_order(burst: BurstSpec) -> None:
     cluster = order_cluster(burst)
     assert "network_config" not in cluster
     assert "control_plane_endpoints_config" not in cluster
@@ -255,9 +253,7 @@ def test_google_ends_what_nobody_ends(
     assert ends == (NOW + seconds if seconds else 0.0)
 
 
-def test_by_its_name_a_cluster_of_its_own_is_reached_from_anywhere(
-    burst: BurstSpec,
-) -> None:
+def test_by_its_name_its_own_cluster_is_reached_from_anywhere(burst: BurstSpec) -> None:
     def dns(**table: Any) -> Any:
         plane = order_cluster(burst, **table).control_plane_endpoints_config
         return plane.dns_endpoint_config

@@ -276,9 +276,7 @@ def test_nodes_that_are_none_of_the_pools_stop_it(pooled: World) -> None:
     assert len(sizes.vms) == 2, "deleted on a guess"
 
 
-def test_the_time_of_what_cannot_be_seen_begins_when_its_pods_are_gone(
-    pooled: World,
-) -> None:
+def test_time_of_what_cannot_be_seen_begins_without_its_pods(pooled: World) -> None:
     pooled.google.failing = {"listManagedInstances": 403}
     pooled.kubernetes.looks_to_leave = 4
     sizes = SizedBurst(pooled, 2)
@@ -293,9 +291,7 @@ def test_the_time_of_what_cannot_be_seen_begins_when_its_pods_are_gone(
 
 
 @pytest.mark.parametrize("code", ["INVALID_ARGUMENT", "PERMISSION_DENIED"])
-def test_nodes_are_given_back_though_gke_declines_the_bounds(
-    pooled: World, code: str
-) -> None:
+def test_nodes_go_though_gke_declines_the_bounds(pooled: World, code: str) -> None:
     sizes = SizedBurst(pooled, 3)
     denied = [Denied(code, "no such bounds") for _ in range(30)]
     pooled.gke.denials = {"set_node_pool_autoscaling": denied}
@@ -305,9 +301,7 @@ def test_nodes_are_given_back_though_gke_declines_the_bounds(
     assert len(denied) < 30
 
 
-def test_a_growth_that_made_nothing_is_taken_back_without_its_certificate(
-    pooled: World,
-) -> None:
+def test_a_growth_of_nothing_is_taken_back_without_certificate(pooled: World) -> None:
     sizes = SizedBurst(pooled, 1)
     sizes.once(3)
     Path(sizes.all.lead.certificate).unlink()

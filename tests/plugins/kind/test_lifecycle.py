@@ -161,9 +161,7 @@ def test_a_cluster_of_others_that_does_not_run_is_waited_for(kind: KindHarness) 
     kind.reap_all(provider, kind.spec().burst_id)
 
 
-def test_a_cluster_that_no_burst_is_known_for_is_seen_and_reaped(
-    kind: KindHarness,
-) -> None:
+def test_a_cluster_without_a_known_burst_is_seen_and_reaped(kind: KindHarness) -> None:
     kind.provision(kind.provider(), kind.spec())
     shutil.rmtree(kind.path / "run")
     kind.clouds.clear()
@@ -207,9 +205,7 @@ def test_new_settings_do_not_touch_a_cluster_with_bursts(kind: KindHarness) -> N
     assert (cluster_of(kind), kind.containers()) == before
 
 
-def test_docker_that_fails_is_not_taken_for_a_cluster_half_made(
-    kind: KindHarness,
-) -> None:
+def test_docker_that_fails_is_no_cluster_half_made(kind: KindHarness) -> None:
     kind.provision(kind.provider(), kind.spec())
     kind.set("docker-error", "Error response from daemon: no")
     fresh = kind.provider()
@@ -219,9 +215,7 @@ def test_docker_that_fails_is_not_taken_for_a_cluster_half_made(
     assert kind.status(fresh).phase is Phase.RUNNING
 
 
-def test_a_deletion_that_was_cut_short_leaves_no_cluster_to_burst_into(
-    kind: KindHarness,
-) -> None:
+def test_after_a_deletion_cut_short_the_cluster_is_made_anew(kind: KindHarness) -> None:
     kind.provision(kind.provider(), kind.spec())
     (log,) = (kind.path / "run").rglob("log")
     log.write_text("delete 1\nDeleting cluster ...\n")
@@ -260,9 +254,7 @@ def test_the_cluster_is_made_as_the_settings_say(kind: KindHarness) -> None:
     assert kubeconfig.stat().st_mode & 0o077 == 0
 
 
-def test_by_default_it_has_one_node_and_other_addresses_than_kinds(
-    kind: KindHarness,
-) -> None:
+def test_by_default_it_has_one_node_and_its_own_addresses(kind: KindHarness) -> None:
     kind.provision(kind.provider(), kind.spec())
     (config,) = (kind.path / "run").rglob("cluster.json")
     made = json.loads(config.read_text())
@@ -278,9 +270,7 @@ def test_a_namespaces_file_that_is_not_there_is_a_failure(kind: KindHarness) -> 
     assert "/no/such.yaml" in str(error)
 
 
-def test_images_that_others_cluster_did_not_get_end_the_burst(
-    kind: KindHarness,
-) -> None:
+def test_images_that_others_cluster_lacks_end_the_burst(kind: KindHarness) -> None:
     kind.make_cluster("dev")
     provider = kind.provider(create=False, cluster="dev", images=("/no/such.tar",))
     error = fail(kind, provider)
@@ -309,9 +299,7 @@ def test_the_cluster_is_reached_by_its_kubeconfig(kind: KindHarness) -> None:
         provider.observe()
 
 
-def test_where_nothing_can_be_written_pods_are_deleted_all_the_same(
-    kind: KindHarness,
-) -> None:
+def test_where_nothing_can_be_written_pods_are_deleted_too(kind: KindHarness) -> None:
     kind.make_cluster("dev")
     provider, spec = kind.provider(create=False, cluster="dev"), kind.spec()
     kind.provision(provider, spec)
@@ -328,9 +316,7 @@ def test_where_nothing_can_be_written_pods_are_deleted_all_the_same(
     kind.reap_all(provider, spec.burst_id)
 
 
-def test_what_becomes_of_a_burst_is_noted_in_a_cluster_that_was_reached(
-    kind: KindHarness,
-) -> None:
+def test_events_of_a_burst_go_to_a_cluster_that_was_reached(kind: KindHarness) -> None:
     provider, spec = kind.provider(), kind.spec()
     event = Event(0.0, "online")
     with pytest.raises(NotFound, match="was not reached yet"):

@@ -56,16 +56,12 @@ def test_directories_of_followers_are_known(kind: KindHarness) -> None:
     assert "/work" in provider.directories()
 
 
-def test_a_cluster_that_is_not_there_is_refused_with_how_to_make_it(
-    kind: KindHarness,
-) -> None:
+def test_a_cluster_not_there_is_refused_with_how_to_make_it(kind: KindHarness) -> None:
     with pytest.raises(Refused, match=r"no kind cluster dev; `kind create cluster"):
         kind.provider(create=False, cluster="dev").provision(kind.spec())
 
 
-def test_what_no_cluster_could_have_is_refused_before_one_is_made(
-    kind: KindHarness,
-) -> None:
+def test_what_no_cluster_has_is_refused_before_one_is_made(kind: KindHarness) -> None:
     spec = msgspec.structs.replace(kind.spec(), offer="other")
     with pytest.raises(Refused, match="no offer 'other'"):
         kind.provider().provision(spec)
@@ -97,9 +93,7 @@ def test_a_lead_without_a_port_is_refused(kind: KindHarness) -> None:
         kind.provision(kind.provider(lead="host"), spec)
 
 
-def test_before_there_is_a_cluster_what_it_needs_is_looked_at(
-    kind: KindHarness,
-) -> None:
+def test_before_there_is_a_cluster_its_needs_are_looked_at(kind: KindHarness) -> None:
     (kind.world / "images").mkdir()
     (kind.world / "images/flux:1").touch()
     (kind.path / "a.tar").touch()
@@ -150,9 +144,7 @@ def test_a_cluster_that_runs_is_examined_too(kind: KindHarness) -> None:
     assert findings[-1].what == "the cluster answers"
 
 
-def test_where_there_is_a_cluster_a_pod_in_it_can_try_the_way(
-    kind: KindHarness,
-) -> None:
+def test_where_there_is_a_cluster_a_pod_can_try_the_way(kind: KindHarness) -> None:
     provider = kind.provider(lead="host")
     (found,) = provider.probe(lead(kind), print)
     assert found.level is Level.NOTE

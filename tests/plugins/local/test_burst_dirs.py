@@ -111,9 +111,7 @@ def test_the_end_of_a_log_is_one_line(
     assert follower.last_words() == told
 
 
-def test_the_home_goes_with_its_last_burst(
-    home: ProviderDirectory, spec: BurstSpec
-) -> None:
+def test_home_goes_with_last_burst(home: ProviderDirectory, spec: BurstSpec) -> None:
     home.burst(spec.burst_id).make(spec, "")
     home.close()
     assert home.path.exists()

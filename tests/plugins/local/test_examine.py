@@ -47,9 +47,7 @@ def only(findings: list[Finding], level: Level) -> str:
 
 
 @pytest.mark.parametrize("lead", [LEAD, None])
-def test_all_is_well_and_nothing_is_made(
-    lead: LeadIdentity | None, place: Path
-) -> None:
+def test_all_is_well_and_nothing_made(lead: LeadIdentity | None, place: Path) -> None:
     found = examine(place, lead)
     assert [(finding.level, finding.what) for finding in found] == [
         (Level.OK, f"followers run {place}/flux, Flux 0.88.3"),
@@ -123,9 +121,7 @@ def test_the_kernels_own_directories_take_no_followers(place: Path, there: str) 
     assert told == f"{there}/o.p: cannot be made, since {kernels} cannot be written"
 
 
-def test_a_place_that_guests_cannot_reach_is_wrong_where_the_lead_serves_them(
-    place: Path,
-) -> None:
+def test_a_place_out_of_reach_of_the_leads_guests_is_wrong(place: Path) -> None:
     closed = place / "closed"
     closed.mkdir(0o700)
     place.chmod(0o711)

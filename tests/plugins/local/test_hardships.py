@@ -48,9 +48,7 @@ def fill(disk: Path) -> None:
 
 
 @needs_root
-def test_on_a_full_disk_a_burst_is_reaped(
-    small_disk: Path, local: LocalHarness
-) -> None:
+def test_on_full_disk_a_burst_is_reaped(small_disk: Path, local: LocalHarness) -> None:
     provider, spec = local.begun()
     fill(small_disk)
     provider.reap(spec.burst_id)
@@ -87,9 +85,7 @@ def test_a_full_disk_is_told_by_its_name_until_there_is_room(
     assert [offer.name for offer in provider.offers()] == ["local"]
 
 
-def test_without_a_place_to_write_the_grace_is_kept_all_the_same(
-    local: LocalHarness,
-) -> None:
+def test_without_a_place_to_write_the_grace_is_kept_too(local: LocalHarness) -> None:
     local.script = STUBBORN
     provider, spec = local.ready(grace=10)
     (local.home.burst(spec.burst_id).path / "ending").mkdir()
@@ -102,9 +98,7 @@ def test_without_a_place_to_write_the_grace_is_kept_all_the_same(
         provider.reap(spec.burst_id)
 
 
-def test_a_link_in_place_of_the_base_directory_is_not_followed(
-    local: LocalHarness,
-) -> None:
+def test_a_link_as_the_base_directory_is_not_followed(local: LocalHarness) -> None:
     elsewhere = local.directory / "elsewhere"
     elsewhere.mkdir(mode=0o700)
     link = local.directory / "link"
@@ -167,9 +161,7 @@ except NotFound:
 """
 
 
-def test_a_daemon_that_executed_itself_anew_collects_its_children(
-    local: LocalHarness,
-) -> None:
+def test_a_daemon_that_execs_itself_collects_its_children(local: LocalHarness) -> None:
     spec = local.spec()
     (local.directory / "spec").write_bytes(msgspec.json.encode(spec))
     script = local.directory / "restarted.py"

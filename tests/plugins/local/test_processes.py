@@ -48,9 +48,7 @@ def test_a_process_is_seen_with_its_session_and_our_variables_only(
     assert found.identity == identity_of(child.pid)
 
 
-def test_a_process_has_its_tags_while_it_begins_to_run_another_program(
-    tmp_path: Path,
-) -> None:
+def test_a_process_has_its_tags_while_it_calls_execve(tmp_path: Path) -> None:
     """Looked at alone, so that few are enough: on a busy host one may take long."""
     script = tmp_path / "again.sh"
     script.write_text(f"sleep 0.01; exec /bin/sh {script}\n")
@@ -70,9 +68,7 @@ def test_a_process_has_its_tags_while_it_begins_to_run_another_program(
             process.kill()
 
 
-def test_a_zombie_does_not_run_but_its_birth_is_known(
-    child: subprocess.Popen[bytes],
-) -> None:
+def test_a_zombie_does_not_run_but_has_a_birth(child: subprocess.Popen[bytes]) -> None:
     before = identity_of(child.pid)
     child.kill()
     wait_until(lambda: child.pid not in scan(), "its end")
@@ -93,18 +89,14 @@ def _reborn(process: Process) -> Process:
     return msgspec.structs.replace(process, identity=other)
 
 
-def test_a_signal_reaches_nobody_who_merely_has_the_pid(
-    child: subprocess.Popen[bytes],
-) -> None:
+def test_a_signal_reaches_no_other_with_the_pid(child: subprocess.Popen[bytes]) -> None:
     send(signal.SIGKILL, [_reborn(scan()[child.pid])])
     assert child.poll() is None
     send(signal.SIGTERM, [scan()[child.pid]])
     assert child.wait(HANG_S) == -signal.SIGTERM, "and not by the signal before"
 
 
-def test_a_signal_to_what_has_ended_is_nothing(
-    child: subprocess.Popen[bytes],
-) -> None:
+def test_a_signal_to_what_has_ended_is_nothing(child: subprocess.Popen[bytes]) -> None:
     process = scan()[child.pid]
     child.kill()
     child.wait()
@@ -180,9 +172,7 @@ def test_what_never_shows_an_environment_has_none(proc: Path) -> None:
 
 
 @pytest.mark.parametrize(("threads", "runs"), [(2, True), (1, False)])
-def test_a_process_is_gone_when_its_last_thread_is(
-    threads: int, runs: bool, proc: Path
-) -> None:
+def test_a_process_lives_as_its_threads(threads: int, runs: bool, proc: Path) -> None:
     add(proc, 12, "Z", threads)
     assert (12 in scan(proc)) == runs
 

@@ -43,9 +43,7 @@ def test_a_price_is_an_amount_of_money(price: float) -> None:
         convert(LocalSettings, {"price": price}, "providers.here")
 
 
-def test_by_default_a_follower_has_the_cores_that_we_may_use(
-    local: LocalHarness,
-) -> None:
+def test_by_default_a_follower_has_the_cores_we_may_use(local: LocalHarness) -> None:
     (offer,) = local.provider(cores=0).offers()
     assert offer.shape == Shape(len(os.sched_getaffinity(0)))
 
@@ -271,9 +269,7 @@ def test_followers_run_what_their_lead_says(local: LocalHarness) -> None:
     assert argv[1:4] == ["-m", "other_lead", "follower"]
 
 
-def test_by_default_followers_live_in_a_short_directory_of_this_user(
-    local: LocalHarness,
-) -> None:
+def test_by_default_followers_are_in_a_short_directory(local: LocalHarness) -> None:
     settings = msgspec.structs.replace(local.settings, dir="")
     provider = LocalProvider(
         "here", settings, local.owner, command=lambda *_: ["sleep", "1000"]

@@ -78,9 +78,7 @@ def test_the_grace_goes_on_after_a_restart(local: LocalHarness) -> None:
 
 
 @pytest.mark.parametrize("left", ["nothing", "directories", "empty directory"])
-def test_half_made_it_is_listed_and_can_be_reaped(
-    left: str, local: LocalHarness
-) -> None:
+def test_half_made_it_is_listed_and_reaped(left: str, local: LocalHarness) -> None:
     spec = local.spec()
     place = local.home.burst(spec.burst_id)
     if left != "nothing":
@@ -134,9 +132,7 @@ def bystander(**environ: str) -> Iterator[subprocess.Popen[bytes]]:
 
 
 @pytest.mark.parametrize("change", ["start", "boot"])
-def test_a_recycled_pid_is_neither_listed_nor_touched(
-    change: str, local: LocalHarness
-) -> None:
+def test_a_recycled_pid_is_not_touched(change: str, local: LocalHarness) -> None:
     spec = local.spec()
     local.home.open()
     place = local.home.burst(spec.burst_id)
@@ -166,9 +162,7 @@ def test_who_looks_at_a_follower_is_not_a_part_of_it(local: LocalHarness) -> Non
 
 
 @pytest.mark.parametrize("tags", [{"BURST_ID": "../x"}, {"BURST_HOST": ".."}, {}])
-def test_tags_that_name_no_burst_are_ignored(
-    tags: dict[str, str], local: LocalHarness
-) -> None:
+def test_tags_of_nothing_are_ignored(tags: dict[str, str], local: LocalHarness) -> None:
     mine = {"BURST_OWNER": local.owner, "BURST_PROVIDER": "here"}
     with bystander(**mine, **tags):
         assert local.provider().observe() == []
@@ -190,9 +184,7 @@ def test_what_is_no_burst_id_is_not_found(burst_id: str, local: LocalHarness) ->
             call()
 
 
-def test_nothing_is_killed_by_what_others_could_have_written(
-    local: LocalHarness,
-) -> None:
+def test_nothing_is_killed_by_what_others_could_write(local: LocalHarness) -> None:
     provider, spec = local.begun(grace=0)
     local.home.path.chmod(0o777)
     for call in (provider.observe, lambda: provider.reap(spec.burst_id)):
@@ -213,9 +205,7 @@ JOB = "env -i FLUX_URI=local://$PWD/local PATH=$PATH sleep 1000"
     ],
     ids=["as Flux starts jobs", "in a session of its own"],
 )
-def test_jobs_that_outlive_their_broker_end_with_the_burst(
-    job: str, local: LocalHarness
-) -> None:
+def test_jobs_without_broker_end_with_the_burst(job: str, local: LocalHarness) -> None:
     local.script = job
     provider, spec = local.begun(nodes=1)
     identity = local.place(spec).identity()
@@ -237,9 +227,7 @@ def _sleepers(identity: ProcessIdentity, spec: BurstSpec) -> set[int]:
     }
 
 
-def test_what_runs_in_a_living_followers_session_is_killed_with_it(
-    local: LocalHarness,
-) -> None:
+def test_what_is_in_a_followers_session_is_killed_with_it(local: LocalHarness) -> None:
     local.script = f"trap '' TERM; env -i PATH=$PATH sleep 1000 & {STUBBORN}"
     provider, spec = local.ready(nodes=1, grace=0)
     identity = local.place(spec).identity()

@@ -39,9 +39,7 @@ def pids_on(local: LocalHarness, spec: BurstSpec, host: str) -> set[int]:
     }
 
 
-def test_a_follower_that_ended_is_not_started_again_by_a_growth(
-    local: LocalHarness,
-) -> None:
+def test_a_growth_does_not_start_again_what_ended(local: LocalHarness) -> None:
     provider, spec = local.provider(), local.spec(nodes=3)
     provider.provision(part(spec, 2))
     first = min(leaders(local, spec))
@@ -55,9 +53,7 @@ def test_a_follower_that_ended_is_not_started_again_by_a_growth(
     assert len(leaders(local, spec)) == 2
 
 
-def test_what_stays_when_it_shrinks_is_killed_after_the_grace(
-    local: LocalHarness,
-) -> None:
+def test_what_stays_in_a_shrink_is_killed_after_the_grace(local: LocalHarness) -> None:
     local.script = STUBBORN
     provider, spec = local.ready(grace=10)
     small = part(spec, 1)

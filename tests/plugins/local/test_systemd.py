@@ -97,9 +97,7 @@ class PlayedUnit:
         return (self.group / "cgroup.kill").exists()
 
 
-def test_units_of_a_killed_follower_are_killed_and_those_of_others_are_not(
-    tmp_path: Path,
-) -> None:
+def test_units_of_a_killed_follower_alone_are_killed(tmp_path: Path) -> None:
     ours, theirs = (
         PlayedUnit(tmp_path / "run", tmp_path / "fs", tmp_path / name, number)
         for number, name in enumerate(("burst-0-0", "burst-0-01"))
@@ -118,9 +116,7 @@ def test_without_a_systemd_there_are_no_units(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("bus")
-def test_a_host_that_is_excluded_is_not_told_to_be(
-    local: LocalHarness, spec: BurstSpec
-) -> None:
+def test_an_excluded_host_is_not_told_so(local: LocalHarness, spec: BurstSpec) -> None:
     provider = local.provider()
     [told] = [e for e in provider.examine(spec.lead) if "[systemd]" in e.what]
     assert "by [resource] exclude" in told.advice

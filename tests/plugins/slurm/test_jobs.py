@@ -66,9 +66,7 @@ def test_what_sbatch_says_is_in_its_class(
     assert type(caught.value) is error
 
 
-def test_a_second_job_waits_for_the_first_and_both_are_canceled(
-    cluster: FakeCluster,
-) -> None:
+def test_a_second_job_waits_and_both_are_canceled(cluster: FakeCluster) -> None:
     """A request that timed out may be carried out after the next look."""
     cluster.set("cut")
     cluster.set("forgot")
@@ -262,9 +260,7 @@ GOOD: dict[str, Any] = {"dir": "/shared", "cores": 4, "max_nodes": 2, "time": "1
         ({"nodes": 3}, "no such key"),
     ],
 )
-def test_settings_that_cannot_work_are_refused(
-    wrong: dict[str, Any], says: str
-) -> None:
+def test_what_cannot_work_is_refused(wrong: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         convert(SlurmSettings, {**GOOD, **wrong}, "burst.toml")
 

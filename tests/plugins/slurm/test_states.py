@@ -156,9 +156,7 @@ def test_what_a_job_is_in_is_told_and_it_is_taken_down(
     assert provider.observe() == []
 
 
-def test_nodes_that_were_taken_for_others_are_told_as_that(
-    cluster: FakeCluster,
-) -> None:
+def test_nodes_taken_for_others_are_told_as_that(cluster: FakeCluster) -> None:
     cluster.set("stalled")
     cluster.provider().provision(cluster.spec())
     cluster.set("state", "PREEMPTED")

@@ -27,9 +27,7 @@ def place_of(cluster: FakeCluster) -> Path:
     return cluster.dir / f"owner-a.slurm/{spec.burst_id}"
 
 
-def test_why_a_follower_does_not_join_is_in_its_lines_of_the_log(
-    cluster: FakeCluster,
-) -> None:
+def test_why_a_follower_does_not_join_is_in_its_log(cluster: FakeCluster) -> None:
     place = place_of(cluster)
     cluster.set("state", "RUNNING")
     (place / "log").write_text(f"0: <6>all is well\n1: <3>{WRONG_VERSION[0]}\n")

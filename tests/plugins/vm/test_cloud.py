@@ -74,9 +74,7 @@ def test_tags_that_somebody_changed_name_no_file(cloud: FakeCloud) -> None:
     assert status.burst_id == cloud.spec(1).burst_id
 
 
-def test_a_class_of_libclouds_that_does_not_take_the_settings_refuses(
-    cloud: FakeCloud,
-) -> None:
+def test_settings_that_libclouds_class_rejects_are_refused(cloud: FakeCloud) -> None:
     with pytest.raises(Refused, match="mars-1"):
         VmCloud(cloud.settings(region="mars-1")).machines()
 

@@ -28,9 +28,7 @@ def test_a_burst_goes_on_under_the_next_daemon_at_each_step_of_its_life(
     check_that_nothing_is_left(hosts)
 
 
-def test_a_daemon_that_is_killed_in_a_request_for_vms_makes_no_second_ones(
-    hosts: Hypervisor,
-) -> None:
+def test_a_daemon_killed_in_a_request_makes_no_second_vms(hosts: Hypervisor) -> None:
     """The cloud makes them, and nobody hears its answers."""
     with flux_instance() as lead, open_harness(lead) as cli:
         cli.write(providers={"cloud": hosts.table(flux=FLUX)}, deadlines={"idle": "1s"})

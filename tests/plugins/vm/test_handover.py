@@ -147,9 +147,7 @@ def test_who_is_not_the_listener_gets_no_token(cloud: FakeCloud) -> None:
     assert "files" in ask(cloud)
 
 
-def test_after_a_restart_tokens_are_as_before(
-    cloud: FakeCloud, spec: BurstSpec
-) -> None:
+def test_after_restarts_tokens_are_as_before(cloud: FakeCloud, spec: BurstSpec) -> None:
     provider = cloud.provider()
     provider.provision(spec)
     del provider
@@ -201,9 +199,7 @@ def test_a_client_that_speaks_no_tls_holds_up_nobody(cloud: FakeCloud) -> None:
         assert silent.fileno() > 0
 
 
-def test_munges_key_is_handed_over_where_it_is_set(
-    cloud: FakeCloud, spec: BurstSpec
-) -> None:
+def test_munges_key_is_given_where_it_is_set(cloud: FakeCloud, spec: BurstSpec) -> None:
     key = cloud.path / "munge.key"
     key.write_bytes(bytes(range(256)))
     provider = cloud.provider(munge_key=str(key))

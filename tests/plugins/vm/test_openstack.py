@@ -26,9 +26,25 @@ AUTH = {
 
 
 class Nova:
-    """What Nova answers to requests of one project."""
+    """What Nova answers to requests of one project, and a provider that asks it."""
 
-    def __init__(self) -> None:
+    def __init__(self, cloud: FakeCloud) -> None:
+        offer = {"size": "4", "cores": 4, "max_nodes": 4, "price": 0.1}
+        settings = cloud.settings(
+            offers={"nodes": offer},
+            driver_options=AUTH,
+            region="R1",
+            subnet="net-1",
+            security_groups=["flux"],
+        )
+        self.provider = VmProvider(
+            "vm",
+            settings,
+            "owner",
+            cloud=VmCloud(settings, self._driver),
+            clock=lambda: cloud.now,
+        )
+        self.spec = cloud.spec(1)
         self.servers: list[dict[str, Any]] = []
         self.asked: list[dict[str, Any]] = []
         self.full = False
@@ -50,6 +66,11 @@ class Nova:
         if method == "DELETE":
             self.servers.remove(server)
         return answer(server=server)
+
+    def _driver(self, **arguments: Any) -> Any:
+        driver = OpenStack_2_NodeDriver(**arguments)
+        driver.connection = self
+        return driver
 
     def get_service_name(self) -> str:
         return "nova"
@@ -78,104 +99,70 @@ def answer(**content: Any) -> Any:
 
 
 @pytest.fixture
-def nova() -> Nova:
-    return Nova()
-
-
-@pytest.fixture
-def provider(cloud: FakeCloud, nova: Nova) -> VmProvider:
+def nova(cloud: FakeCloud) -> Nova:
     cloud.driver = "openstack"
     cloud.credentials.write_text('key = "flux"\nsecret = "swordfish"\n')
-    offer = {"size": "4", "cores": 4, "max_nodes": 4, "price": 0.1}
-    settings = cloud.settings(
-        offers={"nodes": offer},
-        driver_options=AUTH,
-        region="R1",
-        subnet="net-1",
-        security_groups=["flux"],
-    )
-
-    def make(**arguments: Any) -> Any:
-        driver = OpenStack_2_NodeDriver(**arguments)
-        driver.connection = nova
-        return driver
-
-    return VmProvider(
-        "vm",
-        settings,
-        "owner",
-        cloud=VmCloud(settings, make),
-        clock=lambda: cloud.now,
-    )
+    return Nova(cloud)
 
 
-def test_a_server_is_made_found_by_its_metadata_and_deleted(
-    cloud: FakeCloud, nova: Nova, provider: VmProvider
-) -> None:
-    spec = cloud.spec(1)
-    provider.provision(spec)
+def test_a_server_is_made_found_by_its_metadata_and_deleted(nova: Nova) -> None:
+    nova.provider.provision(nova.spec)
     [asked] = nova.asked
     assert (asked["imageRef"], asked["flavorRef"]) == ("ami-1", "4")
     assert asked["networks"] == [{"uuid": "net-1"}]
     assert asked["security_groups"] == [{"name": "flux"}]
     assert asked["metadata"]["burst-host"] == "burst-0-0"
     assert base64.b64decode(asked["user_data"]).startswith(b"#cloud-config\n")
-    [status] = provider.observe()
+    [status] = nova.provider.observe()
     assert status.phase is Phase.PENDING
     assert "is pending" in status.why
     nova.servers[0]["status"] = "ACTIVE"
-    [status] = provider.observe()
+    [status] = nova.provider.observe()
     assert "has not fetched its files yet" in status.why
     nova.servers[0]["OS-EXT-STS:task_state"] = "deleting"
-    [status] = provider.observe()
+    [status] = nova.provider.observe()
     assert status.phase is Phase.ENDING
     nova.servers[0]["OS-EXT-STS:task_state"] = None
-    provider.reap(spec.burst_id)
+    nova.provider.reap(nova.spec.burst_id)
     with pytest.raises(NotFound):
-        provider.reap(spec.burst_id)
+        nova.provider.reap(nova.spec.burst_id)
     assert nova.servers == []
 
 
-def test_a_server_for_which_there_is_no_host_is_want_of_capacity(
-    cloud: FakeCloud, nova: Nova, provider: VmProvider
-) -> None:
-    provider.provision(cloud.spec(1))
+def test_a_server_for_which_there_is_no_host_is_want_of_capacity(nova: Nova) -> None:
+    nova.provider.provision(nova.spec)
     message = "No valid host was found. There are not enough hosts available."
     nova.servers[0] |= {"status": "ERROR", "fault": {"code": 500, "message": message}}
-    [status] = provider.observe()
+    [status] = nova.provider.observe()
     assert (status.phase, status.failure) == (Phase.FAILED, Failure.CAPACITY)
     assert message in status.why
 
 
-def test_a_quota_is_want_of_capacity(
-    cloud: FakeCloud, nova: Nova, provider: VmProvider
-) -> None:
+def test_a_quota_is_want_of_capacity(nova: Nova) -> None:
     nova.full = True
     with pytest.raises(InsufficientCapacity, match="Quota exceeded"):
-        provider.provision(cloud.spec(1))
+        nova.provider.provision(nova.spec)
 
 
-def quotas(provider: VmProvider) -> list[Finding]:
+def quotas(nova: Nova) -> list[Finding]:
     """Return what the doctor tells of them."""
     texts = ("of the quota", "quotas cannot be read")
-    findings = provider.examine(None)
+    findings = nova.provider.examine(None)
     return [found for found in findings if any(text in found.what for text in texts)]
 
 
-def test_a_quota_that_has_less_left_than_a_burst_takes_is_told(
-    nova: Nova, provider: VmProvider
-) -> None:
-    assert quotas(provider) == []
+def test_a_quota_that_has_less_left_than_a_burst_takes_is_told(nova: Nova) -> None:
+    assert quotas(nova) == []
     nova.limits |= {"maxTotalInstances": 10, "totalInstancesUsed": 2}
     nova.limits |= {"maxTotalCores": 20, "totalCoresUsed": 8}
-    [instances, cores] = quotas(provider)
+    [instances, cores] = quotas(nova)
     assert instances.level is Level.OK
     assert instances.what == "2 of 10 instances of the quota are in use"
     assert cores.level is Level.NOTE
     assert cores.what.endswith("are in use, and bursts of nodes (16) may need more")
 
 
-def test_a_quota_that_may_not_be_read_is_told(nova: Nova, provider: VmProvider) -> None:
+def test_a_quota_that_may_not_be_read_is_told(nova: Nova) -> None:
     nova.full = True
-    [found] = quotas(provider)
+    [found] = quotas(nova)
     assert (found.level, bool(found.advice)) == (Level.NOTE, True)

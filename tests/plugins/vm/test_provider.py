@@ -33,9 +33,7 @@ def fetch_all(cloud: FakeCloud, spec: BurstSpec) -> None:
         (cloud.path / f"notes/owner.vm/{spec.burst_id}/{host}.fetched").touch()
 
 
-def test_a_vm_has_the_tags_of_its_follower_in_the_call_that_makes_it(
-    cloud: FakeCloud,
-) -> None:
+def test_a_vm_is_made_with_the_tags_of_its_follower(cloud: FakeCloud) -> None:
     spec = msgspec.structs.replace(cloud.spec(), lease_end=5000.4)
     cloud.provider().provision(spec)
     tags = {vm["ex_metadata"]["burst-host"]: vm["ex_metadata"] for vm in cloud.asked}
@@ -276,9 +274,7 @@ def test_bursts_are_told_of_although_vms_cannot_fetch_files(cloud: FakeCloud) ->
     assert "Address already in use" in status.why
 
 
-def test_what_could_not_be_asked_for_is_asked_for_with_the_others(
-    cloud: FakeCloud,
-) -> None:
+def test_a_vm_never_made_is_asked_for_with_the_others(cloud: FakeCloud) -> None:
     cloud.errors["create"] = TimeoutError("timed out")
     spec, provider = cloud.spec(1), cloud.provider()
     with pytest.raises(Transient):

@@ -84,9 +84,7 @@ def test_it_powers_off_after_the_lease_whatever_happened(
     assert run(tmp_path, commands(unit)["ExecStart"], "running") is powers_off
 
 
-def test_without_a_lease_it_powers_off_at_no_time(
-    cloud: FakeCloud, tmp_path: Path
-) -> None:
+def test_without_a_lease_it_never_powers_off(cloud: FakeCloud, tmp_path: Path) -> None:
     unit = written(user_data(cloud, 0.0))[UNITS / "burst-end.service"]
     assert run(tmp_path, commands(unit)["ExecStart"], "running") is False
 
@@ -123,9 +121,7 @@ def test_a_sites_template_takes_its_place(cloud: FakeCloud) -> None:
 @pytest.mark.parametrize(
     "text", [None, "#cloud-config\n", "{{fetch}} {{handover}} {{other}}"]
 )
-def test_a_template_that_lacks_something_is_refused(
-    cloud: FakeCloud, text: str | None
-) -> None:
+def test_an_incomplete_template_is_refused(cloud: FakeCloud, text: str | None) -> None:
     template = cloud.path / "template.yaml"
     if text is not None:
         template.write_text(text)

@@ -47,9 +47,7 @@ def is_restored(screen: TerminalScreen) -> bool:
     return screen.settings() == screen.before
 
 
-def test_a_person_watches_explains_releases_takes_down_and_quits(
-    shared: Shared,
-) -> None:
+def test_one_watches_explains_releases_takes_down_and_quits(shared: Shared) -> None:
     instance, cli, _ = shared
     runs = instance.submit(nodes=2, command=SLEEP)
     waits = instance.submit(nodes=8, command=SLEEP)
@@ -112,9 +110,7 @@ def test_without_colour_the_selected_row_is_still_marked(served: CliHarness) -> 
     assert not re.search("\x1b\\[[0-9;]*[349][0-8]m", screen.text)
 
 
-def test_a_daemon_that_goes_away_is_missed_and_one_that_comes_is_shown(
-    cli: CliHarness,
-) -> None:
+def test_a_daemon_that_goes_is_missed_one_that_comes_is_shown(cli: CliHarness) -> None:
     with watched(cli) as screen:
         screen.shows("no answer: ")
         with cli.daemon():
@@ -144,9 +140,7 @@ def test_without_a_terminal_one_plain_frame_is_printed(shared: Shared) -> None:
     assert "this is no terminal" in found.stderr
 
 
-def test_without_a_terminal_and_a_daemon_the_records_are_shown(
-    cli: CliHarness,
-) -> None:
+def test_without_terminal_and_daemon_the_records_are_shown(cli: CliHarness) -> None:
     assert "no daemon serves this lead" in cli.run("watch").stdout
 
 
