@@ -214,10 +214,7 @@ def test_what_is_not_listed_is_told_as_begun_or_not(says: Says) -> None:
     says.lists()
     provider.provision(says.spec())
     [status] = provider.observe()
-    assert (status.phase, status.why) == (
-        Phase.FAILED,
-        "the program lists it no more",
-    )
+    assert (status.phase, status.why) == (Phase.FAILED, "the program lists it no more")
 
 
 def test_files_go_once_it_lists_the_burst_no_more(says: Says) -> None:

@@ -65,11 +65,7 @@ class MotoServer:
         self.answer: Callable[[WSGIEnvironment, StartResponse], Iterable[bytes]]
         self.app = DomainDispatcherApplication(create_backend_app)
         self._server = make_server(
-            "127.0.0.1",
-            0,
-            self._answer,
-            threaded=True,
-            request_handler=_Quiet,
+            "127.0.0.1", 0, self._answer, threaded=True, request_handler=_Quiet
         )
         self._thread = threading.Thread(target=self._server.serve_forever)
         self._thread.start()

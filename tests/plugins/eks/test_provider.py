@@ -9,27 +9,14 @@ import msgspec
 import pytest
 from burst_eks.groups import name_of, prefix_of
 
-from burst.errors import (
-    InsufficientCapacity,
-    NotFound,
-    Refused,
-    SpecRefused,
-    Transient,
-)
+from burst.errors import InsufficientCapacity, NotFound, Refused, SpecRefused, Transient
 from burst.kits.pods import Tags
 from burst.model.burst import BurstId
 from burst.model.event import Event
 from burst.model.finding import Level
 from burst.provider import Failure, Phase
 from tests.plugins.eks.account import TAGS, Account, provision, status
-from tests.plugins.eks.moto_eks import (
-    CLUSTER,
-    NOW,
-    REGION,
-    ROLE,
-    STOCKOUT,
-    SUBNETS,
-)
+from tests.plugins.eks.moto_eks import CLUSTER, NOW, REGION, ROLE, STOCKOUT, SUBNETS
 
 LABEL = "burst.flux-framework.org"
 
@@ -71,10 +58,7 @@ def test_settings_are_in_the_request(eks: Account) -> None:
         "ami_type": "AL2023_x86_64_NVIDIA",
     }
     provider = eks.provider(
-        offers={"nodes": offer},
-        subnets=["subnet-0c"],
-        disk_gb=80,
-        tags={"bill": "lab"},
+        offers={"nodes": offer}, subnets=["subnet-0c"], disk_gb=80, tags={"bill": "lab"}
     )
     provision(provider, eks.spec)
     group = eks.group
@@ -129,10 +113,7 @@ def test_with_other_hosts_it_is_declined(eks: Account) -> None:
     ],
 )
 def test_a_group_that_cannot_be_made_ends_the_burst_before_eks_gives_up(
-    eks: Account,
-    issue: dict[str, Any],
-    error: type[Exception],
-    failure: Failure,
+    eks: Account, issue: dict[str, Any], error: type[Exception], failure: Failure
 ) -> None:
     eks.issues, eks.looks = [issue], 1000
     provider = eks.provider()

@@ -15,14 +15,7 @@ from burst.errors import Transient
 from burst.provider import Phase
 from burst.testing import example_lead, example_spec
 from tests.plugins.eks.account import Account, provision, status
-from tests.plugins.eks.moto_eks import (
-    ACCOUNT,
-    CLUSTER,
-    NOW,
-    REGION,
-    ROLE,
-    SUBNETS,
-)
+from tests.plugins.eks.moto_eks import ACCOUNT, CLUSTER, NOW, REGION, ROLE, SUBNETS
 from tests.support.reaping import reap_until_gone
 
 

@@ -20,11 +20,7 @@ from burst.provider import BurstId, BurstSpec, BurstStatus, Failure, OwnedBurst,
 from burst.testing import example_spec
 from tests.cli.cli_harness import open_harness
 from tests.flux_instance import FLUX, MISSING, FluxInstance
-from tests.plugins.flux.other_flux import (
-    OtherInstance,
-    environment_of,
-    rundirs,
-)
+from tests.plugins.flux.other_flux import OtherInstance, environment_of, rundirs
 from tests.support.brokers import brokers
 from tests.support.reaping import reap_until_gone
 from tests.support.waiting import HANG_S, wait_until

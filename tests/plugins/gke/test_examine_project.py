@@ -134,11 +134,7 @@ def test_a_machine_type_that_the_zone_lacks(doctor: Doctor) -> None:
         ),
         (
             {"NVIDIA_L4_GPUS": (1, 0), "CPUS": (100, 0)},
-            {
-                "machine_type": "g2-standard-4",
-                "gpus": 1,
-                "accelerator": "nvidia-l4",
-            },
+            {"machine_type": "g2-standard-4", "gpus": 1, "accelerator": "nvidia-l4"},
             "quota NVIDIA_L4_GPUS has 1, of which 0 are used: it is enough for 1 of",
         ),
         (

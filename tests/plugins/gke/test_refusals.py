@@ -14,12 +14,7 @@ from google.rpc.code_pb2 import Code
 from burst.errors import InsufficientCapacity, ProviderError, Refused, Transient
 from burst.provider import Failure, Phase
 from tests.plugins.gke import gke
-from tests.plugins.gke.answers import (
-    EXTERNAL_IP,
-    STOCKOUT,
-    igm,
-    quota_exceeded,
-)
+from tests.plugins.gke.answers import EXTERNAL_IP, STOCKOUT, igm, quota_exceeded
 from tests.plugins.gke.build import OFFER, World, orders, spec
 from tests.plugins.gke.gke import Denied, Fate
 
@@ -81,11 +76,7 @@ def test_the_details_of_an_operation_decide(form: World) -> None:
 @pytest.mark.parametrize(
     ("condition", "kind", "failure"),
     [
-        (
-            ("UNKNOWN", igm("CONDITION_NOT_MET", EXTERNAL_IP)),
-            Refused,
-            Failure.REFUSED,
-        ),
+        (("UNKNOWN", igm("CONDITION_NOT_MET", EXTERNAL_IP)), Refused, Failure.REFUSED),
         (gke.STOCKOUT, InsufficientCapacity, Failure.CAPACITY),
     ],
 )

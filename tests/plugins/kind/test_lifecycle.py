@@ -242,7 +242,7 @@ def test_the_cluster_is_made_as_the_settings_say(kind: KindHarness) -> None:
     kind.provision(provider, kind.spec())
     boxes = kind.containers()
     assert [(box / "role").read_text() for box in boxes.values()] == [
-        *("control-plane", "worker", "worker"),
+        *("control-plane", "worker", "worker")
     ]
     for box in boxes.values():
         assert (box / "root/images").read_text().split() == list(images)

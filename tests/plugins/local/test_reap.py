@@ -199,10 +199,7 @@ JOB = "env -i FLUX_URI=local://$PWD/local PATH=$PATH sleep 1000"
 
 @pytest.mark.parametrize(
     "job",
-    [
-        f"{JOB} & {SLEEP}",
-        f"setsid sleep 1000 & {SLEEP}",
-    ],
+    [f"{JOB} & {SLEEP}", f"setsid sleep 1000 & {SLEEP}"],
     ids=["as Flux starts jobs", "in a session of its own"],
 )
 def test_jobs_without_broker_end_with_the_burst(job: str, local: LocalHarness) -> None:

@@ -83,10 +83,7 @@ def test_a_second_job_waits_and_both_are_canceled(cluster: FakeCluster) -> None:
     assert first == second
     assert "--dependency=singleton" in first
     [status] = provider.observe()
-    assert (status.phase, cluster.states()) == (
-        Phase.RUNNING,
-        ["RUNNING", "PENDING"],
-    )
+    assert (status.phase, cluster.states()) == (Phase.RUNNING, ["RUNNING", "PENDING"])
     reap_until_gone(provider, spec.burst_id)
     assert cluster.states() == ["CANCELLED", "CANCELLED"]
 
@@ -233,10 +230,7 @@ def test_variables_of_other_work_do_not_reach_slurms_programs(
     assert cluster.provider(cluster="east").observe() == []
     lines = [line for line in seen.read_text().splitlines() if "SLURM" in line]
     lines += [line for line in seen.read_text().splitlines() if line[:2] == "SB"]
-    assert sorted(lines) == [
-        "SLURM_CONF=/etc/other/slurm.conf",
-        "SLURM_TIME_FORMAT=%s",
-    ]
+    assert sorted(lines) == ["SLURM_CONF=/etc/other/slurm.conf", "SLURM_TIME_FORMAT=%s"]
 
 
 GOOD: dict[str, Any] = {"dir": "/shared", "cores": 4, "max_nodes": 2, "time": "1h"}

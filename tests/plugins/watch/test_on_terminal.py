@@ -81,11 +81,7 @@ def test_one_watches_explains_releases_takes_down_and_quits(shared: Shared) -> N
 
 @pytest.mark.parametrize(
     ("keys", "number", "status"),
-    [
-        ("\x03", None, 130),
-        ("", signal.SIGTERM, 143),
-        ("", signal.SIGHUP, 129),
-    ],
+    [("\x03", None, 130), ("", signal.SIGTERM, 143), ("", signal.SIGHUP, 129)],
 )
 def test_the_terminal_is_restored_however_it_ends(
     served: CliHarness, keys: str, number: int | None, status: int

@@ -18,12 +18,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from burst.errors import BurstError
-from tests.plugins.watch.watch_answers import (
-    answer,
-    burst_row,
-    job_row,
-    provider_row,
-)
+from tests.plugins.watch.watch_answers import answer, burst_row, job_row, provider_row
 from tests.support.waiting import HANG_S
 
 STORY: dict[str, Any] = {
