@@ -190,14 +190,15 @@ class FakeProvider(Provider):
         """Make what is missing of a growth, or begin to end what is too much."""
         self._enter(ProviderCall("resize", spec.burst_id))
         burst = self._admit_resize(spec)
-        known, burst.spec = set(burst.spec.hosts), spec
-        burst.missing = (burst.missing | set(spec.hosts) - known) & set(spec.hosts)
+        known, burst.spec = burst.spec.hosts, spec
+        burst.missing.update(spec.hosts[len(known) :])
+        burst.missing.intersection_update(spec.hosts)
         missing = [host for host in spec.hosts if host in burst.missing]
         some, self.build_only = missing[: self.build_only], None
         burst.missing.difference_update(some)
         burst.made += some
         burst.grown_at |= dict.fromkeys(some, burst.observed)
-        for host in known.difference(spec.hosts):
+        for host in known[len(spec.hosts) :]:
             burst.leaving[host] = self.ends_after
             burst.failed.pop(host, None)
         if not burst.failed:

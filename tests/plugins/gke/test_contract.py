@@ -69,9 +69,7 @@ class GkeBackend(Backend):
         self.gke.stalled = False
 
     def end(self, spec: BurstSpec, host: str) -> None:
-        for key, entry in self.kubernetes.bursts.items():
-            if key[-1] == spec.burst_id:
-                entry.ended.add(host)
+        self.kubernetes.bursts[spec.burst_id].failed[host] = "its broker has ended"
 
     def crashing(self, owner: str, when: Moment) -> Provider:
         if when == "before":
@@ -84,8 +82,8 @@ class GkeBackend(Backend):
         return self.world.again(owner, name)
 
     def left(self, spec: BurstSpec) -> Sequence[str]:
-        inside = [str(key) for key in self.kubernetes.bursts if key[3] == spec.burst_id]
-        return [*self.gke.things(), *(inside if not self.orders else ())]
+        inside = () if self.orders else self.kubernetes.bursts
+        return [*self.gke.things(), *inside]
 
 
 class TestClusterForEachBurst(ProviderContract):

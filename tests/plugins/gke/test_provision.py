@@ -185,7 +185,7 @@ def test_in_a_named_pool_nothing_is_made_but_pods(named: World, status: str) -> 
     pool.status = getattr(NodePool.Status, status)
     assert named.provision() == ""
     assert orders(named) == 0
-    found = named.kubernetes.settings_of(named.spec.burst_id)
+    found = named.kubernetes.bursts[named.spec.burst_id].settings
     chosen = {"cloud.google.com/gke-nodepool": "burstable"}
     assert found.pod["spec"]["nodeSelector"] == chosen
 

@@ -389,7 +389,8 @@ def test_while_it_is_deleted_nothing_grows(form: World) -> None:
     with pytest.raises(Transient, match="is being deleted"):
         form.provider.resize(sizes.spec(2))
     form.gke.fates = [Fate(looks=9)]
-    form.kubernetes.bursts.clear()
+    for cloud in form.kubernetes.clouds.values():
+        cloud.bursts.clear()
     form.provider.reap(form.spec.burst_id)
     with pytest.raises(Transient, match="is STOPPING"):
         form.provider.resize(sizes.spec(2))
@@ -431,7 +432,8 @@ def test_in_a_pool_of_others_only_pods_change(named: World) -> None:
     assert len(named.status().followers) == 3
     named.provider.resize(spec_of(named, 1))
     assert calls(named) == []
-    assert named.kubernetes.settings_of(whole.burst_id).pod["spec"]["nodeSelector"]
+    entry = named.kubernetes.bursts[whole.burst_id]
+    assert entry.settings.pod["spec"]["nodeSelector"]
 
 
 def spec_of(world: World, nodes: int) -> BurstSpec:
