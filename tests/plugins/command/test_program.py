@@ -151,34 +151,6 @@ def test_a_burst_without_a_lease_has_no_end(says: Says) -> None:
     assert says.asked("begin")["seconds"] == 0
 
 
-def test_the_certificate_is_in_nothing_that_it_is_given(says: Says) -> None:
-    says.provider().provision(says.spec())
-    secret = [
-        line.split('"')[1]
-        for line in (says.path / "burst.cert").read_text().splitlines()
-        if "secret-key" in line
-    ]
-    assert secret
-    assert secret[0] not in json.dumps(says.asked("begin"))
-
-
-def test_what_is_listed_is_not_begun_again(says: Says) -> None:
-    says.lists(row())
-    says.provider().provision(says.spec())
-    assert not (says.path / "program.begin").exists()
-
-
-@pytest.mark.parametrize(
-    ("nodes", "changes"), [(3, {}), (2, {"offer": "others"})], ids=["many", "offer"]
-)
-def test_what_is_not_offered_is_refused(
-    says: Says, nodes: int, changes: dict[str, object]
-) -> None:
-    with pytest.raises(SpecRefused, match="no offer"):
-        says.provider().provision(says.spec(nodes, **changes))
-    assert not (says.path / "shared").exists()
-
-
 def test_the_status_is_what_it_lists_and_what_the_log_says(says: Says) -> None:
     provider = says.provider()
     provider.provision(says.spec())
@@ -228,12 +200,6 @@ def test_files_go_once_it_lists_the_burst_no_more(says: Says) -> None:
     with pytest.raises(NotFound):
         provider.reap(says.spec().burst_id)
     assert not (says.path / "shared" / "owner.site").exists()
-
-
-def test_bursts_of_others_are_listed_and_are_not_ours(says: Says) -> None:
-    says.lists(row(), {"name": "other.site.burst-9-0", "state": "running"})
-    assert [s.burst_id for s in says.provider().observe()] == [BURST]
-    assert [b.owner for b in says.provider().list_all()] == ["owner", "other"]
 
 
 @pytest.mark.parametrize(

@@ -42,13 +42,9 @@ def test_settings_that_name_no_cluster_are_refused(
 
 
 def test_a_cluster_of_ours_is_called_as_the_provider(kind: KindHarness) -> None:
-    provider = kind.provider(cluster="")
+    provider = kind.provider(cluster="", dir="")
     (finding, *_) = provider.examine(None)
     assert "the kind cluster far-" in finding.what
-
-
-def test_by_default_files_are_where_all_providers_have_them(kind: KindHarness) -> None:
-    kind.provider(dir="")
 
 
 def test_directories_of_followers_are_known(kind: KindHarness) -> None:
