@@ -17,7 +17,7 @@ import pytest
 from burst.lead import Lead
 from burst.provider import BurstSpec
 from burst.testing import Backend, example_spec
-from burst.testing.fixtures import ContractFixtures, MakeSpec
+from burst.testing.fixtures import ContractFixtures, MakeProvider, MakeSpec
 from tests.embedded_instance import embedded_instance
 
 
@@ -43,6 +43,10 @@ class WithLead(ContractFixtures):
             return msgspec.structs.replace(spec, shape=no_gpus)
 
         return make
+
+    @pytest.fixture
+    def make_interrupted(self, backend: Backend) -> MakeProvider:
+        return lambda owner: backend.crashing(owner, "before")
 
 
 class LeadBackend(Backend):

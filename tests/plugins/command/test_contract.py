@@ -85,10 +85,6 @@ class TestCommandProvider(WithLead, ProviderContract):
         return site.provider
 
     @pytest.fixture
-    def make_interrupted(self, backend: Backend) -> MakeProvider:
-        return lambda owner: backend.crashing(owner, "before")
-
-    @pytest.fixture
     def misconfigured(self, site: Site) -> Callable[[], Provider]:
         return lambda: site.provider("owner-a", program=("/nowhere/site",))
 

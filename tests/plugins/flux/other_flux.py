@@ -193,9 +193,3 @@ def environment_of(pid: int) -> Sequence[str]:
 def rundirs(spec: BurstSpec) -> Sequence[Path]:
     """Return the directories that its followers have left, or have."""
     return list(Path("/tmp").glob(f"{spec.burst_id}-*"))
-
-
-def kill(pid: int, number: int) -> None:
-    """Signal a process that may be gone."""
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, number)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -16,16 +15,15 @@ from burst.testing import Backend, ProviderContract
 from burst.testing.backend import Moment
 from burst.testing.fixtures import Count, MakeProvider
 from tests.flux_instance import FLUX, MISSING
-from tests.plugins.flux.other_flux import OtherInstance, kill
-from tests.plugins.slurm.slurm_contract import followers
-from tests.support.contract_lead import LeadBackend, WithLead, files_of
+from tests.plugins.flux.other_flux import OtherInstance
+from tests.support.contract_lead import WithLead, files_of
+from tests.support.follower_processes import ProcessBackend, followers
 from tests.support.interrupted import Interrupted
-from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
 
 
-class OtherBackend(LeadBackend):
+class OtherBackend(ProcessBackend):
     def __init__(self, other: OtherInstance, lead: Lead) -> None:
         super().__init__(lead)
         self.other = other
@@ -47,20 +45,6 @@ class OtherBackend(LeadBackend):
 
     def named(self, owner: str, name: str) -> Provider:
         return self.other.provider(owner, name)
-
-    def kill(self, spec: BurstSpec, host: str) -> None:
-        self._signal(spec, host, signal.SIGKILL)
-
-    def end(self, spec: BurstSpec, host: str) -> None:
-        self._signal(spec, host, signal.SIGTERM)
-
-    def _signal(self, spec: BurstSpec, host: str, number: signal.Signals) -> None:
-        rank = spec.ranks[spec.hosts.index(host)]
-        # Before that it may not heed a signal.
-        wait_until(lambda: rank in self.online(spec), f"{host} to join")
-        for pid, line in followers(spec).items():
-            if f"--hostname {host} " in line:
-                kill(pid, number)
 
     def public(self, spec: BurstSpec) -> str:
         jobs = [self.other.flux("job", "info", j, "jobspec") for j in self.other.jobs()]
@@ -88,10 +72,6 @@ class TestFluxProvider(WithLead, ProviderContract):
     @pytest.fixture
     def make_provider(self, other: OtherInstance) -> MakeProvider:
         return other.provider
-
-    @pytest.fixture
-    def make_interrupted(self, other: OtherInstance) -> MakeProvider:
-        return lambda owner: Interrupted(other.provider(owner), other.away)
 
     @pytest.fixture
     def misconfigured(

@@ -7,7 +7,6 @@ Its followers are those of an embedded lead.
 from __future__ import annotations
 
 import contextlib
-import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,10 +18,9 @@ from burst.provider import BurstSpec, Provider
 from burst.testing import Backend
 from burst.testing.backend import Moment
 from burst.testing.fixtures import Count, MakeProvider
-from tests.plugins.slurm import slurm_programs
-from tests.support.contract_lead import LeadBackend, WithLead, files_of
+from tests.support.contract_lead import WithLead, files_of
+from tests.support.follower_processes import ProcessBackend, followers
 from tests.support.interrupted import Interrupted
-from tests.support.waiting import wait_until
 
 
 class Cluster(Protocol):
@@ -41,13 +39,7 @@ class Cluster(Protocol):
     def tasks(self, spec: BurstSpec) -> int: ...
 
 
-def dying(cluster: Cluster, owner: str, *, submitted: bool) -> Provider:
-    """Return a provider whose first provision finds no controller, or no answer."""
-    provider = cluster.provider(owner)
-    return Interrupted(provider, lambda: cluster.crash(submitted=submitted))
-
-
-class SlurmBackend(LeadBackend):
+class SlurmBackend(ProcessBackend):
     def __init__(self, cluster: Cluster, lead: Lead) -> None:
         super().__init__(lead)
         self.cluster = cluster
@@ -62,29 +54,12 @@ class SlurmBackend(LeadBackend):
         return self.cluster.full(owner)
 
     def crashing(self, owner: str, when: Moment) -> Provider:
-        return dying(self.cluster, owner, submitted=when == "after")
+        provider = self.cluster.provider(owner)
+        submitted = when == "after"
+        return Interrupted(provider, lambda: self.cluster.crash(submitted=submitted))
 
     def named(self, owner: str, name: str) -> Provider:
         return self.cluster.provider(owner, name)
-
-    def kill(self, spec: BurstSpec, host: str) -> None:
-        self._signal(spec, host, signal.SIGKILL)
-
-    def end(self, spec: BurstSpec, host: str) -> None:
-        self._signal(spec, host, signal.SIGTERM)
-
-    def _signal(self, spec: BurstSpec, host: str, number: signal.Signals) -> None:
-        def found() -> list[int]:
-            lines = followers(spec).items()
-            return [pid for pid, line in lines if f"--hostname {host} " in line]
-
-        # The job runs by its word before its tasks have begun, and one that has not
-        # joined may not heed a signal.
-        wait_until(lambda: bool(found()), f"the task {host}")
-        rank = spec.ranks[spec.hosts.index(host)]
-        wait_until(lambda: rank in self.lead.observe().online, f"{host} to join")
-        for pid in found():
-            slurm_programs.kill(pid, number)
 
     def public(self, spec: BurstSpec) -> str:
         return "\n".join([*followers(spec).values(), self.cluster.public()])
@@ -95,20 +70,6 @@ class SlurmBackend(LeadBackend):
 
     def left(self, spec: BurstSpec) -> Sequence[str]:
         return files_of(spec, self.cluster.dir)
-
-
-def followers(spec: BurstSpec) -> dict[int, str]:
-    """Return the command lines of a burst's followers, by pid."""
-    found = {}
-    for pid, _ in slurm_programs.processes():
-        with contextlib.suppress(OSError):
-            words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
-            line = " ".join(words)
-            if words[1:4] == ["-m", "burst_embedded", "follower"] and (
-                f"/{spec.owner}." in line and f"/{spec.burst_id}/" in line
-            ):
-                found[pid] = line
-    return found
 
 
 class WithSlurmProvider(WithLead):
@@ -126,10 +87,6 @@ class WithSlurmProvider(WithLead):
     @pytest.fixture
     def make_provider(self, cluster: Cluster) -> MakeProvider:
         return cluster.provider
-
-    @pytest.fixture
-    def make_interrupted(self, cluster: Cluster) -> MakeProvider:
-        return lambda owner: dying(cluster, owner, submitted=False)
 
     @pytest.fixture
     def misconfigured(self, cluster: Cluster) -> Callable[[], Provider]:

@@ -104,10 +104,6 @@ class TestVmProvider(WithLead, ProviderContract):
         return CloudBackend(hosts, lead, make_provider)
 
     @pytest.fixture
-    def make_interrupted(self, backend: Backend) -> MakeProvider:
-        return lambda owner: backend.crashing(owner, "before")
-
-    @pytest.fixture
     def misconfigured(self, hosts: Hypervisor) -> Callable[[], Provider]:
         return lambda: hosts.cloud.provider("owner-a", credentials="/nowhere")
 
