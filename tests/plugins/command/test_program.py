@@ -151,6 +151,12 @@ def test_a_burst_without_a_lease_has_no_end(says: Says) -> None:
     assert says.asked("begin")["seconds"] == 0
 
 
+def test_what_is_listed_is_not_begun_again(says: Says) -> None:
+    says.lists(row())
+    says.provider().provision(says.spec())
+    assert not (says.path / "program.begin").exists()
+
+
 def test_the_status_is_what_it_lists_and_what_the_log_says(says: Says) -> None:
     provider = says.provider()
     provider.provision(says.spec())
