@@ -66,6 +66,15 @@ def test_what_sbatch_says_is_in_its_class(
     assert type(caught.value) is error
 
 
+def test_a_job_whose_answer_was_lost_is_found(cluster: FakeCluster) -> None:
+    cluster.set("stalled")
+    cluster.set("cut")
+    with pytest.raises(Transient, match="timed out"):
+        cluster.provider().provision(cluster.spec())
+    cluster.provider().provision(cluster.spec())
+    assert len(cluster.argv()) == 1
+
+
 def test_a_second_job_waits_and_both_are_canceled(cluster: FakeCluster) -> None:
     """A request that timed out may be carried out after the next look."""
     cluster.set("cut")
