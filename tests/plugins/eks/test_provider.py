@@ -137,17 +137,6 @@ def test_a_group_that_failed_for_unknown_reasons_is_observed(eks: Account) -> No
     assert not eks.pods.bursts
 
 
-def test_a_group_that_lost_a_node_tells_why_its_burst_waits(eks: Account) -> None:
-    provider = eks.begun()
-    group = eks.group
-    group.status, group.health = "DEGRADED", {"issues": [STOCKOUT]}
-    assert status(provider).phase is Phase.RUNNING
-    eks.made[0].reclaim(eks.spec.burst_id, [eks.spec.hosts[0]])
-    found = status(provider)
-    assert found.phase is Phase.PENDING
-    assert "InsufficientInstanceCapacity" in found.why
-
-
 def test_names_are_of_owner_provider_and_burst_and_fit() -> None:
     short = name_of(TAGS, BurstId("burst-0-a1"))
     assert short.startswith(prefix_of(TAGS))

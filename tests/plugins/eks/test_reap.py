@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 from pathlib import Path
 
@@ -27,32 +26,6 @@ def test_nodes_are_deleted_once_no_pod_is_left(eks: Account) -> None:
     assert eks.reap(provider)
     assert not eks.groups
     assert not eks.pods.bursts
-
-
-def test_pods_that_do_not_end_keep_nodes_for_a_minute_at_most(eks: Account) -> None:
-    provider = eks.begun()
-    eks.made[0].ends_after = 1000
-    provider.reap(eks.spec.burst_id)
-    eks.clock.now += 61
-    while eks.groups:
-        provider.reap(eks.spec.burst_id)
-    # Its pods are objects in Kubernetes still, so it is not NotFound yet.
-    provider.reap(eks.spec.burst_id)
-    eks.made[0].force_reap(eks.spec.burst_id)
-    eks.reap(provider)
-    assert not eks.pods.bursts
-
-
-def test_nodes_are_deleted_though_the_api_server_is_silent(eks: Account) -> None:
-    provider = eks.begun()
-    eks.pods.reachable = False
-    while eks.groups:
-        with contextlib.suppress(Transient):
-            provider.reap(eks.spec.burst_id)
-    with pytest.raises(Transient):
-        provider.reap(eks.spec.burst_id)
-    eks.pods.reachable = True
-    assert eks.reap(provider)
 
 
 def test_a_deletion_that_failed_is_repeated(eks: Account) -> None:

@@ -29,16 +29,6 @@ def test_pods_leave_before_their_nodes(form: World) -> None:
     assert form.kubernetes.count(form.spec.burst_id) == 0
 
 
-def test_pods_that_do_not_leave_lose_their_nodes_all_the_same(form: World) -> None:
-    form.kubernetes.looks_to_leave = 1000
-    form.provision()
-    form.provider.reap(form.spec.burst_id)
-    assert deletions(form) == 0
-    form.clock.now += 61
-    form.provider.reap(form.spec.burst_id)
-    assert deletions(form) == 1
-
-
 def test_pods_that_do_not_leave_are_deleted_by_force(form: World) -> None:
     form.kubernetes.looks_to_leave = 1000
     form.provision()
