@@ -201,6 +201,14 @@ def test_followers_are_known_by_host(fake: FakeProvider, spec: BurstSpec) -> Non
     assert fake.cloud.followers() == dict.fromkeys(spec.hosts, spec.burst_id)
 
 
+def test_who_leaves_is_listed_in_order(fake: FakeProvider, spec: BurstSpec) -> None:
+    fake.ends_after = 9
+    fake.provision(spec)
+    hosts, ranks = spec.hosts[:1], spec.ranks[:1]
+    fake.resize(msgspec.structs.replace(spec, hosts=hosts, ranks=ranks))
+    assert [follower.host for follower in only(fake).followers] == list(spec.hosts)
+
+
 def test_a_burst_that_is_reaped_is_not_made_anew(
     fake: FakeProvider, spec: BurstSpec
 ) -> None:
