@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Values for tests: a lead with two nodes of its own and rank slots, jobs, offers."""
 
+from typing import Any, TypeVar
+
 import msgspec
 
 from burst.config import Settings, parse
@@ -25,6 +27,12 @@ NODE = Shape(4, 1)
 T0 = 1_000_000.0
 LENT = '{"properties":["burst"]}'
 """The constraint of a job for lent nodes alone."""
+Value = TypeVar("Value", bound=msgspec.Struct)
+
+
+def but(value: Value, **changes: Any) -> Value:
+    """A value of which some fields are others."""
+    return msgspec.structs.replace(value, **changes)
 
 
 def identity(hosts="lead-[0-1],burst-0-[0-3],burst-1-[0-3]", **changes):
@@ -44,7 +52,7 @@ def identity(hosts="lead-[0-1],burst-0-[0-3],burst-1-[0-3]", **changes):
         endpoint="tcp://127.0.0.1:8050",
         certificate="/nowhere/burst.cert",
     )
-    return msgspec.structs.replace(found, **changes)
+    return but(found, **changes)
 
 
 def whole(nodes, **changes):

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What tests of isolated bursts say often."""
 
-from __future__ import annotations
-
 from burst.model.burst import State
 from burst.model.program import Program
 from burst.model.request import BurstPreferences

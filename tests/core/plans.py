@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The planner as tests call it: demands in, a plan out."""
 
-from __future__ import annotations
-
 import math
 
 from burst.config import DeadlineSettings, PlanSettings

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Nothing is done for subordinate user ids."""
 
-import msgspec
 import pytest
 
 from burst.errors import Denied
@@ -11,7 +10,7 @@ from burst.model.lead import GuestAccess
 from burst.model.reason import Reason
 from burst.runtime.side_threads import SideThreads
 from burst.runtime.subuid_file import SubuidFile
-from tests.builders import LENT, whole
+from tests.builders import LENT, but, whole
 from tests.runtime.asking import Asking
 from tests.sim import Sim
 
@@ -28,7 +27,7 @@ def beside(tmp_path):
 def sim(beside, *, multi=True, **tables):
     its = Sim(**tables)
     access = GuestAccess(allow_guest_user=multi)
-    its.lead.known = msgspec.structs.replace(its.lead.known, access=access)
+    its.lead.known = but(its.lead.known, access=access)
     its.beside = beside
     its.boot()
     return its

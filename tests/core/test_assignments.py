@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A released job that Flux does not start gives up its burst, which is not kept."""
 
-import msgspec
 import pytest
 
 from burst.config import LimitSettings
@@ -15,7 +14,7 @@ from burst.model.hold import HoldState
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, QueueView
 from burst.model.reason import Reason
-from tests.builders import LENT, T0, settings, view, whole, world
+from tests.builders import LENT, T0, but, settings, view, whole, world
 from tests.builders import job as job_view
 from tests.lifecycles import LEASE, leased, run
 from tests.sim import Sim
@@ -324,9 +323,7 @@ def test_of_two_jobs_only_the_one_leaves_for_which_the_burst_comes_too_late():
 
 def test_a_burst_that_is_not_up_when_it_is_to_be_drained_fails():
     tx, burst, seen = two_jobs(3400.0)
-    seen = msgspec.structs.replace(
-        seen, deadlines=settings(deadlines={"drain": "5m"}).deadlines
-    )
+    seen = but(seen, deadlines=settings(deadlines={"drain": "5m"}).deadlines)
     end_late_bursts(tx, seen, LimitSettings())
     after = tx.bursts[burst]
     assert after.result is Result.TIMEOUT

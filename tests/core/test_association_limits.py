@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: MIT
 """No burst is begun for a job that would pass a limit of flux-accounting."""
 
-from __future__ import annotations
-
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +20,7 @@ from burst.model.lead import JobState
 from burst.model.reason import Reason
 from burst.model.request import ResourceRequest
 from burst.runtime.side_threads import SideThreads
-from tests.builders import T0, job, view, whole, world
+from tests.builders import T0, but, job, view, whole, world
 from tests.core.worth.money_sim import submit
 from tests.fakes import KnownBanks
 from tests.sim import Sim
@@ -156,7 +153,7 @@ TWO = ResourceRequest(nodes=2, slots=2, cores_per_slot=4)
 
 def seen_with(facts, *jobs):
     seen = world(view(*jobs))
-    return msgspec.structs.replace(seen, banks=BANKS, accounting=facts)
+    return but(seen, banks=BANKS, accounting=facts)
 
 
 def decide(facts, asked, jobs=()):

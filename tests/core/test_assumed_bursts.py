@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Which jobs a forecast assumes to burst, and which ticks judge by it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -33,26 +31,20 @@ def bursts(
 
 
 @pytest.mark.parametrize("reason", [Reason.NOT_WORTH, Reason.NOT_FORECAST])
-def test_a_job_that_only_waits_for_its_forecast_bursts_if_that_pays(
-    reason: Reason,
-) -> None:
+def test_a_job_that_only_waits_for_its_forecast_bursts_if_that_pays(reason):
     assert not bursts(reason, T0 + 700)
     assert bursts(reason, T0 + 800)
     assert is_judged(Decision(reason, {}))
 
 
 @pytest.mark.parametrize("reason", [Reason.TURNED_DOWN, Reason.RESERVED])
-def test_one_for_which_there_are_no_nodes_stays_and_is_judged_by_its_place(
-    reason: Reason,
-) -> None:
+def test_one_for_which_there_are_no_nodes_stays_and_is_judged_by_its_place(reason):
     assert not bursts(reason)
     assert is_judged(Decision(reason, {}))
 
 
 @pytest.mark.parametrize("reason", [None, Reason.LOCAL, Reason.OWN_FIRST])
-def test_others_stay_and_are_not_judged_by_this_forecast(
-    reason: Reason | None,
-) -> None:
+def test_others_stay_and_are_not_judged_by_this_forecast(reason):
     assert not bursts(reason)
     assert not is_judged(Decision(reason, {}) if reason else None)
 

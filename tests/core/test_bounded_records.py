@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The records of a burst stay small whatever it lives through, and say all there is."""
 
-from __future__ import annotations
-
 import json
 from itertools import count
 
@@ -22,7 +20,7 @@ from burst.model.jobid import JobId, format_f58
 from burst.model.ranks import format_hostlist, format_idset
 from burst.model.record import decode_job, decode_record, encode_job, encode_record
 from burst.runtime.record_store import RecordStore
-from tests.builders import T0
+from tests.builders import T0, but
 from tests.fakes import MeasuredStore, MemoryStore
 from tests.lifecycles import LEASE, run
 
@@ -252,7 +250,7 @@ def test_a_record_of_the_first_version_is_read_and_written_anew():
     assert before.bursts == {LEASE.id: burst}
     # Job 1 goes on; nothing of it may be lost by what is written of it alone.
     later = apply(burst, Event(T0 + 11, "job-release", {"id": "1"}))
-    ledger.write(before, msgspec.structs.replace(before, bursts={LEASE.id: later}))
+    ledger.write(before, but(before, bursts={LEASE.id: later}))
 
     assert json.loads(store.records[f"burst/{LEASE.id}"])["version"] == 2
     assert RecordStore(store).load(T0 + 12).bursts == {LEASE.id: later}

@@ -1,17 +1,13 @@
 # SPDX-License-Identifier: MIT
 """The story of a burst in words."""
 
-from __future__ import annotations
-
-import msgspec
-
 from burst.core import lifecycle
 from burst.core.burst_story import SENTENCES, burst_story, next_step_of, sentence
 from burst.core.records import Records
 from burst.model.decision import clock_time, moment
 from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58
-from tests.builders import T0, settings
+from tests.builders import T0, but, settings
 from tests.lifecycles import LEASE, run
 
 ONLINE = ("provision-start", "provision-finish", "online")
@@ -25,7 +21,7 @@ def test_each_event_that_there_is_has_a_sentence() -> None:
 
 
 def test_it_is_told_in_order_with_durations_sums_and_cost() -> None:
-    lease = msgspec.structs.replace(LEASE, created=T0, price=3.6)
+    lease = but(LEASE, created=T0, price=3.6)
     burst = lifecycle.begin(lease, {JobId(1): T0, JobId(2): T0}, T0)
     for seconds, name, context in (
         (1, "provision-start", {}),

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A job gets idle nodes of several bursts, and new ones for the rest."""
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis
@@ -17,7 +16,7 @@ from burst.model.jobid import JobId
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
 from burst.model.shape import Shape
-from tests.builders import NODE, T0, identity, settings, slots, whole
+from tests.builders import NODE, T0, but, identity, settings, slots, whole
 from tests.core.plans import demand, leases, live_burst, plan
 from tests.sim import Sim
 
@@ -82,14 +81,12 @@ def test_idle_nodes_are_left_to_a_job_behind_where_new_ones_can_be_had():
         (demand(1, whole(5, cores_per_slot=9)), [room("burst-0", 2)], {}),
         (demand(None, whole(5)), [room("burst-0", 2)], {}),
         (
-            msgspec.structs.replace(demand(1, whole(5)), duration=10.0),
+            but(demand(1, whole(5)), duration=10.0),
             [room("burst-0", 2, lasts=9.0)],
             {},
         ),
         (
-            msgspec.structs.replace(
-                demand(1, whole(5)), preferences=BurstPreferences(where="together")
-            ),
+            but(demand(1, whole(5)), preferences=BurstPreferences(where="together")),
             [room("burst-0", 2)],
             {},
         ),
@@ -151,7 +148,7 @@ def test_bursts_that_no_budget_lets_a_job_keep_are_not_combined():
 
 def test_nothing_is_made_beside_idle_nodes_for_a_job_that_is_not_worth_it():
     why = Decision(Reason.NOT_WORTH)
-    job = msgspec.structs.replace(demand(1, whole(4)), not_worth=why)
+    job = but(demand(1, whole(4)), not_worth=why)
     found = made(job, rooms=[room("burst-0", 2)])
     assert (found.proposals, found.combined) == ((), {})
     assert found.decisions[1] is why

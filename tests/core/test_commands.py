@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: MIT
-import msgspec
 import pytest
 
 from burst.core import burst_requests, commands
@@ -17,7 +16,7 @@ from burst.model.hold import HoldState
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
 from burst.provider import BurstStatus, FollowerStatus, Phase
-from tests.builders import T0, identity, job, settings, view, whole, world
+from tests.builders import T0, but, identity, job, settings, view, whole, world
 from tests.core.ticks import hold, recorded
 from tests.lifecycles import LEASE, WHOLE_WAY, run
 
@@ -56,9 +55,7 @@ def test_a_request_that_cannot_be_met_says_why():
         " (local/small: the job asks for provider gke)"
     )
     nothing = burst_requests.request_nodes(1)
-    _, verdict = requested(
-        nothing, msgspec.structs.replace(world(view()), providers={})
-    )
+    _, verdict = requested(nothing, but(world(view()), providers={}))
     told = burst_requests.describe_request(verdict, nothing)
     assert told == "1 node: no provider offers anything"
 
@@ -197,7 +194,7 @@ def listed(burst, *hosts):
 
 def seeing(*statuses, lead=None, name="local"):
     its_view = ProviderView(statuses={s.burst_id: s for s in statuses}, read_at=T0)
-    return msgspec.structs.replace(world(lead), providers={name: its_view})
+    return but(world(lead), providers={name: its_view})
 
 
 @pytest.mark.parametrize(
@@ -317,7 +314,7 @@ def test_other_hosts_are_refused_with_the_slots_there_are(text, told):
 
 def test_of_hosts_that_join_through_another_the_first_may_be_asked_for():
     slots = find_slots(identity("lead-0,burst-0-[0-3]"))
-    (slot,) = (msgspec.structs.replace(slot, divisible=False) for slot in slots)
+    (slot,) = (but(slot, divisible=False) for slot in slots)
     burst_requests.check_slot("burst-0-[0-1,3]", 2, [slot])
     for text in ("burst-0-[0-1,3]", "burst-0-[1-3]"):
         with pytest.raises(BurstError, match="of one whose hosts join through another"):
@@ -325,8 +322,7 @@ def test_of_hosts_that_join_through_another_the_first_may_be_asked_for():
 
 
 def test_a_request_may_name_any_run_of_ranks_of_a_slot():
-    demand = burst_requests.request_nodes(2, slot="burst-0-[1-2]")
-    made, _ = requested(demand)
+    made, _ = requested(burst_requests.request_nodes(2, slot="burst-0-[1-2]"))
     (burst,) = made.records.bursts.values()
     assert burst.lease.hosts == ("burst-0-1", "burst-0-2")
 

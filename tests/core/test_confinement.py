@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """On an instance with guests, a job has the lent nodes of its own bursts alone."""
 
-import msgspec
 import pytest
 
 from burst.core.actions import ConfineJobs, HoldJobs, MoveJobs, ReleaseJobs
@@ -18,7 +17,7 @@ from burst.model.jobid import JobId
 from burst.model.lead import GuestAccess, JobState
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
-from tests.builders import LENT, T0, identity, job, settings, view, whole, world
+from tests.builders import LENT, T0, but, identity, job, settings, view, whole, world
 from tests.lifecycles import LEASE, WHOLE_WAY, run
 
 ONE = JobId(1)
@@ -96,7 +95,7 @@ def test_they_are_taken_at_once_where_own_nodes_would_do():
 
 
 def test_they_are_taken_from_a_job_that_its_user_took_back():
-    taken = msgspec.structs.replace(HELD, state=HoldState.TAKEN_BACK)
+    taken = but(HELD, state=HoldState.TAKEN_BACK)
     made = tick(job(1, whole(3), confined_to=ITS), hold=taken)
     assert made.actions == (ConfineJobs({ONE: NONE}),)
 
@@ -135,15 +134,15 @@ def test_one_that_is_confined_is_kept_up_to_date_whatever_the_mode():
     assert ConfineJobs({ONE: NONE}) in tick(late, mode="scheduler").actions
 
 
-OTHER = msgspec.structs.replace(
+OTHER = but(
     LEASE, id="burst-1-bbbbbb", slot="burst-1", hosts=("burst-1-0",), ranks=(6,)
 )
 
 
 def ending(seconds, jobs=frozenset()):
     """Another burst that is up, of which jobs can have so many seconds from now on."""
-    lease = msgspec.structs.replace(OTHER, created=T0, end=T0 + 100 + 1800 + seconds)
-    return msgspec.structs.replace(UP, lease=lease, jobs=jobs, times={})
+    lease = but(OTHER, created=T0, end=T0 + 100 + 1800 + seconds)
+    return but(UP, lease=lease, jobs=jobs, times={})
 
 
 @pytest.mark.parametrize("mode", ["hold", "queue"])
@@ -164,7 +163,7 @@ def test_a_job_is_kept_off_bursts_whose_lease_ends_before_it(
         assert first.actions == (MoveJobs({ONE: "burst-ready"}, lent),)
     elif confined:
         assert first.actions == (ConfineJobs(lent),)
-        shown = msgspec.structs.replace(waiting, confined_to=ITS)
+        shown = but(waiting, confined_to=ITS)
         after = tick(shown, *bursts, hold=HELD, **seen)
         assert after.actions == (ReleaseJobs({ONE: 16}),)
     else:
@@ -173,8 +172,8 @@ def test_a_job_is_kept_off_bursts_whose_lease_ends_before_it(
 
 def test_a_job_may_have_all_bursts_that_end_no_earlier_than_its_own():
     waiting = job(1, whole(2), urgency=0)
-    lease = msgspec.structs.replace(LEASE, created=T0, end=T0 + 9000)
-    own = msgspec.structs.replace(UP, lease=lease)
+    lease = but(LEASE, created=T0, end=T0 + 9000)
+    own = but(UP, lease=lease)
     seen = {"hold": HELD, "lead": ALONE, "online": (*UP_NOW, 6)}
     made = tick(waiting, own, ending(5000.0), **seen)
     assert made.actions == (ReleaseJobs({ONE: 16}),)
@@ -243,10 +242,8 @@ def test_a_lent_rank_without_a_lease_is_no_own_one_where_there_are_guests():
 
 
 def test_a_job_is_kept_off_nodes_with_a_tag_that_it_has_not():
-    tagged = msgspec.structs.replace(
-        UP, lease=msgspec.structs.replace(UP.lease, tag=Tag("night", 100))
-    )
-    idle = msgspec.structs.replace(tagged, jobs=NONE, times={})
+    tagged = but(UP, lease=but(UP.lease, tag=Tag("night", 100)))
+    idle = but(tagged, jobs=NONE, times={})
 
     def seen(mode="hold", waits=None, **changes):
         return tick(

@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: MIT
 """An offer without capacity for one job's size is still there for smaller jobs."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
-import msgspec
 import pytest
 
 from burst.core import cooldowns, timeline
@@ -14,7 +11,7 @@ from burst.errors import InsufficientCapacity
 from burst.model.lead import JobState
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
-from tests.builders import T0, whole
+from tests.builders import T0, but, whole
 from tests.core.plans import demand, leases, plan, reasons
 from tests.lifecycles import LEASE
 from tests.sim import Sim
@@ -40,9 +37,7 @@ def test_smaller_bursts_are_planned_of_an_offer_without_capacity_for_a_size():
 
 def test_what_may_not_be_spread_waits_for_its_size():
     alone = demand(1, whole(4))
-    together = msgspec.structs.replace(
-        alone, preferences=BurstPreferences(where="together")
-    )
+    together = but(alone, preferences=BurstPreferences(where="together"))
     for one, options in ((alone, {"spread": False}), (together, {})):
         made = plan(one, health=aside(4), **options)
         assert reasons(made, 1) == (
@@ -97,7 +92,7 @@ def test_capacity_that_a_burst_gives_back_is_asked_for_at_once():
 
 
 def test_a_larger_burst_waits_though_capacity_was_given_back():
-    lease = msgspec.structs.replace(LEASE, offer="small")
+    lease = but(LEASE, offer="small")
     later = cooldowns.regain_capacity(aside(4)["local"], lease, T0)
     assert later.rows["offer/small"] == FailureRecord(1, T0 + 9, 4 + lease.nodes)
 
@@ -113,7 +108,7 @@ def test_a_larger_burst_waits_though_capacity_was_given_back():
     ],
 )
 def test_other_failures_are_not_forgotten_as_a_burst_goes(known):
-    small = msgspec.structs.replace(LEASE, offer="small")
+    small = but(LEASE, offer="small")
     assert cooldowns.regain_capacity(known, small, T0) is known
 
 

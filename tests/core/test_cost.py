@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What bursts cost, and how long an idle one stays."""
 
-from __future__ import annotations
-
-import msgspec
 import pytest
 
 from burst.core import lifecycle
@@ -14,7 +11,7 @@ from burst.core.worth import ledger
 from burst.core.worth.ledger import Use, open_entry
 from burst.model.burst import Burst
 from burst.model.event import Event
-from tests.builders import T0, identity, settings
+from tests.builders import T0, but, identity, settings
 from tests.lifecycles import LEASE, leased
 
 HOUR = 3600.0
@@ -22,7 +19,7 @@ HOUR = 3600.0
 
 def made(*events: tuple[float, str]) -> Burst:
     """A burst of two nodes at 0.5 an hour, made at T0; events in hours after that."""
-    lease = msgspec.structs.replace(LEASE, created=T0, price=0.5)
+    lease = but(LEASE, created=T0, price=0.5)
     burst = lifecycle.begin(lease, {}, T0)
     contexts = {
         "online": {"ranks": "2-3"},
@@ -76,7 +73,7 @@ def test_an_idle_burst_has_so_long(idle: str, hours: float, left: float | None) 
 
 
 def test_an_idle_burst_has_less_where_it_costs_less_to_make_it_again() -> None:
-    burst = msgspec.structs.replace(made(*UP, (2.0, "idle")), keep_idle=1800.0)
+    burst = but(made(*UP, (2.0, "idle")), keep_idle=1800.0)
     for idle, left in (("2h", 1800.0), ("inf", 1800.0), ("10m", 600.0)):
         known = settings(deadlines={"idle": idle})
         assert seconds_until_drain(burst, known, T0 + 2 * HOUR) == left

@@ -3,7 +3,6 @@
 
 import math
 
-import msgspec
 import pytest
 
 from burst.config import DeadlineSettings, LimitSettings
@@ -21,12 +20,12 @@ from burst.model.decision import Decision, OfferRejection
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences, ResourceRequest
 from burst.model.shape import Shape
-from tests.builders import NODE, T0, identity, offer, whole
+from tests.builders import NODE, T0, but, identity, offer, whole
 from tests.core.plans import demand
 from tests.lifecycles import LEASE
 
 TERMS = Terms(provider="local", offer="small")
-SPOT = msgspec.structs.replace(TERMS, spot=True)
+SPOT = but(TERMS, spot=True)
 TAG = Tag("t", 100)
 
 
@@ -56,7 +55,7 @@ def live(**changes):
 
 
 def asks(user=100, **changes):
-    return msgspec.structs.replace(demand(1, whole(2), user), **changes)
+    return but(demand(1, whole(2), user), **changes)
 
 
 def why(found, *args):
@@ -114,7 +113,7 @@ def test_users_who_do_not_share_are_kept_apart():
 
 def test_of_an_older_record_nobody_knows_whether_guests_can_run_there():
     guest = asks(preferences=BurstPreferences(guest=True))
-    terms = msgspec.structs.replace(TERMS, guests=None)
+    terms = but(TERMS, guests=None)
     assert why(eligible(), guest, live(terms=terms)) is Reason.NO_GUESTS
     made_for = live(terms=terms, userids=frozenset({100}))
     assert why(eligible(), guest, made_for) is None
@@ -130,9 +129,7 @@ def test_how_much_of_a_burst_counts_too():
 
 COOLED = FailureRecord(1, T0 - 9, 4)
 JOINS = Burst(
-    lease=msgspec.structs.replace(
-        LEASE, provider="local", offer="small", hosts=tuple("abcd")
-    ),
+    lease=but(LEASE, provider="local", offer="small", hosts=tuple("abcd")),
     state=State.JOIN,
 )
 
@@ -191,10 +188,8 @@ def test_what_is_promised_for_later_is_not_a_trial():
 def test_an_isolated_burst_is_for_held_jobs_of_the_owner():
     new = new_burst(sold(modes=("isolated",)), isolated=True)
     owners = asks(identity().owner_userid, isolated=Isolated(kind="job"))
-    owners = msgspec.structs.replace(
-        owners, preferences=BurstPreferences(mode="isolated")
-    )
-    taken_back = msgspec.structs.replace(owners, isolated=None)
+    owners = but(owners, preferences=BurstPreferences(mode="isolated"))
+    taken_back = but(owners, isolated=None)
     assert why(eligible(), owners, new) is None
     assert why(eligible(), taken_back, new) is Reason.NOT_HELD
     lost = eligible(unreadable="burst/isolated-1")

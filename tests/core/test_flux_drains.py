@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What Flux drains on lent nodes: the burst goes, the drain with it, and it counts."""
 
-from __future__ import annotations
-
-import msgspec
 import pytest
 
 from burst.core import cooldowns
@@ -21,7 +18,7 @@ from burst.core.provider_health import (
 from burst.core.records import Records, Transaction
 from burst.model.burst import Result, State
 from burst.model.reason import Reason
-from tests.builders import LENT, T0, identity, settings, view, whole, world
+from tests.builders import LENT, T0, but, identity, settings, view, whole, world
 from tests.sim import Sim
 
 TABLES = {
@@ -148,7 +145,7 @@ def test_a_drain_of_a_slot_that_is_declared_no_more_is_undone_too(unreadable):
     drained = {2: "prolog failed for job f1", 1: "prolog failed for job f2"}
     seen = world(view(online={0, 1}, drained=drained))
     slots = find_slots(identity(), ["burst-1-[0-3]"])
-    seen = msgspec.structs.replace(seen, slots=slots)
+    seen = but(seen, slots=slots)
     tx = Transaction(Records(unreadable=unreadable), T0)
     undrain_free_ranks(tx, seen)
     assert tx.actions == ([] if unreadable else [UndrainRanks(frozenset({2}))])

@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: MIT
 """What flux-accounting says of nodes that a guest requests ahead of jobs."""
 
-from __future__ import annotations
-
 from typing import Any
 
-import msgspec
 import pytest
 
 from burst.core.guest_requests import GuestLimits
@@ -15,7 +12,7 @@ from burst.model.accounting import AccountingFacts, AssociationLimits, Associati
 from burst.model.banks import Associations, Banks
 from burst.model.burst import Burst
 from burst.model.lead import JobState
-from tests.builders import T0, job, settings, view, whole, world
+from tests.builders import T0, but, job, settings, view, whole, world
 from tests.core.ticks import recorded
 from tests.lifecycles import leased, run
 
@@ -34,7 +31,7 @@ def check(
     **limits: Any,
 ) -> None:
     told = {(ANN, "physics"): AssociationLimits(**limits)} if limits else {}
-    seen = msgspec.structs.replace(
+    seen = but(
         world(view(*jobs, online=[0, 1, 2, 3])),
         banks=banks,
         accounting=AccountingFacts(read_at=T0, associations=told),
@@ -46,7 +43,7 @@ def check(
 def requested(*jobs: int) -> Burst:
     """A burst of two nodes that Ann requested, and jobs that are on it."""
     burst = leased(run(*UP), userids=(ANN,), requester=ANN)
-    return msgspec.structs.replace(burst, jobs=frozenset(jobs))
+    return but(burst, jobs=frozenset(jobs))
 
 
 def test_they_are_within_max_nodes_of_the_default_bank() -> None:
@@ -76,7 +73,7 @@ def test_what_was_requested_before_counts_once() -> None:
     other = job(2, whole(1), bank="physics", **started)
     with pytest.raises(BurstError, match="3 in use"):
         check(2, its, other, max_nodes=4, records=used)
-    over = msgspec.structs.replace(its, state=JobState.INACTIVE)
+    over = but(its, state=JobState.INACTIVE)
     check(2, over, max_nodes=4, records=used)
 
 
@@ -94,7 +91,7 @@ def test_one_of_his_banks_has_to_have_room_where_no_default_is_known() -> None:
 
 
 def test_where_the_lead_cannot_be_read_that_is_told_in_its_place() -> None:
-    blind = msgspec.structs.replace(world(None), banks=KNOWN)
+    blind = but(world(None), banks=KNOWN)
     allowed = settings(guests={"request_nodes": 8})
     GuestLimits(Records(), blind, allowed, T0).check(ANN, 8)
 

@@ -3,7 +3,6 @@
 
 import json
 
-import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,7 +12,7 @@ from burst.core.records import Records
 from burst.core.worth.ledger import Payer, Share
 from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58, without_jobs
-from tests.builders import T0, job, view, whole, world
+from tests.builders import T0, but, job, view, whole, world
 from tests.core.ticks import recorded
 from tests.core.worth.budgets import entry
 from tests.lifecycles import LEASE
@@ -26,7 +25,7 @@ WORLD = world(
 
 
 def burst_of(userid, name="burst-0-aaaaaa"):
-    lease = msgspec.structs.replace(LEASE, id=name, userids=(userid,))
+    lease = but(LEASE, id=name, userids=(userid,))
     return lifecycle.begin(lease, {}, T0)
 
 
@@ -54,7 +53,7 @@ def test_ids_of_others_are_taken_out_of_all_texts():
 
 def test_a_job_that_the_accounts_know_as_his_is_his():
     shares = (Share(Payer(GUEST), DROPPED), Share(Payer(OTHER), OTHERS))
-    live = msgspec.structs.replace(entry(1), shares=shares)
+    live = but(entry(1), shares=shares)
     records = recorded(entries={live.burst: live})
     seen = GuestView(GUEST, records, world(None))
     assert seen.jobs == frozenset()

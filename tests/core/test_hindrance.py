@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Why a job whose nodes are online does not start: what stands in its way."""
 
-from __future__ import annotations
-
 import pytest
 
 from burst.core.select.hindrance import find_hindrance, is_displaced

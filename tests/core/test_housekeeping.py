@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Housekeeping on lent nodes: named, idle, and ended after its deadline."""
 
-from __future__ import annotations
-
 import signal
 
 import pytest

@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Which jobs nothing could ever serve, where live bursts have what is not sold now."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
-import msgspec
 import pytest
 
 from burst.core.actions import FailJob
@@ -21,6 +18,7 @@ from tests.builders import (
     LENT,
     NODE,
     T0,
+    but,
     identity,
     job,
     offer,
@@ -48,7 +46,7 @@ def busy(name: str, first: int, nodes: int = 4, **source: Any) -> Any:
 
 def decided(*live: Any, need: int = 4, total: int = 0, **changes: Any) -> Reason:
     """Decide on a job of user 100, whose burst of four nodes is no longer sold so."""
-    asked = msgspec.structs.replace(
+    asked = but(
         demand(changes.pop("job", 1), whole(need, **changes.pop("request", {}))),
         coming=changes.pop("coming", 0),
         duration=changes.pop("duration", 60.0),
@@ -76,9 +74,7 @@ def decided(*live: Any, need: int = 4, total: int = 0, **changes: Any) -> Reason
     ],
     ids=["in all", "one burst", "lifetime", "limit", "limit for a user"],
 )
-def test_what_a_live_burst_has_is_not_impossible(
-    changes: dict[str, Any], share: bool
-) -> None:
+def test_what_a_live_burst_has_is_not_impossible(changes, share):
     """The job waits for the burst's other job, whatever is sold or allowed by now."""
     changes = {"share": share, **changes}
     live = busy("burst-0-aaaaaa", 1)
@@ -98,9 +94,7 @@ def test_what_a_live_burst_has_is_not_impossible(
     ],
     ids=["of others", "excluded", "too small", "request ahead of jobs", "too few"],
 )
-def test_a_live_burst_that_the_job_cannot_have_does_not_count(
-    changes: dict[str, Any],
-) -> None:
+def test_a_live_burst_that_the_job_cannot_have_does_not_count(changes):
     live = busy("burst-0-aaaaaa", 1, **changes.pop("live", {}))
     assert decided(live, total=3, **changes) in (Reason.TOO_LARGE, Reason.NEVER_FITS)
 
@@ -109,9 +103,7 @@ def test_a_live_burst_that_the_job_cannot_have_does_not_count(
     ("need", "coming", "expected"),
     [(8, 0, Reason.TURNED_DOWN), (9, 0, Reason.TOO_LARGE), (9, 4, Reason.TURNED_DOWN)],
 )
-def test_nodes_of_several_live_bursts_count_together(
-    need: int, coming: int, expected: Reason
-) -> None:
+def test_nodes_of_several_live_bursts_count_together(need, coming, expected):
     lead = identity("lead-0,burst-0-[0-3],burst-1-[0-3],burst-2-[0-3]")
     live = busy("burst-0-aaaaaa", 1), busy("burst-1-aaaaaa", 5)
     made = {"need": need, "coming": coming, "total": 3, "lead": lead}
@@ -121,9 +113,7 @@ def test_nodes_of_several_live_bursts_count_together(
 @pytest.mark.parametrize(
     ("need", "expected"), [(6, Reason.TURNED_DOWN), (7, Reason.TOO_LARGE)]
 )
-def test_what_is_live_and_what_is_sold_count_together(
-    need: int, expected: Reason
-) -> None:
+def test_what_is_live_and_what_is_sold_count_together(need, expected):
     """Four nodes live of an offer that is gone, and two are sold, one in each burst."""
     live = busy("burst-0-aaaaaa", 1)
     offers = {"gke": [offer(total=2, max_nodes=1)]}

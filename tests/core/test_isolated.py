@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Isolated bursts, by the engine's ticks: once, ended here, and gone there."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

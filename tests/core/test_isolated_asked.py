@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Isolated bursts as they are asked for: modes, limits, leases, commands."""
 
-from __future__ import annotations
-
 import math
 
-import msgspec
 import pytest
 
 from burst.core import burst_requests
@@ -17,7 +14,7 @@ from burst.model.lead import GuestAccess
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
 from burst.provider import OUTPUT_MOST
-from tests.builders import NODE, identity, whole
+from tests.builders import NODE, but, identity, whole
 from tests.core.isolation import ALONE, BOTH, over, reason, submit
 from tests.fakes import FakeLead
 from tests.sim import Sim
@@ -168,7 +165,7 @@ def test_no_nodes_are_made_for_a_guest_on_which_his_job_would_fail(userid, guest
     access = GuestAccess(allow_guest_user=True)
     known = identity(access=access, owner_userid=1000)
     sim = Sim(FakeLead(known=known))
-    sim.fake_settings = msgspec.structs.replace(sim.fake_settings, guests=guests)
+    sim.fake_settings = but(sim.fake_settings, guests=guests)
     sim.boot()
     job = sim.lead.submit(whole(3), userid=userid)
     sim.tick(6)

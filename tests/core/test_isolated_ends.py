@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Isolated bursts that fail, or take too long: their job is not begun again."""
 
-from __future__ import annotations
-
-import msgspec
 import pytest
 
 from burst.core import lifecycle
@@ -15,6 +12,7 @@ from burst.model.event import Event
 from burst.model.lead import JobState
 from burst.provider import Failure
 from burst.testing import FakeProvider
+from tests.builders import but
 from tests.core.isolation import BOTH, over, reason, running, submit
 from tests.sim import Sim
 
@@ -123,7 +121,7 @@ def test_an_instance_that_does_not_come_up_has_a_deadline(sim):
     class Slow(FakeProvider):
         def _instance(self, burst, phase):
             found = super()._instance(burst, phase)
-            return msgspec.structs.replace(found, online=False, exit_status=None)
+            return but(found, online=False, exit_status=None)
 
     sim.provider.__class__ = Slow
     job = submit(sim)

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Isolated bursts on record: restarts, lost records, what is seen of them."""
 
-from __future__ import annotations
-
-import msgspec
 import pytest
 
 from burst.core import lifecycle
@@ -20,7 +17,7 @@ from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
-from tests.builders import T0, whole
+from tests.builders import T0, but, whole
 from tests.core.isolation import BOTH, over, reason, running, spec_of, submit
 from tests.lifecycles import LEASE
 from tests.sim import Sim
@@ -143,7 +140,7 @@ def test_a_restart_goes_on_with_it_wherever_it_was():
 def test_one_that_is_quarantined_keeps_its_job(sim):
     job = running(sim)
     records = sim.records
-    made = msgspec.structs.replace(sim.burst, quarantined="odd")
+    made = but(sim.burst, quarantined="odd")
     verdict = decision.decide(made)
     assert verdict.reason is Reason.ISOLATED_QUARANTINED
     assert "odd" in verdict.text()
@@ -218,7 +215,7 @@ def test_what_the_facts_say(state, word, far, what):
 
 def test_an_event_without_a_status_quarantines():
     alone = Isolated(kind="job", job=JobId(1))
-    lease = msgspec.structs.replace(LEASE, slot="", ranks=(), isolated=alone)
+    lease = but(LEASE, slot="", ranks=(), isolated=alone)
     burst = lifecycle.begin(lease, {JobId(1): T0}, T0)
     burst = lifecycle.apply(burst, Event(T0, "provision-start", {}))
     assert lifecycle.apply(burst, Event(T0, "finish", {})).quarantined

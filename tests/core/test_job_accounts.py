@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Which banks and queues a burst is made for."""
 
-from __future__ import annotations
-
 from burst.core.plan.job_accounts import with_accounts
 from burst.model.banks import NOT_VERIFIED, Associations, Banks
 from tests.builders import job, whole

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """How a job ended, by its events."""
 
-from __future__ import annotations
-
 import pytest
 
 from burst.core.job_end import JobEnd, end_of
@@ -47,9 +45,7 @@ def test_a_job_that_has_not_ended_has_no_end() -> None:
         ),
     ],
 )
-def test_an_end_is_told_with_its_reason(
-    events: list[tuple[str, dict[str, object]]], result: str, text: str
-) -> None:
+def test_an_end_is_told_with_its_reason(events, result, text):
     end = told(*events, CLEAN)
     assert end is not None
     assert (end.result, end.text()) == (result, text)

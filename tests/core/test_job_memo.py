@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """How often a job that waits is told of it."""
 
-from __future__ import annotations
-
 import math
 
 from burst.core import job_memo

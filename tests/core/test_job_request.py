@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: MIT
 """What becomes of `burst request --job`."""
 
-from __future__ import annotations
-
 from typing import Any
 
-import msgspec
 import pytest
 
 from burst.core.burst_requests import request_for_job
@@ -14,7 +11,7 @@ from burst.errors import BurstError, Unreadable
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView
-from tests.builders import T0, job, settings, view, whole, world
+from tests.builders import T0, but, job, settings, view, whole, world
 
 ONE = JobId(1)
 FRUGAL = settings(plan={"worth": 0.1})
@@ -40,12 +37,12 @@ def test_a_request_is_on_record_and_changes_nothing_else() -> None:
 
 def test_a_hold_stays_as_it_is() -> None:
     held = Hold(urgency=9, state=HoldState.HELD, since=T0)
-    one = msgspec.structs.replace(WAITING, urgency=0)
-    assert asked(one, held).holds[ONE] == msgspec.structs.replace(held, requested=True)
+    one = but(WAITING, urgency=0)
+    assert asked(one, held).holds[ONE] == but(held, requested=True)
 
 
 def test_a_job_that_a_rule_marks_may_have_one() -> None:
-    plain = msgspec.structs.replace(WAITING, burstable=False)
+    plain = but(WAITING, burstable=False)
     assert asked(plain, policy=[{"mark": True}]).holds[ONE].requested
     with pytest.raises(BurstError, match="ƒ2 is not burstable; submit it with --seta"):
         asked(plain)
@@ -60,12 +57,10 @@ def test_a_job_that_a_rule_marks_may_have_one() -> None:
         ({"urgency": 0}, HoldState.TAKEN_BACK, "taken back"),
     ],
 )
-def test_what_would_come_to_nothing_is_refused(
-    changes: dict[str, Any], state: HoldState | None, says: str
-) -> None:
+def test_what_would_come_to_nothing_is_refused(changes, state, says):
     hold = Hold(urgency=16, state=state, since=T0) if state else None
     with pytest.raises(BurstError, match=says):
-        asked(msgspec.structs.replace(WAITING, **changes), hold)
+        asked(but(WAITING, **changes), hold)
 
 
 def test_a_job_or_a_lead_that_cannot_be_read() -> None:

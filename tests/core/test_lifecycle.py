@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
 
-import msgspec
 import pytest
 
 from burst.core.lifecycle import EDGES, apply, restore
@@ -8,7 +7,7 @@ from burst.model.burst import Result, State
 from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58
 from burst.model.record import decode_record, encode_record
-from tests.builders import T0
+from tests.builders import T0, but
 from tests.lifecycles import WHOLE_WAY, run
 
 
@@ -135,7 +134,7 @@ def test_events_of_earlier_versions_are_read_by_their_present_names():
     burst = apply(run("provision-start"), Event(T0 + 50, "quarantine", {"note": "odd"}))
     record = decode_record(encode_record(burst))
     old = Event(T0 + 60, "acquit", {"note": "a person decided"})
-    record = msgspec.structs.replace(record, events=(*record.events, old))
+    record = but(record, events=(*record.events, old))
 
     burst = restore(record, {})
 

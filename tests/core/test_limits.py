@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: MIT
 import math
 
-import msgspec
 import pytest
 
 from burst.core.plan.limits import FurtherUse, Joined, Room, Usage, usage_of
 from burst.model.burst import BurstId
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
-from tests.builders import job, settings, view, whole
+from tests.builders import but, job, settings, view, whole
 from tests.lifecycles import LEASE, run
 
 
@@ -81,7 +80,7 @@ def test_limits_are_waited_for_and_what_is_kept_is_no_other_jobs():
     usage = limited(max_nodes=8)
     usage.keep(JobId(1), new(7), 50.0, {BurstId("a"), BurstId("unknown")})
     assert why(usage, new(2)) is Reason.LIMIT_RESERVED
-    brief = msgspec.structs.replace(new(2), until=49.0)
+    brief = but(new(2), until=49.0)
     assert why(usage, brief) is None
     # A burst that stays for a job is waited for as long.
     usage = limited(max_nodes=8)
@@ -148,9 +147,9 @@ def test_nothing_stays_that_would_be_too_much_with_what_is_kept():
     usage.keep(JobId(1), new(2), 70.0, ())
     usage.begin(BurstId("b"), FurtherUse.new("o", (1,), None, 60.0))
     assert why(usage, joins(80.0, "a", "b")) is None
-    with_a = msgspec.structs.replace(new(2), staying=(BurstId("a"),))
+    with_a = but(new(2), staying=(BurstId("a"),))
     assert why(usage, with_a) is Reason.LIMIT_RESERVED
-    assert why(usage, msgspec.structs.replace(with_a, until=70.0)) is None
+    assert why(usage, but(with_a, until=70.0)) is None
     usage.add(new(1))
     assert why(usage, joins(80.0, "a")) is None
     assert why(usage, joins(80.0, "b", "a")) is Reason.LIMIT_RESERVED
@@ -177,8 +176,8 @@ def test_only_bursts_that_count_have_to_go():
 
 @pytest.mark.parametrize(("made_for", "bear"), [((), set()), ((7,), {7, 100})])
 def test_a_burst_is_one_and_who_joined_it_bears_it_too(made_for, bear):
-    lease = msgspec.structs.replace(LEASE, userids=made_for)
-    burst = msgspec.structs.replace(run("provision-start"), lease=lease)
+    lease = but(LEASE, userids=made_for)
+    burst = but(run("provision-start"), lease=lease)
     used = usage_of(burst, view(job(1, whole(2))))
     assert (used.nodes, used.bursts, used.charged.keys()) == (2, 1, bear)
     assert used.until == math.inf

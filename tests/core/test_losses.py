@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What took a follower away is recorded, told, and kept for jobs that were there."""
 
-from __future__ import annotations
-
-import msgspec
 import pytest
 
 from burst.core.burst_story import sentence
@@ -16,7 +13,7 @@ from burst.model.event import Event
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.provider import FollowerStatus, Phase
-from tests.builders import LENT, T0, whole
+from tests.builders import LENT, T0, but, whole
 from tests.lifecycles import LEASE, run
 from tests.sim import Sim
 
@@ -167,7 +164,7 @@ def test_a_lead_that_was_started_again_is_told_as_what_took_them_away():
     sim, jobs = running()
     burst, hosts = sim.burst.id, sim.burst.lease.hosts
     sim.provider.lose(burst, hosts[1:])
-    sim.lead.known = msgspec.structs.replace(sim.lead.known, started=sim.now)
+    sim.lead.known = but(sim.lead.known, started=sim.now)
     sim.boot()
     sim.tick(3)
     words = "had to join anew, as the lead was started again"
@@ -191,7 +188,7 @@ def test_a_lead_that_was_started_again_has_no_offer_set_aside(anew):
     sim.provider.fail(first, "its log is empty")
     sim.joins = True
     if anew:
-        sim.lead.known = msgspec.structs.replace(sim.lead.known, started=sim.now)
+        sim.lead.known = but(sim.lead.known, started=sim.now)
         sim.boot()
     sim.tick(20)
     told = next(b for b in sim.bursts if b.id == first).events
@@ -208,7 +205,7 @@ def test_a_burst_that_ended_with_its_lead_has_not_failed(again):
     first = sim.burst.id
     sim.lead.shuts = not again
     if again:
-        sim.lead.known = msgspec.structs.replace(sim.lead.known, started=sim.now)
+        sim.lead.known = but(sim.lead.known, started=sim.now)
         sim.boot()
     sim.provider.lose(first, sim.burst.lease.hosts[1:])
     sim.tick(1)
@@ -238,7 +235,7 @@ def test_what_is_deleted_as_its_lead_ends_has_not_failed():
 
 def test_what_is_lost_later_is_not_lost_by_an_earlier_start_of_the_lead():
     sim, _ = running()
-    sim.lead.known = msgspec.structs.replace(sim.lead.known, started=sim.now)
+    sim.lead.known = but(sim.lead.known, started=sim.now)
     sim.boot()
     sim.tick(2, seconds=400.0)
     sim.provider.lose(sim.burst.id, sim.burst.lease.hosts[1:])
@@ -260,9 +257,7 @@ def test_what_its_provider_does_not_explain_is_told_as_seen(follower, words):
     if follower:
         seen = (*seen, FollowerStatus(host, follower))
     honest = sim.provider.observe
-    sim.provider.observe = lambda: [
-        msgspec.structs.replace(status, followers=seen) for status in honest()
-    ]
+    sim.provider.observe = lambda: [but(status, followers=seen) for status in honest()]
     sim.provider.lose(sim.burst.id, [host])
     sim.tick(3)
     assert the_loss(sim).context["note"].endswith(words)
@@ -296,7 +291,7 @@ def test_a_job_is_told_only_of_what_took_its_own_nodes(started, ended, context, 
     events = (Event(T0 + 100, "lost", told),)
     burst = Burst(lease=LEASE, since=T0, times={JOB: times}, events=events)
     assert bool(loss_of(burst, JOB, None)) is blamed
-    assert loss_of(msgspec.structs.replace(burst, events=()), JOB, None) == ""
+    assert loss_of(but(burst, events=()), JOB, None) == ""
 
 
 def test_since_when_it_is_lost_stands_in_the_event():

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """How jobs come in, and what users wish: queue, scheduler, `flux submit --burst`."""
 
-import msgspec
 import pytest
 
 from burst.core.actions import FailJob, HoldJobs, MoveJobs, ProvisionBurst, ReleaseJobs
@@ -13,7 +12,18 @@ from burst.model.jobid import JobId
 from burst.model.lead import JobState, LeasedRanks
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
-from tests.builders import LENT, T0, identity, job, offer, settings, view, whole, world
+from tests.builders import (
+    LENT,
+    T0,
+    but,
+    identity,
+    job,
+    offer,
+    settings,
+    view,
+    whole,
+    world,
+)
 from tests.core.ticks import recorded
 from tests.lifecycles import LEASE, WHOLE_WAY, run
 
@@ -186,7 +196,7 @@ def test_a_held_job_that_waits_for_another_is_taken_later():
     waiting = job(
         1, whole(4), preferences=BurstPreferences(urgency=16), **SUBMITTED_HELD
     )
-    waiting = msgspec.structs.replace(waiting, state=JobState.DEPEND)
+    waiting = but(waiting, state=JobState.DEPEND)
 
     made = tick_once(world(view(waiting)), "hold")
 
@@ -244,8 +254,8 @@ def test_no_isolated_burst_is_made_for_a_job_that_flux_could_start():
 
 
 def test_a_job_joins_no_burst_that_is_too_dear_for_it():
-    lease = msgspec.structs.replace(LEASE, price=2.0)
-    idle = msgspec.structs.replace(UP, lease=lease, jobs=frozenset())
+    lease = but(LEASE, price=2.0)
+    idle = but(UP, lease=lease, jobs=frozenset())
     waiting = job(
         2, whole(2, constraint=LENT), preferences=BurstPreferences(max_price=1.0)
     )
@@ -294,9 +304,7 @@ def test_a_job_gets_its_ranks_once_all_of_them_are_online():
 
 
 def test_a_job_with_two_bursts_waits_for_both():
-    other = msgspec.structs.replace(
-        COMING, lease=msgspec.structs.replace(LEASE, id="burst-1-b", ranks=(6, 7))
-    )
+    other = but(COMING, lease=but(LEASE, id="burst-1-b", ranks=(6, 7)))
 
     assert rank_leases(recorded(UP, other), NOBODY).jobs == {ONE: frozenset()}
     ranks = frozenset({2, 3, 6, 7})

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Which conditions a person must know of, and that each is told once."""
 
-from __future__ import annotations
-
-import msgspec
 import pytest
 
 from burst.config import BudgetSettings, Settings
@@ -22,7 +19,7 @@ from burst.core.world import ProviderView, StoreTrouble
 from burst.core.worth.accounts import budgets_at
 from burst.model.burst import BurstId, State
 from burst.model.event import Event
-from tests.builders import T0, view, world
+from tests.builders import T0, but, view, world
 from tests.core.worth.budgets import entry
 from tests.lifecycles import WHOLE_WAY, leased, run
 
@@ -82,7 +79,7 @@ def test_bursts_that_a_person_must_see_to() -> None:
     name = stuck.id
     assert [*told] == [f"quarantine/{name}", f"overdue/{name}/drain", f"lease/{name}"]
     assert told[f"quarantine/{name}"].text.endswith("to it: nobody knows")
-    gone = msgspec.structs.replace(stuck, state=State.INACTIVE)
+    gone = but(stuck, state=State.INACTIVE)
     assert not found(Records(bursts={gone.id: gone}))
 
 
@@ -104,7 +101,7 @@ def test_an_orphan_is_told_once_it_is_sure() -> None:
 def test_budgets(used: int, kind: str, severity: str) -> None:
     live = entry(used, made=NOW)
     records = Records(entries={live.burst: live})
-    settings = msgspec.structs.replace(
+    settings = but(
         Settings(), budget=(BudgetSettings(limit=100.0), BudgetSettings(limit=0.0))
     )
     states = budgets_at(records, settings, {}, NOW).states()
@@ -138,8 +135,8 @@ def test_what_cannot_be_read_is_not_over() -> None:
         (ProviderView(read_at=NOW, trouble="no answer"), True),
         (ProviderView(), True),
     ):
-        seen = msgspec.structs.replace(world(view()), providers={"gke": provider})
+        seen = but(world(view()), providers={"gke": provider})
         assert bool(still_told(orphan, {}, seen, NOW)) == kept
     # Of a provider that the settings have no more nothing is known, and nothing told.
-    seen = msgspec.structs.replace(world(view()), providers={})
+    seen = but(world(view()), providers={})
     assert not still_told(orphan, {}, seen, NOW)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 import itertools
 
-import msgspec
 import pytest
 
 from burst.core.observation import (
@@ -17,7 +16,7 @@ from burst.core.provider_health import Outcome, Verb
 from burst.core.world import ABSENT_READS, LastCall, ProviderView, after_observation
 from burst.model.burst import State
 from burst.provider import BurstStatus, Phase
-from tests.builders import T0, view, world
+from tests.builders import T0, but, view, world
 from tests.lifecycles import LEASE, leased, run
 
 ID = LEASE.id
@@ -35,7 +34,7 @@ def told(*statuses, **changes):
 def in_world(its_view, call=None, lead=None):
     found = world(lead or view())
     calls = {ID: call} if call else {}
-    return msgspec.structs.replace(found, providers={"local": its_view}, calls=calls)
+    return but(found, providers={"local": its_view}, calls=calls)
 
 
 def test_every_combination_has_a_meaning_but_that_of_a_burst_never_asked_for():
@@ -112,7 +111,7 @@ def call(outcome=Outcome.OK, verb=Verb.PROVISION, done_at=T0):
         in_world(told(status()), call(Outcome.TRANSIENT)),
         in_world(told(status()), call(done_at=T0 + 1)),
         in_world(told(absent={ID: ABSENT_READS - 1})),
-        msgspec.structs.replace(in_world(told(status())), providers={}),
+        but(in_world(told(status())), providers={}),
     ],
 )
 def test_what_was_read_too_early_or_not_at_all_says_nothing(seen):
@@ -126,7 +125,7 @@ def test_a_provider_that_is_elsewhere_by_now_says_nothing():
         ("here", ProviderPhase.RUNNING),
         ("elsewhere", ProviderPhase.UNREAD),
     ):
-        now = msgspec.structs.replace(seen, places={"local": place})
+        now = but(seen, places={"local": place})
         assert provider_phase(there, now) is word
 
 
@@ -180,13 +179,13 @@ def test_misses_are_counted_in_a_row():
 )
 def test_ranks_are_counted_at_the_lead(online, count):
     lead = None if online is None else view(online=online)
-    seen = msgspec.structs.replace(in_world(told()), lead=lead)
+    seen = but(in_world(told()), lead=lead)
 
     assert rank_count(run(), seen) is count
 
 
 def test_of_a_burst_that_went_online_in_part_only_those_count():
     burst = run("provision-start", "provision-finish")
-    burst = msgspec.structs.replace(burst, expected=frozenset({3}))
+    burst = but(burst, expected=frozenset({3}))
 
     assert rank_count(burst, in_world(told(), lead=view(online=[3]))) is RanksOnline.ALL

@@ -3,13 +3,11 @@
 
 import math
 
-import msgspec
-
 from burst.core.plan.demands import Promise
 from burst.core.plan.outlook import outlook
 from burst.core.records import Records
 from burst.model.jobid import JobId
-from tests.builders import T0, job, view, whole, world
+from tests.builders import T0, but, job, view, whole, world
 from tests.lifecycles import LEASE, run
 
 
@@ -37,7 +35,7 @@ def test_each_rank_is_free_closed_or_has_a_burst():
     # One that would be made now, one of which nobody knows the end, and an idle one.
     planned = spans(records, planned={2, 3})
     assert planned[0][1:5] == ("planned", (2, 3), T0, math.inf)
-    stuck = msgspec.structs.replace(burst, quarantined="why")
+    stuck = but(burst, quarantined="why")
     assert spans(Records(bursts={LEASE.id: stuck}))[:2] == [
         ("burst-0", "closed", (2, 3), T0, math.inf, (1,)),
         ("burst-0", "free", (4, 5), T0, math.inf, ()),
@@ -48,7 +46,7 @@ def test_each_rank_is_free_closed_or_has_a_burst():
         ("burst-0", "free", (2, 3, 5), T0, math.inf, ()),
         ("burst-0", "ending", (4,), T0, math.inf, ()),
     ]
-    idle = msgspec.structs.replace(burst, jobs=frozenset())
+    idle = but(burst, jobs=frozenset())
     assert spans(Records(bursts={LEASE.id: idle}))[0][4] == T0
 
 

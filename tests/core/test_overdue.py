@@ -1,13 +1,9 @@
 # SPDX-License-Identifier: MIT
-from __future__ import annotations
-
-import msgspec
-
 from burst.core.lifecycle import apply
 from burst.core.provider_calls import is_overdue, is_past_lease
 from burst.model.burst import State
 from burst.model.event import Event
-from tests.builders import T0
+from tests.builders import T0, but
 from tests.lifecycles import WHOLE_WAY, leased, run
 
 
@@ -29,5 +25,5 @@ def test_a_burst_is_past_its_lease_a_while_after_its_end() -> None:
     assert not is_past_lease(ends, T0 + 1299)
     assert is_past_lease(ends, T0 + 1301)
     assert not is_past_lease(burst, T0 + 1e9)
-    gone = msgspec.structs.replace(ends, state=State.INACTIVE)
+    gone = but(ends, state=State.INACTIVE)
     assert not is_past_lease(gone, T0 + 1301)

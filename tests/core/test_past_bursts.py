@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: MIT
-import msgspec
 import pytest
 
 from burst.core import lifecycle
@@ -11,7 +10,7 @@ from burst.core.worth.money import Money
 from burst.model.burst import BurstId
 from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58
-from tests.builders import T0, job, view, whole, world
+from tests.builders import T0, but, job, view, whole, world
 from tests.core.ticks import tick_once
 from tests.core.worth.budgets import settled_burst
 from tests.lifecycles import LEASE
@@ -21,9 +20,7 @@ NOW = T0 + 500
 
 
 def burst_of(*jobs, name="burst-0-aaaaaa", made=T0, userids=(100,), price=3600.0):
-    lease = msgspec.structs.replace(
-        LEASE, id=BurstId(name), created=made, userids=userids, price=price
-    )
+    lease = but(LEASE, id=BurstId(name), created=made, userids=userids, price=price)
     return lifecycle.begin(lease, dict.fromkeys(jobs, made - 5), made)
 
 
@@ -185,7 +182,7 @@ def test_when_a_job_would_have_started_here_is_noted_once():
 def test_a_tick_notes_the_forecast_of_the_jobs_it_bursts_for(expected, here):
     start = StartEstimate(expected=expected, latest=expected, earliest=T0)
     seen = world(view(job(1, whole(2)), job(2, whole(1))))
-    seen = msgspec.structs.replace(seen, forecasts={ONE: start})
+    seen = but(seen, forecasts={ONE: start})
 
     made = tick_once(seen)
 

@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: MIT
 """A lease knows the place it was made in: elsewhere, its absence says nothing."""
 
-import msgspec
-
 from burst.core.lifecycle import apply, restore
 from burst.core.tick import run_tick
 from burst.core.world import ABSENT_READS, ProviderView
 from burst.model.burst import State
 from burst.model.event import Event
 from burst.model.record import decode_record, encode_record
-from tests.builders import T0, job, settings, view, whole, world
+from tests.builders import T0, but, job, settings, view, whole, world
 from tests.core.ticks import ID, recorded, tick_once
 from tests.lifecycles import leased, run
 
@@ -24,7 +22,7 @@ def at(place, *jobs):
     gone = ProviderView(
         offers=seen.providers["local"].offers, absent={ID: ABSENT_READS}, read_at=T0 + 9
     )
-    return msgspec.structs.replace(
+    return but(
         seen, providers={"local": gone}, places={"local": place} if place else {}
     )
 
@@ -34,7 +32,7 @@ UP = ("provision-start", "provision-finish", "online")
 
 def test_a_new_lease_has_the_place_of_its_provider():
     seen = world(view(job(1, whole(4))))
-    seen = msgspec.structs.replace(seen, places={"local": "kube a"})
+    seen = but(seen, places={"local": "kube a"})
 
     (burst,) = tick_once(seen).records.bursts.values()
 

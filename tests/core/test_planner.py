@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 import math
 
-import msgspec
 import pytest
 
 from burst.core.plan.fit import NodePool
@@ -11,7 +10,7 @@ from burst.model.decision import name_ranks
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
 from burst.model.shape import Shape
-from tests.builders import LENT, NODE, T0, identity, offer, slots, whole
+from tests.builders import LENT, NODE, T0, but, identity, offer, slots, whole
 from tests.core.plans import demand, leases, live_burst, plan, reasons
 
 
@@ -39,10 +38,8 @@ def test_ids_are_never_the_same_again():
 
 def test_the_smallest_slot_that_fits_is_taken():
     lead = identity("lead-0,burst-0-[0-7],burst-1-[0-1],burst-2-[0-3]")
-
-    assert leases(plan(demand(1, whole(3)), lead=lead)) == [
-        ("burst-2", "local", 3, [1])
-    ]
+    made = plan(demand(1, whole(3)), lead=lead)
+    assert leases(made) == [("burst-2", "local", 3, [1])]
 
 
 def shaped(first, second):
@@ -81,17 +78,25 @@ def test_what_keeps_a_job_from_the_slots_that_hold_it_is_told():
     assert reasons(made, 1)[1] == [("local/small", Reason.FEW_NODES)]
 
 
-def test_cheap_offers_go_first_then_quick_ones_then_by_order():
-    offers = {
-        "dear": [offer(price=2.0)],
-        "slow": [offer(price=1.0, join_time=300)],
-        "quick": [offer(price=1.0, join_time=10)],
-        "quick2": [offer(price=1.0, join_time=10)],
-    }
+DEAR, CHEAP = [offer(price=2.0)], [offer(price=1.0, join_time=10)]
+SLOW = [offer(price=1.0, join_time=300)]
 
-    assert leases(plan(demand(1, whole(1)), offers=offers)) == [
-        ("burst-0", "quick", 1, [1])
-    ]
+
+@pytest.mark.parametrize(
+    ("offers", "taken"),
+    [
+        # The price decides, then the time to join, then the order.
+        ({"dear": DEAR, "slow": SLOW, "quick": CHEAP, "quick2": CHEAP}, "quick"),
+        # Of one price it is the one without a fee.
+        ({"a": [offer(price=1.0, fee=0.1)], "b": SLOW}, "b"),
+        # No slot is kept for a provider with the name of the property of all slots.
+        ({"burst": DEAR, "cheap": CHEAP}, "cheap"),
+    ],
+    ids=["price and time", "fee", "a provider named burst"],
+)
+def test_which_offer_is_taken(offers, taken):
+    made = plan(demand(1, whole(2)), offers=offers)
+    assert leases(made) == [("burst-0", taken, 2, [1])]
 
 
 @pytest.mark.parametrize(
@@ -114,80 +119,61 @@ def test_what_a_burst_costs_is_told_with_it(price, fee, words):
     assert text == f"2 nodes of a/small for it as {lease.id}{words}"
 
 
-def test_of_two_offers_of_one_price_the_one_without_a_fee_is_taken():
-    offers = {"a": [offer(price=1.0, fee=0.1)], "b": [offer(price=1.0, join_time=300)]}
-    assert leases(plan(demand(1, whole(1)), offers=offers)) == [
-        ("burst-0", "b", 1, [1])
-    ]
+@pytest.mark.parametrize(
+    ("requests", "changes", "made"),
+    [
+        ([whole(2)] * 3, {}, [("burst-0", 4, [1, 2]), ("burst-1", 2, [3])]),
+        # One that grows is one burst.
+        (
+            [whole(2)] * 3,
+            {"limits": {"max_bursts": 2}},
+            [("burst-0", 4, [1, 2]), ("burst-1", 2, [3])],
+        ),
+        (
+            [whole(2)] * 2,
+            {"limits": {"max_nodes_per_burst": 3}},
+            [("burst-0", 2, [1]), ("burst-1", 2, [2])],
+        ),
+        (
+            [whole(1)] * 2,
+            {"share": False},
+            [("burst-0", 1, [1]), ("burst-1", 1, [2])],
+        ),
+        ([slots(1)] * 5, {}, [("burst-0", 2, [1, 2, 3, 4, 5])]),
+        # Where the scheduler gives whole nodes, small jobs get one each.
+        (
+            [*[slots(1)] * 3, slots(5)],
+            {"whole_nodes": True},
+            [("burst-0", 3, [1, 2, 3]), ("burst-1", 2, [4])],
+        ),
+    ],
+    ids=["grows", "one burst", "limit", "not shared", "small jobs", "whole nodes"],
+)
+def test_jobs_of_one_user_share_a_burst_that_grows(requests, changes, made):
+    found = plan(*map(demand, range(1, 9), requests), **changes)
+    assert [(slot, nodes, jobs) for slot, _, nodes, jobs in leases(found)] == made
 
 
-def test_jobs_of_one_user_share_a_burst_that_grows():
-    made = plan(demand(1, whole(2)), demand(2, whole(2)), demand(3, whole(2)))
-
-    assert leases(made) == [
-        ("burst-0", "local", 4, [1, 2]),
-        ("burst-1", "local", 2, [3]),
-    ]
+PER_USER = {"max_nodes_per_user": 2}
 
 
-def test_small_jobs_share_nodes():
-    made = plan(*[demand(n, slots(1)) for n in range(1, 6)])
-
-    assert leases(made) == [("burst-0", "local", 2, [1, 2, 3, 4, 5])]
-
-
-def test_where_the_scheduler_gives_whole_nodes_small_jobs_get_one_each():
-    jobs = [demand(n, slots(1)) for n in range(1, 4)]
-    made = plan(*jobs, demand(4, slots(5)), whole_nodes=True)
-
-    assert leases(made) == [
-        ("burst-0", "local", 3, [1, 2, 3]),
-        ("burst-1", "local", 2, [4]),
-    ]
-
-
-def test_jobs_of_two_users_share_only_where_allowed():
-    two = demand(1, whole(2), user=1), demand(2, whole(2), user=2)
-
+@pytest.mark.parametrize(
+    ("first", "second", "limits", "users"),
+    [
+        (whole(2), whole(2), {}, [(1, 2)]),
+        (whole(2), whole(1), PER_USER, [(1,), (2,)]),
+        (whole(1), whole(2), PER_USER, [(1,), (2,)]),
+        # Who joins a burst bears all of it.
+        (whole(3), slots(1), {"max_nodes_per_user": 3, "max_bursts": 1}, [(1,)]),
+    ],
+)
+def test_jobs_of_two_users_share_where_allowed_and_within_limits(
+    first, second, limits, users
+):
+    two = demand(1, first, user=1), demand(2, second, user=2)
+    shared = plan(*two, share_users=True, limits=limits).proposals
+    assert [p.lease.userids for p in shared] == users
     assert len(plan(*two).proposals) == 2
-    shared = plan(*two, share_users=True).proposals
-    assert [p.lease.userids for p in shared] == [(1, 2)]
-
-
-def test_nothing_is_shared_where_sharing_is_off():
-    made = plan(demand(1, whole(1)), demand(2, whole(1)), share=False)
-
-    assert [len(p.jobs) for p in made.proposals] == [1, 1]
-
-
-def test_a_shared_burst_grows_only_within_limits():
-    assert leases(
-        plan(
-            demand(1, whole(2)), demand(2, whole(2)), limits={"max_nodes_per_burst": 3}
-        )
-    ) == [("burst-0", "local", 2, [1]), ("burst-1", "local", 2, [2])]
-    made = plan(
-        demand(1, whole(2), user=1),
-        demand(2, whole(1), user=2),
-        share_users=True,
-        limits={"max_nodes_per_user": 2},
-    )
-    assert [p.lease.userids for p in made.proposals] == [(1,), (2,)]
-    made = plan(
-        demand(1, whole(1), user=1),
-        demand(2, whole(2), user=2),
-        share_users=True,
-        limits={"max_nodes_per_user": 2},
-    )
-    assert [p.lease.userids for p in made.proposals] == [(1,), (2,)]
-
-
-def test_a_shared_burst_that_grows_is_one_burst():
-    jobs = [demand(number, whole(2)) for number in (1, 2, 3)]
-    assert leases(plan(*jobs, limits={"max_bursts": 2})) == [
-        ("burst-0", "local", 4, [1, 2]),
-        ("burst-1", "local", 2, [3]),
-    ]
 
 
 def test_a_shared_burst_keeps_to_the_constraints_of_each_job():
@@ -204,10 +190,7 @@ def test_a_shared_burst_keeps_to_the_constraints_of_each_job():
         (2, [1, 2]),
         (1, [4]),
     ]
-    assert reasons(made, 3) == (
-        Reason.RESERVED,
-        [("local/small", Reason.SLOTS_SMALL)],
-    )
+    assert reasons(made, 3) == (Reason.RESERVED, [("local/small", Reason.SLOTS_SMALL)])
 
 
 def test_shared_bursts_keep_to_the_wish_for_a_provider():
@@ -217,21 +200,14 @@ def test_shared_bursts_keep_to_the_wish_for_a_provider():
     assert [p.lease.provider for p in made.proposals] == ["a", "b"]
 
 
-def test_who_joins_a_burst_bears_all_of_it():
-    made = plan(
-        demand(1, whole(3), user=1),
-        demand(2, slots(1), user=2),
-        share_users=True,
-        limits={"max_nodes_per_user": 3, "max_bursts": 1},
-    )
-    assert [p.lease.userids for p in made.proposals] == [(1,)]
+def test_who_has_joined_a_burst_bears_it_once():
     made = plan(
         demand(1, slots(4), user=1),
         demand(2, slots(3), user=2),
         demand(3, slots(1), user=2),
         lead=identity("lead-0,burst-0-[0-1]"),
         share_users=True,
-        limits={"max_nodes_per_user": 2},
+        limits=PER_USER,
     )
     assert [p.jobs for p in made.proposals] == [(1, 2, 3)]
 
@@ -246,10 +222,7 @@ def test_a_burst_too_large_for_a_users_limit_is_not_joined():
     )
 
     # The limit allows it a burst once the other one is gone.
-    assert reasons(made, 2) == (
-        Reason.RESERVED,
-        [("local/small", Reason.LIMIT_BURSTS)],
-    )
+    assert reasons(made, 2) == (Reason.RESERVED, [("local/small", Reason.LIMIT_BURSTS)])
     assert len(made.promises) == 1
 
 
@@ -277,10 +250,7 @@ def test_a_large_job_gets_several_slots_where_allowed():
         ("burst-0", "local", 2, [1]),
     ]
     made = plan(demand(1, whole(6)), spread=False)
-    assert reasons(made, 1) == (
-        Reason.NO_ROOM,
-        [("local/small", Reason.SLOTS_SMALL)],
-    )
+    assert reasons(made, 1) == (Reason.NO_ROOM, [("local/small", Reason.SLOTS_SMALL)])
     assert made.decisions[1].text() == (
         "it needs 6 nodes; offers have that many, but no rank slot of the lead holds"
         " more than 4 (burst lead add-slot, then restart the lead)"
@@ -293,11 +263,8 @@ def test_what_is_coming_already_is_not_made_again():
 
 def test_a_burst_larger_than_an_offer_is_split_or_refused():
     small = {"local": [offer(max_nodes=3)]}
-
-    assert [n for _, _, n, _ in leases(plan(demand(1, whole(4)), offers=small))] == [
-        3,
-        1,
-    ]
+    made = plan(demand(1, whole(4)), offers=small)
+    assert [nodes for _, _, nodes, _ in leases(made)] == [3, 1]
     made = plan(demand(1, whole(4)), offers=small, spread=False)
     assert reasons(made, 1) == (Reason.TOO_LARGE, [("local/small", Reason.FEW_NODES)])
 
@@ -320,12 +287,6 @@ def test_the_room_of_live_bursts_is_used_first():
     assert made.assignments == {4: "burst-0-aaaaaa"}
     assert made.decisions[4].text() == "burst burst-0-aaaaaa has room for it"
     assert leases(made) == [("burst-1", "local", 1, [1]), ("burst-1", "local", 3, [3])]
-
-
-def test_a_provider_with_the_name_of_the_property_of_all_slots_has_none_to_itself():
-    offers = {"burst": [offer(price=2.0)], "cheap": [offer(price=1.0)]}
-    made = plan(demand(1, whole(2)), offers=offers)
-    assert leases(made) == [("burst-0", "cheap", 2, [1])]
 
 
 def test_a_request_ahead_of_jobs_has_a_burst_of_its_own():
@@ -399,52 +360,37 @@ def test_equal_jobs_are_refused_alike():
 
 
 @pytest.mark.parametrize(
-    ("what", "offers", "lead", "expected"),
+    ("what", "changes", "reason", "refusals"),
     [
-        (whole(1), {}, None, (Reason.NO_OFFERS, [])),
+        (whole(1), {"offers": {}}, Reason.NO_OFFERS, []),
         (
             whole(1),
-            {"p": None},
-            None,
-            (Reason.TURNED_DOWN, [("p/*", Reason.OFFERS_UNKNOWN)]),
+            {"offers": {"p": None}},
+            Reason.TURNED_DOWN,
+            [("p/*", Reason.OFFERS_UNKNOWN)],
         ),
-        (
-            whole(1),
-            None,
-            identity("lead-[0-1]"),
-            (Reason.NO_SLOTS, []),
-        ),
+        (whole(1), {"lead": identity("lead-[0-1]")}, Reason.NO_SLOTS, []),
         (
             whole(1, constraint='{"properties":["^burst"]}'),
-            None,
-            None,
-            (Reason.EXCLUDED, [("local/small", Reason.SLOTS_SMALL)]),
+            {},
+            Reason.EXCLUDED,
+            [("local/small", Reason.SLOTS_SMALL)],
         ),
-        (
-            slots(1, 9),
-            None,
-            None,
-            (Reason.NEVER_FITS, [("local/small", Reason.NODE_SMALL)]),
-        ),
+        (slots(1, 9), {}, Reason.NEVER_FITS, [("local/small", Reason.NODE_SMALL)]),
         (
             whole(1),
-            {"local": [offer(shape=Shape(2))]},
-            None,
-            (Reason.TURNED_DOWN, [("local/small", Reason.SHAPE_MISMATCH)]),
+            {"offers": {"local": [offer(shape=Shape(2))]}},
+            Reason.TURNED_DOWN,
+            [("local/small", Reason.SHAPE_MISMATCH)],
         ),
-        (
-            whole(9),
-            None,
-            None,
-            (Reason.TOO_LARGE, [("local/small", Reason.SLOTS_SMALL)]),
-        ),
+        (whole(9), {}, Reason.TOO_LARGE, [("local/small", Reason.SLOTS_SMALL)]),
     ],
 )
-def test_says_why_nothing_can_be_had(what, offers, lead, expected):
-    made = plan(demand(1, what), offers=offers, lead=lead)
+def test_says_why_nothing_can_be_had(what, changes, reason, refusals):
+    made = plan(demand(1, what), **changes)
 
     assert made.proposals == ()
-    assert reasons(made, 1) == expected
+    assert reasons(made, 1) == (reason, refusals)
 
 
 @pytest.mark.parametrize("spread", [True, False])
@@ -513,10 +459,8 @@ def test_a_slot_is_kept_for_a_provider_that_has_not_answered_yet():
 
 def test_a_slot_is_passed_over_where_a_constraint_excludes_its_start():
     second = '{"hostlist":["burst-1-[0-3]"]}'
-
-    assert leases(plan(demand(1, whole(2, constraint=second)))) == [
-        ("burst-1", "local", 2, [1])
-    ]
+    made = plan(demand(1, whole(2, constraint=second)))
+    assert leases(made) == [("burst-1", "local", 2, [1])]
 
 
 @pytest.mark.parametrize(
@@ -531,7 +475,7 @@ def test_a_limit_of_nodes_a_burst_splits_a_job_that_may_be_spread(nodes, limit, 
 @pytest.mark.parametrize("where", ["together", "spread"])
 def test_what_a_limit_of_nodes_a_burst_keeps_from_a_job_is_said(where):
     asked = demand(1, whole(6))
-    asked = msgspec.structs.replace(asked, preferences=BurstPreferences(where=where))
+    asked = but(asked, preferences=BurstPreferences(where=where))
     made = plan(asked, limits={"max_nodes_per_burst": 2})
 
     (refusal,) = made.decisions[1].refusals

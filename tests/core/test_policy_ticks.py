@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: MIT
 """What rules change about the decisions of a tick."""
 
-from __future__ import annotations
-
 from typing import Any
 
-import msgspec
 import pytest
 
 from burst.core.actions import FailJob, HoldJobs, ReleaseJobs
@@ -28,6 +25,7 @@ from burst.model.shape import Shape
 from tests.builders import (
     LENT,
     T0,
+    but,
     identity,
     job,
     offer,
@@ -64,7 +62,7 @@ def seen(*jobs: JobView, **changes: Any) -> World:
     known = {"busy": (0, 1), "online": (0, 1), "read_at": T0}
     picture = view(*jobs, **{key: changes.pop(key, known[key]) for key in known})
     base: World = world(picture, **offers)
-    return msgspec.structs.replace(base, **changes)
+    return but(base, **changes)
 
 
 def tick_once(
@@ -130,9 +128,7 @@ def test_what_is_known_of_past_bursts_counts() -> None:
     ids=["shape", "one burst", "in all", "one isolated burst", "isolated shape"],
 )
 @pytest.mark.parametrize("room", [8, 1], ids=["now", "later"])
-def test_what_cannot_serve_a_job_is_not_compared_with(
-    cheap: dict[str, Any], room: int
-) -> None:
+def test_what_cannot_serve_a_job_is_not_compared_with(cheap, room):
     """The cheap offer would be up at once, the other when the job starts here.
 
     With a limit of one node the job gets none now.
@@ -150,8 +146,8 @@ def test_an_offer_that_is_used_up_is_not_compared_with() -> None:
     """Both of its nodes are lent to another user."""
     offers = offer(price=1.0, total=2), offer("slow", join_time=1800.0, price=2.0)
     burst = idle_burst(2)
-    other = msgspec.structs.replace(burst.lease, userids=(200,))
-    known = recorded(msgspec.structs.replace(burst, lease=other))
+    other = but(burst.lease, userids=(200,))
+    known = recorded(but(burst, lease=other))
     what = seen(TWO_HOURS, forecasts={ONE: starts(1800)}, offers={"local": offers})
     made = tick_once(what, known, **FRUGAL)
     assert reason(made) is Reason.NOT_WORTH
@@ -278,9 +274,7 @@ def test_what_is_idle_is_had_for_nothing() -> None:
 
 def test_several_jobs_that_are_not_worth_it_are_each_told_so() -> None:
     jobs = [job(n, whole(2), duration=HOUR) for n in (1, 2, 3)]
-    jobs[2] = msgspec.structs.replace(
-        jobs[2], preferences=BurstPreferences(wanted=True)
-    )
+    jobs[2] = but(jobs[2], preferences=BurstPreferences(wanted=True))
     soon = {job.id: starts(60 + job.id) for job in jobs}
     limit: dict[str, Any] = {"limits": {"max_nodes": 1}}
     made = tick_once(seen(*jobs, forecasts=soon), **FRUGAL, **limit)
@@ -288,7 +282,7 @@ def test_several_jobs_that_are_not_worth_it_are_each_told_so() -> None:
     assert made.decisions[ONE].text() != made.decisions[TWO].text()
     # The same request, of which it is known that nothing is to be had for it.
     jobs.reverse()
-    jobs[0] = msgspec.structs.replace(jobs[0], urgency=20)
+    jobs[0] = but(jobs[0], urgency=20)
     made = tick_once(seen(*jobs, forecasts=soon), **FRUGAL, **limit)
     assert reason(made, 3) is Reason.TURNED_DOWN
     assert reason(made, 1) is Reason.NOT_WORTH
@@ -298,7 +292,7 @@ def idle_burst(nodes: int) -> Burst:
     """A burst of so many nodes that has been idle for as long as it has been up."""
     ranks = tuple(range(2, 2 + nodes))
     hosts = tuple(f"burst-0-{rank - 2}" for rank in ranks)
-    lease = msgspec.structs.replace(LEASE, hosts=hosts, ranks=ranks, userids=(100,))
+    lease = but(LEASE, hosts=hosts, ranks=ranks, userids=(100,))
     burst = begin(lease, {JobId(9): T0}, T0)
     for name, context in (
         ("provision-start", {}),
@@ -355,7 +349,7 @@ def test_a_refusal_ends_when_its_forecast_makes_a_live_burst_worth_it() -> None:
     first = run_tick(recorded(burst), base, frugal, NOW)
     assert reason(first) is Reason.NOT_WORTH
     for wait, expected in ((301, Reason.NOT_WORTH), (370, Reason.ASSIGNED)):
-        later = msgspec.structs.replace(base, forecasts={ONE: starts(wait)})
+        later = but(base, forecasts={ONE: starts(wait)})
         made = run_tick(first.records, later, frugal, NOW, first.refusal_cache)
         assert reason(made) is expected
 
@@ -382,9 +376,7 @@ def test_each_of_equal_jobs_is_asked_what_a_live_burst_is_worth_to_it() -> None:
 
 @pytest.mark.parametrize("mode", ["hold", "scheduler"])
 @pytest.mark.parametrize("forecast", [True, False])
-def test_a_job_that_waits_for_own_nodes_is_left_to_flux(
-    mode: str, forecast: bool
-) -> None:
+def test_a_job_that_waits_for_own_nodes_is_left_to_flux(mode, forecast):
     what = seen(TWO_HOURS, forecasts={ONE: starts(60)} if forecast else None)
     made = tick_once(what, intake={"mode": mode}, **FRUGAL)
     assert made.actions == ()
@@ -432,7 +424,7 @@ def test_a_refusal_stands_until_its_forecast_asks_for_more(mode: str) -> None:
 
     def decided(**changes: Any) -> TickResult:
         known = changes.pop("known", Records())
-        other = msgspec.structs.replace(what, **changes)
+        other = but(what, **changes)
         return run_tick(known, other, frugal, NOW + 1, first.refusal_cache)
 
     kept = first.decisions[ONE]
@@ -497,9 +489,7 @@ def test_a_rule_narrows_what_the_user_prefers() -> None:
         "far/small": "costs 3.0 per node-hour as offered; rule cheap allows 2.0",
     }
 
-    wants = msgspec.structs.replace(
-        TWO_HOURS, preferences=BurstPreferences("near", max_price=1.5)
-    )
+    wants = but(TWO_HOURS, preferences=BurstPreferences("near", max_price=1.5))
     made = tick_once(seen(wants, offers=offers), **tables)
     told = {r.offer: r.text() for r in made.decisions[ONE].refusals}
     assert told["near/small"] == "rule cheap allows far only"
@@ -520,12 +510,8 @@ def test_a_rule_narrows_what_the_user_prefers() -> None:
         (1.5, "the job pays at most 1.5"),
     ],
 )
-def test_who_pays_less_than_an_offer_costs_is_named(
-    most: float | None, told: str
-) -> None:
-    wants = msgspec.structs.replace(
-        TWO_HOURS, preferences=BurstPreferences(max_price=most)
-    )
+def test_who_pays_less_than_an_offer_costs_is_named(most, told):
+    wants = but(TWO_HOURS, preferences=BurstPreferences(max_price=most))
     tables: dict[str, Any] = {"policy": [{"name": "cheap", "max_price": 2.0}]}
     made = tick_once(seen(wants, offers={"local": [offer(price=3.0)]}), **tables)
     (refusal,) = made.decisions[ONE].refusals
@@ -543,13 +529,9 @@ def test_a_rule_has_own_nodes_tried_first() -> None:
     assert reason(tick_once(seen(job(1, whole(3))), **tables)) is Reason.PROPOSED
     # The user may wait for longer, not for less.
     for wait, wanted in ((0.0, Reason.OWN_FIRST), (2000.0, Reason.OWN_FIRST)):
-        wish = msgspec.structs.replace(
-            TWO_HOURS, preferences=BurstPreferences(wait=wait)
-        )
+        wish = but(TWO_HOURS, preferences=BurstPreferences(wait=wait))
         assert reason(tick_once(seen(wish), **tables)) is wanted
-    patient = msgspec.structs.replace(
-        TWO_HOURS, preferences=BurstPreferences(wait=2000.0)
-    )
+    patient = but(TWO_HOURS, preferences=BurstPreferences(wait=2000.0))
     made = tick_once(seen(patient), now=T0 + 1500, **tables)
     assert reason(made) is Reason.OWN_FIRST
     # Where it fits on free ones, it is left to the scheduler for as long.
@@ -562,11 +544,9 @@ def test_a_rule_marks_jobs_as_burstable() -> None:
         "policy": [{"match": {"user": 100}, "mark": True}],
         "intake": {"any_job": True, "impossible": "fail"},
     }
-    plain = msgspec.structs.replace(TWO_HOURS, burstable=False)
-    other = msgspec.structs.replace(job(2, whole(2), userid=101), burstable=False)
-    spoilt = msgspec.structs.replace(
-        job(3, None, unreadable="its jobspec cannot be read"), burstable=False
-    )
+    plain = but(TWO_HOURS, burstable=False)
+    other = but(job(2, whole(2), userid=101), burstable=False)
+    spoilt = but(job(3, None, unreadable="its jobspec cannot be read"), burstable=False)
     made = tick_once(seen(plain, other, spoilt), **tables)
     assert reason(made, 1) is Reason.PROPOSED
     assert reason(made, 2) is reason(made, 3) is Reason.NOT_BURSTABLE
@@ -579,7 +559,7 @@ def test_a_job_that_only_a_rule_marks_is_never_failed() -> None:
         "policy": [{"match": {"user": 100}, "mark": True}],
         "intake": {"any_job": True, "impossible": "fail"},
     }
-    large = msgspec.structs.replace(job(1, whole(99)), burstable=False)
+    large = but(job(1, whole(99)), burstable=False)
     mine = job(2, whole(99))
     made = tick_once(seen(large, mine), **tables)
     assert reason(made, 1) is Reason.TURNED_DOWN
@@ -588,9 +568,7 @@ def test_a_job_that_only_a_rule_marks_is_never_failed() -> None:
 
 def test_jobs_are_judged_by_the_offers_that_each_may_have() -> None:
     offers = {"near": (offer(price=1.0),), "far": (offer(price=3.0, join_time=60.0),)}
-    far = msgspec.structs.replace(
-        job(2, whole(2), duration=HOUR), preferences=BurstPreferences("far")
-    )
+    far = but(job(2, whole(2), duration=HOUR), preferences=BurstPreferences("far"))
     what = seen(
         TWO_HOURS, far, offers=offers, forecasts={ONE: starts(9), TWO: starts(9)}
     )

@@ -4,7 +4,6 @@
 import math
 import re
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis
@@ -20,7 +19,7 @@ from burst.model.jobid import JobId
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
 from burst.model.shape import Shape
-from tests.builders import NODE, OWN, T0, identity, offer, slots, whole
+from tests.builders import NODE, OWN, T0, but, identity, offer, slots, whole
 from tests.core.plans import leases, live_burst, plan, reasons
 
 HOUR = 3600.0
@@ -129,7 +128,7 @@ def test_of_slots_of_several_shapes_those_are_promised_that_are_free_first(
     """Then those of which the job needs fewer nodes; last those of an unknown time."""
     shapes = (OWN, *(NODE,) * 2, *(Shape(8, 1),) * 4)
     lead = identity("lead-0,burst-0-[0-1],burst-1-[0-3]", shapes=shapes)
-    ask = msgspec.structs.replace(demand(1, 2), request=slots(8))
+    ask = but(demand(1, 2), request=slots(8))
     kw = {"busy": {n.replace("_", "-"): at for n, at in ends.items()}}
     offers = {"local": [offer(shape=Shape(8, 1))]}
     made = plan(ask, lead=lead, offers=offers, patience=4 * HOUR, **kw)
@@ -287,8 +286,8 @@ def test_a_burst_of_the_plan_does_not_stay_where_a_limit_is_kept(duration, joins
     busy = {"burst_1": T0 + HOUR / 2, "burst_2": T0 + HOUR}
     first = demand(1, 10, constraint=f'{{"not":[{other}]}}')
     request = slots(1, constraint=other)
-    core = msgspec.structs.replace(demand(2, 1, HOUR / 2), request=request)
-    more = msgspec.structs.replace(core, job=JobId(4), duration=duration)
+    core = but(demand(2, 1, HOUR / 2), request=request)
+    more = but(core, job=JobId(4), duration=duration)
     jobs = first, core, demand(3, 4, where="together", user=2), more
     made = planned(*jobs, lead=lead, busy=busy, limits={"max_nodes": 14})
     assert [(*jobs,) for *_, jobs in leases(made)] == [(2, 4) if joins else (2,), (3,)]
@@ -329,7 +328,7 @@ def test_jobs_that_a_limit_has_wait_are_promised_nodes_one_after_another(limit):
 def test_a_burst_of_the_plan_ends_in_time_for_a_job_that_a_limit_has_wait_for_it():
     def core(number, duration):
         ask = demand(number, 1, duration)
-        return msgspec.structs.replace(ask, request=slots(1))
+        return but(ask, request=slots(1))
 
     jobs = core(1, HOUR), demand(2, 8), core(3, 2 * HOUR), core(4, HOUR / 2)
     made = planned(*jobs, limits={"max_nodes": 8})

@@ -23,13 +23,10 @@ from burst.provider import (
     Offer,
     Phase,
 )
+from tests.builders import but
 
 OFFER = Offer(name="small", shape=Shape(4), max_nodes=8, price=1.5)
 STATUS = BurstStatus(burst_id=BurstId("burst-0-abc"), phase=Phase.PENDING)
-
-
-def but(item, **changes):
-    return msgspec.structs.replace(item, **changes)
 
 
 def test_what_is_as_declared_is_returned_as_a_tuple():

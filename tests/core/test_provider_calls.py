@@ -3,14 +3,13 @@
 
 import math
 
-import msgspec
 import pytest
 
 from burst.core.provider_calls import may_call
 from burst.core.provider_health import Outcome, Verb
 from burst.core.records import Records, Transaction
 from burst.core.world import LastCall, repeat_at
-from tests.builders import T0, view, world
+from tests.builders import T0, but, view, world
 from tests.lifecycles import run
 
 PROVISION, REAP = Verb.PROVISION, Verb.REAP
@@ -41,10 +40,10 @@ PROVISION, REAP = Verb.PROVISION, Verb.REAP
 def test_it_is_not_called_while_it_is_nor_before_it_may_be_again(last, verb, may):
     burst = run("provision-start")
     calls = {burst.id: last} if last else {}
-    seen = msgspec.structs.replace(world(view()), calls=calls)
+    seen = but(world(view()), calls=calls)
     tx = Transaction(Records(bursts={burst.id: burst}), T0)
     assert may_call(tx, burst, seen, verb) is may
-    elsewhere = msgspec.structs.replace(seen, providers={})
+    elsewhere = but(seen, providers={})
     assert not may_call(tx, burst, elsewhere, verb)
 
 

@@ -31,7 +31,7 @@ from burst.core.provider_health import (
 )
 from burst.model.burst import Burst, Isolated
 from burst.model.reason import Reason
-from tests.builders import T0, offer, settings
+from tests.builders import T0, but, offer, settings
 from tests.lifecycles import LEASE
 
 LIMITS = settings(limits={"cooldown": "10m"}).limits
@@ -184,7 +184,7 @@ def test_a_spec_that_was_refused_is_not_asked_for_again_for_longer_each_time():
     assert (told["slot"], told["nodes"]) == ("", 0)
     assert expiry_times(health)[-1] == 640
     assert forgive(health, LEASE).is_default
-    isolated = msgspec.structs.replace(LEASE, isolated=Isolated(kind="service"))
+    isolated = but(LEASE, isolated=Isolated(kind="service"))
     assert refuse_spec(Health(), isolated, "no", LIMITS, 0.0).is_default
 
 
@@ -196,7 +196,7 @@ def test_an_offer_whose_nodes_a_rule_forbids_is_not_asked_for_in_any_size():
     assert (key, spec.failures, spec.until) == (f"spec/{LEASE.offer}//0", 2, 280)
     assert forgive(health, LEASE).is_default
     for own in ({"isolated": Isolated(kind="service")}, {"image": "mine:1"}):
-        lease = msgspec.structs.replace(LEASE, **own)
+        lease = but(LEASE, **own)
         assert refuse_offer(Health(), lease, "no", LIMITS, 0.0).is_default
 
 
@@ -216,7 +216,7 @@ def test_a_refused_spec_is_tried_again_once_its_provider_has_another_table():
 def test_only_so_many_refused_specs_are_remembered():
     health = Health()
     for number in range(150):
-        lease = msgspec.structs.replace(LEASE, offer=f"o{number}")
+        lease = but(LEASE, offer=f"o{number}")
         health = refuse_spec(health, lease, "no", LIMITS, 100.0)
 
     assert len(health.rows) == 100
@@ -244,7 +244,7 @@ def test_an_offer_is_set_aside_for_longer_each_time():
     )
     assert why_unavailable("p", "o", health, now) is None
     assert why_unavailable("p", "other", health, 0.0) is None
-    lease = msgspec.structs.replace(LEASE, offer="o")
+    lease = but(LEASE, offer="o")
     assert forgive(health, lease).is_default
     assert health.rows["offer/o"] == FailureRecord(7, now)
 
@@ -269,7 +269,7 @@ def test_what_is_too_much_for_one_is_not_held_against_smaller_bursts():
     # What came up tells nothing of larger ones.
     for nodes, known in ((3, True), (4, False)):
         names = tuple(f"h{number}" for number in range(nodes))
-        lease = msgspec.structs.replace(LEASE, offer="o", hosts=names)
+        lease = but(LEASE, offer="o", hosts=names)
         assert bool(forgive(health, lease).rows) is known
     # What failed long ago does not count.
     health = cool_down(health, "o", LIMITS, 3700.0 + 9601.0, 4)
@@ -322,7 +322,7 @@ def test_a_provider_may_ask_for_patience_but_not_for_ever():
 def test_while_one_burst_tries_a_provider_it_gets_no_other():
     held = Health(until=T0)
     offered = provider_offers({"local": (offer(),)}, {}, DeadlineSettings(), T0)
-    coming = Burst(lease=msgspec.structs.replace(LEASE, provider="local"))
+    coming = Burst(lease=but(LEASE, provider="local"))
     for its, refusals in (((), []), ([coming], [Reason.ON_TRIAL])):
         market = offer_catalog(offered, Failures({"local": held}, its, T0))
         assert [refusal.reason for refusal in market.refusals] == refusals

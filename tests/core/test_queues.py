@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Nothing is rented for a queue that starts no job, or past what it lets a job have."""
 
-from __future__ import annotations
-
 import pytest
 
 from burst.core.actions import ProvisionBurst

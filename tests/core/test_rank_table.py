@@ -4,7 +4,6 @@
 import json
 import math
 
-import msgspec
 import pytest
 
 from burst.core.plan.leasable import LeasableRanks, free_ranks, leasable_ranks
@@ -18,26 +17,24 @@ from burst.model.jobid import JobId
 from burst.model.lead import Bootstrap, HostEntry
 from burst.model.reason import Reason
 from burst.model.shape import Shape
-from tests.builders import NODE, T0, identity, job, view, whole
+from tests.builders import NODE, T0, but, identity, job, view, whole
 from tests.lifecycles import LEASE, run
 
 LEAD = identity()
 SLOTS = find_slots(LEAD)
 ALL = frozenset(range(2, 10))
-TWO = msgspec.structs.replace(
-    LEASE, hosts=("burst-0-0", "burst-0-1"), ranks=(2, 3), slot="burst-0"
-)
+TWO = but(LEASE, hosts=("burst-0-0", "burst-0-1"), ranks=(2, 3), slot="burst-0")
 KIND: SlotClass = (NODE, frozenset())
 ANY = RankNeed(math.inf)
 ONE = JobId(1)
 
 
 def holder(lease=TWO, **changes):
-    return msgspec.structs.replace(run("provision-start"), lease=lease, **changes)
+    return but(run("provision-start"), lease=lease, **changes)
 
 
 def other_slot():
-    return msgspec.structs.replace(
+    return but(
         TWO, id="burst-1-bbbbbb", slot="burst-1", hosts=("burst-1-0",), ranks=(6,)
     )
 
@@ -46,7 +43,7 @@ def gateway():
     """The lead whose first slot is behind a gateway."""
     through = HostEntry(host="burst-0-[1-3]", parent="burst-0-0")
     entries = (*LEAD.bootstrap.hosts, through)
-    return msgspec.structs.replace(LEAD, bootstrap=Bootstrap(hosts=entries))
+    return but(LEAD, bootstrap=Bootstrap(hosts=entries))
 
 
 def free(*bursts, unread=(), slots=SLOTS, **seen):
@@ -92,9 +89,7 @@ def reason(never):
 def test_what_a_burst_leaves_of_a_slot_is_free():
     assert free() == ALL
     assert free(holder()) == ALL - {2, 3}
-    whole_slot = msgspec.structs.replace(
-        TWO, hosts=SLOTS[0].hosts, ranks=SLOTS[0].ranks
-    )
+    whole_slot = but(TWO, hosts=SLOTS[0].hosts, ranks=SLOTS[0].ranks)
     assert free(holder(whole_slot)) == {6, 7, 8, 9}
 
 
@@ -143,7 +138,7 @@ def test_hosts_that_join_through_a_gateway_stay_together():
 
 def test_ranks_come_free_when_the_jobs_there_have_ended():
     def end(*jobs, bare=False, end=0.0, **seen):
-        lease = msgspec.structs.replace(TWO, end=end)
+        lease = but(TWO, end=end)
         burst = holder(lease, **({"jobs": frozenset()} if bare else {}))
         found = later(burst, jobs=jobs, **seen)
         assert found.ends.keys() == found.holders.keys() == {2, 3}

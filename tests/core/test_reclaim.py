@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Nodes that the cloud takes back are no failure of the offer or the provider."""
 
-from __future__ import annotations
-
-import msgspec
 import pytest
 
 from burst.core.cooldowns import pause_reclaimed
@@ -15,7 +12,7 @@ from burst.model.event import Event
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.provider import Failure
-from tests.builders import T0, settings, whole
+from tests.builders import T0, but, settings, whole
 from tests.lifecycles import LEASE
 from tests.sim import Sim
 
@@ -25,9 +22,7 @@ LIMITS = settings(limits={"cooldown": "10m"}).limits
 def running(price=0.0, **tables):
     """A job runs on a burst of spot nodes."""
     sim = Sim(deadlines={"rejoin": "20s", "join": "30s"}, **tables)
-    sim.fake_settings = msgspec.structs.replace(
-        sim.fake_settings, spot=True, price=price
-    )
+    sim.fake_settings = but(sim.fake_settings, spot=True, price=price)
     sim.boot()
     sim.tick(2)
     job = sim.lead.submit(whole(4), userid=1)
@@ -211,7 +206,7 @@ def test_an_isolated_burst_that_is_reclaimed_says_so_to_its_job():
 
 def test_the_pause_of_what_was_reclaimed_does_not_grow():
     before = Health(rows={"offer/o": FailureRecord(2, 50.0, 4)})
-    lease = msgspec.structs.replace(LEASE, offer="o", hosts=("a", "b"))
+    lease = but(LEASE, offer="o", hosts=("a", "b"))
     after = pause_reclaimed(before, lease, LIMITS, 100.0)
     assert after.rows["offer/o"] == FailureRecord(2, 700.0, 2)
     assert pause_reclaimed(after, lease, LIMITS, 100.0) == after
@@ -248,5 +243,5 @@ def test_jobs_that_ended_before_or_well_did_not_end_by_it(job, blamed):
     )
     words = f"burst {LEASE.id}: the cloud took a back" if blamed else ""
     assert reclaim_of(burst, one) == words
-    other = msgspec.structs.replace(burst, events=())
+    other = but(burst, events=())
     assert reclaim_of(other, one) == ""

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What stands saves time: each tick comes to what it would come to without."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 from hypothesis import example, given, settings
@@ -17,7 +15,18 @@ from burst.model.lead import JobState, JobView, LeadView
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
 from burst.model.shape import Shape
-from tests.builders import LENT, T0, identity, job, offer, slots, view, whole, world
+from tests.builders import (
+    LENT,
+    T0,
+    but,
+    identity,
+    job,
+    offer,
+    slots,
+    view,
+    whole,
+    world,
+)
 from tests.builders import settings as tables
 from tests.support.refusals import without_refusals
 
@@ -108,16 +117,14 @@ class Site:
         """Take one with what stands, and see that it is as one without."""
         busy = {rank for one in self._jobs.values() for rank in one.ranks}
         shapes = enumerate(LEAD.shapes)
-        picture = msgspec.structs.replace(
+        picture = but(
             view(online=self._online, lead=LEAD),
             jobs=dict(self._jobs),
             drained=dict.fromkeys(self._drained, "bad"),
             allocated=frozenset(busy),
             free={r: Shape(0) if r in busy else shape for r, shape in shapes},
         )
-        seen = msgspec.structs.replace(
-            self._world, lead=picture, forecasts=self._forecasts
-        )
+        seen = but(self._world, lead=picture, forecasts=self._forecasts)
         asked = self._made.records, seen, self._settings, self._now
         before = self._made.refusal_cache
         if not self._settings.policy:
@@ -196,7 +203,7 @@ class Site:
         self._now += seconds
 
     def _set(self, number: JobId, **changes: object) -> None:
-        self._jobs[number] = msgspec.structs.replace(self._jobs[number], **changes)
+        self._jobs[number] = but(self._jobs[number], **changes)
 
 
 @pytest.mark.no_cover
@@ -209,12 +216,8 @@ class Site:
 )
 @settings(max_examples=40, deadline=None)
 def test_a_tick_with_what_stands_is_one_without(
-    mode: str,
-    impossible: str,
-    most: int,
-    bursts: int,
-    changes: list[tuple[object, ...]],
-) -> None:
+    mode, impossible, most, bursts, changes
+):
     site = Site(mode, impossible, most, bursts)
     for what, *how in changes:
         site.do(f"{what}_" if what in {"online", "drained"} else str(what), *how)
@@ -242,11 +245,8 @@ def test_a_tick_with_what_stands_is_one_without(
 )
 @settings(max_examples=60, deadline=None)
 def test_a_tick_with_what_stands_is_one_without_by_rules_too(
-    mode: str,
-    bursts: int,
-    rules: list[dict[str, object]],
-    changes: list[tuple[object, ...]],
-) -> None:
+    mode, bursts, rules, changes
+):
     site = Site(mode, "hold", 8, bursts, tuple(rules))
     for what, *how in [*BUSY, *changes]:
         site.do(f"{what}_" if what in {"online", "drained"} else str(what), *how)
@@ -261,7 +261,7 @@ def test_room_that_was_kept_for_a_job_and_is_given_up_is_seen() -> None:
     def tick_once(
         now: float, picture: LeadView, before: RefusalCache | None
     ) -> TickResult:
-        seen = msgspec.structs.replace(WORLD, lead=picture)
+        seen = but(WORLD, lead=picture)
         return run_tick(Records(), seen, scheduler, now, before)
 
     made = tick_once(T0 + 3, view(first, second), None)
@@ -307,7 +307,7 @@ def test_a_burst_that_is_made_for_another_job_may_be_worth_it() -> None:
     # A slot that the burst leaves nothing of, which others could have had.
     lead = identity("lead-[0-1],burst-0-0")
     picture = view(soon, late, busy=(0, 1), lead=lead)
-    seen = msgspec.structs.replace(world(picture, lead), forecasts=forecasts)
+    seen = but(world(picture, lead), forecasts=forecasts)
     made = run_tick(Records(), seen, rules, T0 + 3)
     assert made.decisions[soon.id].reason is Reason.NOT_WORTH
     assert made.decisions[late.id].reason is Reason.PROPOSED
@@ -330,7 +330,7 @@ def test_what_is_still_to_be_done_about_a_refused_job_is_not_forgotten(
     wish: BurstPreferences, impossible: str, rests: bool
 ) -> None:
     one = job(1, whole(9), preferences=wish)
-    seen = msgspec.structs.replace(WORLD, lead=view(one, lead=LEAD))
+    seen = but(WORLD, lead=view(one, lead=LEAD))
     scheduler = tables(intake={"mode": "scheduler", "impossible": impossible})
     made = run_tick(Records(), seen, scheduler, T0 + 3)
     assert made.refusal_cache

@@ -3,7 +3,6 @@
 
 from typing import NamedTuple
 
-import msgspec
 import pytest
 
 from burst.core.records import Transaction
@@ -13,7 +12,7 @@ from burst.model.jobid import JobId, format_f58
 from burst.model.lead import GuestAccess, JobState
 from burst.model.repeat import Repeat
 from burst.model.request import BurstPreferences, parse_preferences
-from tests.builders import identity, whole
+from tests.builders import but, identity, whole
 from tests.core.ticks import recorded
 from tests.fakes import Crash, FakeLead
 from tests.sim import Sim
@@ -67,7 +66,7 @@ def running(preferences=WANTED, spot=False, lead=None, **changes):
     """A job runs on a burst."""
     rejoin = {"deadlines": {"rejoin": "5s"}}
     sim = Sim(lead or TakingLead(), **{**rejoin, **changes})
-    sim.fake_settings = msgspec.structs.replace(sim.fake_settings, spot=spot)
+    sim.fake_settings = but(sim.fake_settings, spot=spot)
     sim.boot()
     sim.tick(2)
     job = sim.lead.submit(whole(4), preferences=preferences)
@@ -155,9 +154,7 @@ def test_what_ended_otherwise_is_not_run_again():
 
 def test_a_guests_job_is_not_run_again_and_it_is_told_why():
     lead = TakingLead(
-        msgspec.structs.replace(
-            identity(), access=GuestAccess(allow_guest_user=True), owner_userid=7
-        )
+        but(identity(), access=GuestAccess(allow_guest_user=True), owner_userid=7)
     )
     sim, job = running(lead=lead, plan={"share_users": True})
     lose(sim, job)
@@ -247,7 +244,7 @@ def test_only_the_last_are_kept():
         JobId(10_000 + n): Repeat(losses=1, urgency=16, since=n, again=JobId(1))
         for n in range(KEPT + 1)
     }
-    sim.engine._records.now = msgspec.structs.replace(sim.records, repeats=older)
+    sim.engine._records.now = but(sim.records, repeats=older)
     lose(sim, job)
     sim.tick()
     kept = sim.records.repeats
@@ -261,5 +258,5 @@ def test_what_is_known_of_the_second_job_is_not_changed():
     note_answer(tx, JobId(1), None, "no answer")
     note_answer(tx, JobId(3), JobId(4))
     assert tx.result().repeats == {JobId(1): known}
-    opened = msgspec.structs.replace(known, again=None)
+    opened = but(known, again=None)
     assert opened.text() == "it is being submitted again"

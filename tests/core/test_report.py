@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: MIT
-import msgspec
 import pytest
 
 from burst.core import job_report, lifecycle, orphans, report
@@ -14,7 +13,7 @@ from burst.model.lead import JobState, QueueView
 from burst.model.reason import Reason
 from burst.model.shape import Shape
 from burst.provider import BurstStatus, Phase
-from tests.builders import T0, job, view, whole, world
+from tests.builders import T0, but, job, view, whole, world
 from tests.lifecycles import LEASE
 
 FAILED = Event(T0 + 30, "exception", {"type": "failed", "note": "exited with status 3"})
@@ -28,7 +27,7 @@ DRAINED = (
 
 def made(*events):
     """A burst made 20 s after T0 for a job submitted 5 s before."""
-    lease = msgspec.structs.replace(LEASE, created=T0 + 20)
+    lease = but(LEASE, created=T0 + 20)
     burst = lifecycle.begin(lease, {JobId(1): T0 + 15}, T0 + 20)
     for event in (Event(T0 + 25, "provision-start", {}), *events):
         burst = lifecycle.apply(burst, event)
@@ -43,7 +42,7 @@ def row(burst):
     )
     told = ProviderView(statuses={burst.id: status}, read_at=T0)
     lead = view(drained={2: "burst", 3: "burst"})
-    seen = msgspec.structs.replace(world(lead), providers={"local": told})
+    seen = but(world(lead), providers={"local": told})
     return report.burst_row(burst, seen, T0 + 40)
 
 
@@ -55,7 +54,7 @@ def test_a_row_says_when_its_first_job_came_and_counts_stages_from_then():
 
 
 def test_a_burst_that_was_asked_for_begins_when_it_was_made():
-    lease = msgspec.structs.replace(LEASE, created=T0 + 20)
+    lease = but(LEASE, created=T0 + 20)
 
     assert row(lifecycle.begin(lease, {}, T0 + 20))["t_submit"] == T0 + 20
 
@@ -87,7 +86,7 @@ BOTH = {2: "burst", 3: "burst"}
 def note_of(events, call=None, online=(2, 3), **lead):
     seen = world(view(online=online, **lead))
     calls = {LEASE.id: call} if call else {}
-    seen = msgspec.structs.replace(seen, calls=calls)
+    seen = but(seen, calls=calls)
     return report.burst_row(made(*events), seen, T0 + 40)["note"]
 
 
@@ -129,7 +128,7 @@ def test_a_job_on_which_nothing_was_decided_yet_has_no_verdict():
 
 
 def test_a_job_for_which_nothing_is_begun_as_nothing_can_be_stored_is_told_so():
-    seen = msgspec.structs.replace(
+    seen = but(
         world(view(job(1, whole(4)), job(2, whole(1), state=JobState.RUN))),
         store_trouble=StoreTrouble(T0, "No space left on device"),
     )
@@ -175,7 +174,7 @@ def test_of_a_lost_node_whose_next_broker_runs_it_is_told_why_it_is_not_back(why
     burst = made(*DRAINED[:2], lost)
     status = BurstStatus(burst_id=burst.id, phase=Phase.RUNNING, why=why)
     told = ProviderView(statuses={burst.id: status}, read_at=T0 + 39)
-    seen = msgspec.structs.replace(world(view(online=(3,))), providers={"local": told})
+    seen = but(world(view(online=(3,))), providers={"local": told})
 
     assert report.burst_row(burst, seen, T0 + 40)["note"] == (
         f"evicted; {why or report.STARTED_AGAIN}"
@@ -185,7 +184,7 @@ def test_of_a_lost_node_whose_next_broker_runs_it_is_told_why_it_is_not_back(why
 def test_an_ended_burst_shows_its_own_nodes_and_not_whose_ranks_they_are_now():
     joined = Event(T0 + 28, "joined", {"ranks": "2"})
     ended = made(joined, FAILED, GONE)
-    now = msgspec.structs.replace(world(view()), lead=view(online=range(6)))
+    now = but(world(view()), lead=view(online=range(6)))
 
     assert report.burst_row(ended, now, T0 + 90)["online"] == 1
     assert report.burst_row(made(joined), now, T0 + 90)["online"] > 1
@@ -212,13 +211,13 @@ def test_a_job_that_is_not_burstable_waits_for_own_nodes_in_its_turn():
     waits = ActiveJob(
         id=JobId(3), userid=7, name="", state=JobState.SCHED, request=whole(2)
     )
-    waits = msgspec.structs.replace(waits, priority=16)
+    waits = but(waits, priority=16)
     told = job_report.explain_other(waits, world(None))
     assert (told["id"], told["userid"], told["state"]) == ("ƒ4", 7, "sched")
     assert told["verdict"] == "not-burstable"
     assert "in its turn" in told["why"]
     assert job_report.starts_by_itself(told)
-    nobody_knows = msgspec.structs.replace(waits, request=None)
+    nobody_knows = but(waits, request=None)
     assert job_report.explain_other(nobody_knows, world(None))["needs"] == ""
 
 
@@ -266,7 +265,7 @@ def test_of_a_job_that_is_not_burstable_it_is_said_what_it_waits_for_or_that_it_
         "not-burstable",
         True,
     )
-    told = job_report.explain_other(msgspec.structs.replace(waits, **changes), seen)
+    told = job_report.explain_other(but(waits, **changes), seen)
     assert told["why"].startswith(why)
     assert told["next"].startswith(next_step)
     expected = changes.get("state") is JobState.DEPEND
@@ -314,7 +313,7 @@ def test_a_slot_says_which_ranks_a_person_has_drained():
 
 def test_of_a_burst_whose_provider_is_disabled_that_is_its_note():
     burst = made(FAILED)
-    seen = msgspec.structs.replace(world(view()), providers={}, places={"other": ""})
+    seen = but(world(view()), providers={}, places={"other": ""})
     told = report.burst_row(burst, seen, T0 + 100)
     assert told["state"] == "reap"
     assert told["note"].startswith(

@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: MIT
 """What the planner has live bursts grow by, and of which idle nodes it rids them."""
 
-from __future__ import annotations
-
 from typing import Any
 
-import msgspec
 import pytest
 
 from burst.config import Seconds
@@ -24,7 +21,18 @@ from burst.model.event import Event
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.model.reason import Reason
-from tests.builders import LENT, T0, identity, job, offer, settings, view, whole, world
+from tests.builders import (
+    LENT,
+    T0,
+    but,
+    identity,
+    job,
+    offer,
+    settings,
+    view,
+    whole,
+    world,
+)
 from tests.core.ticks import recorded
 from tests.lifecycles import LEASE, leased, run
 
@@ -45,7 +53,7 @@ def idle(**lease: Any) -> Burst:
 def seen_by(lead, offers=None, **changes):
     found = world(lead, local=offers or (offer(),))
     changes.setdefault("resizable", frozenset({"local"}))
-    return msgspec.structs.replace(found, **changes)
+    return but(found, **changes)
 
 
 def decide(*jobs, records: Records | None = None, seen=None, now=NOW, **tables):
@@ -79,7 +87,7 @@ def test_a_burst_grows_by_what_a_job_lacks_in_place_of_a_further_one():
     ("burst", "asked", "tables"),
     [
         (idle(), large(), {"plan": {"resize": False}}),
-        (msgspec.structs.replace(idle(), growth_failed=True), large(), {}),
+        (but(idle(), growth_failed=True), large(), {}),
         (idle(price=2.0), large(), {}),
         (idle(tag=Tag("e/m", 100)), large(), {}),
         (idle(), large(), {"limits": {"max_nodes_per_burst": 3}}),
@@ -217,11 +225,8 @@ def test_while_a_job_waits_they_stay_for_as_long_as_they_took_to_come(nodes, sta
     site = Works(limits={"max_nodes": 4})
     times = {e.name: e.timestamp for e in site.records.bursts[ID].events}
     boot = times["online"] - times["provision-start"]
-    site.settings = msgspec.structs.replace(
-        site.settings,
-        deadlines=msgspec.structs.replace(
-            site.settings.deadlines, idle=Seconds(boot / 2)
-        ),
+    site.settings = but(
+        site.settings, deadlines=but(site.settings.deadlines, idle=Seconds(boot / 2))
     )
     waits = [job(7, whole(nodes))]
     site.tick(2, waits=waits)
@@ -276,7 +281,7 @@ def test_a_restart_waits_for_it_anew():
 def grow(
     burst=None, settings_=None, *, jobs=(), asked=None, health=None, **changes
 ) -> Plan:
-    lease = msgspec.structs.replace(
+    lease = but(
         LEASE,
         id="burst-1-cccccc",
         slot="burst-1",
@@ -314,9 +319,7 @@ def grow(
 
 
 def test_ranks_that_the_plan_gives_to_others_are_taken():
-    other = msgspec.structs.replace(
-        LEASE, id="burst-0-dddddd", hosts=("burst-0-2",), ranks=(4,)
-    )
+    other = but(LEASE, id="burst-0-dddddd", hosts=("burst-0-2",), ranks=(4,))
     first = grow().proposals
     assert first == ()
     both = (*_proposals(), Proposal(other, (JobId(9),)))
@@ -360,10 +363,8 @@ def test_a_lease_ends_after_the_job():
 
 def test_it_grows_once_in_a_plan():
     (one,) = _proposals()
-    two = msgspec.structs.replace(
-        one.lease, id="burst-1-eeeeee", hosts=("burst-1-2",), ranks=(8,)
-    )
-    first = msgspec.structs.replace(one.lease, hosts=("burst-1-0",), ranks=(6,))
+    two = but(one.lease, id="burst-1-eeeeee", hosts=("burst-1-2",), ranks=(8,))
+    first = but(one.lease, hosts=("burst-1-0",), ranks=(6,))
     proposals = (Proposal(first, (JobId(7),)), Proposal(two, (JobId(8),)))
     given = {JobId(7): (ID,), JobId(8): (ID,)}
     other = job(8, whole(3))
@@ -375,7 +376,7 @@ def test_it_grows_once_in_a_plan():
 @pytest.mark.parametrize("what", ["jobs", "isolated", "twice"])
 def test_what_is_not_one_burst_for_one_job_stays_as_it_is(what):
     (one,) = _proposals()
-    isolated = msgspec.structs.replace(one.lease, isolated=Isolated(kind="interactive"))
+    isolated = but(one.lease, isolated=Isolated(kind="interactive"))
     changed = {
         "jobs": (Proposal(one.lease, (JobId(7), JobId(8))),),
         "isolated": (Proposal(isolated, (JobId(7),)),),

@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Bursts that grow and shrink, tick by tick: what is recorded, and what is done."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
-import msgspec
 import pytest
 
 from burst.core.actions import DrainBurst, ResizeBurst, UndrainBurst
@@ -36,7 +33,18 @@ from burst.model.lead import HostEntry, JobState
 from burst.model.reason import Reason
 from burst.model.record import decode_record, encode_record
 from burst.provider import BurstStatus, Failure, FollowerStatus, Phase
-from tests.builders import NODE, T0, identity, job, offer, settings, view, whole, world
+from tests.builders import (
+    NODE,
+    T0,
+    but,
+    identity,
+    job,
+    offer,
+    settings,
+    view,
+    whole,
+    world,
+)
 from tests.core.ticks import recorded
 from tests.lifecycles import LEASE, leased, run
 
@@ -115,11 +123,9 @@ class Site:
             trouble=self.trouble,
         )
         found = world(seen)
-        return msgspec.structs.replace(
+        return but(
             found,
-            identity=msgspec.structs.replace(
-                found.identity, started=self.started, moved=self.moved
-            ),
+            identity=but(found.identity, started=self.started, moved=self.moved),
             providers={"local": provider},
             resizable=frozenset({"local"}),
             calls={ID: self.call} if self.call else {},
@@ -137,18 +143,27 @@ class Site:
         self.answer()
 
     def ask(self, nodes: int, **changes):
-        seen = msgspec.structs.replace(self.world(), **changes)
+        seen = but(self.world(), **changes)
         made, answer = resize_burst(
             self.records, seen, self.settings, WantedSize(ID, nodes), self.now
         )
         self.records = made.records
         return answer
 
+    def ticks(self, number: int) -> None:
+        """Run so many ticks, of which what is done is not asked."""
+        for _ in range(number):
+            self.tick()
+
+    def row(self) -> dict[str, Any]:
+        """What `burst status` shows of it."""
+        return burst_row(self.burst, self.world(), self.now)
+
     def tick(self, seconds: float = 1.0, answered: ProviderAnswer | None = None):
         self.now += seconds
         seen = self.world()
         if answered is not None:
-            seen = msgspec.structs.replace(seen, answered=[answered])
+            seen = but(seen, answered=[answered])
         made = run_tick(self.records, seen, self.settings, self.now)
         self.records = made.records
         assert not self.burst.quarantined
@@ -156,11 +171,8 @@ class Site:
             if isinstance(action, DrainBurst):
                 self.drained |= dict.fromkeys(action.ranks, action.reason)
             if isinstance(action, UndrainBurst):
-                self.drained = {
-                    rank: why
-                    for rank, why in self.drained.items()
-                    if rank not in action.ranks
-                }
+                for rank in action.ranks:
+                    self.drained.pop(rank, None)
             if isinstance(action, ResizeBurst):
                 resize = self.burst.resize
                 assert resize is not None
@@ -175,7 +187,7 @@ class Site:
         """The provider answers the call that is under way; the next tick has it."""
         assert self.call is not None
         taken_at = self.now if outcome is Outcome.OK else 0.0
-        self.call = msgspec.structs.replace(
+        self.call = but(
             self.call, outcome=outcome, note=note, done_at=self.now, taken_at=taken_at
         )
         said = ProviderAnswer(
@@ -203,9 +215,8 @@ def test_it_grows_by_the_free_ranks_above_it_and_each_step_is_on_record():
     assert kinds(site.tick()) == ["ResizeBurst"]
     assert kinds(site.tick()) == [], "while it is being called it is not called"
     assert kinds(site.answer()) == [], "nor once it was taken"
-    row = burst_row(site.burst, site.world(), site.now)
-    assert row["resize"] == {"kind": "grow", "before": 2, "nodes": 4}
-    assert row["note"] == "grows from 2 to 4 nodes"
+    assert site.row()["resize"] == {"kind": "grow", "before": 2, "nodes": 4}
+    assert site.row()["note"] == "grows from 2 to 4 nodes"
     assert next_deadline(site.burst, SETTINGS) == NOW + 150
     site.online |= {4}
     site.tick()
@@ -217,14 +228,9 @@ def test_it_grows_by_the_free_ranks_above_it_and_each_step_is_on_record():
     assert site.burst.expected == {2, 3, 4, 5}
     assert next_deadline(site.burst, SETTINGS) == math.inf
     assert site.ask(4).text == f"{ID} has 4 nodes"
-    row = burst_row(site.burst, site.world(), site.now)
-    assert row["resize"] is None
-    texts = [
-        event["text"]
-        for event in burst_story(site.records, site.burst, site.settings, site.now)[
-            "events"
-        ]
-    ]
+    assert site.row()["resize"] is None
+    story = burst_story(site.records, site.burst, site.settings, site.now)
+    texts = [event["text"] for event in story["events"]]
     assert "it has 4 nodes now, all online: by request" in texts
 
 
@@ -236,8 +242,7 @@ def test_it_shrinks_from_the_top_once_nothing_runs_there():
     assert site.burst.lease.nodes == 2, "its last rank is leased until it is gone"
     assert kinds(site.tick()) == ["DrainBurst"]
     assert kinds(site.tick()) == [], "a job runs there"
-    row = burst_row(site.burst, site.world(), site.now)
-    assert row["note"] == (
+    assert site.row()["note"] == (
         "shrinks from 2 to 1 nodes: jobs still run on ranks 3; they are not killed"
     )
     site.tick(SETTINGS.deadlines.drain + 1)
@@ -245,7 +250,7 @@ def test_it_shrinks_from_the_top_once_nothing_runs_there():
     del site.jobs[2]
     assert kinds(site.tick()) == ["ResizeBurst"]
     assert site.last == "shrink-start"
-    assert burst_row(site.burst, site.world(), site.now)["note"].startswith("shrinks")
+    assert site.row()["note"].startswith("shrinks")
     site.answer()
     assert site.burst.resize is not None, "its provider shows it"
     del site.shown[HOSTS[1]]
@@ -266,8 +271,7 @@ def test_it_shrinks_from_the_top_once_nothing_runs_there():
 def test_a_shrink_is_called_again_until_it_is_seen_to_be_done():
     site = Site()
     site.ask(1)
-    site.tick()
-    site.tick()
+    site.ticks(2)
     assert site.call is not None
     assert kinds(site.answer()) == [], "not at once"
     assert kinds(site.tick(5.0)) == ["ResizeBurst"]
@@ -310,8 +314,8 @@ def test_jobs_of_a_broker_that_is_gone_keep_it_from_shrinking_no_longer_than_rej
     site.ask(1)
     site.tick()
     assert kinds(site.tick()) == []
-    note = burst_row(site.burst, site.world(), site.now)["note"]
-    assert "Flux still has jobs on ranks 3, which are offline" in note
+    told = "Flux still has jobs on ranks 3, which are offline"
+    assert told in site.row()["note"]
     assert kinds(site.tick(SETTINGS.deadlines.rejoin + 1)) == ["ResizeBurst"]
 
 
@@ -327,15 +331,12 @@ def test_a_growth_that_is_refused_is_given_back_and_all_else_goes_on(outcome):
     assert site.burst.leaving == (4, 5)
     assert site.burst.expected == {2, 3}
     assert site.note("shrink") == "there are none"
-    aside = site.records.health["local"].rows["offer/small"]
-    assert aside.nodes == 2
-    assert not site.records.health["local"].disabled
-    site.tick()
-    site.tick()
+    health = site.records.health["local"]
+    assert (health.rows["offer/small"].nodes, health.disabled) == (2, "")
+    site.ticks(2)
     assert site.last == "shrink-start"
     site.answer()
-    site.tick()
-    site.tick()
+    site.ticks(2)
     assert site.last == "shrunk"
     assert site.burst.lease.ranks == (2, 3)
     with pytest.raises(BurstError, match=r"cannot have 2 nodes more: .*: had no"):
@@ -350,16 +351,14 @@ def test_that_a_growth_failed_is_remembered_until_one_does_not():
     assert not site.burst.growth_failed
     site.answer(Outcome.SPEC, "in a queue of Kueue")
     assert site.burst.growth_failed
-    site.tick()
-    site.tick()
+    site.ticks(2)
     site.answer()
-    site.tick()
-    site.tick()
+    site.ticks(2)
     assert site.last == "shrunk"
     assert site.burst.growth_failed
     record = decode_record(encode_record(site.burst))
     assert restore(record, {}).growth_failed
-    site.records = msgspec.structs.replace(site.records, health={})
+    site.records = but(site.records, health={})
     site.now += SETTINGS.limits.cooldown
     site.ask(3)
     assert site.burst.growth_failed
@@ -380,8 +379,7 @@ def test_a_growth_that_is_late_is_given_back():
     assert site.burst.leaving == (4, 5)
     # Flux may have started a job there meanwhile.
     site.jobs[9] = (4,)
-    site.tick()
-    site.tick()
+    site.ticks(2)
     assert site.last == "shrink"
     del site.jobs[9]
     site.tick()
@@ -456,8 +454,7 @@ def test_what_cannot_be_read_neither_ends_a_growth_nor_a_shrink():
     assert site.burst.coming
     site = Site()
     site.ask(1)
-    site.tick()
-    site.tick()
+    site.ticks(2)
     site.answer()
     del site.shown[HOSTS[1]]
     site.online -= {3}
@@ -502,12 +499,8 @@ def test_one_that_is_taken_down_while_it_is_resized_is_reaped_whole():
     site = Site()
     site.jobs = {}
     site.ask(4)
-    burst = apply(
-        site.burst,
-        Event(
-            site.now, "drain", {"ranks": "2-5", "result": "canceled", "note": "by hand"}
-        ),
-    )
+    context = {"ranks": "2-5", "result": "canceled", "note": "by hand"}
+    burst = apply(site.burst, Event(site.now, "drain", context))
     site.records = recorded(burst)
     assert burst.resize is None
     assert burst.lease.nodes == 4
@@ -522,11 +515,7 @@ def test_one_that_is_taken_down_while_it_is_resized_is_reaped_whole():
 
 def test_further_nodes_that_no_job_waits_for_any_more_are_given_back():
     site = Site()
-    growth = {
-        **_context(site.burst, 4),
-        "requested": False,
-        "note": "for job 7",
-    }
+    growth = {**_context(site.burst, 4), "requested": False, "note": "for job 7"}
     grown = apply(site.burst, Event(site.now, "grow", growth))
     waits = apply(grown, Event(site.now, "assign", {"jobs": {"7": T0}}))
     site.records = recorded(waits)
@@ -554,15 +543,12 @@ def _context(burst: Burst, nodes: int):
 
 def test_a_job_that_needs_the_further_nodes_waits_for_them_and_others_do_not():
     growth = {**_context(online(), 4), "requested": True, "note": "by hand"}
-    burst = apply(online(), Event(NOW, "grow", growth))
     # Job 1, for which it was made, has run.
-    burst = apply(burst, Event(NOW, "job-finish", {"id": "1", "result": "completed"}))
+    burst = apply(online("job-finish"), Event(NOW, "grow", growth))
     jobs = {"7": T0, "8": T0}
     site = Site(apply(burst, Event(NOW, "assign", {"jobs": jobs})))
     large, small = job(7, whole(3)), job(8, whole(1))
-    seen = msgspec.structs.replace(
-        site.world(), lead=view(large, small, online=[0, 1, 2, 3])
-    )
+    seen = but(site.world(), lead=view(large, small, online=[0, 1, 2, 3]))
     made = run_tick(site.records, seen, SETTINGS, NOW + 1)
     coming = made.decisions[JobId(7)]
     assert coming.reason is Reason.COMING
@@ -574,20 +560,18 @@ def test_a_job_that_needs_the_further_nodes_waits_for_them_and_others_do_not():
         JobId(8): frozenset({2, 3, 4, 5}),
     }
     up = view(large, small, online=range(6))
-    seen = msgspec.structs.replace(seen, lead=up)
+    seen = but(seen, lead=up)
     made = run_tick(made.records, seen, SETTINGS, NOW + 2)
     assert made.decisions[JobId(7)].reason is Reason.RELEASED
     assert rank_leases(made.records, up).jobs[JobId(7)] == {2, 3, 4, 5}
 
 
 def test_ranks_that_leave_are_for_no_job():
-    site = Site(
-        apply(online(), Event(NOW, "job-finish", {"id": "1", "result": "completed"}))
-    )
+    site = Site(online("job-finish"))
     site.jobs = {}
     site.ask(1)
     waits = job(7, whole(2), burstable=True)
-    seen = msgspec.structs.replace(site.world(), lead=view(waits, online=[0, 1, 2, 3]))
+    seen = but(site.world(), lead=view(waits, online=[0, 1, 2, 3]))
     made = run_tick(site.records, seen, SETTINGS, NOW + 1)
     assert made.decisions[JobId(7)].reason is Reason.PROPOSED
 
@@ -633,13 +617,13 @@ def test_what_is_resized_is_known_online_and_joined():
         site.ask(3, resizable=frozenset())
     with pytest.raises(BurstError, match="the daemon stops"):
         site.ask(3, closing=True)
-    isolated = msgspec.structs.replace(LEASE, isolated=Isolated(kind="interactive"))
+    isolated = but(LEASE, isolated=Isolated(kind="interactive"))
     with pytest.raises(BurstError, match="isolated, and keeps its size"):
-        Site(msgspec.structs.replace(online(), lease=isolated)).ask(3)
+        Site(but(online(), lease=isolated)).ask(3)
 
 
 def test_a_shrink_leaves_some_node_that_is_online():
-    burst = msgspec.structs.replace(online(), expected=frozenset({3}))
+    burst = but(online(), expected=frozenset({3}))
     with pytest.raises(BurstError, match=r"none of the first 1 nodes of .* joined"):
         Site(burst).ask(1)
 
@@ -651,10 +635,7 @@ def test_a_shrink_leaves_some_node_that_is_online():
         ({"limits": {"max_nodes_per_burst": 3}}, "limit"),
         ({"limits": {"max_nodes_per_user": 3}}, "user"),
         ({"budget": [{"per": "day", "limit": 100.0}]}, "budget"),
-        (
-            {"budget": [{"limit": 0.01}]},
-            ": its limit is 0.01, and",
-        ),
+        ({"budget": [{"limit": 0.01}]}, ": its limit is 0.01, and"),
     ],
 )
 def test_limits_and_budgets_hold_for_a_growth(tables, why):
@@ -670,10 +651,8 @@ def test_limits_and_budgets_hold_for_a_growth(tables, why):
 
 def test_only_ranks_that_nobody_has_and_nothing_is_on_are_taken():
     site = Site()
-    above = msgspec.structs.replace(
-        LEASE, id="burst-0-bbbbbb", hosts=HOSTS[3:], ranks=(5,)
-    )
-    other = msgspec.structs.replace(online(), lease=above)
+    above = but(LEASE, id="burst-0-bbbbbb", hosts=HOSTS[3:], ranks=(5,))
+    other = but(online(), lease=above)
     site.records = recorded(online(), other)
     with pytest.raises(BurstError, match="has 1 free ranks above it, and 2"):
         site.ask(4)
@@ -693,8 +672,8 @@ def test_ranks_of_a_slot_with_a_gateway_or_of_no_slot_are_not_taken():
     site = Site()
     lead = identity()
     entries = (*lead.bootstrap.hosts, HostEntry(host="burst-0-3", parent="burst-0-0"))
-    bootstrap = msgspec.structs.replace(lead.bootstrap, hosts=entries)
-    through = msgspec.structs.replace(lead, bootstrap=bootstrap)
+    bootstrap = but(lead.bootstrap, hosts=entries)
+    through = but(lead, bootstrap=bootstrap)
     for slots in (find_slots(through), ()):
         with pytest.raises(BurstError, match="has 0 free ranks"):
             site.ask(4, slots=slots)

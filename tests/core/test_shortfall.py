@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A job of which a part of the nodes cannot be had: nothing is paid for it for long."""
 
-from __future__ import annotations
-
-import msgspec
-
 from burst.core.plan.shortfall import Shortfall, update_shortfalls
 from burst.core.records import Records, Transaction
 from burst.model.burst import State
@@ -12,7 +8,7 @@ from burst.model.decision import Decision
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.model.reason import Reason
-from tests.builders import T0, settings, whole
+from tests.builders import T0, but, settings, whole
 from tests.sim import Sim
 
 MINUTE = 60.0
@@ -23,7 +19,7 @@ def nodes_up(sim):
 
 
 def more_nodes(sim):
-    found = msgspec.structs.replace(sim.provider.settings, capacity=100)
+    found = but(sim.provider.settings, capacity=100)
     sim.provider.settings = found
 
 
@@ -89,7 +85,7 @@ def test_how_often_it_cost_in_vain_is_known_as_long_as_it_is_refused():
     returned = shortfall(sim, big).expired
     assert returned >= 1
     # Nothing can be had for a while, so that its refusal stands.
-    sim.provider.settings = msgspec.structs.replace(sim.provider.settings, capacity=0)
+    sim.provider.settings = but(sim.provider.settings, capacity=0)
     sim.until(
         lambda: big in sim.engine.snapshot.refusal_cache.decisions,
         ticks=60,
@@ -99,7 +95,7 @@ def test_how_often_it_cost_in_vain_is_known_as_long_as_it_is_refused():
     assert big in sim.engine.snapshot.refusal_cache.decisions
     assert shortfall(sim, big).expired == returned
 
-    sim.provider.settings = msgspec.structs.replace(sim.provider.settings, capacity=6)
+    sim.provider.settings = but(sim.provider.settings, capacity=6)
     sim.until(lambda: nodes_up(sim) == 4, ticks=400, seconds=MINUTE)
     sim.until(lambda: not sim.live, ticks=40, seconds=MINUTE)
     known = shortfall(sim, big)

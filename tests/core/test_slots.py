@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: MIT
-import msgspec
 import pytest
 
 from burst.core.lifecycle import begin
@@ -12,7 +11,7 @@ from burst.core.plan.slots import (
 from burst.errors import ConfigError
 from burst.model.burst import State
 from burst.model.shape import Shape
-from tests.builders import NODE, T0, identity, view
+from tests.builders import NODE, T0, but, identity, view
 from tests.lifecycles import LEASE
 
 
@@ -30,7 +29,7 @@ def test_hosts_of_one_stem_are_a_slot():
 
 def test_a_slot_has_what_all_its_nodes_have():
     lead = identity("lead-0,burst-0-[0-1]")
-    lead = msgspec.structs.replace(
+    lead = but(
         lead,
         shapes=(Shape(2), Shape(8, 1), Shape(4, 2)),
         properties={"gke": frozenset({1, 2}), "gpu": frozenset({2})},
@@ -100,7 +99,7 @@ def test_ranks_decide_who_has_a_slot_and_not_names():
     lead = identity()
     before = find_slots(lead)
     three = {"hosts": before[0].hosts[:3], "ranks": before[0].ranks[:3]}
-    lease = msgspec.structs.replace(LEASE, **three)
+    lease = but(LEASE, **three)
     leased = begin(lease, {}, T0)
     anew = find_slots(lead, ["burst-0-[0-1]", "burst-0-[2-3]", "burst-1-[0-3]"])
 
@@ -109,7 +108,7 @@ def test_ranks_decide_who_has_a_slot_and_not_names():
     assert free == {5, *anew[2].ranks}
     # Of a lead that has started anew with its hosts in another order, hosts do.
     moved = find_slots(identity("lead-0,burst-1-[0-3],burst-0-[0-3],lead-1"))
-    ended = msgspec.structs.replace(leased, state=State.INACTIVE)
+    ended = but(leased, state=State.INACTIVE)
     assert slot_holders(moved, [ended]) == {}
     assert slot_holders(moved, [leased]) == {
         "burst-1": lease.id,  # its ranks are those that the lease has

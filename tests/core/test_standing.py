@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Standing minimums: when they hold, what counts, and which bursts they keep."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Mapping
 
-import msgspec
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as tried
@@ -16,7 +13,7 @@ from burst.config import Settings
 from burst.core.records import Records
 from burst.core.standing import describe_renewal, is_needed, minimums_at, stands
 from burst.model.burst import Burst, BurstId, Isolated, State, Tag
-from tests.builders import settings
+from tests.builders import but, settings
 from tests.lifecycles import LEASE
 
 DAY = 86400
@@ -50,7 +47,7 @@ def burst(
 ) -> Burst:
     hosts = tuple(f"burst-0-{n}" for n in range(nodes))
     fields = {"provider": "p", "offer": "o", "standing": "2 nodes of p", **lease}
-    made = msgspec.structs.replace(
+    made = but(
         LEASE, id=BurstId(name), hosts=hosts, ranks=tuple(range(nodes)), **fields
     )
     return Burst(lease=made, state=state)
@@ -70,9 +67,7 @@ def records(*bursts: Burst) -> Records:
         (["Sa", "Mo 8-9"], [24 * 5, 24 * 6 - 0.1, 8.5], [9, 24 * 6]),
     ],
 )
-def test_a_minimum_holds_in_its_hours(
-    hours: list[str], within: list[float], out: list[float]
-) -> None:
+def test_a_minimum_holds_in_its_hours(hours, within, out):
     its = kept({"nodes": 2, **({"hours": hours} if hours else {})})
     here = MONDAY - 3600
     assert all(minimums(its, here + 3600 * hour) == [2] for hour in within)
@@ -122,7 +117,7 @@ def test_what_counts_are_live_bursts_that_any_job_may_have() -> None:
         burst("j", requester=7),
     ]
     assert minimum.missing(records(*counts, *does_not)) == 2
-    lost = msgspec.structs.replace(burst("k"), quarantined="odd")
+    lost = but(burst("k"), quarantined="odd")
     assert minimum.missing(records(*counts, lost)) == 0, "it may still be paid for"
     (any_offer,) = minimums_at(kept({"nodes": 9, "hours": ["0-24"]}), MONDAY)
     assert any_offer.text() == "9 nodes of p, 0-24"
@@ -138,7 +133,7 @@ def test_a_burst_is_kept_while_others_are_too_few() -> None:
     assert not is_needed(third, one, its, MONDAY)
     for_jobs = records(one, other, burst("c", standing=""))
     assert is_needed(for_jobs, one, its, MONDAY), "it ends as its jobs do"
-    broken = msgspec.structs.replace(burst("c"), quarantined="odd")
+    broken = but(burst("c"), quarantined="odd")
     assert is_needed(records(one, other, broken), one, its, MONDAY)
     assert not is_needed(both, burst("d", standing=""), its, MONDAY)
     assert not is_needed(both, one, settings(), MONDAY)
@@ -151,9 +146,7 @@ def test_a_burst_is_kept_while_others_are_too_few() -> None:
     nodes=st.lists(st.integers(1, 4), max_size=6),
     wanted=st.lists(st.integers(1, 12), min_size=1, max_size=3),
 )
-def test_idle_bursts_end_until_just_the_minimum_is_left(
-    nodes: list[int], wanted: list[int]
-) -> None:
+def test_idle_bursts_end_until_just_the_minimum_is_left(nodes, wanted):
     its = kept(*({"nodes": most} for most in wanted))
     live = {BurstId(f"b{n}"): burst(f"b{n}", size) for n, size in enumerate(nodes)}
     for name in list(live):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A job that may be starting while the lead is read is no demand."""
 
-import msgspec
 import pytest
 
 from burst.core.actions import HoldJobs, ProvisionBurst
@@ -11,7 +10,7 @@ from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
 from burst.model.shape import Shape
-from tests.builders import T0, job, settings, view, whole, world
+from tests.builders import T0, but, job, settings, view, whole, world
 
 ONE, TWO = JobId(1), JobId(2)
 NOW = T0 + 5
@@ -28,7 +27,7 @@ def kinds(made):
 def granting(seen, *ranks):
     """The view when these ranks, which are taken in it, are known to be nobody's."""
     given = dict.fromkeys(ranks, Shape(2))
-    return msgspec.structs.replace(seen, granting=given)
+    return but(seen, granting=given)
 
 
 def test_a_job_that_changed_while_the_ranks_were_read_is_looked_at_again():

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What a program is told that requests nodes with tags."""
 
-from __future__ import annotations
-
 import msgspec
 
 from burst.core.burst_requests import request_nodes
@@ -13,7 +11,7 @@ from burst.model.hold import HoldState
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.model.request import BurstPreferences
-from tests.builders import job, whole
+from tests.builders import but, job, whole
 from tests.sim import Sim
 
 OURS = Tag("sweep/a", 100)
@@ -28,7 +26,7 @@ def told(sim: Sim) -> TaggedNodes:
 
 
 def requested(sim: Sim, tag: Tag | None, nodes: int = 2) -> None:
-    demand = msgspec.structs.replace(request_nodes(nodes), tag=tag)
+    demand = but(request_nodes(nodes), tag=tag)
     sim.tick(2)
     assert sim.request(demand)
 
@@ -59,8 +57,8 @@ def test_bursts_with_a_tag_are_told_with_their_nodes_and_cost() -> None:
     seen = sim.engine.snapshot
     assert seen.world.lead is not None
     rank = min(seen.records.bursts[burst.id].lease.ranks)
-    lead = msgspec.structs.replace(seen.world.lead, allocated=frozenset({rank}))
-    world = msgspec.structs.replace(seen.world, lead=lead)
+    lead = but(seen.world.lead, allocated=frozenset({rank}))
+    world = but(seen.world, lead=lead)
     found = tagged_nodes(seen.records, world, seen.settings, seen.now)
     (burst,) = found.bursts
     assert (burst.up.nodes, burst.up.free, burst.has_jobs) == (2, 1, True)
@@ -77,10 +75,8 @@ def test_jobs_are_told_with_a_tag_alone_and_whether_their_user_holds_them() -> N
     assert (one.state, one.held_back) == (JobState.SCHED, False)
     assert told(sim).tags_waiting() == {OURS}
     seen = sim.engine.snapshot
-    taken_back = msgspec.structs.replace(
-        seen.records.holds[JobId(1)], state=HoldState.TAKEN_BACK
-    )
-    records = msgspec.structs.replace(seen.records, holds={JobId(1): taken_back})
+    taken_back = but(seen.records.holds[JobId(1)], state=HoldState.TAKEN_BACK)
+    records = but(seen.records, holds={JobId(1): taken_back})
     held = tagged_nodes(records, seen.world, seen.settings, seen.now)
     assert [each.held_back for each in held.jobs] == [True]
 
@@ -100,6 +96,6 @@ def test_without_a_lead_that_can_be_read_there_are_no_jobs() -> None:
     submit(sim, 1, OURS.name)
     sim.tick(2)
     seen = sim.engine.snapshot
-    world = msgspec.structs.replace(seen.world, lead=None)
+    world = but(seen.world, lead=None)
     found = tagged_nodes(seen.records, world, seen.settings, seen.now)
     assert (found.is_read, found.jobs) == (False, ())

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Bursts that are requested with a tag, and the jobs that run on them."""
 
-from __future__ import annotations
-
-import msgspec
 import pytest
 
 from burst.core import burst_requests
@@ -14,7 +11,7 @@ from burst.model.burst import BurstId, State, Tag
 from burst.model.jobid import JobId
 from burst.model.record import decode_record, encode_record
 from burst.model.request import BurstPreferences
-from tests.builders import job, settings, whole
+from tests.builders import but, job, settings, whole
 from tests.core.isolation import BOTH
 from tests.sim import Sim
 
@@ -23,7 +20,7 @@ OURS = Tag("sweep/a", 100)
 
 def request(sim: Sim, tag: Tag | None, nodes: int = 2) -> BurstId:
     """Have the engine make a burst with a tag."""
-    demand = msgspec.structs.replace(burst_requests.request_nodes(nodes), tag=tag)
+    demand = but(burst_requests.request_nodes(nodes), tag=tag)
     sim.tick(2)
     known: set[BurstId] = {burst.id for burst in sim.bursts}
     assert sim.request(demand)

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: MIT
-import msgspec
 import pytest
 
 from burst.core.actions import DrainBurst, ProvisionBurst, ReapBurst, UndrainBurst
@@ -13,7 +12,7 @@ from burst.model.hold import HoldState
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.model.reason import Reason
-from tests.builders import LENT, T0, job, view, whole, world
+from tests.builders import LENT, T0, but, job, view, whole, world
 from tests.core.ticks import ID, hold, recorded, tick_once
 from tests.lifecycles import LEASE, WHOLE_WAY, run
 
@@ -48,7 +47,7 @@ def said(outcome, burst=None, verb=Verb.PROVISION, note=""):
     ],
 )
 def test_jobs_that_want_no_burst_are_left_alone(changes, reason, text):
-    one = msgspec.structs.replace(job(1, whole(4)), **changes)
+    one = but(job(1, whole(4)), **changes)
 
     made = tick_once(world(view(one)))
 
@@ -104,7 +103,7 @@ def test_a_quarantined_burst_keeps_its_slot():
 
 def test_an_answer_about_a_quarantined_burst_counts_for_its_provider_only():
     odd = run("provision-start", "drained")
-    answered = msgspec.structs.replace(
+    answered = but(
         world(view(job(1, whole(4)))),
         calls={ID: LastCall(verb=Verb.PROVISION, outcome=Outcome.CAPACITY, note="no")},
         answered=(
@@ -120,7 +119,7 @@ def test_an_answer_about_a_quarantined_burst_counts_for_its_provider_only():
 
 
 def test_a_provider_that_is_not_enabled_is_not_asked():
-    seen = msgspec.structs.replace(world(view()), providers={})
+    seen = but(world(view()), providers={})
 
     made = tick_once(seen, recorded(run("provision-start")))
 
@@ -145,8 +144,8 @@ def test_a_drain_waits_for_the_broker_to_be_gone():
 
 def test_old_bursts_are_forgotten_but_not_those_that_are_still_drained():
     def ended(number, *names):
-        lease = msgspec.structs.replace(LEASE, id=BurstId(f"burst-0-{number:06x}"))
-        return msgspec.structs.replace(run(*names, at=T0 + number), lease=lease)
+        lease = but(LEASE, id=BurstId(f"burst-0-{number:06x}"))
+        return but(run(*names, at=T0 + number), lease=lease)
 
     many = [ended(n, *WHOLE_WAY) for n in range(KEPT_ENDED + 5)]
     drained = ended(999, *WHOLE_WAY[:-1])
@@ -168,10 +167,8 @@ def test_ended_bursts_with_a_tag_are_forgotten_once_whoever_asked_has_read_them(
     late, kept
 ):
     def ended(number, tag=None):
-        lease = msgspec.structs.replace(
-            LEASE, id=BurstId(f"burst-0-{number:06x}"), tag=tag
-        )
-        return msgspec.structs.replace(run(*WHOLE_WAY), lease=lease)
+        lease = but(LEASE, id=BurstId(f"burst-0-{number:06x}"), tag=tag)
+        return but(run(*WHOLE_WAY), lease=lease)
 
     tagged = [ended(n, Tag("sweep/a", 100)) for n in range(2)]
     others = [ended(n) for n in range(2, KEPT_ENDED + 2)]
@@ -211,7 +208,7 @@ def test_without_a_lead_to_read_only_what_the_provider_says_is_noted():
     ],
 )
 def test_holds_follow_the_urgency(before, job_changes, after):
-    one = msgspec.structs.replace(job(1, whole(9)), **job_changes)
+    one = but(job(1, whole(9)), **job_changes)
 
     made = tick_once(world(view(one)), Records(holds={ONE: hold(before)}))
 
@@ -237,7 +234,7 @@ def test_a_job_released_to_a_burst_that_was_lost_is_held_again_with_its_urgency(
         recorded(lost, holds={ONE: hold(HoldState.RELEASED, urgency=12)}),
     )
 
-    assert made.records.holds[1] == msgspec.structs.replace(
+    assert made.records.holds[1] == but(
         hold(HoldState.HOLDING, 12, T0 + 100), expected_urgency=31
     )
 
@@ -286,9 +283,7 @@ def test_an_answer_that_comes_when_the_burst_went_on_is_not_noted():
     joining = run("provision-start", "provision-finish")
     late = LastCall(verb=Verb.PROVISION, outcome=Outcome.TRANSIENT)
     seen = world(view(job(1, whole(2)), busy=(0, 1)))
-    seen = msgspec.structs.replace(
-        seen, calls={ID: late}, answered=(said(Outcome.TRANSIENT, ID),)
-    )
+    seen = but(seen, calls={ID: late}, answered=(said(Outcome.TRANSIENT, ID),))
 
     made = tick_once(seen, recorded(joining), now=T0 + 5)
 
@@ -303,9 +298,7 @@ def test_what_a_provider_waits_for_is_an_event_once():
         nonlocal records
         call = LastCall(verb=Verb.PROVISION, outcome=Outcome.TRANSIENT, note=note)
         seen = world(view(job(1, whole(2))))
-        seen = msgspec.structs.replace(
-            seen, calls={ID: call}, answered=(said(Outcome.TRANSIENT, ID),)
-        )
+        seen = but(seen, calls={ID: call}, answered=(said(Outcome.TRANSIENT, ID),))
         made = tick_once(seen, records, now=T0 + 5 + after)
         records = made.records
         return [event for _, event in made.events if event.name == "retry"]
@@ -318,8 +311,8 @@ def test_what_a_provider_waits_for_is_an_event_once():
 
 def test_a_burst_that_no_job_needs_is_ended_before_it_is_started():
     started = run("provision-start", "job-finish")
-    lease = msgspec.structs.replace(LEASE, userids=(100,))
-    started = msgspec.structs.replace(started, lease=lease)
+    lease = but(LEASE, userids=(100,))
+    started = but(started, lease=lease)
 
     burst = tick_once(world(view()), recorded(started), now=T0 + 5).records.bursts[ID]
 

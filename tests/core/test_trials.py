@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: MIT
 """After a pause or a cooldown one burst is tried; others wait until it is online."""
 
-from __future__ import annotations
-
-import msgspec
 import pytest
 
 from burst.core.plan.failures import coming_bursts, running_trials
@@ -11,7 +8,7 @@ from burst.core.provider_health import FailureRecord, Health
 from burst.model.burst import Burst, State
 from burst.model.lead import JobState
 from burst.model.reason import Reason
-from tests.builders import T0, whole
+from tests.builders import T0, but, whole
 from tests.core.plans import demand, leases, plan, reasons
 from tests.lifecycles import LEASE
 from tests.sim import Sim
@@ -75,8 +72,8 @@ def test_a_trial_in_quarantine_keeps_no_other_burst_waiting():
     burst = Burst(lease=LEASE, state=State.JOIN)
     held = {LEASE.provider: Health(trial=True)}
     assert running_trials(held, coming_bursts([burst]), T0) == {LEASE.provider}
-    lost = msgspec.structs.replace(burst, quarantined="no rule")
-    online = msgspec.structs.replace(burst, state=State.ONLINE)
+    lost = but(burst, quarantined="no rule")
+    online = but(burst, state=State.ONLINE)
     assert coming_bursts([lost, online]) == ()
 
 
@@ -118,9 +115,7 @@ def cooled(nodes):
 
 
 def trial_of(nodes):
-    lease = msgspec.structs.replace(
-        LEASE, provider="local", offer="small", hosts=tuple("abcdefgh"[:nodes])
-    )
+    lease = but(LEASE, provider="local", offer="small", hosts=tuple("abcdefgh"[:nodes]))
     return [Burst(lease=lease, state=State.PROVISION)]
 
 

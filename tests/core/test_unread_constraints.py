@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Thousands of constraints of one user take no more of a tick than others can bear."""
 
-from __future__ import annotations
-
 from burst.model.lead import JobState
 from burst.model.reason import Reason
 from tests.builders import LENT, whole

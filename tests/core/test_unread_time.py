@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: MIT
 """While the lead is not read no deadline runs, and nothing is booked as work."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
-import msgspec
 import pytest
 
 from burst.core.idle_parts import IdlePart
@@ -22,7 +19,7 @@ from burst.model.event import Event
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.record import decode_record, encode_record
-from tests.builders import LENT, T0, settings, view, whole, world
+from tests.builders import LENT, T0, but, settings, view, whole, world
 from tests.lifecycles import LEASE, run
 from tests.sim import Sim
 
@@ -73,9 +70,7 @@ def test_followers_have_the_rest_of_their_time_to_join(away: Any) -> None:
 
 
 @pytest.mark.parametrize("away", [hangs, stopped])
-def test_ranks_that_were_lost_have_the_rest_of_their_time_to_come_back(
-    away: Any,
-) -> None:
+def test_ranks_that_were_lost_have_the_rest_of_their_time_to_come_back(away):
     sim = Sim(**JOIN)
     sim.lead.submit(THREE)
     sim.until(sim.in_state(State.ONLINE))
@@ -106,9 +101,7 @@ def test_a_tick_that_is_late_as_the_machine_is_busy_changes_no_deadline() -> Non
         ("provision-start", "provision-finish", "online", "shrink", "shrink-start"),
     ],
 )
-def test_what_it_waits_for_begins_later_and_the_record_says_so(
-    names: tuple[str, ...],
-) -> None:
+def test_what_it_waits_for_begins_later_and_the_record_says_so(names):
     before = run(*names)
     now = T0 + 1000.0
     tx = Transaction(Records(bursts={LEASE.id: before}), now)
@@ -162,7 +155,7 @@ def test_holds_and_what_no_record_has_begin_later_too() -> None:
         idle_parts={LEASE.id: IdlePart(1, T0)},
     )
     later = postponed(cache, 60.0, T0 + 100.0)
-    moved = msgspec.structs.replace(waits, since=T0 + 60.0)
+    moved = but(waits, since=T0 + 60.0)
     assert later.shortfalls == {job: moved, JobId(2): done}
     assert later.idle_parts == {LEASE.id: IdlePart(1, T0 + 60.0)}
     assert postponed(cache, math.inf, T0) is cache
@@ -207,9 +200,7 @@ def test_a_job_that_ended_just_now_is_booked_until_now() -> None:
 
 
 @pytest.mark.parametrize("goes_on", [True, False])
-def test_what_is_not_known_is_booked_while_it_was_seen_or_is_still_there(
-    *, goes_on: bool
-) -> None:
+def test_what_is_not_known_is_booked_while_it_was_seen_or_is_still_there(*, goes_on):
     sim, job = hung_under_a_job()
     if goes_on:
         sim.lead.unmarked.add(job)  # it is another user's, and none of ours

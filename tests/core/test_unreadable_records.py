@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A burst whose record cannot be read is taken down when a person says so."""
 
-from __future__ import annotations
-
-import msgspec
 import pytest
 
 from burst.core.commands import TakeDown, take_down_any
@@ -12,7 +9,7 @@ from burst.core.plan.slots import find_slots
 from burst.errors import BurstError
 from burst.model.burst import BurstId, State
 from burst.model.lead import JobState
-from tests.builders import whole
+from tests.builders import but, whole
 from tests.sim import Sim
 
 
@@ -83,8 +80,8 @@ def test_its_ranks_are_known_by_their_hosts_where_slots_were_declared_anew():
     name, _ = spoilt(sim)
     seen = sim.engine.snapshot
     anew = ("burst-0-[0-1]", "burst-0-[2-3]", "burst-1-[0-3]")
-    blind = msgspec.structs.replace(seen.world.providers["local"], statuses={})
-    world = msgspec.structs.replace(
+    blind = but(seen.world.providers["local"], statuses={})
+    world = but(
         seen.world,
         slots=find_slots(seen.world.identity, anew),
         providers={"local": blind},
@@ -128,7 +125,7 @@ def test_it_must_be_clear_whose_it_is():
     sim.tick(2)
     records, world = sim.records, sim.engine.snapshot.world
     two = {"a": world.providers["local"], "b": world.providers["local"]}
-    world = msgspec.structs.replace(world, providers=two)
+    world = but(world, providers=two)
 
     with pytest.raises(
         BurstError, match=r"which provider made it \(a, b\); burst down"

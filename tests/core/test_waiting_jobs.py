@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 import math
 
-import msgspec
-
 from burst.core import lifecycle
 from burst.core.job_report import WaitingJobs
 from burst.core.records import Records
@@ -15,7 +13,7 @@ from burst.model.event import Event
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
-from tests.builders import T0, job, offer, view, whole, world
+from tests.builders import T0, but, job, offer, view, whole, world
 from tests.lifecycles import CONTEXT, LEASE
 
 ONE, TWO = JobId(1), JobId(2)
@@ -23,7 +21,7 @@ NOW = T0 + 10
 
 
 def burst_for(*jobs, name="burst-0-aaaaaa", events=(), **changes):
-    lease = msgspec.structs.replace(LEASE, id=BurstId(name), created=T0, **changes)
+    lease = but(LEASE, id=BurstId(name), created=T0, **changes)
     burst = lifecycle.begin(lease, dict.fromkeys(jobs, T0), T0)
     for number, event in enumerate(events):
         made = Event(T0 + number + 1, event, CONTEXT.get(event, {}))
@@ -76,9 +74,9 @@ def test_a_user_sees_his_own():
 
 def test_without_a_lead_nothing_is_listed():
     seen = waiting()
-    blind = msgspec.structs.replace(seen.world, lead=None)
+    blind = but(seen.world, lead=None)
 
-    assert msgspec.structs.replace(seen, world=blind).rows(9) == []
+    assert but(seen, world=blind).rows(9) == []
 
 
 def test_a_held_job_is_told_as_such():

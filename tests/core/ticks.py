@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """One tick of the core as tests call it: records and a world in, a plan out."""
 
-from __future__ import annotations
-
 from burst.core.records import Records
 from burst.core.tick import run_tick
 from burst.model.hold import Hold

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Which bank pays for a job, as flux-accounting says it."""
 
-from __future__ import annotations
-
 import pytest
 
 from burst.model.banks import NOT_VERIFIED, Associations, Banks

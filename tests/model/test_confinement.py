@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The part of a constraint that confines a job, and what is left without it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

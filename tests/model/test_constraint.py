@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What a job may ask of whoever evaluates its constraint, and what it admits."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Which drains are Flux's own, by the reasons that flux-core gives."""
 
-from __future__ import annotations
-
 import pytest
 
 from burst.core.plan.slots import ends_with_lease

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Flux's own reading of ids, durations, sets and jobspecs, against ours."""
 
-from __future__ import annotations
-
 import importlib
 import json
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What Flux would reject, by the limits of the instance and of the queue."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 
@@ -75,9 +73,7 @@ def test_without_limits_there_is_none(config: dict[str, object]) -> None:
         (request(), 0, "without a time limit is over the limit of 30m"),
     ],
 )
-def test_why_a_job_would_be_rejected(
-    asked: ResourceRequest, duration: float, why: str
-) -> None:
+def test_why_a_job_would_be_rejected(asked, duration, why):
     assert parse_limits(CONFIG)["debug"].why_over(asked, duration) == why
 
 

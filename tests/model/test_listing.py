@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Listings of commands, and the script that is made of one."""
 
-from __future__ import annotations
-
 import pytest
 
 from burst.errors import ConfigError

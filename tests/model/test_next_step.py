@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Whatever waits names who acts next, and when or on what event."""
 
-from __future__ import annotations
-
 import string
 
 import pytest

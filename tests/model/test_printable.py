@@ -17,9 +17,7 @@ from burst.model.printable import printable
         (7, "7"),
     ],
 )
-def test_what_a_terminal_may_take_for_a_command_is_not_shown(
-    text: str, shown: str
-) -> None:
+def test_what_a_terminal_may_take_for_a_command_is_not_shown(text, shown):
     assert printable(text) == shown
 
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A job's jobspec, as another instance gets it."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Every reason says itself what follows from it."""
 
-from __future__ import annotations
-
 import re
 import string
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The records of bursts and holds as they are kept: text and back, and bad text."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,6 +1,4 @@
 # SPDX-License-Identifier: MIT
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -303,9 +301,7 @@ def test_a_request_reads_as_words(request_, text):
         ({"attributes": {"system": {"job": {"name": "a" * 300}}}}, "a" * 255),
     ],
 )
-def test_a_job_has_the_name_that_flux_jobs_shows(
-    spec: dict[str, Any], name: str
-) -> None:
+def test_a_job_has_the_name_that_flux_jobs_shows(spec, name):
     assert parse_name(spec) == name
 
 

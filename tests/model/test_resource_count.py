@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Counts of resources: the bound that Flux has. Their forms: test_flux_oracle.py."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """R of RFC 20 is read as it is written."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,6 +1,4 @@
 # SPDX-License-Identifier: MIT
-from __future__ import annotations
-
 import pytest
 
 from burst.model.scheduler import FLUXION, Order, Scheduler, order_of
@@ -17,9 +15,7 @@ from burst.model.scheduler import FLUXION, Order, Scheduler, order_of
         ({}, Order.EASY),
     ],
 )
-def test_fluxions_policies_give_an_order(
-    policies: dict[str, str], order: Order
-) -> None:
+def test_fluxions_policies_give_an_order(policies, order):
     assert order_of(policies) is order
 
 

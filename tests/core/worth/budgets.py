@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What tests of budgets say often."""
 
-from __future__ import annotations
-
 import datetime
 
 from burst.config import BudgetMatch, BudgetSettings

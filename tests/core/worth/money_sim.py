@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A simulated site where bursts cost money."""
 
-from __future__ import annotations
-
 from burst.core.worth.money import UNIT
 from tests.builders import LENT, whole
 from tests.sim import Sim

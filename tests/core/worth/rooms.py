@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Own nodes for tests of the simulated queue: one node of many cores."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from typing import Any

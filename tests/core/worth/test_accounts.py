@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Money is reserved with a burst's record and settled with its end."""
 
-from __future__ import annotations
-
 import json
 import math
 
@@ -22,7 +20,7 @@ from burst.core.worth.money import UNIT, from_price
 from burst.errors import InsufficientCapacity
 from burst.model.burst import State
 from burst.model.request import BurstPreferences
-from tests.builders import T0, identity, settings, whole
+from tests.builders import T0, but, identity, settings, whole
 from tests.core.worth.budgets import settled_burst
 from tests.sim import Sim
 
@@ -61,7 +59,7 @@ def test_what_bounds_the_life_of_a_burst_is_reserved_for():
     life = Life(provider="local", lease_end=0.0)
 
     def until(**changes):
-        return lives_until(msgspec.structs.replace(life, **changes), limits, T0) - T0
+        return lives_until(but(life, **changes), limits, T0) - T0
 
     assert until() == boot + 60 + 10
     assert until(run_times=(0.0,)) == boot + start + 3600 + 60 + 10
@@ -265,7 +263,7 @@ def test_of_settled_bursts_the_last_are_known_one_by_one(sim):
     records = sim.records
     (entry,) = records.entries.values()
     many = {
-        f"burst-0-{n:06}": msgspec.structs.replace(entry, burst=f"burst-0-{n:06}")
+        f"burst-0-{n:06}": but(entry, burst=f"burst-0-{n:06}")
         for n in range(accounts.KEPT_SETTLED + 5)
     }
     for name, each in many.items():

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What is bought for jobs by their bank, verified by flux-accounting or not."""
 
-from __future__ import annotations
-
 import pytest
 
 from burst.core.worth.ledger import Payer

@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Budgets: what is left, what may not be bought, and when they begin anew."""
 
-from __future__ import annotations
-
 import datetime
 import math
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +11,7 @@ from hypothesis import strategies as st
 from burst.core.worth.budget import budget_warnings, next_begin
 from burst.core.worth.ledger import OTHERS, Payer
 from burst.core.worth.periods import midnight
+from tests.builders import but
 from tests.core.worth.budgets import (
     ANN,
     BEN,
@@ -145,7 +143,7 @@ def test_a_burst_of_another_day_is_kept_by_the_money_of_both():
 
 
 def test_what_costs_nothing_needs_no_money():
-    free = msgspec.structs.replace(bought(5), price=units(0))
+    free = but(bought(5), price=units(0))
     assert budgets(budget(0)).refusing([free]) is None
     assert budgets(budget(0)).refusing([bought(1)])
     assert not budgets()
@@ -154,10 +152,10 @@ def test_what_costs_nothing_needs_no_money():
 def test_after_its_last_day_nothing_is_bought():
     yesterday = datetime.date(2026, 11, 21)
     today = datetime.date(2026, 11, 22)
-    over = msgspec.structs.replace(budget(10), until=yesterday)
+    over = but(budget(10), until=yesterday)
     assert left(over) == 0
     assert budgets(over).states()[0].over
-    last = msgspec.structs.replace(budget(10), until=today)
+    last = but(budget(10), until=today)
     assert left(last) == left(last, now=NOON + DAY / 2 - 0.5) == 10
     assert left(last, now=NOON + DAY / 2) == 0
 
@@ -187,7 +185,7 @@ def test_the_next_begin_of_any_budget():
 
 
 def test_what_is_hardly_meant_is_said_in_words():
-    over = msgspec.structs.replace(budget(10), until=datetime.date(2026, 11, 21))
+    over = but(budget(10), until=datetime.date(2026, 11, 21))
     assert budget_warnings(
         [over, budget(0, provider="gke"), budget(1, user="ann")], {}, NOON
     ) == [

@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Jumps of the clock between two starts of the daemon neither free nor double money."""
 
-from __future__ import annotations
-
 import datetime
 from collections import Counter
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
@@ -20,7 +17,7 @@ from burst.core.worth.money import UNIT
 from burst.core.worth.periods import day_of, month_of, sum_of
 from burst.model.burst import BurstId, State
 from burst.model.reason import Reason
-from tests.builders import identity, settings
+from tests.builders import but, identity, settings
 from tests.core.worth.budgets import HOUR, entry
 from tests.core.worth.money_sim import BOUND, refusal, sim, submit
 
@@ -89,9 +86,7 @@ def test_each_cost_counts_once_in_its_day_and_its_month(jumps):
         live = entry(9, made=now, name=name)
         tx = Transaction(records, now)
         # It lived for an hour before now, as nothing but a burst that is gone settles.
-        tx.entries[name] = msgspec.structs.replace(
-            live, at=now - HOUR, use=work, joined=True
-        )
+        tx.entries[name] = but(live, at=now - HOUR, use=work, joined=True)
         keep_accounts(tx, WORLD, SETTINGS)
         records = tx.result()
         true[day_of(now)] += UNIT

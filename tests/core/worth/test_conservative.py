@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Each job starts where it delays none before it, as Fluxion's conservative does."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

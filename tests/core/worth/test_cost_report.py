@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Sums of what was settled and reserved, whichever way they are asked for."""
 
-from __future__ import annotations
-
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +11,7 @@ from burst.core.worth.ledger import OTHERS, Costs, Payer, Share
 from burst.core.worth.money import Money
 from burst.core.worth.periods import Period, day_of, groups_of
 from burst.model.jobid import JobId, format_f58
+from tests.builders import but
 from tests.core.worth.budgets import ANN, BEN, NOON, entry, settled_burst, units
 
 DAY = 86400.0
@@ -66,9 +64,7 @@ def test_months_tell_what_was_wasted_and_what_is_reserved():
 
 
 def test_a_month_that_was_merged_counts_from_any_of_its_days():
-    known = msgspec.structs.replace(
-        Records(), periods={"2026-10": Period(tuple(groups_of(burst(1))), 1)}
-    )
+    known = but(Records(), periods={"2026-10": Period(tuple(groups_of(burst(1))), 1)})
     assert CostReport(known, "2026-10-31").months()[0]["settled"] == 4.0
     assert CostReport(known, "2026-11-01").months() == []
 
@@ -99,9 +95,7 @@ def test_the_dearest_comes_first():
 
 
 def test_the_last_price_of_each_offer_is_told_with_its_source():
-    new = msgspec.structs.replace(
-        burst(2), price=units(2.5), priced_by="site", reclaimed=True
-    )
+    new = but(burst(2), price=units(2.5), priced_by="site", reclaimed=True)
     known = records(
         burst(1, NOON - DAY),
         burst(3, NOON - DAY),

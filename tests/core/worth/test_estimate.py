@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Whether a burst pays."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -82,9 +80,7 @@ SECONDS = st.floats(0, 1e9) | st.just(math.inf)
     st.tuples(st.integers(0, 10000), SECONDS, SECONDS, SECONDS),
     st.floats(0, 100),
 )
-def test_no_figure_is_nan_and_more_is_asked_of_fewer(
-    hours: float, bought: tuple[int, float, float, float], asks: float
-) -> None:
+def test_no_figure_is_nan_and_more_is_asked_of_fewer(hours, bought, asks):
     here, purchase = starts(hours), buys(*bought)
     found = judge(here, purchase, asks, NOW)
     assert not any(math.isnan(x) for x in (found.saved, found.bought, found.worth))

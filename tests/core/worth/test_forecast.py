@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: MIT
-from __future__ import annotations
-
 from typing import Any
-
-import msgspec
 
 from burst.core.records import Records
 from burst.core.worth.forecast import (
@@ -21,7 +17,7 @@ from burst.model.lead import JobState, QueueView
 from burst.model.scheduler import FLUXION, Scheduler, order_of
 from burst.model.shape import Shape
 from tests import builders
-from tests.builders import T0, slots, whole
+from tests.builders import T0, but, slots, whole
 
 
 def waiting(number: int, **fields: Any) -> ActiveJob:
@@ -46,12 +42,12 @@ def running(number: int, cores: dict[int, int], **fields: Any) -> ActiveJob:
 
 def world(**changes: Any) -> Any:
     """Two own nodes of two cores, and lent ones, which are down."""
-    view = msgspec.structs.replace(builders.view(), **changes)
+    view = but(builders.view(), **changes)
     return builders.world(view)
 
 
 def starts(picture: QueuePicture, history: RunHistory | None = None, **fields: Any):
-    own = msgspec.structs.replace(own_nodes_queue(Records(), world()), **fields)
+    own = but(own_nodes_queue(Records(), world()), **fields)
     return forecast(picture, own, history or RunHistory(), T0).starts
 
 

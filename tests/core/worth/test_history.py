@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """For how long jobs are expected to run."""
 
-from __future__ import annotations
-
 import math
 
 import msgspec
@@ -95,9 +93,7 @@ def test_one_that_runs_longer_is_compared_with_those_that_did() -> None:
         (JobKind(8, "lammps", 4), LIMIT),
     ],
 )
-def test_a_kind_that_is_not_known_is_as_all_of_its_user(
-    other: JobKind, expected: float
-) -> None:
+def test_a_kind_that_is_not_known_is_as_all_of_its_user(other, expected):
     assert after(100.0).expect(other, LIMIT).expected == expected
 
 
@@ -133,9 +129,7 @@ def test_it_is_bounded_and_forgets_what_was_not_seen_for_longest() -> None:
     st.floats(0, 1e6) | st.just(math.inf),
     st.floats(0, 1e6),
 )
-def test_it_is_the_same_after_it_was_stored(
-    runs: list[tuple[JobKind, float, float]], limit: float, elapsed: float
-) -> None:
+def test_it_is_the_same_after_it_was_stored(runs, limit, elapsed):
     history = RunHistory()
     for kind, seconds, of in runs:
         history.add(kind, seconds, of)

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """For how long an idle burst is kept."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -36,9 +34,7 @@ def test_until_it_has_cost_what_making_it_again_would() -> None:
     worth=st.floats(0.001, 100),
     gap=SECONDS,
 )
-def test_it_never_costs_more_than_twice_the_best(
-    nodes: int, boot: float, teardown: float, worth: float, gap: float
-) -> None:
+def test_it_never_costs_more_than_twice_the_best(nodes, boot, teardown, worth, gap):
     """`gap`: after how many seconds the next job comes, which nobody knows."""
     keep = break_even(nodes, boot, teardown, worth)
     again = nodes * (boot + teardown) + boot / worth
@@ -73,9 +69,7 @@ TIMES = {"local": ProviderTimes().learn("small/2", teardown=7.0)}
         ([], math.inf),
     ],
 )
-def test_it_is_by_the_rules_that_took_its_jobs(
-    payers: list[Payer], keep: float
-) -> None:
+def test_it_is_by_the_rules_that_took_its_jobs(payers, keep):
     assert kept_idle(UP, payers, RULES, TIMES) == pytest.approx(keep)
 
 

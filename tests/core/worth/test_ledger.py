@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What one burst costs: each node-second is counted once, and the kinds are the sum."""
 
-from __future__ import annotations
-
 import math
 
 import msgspec
@@ -22,7 +20,7 @@ from burst.core.worth.ledger import (
 )
 from burst.core.worth.money import Money, price_of, to_units
 from burst.model.jobid import JobId
-from tests.builders import T0
+from tests.builders import T0, but
 from tests.lifecycles import LEASE
 
 HOUR = 3600.0
@@ -33,7 +31,7 @@ JOB, OTHER = JobId(1), JobId(2)
 
 def entry(payers=None, until=T0 + HOUR, lease=LEASE):
     payers = {JOB: ANN} if payers is None else payers
-    priced = msgspec.structs.replace(lease, price=to_units(PRICE))
+    priced = but(lease, price=to_units(PRICE))
     return ledger.open_entry(priced, until, payers, T0)
 
 
@@ -59,7 +57,7 @@ WHOLE_LIFE = (
 
 
 def test_a_fee_is_paid_once_for_all_nodes_and_reserved():
-    lease = msgspec.structs.replace(LEASE, fee=0.1)
+    lease = but(LEASE, fee=0.1)
     assert lease.nodes == 2
     found = entry(lease=lease)
     hour = 2 * PRICE + 100_000
@@ -124,14 +122,14 @@ def test_a_further_job_has_more_reserved_and_is_one_of_the_payers():
 
 
 def test_a_burst_that_was_requested_is_its_jobs_once_it_has_some():
-    lease = msgspec.structs.replace(LEASE, userids=())
+    lease = but(LEASE, userids=())
     found = entry({}, lease=lease)
     assert found.payers == {Payer()}
     assert ledger.extend(found, T0, {JOB: ANN}).payers == {ANN}
 
 
 def test_a_burst_of_which_only_the_users_are_known_is_theirs():
-    lease = msgspec.structs.replace(LEASE, userids=(1, 2))
+    lease = but(LEASE, userids=(1, 2))
     assert entry({}, lease=lease).payers == {Payer(1), Payer(2)}
 
 
@@ -190,7 +188,7 @@ STEPS = st.lists(st.tuples(st.floats(-10, 1e6), USES, st.booleans()), max_size=1
 @given(STEPS, st.integers(0, 10**9).map(Money))
 def test_work_idle_boot_teardown_and_never_joined_are_the_total(steps, price):
     found, now = lived(*steps, payers={JOB: ANN, OTHER: BEN})
-    found = msgspec.structs.replace(found, price=price)
+    found = but(found, price=price)
     done = ledger.settle(found, now)
     kinds = msgspec.structs.astuple(done.costs)
     assert all(kind >= 0 for kind in kinds)
@@ -228,7 +226,7 @@ def test_what_is_written_reads_the_same(value):
     st.sampled_from([0.0, 0.25]),
 )
 def test_of_a_burst_that_grows_and_shrinks_each_size_is_paid_for_its_time(steps, fee):
-    lease = msgspec.structs.replace(LEASE, fee=fee)
+    lease = but(LEASE, fee=fee)
     found, now = entry(until=T0 + 4 * HOUR, lease=lease), T0
     found = ledger.count(found, Use("idle"), now, joined=True)
     nodes, node_seconds = lease.nodes, 0
@@ -272,7 +270,7 @@ def test_what_is_reserved_falls_by_what_a_shrink_saves():
 
 
 def test_a_standing_minimum_pays_for_all_but_the_work_of_jobs():
-    lease = msgspec.structs.replace(LEASE, standing="2 nodes of p")
+    lease = but(LEASE, standing="2 nodes of p")
     found = entry({}, lease=lease)
     assert found.shares == (Share(STANDING),)
     assert entry({}).shares == (Share(Payer()),)

@@ -1,6 +1,4 @@
 # SPDX-License-Identifier: MIT
-from __future__ import annotations
-
 from typing import Any
 
 from burst.core.worth.marks import marking

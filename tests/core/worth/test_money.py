@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Amounts of money: exact sums, stated rounding."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """How long bursts take to come and to go is learnt of their own events, and kept."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 from hypothesis import given

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What is not bought as it would pass a budget, and what a job is told."""
 
-from __future__ import annotations
-
 import datetime
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Days, weeks and months, and their sums."""
 
-from __future__ import annotations
-
 import datetime
 
 import msgspec

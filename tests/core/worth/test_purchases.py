@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What a plan counts against the budgets for one demand."""
 
-from __future__ import annotations
-
 import pytest
 
 from burst.core import lifecycle

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """When pending jobs start, by a simulation of the queue."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -148,9 +146,7 @@ JOBS = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 50)), max_size=25)
 
 
 @given(JOBS, JOBS, st.sampled_from(Order))
-def test_no_more_cores_are_used_than_there_are(
-    busy: list[tuple[int, int]], queue: list[tuple[int, int]], order: Order
-) -> None:
+def test_no_more_cores_are_used_than_there_are(busy, queue, order):
     total = 4 + sum(cores for cores, _ in busy)
     able = [(cores, run) for cores, run in queue if cores <= total]
     found = simulated(order, 4, busy, able)
@@ -165,9 +161,7 @@ def test_no_more_cores_are_used_than_there_are(
 
 
 @given(JOBS, JOBS, st.sampled_from(Order))
-def test_what_starts_now_is_the_first_step(
-    running: list[tuple[int, float]], queue: list[tuple[int, float]], order: Order
-) -> None:
+def test_what_starts_now_is_the_first_step(running, queue, order):
     free = 10 - sum(cores for cores, _ in running)
     room, ends = one_node(max(0, free)), running_on(running)
     queued, scheduling = [waits(*job) for job in queue], Scheduling(order)
@@ -177,9 +171,7 @@ def test_what_starts_now_is_the_first_step(
 
 
 @given(JOBS, JOBS)
-def test_the_first_starts_as_early_with_backfill_and_all_in_turn_without(
-    busy: list[tuple[int, int]], queue: list[tuple[int, int]]
-) -> None:
+def test_the_first_starts_as_early_with_backfill_and_all_in_turn_without(busy, queue):
     total = sum(cores for cores, _ in busy)
     able = [(cores, float(run)) for cores, run in queue if cores <= total]
     fifo = simulated(Order.FIFO, 0, busy, able)
@@ -277,11 +269,8 @@ SIZES = st.tuples(st.integers(1, 12), st.sampled_from([1.0, 10.0, 35.0, 100.0]))
     st.sampled_from([0.0, 5.0, 40.0, 120.0]),
 )
 def test_first_come_first_served_they_leave_as_if_judged_one_by_one(
-    running: list[tuple[int, float]],
-    free: int,
-    queue: list[tuple[int, float]],
-    most: float,
-) -> None:
+    running, free, queue, most
+):
     """The first that waits too long leaves; then the queue is simulated anew."""
     able = free + sum(cores for cores, _ in running)
     queue = [job for job in queue if job[0] <= able]
@@ -368,9 +357,7 @@ def test_backfill_leaves_the_nodes_that_the_first_job_waits_for() -> None:
     st.lists(st.tuples(st.integers(1, 9), st.integers(1, 50)), max_size=20),
     st.sampled_from(Order),
 )
-def test_nodes_are_had_one_after_the_other_as_cores_are(
-    busy: list[tuple[int, int]], queue: list[tuple[int, int]], order: Order
-) -> None:
+def test_nodes_are_had_one_after_the_other_as_cores_are(busy, queue, order):
     """First come first served, jobs of whole nodes start as on so many cores."""
     nodes = dict.fromkeys(range(9), Shape(4, 2))
     room = NodePool(nodes, nodes)

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Which rule decides on a job."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterator
@@ -142,9 +140,7 @@ def test_hours_are_looked_up_once_for_all_jobs_of_a_moment() -> None:
         ({"policy": [{"name": "a"}]}, False),
     ],
 )
-def test_rules_that_change_nothing_are_known(
-    tables: dict[str, Any], leaves: bool
-) -> None:
+def test_rules_that_change_nothing_are_known(tables, leaves):
     assert RuleSet(settings(**tables).rules).leaves_all is leaves
 
 
@@ -184,9 +180,7 @@ facts = st.builds(
 
 @examples(deadline=None)
 @given(st.lists(match_tables, max_size=4), facts, st.integers(0, 7 * 24))
-def test_the_first_rule_that_fits_decides(
-    matches: list[dict[str, Any]], job: JobFacts, hour: int
-) -> None:
+def test_the_first_rule_that_fits_decides(matches, job, hour):
     now = hour * HOUR
     alone = [takes(match, job, now) for match in matches]
     expected = f"policy-{alone.index(True) + 1}" if any(alone) else "default"
@@ -195,9 +189,7 @@ def test_the_first_rule_that_fits_decides(
 
 @examples(deadline=None)
 @given(match_tables, match_tables, facts, st.integers(0, 7 * 24))
-def test_what_is_covered_never_takes_a_job(
-    first: dict[str, Any], second: dict[str, Any], job: JobFacts, hour: int
-) -> None:
+def test_what_is_covered_never_takes_a_job(first, second, job, hour):
     earlier, later = (rule.match for rule in rules(first, second)[:2])
     if covers(read_match(earlier), read_match(later)):
         assert takes(first, job, hour * HOUR) or not takes(second, job, hour * HOUR)
@@ -228,9 +220,7 @@ def test_what_is_covered_never_takes_a_job(
         ({"name": "a"}, {}, False),
     ],
 )
-def test_rules_that_an_earlier_one_covers(
-    first: dict[str, Any], second: dict[str, Any], covered: bool
-) -> None:
+def test_rules_that_an_earlier_one_covers(first, second, covered):
     earlier, later = (read_match(rule.match) for rule in rules(first, second)[:2])
     assert covers(earlier, later) is covered
 

@@ -1,18 +1,15 @@
 # SPDX-License-Identifier: MIT
 """Users are told how lent nodes count in their banks."""
 
-from __future__ import annotations
-
-import msgspec
 import pytest
 
 from burst.core.worth.usage import usage_line, usage_lines
 from burst.model.accounting import AccountingFacts, UsageWeights
 from burst.model.shape import Shape
-from tests.builders import identity, view, world
+from tests.builders import but, identity, view, world
 from tests.lifecycles import LEASE, run
 
-LENT = msgspec.structs.replace(LEASE, shape=Shape(8, 2))
+LENT = but(LEASE, shape=Shape(8, 2))
 OWN = Shape(4), Shape(4)
 NAME = f"{LEASE.provider}/{LEASE.offer}"
 
@@ -20,8 +17,8 @@ NAME = f"{LEASE.provider}/{LEASE.offer}"
 def told(facts, lease=LENT, own=OWN, bank="physics"):
     lead = identity()
     shapes = (*own, *lead.shapes[len(own) :])
-    lead = msgspec.structs.replace(lead, shapes=shapes)
-    seen = msgspec.structs.replace(world(view(lead=lead), lead), accounting=facts)
+    lead = but(lead, shapes=shapes)
+    seen = but(world(view(lead=lead), lead), accounting=facts)
     return usage_line(lease, bank, seen)
 
 
@@ -71,6 +68,6 @@ def test_where_nobody_counts_nothing_is_told():
 
 def test_each_kind_of_nodes_is_told_once():
     bursts = [run("provision-start"), run("provision-start")]
-    counted = msgspec.structs.replace(world(view()), accounting=AccountingFacts())
+    counted = but(world(view()), accounting=AccountingFacts())
     assert len(usage_lines(bursts, "b", counted)) == 1
     assert usage_lines(bursts, "b", world(view())) == []
