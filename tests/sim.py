@@ -124,6 +124,12 @@ class Sim:
             **changes,
         )
 
+    def run_job(self, request, **changes):
+        """Submit a job, and return it once it runs."""
+        job = self.lead.submit(request, **changes)
+        self.until(lambda: job in self.lead.running())
+        return job
+
     def decision(self, job):
         """What the last tick decided about a job."""
         return self.engine.snapshot.decisions[job]

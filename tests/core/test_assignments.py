@@ -62,8 +62,7 @@ def test_a_job_that_is_not_started_leaves_its_burst_and_is_tried_again_later(mod
 
 def test_a_job_that_was_just_assigned_has_its_time_on_an_old_burst():
     s = sim()
-    first = s.lead.submit(whole(4))
-    s.until(lambda: first in s.lead.running())
+    first = s.run_job(whole(4))
     s.tick(40, seconds=10.0)
     s.lead.finish(first)
     schedule, s.lead.schedule = s.lead.schedule, lambda: None

@@ -36,8 +36,7 @@ def s() -> Sim:
 
 def clean_after_a_job(s: Sim, nodes: int = 3) -> None:
     """Have housekeeping run on all nodes of a burst."""
-    job = s.lead.submit(whole(nodes, constraint=LENT))
-    s.until(lambda: bool(s.lead.jobs[job].ranks))
+    job = s.run_job(whole(nodes, constraint=LENT))
     s.tick()
     s.lead.finish(job)
     s.tick()
@@ -92,8 +91,7 @@ def test_what_no_signal_ends_is_waited_for_no_longer(s):
 
 
 def test_an_epilog_that_does_not_end_is_named_and_waited_for_until_the_deadline(s):
-    job = s.lead.submit(whole(3, constraint=LENT))
-    s.until(lambda: bool(s.lead.jobs[job].ranks))
+    job = s.run_job(whole(3, constraint=LENT))
     s.tick()
     began = s.now
     epilog = {"job-manager.epilog": began}

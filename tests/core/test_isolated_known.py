@@ -170,8 +170,7 @@ def test_it_is_found_by_its_job(sim):
     records = sim.records
     assert find_isolated(records, format_f58(job)) == sim.burst
     assert find_isolated(records, "!") is None
-    joined = sim.lead.submit(whole(3), preferences=BurstPreferences(mode="joined"))
-    sim.until(lambda: joined in sim.lead.running())
+    sim.run_job(whole(3), preferences=BurstPreferences(mode="joined"))
     assert find_isolated(sim.records, sim.bursts[-1].id) is None
 
 

@@ -26,8 +26,7 @@ def running():
     sim = Sim(deadlines={"rejoin": "20s", "join": "30s"})
     sim.boot()
     sim.tick(2)
-    first = sim.lead.submit(whole(4), userid=1)
-    sim.until(lambda: sim.lead.jobs[first].state is JobState.RUN)
+    first = sim.run_job(whole(4), userid=1)
     sim.lead.finish(first)
     lent = whole(2, constraint=LENT)
     jobs = [sim.lead.submit(lent, userid=1) for _ in range(2)]

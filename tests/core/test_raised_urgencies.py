@@ -61,8 +61,7 @@ def test_a_job_starts_on_its_nodes_although_another_waits_ahead_of_it():
 
 def test_what_flux_starts_by_itself_keeps_its_urgency():
     s = Sim()
-    job = s.lead.submit(whole(4))
-    s.until(lambda: job in s.lead.running())
+    job = s.run_job(whole(4))
     assert urgency(s, job) == 16
 
 
@@ -95,8 +94,7 @@ def test_in_mode_queue_a_moved_job_starts_ahead_of_others_too():
     s.lead.submit(whole(2))
     s.tick(2)
     s.lead.submit(whole(2, constraint=OWN))
-    job = s.lead.submit(whole(4), queue="burst")
-    s.until(lambda: job in s.lead.running())
+    job = s.run_job(whole(4), queue="burst")
     assert urgency(s, job) == 31
 
 

@@ -25,8 +25,7 @@ def running(price=0.0, **tables):
     sim.fake_settings = but(sim.fake_settings, spot=True, price=price)
     sim.boot()
     sim.tick(2)
-    job = sim.lead.submit(whole(4), userid=1)
-    sim.until(lambda: sim.lead.jobs[job].state is JobState.RUN)
+    job = sim.run_job(whole(4), userid=1)
     return sim, job
 
 

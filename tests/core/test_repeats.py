@@ -69,8 +69,7 @@ def running(preferences=WANTED, spot=False, lead=None, **changes):
     sim.fake_settings = but(sim.fake_settings, spot=spot)
     sim.boot()
     sim.tick(2)
-    job = sim.lead.submit(whole(4), preferences=preferences)
-    sim.until(lambda: sim.lead.jobs[job].state is JobState.RUN)
+    job = sim.run_job(whole(4), preferences=preferences)
     return sim, job
 
 
@@ -185,8 +184,7 @@ def test_after_two_losses_it_gets_no_spot_nodes():
     lose(sim, second)
     third = again(sim, second)
     # A live burst of such nodes is none for it either.
-    other = sim.lead.submit(whole(4), preferences=BurstPreferences())
-    sim.until(lambda: sim.lead.jobs[other].state is JobState.RUN)
+    other = sim.run_job(whole(4), preferences=BurstPreferences())
     sim.lead.finish(other)
     sim.tick(3)
     assert sim.lead.jobs[third].state is JobState.SCHED

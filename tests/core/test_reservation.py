@@ -103,8 +103,7 @@ def test_a_more_urgent_job_goes_first():
     running(s, 1)
     s.submit_lent(8)
     s.tick()
-    urgent = s.lead.submit(whole(4), urgency=20)
-    s.until(lambda: urgent in s.lead.running())
+    s.run_job(whole(4), urgency=20)
 
 
 def test_those_behind_are_served_once_its_user_holds_the_first():

@@ -103,8 +103,7 @@ def after_a_job():
     """A burst on which a job has just ended."""
     sim = Sim(deadlines=PRICED)
     sim.tick(2)
-    first = sim.lead.submit(whole(4))
-    sim.until(lambda: sim.lead.running() == [first])
+    first = sim.run_job(whole(4))
     sim.lead.finish(first)
     return sim
 
@@ -142,8 +141,7 @@ def test_a_job_that_starts_as_its_burst_is_drained_is_a_job_of_it():
 def test_a_burst_that_is_quarantined_gets_no_job():
     sim = Sim(deadlines=PRICED)
     sim.tick(2)
-    job = sim.lead.submit(whole(4))
-    sim.until(lambda: sim.lead.running() == [job])
+    job = sim.run_job(whole(4))
     sim.lead.disk.records[f"job/{sim.burst.id}/{job}"] = "{"
     sim.boot()
     sim.tick(2)

@@ -183,8 +183,7 @@ def test_a_job_that_ended_meanwhile_is_not_booked_as_work(away: Any) -> None:
 def hung_under_a_job() -> tuple[Sim, JobId]:
     """A lead that has hung for hours while a job had a burst of four nodes."""
     sim = Sim(deadlines={"run": "9h", "idle": "9h"})
-    job: JobId = sim.lead.submit(whole(4, constraint=LENT))
-    sim.until(lambda: bool(sim.lead.running()))
+    job: JobId = sim.run_job(whole(4, constraint=LENT))
     sim.tick(2)
     hangs(sim)
     return sim, job

@@ -16,8 +16,7 @@ from tests.sim import Sim
 def spoilt(sim: Sim):
     """A burst with a job that runs, of which a new daemon cannot read the record."""
     sim.tick(2)
-    job = sim.lead.submit(whole(4))
-    sim.until(lambda: sim.lead.running() == [job])
+    job = sim.run_job(whole(4))
     name = sim.burst.id
     records = sim.lead.disk.records
     records[f"burst/{name}"] = records[f"burst/{name}"][:-5]
@@ -57,8 +56,7 @@ def test_its_job_ends_first_then_all_of_it_is_deleted():
     sim.tick(2)
     assert not sim.records.unreadable
     assert not [key for key in sim.lead.disk.records if key.startswith("job/")]
-    again = sim.lead.submit(whole(8))
-    sim.until(lambda: sim.lead.running() == [again])
+    sim.run_job(whole(8))
 
 
 def test_it_is_on_record_before_it_is_acted_on():
@@ -94,8 +92,7 @@ def test_ranks_of_other_bursts_are_not_drained():
     """Slots may have been declared anew meanwhile."""
     sim = Sim()
     name, _ = spoilt(sim)
-    other = sim.lead.submit(whole(4))
-    sim.until(lambda: other in sim.lead.running())
+    sim.run_job(whole(4))
     records = sim.lead.disk.records
     key = f"burst/{sim.burst.id}"
     records[key] = records[key].replace('"ranks":[6,7,8,9]', '"ranks":[5,7,8,9]')
@@ -155,8 +152,7 @@ def test_one_of_an_isolated_burst_has_no_ranks():
 def test_a_burst_of_which_only_a_job_cannot_be_read_is_taken_down():
     sim = Sim()
     sim.tick(2)
-    job = sim.lead.submit(whole(4))
-    sim.until(lambda: sim.lead.running() == [job])
+    job = sim.run_job(whole(4))
     key = f"job/{sim.burst.id}/{job}"
     sim.lead.disk.records[key] = "{"
     sim.boot()

@@ -77,8 +77,7 @@ def after_a_job(**tables: Any) -> Sim:
     """A job too large for own nodes has run on a burst, which is idle now."""
     sim = Sim(deadlines={"idle": "10m"}, **tables)
     sim.tick(2)
-    job = sim.lead.submit(whole(4))
-    sim.until(lambda: sim.lead.running() == [job])
+    job = sim.run_job(whole(4))
     sim.lead.finish(job)
     sim.until(lambda: sim.burst.idle_since is not None)
     return sim
