@@ -7,14 +7,13 @@ from burst.core.records import Records
 from burst.core.tick import KEPT_ENDED, TAGGED_KEPT_S
 from burst.core.world import LastCall, World
 from burst.model.burst import BurstId, State, Tag
-from burst.model.event import Event
 from burst.model.hold import HoldState
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.model.reason import Reason
 from tests.builders import LENT, T0, but, job, view, whole, world
 from tests.core.ticks import ID, hold, recorded, tick_once
-from tests.lifecycles import LEASE, WHOLE_WAY, run
+from tests.lifecycles import WHOLE_WAY, leased, run
 
 ONE = JobId(1)
 
@@ -142,17 +141,19 @@ def test_a_drain_waits_for_the_broker_to_be_gone():
     assert made.actions == ()
 
 
-def test_old_bursts_are_forgotten_but_not_those_that_are_still_drained():
-    def ended(number, *names):
-        lease = but(LEASE, id=BurstId(f"burst-0-{number:06x}"))
-        return but(run(*names, at=T0 + number), lease=lease)
+def ended(number, names=WHOLE_WAY, at=T0, **lease):
+    """A burst that has ended, of which the id has a number."""
+    return leased(run(*names, at=at), id=BurstId(f"burst-0-{number:06x}"), **lease)
 
-    many = [ended(n, *WHOLE_WAY) for n in range(KEPT_ENDED + 5)]
-    drained = ended(999, *WHOLE_WAY[:-1])
+
+def test_old_bursts_are_forgotten_but_not_those_that_are_still_drained():
+    many = [ended(n, at=T0 + n) for n in range(KEPT_ENDED + 5)]
+    drained = ended(999, WHOLE_WAY[:-1], T0 + 999)
+    outputs = {many[4].id: "its output"}
 
     made = tick_once(
         world(view(online=[2, 3])),
-        recorded(drained, *many, outputs={many[4].id: "its output"}),
+        recorded(drained, *many, outputs=outputs),
         now=T0 + 10_000,
     )
 
@@ -166,19 +167,11 @@ def test_old_bursts_are_forgotten_but_not_those_that_are_still_drained():
 def test_ended_bursts_with_a_tag_are_forgotten_once_whoever_asked_has_read_them(
     late, kept
 ):
-    def ended(number, tag=None):
-        lease = but(LEASE, id=BurstId(f"burst-0-{number:06x}"), tag=tag)
-        return but(run(*WHOLE_WAY), lease=lease)
-
-    tagged = [ended(n, Tag("sweep/a", 100)) for n in range(2)]
+    tagged = [ended(n, tag=Tag("sweep/a", 100)) for n in range(2)]
     others = [ended(n) for n in range(2, KEPT_ENDED + 2)]
-    end = tagged[0].since
+    now = tagged[0].since + TAGGED_KEPT_S + late
 
-    made = tick_once(
-        world(view()),
-        recorded(*tagged, *others),
-        now=end + TAGGED_KEPT_S + late,
-    )
+    made = tick_once(world(view()), recorded(*tagged, *others), now=now)
 
     left = made.records.bursts.keys() & {burst.id for burst in tagged}
     assert len(left) == kept
@@ -217,12 +210,8 @@ def test_holds_follow_the_urgency(before, job_changes, after):
 
 
 def test_the_hold_of_a_job_that_is_not_there_any_more_is_dropped():
-    assert (
-        tick_once(
-            world(view()), Records(holds={ONE: hold(HoldState.HELD)})
-        ).records.holds
-        == {}
-    )
+    made = tick_once(world(view()), Records(holds={ONE: hold(HoldState.HELD)}))
+    assert made.records.holds == {}
 
 
 def test_a_job_released_to_a_burst_that_was_lost_is_held_again_with_its_urgency():
@@ -259,16 +248,10 @@ def test_a_rank_without_free_cores_known_has_none():
 
 def test_jobs_ended_while_nobody_looked_are_noted_with_their_times():
     up = run("provision-start", "provision-finish", "online")
-    ended = job(
-        1,
-        whole(2),
-        state=JobState.INACTIVE,
-        t_start=T0 + 50,
-        t_finish=T0 + 60,
-        result="completed",
-    )
+    times = {"t_start": T0 + 50, "t_finish": T0 + 60, "result": "completed"}
+    over = job(1, whole(2), state=JobState.INACTIVE, **times)
 
-    made = tick_once(world(view(ended, online=[0, 1, 2, 3])), recorded(up))
+    made = tick_once(world(view(over, online=[0, 1, 2, 3])), recorded(up))
 
     assert [(e.name, e.timestamp - T0) for _, e in made.events] == [
         ("joined", 100),
@@ -279,13 +262,17 @@ def test_jobs_ended_while_nobody_looked_are_noted_with_their_times():
     assert made.events[2][1].context == {"id": "ƒ2", "result": "completed"}
 
 
+def told(outcome):
+    """A world in which the provider has just answered the call for a burst."""
+    call = LastCall(verb=Verb.PROVISION, outcome=outcome, note="is being made")
+    seen = world(view(job(1, whole(2)), busy=(0, 1)))
+    return but(seen, calls={ID: call}, answered=(said(outcome, ID),))
+
+
 def test_an_answer_that_comes_when_the_burst_went_on_is_not_noted():
     joining = run("provision-start", "provision-finish")
-    late = LastCall(verb=Verb.PROVISION, outcome=Outcome.TRANSIENT)
-    seen = world(view(job(1, whole(2)), busy=(0, 1)))
-    seen = but(seen, calls={ID: late}, answered=(said(Outcome.TRANSIENT, ID),))
 
-    made = tick_once(seen, recorded(joining), now=T0 + 5)
+    made = tick_once(told(Outcome.TRANSIENT), recorded(joining), now=T0 + 5)
 
     assert "retry" not in [event.name for _, event in made.events]
 
@@ -293,26 +280,23 @@ def test_an_answer_that_comes_when_the_burst_went_on_is_not_noted():
 def test_what_a_provider_waits_for_is_an_event_once():
     """Making a cluster takes minutes, and is asked for every other second."""
     records = recorded(run("provision-start"))
+    seen = told(Outcome.TRANSIENT)
 
-    def answer(after: float, note: str) -> list[Event]:
+    def notes(after: float, note: str) -> list[str]:
         nonlocal records
-        call = LastCall(verb=Verb.PROVISION, outcome=Outcome.TRANSIENT, note=note)
-        seen = world(view(job(1, whole(2))))
-        seen = but(seen, calls={ID: call}, answered=(said(Outcome.TRANSIENT, ID),))
-        made = tick_once(seen, records, now=T0 + 5 + after)
+        known = but(seen, calls={ID: but(seen.calls[ID], note=note)})
+        made = tick_once(known, records, now=T0 + 5 + after)
         records = made.records
-        return [event for _, event in made.events if event.name == "retry"]
+        return [e.context["note"] for _, e in made.events if e.name == "retry"]
 
-    assert [event.context["note"] for event in answer(0, "is being made")]
-    assert not answer(2, "is being made")
-    assert [event.context["note"] for event in answer(4, "gets its image")]
-    assert not answer(6, "gets its image")
+    assert len(notes(0, "is being made")) == 1
+    assert not notes(2, "is being made")
+    assert len(notes(4, "gets its image")) == 1
+    assert not notes(6, "gets its image")
 
 
 def test_a_burst_that_no_job_needs_is_ended_before_it_is_started():
-    started = run("provision-start", "job-finish")
-    lease = but(LEASE, userids=(100,))
-    started = but(started, lease=lease)
+    started = leased(run("provision-start", "job-finish"), userids=(100,))
 
     burst = tick_once(world(view()), recorded(started), now=T0 + 5).records.bursts[ID]
 
@@ -340,9 +324,8 @@ def test_a_drain_that_takes_too_long_says_why():
     made = tick_once(world(view(online=[2, 3])), recorded(draining), now=late)
     again = tick_once(world(view(online=[2, 3])), made.records, now=late + 10)
 
-    assert made.events[-1][1].context["note"] == (
-        "drain: ranks 2-3 are not drained yet"
-    )
+    note = made.events[-1][1].context["note"]
+    assert note == "drain: ranks 2-3 are not drained yet"
     assert [event.name for _, event in again.events] == []
 
 

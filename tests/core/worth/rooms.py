@@ -8,11 +8,12 @@ from typing import Any
 from burst.core.plan.fit import NodePool
 from burst.core.worth.own_room import End, Waiting
 from burst.model.jobid import JobId
-from burst.model.request import ResourceRequest
 from burst.model.shape import Shape
 from tests.builders import slots
 
 NOW = 1000.0
+Jobs = Sequence[tuple[int, float]]
+"""Jobs as cores and seconds."""
 
 
 def one_node(free: int) -> NodePool:
@@ -31,20 +32,15 @@ def need(cores: int) -> tuple[Any, ...]:
     return slots(cores), None
 
 
-def running_on(jobs: Sequence[tuple[int, float]], first: int = 1) -> list[End]:
-    """Ends of jobs on it, given as cores and seconds, with ids from `first` on."""
+def running_on(jobs: Jobs, first: int = 1) -> list[End]:
+    """Ends of jobs on it, with ids from `first` on."""
     return sorted(
         End(NOW + seconds, number, JobId(number), share(cores))
         for number, (cores, seconds) in enumerate(jobs, first)
     )
 
 
-def waits(
-    cores: int,
-    seconds: float,
-    request: ResourceRequest | None = None,
-    admitted: frozenset[int] | None = None,
-) -> Waiting:
-    """A job that asks for so many cores, or for something else."""
-    asked = need(cores) if request is None else (request, admitted)
+def waits(cores: int, seconds: float, *asked: Any) -> Waiting:
+    """A job for so many cores, or for a request and the ranks that are admitted."""
+    asked = (*asked, None)[:2] if asked else need(cores)
     return Waiting(asked, cores, float(seconds))

@@ -2,7 +2,6 @@
 """Each job starts where it delays none before it, as Fluxion's conservative does."""
 
 import math
-from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,16 +14,16 @@ from burst.model.jobid import JobId
 from burst.model.scheduler import Order
 from burst.model.shape import Shape
 from tests.builders import whole
-from tests.core.worth.rooms import NOW, one_node, running_on, waits
+from tests.core.worth.rooms import NOW, Jobs, one_node, running_on, waits
 
 
 def starts(
     free: int,
-    running: Sequence[tuple[int, float]],
+    running: Jobs,
     *queue: tuple[int, float],
     order: Order = Order.CONSERVATIVE,
 ) -> list[float]:
-    """Return in how many seconds each job starts; jobs as (cores, seconds)."""
+    """Return in how many seconds each job starts."""
     room = one_node(free)
     ends = running_on(running)
     queued = [waits(*job) for job in queue]

@@ -26,7 +26,7 @@ from burst.model.jobid import JobId
 from burst.model.scheduler import Order
 from burst.model.shape import Shape
 from tests.builders import slots, whole
-from tests.core.worth.rooms import NOW, need, one_node, running_on, share, waits
+from tests.core.worth.rooms import NOW, Jobs, need, one_node, running_on, share, waits
 
 BUSY = JobId(1)
 
@@ -39,18 +39,12 @@ def exactly(seconds: float) -> RunTime:
 def at(seconds: float, after: int | None = BUSY) -> StartEstimate:
     """A start that many seconds from now, after a job."""
     when = NOW + seconds
-    return StartEstimate(
-        expected=when,
-        latest=when,
-        earliest=when,
-        after=None if after is None else JobId(after),
-    )
+    job = None if after is None else JobId(after)
+    return StartEstimate(expected=when, latest=when, earliest=when, after=job)
 
 
-def starts(
-    order: Order, running: Sequence[tuple[int, float]], *waiting: tuple[int, float]
-) -> list[StartEstimate]:
-    """Estimates on ten cores; jobs as (cores, seconds), ids from 1."""
+def starts(order: Order, running: Jobs, *waiting: tuple[int, float]):
+    """Estimates on ten cores, for jobs with ids from 1."""
     busy = [
         RunningJob(JobId(number), share(cores), exactly(seconds))
         for number, (cores, seconds) in enumerate(running, 1)
@@ -65,23 +59,16 @@ def starts(
     return list(found.values())
 
 
-def simulated(
-    order: Order,
-    free: int,
-    running: Sequence[tuple[int, float]],
-    queue: Sequence[tuple[int, float]],
-) -> list[Start]:
-    """Starts where so many cores are free; jobs as (cores, seconds)."""
+def simulated(order: Order, free: int, running: Jobs, queue: Jobs) -> list[Start]:
+    """Starts where so many cores are free."""
     queued = [waits(*job) for job in queue]
     room, ends = one_node(free), running_on(running)
     return simulate_queue(NOW, room, ends, queued, Scheduling(order))
 
 
 def test_what_fits_starts_now() -> None:
-    assert starts(Order.FIFO, [(4, 50)], (6, 10), (4, 10)) == [
-        at(0, None),
-        at(10, None),
-    ]
+    found = starts(Order.FIFO, [(4, 50)], (6, 10), (4, 10))
+    assert found == [at(0, None), at(10, None)]
 
 
 def test_first_come_first_served() -> None:
@@ -184,13 +171,7 @@ def test_the_first_starts_as_early_with_backfill_and_all_in_turn_without(busy, q
 # Jobs that leave the line for a burst.
 
 
-def left_out(
-    order: Order,
-    free: int,
-    running: Sequence[tuple[int, float]],
-    queue: Sequence[tuple[int, float]],
-    most: float,
-) -> tuple[list[int], list[float]]:
+def left_out(order: Order, free: int, running: Jobs, queue: Jobs, most: float):
     """Have jobs leave that wait longer than `most`; return which, and all waits."""
     asked: list[int] = []
     gone: list[int] = []
@@ -211,21 +192,20 @@ def left_out(
 def test_those_behind_a_job_that_leaves_start_without_it() -> None:
     queue = [(4, 50), (10, 100), (6, 50), (4, 10)]
     # Alone, each of the last two would wait for all before it.
-    gone, waits = left_out(Order.FIFO, 4, [(6, 60)], queue, 55)
-    assert (gone, waits) == ([1, 2], [0, 60, 60, 50])
-    gone, waits = left_out(Order.FIFO, 4, [(6, 60)], queue, 65)
-    assert (gone, waits) == ([2, 3], [0, 60, 160, 160])
+    found = left_out(Order.FIFO, 4, [(6, 60)], queue, 55)
+    assert found == ([1, 2], [0, 60, 60, 50])
+    found = left_out(Order.FIFO, 4, [(6, 60)], queue, 65)
+    assert found == ([2, 3], [0, 60, 160, 160])
 
 
 def test_a_backfilled_job_may_leave_as_well() -> None:
     # The second runs beside the first once the one of 20 s has ended.
     running = [(7, 60), (3, 20)]
-    gone, waits = left_out(Order.EASY, 0, running, [(8, 10), (2, 900), (2, 900)], 10)
-    assert (gone, waits) == ([0, 1, 2], [60, 20, 20])
-    gone, waits = left_out(Order.EASY, 0, running, [(8, 10), (2, 900), (2, 900)], 70)
-    assert (gone, waits) == ([], [60, 20, 70])
-    gone, waits = left_out(Order.EASY, 0, running, [(8, 10), (2, 900), (2, 900)], 65)
-    assert gone == [2]
+    queue = [(8, 10), (2, 900), (2, 900)]
+    found = left_out(Order.EASY, 0, running, queue, 10)
+    assert found == ([0, 1, 2], [60, 20, 20])
+    assert left_out(Order.EASY, 0, running, queue, 70) == ([], [60, 20, 70])
+    assert left_out(Order.EASY, 0, running, queue, 65)[0] == [2]
 
 
 def test_those_that_leave_take_no_cores_from_others() -> None:
@@ -253,10 +233,8 @@ def test_where_nothing_is_known_to_end_each_job_is_asked() -> None:
     queue = [(9, 10), (2, 10), (9, 5)]
     assert left_out(Order.FIFO, 2, endless, queue, math.inf) == ([], [math.inf] * 3)
     assert left_out(Order.EASY, 2, endless, queue, math.inf)[1][1] == 0
-    assert left_out(Order.FIFO, 2, endless, queue, 1e9) == (
-        [0, 2],
-        [math.inf, 0, math.inf],
-    )
+    found = left_out(Order.FIFO, 2, endless, queue, 1e9)
+    assert found == ([0, 2], [math.inf, 0, math.inf])
 
 
 SIZES = st.tuples(st.integers(1, 12), st.sampled_from([1.0, 10.0, 35.0, 100.0]))
@@ -292,11 +270,8 @@ def test_estimates_of_those_behind_a_job_that_leaves() -> None:
     scheduling = Scheduling(Order.FIFO, lambda place, _: place == 0)
     found = estimate_starts(NOW, one_node(0), [busy], queue, scheduling)
     first, second = found.values()
-    assert (first.expected, first.earliest, first.latest) == (
-        NOW + 20,
-        NOW + 10,
-        NOW + 40,
-    )
+    times = first.earliest, first.expected, first.latest
+    assert times == (NOW + 10, NOW + 20, NOW + 40)
     assert second == first
 
 
@@ -373,9 +348,8 @@ def test_nodes_are_had_one_after_the_other_as_cores_are(busy, queue, order):
     found = simulate_queue(NOW, room, sorted(ends), asks, Scheduling(order))
     if order is Order.FIFO:
         free = 9 - sum(count for count, _ in running)
-        assert [at for at, _ in found] == [
-            at for at, _ in simulated(order, free, running, queue)
-        ]
+        expected = simulated(order, free, running, queue)
+        assert [at for at, _ in found] == [at for at, _ in expected]
     changes = [(NOW + seconds, -count) for count, seconds in running]
     for (count, run), (start, _) in zip(queue, found, strict=True):
         changes += [(start, count), (start + run, -count)]
