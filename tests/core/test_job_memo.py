@@ -2,37 +2,25 @@
 """How often a job that waits is told of it."""
 
 import math
+from typing import Any
 
 from burst.core import job_memo
 from burst.model.decision import Decision, OfferRejection
 from burst.model.reason import Reason
 from tests.builders import T0
 
-FULL = Decision(
-    Reason.TURNED_DOWN,
-    {},
-    (
-        OfferRejection(
-            "a/nodes",
-            Reason.OFFER_COOLDOWN,
-            {"why": "had no capacity", "until": T0, "provider": "a"},
-        ),
-    ),
-)
-LATER = Decision(
-    Reason.TURNED_DOWN,
-    {},
-    (
-        OfferRejection(
-            "a/nodes",
-            Reason.OFFER_COOLDOWN,
-            {"why": "had no capacity", "until": T0 + 60, "provider": "a"},
-        ),
-    ),
-)
-OTHER = Decision(
-    Reason.TURNED_DOWN, {}, (OfferRejection("a/nodes", Reason.NOT_JOINED),)
-)
+
+def turned_down(reason: Reason, **facts: Any) -> Decision:
+    return Decision(Reason.TURNED_DOWN, {}, (OfferRejection("a/nodes", reason, facts),))
+
+
+def cooled_down(until: float) -> Decision:
+    facts = {"why": "had no capacity", "provider": "a"}
+    return turned_down(Reason.OFFER_COOLDOWN, until=until, **facts)
+
+
+FULL, LATER = cooled_down(T0), cooled_down(T0 + 60)
+OTHER = turned_down(Reason.NOT_JOINED)
 
 
 def test_new_words_for_the_same_are_told_later_than_another_reason() -> None:

@@ -43,10 +43,7 @@ UP = ("provision-start", "provision-finish", "joined", "online")
 
 def idle(**lease: Any) -> Burst:
     """A burst of the ranks 2 and 3 that was made for user 100, and is idle."""
-    burst = run(*UP, "job-start")
-    burst = apply(
-        burst, Event(T0 + 60, "job-finish", {"id": "1", "result": "completed"})
-    )
+    burst = run(*UP, "job-start", "job-finish")
     return leased(burst, **{"userids": (100,), **lease})
 
 
@@ -386,14 +383,5 @@ def test_what_is_not_one_burst_for_one_job_stays_as_it_is(what):
 
 
 def test_a_burst_that_is_resized_already_is_left_alone():
-    context = {
-        "hosts": "burst-0-[0-1]",
-        "ranks": "2-3",
-        "online": "2",
-        "nodes": 1,
-        "before": 2,
-        "requested": True,
-        "note": "",
-    }
-    burst = apply(idle(), Event(NOW, "shrink", context))
-    assert grow(burst).growths == ()
+    burst = run(*UP, "job-start", "job-finish", "shrink")
+    assert grow(leased(burst, userids=(100,))).growths == ()

@@ -16,6 +16,7 @@ from burst.model.request import (
     parse_queue,
     parse_request,
 )
+from tests.builders import slots, whole
 
 
 def vertex(kind: str, count: Any = 1, *below: Any, **more: Any) -> dict[str, Any]:
@@ -26,6 +27,10 @@ def jobspec(*resources: Any, **system: Any) -> dict[str, Any]:
     return {"resources": list(resources), "attributes": {"system": system}}
 
 
+def on_nodes(nodes: int, slots: int) -> ResourceRequest:
+    return ResourceRequest(nodes=nodes, slots=slots, cores_per_slot=1)
+
+
 NO_BANKS = (7, ["a"], "x" * 65, "a b", "\n")
 CORE = vertex("core")
 SLOT = vertex("slot", 1, CORE)
@@ -34,35 +39,14 @@ SLOT = vertex("slot", 1, CORE)
 @pytest.mark.parametrize(
     ("resources", "request_"),
     [
-        ([SLOT], ResourceRequest(nodes=0, slots=1, cores_per_slot=1)),
-        (
-            [vertex("slot", 9, vertex("core", 2), vertex("gpu", 1))],
-            ResourceRequest(nodes=0, slots=9, cores_per_slot=2, gpus_per_slot=1),
-        ),
-        (
-            [vertex("node", 3, vertex("slot", 2, CORE))],
-            ResourceRequest(nodes=3, slots=6, cores_per_slot=1),
-        ),
-        (
-            [vertex("node", 3, SLOT, exclusive=True)],
-            ResourceRequest(nodes=3, slots=3, cores_per_slot=1, exclusive=True),
-        ),
-        (
-            [vertex("slot", 4, CORE, exclusive=True)],
-            ResourceRequest(nodes=4, slots=4, cores_per_slot=1, exclusive=True),
-        ),
-        (
-            [vertex("rack", 2, vertex("node", 3, SLOT))],
-            ResourceRequest(nodes=6, slots=6, cores_per_slot=1),
-        ),
-        (
-            [vertex("slot", 2, vertex("fpga", 3, CORE), {"count": 1})],
-            ResourceRequest(nodes=0, slots=2, cores_per_slot=1),
-        ),
-        (
-            [{"type": "slot", "with": [CORE]}],
-            ResourceRequest(nodes=0, slots=1, cores_per_slot=1),
-        ),
+        ([SLOT], slots(1)),
+        ([vertex("slot", 9, vertex("core", 2), vertex("gpu", 1))], slots(9, 2, 1)),
+        ([vertex("node", 3, vertex("slot", 2, CORE))], on_nodes(3, 6)),
+        ([vertex("node", 3, SLOT, exclusive=True)], whole(3)),
+        ([vertex("slot", 4, CORE, exclusive=True)], whole(4)),
+        ([vertex("rack", 2, vertex("node", 3, SLOT))], on_nodes(6, 6)),
+        ([vertex("slot", 2, vertex("fpga", 3, CORE), {"count": 1})], slots(2)),
+        ([{"type": "slot", "with": [CORE]}], slots(1)),
     ],
 )
 def test_resources_are_counted(resources, request_):
@@ -268,21 +252,13 @@ def test_burstable_is_an_attribute_that_is_true(spec, may):
 @pytest.mark.parametrize(
     ("request_", "text"),
     [
-        (ResourceRequest(nodes=0, slots=1, cores_per_slot=1), "1 slot of 1 core"),
+        (slots(1), "1 slot of 1 core"),
+        (slots(2, 2, 1), "2 slots of 2 cores, 1 GPU"),
         (
-            ResourceRequest(nodes=0, slots=2, cores_per_slot=2, gpus_per_slot=1),
-            "2 slots of 2 cores, 1 GPU",
-        ),
-        (
-            ResourceRequest(
-                nodes=1, slots=4, cores_per_slot=1, gpus_per_slot=2, exclusive=True
-            ),
+            whole(1, slots=4, gpus_per_slot=2),
             "1 whole node, 4 slots of 1 core, 2 GPUs",
         ),
-        (
-            ResourceRequest(nodes=2, slots=2, cores_per_slot=1),
-            "2 nodes, 2 slots of 1 core",
-        ),
+        (on_nodes(2, 2), "2 nodes, 2 slots of 1 core"),
     ],
 )
 def test_a_request_reads_as_words(request_, text):
