@@ -98,14 +98,7 @@ def test_a_larger_burst_waits_though_capacity_was_given_back():
 
 
 @pytest.mark.parametrize(
-    "known",
-    [
-        Health(),
-        *(
-            Health(rows={"offer/small": each})
-            for each in (FailureRecord(1, T0 + 9, 0), FailureRecord(1, T0, 4))
-        ),
-    ],
+    "known", [Health(), aside(0)["local"], aside(4, until=T0)["local"]]
 )
 def test_other_failures_are_not_forgotten_as_a_burst_goes(known):
     small = but(LEASE, offer="small")

@@ -64,8 +64,7 @@ def test_what_is_booked_is_what_it_costs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("idle", "hours", "left"),
-    [("2h", 3.0, HOUR), ("2h", 9.0, 0.0), ("inf", 3.0, None)],
+    ("idle", "hours", "left"), [("2h", 3.0, HOUR), ("2h", 9.0, 0.0), ("inf", 3.0, None)]
 )
 def test_an_idle_burst_has_so_long(idle: str, hours: float, left: float | None) -> None:
     burst, known = made(*UP, (2.0, "idle")), settings(deadlines={"idle": idle})
@@ -85,16 +84,8 @@ def test_a_burst_that_is_busy_or_not_up_is_not_about_to_go() -> None:
 
 
 def rows(*states: str, isolated: str | None = None) -> list[dict[str, object]]:
-    return [
-        {
-            "state": state,
-            "nodes": 2,
-            "per_hour": 1.05,
-            "cost": 7.1,
-            "isolated": isolated,
-        }
-        for state in states
-    ]
+    its = {"nodes": 2, "per_hour": 1.05, "cost": 7.1, "isolated": isolated}
+    return [{"state": state, **its} for state in states]
 
 
 def test_totals_are_of_live_bursts_and_of_what_there_can_be() -> None:

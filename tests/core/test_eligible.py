@@ -84,11 +84,7 @@ SOON = StartEstimate(expected=T0, latest=T0, earliest=T0)
         (asks(preferences=BurstPreferences(offer="big")), live(), Reason.OTHER_OFFER),
         (asks(preferences=BurstPreferences(losses=2)), live(), None),
         (asks(preferences=BurstPreferences(losses=1)), live(terms=SPOT), None),
-        (
-            asks(preferences=BurstPreferences(losses=2)),
-            live(terms=SPOT),
-            Reason.SPOT,
-        ),
+        (asks(preferences=BurstPreferences(losses=2)), live(terms=SPOT), Reason.SPOT),
         (
             asks(live_worth=LiveBurstWorth(SOON, 60.0, 1.0, T0)),
             live(),
@@ -127,7 +123,11 @@ def test_how_much_of_a_burst_counts_too():
     assert why(eligible(), asks(), live(), Portion(use)) is None
 
 
-COOLED = FailureRecord(1, T0 - 9, 4)
+def aside(until, nodes):
+    """The offer is set aside until a time, for bursts of so many nodes or more."""
+    return {"health": Health(rows={"offer/small": FailureRecord(1, until, nodes)})}
+
+
 JOINS = Burst(
     lease=but(LEASE, provider="local", offer="small", hosts=tuple("abcd")),
     state=State.JOIN,
@@ -140,22 +140,10 @@ JOINS = Burst(
         (2, {}, None),
         (9, {}, Reason.FEW_NODES),
         (2, {"health": Health(trial=True)}, Reason.ON_TRIAL),
-        (2, {"health": Health(rows={"offer/small": COOLED})}, Reason.ON_TRIAL),
-        (
-            2,
-            {"health": Health(rows={"offer/small": COOLED}), "coming": [JOINS]},
-            Reason.ON_TRIAL,
-        ),
-        (
-            2,
-            {"health": Health(rows={"offer/small": FailureRecord(1, T0 + 9, 2)})},
-            Reason.OFFER_COOLDOWN,
-        ),
-        (
-            1,
-            {"health": Health(rows={"offer/small": FailureRecord(1, T0 + 9, 2)})},
-            None,
-        ),
+        (2, aside(T0 - 9, 4), Reason.ON_TRIAL),
+        (2, {**aside(T0 - 9, 4), "coming": [JOINS]}, Reason.ON_TRIAL),
+        (2, aside(T0 + 9, 2), Reason.OFFER_COOLDOWN),
+        (1, aside(T0 + 9, 2), None),
         (2, {"max_nodes": 1}, Reason.LIMIT_NODES),
     ],
 )

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What flux-accounting says of nodes that a guest requests ahead of jobs."""
 
-from typing import Any
-
 import pytest
 
 from burst.core.guest_requests import GuestLimits
@@ -22,14 +20,7 @@ KNOWN = Banks(ACCOUNTS)
 UP = ("provision-start", "provision-finish", "joined", "online")
 
 
-def check(
-    nodes: int,
-    *jobs: Any,
-    userid: int = ANN,
-    records: Records | None = None,
-    banks: Banks = KNOWN,
-    **limits: Any,
-) -> None:
+def check(nodes, *jobs, userid=ANN, records=None, banks=KNOWN, **limits):
     told = {(ANN, "physics"): AssociationLimits(**limits)} if limits else {}
     seen = but(
         world(view(*jobs, online=[0, 1, 2, 3])),

@@ -15,14 +15,8 @@ from tests.builders import LENT, whole
 from tests.runtime.asking import Asking
 from tests.sim import Sim
 
-TABLES = {
-    "deadlines": {
-        "idle": "20s",
-        "drain": "1h",
-        "rejoin": "1000s",
-        "housekeeping": "50s",
-    }
-}
+LIMITS = {"idle": "20s", "drain": "1h", "rejoin": "1000s", "housekeeping": "50s"}
+TABLES = {"deadlines": LIMITS}
 LENT_RANKS = tuple(range(2, 10))
 TERM, KILL = int(signal.SIGTERM), int(signal.SIGKILL)
 
@@ -70,10 +64,8 @@ def test_it_is_ended_after_its_deadline_and_the_burst_goes(s):
     assert s.burst.result is Result.COMPLETED
     (told,) = [e for e in s.burst.events if e.name == "housekeeping-kill"]
     assert told.context["ranks"] == "2-4"
-    assert (
-        "longer than 50s ([deadlines] housekeeping); it is sent SIGTERM"
-        in (told.context["note"])
-    )
+    why = "longer than 50s ([deadlines] housekeeping); it is sent SIGTERM"
+    assert why in told.context["note"]
 
 
 def test_what_ignores_sigterm_is_killed(s):

@@ -70,9 +70,8 @@ def test_a_burst_on_record_is_told_with_its_states_and_what_was_wasted():
 
     (row,) = past(burst, settled=on_record).bursts()
 
-    assert [state["state"] for state in row["states"]] == [
-        *("new", "provision", "reap", "inactive")
-    ]
+    states = [state["state"] for state in row["states"]]
+    assert states == ["new", "provision", "reap", "inactive"]
     assert (row["result"], row["note"]) == ("failed", "no route")
     assert (row["made"], row["ended"]) == (T0, T0 + 3)
     assert (row["cost"], row["wasted"]) == (2.5, 0.5)
@@ -91,11 +90,8 @@ def test_a_live_burst_has_no_end_and_what_it_wastes_is_not_known():
 def test_of_a_burst_whose_record_is_gone_the_ledger_tells(how, result):
     (row,) = past(archived=[settled(**how)]).bursts()
 
-    assert (row["id"], row["state"], row["result"]) == (
-        "burst-9-zzzzzz",
-        "inactive",
-        result,
-    )
+    assert (row["id"], row["state"]) == ("burst-9-zzzzzz", "inactive")
+    assert row["result"] == result
     assert (row["made"], row["ended"]) == (T0, T0 + 60)
     assert (row["cost"], row["wasted"], row["states"]) == (2.5, 0.5, [])
 
@@ -165,10 +161,8 @@ def test_when_a_job_would_have_started_here_is_noted_once():
     noted = lifecycle.expect_here(burst, {ONE: T0 + 99, JobId(7): T0})
     again = lifecycle.expect_here(noted, {ONE: T0 + 999})
 
-    assert {job: times.here for job, times in noted.times.items()} == {
-        ONE: T0 + 99,
-        TWO: None,
-    }
+    here = {job: times.here for job, times in noted.times.items()}
+    assert here == {ONE: T0 + 99, TWO: None}
     assert again is noted
     (row, _) = past(noted).jobs()
     assert row["here"] == T0 + 99

@@ -15,26 +15,23 @@ from tests.lifecycles import run
 PROVISION, REAP = Verb.PROVISION, Verb.REAP
 
 
+FAILED = LastCall(verb=PROVISION, outcome=Outcome.TRANSIENT)
+MADE = LastCall(verb=PROVISION, outcome=Outcome.OK)
+REAPED = LastCall(verb=REAP, outcome=Outcome.OK, done_at=T0)
+
+
 @pytest.mark.parametrize(
     ("last", "verb", "may"),
     [
         (None, PROVISION, True),
         (LastCall(verb=PROVISION), PROVISION, False),
         (LastCall(verb=PROVISION), REAP, False),
-        (LastCall(verb=PROVISION, outcome=Outcome.OK), PROVISION, False),
-        (LastCall(verb=PROVISION, outcome=Outcome.OK, retry_at=T0 + 9), REAP, True),
-        (
-            LastCall(verb=PROVISION, outcome=Outcome.TRANSIENT, retry_at=T0 + 1),
-            PROVISION,
-            False,
-        ),
-        (
-            LastCall(verb=PROVISION, outcome=Outcome.TRANSIENT, retry_at=T0),
-            PROVISION,
-            True,
-        ),
-        (LastCall(verb=REAP, outcome=Outcome.OK, done_at=T0), REAP, False),
-        (LastCall(verb=REAP, outcome=Outcome.OK, done_at=T0 - 9), REAP, True),
+        (MADE, PROVISION, False),
+        (but(MADE, retry_at=T0 + 9), REAP, True),
+        (but(FAILED, retry_at=T0 + 1), PROVISION, False),
+        (but(FAILED, retry_at=T0), PROVISION, True),
+        (REAPED, REAP, False),
+        (but(REAPED, done_at=T0 - 9), REAP, True),
     ],
 )
 def test_it_is_not_called_while_it_is_nor_before_it_may_be_again(last, verb, may):
@@ -49,20 +46,13 @@ def test_it_is_not_called_while_it_is_nor_before_it_may_be_again(last, verb, may
 
 def test_nothing_is_asked_again_while_it_is_being_asked():
     assert repeat_at(LastCall(verb=REAP)) == math.inf
-    failed = LastCall(verb=PROVISION, outcome=Outcome.TRANSIENT, retry_at=7.0)
-    assert repeat_at(failed) == 7.0
+    assert repeat_at(but(FAILED, retry_at=7.0)) == 7.0
 
 
 def test_deletion_is_asked_for_ever_later_and_not_before_its_provider_says():
     def reaped(attempts, retry_at=0.0):
-        call = LastCall(
-            verb=REAP,
-            outcome=Outcome.OK,
-            done_at=100.0,
-            attempts=attempts,
-            retry_at=retry_at,
-        )
-        return repeat_at(call)
+        its = {"done_at": 100.0, "attempts": attempts, "retry_at": retry_at}
+        return repeat_at(but(REAPED, **its))
 
     times = [reaped(attempts) for attempts in range(1, 20)]
     assert times == sorted(times)

@@ -7,7 +7,7 @@ from burst.core.actions import ProvisionBurst
 from burst.model.job_limits import JobLimits
 from burst.model.lead import QueueView
 from burst.model.reason import Reason
-from tests.builders import LENT, T0, identity, job, slots, view, whole, world
+from tests.builders import LENT, T0, but, identity, job, slots, view, whole, world
 from tests.core.ticks import tick_once
 
 FOUR = whole(4)
@@ -21,13 +21,7 @@ def decided(request, queue="batch", mode="hold", limits=None, now=100, **queues)
     lead = identity(
         queues={"burst": ("burst",), "burst-ready": ("burst",)}, limits=limits or {}
     )
-    constraint = LENT if queue == "burst" else ""
-    asked = type(request)(
-        **{
-            **{name: getattr(request, name) for name in request.__struct_fields__},
-            "constraint": constraint,
-        }
-    )
+    asked = but(request, constraint=LENT if queue == "burst" else "")
     seen = view(job(1, asked, queue=queue), queues=there)
     made = tick_once(world(seen, lead=lead), now=T0 + now, intake={"mode": mode})
     decision = made.decisions[1]

@@ -157,10 +157,8 @@ def test_jobs_that_run_on_a_burst_are_its_own_or_not():
     waits = job(6, whole(1))
     seen = world(view(other, waits, online=(0, 1, *online.lease.ranks)))
 
-    assert report.burst_row(online, seen, T0 + 40)["jobs"] == [
-        format_f58(JobId(1)),
-        format_f58(JobId(5)),
-    ]
+    both = [format_f58(JobId(1)), format_f58(JobId(5))]
+    assert report.burst_row(online, seen, T0 + 40)["jobs"] == both
     records = Records(bursts={online.id: online})
     for number, bursts in ((5, [online.id]), (6, [])):
         found = job_report.explain(records, seen, {}, JobId(number))
@@ -207,11 +205,13 @@ def test_of_an_orphan_it_is_said_whether_it_is_gone():
         assert (found["id"], found["attempts"]) == (LEASE.id, 2)
 
 
+def active(number, state=JobState.SCHED, **changes):
+    """A job of which it does not matter whether it is burstable."""
+    return ActiveJob(id=JobId(number), userid=7, name="", state=state, **changes)
+
+
 def test_a_job_that_is_not_burstable_waits_for_own_nodes_in_its_turn():
-    waits = ActiveJob(
-        id=JobId(3), userid=7, name="", state=JobState.SCHED, request=whole(2)
-    )
-    waits = but(waits, priority=16)
+    waits = active(3, request=whole(2), priority=16)
     told = job_report.explain_other(waits, world(None))
     assert (told["id"], told["userid"], told["state"]) == ("ƒ4", 7, "sched")
     assert told["verdict"] == "not-burstable"
@@ -251,20 +251,11 @@ def test_of_a_job_that_is_not_burstable_it_is_said_what_it_waits_for_or_that_it_
         "night": QueueView(started=False, reason="until six"),
     }
     seen = world(view(queues=queues))
-    waits = ActiveJob(
-        id=JobId(3),
-        userid=7,
-        name="",
-        state=JobState.SCHED,
-        priority=16,
-        queue="batch",
-    )
+    waits = active(3, priority=16, queue="batch")
     # A queue that is disabled starts the jobs that it has.
     told = job_report.explain_other(waits, seen)
-    assert (told["verdict"], job_report.starts_by_itself(told)) == (
-        "not-burstable",
-        True,
-    )
+    assert told["verdict"] == "not-burstable"
+    assert job_report.starts_by_itself(told) is True
     told = job_report.explain_other(but(waits, **changes), seen)
     assert told["why"].startswith(why)
     assert told["next"].startswith(next_step)
@@ -273,16 +264,10 @@ def test_of_a_job_that_is_not_burstable_it_is_said_what_it_waits_for_or_that_it_
 
 
 def test_a_job_that_depends_on_others_neither_runs_nor_waits_for_nodes():
-    jobs = [
-        ActiveJob(id=JobId(number), userid=7, name="", state=state, taken=taken)
-        for number, state, taken in (
-            (1, JobState.RUN, {0: Shape(4)}),
-            (2, JobState.SCHED, {}),
-            (3, JobState.DEPEND, {}),
-        )
-    ]
-    picture = picture_of(jobs)
-    assert (picture.running, picture.pending) == ((jobs[0],), (jobs[1],))
+    runs = active(1, JobState.RUN, taken={0: Shape(4)})
+    waits = active(2)
+    picture = picture_of([runs, waits, active(3, JobState.DEPEND)])
+    assert (picture.running, picture.pending) == ((runs,), (waits,))
 
 
 @pytest.mark.parametrize(

@@ -22,15 +22,8 @@ from tests.builders import T0, but, slots, whole
 
 def waiting(number: int, **fields: Any) -> ActiveJob:
     """A job that waits; it asks for two cores and ten minutes."""
-    given = {
-        "userid": 1,
-        "name": "app",
-        "state": JobState.SCHED,
-        "priority": 16,
-        "request": slots(2),
-        "duration": 600.0,
-        **fields,
-    }
+    given = {"state": JobState.SCHED, "request": slots(2), "duration": 600.0}
+    given |= {"userid": 1, "name": "app", "priority": 16, **fields}
     return ActiveJob(id=JobId(number), **given)
 
 

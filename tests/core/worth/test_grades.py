@@ -48,12 +48,8 @@ def test_a_start_is_near_or_not_and_inside_or_not() -> None:
 
 
 def test_each_forecast_counts_for_user_size_both_and_all() -> None:
-    assert set(graded(1000.0).grades()) == {
-        "user/7/size/3",
-        "user/7",
-        "size/3",
-        ALL,
-    }
+    groups = {"user/7/size/3", "user/7", "size/3", ALL}
+    assert set(graded(1000.0).grades()) == groups
 
 
 def test_only_the_first_forecast_of_a_job_counts() -> None:
