@@ -304,8 +304,7 @@ def two_jobs(now):
     burst = leased(burst, created=T0, end=T0 + 3600.0)
     tx = Transaction(Records(bursts={burst.id: burst}), T0 + now)
     jobs = [
-        job_view(1, whole(1), duration=2400.0),
-        job_view(2, whole(1), duration=600.0),
+        job_view(n, whole(1), duration=limit) for n, limit in ((1, 2400.0), (2, 600.0))
     ]
     return tx, burst.id, world(view(*jobs))
 

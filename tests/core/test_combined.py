@@ -43,10 +43,8 @@ def test_a_job_gets_idle_nodes_of_several_bursts():
     assert found.combined == {1: ("burst-1-aaaaaa", "burst-0-aaaaaa")}
     assert found.assignments == {2: "burst-0-aaaaaa"}
     assert found.proposals == ()
-    assert (
-        found.decisions[1].text()
-        == "burst burst-1-aaaaaa, burst-0-aaaaaa has room for it"
-    )
+    both = "burst-1-aaaaaa, burst-0-aaaaaa"
+    assert found.decisions[1].text() == f"burst {both} has room for it"
 
 
 def test_what_is_lacking_is_made():
@@ -158,12 +156,8 @@ def test_who_joins_a_burst_bears_it_beside_what_is_made():
     rooms = [room("burst-0", 3, userids=frozenset({300}))]
     needs_two_more = demand(1, whole(5), user=7)
     for limit, more in ((4, []), (5, [("burst-2", "local", 2, [1])])):
-        found = made(
-            needs_two_more,
-            rooms=rooms,
-            limits={"max_nodes_per_user": limit},
-            share_users=True,
-        )
+        kw = {"limits": {"max_nodes_per_user": limit}, "share_users": True}
+        found = made(needs_two_more, rooms=rooms, **kw)
         assert leases(found) == more
 
 
@@ -213,14 +207,8 @@ def sim(**tables):
     return s
 
 
-def ask(s, nodes):
-    """A job that was submitted held, for lent nodes only."""
-    request = whole(nodes, constraint='{"properties":["burst"]}')
-    return s.lead.submit(request, urgency=0, preferences=BurstPreferences(urgency=16))
-
-
 def submit(s, nodes):
-    job = ask(s, nodes)
+    job = s.submit_lent(nodes)
     s.until(lambda: job in s.lead.running())
     return job
 
@@ -252,10 +240,10 @@ def test_what_a_job_will_have_of_several_bursts_is_nobody_elses():
         s.lead.finish(job)
     s.tick(2)
     s.joins = False
-    big = ask(s, 7)
+    big = s.submit_lent(7)
     s.tick(3)
     assert len(s.bursts) == 3
-    other = ask(s, 1)
+    other = s.submit_lent(1)
     s.tick(3)
     # It has the last rank of all, as the others are spoken for.
     (new,) = [b for b in s.bursts if JobId(other) in b.jobs]
@@ -270,7 +258,7 @@ def test_where_a_new_burst_fails_the_rest_is_made_again():
     s.lead.finish(first)
     s.tick(2)
     s.joins = False
-    big = ask(s, 6)
+    big = s.submit_lent(6)
     s.tick(3)
     failed = next(b for b in s.bursts if b.state is not State.ONLINE)
     s.provider.fail(failed.id, "broken")
@@ -283,14 +271,14 @@ def test_where_a_new_burst_fails_the_rest_is_made_again():
 def test_an_idle_burst_that_a_job_waits_for_stays_as_long_as_it_took_to_make():
     s = sim(deadlines={"idle": "2s"})
     s.joins = False
-    first = ask(s, 4)
+    first = s.submit_lent(4)
     s.tick(30)
     s.joins = True
     s.until(lambda: first in s.lead.running())
     other = submit(s, 4)
     s.lead.finish(first)
     s.tick(2)
-    big = ask(s, 8)
+    big = s.submit_lent(8)
     s.tick(20)
     one = next(b for b in s.bursts if b.idle_since)
     assert one.state is State.ONLINE
@@ -304,6 +292,6 @@ def test_it_does_not_stay_for_ever():
     first, _ = submit(s, 4), submit(s, 4)
     s.lead.finish(first)
     s.tick(2)
-    ask(s, 8)
+    s.submit_lent(8)
     s.tick(10)
     assert sorted(b.live for b in s.bursts) == [False, True]

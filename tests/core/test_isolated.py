@@ -29,9 +29,8 @@ def test_a_job_runs_there_once_and_is_ended_here(sim):
     burst = sim.burst
     assert sim.cloud.begun == [burst.id]
     assert sim.cloud.bursts == {}
-    assert sim.names() == [
-        *("submit", "provision-start", "finish", "job-finish", "reaped"),
-    ]
+    names = ["submit", "provision-start", "finish", "job-finish", "reaped"]
+    assert sim.names() == names
     assert (burst.result, burst.exit_status) == (Result.COMPLETED, 0)
     assert reason(sim, job) == f"ran in isolated burst {burst.id}: exit status 0"
     told = sim.lead.memos[job]
@@ -161,12 +160,8 @@ def test_it_is_held_in_every_mode(mode):
 
 
 def test_it_is_not_for_this_instance_however_small_it_is(sim):
-    job = submit(
-        sim,
-        nodes=1,
-        urgency=0,
-        preferences=BurstPreferences(mode="isolated", urgency=16),
-    )
+    wish = BurstPreferences(mode="isolated", urgency=16)
+    job = submit(sim, nodes=1, urgency=0, preferences=wish)
     sim.until(over(sim))
     sim.tick()
     assert reason(sim, job).endswith("exit status 0")
@@ -205,9 +200,8 @@ def test_nothing_is_begun_at_a_provider_that_is_not_enabled(sim):
     sim.tick(20, seconds=50.0)
     assert sim.state() is State.REAP
     assert sim.burst.exception == "not-held"
-    assert "provider local could not be called within 15m" in str(
-        sim.burst.events[-1].context["note"]
-    )
+    why = str(sim.burst.events[-1].context["note"])
+    assert "provider local could not be called within 15m" in why
     sim.enabled = True
     sim.boot()
     sim.until(lambda: len(sim.cloud.begun) == 1)

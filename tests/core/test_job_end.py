@@ -18,6 +18,10 @@ def exception(kind: str, severity: int = 0) -> tuple[str, dict[str, object]]:
     return ("exception", {"type": kind, "severity": severity, "note": "so it is"})
 
 
+def finish(status: int) -> tuple[str, dict[str, object]]:
+    return ("finish", {"status": status})
+
+
 def test_a_job_that_has_not_ended_has_no_end() -> None:
     assert told(("start", {})) is None
     assert told(exception("cancel")) is None
@@ -26,20 +30,16 @@ def test_a_job_that_has_not_ended_has_no_end() -> None:
 @pytest.mark.parametrize(
     ("events", "result", "text"),
     [
-        ([("finish", {"status": 0})], "completed", "it completed"),
-        ([("finish", {"status": 256})], "failed", "it failed: exit status 1"),
-        ([("finish", {"status": 9})], "failed", "it failed: ended by signal 9"),
+        ([finish(0)], "completed", "it completed"),
+        ([finish(256)], "failed", "it failed: exit status 1"),
+        ([finish(9)], "failed", "it failed: ended by signal 9"),
         ([exception("burst")], "failed", "it was failed by burst: so it is"),
         ([exception("cancel")], "canceled", "it was canceled: so it is"),
         ([exception("timeout")], "timeout", "it ended at its time limit: so it is"),
         ([exception("alloc")], "failed", "it failed: so it is"),
+        ([exception("alloc", 7), finish(0)], "completed", "it completed"),
         (
-            [exception("alloc", 7), ("finish", {"status": 0})],
-            "completed",
-            "it completed",
-        ),
-        (
-            [exception("cancel"), exception("burst"), ("finish", {"status": 15})],
+            [exception("cancel"), exception("burst"), finish(15)],
             "canceled",
             "it was canceled: so it is",
         ),

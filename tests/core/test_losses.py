@@ -34,6 +34,11 @@ def running():
     return sim, jobs
 
 
+def restart_lead(sim):
+    sim.lead.known = but(sim.lead.known, started=sim.now)
+    sim.boot()
+
+
 def note(sim):
     return burst_note(sim.burst, sim.engine.snapshot.world)
 
@@ -116,11 +121,8 @@ def test_a_further_loss_is_recorded_with_what_was_known_before():
     assert the_loss(sim) is told
     sim.provider.lose(sim.burst.id, [second])
     sim.tick(2)
-    assert the_loss(sim).context == {
-        "ranks": "2-3",
-        "since": since,
-        "note": f"{first} {WHY}",
-    }
+    known = {"ranks": "2-3", "since": since, "note": f"{first} {WHY}"}
+    assert the_loss(sim).context == known
     sim.provider.evict(sim.burst.id, second, "was deleted")
     sim.tick(2)
     both = f"{first} {WHY}; {second} was deleted"
@@ -140,10 +142,7 @@ def test_a_further_loss_is_recorded_with_what_was_known_before():
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (
-            (WHY, f"{WHY} too", WHY),
-            f"burst-0-[0,2] {WHY}; burst-0-1 {WHY} too",
-        ),
+        ((WHY, f"{WHY} too", WHY), f"burst-0-[0,2] {WHY}; burst-0-1 {WHY} too"),
         # What looks like hosts is none.
         (
             ("has ended; [ was taken", "was taken"),
@@ -163,8 +162,7 @@ def test_a_lead_that_was_started_again_is_told_as_what_took_them_away():
     sim, jobs = running()
     burst, hosts = sim.burst.id, sim.burst.lease.hosts
     sim.provider.lose(burst, hosts[1:])
-    sim.lead.known = but(sim.lead.known, started=sim.now)
-    sim.boot()
+    restart_lead(sim)
     sim.tick(3)
     words = "had to join anew, as the lead was started again"
     assert the_loss(sim).context["note"] == f"burst-0-[1-3] {words}"
@@ -187,8 +185,7 @@ def test_a_lead_that_was_started_again_has_no_offer_set_aside(anew):
     sim.provider.fail(first, "its log is empty")
     sim.joins = True
     if anew:
-        sim.lead.known = but(sim.lead.known, started=sim.now)
-        sim.boot()
+        restart_lead(sim)
     sim.tick(20)
     told = next(b for b in sim.bursts if b.id == first).events
     notes = [event.context.get("note", "") for event in told]
@@ -204,8 +201,7 @@ def test_a_burst_that_ended_with_its_lead_has_not_failed(again):
     first = sim.burst.id
     sim.lead.shuts = not again
     if again:
-        sim.lead.known = but(sim.lead.known, started=sim.now)
-        sim.boot()
+        restart_lead(sim)
     sim.provider.lose(first, sim.burst.lease.hosts[1:])
     sim.tick(1)
     words = "join anew, as the lead was started again" if again else "end, as the lead"
@@ -214,9 +210,8 @@ def test_a_burst_that_ended_with_its_lead_has_not_failed(again):
     sim.tick(4)
     ended = next(b for b in sim.bursts if b.id == first)
     [event] = [event for event in ended.events if event.name == "exception"]
-    assert event.context["note"] == (
-        "its followers ended as the lead did: its log is empty"
-    )
+    note = event.context["note"]
+    assert note == "its followers ended as the lead did: its log is empty"
     assert ended.result is Result.CANCELED
     # Its provider's words are not for guests.
     guests = records_for_guests(sim.records).bursts[first]
@@ -234,8 +229,7 @@ def test_what_is_deleted_as_its_lead_ends_has_not_failed():
 
 def test_what_is_lost_later_is_not_lost_by_an_earlier_start_of_the_lead():
     sim, _ = running()
-    sim.lead.known = but(sim.lead.known, started=sim.now)
-    sim.boot()
+    restart_lead(sim)
     sim.tick(2, seconds=400.0)
     sim.provider.lose(sim.burst.id, sim.burst.lease.hosts[1:])
     sim.tick(2)

@@ -363,12 +363,8 @@ def test_each_of_equal_jobs_is_asked_what_a_live_burst_is_worth_to_it() -> None:
     base = seen(*jobs, forecasts=forecasts, offers={"local": ()}, online=range(6))
     tables: dict[str, Any] = {"deadlines": {"idle": "100s"}}
     made = tick_once(base, recorded(burst), **tables, **FRUGAL)
-    assert {n: reason(made, n) for n in waits} == {
-        1: Reason.NO_OFFERS,
-        2: Reason.NO_OFFERS,
-        3: Reason.NO_OFFERS,
-        4: Reason.ASSIGNED,
-    }
+    reasons = [reason(made, number) for number in waits]
+    assert reasons == [*[Reason.NO_OFFERS] * 3, Reason.ASSIGNED]
 
 
 # What is done with such jobs in each mode.
@@ -394,14 +390,7 @@ def test_a_held_job_that_is_to_wait_for_own_nodes_is_released() -> None:
 def test_a_job_submitted_by_burst_auto_is_released_before_it_is_forecast() -> None:
     """Only a job that Flux's scheduler has can be forecast."""
     wish = BurstPreferences(urgency=16)
-    held = job(
-        1,
-        whole(2),
-        duration=HOUR,
-        urgency=0,
-        held_at_submit=True,
-        preferences=wish,
-    )
+    held = but(TWO_HOURS, urgency=0, held_at_submit=True, preferences=wish)
     made = tick_once(seen(held), **FRUGAL)
     assert reason(made) is Reason.NOT_FORECAST
     assert made.actions == (ReleaseJobs({ONE: 16}),)
@@ -468,15 +457,10 @@ def test_a_refused_job_with_room_here_is_looked_at_again() -> None:
 
 
 def test_a_rule_narrows_what_the_user_prefers() -> None:
-    offers = {
-        "near": (offer(price=1.0),),
-        "far": (offer(price=3.0),),
-    }
-    providers = {"near": {"type": "fake"}, "far": {"type": "fake"}}
-    tables: dict[str, Any] = {
-        "providers": providers,
-        "policy": [{"providers": ["far"]}],
-    }
+    offers = {"near": (offer(price=1.0),), "far": (offer(price=3.0),)}
+    providers = {name: {"type": "fake"} for name in offers}
+    tables: dict[str, Any] = {"providers": providers}
+    tables["policy"] = [{"providers": ["far"]}]
     made = tick_once(seen(TWO_HOURS, offers=offers), **tables)
     (burst,) = made.records.bursts.values()
     assert burst.lease.provider == "far"
@@ -528,9 +512,9 @@ def test_a_rule_has_own_nodes_tried_first() -> None:
     # What own nodes could never serve does not wait for them.
     assert reason(tick_once(seen(job(1, whole(3))), **tables)) is Reason.PROPOSED
     # The user may wait for longer, not for less.
-    for wait, wanted in ((0.0, Reason.OWN_FIRST), (2000.0, Reason.OWN_FIRST)):
+    for wait in (0.0, 2000.0):
         wish = but(TWO_HOURS, preferences=BurstPreferences(wait=wait))
-        assert reason(tick_once(seen(wish), **tables)) is wanted
+        assert reason(tick_once(seen(wish), **tables)) is Reason.OWN_FIRST
     patient = but(TWO_HOURS, preferences=BurstPreferences(wait=2000.0))
     made = tick_once(seen(patient), now=T0 + 1500, **tables)
     assert reason(made) is Reason.OWN_FIRST
@@ -539,15 +523,17 @@ def test_a_rule_has_own_nodes_tried_first() -> None:
     assert reason(free) is Reason.LOCAL
 
 
+MARKS: dict[str, Any] = {
+    "policy": [{"match": {"user": 100}, "mark": True}],
+    "intake": {"any_job": True, "impossible": "fail"},
+}
+
+
 def test_a_rule_marks_jobs_as_burstable() -> None:
-    tables: dict[str, Any] = {
-        "policy": [{"match": {"user": 100}, "mark": True}],
-        "intake": {"any_job": True, "impossible": "fail"},
-    }
     plain = but(TWO_HOURS, burstable=False)
     other = but(job(2, whole(2), userid=101), burstable=False)
     spoilt = but(job(3, None, unreadable="its jobspec cannot be read"), burstable=False)
-    made = tick_once(seen(plain, other, spoilt), **tables)
+    made = tick_once(seen(plain, other, spoilt), **MARKS)
     assert reason(made, 1) is Reason.PROPOSED
     assert reason(made, 2) is reason(made, 3) is Reason.NOT_BURSTABLE
     held = [a for a in made.actions if isinstance(a, HoldJobs)]
@@ -555,13 +541,9 @@ def test_a_rule_marks_jobs_as_burstable() -> None:
 
 
 def test_a_job_that_only_a_rule_marks_is_never_failed() -> None:
-    tables: dict[str, Any] = {
-        "policy": [{"match": {"user": 100}, "mark": True}],
-        "intake": {"any_job": True, "impossible": "fail"},
-    }
     large = but(job(1, whole(99)), burstable=False)
     mine = job(2, whole(99))
-    made = tick_once(seen(large, mine), **tables)
+    made = tick_once(seen(large, mine), **MARKS)
     assert reason(made, 1) is Reason.TURNED_DOWN
     assert [a.job for a in made.actions if isinstance(a, FailJob)] == [TWO]
 
@@ -573,11 +555,6 @@ def test_jobs_are_judged_by_the_offers_that_each_may_have() -> None:
         TWO_HOURS, far, offers=offers, forecasts={ONE: starts(9), TWO: starts(9)}
     )
     made = tick_once(what, **FRUGAL)
-    assert (
-        "; in 0s on near/small (as its offer says) for 2.00"
-        in made.decisions[ONE].text()
-    )
-    assert (
-        "; in 1m on far/small (as its offer says) for 6.10"
-        in made.decisions[TWO].text()
-    )
+    near, far_away = (made.decisions[each].text() for each in (ONE, TWO))
+    assert "; in 0s on near/small (as its offer says) for 2.00" in near
+    assert "; in 1m on far/small (as its offer says) for 6.10" in far_away

@@ -6,12 +6,10 @@ Without rules, `tests/machine` sees to that in each tick (`standing`).
 
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from burst.core.plan.refusal_cache import RefusalCache
 from burst.core.records import Records
 from burst.core.tick import TickResult, run_tick
 from burst.core.worth.estimate import StartEstimate
@@ -228,17 +226,13 @@ def test_room_that_was_kept_for_a_job_and_is_given_up_is_seen() -> None:
     scheduler = tables(intake={"mode": "scheduler"}, limits={"max_nodes": 1})
     first, second = job(1, whole(2), urgency=20), job(2, whole(2))
 
-    def tick_once(
-        now: float, picture: LeadView, before: RefusalCache | None
-    ) -> TickResult:
-        seen = but(WORLD, lead=picture)
-        return run_tick(Records(), seen, scheduler, now, before)
+    def tick_once(now: float, picture: LeadView, before: Any) -> TickResult:
+        return run_tick(Records(), but(WORLD, lead=picture), scheduler, now, before)
 
     made = tick_once(T0 + 3, view(first, second), None)
     assert made.refusal_cache
     assert set(made.refusal_cache.decisions) == {2}
-    replace = msgspec.structs.replace
-    canceled = replace(first, state=JobState.INACTIVE)
+    canceled = but(first, state=JobState.INACTIVE)
     for left in (view(second), view(canceled, second)):
         found = tick_once(T0 + 4, left, made.refusal_cache)
         assert found.decisions[JobId(2)].reason is Reason.LOCAL

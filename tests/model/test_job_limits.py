@@ -7,23 +7,16 @@ import pytest
 from burst.model.job_limits import JobLimits, parse_limits
 from burst.model.request import ResourceRequest
 
+SMALL = {"duration": "30m", "job-size": {"max": {"ngpus": -1, "nnodes": 2}}}
+GENERAL = {
+    "duration": "4h",
+    "job-size": {"max": {"nnodes": 8, "ngpus": 4}, "min": {"ncores": 2}},
+}
 CONFIG = {
-    "policy": {
-        "limits": {
-            "duration": "4h",
-            "job-size": {"max": {"nnodes": 8, "ngpus": 4}, "min": {"ncores": 2}},
-        }
-    },
+    "policy": {"limits": GENERAL},
     "queues": {
         "batch": {},
-        "debug": {
-            "policy": {
-                "limits": {
-                    "duration": "30m",
-                    "job-size": {"max": {"ngpus": -1, "nnodes": 2}},
-                }
-            }
-        },
+        "debug": {"policy": {"limits": SMALL}},
         "long": {"policy": {"limits": {"duration": "0"}}},
     },
 }
