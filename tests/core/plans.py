@@ -27,14 +27,8 @@ from tests.builders import T0, identity, offer, settings
 
 def demand(number, request, user=100, provider="", coming=0):
     job = None if number is None else JobId(number)
-    return Demand(
-        job=job,
-        userid=user,
-        request=request,
-        since=T0,
-        preferences=BurstPreferences(provider),
-        coming=coming,
-    )
+    wish = {"preferences": BurstPreferences(provider), "coming": coming}
+    return Demand(job=job, userid=user, request=request, since=T0, **wish)
 
 
 def live_burst(name, pool, idle=True, jobs=frozenset(), **source):
@@ -55,10 +49,8 @@ def plan(*demands, lead=None, taken=(), offers=None, live=(), limits=None, **kw)
     offers = {"local": [offer()]} if offers is None else offers
     health = kw.pop("health", {})
     coming = coming_bursts(kw.pop("coming", ()))
-    market = offer_catalog(
-        provider_offers(offers, {}, DeadlineSettings(), T0),
-        Failures(health, coming, T0),
-    )
+    known = provider_offers(offers, {}, DeadlineSettings(), T0)
+    market = offer_catalog(known, Failures(health, coming, T0))
     busy, in_use = kw.pop("busy", {}), kw.pop("in_use", {})
     there = {rank: each.burst for each in live for rank in each.pool.whole}
     ends = {r: busy[s.name] for s in found if s.name in busy for r in s.ranks}

@@ -91,10 +91,8 @@ def test_its_jobs_take_nobody_the_time_for_constraints(beside):
     its = sim(beside)
     its.tick(2)
     texts = [f'{{"hostlist":["flood{n}-[0-1999]"]}}' for n in range(150)]
-    jobs = [
-        its.lead.submit(whole(1, constraint=text), userid=SUBUID + number)
-        for number, text in enumerate(texts)
-    ]
+    asked = [whole(1, constraint=text) for text in texts]
+    jobs = [its.lead.submit(each, userid=SUBUID + n) for n, each in enumerate(asked)]
     other = its.lead.submit(whole(2, constraint=LENT), userid=OTHER)
     its.now += 1.0
     its.engine.tick(its.now)

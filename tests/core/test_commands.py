@@ -131,13 +131,8 @@ def test_what_is_not_there_cannot_be_taken_down():
 
 
 def test_held_jobs_are_let_go_for_good():
-    records = Records(
-        holds={
-            ONE: hold(HoldState.HELD, 7),
-            TWO: hold(HoldState.RELEASED),
-            THREE: hold(HoldState.HOLDING),
-        }
-    )
+    holds = {ONE: hold(HoldState.HELD, 7), TWO: hold(HoldState.RELEASED)}
+    records = Records(holds={**holds, THREE: hold(HoldState.HOLDING)})
     assert commands.held_jobs(records) == [ONE, THREE]
 
     made = commands.release_jobs(records, [ONE, THREE], NOW)
@@ -173,11 +168,8 @@ def test_letting_nothing_go_asks_nothing_of_the_lead():
 
 
 def test_a_provider_is_enabled_by_forgetting():
-    records = Records(
-        health={
-            "local": Health(rows={"method/reap": FailureRecord(1, T0, why="quota")})
-        }
-    )
+    failed = Health(rows={"method/reap": FailureRecord(1, T0, why="quota")})
+    records = Records(health={"local": failed})
 
     assert commands.enable_provider(records, "local", NOW).records.health == {}
     with pytest.raises(BurstError, match="provider x has no failures"):

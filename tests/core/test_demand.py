@@ -8,12 +8,8 @@ from tests.builders import slots, whole
 
 
 def on_nodes(nodes, per_node, cores=1, gpus=0):
-    return ResourceRequest(
-        nodes=nodes,
-        slots=nodes * per_node,
-        cores_per_slot=cores,
-        gpus_per_slot=gpus,
-    )
+    slot = {"cores_per_slot": cores, "gpus_per_slot": gpus}
+    return ResourceRequest(nodes=nodes, slots=nodes * per_node, **slot)
 
 
 @pytest.mark.parametrize(

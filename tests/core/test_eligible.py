@@ -33,12 +33,8 @@ def eligible(health=None, coming=(), share_users=True, unreadable="", **limits):
     found = provider_offers({"local": [offer(max_nodes=8)]}, {}, DeadlineSettings(), T0)
     held = {"local": health} if health else {}
     catalog = offer_catalog(found, Failures(held, coming, T0))
-    return Eligibility(
-        catalog,
-        Usage(LimitSettings(**limits)),
-        IsolatedFacts(identity(), unreadable),
-        share_users=share_users,
-    )
+    usage, facts = Usage(LimitSettings(**limits)), IsolatedFacts(identity(), unreadable)
+    return Eligibility(catalog, usage, facts, share_users=share_users)
 
 
 def sold(**changes):

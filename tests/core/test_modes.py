@@ -89,11 +89,8 @@ def test_a_job_larger_than_the_instance_waits_while_a_provider_could_serve_it():
 
 @pytest.mark.parametrize("key", ["max_nodes", "max_nodes_per_user"])
 def test_a_job_that_a_limit_keeps_out_for_ever_is_failed_with_that_limit(key):
-    made = tick_once(
-        world(view(job(1, whole(100))), local=(offer(max_nodes=100),)),
-        "scheduler",
-        limits={key: 50},
-    )
+    seen = world(view(job(1, whole(100))), local=(offer(max_nodes=100),))
+    made = tick_once(seen, "scheduler", limits={key: 50})
 
     text = f"it needs 100 nodes; the limit limits.{key} is 50"
     assert made.actions == (FailJob(ONE, text),)

@@ -186,10 +186,8 @@ def test_a_shared_burst_keeps_to_the_constraints_of_each_job():
     )
 
     # It waits for one of the two nodes, so that the burst is not used for longer.
-    assert [(nodes, jobs) for _, _, nodes, jobs in leases(made)] == [
-        (2, [1, 2]),
-        (1, [4]),
-    ]
+    found = [(nodes, jobs) for _, _, nodes, jobs in leases(made)]
+    assert found == [(2, [1, 2]), (1, [4])]
     assert reasons(made, 3) == (Reason.RESERVED, [("local/small", Reason.SLOTS_SMALL)])
 
 
@@ -353,10 +351,8 @@ def test_equal_jobs_are_refused_alike():
 
     assert made.decisions[3].reason is Reason.RESERVED
     assert made.decisions[5] is made.decisions[6]
-    assert reasons(made, 5) == (
-        Reason.TURNED_DOWN,
-        [("local/small", Reason.SLOTS_BUSY)],
-    )
+    told = [("local/small", Reason.SLOTS_BUSY)]
+    assert reasons(made, 5) == (Reason.TURNED_DOWN, told)
 
 
 @pytest.mark.parametrize(

@@ -69,10 +69,8 @@ def test_the_breaker_opens_after_so_many_failures_in_a_row_of_any_method(verb):
     last = hear((verb, Outcome.UNEXPECTED), health=before)
 
     assert reason(before, 100) is None
-    assert why_unavailable("p", "o", last, 100) == (
-        Reason.BREAKER,
-        {"provider": "p", "failures": BREAKER, "until": 400.0},
-    )
+    facts = {"provider": "p", "failures": BREAKER, "until": 400.0}
+    assert why_unavailable("p", "o", last, 100) == (Reason.BREAKER, facts)
     assert not last.on_trial(399)
     assert last.on_trial(400)
     assert reason(last, 400) is None
@@ -106,10 +104,8 @@ def test_an_answer_on_purpose_ends_a_row_of_failures():
 def test_a_refusal_of_any_method_disables_until_that_method_works(verb):
     refused = hear((verb, Outcome.REFUSED))
 
-    assert why_unavailable("p", "o", refused, 101) == (
-        Reason.DISABLED,
-        {"provider": "p", "why": "why"},
-    )
+    facts = {"provider": "p", "why": "why"}
+    assert why_unavailable("p", "o", refused, 101) == (Reason.DISABLED, facts)
     others = [(other, Outcome.OK) for other in Verb if other is not verb]
     assert hear(*others, health=refused) == refused
     again = hear((verb, Outcome.OK), health=refused)
@@ -231,17 +227,14 @@ def test_an_offer_is_set_aside_for_longer_each_time():
         health = cool_down(health, "o", LIMITS, now)
         lengths.append(health.rows["offer/o"].until - now)
         # What was asked for before it was set aside says nothing more.
-        assert cool_down(health, "o", LIMITS, now + 9).rows["offer/o"].failures == len(
-            lengths
-        )
+        again = cool_down(health, "o", LIMITS, now + 9).rows["offer/o"]
+        assert again.failures == len(lengths)
         now = health.rows["offer/o"].until
 
     assert lengths == [600, 1200, 2400, 4800, 9600, 9600, 9600]
-    why = "did not come up"
-    assert why_unavailable("p", "o", health, now - 1) == (
-        Reason.OFFER_COOLDOWN,
-        {"why": why, "until": now, "provider": "p"},
-    )
+    facts = {"why": "did not come up", "until": now, "provider": "p"}
+    told = why_unavailable("p", "o", health, now - 1)
+    assert told == (Reason.OFFER_COOLDOWN, facts)
     assert why_unavailable("p", "o", health, now) is None
     assert why_unavailable("p", "other", health, 0.0) is None
     lease = but(LEASE, offer="o")

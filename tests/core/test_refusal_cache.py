@@ -207,13 +207,9 @@ def test_the_slot_of_a_burst_or_of_an_unreadable_record_is_not_free() -> None:
 
 
 def test_free_is_what_is_free_of_ranks_that_can_run_jobs() -> None:
-    found = grounds(
-        online=range(6),
-        free=dict.fromkeys([0, 1, 2, 3, 4], NODE),
-        drained={1: "bad"},
-        excluded=frozenset({2}),
-        torpid=frozenset({3}),
-    )
+    unfit: dict[str, Any] = {"excluded": frozenset({2}), "torpid": frozenset({3})}
+    free = dict.fromkeys([0, 1, 2, 3, 4], NODE)
+    found = grounds(online=range(6), free=free, drained={1: "bad"}, **unfit)
     assert found.free == {0: NODE, 4: NODE}
 
 
@@ -250,11 +246,8 @@ def test_in_our_scheduler_a_job_may_wait_unless_it_is_to_run_elsewhere(
     one = job(1, whole(4), preferences=BurstPreferences(mode=mode))
     fresh = {ONE: Decision(Reason.TURNED_DOWN)}
     in_scheduler = with_inputs(settings=settings(intake={"mode": "scheduler"}))
-    judged = JobDecisions(
-        left=RefusalCache(inputs=in_scheduler, jobs={ONE: one}),
-        still_refused={},
-        fresh=fresh,
-    )
+    left = RefusalCache(inputs=in_scheduler, jobs={ONE: one})
+    judged = JobDecisions(left=left, still_refused={}, fresh=fresh)
     assert cache_refusals(judged, Records()).decisions == (
         fresh if still_refused else {}
     )

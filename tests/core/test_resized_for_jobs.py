@@ -8,7 +8,7 @@ import pytest
 from burst.config import Seconds
 from burst.core.lifecycle import apply
 from burst.core.plan.catalog import read_catalog
-from burst.core.plan.demands import Demand, Plan, Promise, Proposal
+from burst.core.plan.demands import Plan, Promise, Proposal
 from burst.core.plan.eligible import Eligibility, IsolatedFacts
 from burst.core.plan.limits import Usage
 from burst.core.plan.plan_growth import GrowthContext, with_growths
@@ -33,6 +33,7 @@ from tests.builders import (
     whole,
     world,
 )
+from tests.core.plans import demand
 from tests.core.ticks import recorded
 from tests.lifecycles import LEASE, leased, run
 
@@ -74,10 +75,8 @@ def test_a_burst_grows_by_what_a_job_lacks_in_place_of_a_further_one():
     assert decision.text() == f"burst {ID} grows by 2 nodes for it"
     grow = next(event for event in burst.events if event.name == "grow")
     assert grow.context["note"] == "for job ƒ8"
-    assert [type(action).__name__ for action in made.actions] == [
-        "HoldJobs",
-        "ResizeBurst",
-    ]
+    kinds = [type(action).__name__ for action in made.actions]
+    assert kinds == ["HoldJobs", "ResizeBurst"]
 
 
 @pytest.mark.parametrize(
@@ -171,13 +170,12 @@ class Works:
     """A burst of four nodes, of which jobs run on some, tick by tick."""
 
     def __init__(self, **tables: Any) -> None:
-        context = {
+        context: dict[str, Any] = {
             "hosts": "burst-0-[0-3]",
             "ranks": "2-5",
             "online": "2-5",
-            "nodes": 4,
-            "note": "",
         }
+        context |= {"nodes": 4, "note": ""}
         self.records = recorded(apply(idle(), Event(T0 + 70, "grown", context)))
         self.settings = settings(deadlines={"idle": "60s"}, **tables)
         self.cache: Any = None
@@ -186,15 +184,9 @@ class Works:
 
     def tick(self, *busy: int, seconds: float = 1.0, waits=()):
         self.now += seconds
+        its = {"state": JobState.RUN, "t_start": self.now}
         runs = [
-            job(
-                20 + rank,
-                whole(1),
-                state=JobState.RUN,
-                ranks=frozenset({rank}),
-                t_start=self.now,
-            )
-            for rank in busy
+            job(20 + rank, whole(1), ranks=frozenset({rank}), **its) for rank in busy
         ]
         lead = view(*runs, *waits, online=range(6), busy=busy)
         seen = seen_by(lead, resizable=self.resizable)
@@ -278,36 +270,18 @@ def test_a_restart_waits_for_it_anew():
 def grow(
     burst=None, settings_=None, *, jobs=(), asked=None, health=None, **changes
 ) -> Plan:
-    lease = but(
-        LEASE,
-        id="burst-1-cccccc",
-        slot="burst-1",
-        hosts=("burst-1-0", "burst-1-1"),
-        ranks=(6, 7),
-        userids=(100,),
-    )
-    fields = {
-        "proposals": (Proposal(lease, (JobId(7),)),),
-        "combined": {JobId(7): (ID,)},
-        **changes,
-    }
+    place = {"slot": "burst-1", "hosts": ("burst-1-0", "burst-1-1"), "ranks": (6, 7)}
+    lease = but(LEASE, id="burst-1-cccccc", userids=(100,), **place)
+    proposals = (Proposal(lease, (JobId(7),)),)
+    fields = {"proposals": proposals, "combined": {JobId(7): (ID,)}, **changes}
     lead = view(asked or large(), *jobs, online=[0, 1, 2, 3])
     known = recorded(burst or idle(), health=health or {})
     tx, seen, set_ = Transaction(known, NOW), seen_by(lead), settings_ or settings()
     catalog = read_catalog(tx, seen, set_, NOW)
-    eligible = Eligibility(
-        catalog,
-        Usage(set_.limits),
-        IsolatedFacts(identity()),
-        share_users=True,
-    )
+    usage, facts = Usage(set_.limits), IsolatedFacts(identity())
+    eligible = Eligibility(catalog, usage, facts, share_users=True)
     demands = [
-        Demand(
-            job=each.id,
-            userid=each.userid,
-            request=each.request,
-            duration=each.duration,
-        )
+        but(demand(each.id, each.request, each.userid), duration=each.duration)
         for each in lead.jobs.values()
     ]
     constraints = Constraints(identity())

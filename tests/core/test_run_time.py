@@ -26,6 +26,10 @@ def tick_once(*jobs, offers=None, seen=None, **tables):
     return run_tick(Records(), there, settings(**tables), T0 + 100)
 
 
+def jobs_by_offer(made):
+    return {b.lease.offer: b.jobs for b in made.records.bursts.values()}
+
+
 def refusals(made, number=ONE):
     return [refusal.reason for refusal in made.decisions[number].refusals]
 
@@ -76,10 +80,7 @@ def test_a_job_without_a_limit_goes_where_leases_never_end_if_there_is_such_an_o
 
     made = tick_once(*jobs, offers=(spot, offer("lasting", price=1.0)), deadlines={})
 
-    assert {b.lease.offer: b.jobs for b in made.records.bursts.values()} == {
-        "lasting": {1},
-        "spot": {2},
-    }
+    assert jobs_by_offer(made) == {"lasting": {1}, "spot": {2}}
     alone = tick_once(jobs[0], offers=(spot,), deadlines={})
     assert [type(action) for action in alone.actions[:1]] == [ProvisionBurst]
 
@@ -91,10 +92,7 @@ def test_jobs_of_one_plan_share_a_burst_only_as_far_as_it_lasts():
 
     # Own nodes would do for each, and are busy.
     made = tick_once(seen=view(*jobs, busy=(0, 1)), offers=(short, long), deadlines={})
-    assert {b.lease.offer: b.jobs for b in made.records.bursts.values()} == {
-        "short": {1},
-        "long": {2},
-    }
+    assert jobs_by_offer(made) == {"short": {1}, "long": {2}}
 
 
 def old_burst(hours, **tables):
@@ -168,10 +166,7 @@ def test_a_job_without_a_limit_has_half_of_a_lease_and_is_told_when_it_ends(
     endless = s.submit_lent(1)
     s.tick(2)
     if bursts == 1:
-        assert (
-            "it has no time limit, and what still runs at"
-            in (s.lead.memos[endless]["why"])
-        )
+        assert "it has no time limit, and what still runs at" in s.told(endless)
     assert len(s.bursts) == bursts
 
 

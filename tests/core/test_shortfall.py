@@ -67,11 +67,7 @@ def test_it_costs_ever_less_and_comes_to_its_nodes_once_there_are_enough():
     assert paid[0] < 0.3 * all_the_time
     assert paid[1] < 0.06 * all_the_time
     more_nodes(sim)
-    sim.until(
-        lambda: sim.lead.jobs[big].state is JobState.RUN,
-        ticks=24 * 30,
-        seconds=MINUTE,
-    )
+    sim.until(lambda: big in sim.lead.running(), ticks=24 * 30, seconds=MINUTE)
 
 
 def shortfall(sim, job):
@@ -86,13 +82,13 @@ def test_how_often_it_cost_in_vain_is_known_as_long_as_it_is_refused():
     assert returned >= 1
     # Nothing can be had for a while, so that its refusal stands.
     sim.provider.settings = but(sim.provider.settings, capacity=0)
-    sim.until(
-        lambda: big in sim.engine.snapshot.refusal_cache.decisions,
-        ticks=60,
-        seconds=MINUTE,
-    )
+
+    def rests():
+        return big in sim.engine.snapshot.refusal_cache.decisions
+
+    sim.until(rests, ticks=60, seconds=MINUTE)
     sim.tick(3)
-    assert big in sim.engine.snapshot.refusal_cache.decisions
+    assert rests()
     assert shortfall(sim, big).expired == returned
 
     sim.provider.settings = but(sim.provider.settings, capacity=6)
@@ -114,11 +110,9 @@ def test_what_comes_in_time_is_kept():
 
 
 def test_what_joined_of_a_burst_is_given_back_when_no_more_may_be_had():
-    sim = Sim(
-        plan={"partial": "keep"},
-        limits={"max_nodes": 4},
-        deadlines={"join": "30s", "provision": "60s", "complete": "5m"},
-    )
+    deadlines = {"join": "30s", "provision": "60s", "complete": "5m"}
+    plan, limits = {"partial": "keep"}, {"max_nodes": 4}
+    sim = Sim(plan=plan, limits=limits, deadlines=deadlines)
     sim.tick(2)
     meet = sim.meet
     sim.meet = lambda: None  # type: ignore[method-assign]

@@ -30,16 +30,10 @@ def request(sim: Sim, tag: Tag | None, nodes: int = 2) -> BurstId:
 
 
 def submit(sim: Sim, number: int, tag: str, nodes: int = 2, userid: int = 100):
-    preferences = BurstPreferences(tag=tag, urgency=16)
-    sim.lead.jobs[JobId(number)] = job(
-        number,
-        whole(nodes),
-        urgency=0,
-        held_at_submit=True,
-        userid=userid,
-        preferences=preferences,
-        t_submit=sim.now,
-    )
+    held = {"urgency": 0, "held_at_submit": True, "t_submit": sim.now}
+    wish = BurstPreferences(tag=tag, urgency=16)
+    waits = job(number, whole(nodes), userid=userid, preferences=wish, **held)
+    sim.lead.jobs[JobId(number)] = waits
 
 
 def ran_on(sim: Sim, number: int) -> frozenset[int]:
@@ -134,13 +128,9 @@ def test_a_record_of_a_version_that_knew_tags_of_ensembles_alone() -> None:
 def test_a_job_that_has_an_isolated_burst_already_gets_no_other() -> None:
     """The decisions of the last tick do not tell of one that was made since."""
     sim = Sim(modes=BOTH)
-    number = sim.lead.submit(
-        whole(1),
-        userid=0,
-        urgency=0,
-        held_at_submit=True,
-        preferences=BurstPreferences(tag="night", urgency=16),
-    )
+    wish = BurstPreferences(tag="night", urgency=16)
+    held = {"urgency": 0, "held_at_submit": True, "preferences": wish}
+    number = sim.lead.submit(whole(1), userid=0, **held)
     sim.tick(2)
     seen = sim.engine.snapshot
     jobs = IsolatedJobs(tag=Tag("night", 0), nodes=4, provider="local")

@@ -11,12 +11,8 @@ def flood(**tables):
     """One user's jobs, each of which names another 2,000 hosts, and one of another."""
     sim = Sim(**tables)
     sim.tick(2)
-    many = [
-        sim.lead.submit(
-            whole(1, constraint=f'{{"hostlist":["flood{i}-[0-1999]"]}}'), userid=1
-        )
-        for i in range(150)
-    ]
+    asked = [f'{{"hostlist":["flood{i}-[0-1999]"]}}' for i in range(150)]
+    many = [sim.lead.submit(whole(1, constraint=text), userid=1) for text in asked]
     other = sim.lead.submit(whole(2, constraint=LENT), userid=2)
     return sim, many, other
 

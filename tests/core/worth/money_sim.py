@@ -16,13 +16,8 @@ BOUND = 300.0
 
 def sim(limit, modes=("joined",), nodes=8, **fields):
     """Where a node costs one unit for a second."""
-    return Sim(
-        modes=modes,
-        nodes=nodes,
-        deadlines=DEADLINES,
-        prices={"local.nodes": 3600.0},
-        budget=[{"limit": limit, **fields}],
-    )
+    tables = {"prices": {"local.nodes": 3600.0}, "budget": [{"limit": limit, **fields}]}
+    return Sim(modes=modes, nodes=nodes, deadlines=DEADLINES, **tables)
 
 
 def submit(its, nodes=1, duration=100.0, **fields):

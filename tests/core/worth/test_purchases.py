@@ -12,15 +12,10 @@ from burst.model.burst import BurstId, Isolated
 from burst.model.jobid import JobId
 from tests.builders import T0, offer, settings, whole
 from tests.core.worth.budgets import NOON, budget, budgets, entry
+from tests.core.worth.money_sim import DEADLINES
 from tests.lifecycles import LEASE
 
-SETTINGS = settings(
-    deadlines={
-        **dict.fromkeys(("provision", "join", "release", "idle", "reap"), "60s"),
-        "drain": "60s",
-        "run": "1h",
-    }
-)
+SETTINGS = settings(deadlines=DEADLINES)
 ONE = JobId(1)
 
 
