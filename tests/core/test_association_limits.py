@@ -77,10 +77,8 @@ def test_it_gets_one_once_flux_accounting_says_that_there_is_room():
     second = submit(its, nodes=2, userid=ANN, bank="physics")
     its.until(lambda: its.lead.running() == [first])
     # It counts the job that runs now.
-    running = {
-        "running": AssociationUse(1, 3, 12),
-        "by_queue": {"": AssociationUse(1, 3)},
-    }
+    by_queue = {"": AssociationUse(1, 3)}
+    running = {"running": AssociationUse(1, 3, 12), "by_queue": by_queue}
     its.beside.banks.known = limited(max_nodes=4, read_at=its.now, **running)
     its.tick(3)
     assert its.decision(second).reason is Reason.ACCOUNTING_LIMIT
@@ -177,11 +175,9 @@ def decide(facts, asked, jobs=()):
 )
 def test_what_started_after_it_was_asked_counts(state, started, counts):
     other = job(3, TWO, userid=ANN, bank="physics", state=state, t_start=started)
-    found = decide(
-        limited(max_nodes=3),
-        job(7, TWO, userid=ANN, bank="physics"),
-        [job(2, None, userid=ANN, bank="physics"), other],
-    )
+    unread = job(2, None, userid=ANN, bank="physics")
+    asked = job(7, TWO, userid=ANN, bank="physics")
+    found = decide(limited(max_nodes=3), asked, [unread, other])
     assert (found is not None) is counts
 
 
@@ -203,26 +199,18 @@ def test_a_job_counts_as_flux_accounting_counts_it(request_, use):
     sizes=st.lists(st.integers(1, 4), max_size=8),
 )
 def test_what_is_let_through_is_never_over_a_limit(most, running, sizes):
-    limits = AssociationLimits(
-        max_running_jobs=most[0],
-        max_nodes=most[1],
-        max_cores=most[2],
-        running=AssociationUse(*running),
-    )
-    jobs = [
-        job(n + 1, whole(size), userid=ANN, bank="physics")
-        for n, size in enumerate(sizes)
-    ]
+    names = "max_running_jobs", "max_nodes", "max_cores"
+    its = dict(zip(names, most, strict=True))
+    limits = AssociationLimits(running=AssociationUse(*running), **its)
+    mine = {"userid": ANN, "bank": "physics"}
+    jobs = [job(n, whole(size), **mine) for n, size in enumerate(sizes, 1)]
     facts = AccountingFacts(associations={(ANN, "physics"): limits})
     in_use = LimitsInUse(Records(), seen_with(facts, *jobs))
     total = limits.running
     for each in jobs:
         with_it = total.plus(use_of(each.request))
-        fits = (
-            with_it.jobs <= most[0]
-            and with_it.nodes <= most[1]
-            and with_it.cores <= most[2]
-        )
+        use = with_it.jobs, with_it.nodes, with_it.cores
+        fits = all(used <= limit for used, limit in zip(use, most, strict=True))
         assert (in_use.decide(each, each.request) is None) is fits
         if fits:
             in_use.count(each, each.request)

@@ -311,12 +311,8 @@ def test_growths_are_told_in_the_order_in_which_they_were():
     for nodes in (3, 4, 5):
         burst = grow_by_one(burst, nodes, T0 + 100 * nodes)
 
-    told = [
-        (event.timestamp - T0, sentence(event))
-        for event in burst.events
-        if event.name in {"joined", "grown"}
-    ]
-    assert told == [
+    told = [event for event in burst.events if event.name in {"joined", "grown"}]
+    assert [(event.timestamp - T0, sentence(event)) for event in told] == [
         (11, "rank 2 joined the lead"),
         (12, "rank 3 joined the lead"),
         (301, "rank 4 joined the lead"),

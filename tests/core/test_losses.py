@@ -274,12 +274,8 @@ JOB = JobId(1)
 )
 def test_a_job_is_told_only_of_what_took_its_own_nodes(started, ended, context, blamed):
     at, result = ended or (None, "")
-    times = JobTimes(
-        submitted=T0,
-        started=None if started is None else T0 + started,
-        finished=None if at is None else T0 + at,
-        result=result,
-    )
+    began, over = (None if each is None else T0 + each for each in (started, at))
+    times = JobTimes(submitted=T0, started=began, finished=over, result=result)
     told = {"ranks": "4", "note": "n-4 is gone", **context}
     events = (Event(T0 + 100, "lost", told),)
     burst = Burst(lease=LEASE, since=T0, times={JOB: times}, events=events)

@@ -50,13 +50,9 @@ def gone(burst):
 
 
 def settled(name="burst-9-zzzzzz", made=T0, userid=100, job=ONE, **changes):
-    return settled_burst(
-        name,
-        made,
-        shares=(Share(Payer(userid), job, 1.0),),
-        costs=Costs(work=Money(2_000_000), idle=Money(500_000)),
-        **changes,
-    )
+    costs = Costs(work=Money(2_000_000), idle=Money(500_000))
+    shares = (Share(Payer(userid), job, 1.0),)
+    return settled_burst(name, made, shares=shares, costs=costs, **changes)
 
 
 def past(*bursts, archived=(), since=0.0, userid=None, lead=None, **on_record):

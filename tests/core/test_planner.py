@@ -409,10 +409,8 @@ def test_a_job_may_have_nodes_of_several_offers_which_have_too_few_each():
     """Some of one that another job leaves idle, and the rest of the other."""
     job, small = demand(1, whole(6)), offer(total=4)
     made = plan(job, offers={"local": [small], "gke": [small]})
-    assert reasons(made, 1) == (
-        Reason.TURNED_DOWN,
-        [("local/small", Reason.OFFER_FULL), ("gke/small", Reason.OFFER_FULL)],
-    )
+    full = [("local/small", Reason.OFFER_FULL), ("gke/small", Reason.OFFER_FULL)]
+    assert reasons(made, 1) == (Reason.TURNED_DOWN, full)
     # What comes already need not be had.
     made = plan(demand(1, whole(8), coming=4), offers={"local": [small]})
     assert leases(made) == [("burst-0", "local", 4, [1])]
@@ -421,16 +419,11 @@ def test_a_job_may_have_nodes_of_several_offers_which_have_too_few_each():
 
 
 def test_a_slot_with_a_providers_name_is_kept_for_it():
-    lead = identity(
-        "lead-0,burst-0-[0-3],burst-1-[0-3]",
-        properties={"gke": frozenset(range(1, 5)), "burst": frozenset(range(1, 9))},
-    )
+    ranks = {"gke": frozenset(range(1, 5)), "burst": frozenset(range(1, 9))}
+    lead = identity("lead-0,burst-0-[0-3],burst-1-[0-3]", properties=ranks)
     offers = {"local": [offer()], "gke": [offer(price=5.0)]}
-    made = plan(
-        *(demand(number, whole(4, constraint=LENT)) for number in (1, 2, 3)),
-        lead=lead,
-        offers=offers,
-    )
+    jobs = [demand(number, whole(4, constraint=LENT)) for number in (1, 2, 3)]
+    made = plan(*jobs, lead=lead, offers=offers)
 
     assert leases(made) == [("burst-1", "local", 4, [1]), ("burst-0", "gke", 4, [2])]
 

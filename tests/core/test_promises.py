@@ -422,14 +422,8 @@ def test_a_part_of_a_job_is_no_room_for_others():
 
 
 times = st.sampled_from([0.0, T0 + HOUR, T0 + 3 * HOUR, math.inf])
-jobs = st.lists(
-    st.tuples(
-        st.integers(1, 10),
-        st.sampled_from([0.0, HOUR / 2, 2 * HOUR]),
-        st.integers(1, 2),
-    ),
-    max_size=8,
-)
+durations = st.sampled_from([0.0, HOUR / 2, 2 * HOUR])
+jobs = st.lists(st.tuples(st.integers(1, 10), durations, st.integers(1, 2)), max_size=8)
 sites = st.dictionaries(
     st.sampled_from(sorted(SLOTS)),
     st.tuples(times, st.integers(0, 2), st.booleans(), st.integers(1, 2)),

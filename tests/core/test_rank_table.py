@@ -60,11 +60,8 @@ def only(*hosts):
 
 
 def table(*bursts, slots=SLOTS, ends=None, holders=None):
-    ranks = LeasableRanks(
-        free=free(*bursts, slots=slots) - (ends or {}).keys(),
-        ends=ends or {},
-        holders=holders or {},
-    )
+    ends, there = ends or {}, free(*bursts, slots=slots)
+    ranks = LeasableRanks(free=there - ends.keys(), ends=ends, holders=holders or {})
     return RankTable(slots, ranks, frozenset({"local"}))
 
 

@@ -55,14 +55,8 @@ def test_a_reclaimed_burst_ends_as_such_and_the_next_is_made_at_once(ends):
     assert settled.reclaimed
     assert settled.costs.total > 0
     (row,) = CostReport(sim.records).prices()
-    assert row == {
-        "offer": "local/nodes",
-        "price": 3.6,
-        "fee": 0.0,
-        "from": "offer",
-        "ended": 1,
-        "reclaimed": 1,
-    }
+    price = {"offer": "local/nodes", "price": 3.6, "fee": 0.0, "from": "offer"}
+    assert row == {**price, "ended": 1, "reclaimed": 1}
 
 
 def test_jobs_that_run_are_told_while_their_nodes_are_there_yet():
@@ -143,11 +137,8 @@ def test_what_is_reclaimed_and_vanishes_was_reclaimed():
 
 
 def test_what_is_reclaimed_as_it_comes_up_pauses_the_offer_and_is_no_failure():
-    sim = Sim(
-        deadlines={"join": "30s", "provision": "40s"},
-        limits={"cooldown": "5m"},
-        plan={"spread": False},
-    )
+    tables = {"limits": {"cooldown": "5m"}, "plan": {"spread": False}}
+    sim = Sim(deadlines={"join": "30s", "provision": "40s"}, **tables)
     sim.joins = False
     sim.tick(2)
     large = sim.lead.submit(whole(4), userid=1)
@@ -234,12 +225,9 @@ def test_jobs_that_ended_before_or_well_did_not_end_by_it(job, blamed):
     event = Event(T0 + 100, "reclaimed", {"note": "the cloud took a back"})
     one = JobId(1)
     ended = job is not None and job.finished is not None
-    burst = Burst(
-        lease=LEASE,
-        events=(event,),
-        times={} if job is None or ended else {one: job},
-        sums=JobSums(recent=((one, job),) if ended else ()),
-    )
+    times = {} if job is None or ended else {one: job}
+    sums = JobSums(recent=((one, job),) if ended else ())
+    burst = Burst(lease=LEASE, events=(event,), times=times, sums=sums)
     words = f"burst {LEASE.id}: the cloud took a back" if blamed else ""
     assert reclaim_of(burst, one) == words
     other = but(burst, events=())

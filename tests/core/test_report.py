@@ -128,10 +128,9 @@ def test_a_job_on_which_nothing_was_decided_yet_has_no_verdict():
 
 
 def test_a_job_for_which_nothing_is_begun_as_nothing_can_be_stored_is_told_so():
-    seen = but(
-        world(view(job(1, whole(4)), job(2, whole(1), state=JobState.RUN))),
-        store_trouble=StoreTrouble(T0, "No space left on device"),
-    )
+    lead = view(job(1, whole(4)), job(2, whole(1), state=JobState.RUN))
+    full = StoreTrouble(T0, "No space left on device")
+    seen = but(world(lead), store_trouble=full)
     judged = {JobId(1): Decision(Reason.TURNED_DOWN)}
 
     def why(number: int, decisions: dict[JobId, Decision], *, guest: bool) -> str:

@@ -48,13 +48,9 @@ def test_a_job_that_needs_both_slots_runs_while_small_ones_keep_coming():
 def declare(s, *slots):
     """Reload with other rank slots."""
     known = s.lead.identity()
-    config = EngineConfig(
-        settings=s.settings,
-        identity=known,
-        slots=find_slots(known, slots),
-        providers={"local": s.provider},
-    )
-    s.engine.change(config)
+    its = {"settings": s.settings, "providers": {"local": s.provider}}
+    found = find_slots(known, slots)
+    s.engine.change(EngineConfig(identity=known, slots=found, **its))
 
 
 def test_slots_are_kept_that_a_burst_has_under_names_of_before():

@@ -29,11 +29,9 @@ def test_hosts_of_one_stem_are_a_slot():
 
 def test_a_slot_has_what_all_its_nodes_have():
     lead = identity("lead-0,burst-0-[0-1]")
-    lead = but(
-        lead,
-        shapes=(Shape(2), Shape(8, 1), Shape(4, 2)),
-        properties={"gke": frozenset({1, 2}), "gpu": frozenset({2})},
-    )
+    shapes = Shape(2), Shape(8, 1), Shape(4, 2)
+    properties = {"gke": frozenset({1, 2}), "gpu": frozenset({2})}
+    lead = but(lead, shapes=shapes, properties=properties)
 
     (slot,) = find_slots(lead)
 

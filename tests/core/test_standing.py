@@ -93,10 +93,8 @@ def test_on_the_night_on_which_clocks_go_back_an_hour_counts_twice() -> None:
     its = kept({"nodes": 1, "hours": "2-3"})
     # From 2:59 CEST to 2:00 CET on 2026-10-25, which is 1:00 UTC.
     back = NEW_YEAR + (31 + 28 + 31 + 30 + 31 + 30 + 31 + 31 + 30 + 24) * DAY + 3600
-    assert [minimums(its, back + n * 1800) for n in (-3, -2, -1, 0, 1, 2)] == [
-        *([], [1], [1], [1], [1]),
-        [],
-    ]
+    found = [minimums(its, back + n * 1800) for n in (-3, -2, -1, 0, 1, 2)]
+    assert found == [[], [1], [1], [1], [1], []]
 
 
 def test_what_counts_are_live_bursts_that_any_job_may_have() -> None:

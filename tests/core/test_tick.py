@@ -151,11 +151,8 @@ def test_old_bursts_are_forgotten_but_not_those_that_are_still_drained():
     drained = ended(999, WHOLE_WAY[:-1], T0 + 999)
     outputs = {many[4].id: "its output"}
 
-    made = tick_once(
-        world(view(online=[2, 3])),
-        recorded(drained, *many, outputs=outputs),
-        now=T0 + 10_000,
-    )
+    known = recorded(drained, *many, outputs=outputs)
+    made = tick_once(world(view(online=[2, 3])), known, now=T0 + 10_000)
 
     assert len(made.records.bursts) == KEPT_ENDED + 1
     assert "burst-0-000004" not in made.records.bursts
@@ -218,10 +215,8 @@ def test_a_job_released_to_a_burst_that_was_lost_is_held_again_with_its_urgency(
     lost = run("provision-start", "provision-finish", "online", "lost")
     one = job(1, whole(2), urgency=31)
 
-    made = tick_once(
-        world(view(one, online=[0, 1, 3])),
-        recorded(lost, holds={ONE: hold(HoldState.RELEASED, urgency=12)}),
-    )
+    known = recorded(lost, holds={ONE: hold(HoldState.RELEASED, urgency=12)})
+    made = tick_once(world(view(one, online=[0, 1, 3])), known)
 
     assert made.records.holds[1] == but(
         hold(HoldState.HOLDING, 12, T0 + 100), expected_urgency=31

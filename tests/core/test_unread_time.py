@@ -149,11 +149,9 @@ def test_holds_and_what_no_record_has_begin_later_too() -> None:
     seen = Transaction(Records(), T0)
     inputs = refusal_inputs(seen, world(view()), its, RuleSet(its.rules))
     waits, done = Shortfall(since=T0), Shortfall(expired=1)
-    cache = RefusalCache(
-        inputs=inputs,
-        shortfalls={job: waits, JobId(2): done},
-        idle_parts={LEASE.id: IdlePart(1, T0)},
-    )
+    known = {job: waits, JobId(2): done}
+    parts = {LEASE.id: IdlePart(1, T0)}
+    cache = RefusalCache(inputs=inputs, shortfalls=known, idle_parts=parts)
     later = postponed(cache, 60.0, T0 + 100.0)
     moved = but(waits, since=T0 + 60.0)
     assert later.shortfalls == {job: moved, JobId(2): done}

@@ -79,11 +79,8 @@ def test_its_ranks_are_known_by_their_hosts_where_slots_were_declared_anew():
     seen = sim.engine.snapshot
     anew = ("burst-0-[0-1]", "burst-0-[2-3]", "burst-1-[0-3]")
     blind = but(seen.world.providers["local"], statuses={})
-    world = but(
-        seen.world,
-        slots=find_slots(seen.world.identity, anew),
-        providers={"local": blind},
-    )
+    slots = find_slots(seen.world.identity, anew)
+    world = but(seen.world, slots=slots, providers={"local": blind})
     made, _ = take_down_any(seen.records, world, TakeDown(name), sim.now)
     assert made.records.bursts[name].lease.ranks == (2, 3, 4, 5)
 

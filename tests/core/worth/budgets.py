@@ -26,14 +26,9 @@ def budget(limit, per="month", **match):
 
 def bought(amount, payers=(ANN,), provider="gke", made=NOON):
     """What reserves so many units: a node at one an hour, for as many hours."""
-    return Commitment(
-        provider=provider,
-        price=units(1),
-        nodes=1,
-        made=made,
-        until=made + amount * HOUR,
-        payers=frozenset(payers),
-    )
+    times = {"made": made, "until": made + amount * HOUR}
+    its = {"provider": provider, "payers": frozenset(payers), **times}
+    return Commitment(price=units(1), nodes=1, **its)
 
 
 def entry(amount, payer=ANN, provider="gke", made=NOON, name="burst-0-aaaaaa"):

@@ -24,12 +24,8 @@ FREE_MONEY = 1e9
 
 def sim(banks, *budgets, **tables):
     """Where a node costs one unit for a second."""
-    its = Sim(
-        deadlines=DEADLINES,
-        prices={"local.nodes": 3600.0},
-        budget=[{"limit": FREE_MONEY}, *budgets],
-        **tables,
-    )
+    tables |= {"budget": [{"limit": FREE_MONEY}, *budgets], "deadlines": DEADLINES}
+    its = Sim(prices={"local.nodes": 3600.0}, **tables)
     its.beside = SideThreads(banks=KnownBanks(banks))
     its.boot()
     return its

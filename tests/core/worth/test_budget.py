@@ -63,13 +63,8 @@ def test_a_burst_counts_for_as_long_as_it_lives():
     ],
 )
 def test_what_matches_counts(match, used):
-    found = left(
-        budget(10, **match),
-        entries=[entry(4)],
-        d22=settled(3, BEN),
-        userids={"ann": 1},
-    )
-    assert found == 10 - used
+    known = {"entries": [entry(4)], "d22": settled(3, BEN), "userids": {"ann": 1}}
+    assert left(budget(10, **match), **known) == 10 - used
 
 
 def test_those_that_are_too_many_to_be_known_count_everywhere():

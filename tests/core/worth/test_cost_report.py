@@ -19,12 +19,9 @@ DAY = 86400.0
 
 def burst(number, made=NOON, shares=((ANN, 1),), **costs):
     costs = costs or {"work": units(3), "idle": units(1)}
-    return settled_burst(
-        f"burst-0-{number:06}",
-        made,
-        costs=Costs(**costs),
-        shares=tuple(Share(payer, JobId(job), 1.0) for payer, job in shares),
-    )
+    paid = tuple(Share(payer, JobId(job), 1.0) for payer, job in shares)
+    name = f"burst-0-{number:06}"
+    return settled_burst(name, made, costs=Costs(**costs), shares=paid)
 
 
 def records(*settled, entries=()):

@@ -30,12 +30,9 @@ def buys(
     nodes: int, run: float, boot: float = 0.25, teardown: float = 0.25
 ) -> Purchase:
     """So many nodes for a job of so many hours."""
-    return Purchase(
-        nodes=nodes,
-        run_time=run * HOUR,
-        online=OnlineTime(p50=boot * HOUR, p90=2 * boot * HOUR, bursts=0),
-        teardown=teardown * HOUR,
-    )
+    online = OnlineTime(p50=boot * HOUR, p90=2 * boot * HOUR, bursts=0)
+    ends = teardown * HOUR
+    return Purchase(nodes=nodes, run_time=run * HOUR, online=online, teardown=ends)
 
 
 def test_boot_and_teardown_are_bought_and_boot_is_waited_for() -> None:

@@ -67,13 +67,9 @@ def test_groups_are_bounded_and_nothing_is_lost():
 def test_the_largest_record_fits_the_store():
     money = Money(10**15)
     name = "x" * 64
-    many = [
-        (
-            Group(Payer(10**9 + n, name, name, name), name, name, "offer"),
-            Costs(money, money, money, money, money),
-        )
-        for n in range(MOST_GROUPS)
-    ]
+    payers = [Payer(10**9 + n, name, name, name) for n in range(MOST_GROUPS)]
+    costs = Costs(money, money, money, money, money)
+    many = [(Group(payer, name, name, "offer"), costs) for payer in payers]
     assert len(msgspec.json.encode(Period().plus(many, 1))) < MAX_VALUE_BYTES
 
 
