@@ -68,18 +68,13 @@ def test_it_is_ended_after_its_deadline_and_the_burst_goes(s):
     assert why in told.context["note"]
 
 
-def test_what_ignores_sigterm_is_killed(s):
-    s.lead.fatal_signals = (KILL,)
-    clean_after_a_job(s)
-    s.until(s.in_state(State.INACTIVE), ticks=200)
-    assert [signum for _, signum in s.lead.signals] == [TERM, KILL]
-
-
-def test_what_no_signal_ends_is_waited_for_no_longer(s):
-    s.lead.fatal_signals = ()
+@pytest.mark.parametrize("fatal", [(KILL,), ()], ids=["SIGKILL ends it", "none does"])
+def test_what_ignores_sigterm_is_killed_and_waited_for_no_longer(s, fatal):
+    s.lead.fatal_signals = fatal
     clean_after_a_job(s)
     s.until(s.in_state(State.INACTIVE), ticks=300)
     assert [signum for _, signum in s.lead.signals][:2] == [TERM, KILL]
+    assert len(s.lead.signals) == 2 or not fatal
 
 
 def test_an_epilog_that_does_not_end_is_named_and_waited_for_until_the_deadline(s):

@@ -71,6 +71,8 @@ def test_what_flux_starts_by_itself_keeps_its_urgency():
         ({"release_urgency": 20}, 16, 20),
         ({"release_urgency": 0}, 16, 16),
         ({"release_urgency": 20}, 24, 24),
+        # In this mode no urgency is changed.
+        ({"mode": "scheduler"}, 16, 16),
     ],
 )
 def test_a_site_says_how_far_ahead_and_nobody_is_put_back(intake, submitted, shown):
@@ -80,13 +82,6 @@ def test_a_site_says_how_far_ahead_and_nobody_is_put_back(intake, submitted, sho
     s.until(s.in_state(State.ONLINE))
     s.tick(6)
     assert urgency(s, job) == shown
-
-
-def test_in_mode_scheduler_no_urgency_is_changed():
-    s, job = released(intake={"mode": "scheduler"})
-    s.until(s.in_state(State.ONLINE))
-    s.tick(6)
-    assert urgency(s, job) == 16
 
 
 def test_in_mode_queue_a_moved_job_starts_ahead_of_others_too():

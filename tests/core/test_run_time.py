@@ -143,16 +143,15 @@ def test_an_old_burst_for_a_part_of_a_job_stays_for_brief_ones(mode):
     assert s.lead.jobs[brief].ranks == {*old.lease.ranks}
 
 
-def test_a_job_that_nothing_can_serve_ends_no_burst_that_has_nodes_for_a_part():
-    s = old_burst(20)
-    s.submit_lent(30, duration=10 * HOUR)
-    s.tick(5)
-    assert s.state().value == "online"
-
-
-def test_a_job_that_no_lease_is_long_enough_for_ends_no_idle_burst():
-    s = old_burst(2)
-    s.submit_lent(1, duration=48 * HOUR)
+@pytest.mark.parametrize(
+    ("hours", "nodes", "duration"),
+    [(20, 30, 10 * HOUR), (2, 1, 48 * HOUR)],
+    ids=["nothing can serve it", "no lease is long enough"],
+)
+def test_an_idle_burst_goes_on_beside_a_job_that_gets_none(hours, nodes, duration):
+    """Though it has nodes for a part of the job."""
+    s = old_burst(hours)
+    s.submit_lent(nodes, duration=duration)
     s.tick(5)
     assert s.state().value == "online"
 
