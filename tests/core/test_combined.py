@@ -78,11 +78,7 @@ def test_idle_nodes_are_left_to_a_job_behind_where_new_ones_can_be_had():
         (demand(1, whole(7)), [room("burst-0", 2)], {}),
         (demand(1, whole(5, cores_per_slot=9)), [room("burst-0", 2)], {}),
         (demand(None, whole(5)), [room("burst-0", 2)], {}),
-        (
-            but(demand(1, whole(5)), duration=10.0),
-            [room("burst-0", 2, lasts=9.0)],
-            {},
-        ),
+        (but(demand(1, whole(5)), duration=10.0), [room("burst-0", 2, lasts=9.0)], {}),
         (
             but(demand(1, whole(5)), preferences=BurstPreferences(where="together")),
             [room("burst-0", 2)],

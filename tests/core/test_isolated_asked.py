@@ -67,8 +67,7 @@ def test_a_lease_ends_it():
 
 
 @pytest.mark.parametrize(
-    ("kind", "lines"),
-    [("command", ("hostname",)), ("batch", ("-N2 hostname", "date"))],
+    ("kind", "lines"), [("command", ("hostname",)), ("batch", ("-N2 hostname", "date"))]
 )
 def test_a_command_or_a_listing_runs_without_a_job(sim, kind, lines):
     sim.tick(2)

@@ -5,13 +5,7 @@ import pytest
 
 from burst.config import BudgetSettings, Settings
 from burst.core.lifecycle import apply, quarantine
-from burst.core.notices import (
-    Notice,
-    Told,
-    due_notices,
-    find_notices,
-    still_told,
-)
+from burst.core.notices import Notice, Told, due_notices, find_notices, still_told
 from burst.core.orphans import Orphan
 from burst.core.provider_health import FailureRecord, Health
 from burst.core.records import Records

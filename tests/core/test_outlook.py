@@ -30,7 +30,7 @@ def test_each_rank_is_free_closed_or_has_a_burst():
     ]
     every = dict.fromkeys((6, 7, 8, 9), "a disk is broken")
     assert spans(drained=every)[1:] == [
-        ("burst-1", "closed", (6, 7, 8, 9), T0, math.inf, ()),
+        ("burst-1", "closed", (6, 7, 8, 9), T0, math.inf, ())
     ]
     # One that would be made now, one of which nobody knows the end, and an idle one.
     planned = spans(records, planned={2, 3})

@@ -80,8 +80,7 @@ def test_a_live_burst_has_no_end_and_what_it_wastes_is_not_known():
 
 
 @pytest.mark.parametrize(
-    ("how", "result"),
-    [({}, None), ({"reclaimed": True}, "reclaimed")],
+    ("how", "result"), [({}, None), ({"reclaimed": True}, "reclaimed")]
 )
 def test_of_a_burst_whose_record_is_gone_the_ledger_tells(how, result):
     (row,) = past(archived=[settled(**how)]).bursts()

@@ -134,11 +134,7 @@ def test_what_a_burst_costs_is_told_with_it(price, fee, words):
             {"limits": {"max_nodes_per_burst": 3}},
             [("burst-0", 2, [1]), ("burst-1", 2, [2])],
         ),
-        (
-            [whole(1)] * 2,
-            {"share": False},
-            [("burst-0", 1, [1]), ("burst-1", 1, [2])],
-        ),
+        ([whole(1)] * 2, {"share": False}, [("burst-0", 1, [1]), ("burst-1", 1, [2])]),
         ([slots(1)] * 5, {}, [("burst-0", 2, [1, 2, 3, 4, 5])]),
         # Where the scheduler gives whole nodes, small jobs get one each.
         (

@@ -80,12 +80,7 @@ def slots_of(promise):
             {"burst-0"},
             T0 + 5,
         ),
-        (
-            7,
-            {"burst_1": T0 + 9, "burst_2": T0 + 5},
-            {"burst-1", "burst-2"},
-            T0 + 9,
-        ),
+        (7, {"burst_1": T0 + 9, "burst_2": T0 + 5}, {"burst-1", "burst-2"}, T0 + 9),
         (6, {"burst_1": T0 + 9, "burst_2": T0 + 5}, {"burst-0", "burst-2"}, T0 + 5),
         (5, {"burst_1": 0.0, "burst_2": T0 + 50}, {"burst-0", "burst-1"}, 0.0),
     ],

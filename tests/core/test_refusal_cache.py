@@ -176,10 +176,7 @@ def grounds(
     [
         (run(*WHOLE_WAY[:4]), (State.ONLINE, False, {ONE})),
         (run(*WHOLE_WAY[:5]), (State.ONLINE, False, frozenset())),
-        (
-            but(run(*WHOLE_WAY[:1]), quarantined="why"),
-            (State.PROVISION, True, {ONE}),
-        ),
+        (but(run(*WHOLE_WAY[:1]), quarantined="why"), (State.PROVISION, True, {ONE})),
     ],
     ids=["online", "its job has started", "quarantined"],
 )

@@ -58,10 +58,7 @@ BUSY = [
 WAITS = st.sampled_from([60, 400, 4000, None])
 forecast_change = st.one_of(
     st.tuples(st.just("submit"), st.integers(1, 2), st.just(False), st.just(False)),
-    st.tuples(
-        st.just("forecast"),
-        st.tuples(WAITS, WAITS, WAITS),
-    ),
+    st.tuples(st.just("forecast"), st.tuples(WAITS, WAITS, WAITS)),
     st.tuples(st.just("wait"), st.integers(1, 90)),
     change,
 )

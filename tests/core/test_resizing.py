@@ -12,12 +12,7 @@ from burst.core.burst_story import burst_story
 from burst.core.cost import cost
 from burst.core.lifecycle import apply, restore
 from burst.core.plan.slots import find_slots
-from burst.core.provider_health import (
-    Health,
-    Outcome,
-    ProviderAnswer,
-    Verb,
-)
+from burst.core.provider_health import Health, Outcome, ProviderAnswer, Verb
 from burst.core.records import Records
 from burst.core.report import burst_row
 from burst.core.resize_request import WantedSize, resize_burst

@@ -3,11 +3,7 @@ import pytest
 
 from burst.core.lifecycle import begin
 from burst.core.plan.leasable import free_ranks
-from burst.core.plan.slots import (
-    find_slots,
-    is_found_by_name,
-    slot_holders,
-)
+from burst.core.plan.slots import find_slots, is_found_by_name, slot_holders
 from burst.errors import ConfigError
 from burst.model.burst import State
 from burst.model.shape import Shape

@@ -93,13 +93,7 @@ def test_a_tick_that_is_late_as_the_machine_is_busy_changes_no_deadline() -> Non
 
 
 @pytest.mark.parametrize(
-    "names",
-    [
-        ("idle",),
-        ("lost",),
-        ("grow",),
-        ("shrink", "shrink-start"),
-    ],
+    "names", [("idle",), ("lost",), ("grow",), ("shrink", "shrink-start")]
 )
 def test_what_it_waits_for_begins_later_and_the_record_says_so(names):
     before = run("provision-start", "provision-finish", "online", *names)

@@ -12,12 +12,7 @@ from hypothesis import strategies as st
 from burst.errors import JobspecError
 from burst.model.fsd import format_fsd, parse_fsd
 from burst.model.jobid import format_f58, parse_jobid
-from burst.model.ranks import (
-    format_hostlist,
-    format_idset,
-    parse_hostlist,
-    parse_idset,
-)
+from burst.model.ranks import format_hostlist, format_idset, parse_hostlist, parse_idset
 from burst.model.request import parse_duration, parse_request
 from tests.flux_instance import FLUX, MISSING, flux_bindings
 

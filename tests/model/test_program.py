@@ -20,10 +20,7 @@ SYSTEM = {
     "job": {"name": "app"},
     "files": {"data": {"mode": 33188, "data": "x", "encoding": "utf-8"}},
     "shell": {
-        "options": {
-            "verbose": 2,
-            "output": {"stdout": {"type": "file", "path": "out"}},
-        }
+        "options": {"verbose": 2, "output": {"stdout": {"type": "file", "path": "out"}}}
     },
     "environment": {
         "COLOR": "red",

@@ -254,10 +254,7 @@ def test_burstable_is_an_attribute_that_is_true(spec, may):
     [
         (slots(1), "1 slot of 1 core"),
         (slots(2, 2, 1), "2 slots of 2 cores, 1 GPU"),
-        (
-            whole(1, slots=4, gpus_per_slot=2),
-            "1 whole node, 4 slots of 1 core, 2 GPUs",
-        ),
+        (whole(1, slots=4, gpus_per_slot=2), "1 whole node, 4 slots of 1 core, 2 GPUs"),
         (on_nodes(2, 2), "2 nodes, 2 slots of 1 core"),
     ],
 )

@@ -70,10 +70,7 @@ def test_ranks_that_are_added_keep_what_there_was():
     )
 
     assert json.loads(found.encode())["execution"] == {
-        "R_lite": [
-            *LITE,
-            {"rank": "4-5", "children": {"core": "0-1", "gpu": "0"}},
-        ],
+        "R_lite": [*LITE, {"rank": "4-5", "children": {"core": "0-1", "gpu": "0"}}],
         "starttime": 5.0,
         "expiration": 65.0,
         "nodelist": ["n[0-1],x,b[0-1]"],

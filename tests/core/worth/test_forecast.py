@@ -2,13 +2,7 @@
 from typing import Any
 
 from burst.core.records import Records
-from burst.core.worth.forecast import (
-    NEVER,
-    forecast,
-    kind_of,
-    line_up,
-    own_nodes_queue,
-)
+from burst.core.worth.forecast import NEVER, forecast, kind_of, line_up, own_nodes_queue
 from burst.core.worth.history import JobKind, RunHistory
 from burst.model.active_job import ActiveJob, QueuePicture, picture_of
 from burst.model.hold import Hold, HoldState

@@ -17,10 +17,7 @@ def test_jobs_that_a_marking_rule_matches_at_some_time_may_burst() -> None:
     rules = settings(
         policy=[
             {"match": {"queue": "gpu"}, "worth": 0.1},
-            {
-                "match": {"queue": "gpu", "user": ["7"], "hours": "Mo 8-9"},
-                "mark": True,
-            },
+            {"match": {"queue": "gpu", "user": ["7"], "hours": "Mo 8-9"}, "mark": True},
             {"match": {"name": "big*", "nodes": "4-8"}, "mark": True},
         ]
     ).rules

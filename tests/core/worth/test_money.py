@@ -81,11 +81,7 @@ def test_with_a_fee_either(nodes, seconds, price, fee):
     assert paid <= reserve_for(nodes, float(seconds), price, fee) <= paid + 1
 
 
-@given(
-    AMOUNTS,
-    st.lists(st.floats(0, 1e9), max_size=20),
-    st.floats(1e-6, 1e9),
-)
+@given(AMOUNTS, st.lists(st.floats(0, 1e9), max_size=20), st.floats(1e-6, 1e9))
 def test_parts_come_to_the_whole(amount, weights, last):
     parts = split(amount, [*weights, last])
     assert sum(parts) == amount

@@ -43,11 +43,7 @@ def told(facts, lease=LENT, own=OWN, bank="physics"):
             "8 an hour by flux-accounting, an own node 2 to 6 (node_weight 0,"
             " core_weight 1, gpu_weight 0)",
         ),
-        (
-            None,
-            OWN,
-            "by flux-accounting's weights, which are the same for own nodes",
-        ),
+        (None, OWN, "by flux-accounting's weights, which are the same for own nodes"),
     ],
 )
 def test_a_lent_node_counts_by_the_weights_of_all_nodes(weights, own, said):
