@@ -3,18 +3,15 @@
 
 import msgspec
 
-from burst.core.burst_requests import request_nodes
 from burst.core.tagged_nodes import TaggedNodes, tagged_nodes
 from burst.decode import from_plain
 from burst.model.burst import Tag
 from burst.model.hold import HoldState
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
-from burst.model.request import BurstPreferences
-from tests.builders import but, job, whole
+from tests.builders import but
+from tests.core.tags import OURS, request, submit
 from tests.sim import Sim
-
-OURS = Tag("sweep/a", 100)
 
 
 def told(sim: Sim) -> TaggedNodes:
@@ -25,27 +22,10 @@ def told(sim: Sim) -> TaggedNodes:
     return from_plain(msgspec.json.decode(text), TaggedNodes)
 
 
-def requested(sim: Sim, tag: Tag | None, nodes: int = 2) -> None:
-    demand = but(request_nodes(nodes), tag=tag)
-    sim.tick(2)
-    assert sim.request(demand)
-
-
-def submit(sim: Sim, number: int, tag: str, urgency: int = 0) -> None:
-    sim.lead.jobs[JobId(number)] = job(
-        number,
-        whole(2),
-        urgency=urgency,
-        held_at_submit=not urgency,
-        preferences=BurstPreferences(tag=tag, urgency=16),
-        t_submit=sim.now,
-    )
-
-
 def test_bursts_with_a_tag_are_told_with_their_nodes_and_cost() -> None:
     sim = Sim()
-    requested(sim, OURS)
-    requested(sim, None)
+    request(sim, OURS)
+    request(sim, None)
     assert [burst.tag for burst in told(sim).bursts] == [OURS]
     sim.tick(6, seconds=3.0)
     (burst,) = told(sim).bursts_of(OURS)

@@ -3,37 +3,17 @@
 
 import pytest
 
-from burst.core import burst_requests
 from burst.core.cost import idle_limit
 from burst.core.plan.plan_demands import RESERVATION_S
 from burst.core.tagged_jobs import IsolatedJobs
-from burst.model.burst import BurstId, State, Tag
+from burst.model.burst import State, Tag
 from burst.model.jobid import JobId
 from burst.model.record import decode_record, encode_record
 from burst.model.request import BurstPreferences
-from tests.builders import but, job, settings, whole
+from tests.builders import settings, whole
 from tests.core.isolation import BOTH
+from tests.core.tags import OURS, request, submit
 from tests.sim import Sim
-
-OURS = Tag("sweep/a", 100)
-
-
-def request(sim: Sim, tag: Tag | None, nodes: int = 2) -> BurstId:
-    """Have the engine make a burst with a tag."""
-    demand = but(burst_requests.request_nodes(nodes), tag=tag)
-    sim.tick(2)
-    known: set[BurstId] = {burst.id for burst in sim.bursts}
-    assert sim.request(demand)
-    made: set[BurstId] = {burst.id for burst in sim.bursts} - known
-    (new,) = made
-    return new
-
-
-def submit(sim: Sim, number: int, tag: str, nodes: int = 2, userid: int = 100):
-    held = {"urgency": 0, "held_at_submit": True, "t_submit": sim.now}
-    wish = BurstPreferences(tag=tag, urgency=16)
-    waits = job(number, whole(nodes), userid=userid, preferences=wish, **held)
-    sim.lead.jobs[JobId(number)] = waits
 
 
 def ran_on(sim: Sim, number: int) -> frozenset[int]:

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: MIT
+"""Bursts that are requested with a tag, and jobs that have it."""
+
+from burst.core.burst_requests import request_nodes
+from burst.model.burst import Tag
+from burst.model.jobid import JobId
+from burst.model.request import BurstPreferences
+from tests.builders import but, job, whole
+
+OURS = Tag("sweep/a", 100)
+
+
+def request(sim, tag, nodes=2):
+    """Have the engine make a burst with a tag, and return its id."""
+    sim.tick(2)
+    known = {burst.id for burst in sim.bursts}
+    assert sim.request(but(request_nodes(nodes), tag=tag))
+    (new,) = {burst.id for burst in sim.bursts} - known
+    return new
+
+
+def submit(sim, number, tag, nodes=2, userid=100):
+    """Submit a job with a tag, held, as `flux submit --burst` does."""
+    held = {"urgency": 0, "held_at_submit": True, "t_submit": sim.now}
+    wish = BurstPreferences(tag=tag, urgency=16)
+    waits = job(number, whole(nodes), userid=userid, preferences=wish, **held)
+    sim.lead.jobs[JobId(number)] = waits
