@@ -10,7 +10,7 @@ from burst.model.lead import GuestAccess
 from burst.model.reason import Reason
 from burst.runtime.side_threads import SideThreads
 from burst.runtime.subuid_file import SubuidFile
-from tests.builders import LENT, but, whole
+from tests.builders import but, whole
 from tests.runtime.asking import Asking
 from tests.sim import Sim
 
@@ -84,20 +84,6 @@ def test_a_job_that_has_some_of_its_nodes_gets_no_further_ones(tmp_path):
     its.tick(3)
     assert its.decision(job).reason is Reason.NO_ACCOUNT
     assert len(its.bursts) == 1
-
-
-def test_its_jobs_take_nobody_the_time_for_constraints(beside):
-    """Each of the user ids would have a share of that time."""
-    its = sim(beside)
-    its.tick(2)
-    texts = [f'{{"hostlist":["flood{n}-[0-1999]"]}}' for n in range(150)]
-    asked = [whole(1, constraint=text) for text in texts]
-    jobs = [its.lead.submit(each, userid=SUBUID + n) for n, each in enumerate(asked)]
-    other = its.lead.submit(whole(2, constraint=LENT), userid=OTHER)
-    its.now += 1.0
-    its.engine.tick(its.now)
-    assert its.decision(other).reason is Reason.PROPOSED
-    assert {its.decision(job).reason for job in jobs} == {Reason.NO_ACCOUNT}
 
 
 def test_its_job_with_a_constraint_is_held_unread(beside):

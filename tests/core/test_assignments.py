@@ -187,18 +187,6 @@ def test_a_job_that_its_user_holds_gives_up_what_comes_for_it(mode):
         s.until(lambda: s.lead.running() == [job])
 
 
-def test_a_released_job_that_its_user_holds_gives_up_its_burst():
-    s = sim()
-    s.lead.schedule = lambda: None
-    job = s.lead.submit(whole(4))
-    s.tick()
-    s.until(lambda: why(s, job) is Reason.RELEASED)
-    s.lead.change(job, urgency=0)
-    s.tick(32, seconds=10.0)
-    s.until(s.in_state(State.INACTIVE))
-    assert s.lead.jobs[job].urgency == 0
-
-
 def test_a_job_that_was_let_go_keeps_its_burst_while_its_urgency_is_on_its_way():
     s = sim()
     job = s.lead.submit(whole(4))
@@ -351,16 +339,6 @@ def test_a_job_whose_nodes_another_has_gets_others_at_once():
     s.until(lambda: s.lead.running() == [first, other], ticks=20)
     assert [burst.lease.nodes for burst in s.bursts] == [4, 2]
     assert s.lead.jobs[first].ranks == set(range(4, 8))
-
-
-def test_a_job_waits_for_its_nodes_where_the_other_ends_in_time():
-    s, first, other = displaced(whole(4), duration=200.0)
-    s.tick(60)
-    assert s.lead.running() == [other]
-    assert why(s, first) is Reason.NODES_TAKEN
-    s.lead.finish(other)
-    s.until(lambda: s.lead.running() == [first])
-    assert len(s.bursts) == 1
 
 
 def test_a_job_that_is_not_pending_is_left_to_what_follows_jobs():

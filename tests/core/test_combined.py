@@ -12,7 +12,6 @@ from burst.core.plan.slots import find_slots
 from burst.core.worth.budget import NO_BUDGETS
 from burst.model.burst import State
 from burst.model.decision import Decision, OfferRejection
-from burst.model.jobid import JobId
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
 from burst.model.shape import Shape
@@ -45,14 +44,6 @@ def test_a_job_gets_idle_nodes_of_several_bursts():
     assert found.proposals == ()
     both = "burst-1-aaaaaa, burst-0-aaaaaa"
     assert found.decisions[1].text() == f"burst {both} has room for it"
-
-
-def test_what_is_lacking_is_made():
-    rooms = [room("burst-0", 2), room("burst-1", 3)]
-    found = made(demand(1, whole(7)), rooms=rooms)
-    assert leases(found) == [("burst-2", "local", 2, [1])]
-    assert set(found.combined[1]) == {"burst-0-aaaaaa", "burst-1-aaaaaa"}
-    assert found.decisions[1].reason is Reason.PROPOSED
 
 
 def test_idle_nodes_are_left_to_a_job_behind_where_new_ones_can_be_had():
@@ -227,25 +218,6 @@ def test_a_job_runs_on_what_is_left_of_two_slots_and_two_bursts():
     # Then one of them is enough.
     submit(s, 3)
     assert len(s.bursts) == 4
-
-
-def test_what_a_job_will_have_of_several_bursts_is_nobody_elses():
-    s = sim(plan={"resize": False})
-    jobs = [submit(s, 3), submit(s, 3)]
-    for job in jobs:
-        s.lead.finish(job)
-    s.tick(2)
-    s.joins = False
-    big = s.submit_lent(7)
-    s.tick(3)
-    assert len(s.bursts) == 3
-    other = s.submit_lent(1)
-    s.tick(3)
-    # It has the last rank of all, as the others are spoken for.
-    (new,) = [b for b in s.bursts if JobId(other) in b.jobs]
-    assert new.jobs == {other}
-    s.joins = True
-    s.until(lambda: {big, other} <= set(s.lead.running()))
 
 
 def test_where_a_new_burst_fails_the_rest_is_made_again():

@@ -231,19 +231,16 @@ def test_an_orphan_on_which_something_may_run_is_not_harmless(hosts, lead, harml
 # Memos.
 
 
+JOINS = {"burst": "b", "state": "join", "online": 2, "nodes": 4}
+JOINS |= {"words": "", "ends": ""}
+
+
 @pytest.mark.parametrize(
     ("verdict", "state"),
     [
         (Decision(Reason.NO_SLOTS), "waiting"),
         (Decision(Reason.TOO_LARGE, {"need": 9, "most": 8}), "impossible"),
-        (
-            Decision(
-                Reason.COMING,
-                {"burst": "b", "state": "join", "online": 2, "nodes": 4, "words": ""}
-                | {"ends": ""},
-            ),
-            "join 2/4",
-        ),
+        (Decision(Reason.COMING, JOINS), "join 2/4"),
     ],
 )
 def test_a_memo_has_a_word_and_a_sentence(verdict, state):

@@ -6,32 +6,20 @@ from typing import Any
 
 import pytest
 
-from burst.core.actions import FailJob
 from burst.core.plan.fit import NodePool
 from burst.core.plan.limits import FurtherUse
-from burst.core.tick import run_tick
 from burst.model.decision import Decision
 from burst.model.jobid import JobId
-from burst.model.lead import JobState
 from burst.model.reason import Reason
 from tests.builders import (
-    LENT,
     NODE,
-    T0,
     but,
     identity,
-    job,
     offer,
-    settings,
-    view,
     whole,
-    world,
 )
 from tests.core.plans import demand, live_burst, plan
-from tests.core.ticks import recorded
-from tests.lifecycles import WHOLE_WAY, run
 
-TWO = JobId(2)
 LEAD = identity("lead-0,burst-0-[0-3],burst-1-[0-3]")
 
 
@@ -126,15 +114,3 @@ def test_idle_nodes_that_would_be_combined_with_new_ones_count_once() -> None:
     limits = {"max_nodes": 5}
     assert decided(idle, need=8, limits=limits) is Reason.OVER_LIMIT
     assert decided(idle, need=5, limits=limits) is not Reason.OVER_LIMIT
-
-
-def test_a_tick_fails_no_job_that_a_live_burst_could_serve() -> None:
-    """After a reload there is one node in all; the burst of two runs another job."""
-    burst = run(*WHOLE_WAY[:5])
-    one = job(1, whole(2), state=JobState.RUN, ranks=frozenset({2, 3}))
-    jobs = view(one, job(2, whole(2, constraint=LENT)), online=range(4), busy=range(4))
-    seen = world(jobs, local=(offer(total=1),))
-    cfg = settings(intake={"mode": "scheduler"})
-    made = run_tick(recorded(burst), seen, cfg, T0 + 100)
-    assert not [each for each in made.actions if isinstance(each, FailJob)]
-    assert made.decisions[TWO].reason is Reason.TURNED_DOWN

@@ -246,14 +246,6 @@ def test_a_job_taken_back_that_cannot_start_here_gets_no_other(sim):
     assert sim.decision(job).reason is Reason.TAKEN_BACK
 
 
-def test_a_job_that_flux_has_started_all_the_same_ends_its_burst(sim):
-    job = running(sim)
-    sim.lead.change(job, state=JobState.RUN, t_start=sim.now)
-    sim.until(over(sim))
-    assert sim.burst.exception == "not-held"
-    assert sim.lead.jobs[job].state is JobState.RUN
-
-
 def test_a_time_limit_that_is_changed_before_it_begins_is_the_one_it_has(sim):
     job = submit(sim, duration=60.0)
     sim.until(sim.in_state(State.NEW), seconds=0.1)

@@ -14,8 +14,8 @@ from burst.model.lead import GuestAccess
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
 from burst.provider import OUTPUT_MOST
-from tests.builders import NODE, but, identity, whole
-from tests.core.isolation import ALONE, BOTH, over, reason, submit
+from tests.builders import but, identity, whole
+from tests.core.isolation import BOTH, over, reason, submit
 from tests.fakes import FakeLead
 from tests.sim import Sim
 
@@ -92,31 +92,6 @@ def test_limits_hold_for_it():
     assert sim.decision(large).reason is Reason.TURNED_DOWN
 
 
-def test_the_users_own_limit_holds_for_it():
-    sim = Sim(modes=BOTH, limits={"max_nodes_per_user": 4})
-    sim.provider.ends_with = None
-    submit(sim)
-    second = submit(sim)
-    sim.until(sim.in_state(State.ONLINE))
-    verdict = sim.decision(second)
-    assert [r.reason for r in verdict.refusals] == [Reason.LIMIT_USER]
-
-
-@pytest.mark.parametrize(
-    ("request_", "why"),
-    [
-        (whole(9), Reason.FEW_NODES),
-        (whole(3, cores_per_slot=NODE.cores + 1), Reason.OFFER_SMALL),
-    ],
-)
-def test_what_an_offer_does_not_have_is_said(sim, request_, why):
-    job = sim.lead.submit(request_, preferences=ALONE)
-    sim.tick(4)
-    verdict = sim.decision(job)
-    assert verdict.reason is Reason.TURNED_DOWN
-    assert [refusal.reason for refusal in verdict.refusals] == [why]
-
-
 @pytest.mark.parametrize(
     ("modes", "mode", "why"),
     [
@@ -173,15 +148,6 @@ def test_no_nodes_are_made_for_a_guest_on_which_his_job_would_fail(userid, guest
     if not made:
         (refusal,) = sim.decision(job).refusals
         assert refusal.reason is Reason.NO_GUESTS
-
-
-def test_a_provider_has_a_mode_of_its_own():
-    sim = Sim(modes=("isolated", "joined"))
-    submit(sim, preferences=BurstPreferences(wait=0))
-    sim.until(over(sim))
-    assert sim.burst.lease.isolated
-    joined = submit(sim, preferences=BurstPreferences(mode="joined", wait=0))
-    sim.until(lambda: joined in sim.lead.running())
 
 
 def test_it_needs_neither_rank_slots_nor_an_address():

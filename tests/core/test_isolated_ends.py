@@ -93,14 +93,6 @@ def test_failed_before_it_is_up_counts_against_its_offer(sim):
     assert health.rows["offer/nodes"].failures == 1
 
 
-def test_vanished_it_is_not_run_again(sim):
-    job = running(sim)
-    sim.provider.lose(sim.burst.id)
-    sim.until(over(sim))
-    sim.tick()
-    assert "nothing of it is left" in reason(sim, job)
-
-
 def test_every_wait_has_its_deadline():
     limits = {"provision": "20s", "join": "20s", "run": "30s"}
     for knob, why in (

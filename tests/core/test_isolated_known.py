@@ -4,7 +4,7 @@
 import pytest
 
 from burst.core import lifecycle
-from burst.core.isolated import decision, observation
+from burst.core.isolated import observation
 from burst.core.isolated.observation import InstancePhase
 from burst.core.observation import Observation, ProviderPhase
 from burst.core.orphans import may_be_deleted
@@ -12,7 +12,6 @@ from burst.core.report import find_isolated
 from burst.errors import LeadError
 from burst.model.burst import Isolated, State
 from burst.model.event import Event
-from burst.model.hold import HoldState
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState
 from burst.model.reason import Reason
@@ -135,17 +134,6 @@ def test_a_restart_goes_on_with_it_wherever_it_was():
         sim.tick()
         assert len(sim.cloud.begun) == 1, sim.story()
         assert reason(sim, job).endswith("exit status 0")
-
-
-def test_one_that_is_quarantined_keeps_its_job(sim):
-    job = running(sim)
-    records = sim.records
-    made = but(sim.burst, quarantined="odd")
-    verdict = decision.decide(made)
-    assert verdict.reason is Reason.ISOLATED_QUARANTINED
-    assert "odd" in verdict.text()
-    assert made.may_have_run
-    assert records.holds[job].state is HoldState.HELD
 
 
 def test_what_was_not_asked_for_is_quarantined_and_can_be_taken_down(sim):

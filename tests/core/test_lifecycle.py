@@ -91,15 +91,6 @@ def test_only_what_runs_ends_the_idleness_of_a_burst():
         assert "idle" not in [event.name for event in ran.events]
 
 
-def test_a_record_does_not_grow_while_it_idles():
-    burst = run("provision-start", "provision-finish", "online")
-    before = len(burst.events)
-    for step in range(100):
-        burst = apply(burst, Event(T0 + step, "idle" if step % 2 else "busy"))
-
-    assert len(burst.events) == before + 1
-
-
 @pytest.mark.parametrize(
     ("names", "event", "why"),
     [

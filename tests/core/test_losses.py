@@ -5,7 +5,6 @@ import pytest
 
 from burst.core.burst_story import sentence
 from burst.core.guest_view import OWNER_SEES, records_for_guests
-from burst.core.lifecycle import apply
 from burst.core.losses import last_loss, loss_of
 from burst.core.report import burst_note
 from burst.model.burst import Burst, JobTimes, Result, State
@@ -14,7 +13,7 @@ from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.provider import FollowerStatus, Phase
 from tests.builders import LENT, T0, but, whole
-from tests.lifecycles import LEASE, run
+from tests.lifecycles import LEASE
 from tests.sim import Sim
 
 WHY = "was evicted, as when a node is drained"
@@ -281,14 +280,6 @@ def test_a_job_is_told_only_of_what_took_its_own_nodes(started, ended, context, 
     burst = Burst(lease=LEASE, since=T0, times={JOB: times}, events=events)
     assert bool(loss_of(burst, JOB, None)) is blamed
     assert loss_of(but(burst, events=()), JOB, None) == ""
-
-
-def test_since_when_it_is_lost_stands_in_the_event():
-    burst = run("provision-start", "provision-finish", "online")
-    burst = apply(burst, Event(T0 + 500, "lost", {"ranks": "4"}))
-    assert burst.lost_since == T0 + 500
-    burst = apply(burst, Event(T0 + 600, "lost", {"ranks": "4", "since": T0 + 500}))
-    assert burst.lost_since == T0 + 500
 
 
 @pytest.mark.parametrize("back", [True, False])

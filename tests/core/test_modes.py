@@ -3,7 +3,7 @@
 
 import pytest
 
-from burst.core.actions import FailJob, HoldJobs, MoveJobs, ProvisionBurst, ReleaseJobs
+from burst.core.actions import FailJob, HoldJobs, MoveJobs, ReleaseJobs
 from burst.core.records import Records
 from burst.core.select.confinement import rank_leases
 from burst.core.tick import run_tick
@@ -27,7 +27,6 @@ from tests.builders import (
 from tests.core.ticks import recorded
 from tests.lifecycles import LEASE, WHOLE_WAY, run
 
-ID = LEASE.id
 ONE = JobId(1)
 QUEUES = {"burst": ("burst",), "burst-ready": ("burst",), "batch": ()}
 LEAD = identity(queues=QUEUES)
@@ -50,13 +49,6 @@ def queued(queue="burst", constraint=LENT, **changes):
 
 def kinds(made):
     return [type(action) for action in made.actions]
-
-
-def test_the_scheduler_has_all_jobs():
-    made = tick_once(world(view(job(1, whole(4)))), "scheduler")
-
-    assert kinds(made) == [ProvisionBurst]
-    assert made.decisions[1].reason is Reason.PROPOSED
 
 
 def test_what_another_mode_held_is_released():
@@ -220,15 +212,6 @@ def test_a_job_that_its_user_took_back_is_left_alone_and_told_so(mode):
     assert made.decisions[1].reason is Reason.TAKEN_BACK
     assert made.actions == ()
     assert made.records.bursts == {}
-
-
-def test_a_job_taken_back_gets_no_second_burst_beside_one_too_small():
-    taken = job(1, whole(4), urgency=20)
-
-    made = tick_once(world(view(taken)), "hold", recorded(COMING, holds={ONE: TAKEN}))
-
-    assert made.decisions[1].reason is Reason.TAKEN_BACK
-    assert made.records.bursts.keys() == {ID}
 
 
 def test_a_job_taken_back_that_is_in_the_stopped_queue_can_start_by_a_burst_alone():

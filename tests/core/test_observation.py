@@ -49,34 +49,32 @@ def test_every_combination_has_a_meaning_but_that_of_a_burst_never_asked_for():
     assert (State.NEW, ProviderPhase.ABSENT, RanksOnline.ALL) in without
 
 
+UNREAD = RanksOnline.UNREAD
+
+
 @pytest.mark.parametrize(
     ("state", "word", "ranks", "expected"),
     [
         (State.NEW, ProviderPhase.UNREAD, RanksOnline.NONE, Observation.WAIT),
         (State.PROVISION, ProviderPhase.PENDING, RanksOnline.SOME, Observation.STARTED),
-        (
-            State.PROVISION,
-            ProviderPhase.RUNNING,
-            RanksOnline.UNREAD,
-            Observation.STARTED,
-        ),
+        (State.PROVISION, ProviderPhase.RUNNING, UNREAD, Observation.STARTED),
         (State.PROVISION, ProviderPhase.FAILED, RanksOnline.NONE, Observation.BROKE),
         (State.PROVISION, ProviderPhase.ENDING, RanksOnline.NONE, Observation.ENDED),
         (State.PROVISION, ProviderPhase.ABSENT, RanksOnline.NONE, Observation.VANISHED),
-        (State.PROVISION, ProviderPhase.ABSENT, RanksOnline.UNREAD, Observation.WAIT),
+        (State.PROVISION, ProviderPhase.ABSENT, UNREAD, Observation.WAIT),
         (State.JOIN, ProviderPhase.FAILED, RanksOnline.ALL, Observation.ONLINE),
         (State.JOIN, ProviderPhase.FAILED, RanksOnline.SOME, Observation.BROKE),
         (State.JOIN, ProviderPhase.ABSENT, RanksOnline.SOME, Observation.WAIT),
-        (State.JOIN, ProviderPhase.RUNNING, RanksOnline.UNREAD, Observation.WAIT),
+        (State.JOIN, ProviderPhase.RUNNING, UNREAD, Observation.WAIT),
         (State.ONLINE, ProviderPhase.ABSENT, RanksOnline.ALL, Observation.WHOLE),
         (State.ONLINE, ProviderPhase.RUNNING, RanksOnline.SOME, Observation.LOST),
         (State.ONLINE, ProviderPhase.ABSENT, RanksOnline.NONE, Observation.VANISHED),
         (State.ONLINE, ProviderPhase.ENDING, RanksOnline.SOME, Observation.ENDED),
-        (State.ONLINE, ProviderPhase.FAILED, RanksOnline.UNREAD, Observation.WAIT),
+        (State.ONLINE, ProviderPhase.FAILED, UNREAD, Observation.WAIT),
         (State.DRAIN, ProviderPhase.ABSENT, RanksOnline.NONE, Observation.LOST),
         (State.DRAIN, ProviderPhase.ENDING, RanksOnline.SOME, Observation.LOST),
         (State.DRAIN, ProviderPhase.ENDING, RanksOnline.ALL, Observation.WHOLE),
-        (State.DRAIN, ProviderPhase.RUNNING, RanksOnline.UNREAD, Observation.WAIT),
+        (State.DRAIN, ProviderPhase.RUNNING, UNREAD, Observation.WAIT),
         (State.REAP, ProviderPhase.RUNNING, RanksOnline.ALL, Observation.WAIT),
         (State.INACTIVE, ProviderPhase.RUNNING, RanksOnline.ALL, Observation.WAIT),
     ],

@@ -351,38 +351,28 @@ def test_equal_jobs_are_refused_alike():
     assert reasons(made, 5) == (Reason.TURNED_DOWN, told)
 
 
+UNKNOWN = {"offers": {"p": None}}
+TINY = {"offers": {"local": [offer(shape=Shape(2))]}}
+EXCLUDED = whole(1, constraint='{"properties":["^burst"]}')
+
+
 @pytest.mark.parametrize(
-    ("what", "changes", "reason", "refusals"),
+    ("what", "changes", "reason", "refusal"),
     [
-        (whole(1), {"offers": {}}, Reason.NO_OFFERS, []),
-        (
-            whole(1),
-            {"offers": {"p": None}},
-            Reason.TURNED_DOWN,
-            [("p/*", Reason.OFFERS_UNKNOWN)],
-        ),
-        (whole(1), {"lead": identity("lead-[0-1]")}, Reason.NO_SLOTS, []),
-        (
-            whole(1, constraint='{"properties":["^burst"]}'),
-            {},
-            Reason.EXCLUDED,
-            [("local/small", Reason.SLOTS_SMALL)],
-        ),
-        (slots(1, 9), {}, Reason.NEVER_FITS, [("local/small", Reason.NODE_SMALL)]),
-        (
-            whole(1),
-            {"offers": {"local": [offer(shape=Shape(2))]}},
-            Reason.TURNED_DOWN,
-            [("local/small", Reason.SHAPE_MISMATCH)],
-        ),
-        (whole(9), {}, Reason.TOO_LARGE, [("local/small", Reason.SLOTS_SMALL)]),
+        (whole(1), {"offers": {}}, Reason.NO_OFFERS, None),
+        (whole(1), UNKNOWN, Reason.TURNED_DOWN, ("p/*", Reason.OFFERS_UNKNOWN)),
+        (whole(1), {"lead": identity("lead-[0-1]")}, Reason.NO_SLOTS, None),
+        (EXCLUDED, {}, Reason.EXCLUDED, ("local/small", Reason.SLOTS_SMALL)),
+        (slots(1, 9), {}, Reason.NEVER_FITS, ("local/small", Reason.NODE_SMALL)),
+        (whole(1), TINY, Reason.TURNED_DOWN, ("local/small", Reason.SHAPE_MISMATCH)),
+        (whole(9), {}, Reason.TOO_LARGE, ("local/small", Reason.SLOTS_SMALL)),
     ],
 )
-def test_says_why_nothing_can_be_had(what, changes, reason, refusals):
+def test_says_why_nothing_can_be_had(what, changes, reason, refusal):
     made = plan(demand(1, what), **changes)
 
     assert made.proposals == ()
-    assert reasons(made, 1) == (reason, refusals)
+    assert reasons(made, 1) == (reason, [refusal] if refusal else [])
 
 
 @pytest.mark.parametrize("spread", [True, False])

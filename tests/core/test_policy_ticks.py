@@ -154,15 +154,6 @@ def test_an_offer_that_is_used_up_is_not_compared_with() -> None:
     assert "in 30m on local/slow" in made.decisions[ONE].text()
 
 
-def test_where_no_offer_can_serve_a_job_that_is_what_it_is_told() -> None:
-    small = {"local": (offer(shape=Shape(1)),)}
-    what = seen(TWO_HOURS, forecasts={ONE: starts(1)}, offers=small)
-    made = tick_once(what, **FRUGAL)
-    assert reason(made) is Reason.TURNED_DOWN
-    (refusal,) = made.decisions[ONE].refusals
-    assert refusal.reason is Reason.SHAPE_MISMATCH
-
-
 def test_the_time_limit_counts_rather_than_the_expected_run_time() -> None:
     what = seen(TWO_HOURS, forecasts={ONE: starts(600)}, run_times={ONE: 60.0})
     assert reason(tick_once(what, **FRUGAL)) is Reason.NOT_WORTH

@@ -4,7 +4,7 @@ import math
 import msgspec
 import pytest
 
-from burst.config import DeadlineSettings, ProviderTable
+from burst.config import ProviderTable
 from burst.core.cooldowns import (
     cool_down,
     forget_other_table,
@@ -13,9 +13,6 @@ from burst.core.cooldowns import (
     refuse_spec,
     refused_specs,
 )
-from burst.core.plan.catalog import offer_catalog
-from burst.core.plan.failures import Failures
-from burst.core.plan.offers import provider_offers
 from burst.core.provider_health import (
     BREAKER,
     FailureRecord,
@@ -29,9 +26,9 @@ from burst.core.provider_health import (
     pause_after,
     why_unavailable,
 )
-from burst.model.burst import Burst, Isolated
+from burst.model.burst import Isolated
 from burst.model.reason import Reason
-from tests.builders import T0, but, offer, settings
+from tests.builders import but, settings
 from tests.lifecycles import LEASE
 
 LIMITS = settings(limits={"cooldown": "10m"}).limits
@@ -310,13 +307,3 @@ def test_a_provider_may_ask_for_patience_but_not_for_ever():
     assert pause_after(Outcome.TRANSIENT, 1, 0.0) == 1.0
     assert pause_after(Outcome.REFUSED, 1, 0.001) == 1.0
     assert pause_after(Outcome.OK, 1, 7.0) == 0.0
-
-
-def test_while_one_burst_tries_a_provider_it_gets_no_other():
-    held = Health(until=T0)
-    offered = provider_offers({"local": (offer(),)}, {}, DeadlineSettings(), T0)
-    coming = Burst(lease=but(LEASE, provider="local"))
-    for its, refusals in (((), []), ([coming], [Reason.ON_TRIAL])):
-        market = offer_catalog(offered, Failures({"local": held}, its, T0))
-        assert [refusal.reason for refusal in market.refusals] == refusals
-        assert bool(market.offers) is not bool(refusals)

@@ -6,7 +6,6 @@ import pytest
 from burst.model.burst import State
 from burst.model.hold import HoldState
 from burst.model.lead import JobState
-from burst.model.reason import Reason
 from tests.builders import LENT, NODE, identity, whole
 from tests.fakes import FakeLead
 from tests.sim import Sim
@@ -103,14 +102,6 @@ def test_what_does_not_start_although_it_is_first_blocks_nobody():
     assert hold_of(s, job).state is HoldState.RELEASED
 
 
-def test_it_still_leaves_its_burst_in_time_and_has_its_own_urgency_then():
-    s, job = released(deadlines={"release": "2m"})
-    s.until(s.in_state(State.ONLINE))
-    s.until(s.in_state(State.INACTIVE), ticks=50, seconds=5.0)
-    assert s.decision(job).reason is Reason.NOT_STARTED
-    assert hold_of(s, job).urgency == 16
-
-
 def test_what_takes_its_nodes_takes_its_place_ahead_too():
     s, _, _, job = behind_another()
     schedule, s.lead.schedule = s.lead.schedule, lambda: None
@@ -175,13 +166,3 @@ def test_a_request_that_was_lost_is_made_again():
     s.tick(4)
     assert urgency(s, job) == 16
     assert not hold_of(s, job).by_user
-
-
-def test_a_job_whose_nodes_are_lost_is_held_and_loses_its_place_ahead():
-    s, job = put_ahead()
-    s.provider.lose(s.bursts[0].id)
-    s.joins = False
-    s.until(lambda: s.lead.jobs[job].urgency == 0, ticks=200)
-    assert hold_of(s, job).urgency == 16
-    assert hold_of(s, job).state in (HoldState.HOLDING, HoldState.HELD)
-    assert not hold_of(s, job).raised_to

@@ -91,6 +91,10 @@ def test_while_nothing_changes_all_refusals_stand() -> None:
     assert stand(standing(), again).decisions is VERDICTS
 
 
+PROMISE = Promise(job=JobId(3), ranks=(2,), start=0.0)
+WITH_THREE = {**LEAD_VIEW.jobs, JobId(3): LARGE}
+
+
 @pytest.mark.parametrize(
     ("before", "now", "at"),
     [
@@ -103,14 +107,7 @@ def test_while_nothing_changes_all_refusals_stand() -> None:
         (standing(changed=True), BEFORE, T0),
         # A job ahead, which room was counted for, or ranks were promised to, is gone.
         (standing(here={TWO}, jobs={**LEAD_VIEW.jobs, TWO: LARGE}), BEFORE, T0),
-        (
-            standing(
-                promises=(Promise(job=JobId(3), ranks=(2,), start=0.0),),
-                jobs={**LEAD_VIEW.jobs, JobId(3): LARGE},
-            ),
-            BEFORE,
-            T0,
-        ),
+        (standing(promises=(PROMISE,), jobs=WITH_THREE), BEFORE, T0),
     ],
 )
 def test_all_are_judged_anew_once_something_changed(before, now, at):
@@ -316,19 +313,6 @@ def test_a_job_that_is_another_is_looked_at_again_and_the_others_are_not() -> No
     ticks.tick_once()
     assert ticks.verdict.reason is Reason.PROPOSED
     assert ticks.made.decisions[TWO] is first[TWO]
-
-
-def test_a_job_waiting_for_a_slot_is_placed_once_that_is_free() -> None:
-    busy = dict.fromkeys((*range(2, 6), *range(6, 10)), "bad")
-    ticks = Ticks(ONE)
-    ticks.jobs[0] = job(1, whole(4), urgency=0)
-    ticks.tick_once(drained=busy)
-    first = ticks.verdict
-    assert first.reason is Reason.TURNED_DOWN
-    ticks.tick_once(drained=busy)
-    assert ticks.verdict is first
-    ticks.tick_once(drained=dict.fromkeys(range(6, 10), "bad"))
-    assert ticks.verdict.reason is Reason.PROPOSED
 
 
 def test_the_picture_of_a_lead_that_cannot_be_read_changes_nothing_that_stands():

@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The first job that waits for busy slots gets them, whatever else is submitted."""
 
-from burst.core.plan.plan_demands import RESERVATION_S
-from burst.core.plan.slots import find_slots
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
-from burst.runtime.engine_config import EngineConfig
 from tests.builders import LENT, whole
 from tests.sim import Sim
 
@@ -45,30 +42,6 @@ def test_a_job_that_needs_both_slots_runs_while_small_ones_keep_coming():
     s.until(lambda: len(s.lead.running()) >= 4)
 
 
-def declare(s, *slots):
-    """Reload with other rank slots."""
-    known = s.lead.identity()
-    its = {"settings": s.settings, "providers": {"local": s.provider}}
-    found = find_slots(known, slots)
-    s.engine.change(EngineConfig(identity=known, slots=found, **its))
-
-
-def test_slots_are_kept_that_a_burst_has_under_names_of_before():
-    """Ranks decide: a burst in the way is one whatever its slot was called."""
-    s = sim()
-    running(s, 4)
-    declare(s, "burst-0-[0-1]", "burst-0-[2-3]", "burst-1-[0-3]")
-    big = s.submit_lent(8)
-    since: dict[JobId, int] = {}
-    for minute in range(30):
-        s.submit_lent(1)
-        s.tick(seconds=60)
-        for job in s.lead.running():
-            if minute - since.setdefault(job, minute) >= 3 and job != big:
-                s.lead.finish(job)
-    assert big in s.lead.running()
-
-
 def test_jobs_behind_get_idle_nodes_for_a_while_and_no_longer():
     """As many as the first waits for, where nobody knows for how long it waits."""
     s = sim(deadlines={"idle": "1h"})
@@ -94,14 +67,6 @@ def test_jobs_behind_get_idle_nodes_for_a_while_and_no_longer():
     assert s.decision(big).reason is Reason.RESERVED
 
 
-def test_a_more_urgent_job_goes_first():
-    s = sim()
-    running(s, 1)
-    s.submit_lent(8)
-    s.tick()
-    s.run_job(whole(4), urgency=20)
-
-
 def test_those_behind_are_served_once_its_user_holds_the_first():
     s = sim()
     running(s, 1)
@@ -114,33 +79,3 @@ def test_those_behind_are_served_once_its_user_holds_the_first():
     s.tick()
     s.lead.change(big, urgency=0)
     s.until(lambda: small in s.lead.running(), ticks=20)
-
-
-def test_a_promise_that_rests_on_no_time_limit_is_given_up():
-    s = sim(deadlines={"idle": "1d"})
-    running(s, 1)
-    big = s.submit_lent(8)
-    s.tick()
-    small = s.submit_lent(4)
-    s.tick(9, seconds=RESERVATION_S / 10)
-    assert s.decision(big).reason is Reason.RESERVED
-    assert not s.lead.jobs[small].ranks
-    s.tick(4, seconds=RESERVATION_S / 10)
-    assert small in s.lead.running()
-    assert s.decision(big).reason is Reason.TURNED_DOWN
-
-
-def test_brief_jobs_have_one_burst_and_not_one_each():
-    """An idle burst on a kept slot stays until the others could be free."""
-    s = sim(deadlines={"idle": "1h"})
-    long = running(s, 1, duration=2 * HOUR)
-    big = s.submit_lent(8)
-    s.tick()
-    for _ in range(5):
-        brief = s.submit_lent(2, duration=HOUR / 4)
-        s.until(lambda brief=brief: brief in s.lead.running(), ticks=9)
-        s.lead.finish(brief)
-        s.tick(3)
-    assert len(s.bursts) == 2
-    s.lead.finish(long)
-    s.until(lambda: big in s.lead.running(), ticks=30)

@@ -561,16 +561,6 @@ def test_a_job_that_needs_the_further_nodes_waits_for_them_and_others_do_not():
     assert rank_leases(made.records, up).jobs[JobId(7)] == {2, 3, 4, 5}
 
 
-def test_ranks_that_leave_are_for_no_job():
-    site = Site(online("job-finish"))
-    site.jobs = {}
-    site.ask(1)
-    waits = job(7, whole(2), burstable=True)
-    seen = but(site.world(), lead=view(waits, online=[0, 1, 2, 3]))
-    made = run_tick(site.records, seen, SETTINGS, NOW + 1)
-    assert made.decisions[JobId(7)].reason is Reason.PROPOSED
-
-
 def test_one_that_is_made_larger_ahead_of_jobs_is_idle_from_then_on():
     """It would be drained for its idleness while what was asked for comes."""
     site = Site(run(*UP, "job-leave", "idle"))

@@ -31,16 +31,6 @@ def spread(**changes):
     return sim, sim.lead.submit(whole(8))
 
 
-def test_below_its_size_it_is_held_and_blocks_nobody():
-    sim, big = spread()
-    sim.until(lambda: nodes_up(sim) == 4)
-    sim.tick(5)
-    assert sim.lead.jobs[big].urgency == 0
-    own = sim.lead.submit(whole(1))
-    sim.until(lambda: sim.lead.jobs[own].state is JobState.RUN, ticks=5)
-    assert sim.lead.jobs[big].state is JobState.SCHED
-
-
 def test_its_pieces_are_given_back_when_the_rest_is_refused_for_long():
     sim, big = spread()
     sim.until(lambda: nodes_up(sim) == 4)

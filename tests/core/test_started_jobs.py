@@ -133,17 +133,6 @@ def test_a_job_that_starts_as_its_burst_is_drained_is_a_job_of_it():
     assert sim.burst.sums.results == {"completed": 2}
 
 
-def test_a_burst_that_is_quarantined_gets_no_job():
-    sim = Sim(deadlines=PRICED)
-    sim.tick(2)
-    job = sim.run_job(whole(4))
-    sim.lead.disk.records[f"job/{sim.burst.id}/{job}"] = "{"
-    sim.boot()
-    sim.tick(2)
-    assert sim.burst.quarantined
-    assert not sim.burst.jobs
-
-
 def test_a_job_that_is_not_burstable_keeps_a_burst_from_being_idle():
     """The lead does not show it, but that its nodes are in use."""
     sim = after_a_job()

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Bursts that are requested with a tag, and the jobs that run on them."""
 
-import pytest
-
 from burst.core.cost import idle_limit
 from burst.core.plan.plan_demands import RESERVATION_S
 from burst.core.tagged_jobs import IsolatedJobs
@@ -52,19 +50,6 @@ def test_nobody_waits_for_its_end_for_longer_than_for_any_that_is_not_known() ->
     sim.until(lambda: behind in sim.lead.running())
     assert not ran_on(sim, behind) & set(sim.records.bursts[own].lease.ranks)
     assert sim.records.bursts[own].state is State.ONLINE
-
-
-@pytest.mark.parametrize(
-    ("tag", "userid"), [("sweep/b", 100), ("sweep/a", 101), ("", 100)]
-)
-def test_no_other_job_is_given_nodes_with_a_tag(tag: str, userid: int) -> None:
-    sim = Sim()
-    own = request(sim, OURS, nodes=4)
-    sim.until(lambda: online(sim))
-    sim.lead.schedule = lambda: None  # type: ignore[method-assign]
-    submit(sim, 7, tag, nodes=3, userid=userid)
-    sim.tick(20)
-    assert not sim.records.bursts[own].jobs
 
 
 def test_nothing_is_bought_for_a_job_with_a_tag() -> None:

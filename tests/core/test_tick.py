@@ -11,7 +11,7 @@ from burst.model.hold import HoldState
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.model.reason import Reason
-from tests.builders import LENT, T0, but, job, view, whole, world
+from tests.builders import T0, but, job, view, whole, world
 from tests.core.ticks import ID, hold, recorded, tick_once
 from tests.lifecycles import WHOLE_WAY, leased, run
 
@@ -55,25 +55,6 @@ def test_jobs_that_want_no_burst_are_left_alone(changes, reason, text):
     assert made.actions == ()
 
 
-def test_a_job_with_a_constraint_is_left_where_that_can_start():
-    local = job(1, whole(2, constraint='{"properties":["local"]}'))
-    burst = job(2, whole(1, constraint=LENT))
-
-    made = tick_once(world(view(local, burst)), now=T0 + 10)
-
-    assert made.decisions[1].reason is Reason.LOCAL
-    assert made.decisions[2].reason is Reason.PROPOSED
-
-
-def test_a_second_job_alike_is_not_tried_again_on_what_is_free():
-    busy = view(job(1, whole(2)), job(2, whole(2)), busy=(0,))
-
-    made = tick_once(world(busy), now=T0 + 10)
-
-    assert made.decisions[1].reason is Reason.PROPOSED
-    assert made.decisions[1] is made.decisions[2]
-
-
 def test_a_new_burst_found_on_the_books_is_started():
     made = tick_once(world(view()), recorded(run()))
 
@@ -91,15 +72,6 @@ def test_a_new_burst_whose_ranks_are_up_is_quarantined_and_nothing_is_done_to_it
     assert again.events == ()
 
 
-def test_a_quarantined_burst_keeps_its_slot():
-    odd = run("provision-start", "drained")
-
-    made = tick_once(world(view(job(1, whole(4)))), recorded(odd))
-
-    (new,) = [b for b in made.records.bursts.values() if b.id != ID]
-    assert new.lease.slot == "burst-1"
-
-
 def test_an_answer_about_a_quarantined_burst_counts_for_its_provider_only():
     odd = run("provision-start", "drained")
     answered = but(
@@ -115,14 +87,6 @@ def test_an_answer_about_a_quarantined_burst_counts_for_its_provider_only():
 
     assert made.records.bursts == {ID: odd}
     assert made.records.health["local"].rows["offer/small"].failures == 1
-
-
-def test_a_provider_that_is_not_enabled_is_not_asked():
-    seen = but(world(view()), providers={})
-
-    made = tick_once(seen, recorded(run("provision-start")))
-
-    assert made.actions == ()
 
 
 def test_a_drain_that_a_person_replaced_is_his():

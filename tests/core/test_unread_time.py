@@ -69,21 +69,6 @@ def test_followers_have_the_rest_of_their_time_to_join(away: Any) -> None:
     assert reasons(sim) == ["timeout"]
 
 
-@pytest.mark.parametrize("away", [hangs, stopped])
-def test_ranks_that_were_lost_have_the_rest_of_their_time_to_come_back(away):
-    sim = Sim(**JOIN)
-    sim.lead.submit(THREE)
-    sim.until(sim.in_state(State.ONLINE))
-    sim.joins = False
-    sim.lead.lose(2)
-    sim.tick(50)
-    away(sim)
-    sim.tick(30)
-    assert sim.state() is State.ONLINE
-    sim.tick(40)
-    assert reasons(sim) == ["lost"]
-
-
 def test_a_tick_that_is_late_as_the_machine_is_busy_changes_no_deadline() -> None:
     sim = joining()
     for _ in range(10):

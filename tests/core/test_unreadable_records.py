@@ -59,19 +59,6 @@ def test_its_job_ends_first_then_all_of_it_is_deleted():
     sim.run_job(whole(8))
 
 
-def test_it_is_on_record_before_it_is_acted_on():
-    sim = Sim()
-    name, _ = spoilt(sim)
-    sim.take_down(name)
-
-    sim.boot()
-    sim.tick()
-
-    assert sim.burst.id == name
-    assert sim.burst.state is State.REAP
-    assert sim.burst.lease.ranks == (2, 3, 4, 5)
-
-
 def test_its_ranks_are_known_by_their_hosts_where_slots_were_declared_anew():
     """Else its slot were free at once, and what runs there reaped under its job."""
     sim = Sim()
@@ -130,20 +117,6 @@ def test_it_must_be_clear_whose_it_is():
         records, world, TakeDown("burst-0-ffffff", "", "b"), sim.now
     )
     assert made.records.bursts[BurstId("burst-0-ffffff")].lease.provider == "b"
-
-
-def test_one_of_an_isolated_burst_has_no_ranks():
-    sim = Sim()
-    sim.tick(2)
-    sim.lead.disk.records["burst/burst-iso-ffffff"] = "{"
-    sim.boot()
-    sim.tick(2)
-
-    sim.take_down("burst-iso-ffffff")
-
-    assert sim.burst.lease.isolated
-    assert not sim.burst.lease.ranks
-    sim.until(sim.in_state(State.INACTIVE))
 
 
 def test_a_burst_of_which_only_a_job_cannot_be_read_is_taken_down():

@@ -168,6 +168,10 @@ def test_duration(system, seconds):
     assert parse_duration(jobspec(SLOT, **system)) == seconds
 
 
+MANY = {"provider": "gke", "max-price": 1, "wait": 0, "where": "spread", "urgency": 7}
+MANY |= {"of-others": [1]}
+
+
 def test_a_bank_is_read():
     assert parse_bank(jobspec(SLOT, bank="physics")) == "physics"
     assert parse_bank(jobspec(SLOT, bank="x" * 64)) == "x" * 64
@@ -183,17 +187,7 @@ def test_a_bank_is_read():
         ({"mode": "isolated"}, BurstPreferences(mode="isolated")),
         ({"tag": "sweep/a"}, BurstPreferences(tag="sweep/a")),
         ({"member": "sweep/a"}, BurstPreferences(tag="sweep/a")),
-        (
-            {
-                "provider": "gke",
-                "max-price": 1,
-                "wait": 0,
-                "where": "spread",
-                "urgency": 7,
-                "of-others": [1],
-            },
-            BurstPreferences("gke", 1.0, 0.0, "spread", 7),
-        ),
+        (MANY, BurstPreferences("gke", 1.0, 0.0, "spread", 7)),
     ],
 )
 def test_wishes_are_read(written, wish):

@@ -14,10 +14,9 @@ from burst.core.records import Records, Transaction
 from burst.core.tick import TickResult
 from burst.core.world import World
 from burst.core.worth import accounts, periods
-from burst.core.worth.ledger import Costs, Payer
+from burst.core.worth.ledger import Payer
 from burst.core.worth.life import Life, lives_until
 from burst.core.worth.money import UNIT, from_price
-from burst.errors import InsufficientCapacity
 from burst.model.burst import State
 from burst.model.request import BurstPreferences
 from tests.builders import T0, but, identity, settings, whole
@@ -130,22 +129,6 @@ def test_a_daemon_that_starts_again_goes_on_counting(sim):
     sim.until(sim.in_state(State.INACTIVE), ticks=120, seconds=5.0)
     (done,) = settled(sim)
     assert done.costs.work >= 3 * 100 * UNIT
-
-
-def test_what_its_provider_never_made_costs_nothing(sim):
-    sim.provider.next_provision_error = InsufficientCapacity("none")
-    sim.lead.submit(LENT)
-    sim.until(sim.in_state(State.INACTIVE))
-    (done,) = settled(sim)
-    assert done.costs == Costs()
-
-
-def test_what_never_joins_costs_what_its_provider_showed(sim):
-    sim.joins = False
-    sim.lead.submit(LENT)
-    sim.until(sim.in_state(State.INACTIVE), ticks=180, seconds=5.0)
-    done = settled(sim)[-1]
-    assert done.costs.never_joined == done.costs.total > 3 * 250 * UNIT
 
 
 def test_a_request_ahead_of_jobs_is_paid_by_whose_job_comes(sim):
@@ -334,16 +317,3 @@ def test_an_isolated_burst_works_as_long_as_its_program_runs():
     (share,) = done.shares
     assert share.job == job
     assert share.node_seconds > 0
-
-
-def test_what_nodes_do_is_as_it_was_while_the_lead_cannot_be_read(sim):
-    sim.lead.submit(LENT, userid=7, duration=600.0)
-    sim.until(sim.in_state(State.ONLINE))
-    sim.tick(10)
-    (before,) = entries(sim).values()
-    sim.lead.unreadable = True
-    sim.tick(10)
-    sim.tick(10)
-    (after,) = entries(sim).values()
-    assert after.use == before.use
-    assert after.use.busy == 3

@@ -16,10 +16,9 @@ from burst.core.worth.ledger import Use
 from burst.core.worth.money import UNIT
 from burst.core.worth.periods import day_of, month_of, sum_of
 from burst.model.burst import BurstId, State
-from burst.model.reason import Reason
 from tests.builders import but, identity, settings
 from tests.core.worth.budgets import HOUR, entry
-from tests.core.worth.money_sim import BOUND, refusal, sim, submit
+from tests.core.worth.money_sim import sim, submit
 
 DAY = 86400.0
 LATE = datetime.datetime(2026, 11, 30, 23, 59, tzinfo=datetime.UTC).timestamp()
@@ -30,20 +29,6 @@ SETTINGS = settings(
     budget=[{"limit": 10, "per": "month"}, {"limit": 10, "per": "day"}],
     providers={"local": {"type": "fake"}},
 )
-
-
-@pytest.mark.parametrize("seconds", JUMPS.values(), ids=JUMPS)
-def test_money_of_a_live_burst_stays_reserved_whatever_month_it_is(seconds):
-    its = sim(BOUND + 100)
-    its.now = LATE
-    submit(its)
-    its.until(its.in_state(State.ONLINE), ticks=30)
-    its.now += seconds
-    its.boot()
-    other = submit(its, userid=2)
-    its.tick(3)
-    assert refusal(its, other).reason is Reason.OVER_BUDGET
-    assert len(its.bursts) == 1
 
 
 @pytest.mark.parametrize("seconds", JUMPS.values(), ids=JUMPS)

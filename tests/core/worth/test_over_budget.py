@@ -65,17 +65,6 @@ def test_it_is_bought_once_a_new_day_begins():
     its.until(lambda: len(its.bursts) == 2, ticks=200)
 
 
-def test_jobs_of_one_plan_share_the_money():
-    its = sim(2 * (BOUND + 100))
-    jobs = [submit(its, userid=user) for user in (1, 2, 3)]
-    its.until(lambda: len(its.bursts) == 2)
-    its.tick(3)
-    decisions = its.engine.snapshot.decisions
-    refused = [job for job in jobs if job in decisions and decisions[job].refusals]
-    assert len(its.bursts) == 2
-    assert len(refused) == 1
-
-
 def test_a_burst_of_a_plan_grows_within_the_budget():
     its = sim(3 * (BOUND + 100))
     for _ in range(4):
