@@ -14,10 +14,9 @@ from burst.core.records import Records
 from burst.core.tick import TickResult, run_tick
 from burst.core.worth.estimate import StartEstimate
 from burst.model.jobid import JobId
-from burst.model.lead import JobState, JobView, LeadView
+from burst.model.lead import JobState, LeadView
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
-from burst.model.shape import Shape
 from tests.builders import (
     LENT,
     T0,
@@ -31,11 +30,13 @@ from tests.builders import (
     world,
 )
 from tests.builders import settings as tables
+from tests.fakes import FakeLead
 from tests.support.refusals import without_refusals
 
 QUEUES = {"burst": ("burst",), "burst-ready": ("burst",)}
 LEAD = identity(queues=QUEUES)
 WORLD = world(None, LEAD)
+SITE = world(None, LEAD, local=(offer(max_nodes=8),))
 
 change = st.one_of(
     st.tuples(st.just("submit"), st.integers(1, 9), st.booleans(), st.booleans()),
@@ -96,27 +97,14 @@ class Site:
             policy=policy,
         )
         self._forecasts: dict[JobId, StartEstimate] | None = None
-        self._world = world(None, LEAD, local=(offer(max_nodes=8),))
-        self._jobs: dict[JobId, JobView] = {}
-        self._online = {0, 1}
-        self._drained: set[int] = set()
-        self._now = T0
-        self._number = 0
+        self._lead = FakeLead(known=LEAD)
         self._made = TickResult(records=Records(), events=(), actions=(), decisions={})
 
     def tick_once(self) -> None:
         """Take one with what stands, and see that it is as one without."""
-        busy = {rank for one in self._jobs.values() for rank in one.ranks}
-        shapes = enumerate(LEAD.shapes)
-        picture = but(
-            view(online=self._online, lead=LEAD),
-            jobs=dict(self._jobs),
-            drained=dict.fromkeys(self._drained, "bad"),
-            allocated=frozenset(busy),
-            free={r: Shape(0) if r in busy else shape for r, shape in shapes},
-        )
-        seen = but(self._world, lead=picture, forecasts=self._forecasts)
-        asked = self._made.records, seen, self._settings, self._now
+        lead = self._lead
+        seen = but(SITE, lead=lead.observe(), forecasts=self._forecasts)
+        asked = self._made.records, seen, self._settings, lead.now
         # For how long forecasts have been missing is not what spares work.
         plain = run_tick(*asked, without_refusals(self._made.refusal_cache))
         self._made = run_tick(*asked, self._made.refusal_cache)
@@ -125,70 +113,60 @@ class Site:
         assert self._made.records == plain.records
         for number, hold in self._made.records.holds.items():
             # Flux does what it is asked to.
-            if hold.state.value == "holding" and self._jobs[number].urgency:
-                self._set(number, urgency=0)
+            if hold.state.value == "holding" and lead.jobs[number].urgency:
+                lead.change(number, urgency=0)
 
     def do(self, what: str, *how: object) -> None:
         """Change the world; what cannot be done now changes nothing."""
-        self._now += 1
+        self._lead.now += 1
         getattr(self, f"_{what}")(*how)
 
     def _submit(self, nodes: int, lent: bool, far: bool) -> None:
-        self._number += 1
         request = whole(nodes, constraint=LENT if lent else "")
         wish = BurstPreferences(mode="isolated" if far else "")
-        made = job(self._number, request, t_submit=self._now, preferences=wish)
-        self._jobs[made.id] = made
+        self._lead.submit(request, preferences=wish)
 
     def _pending(self, at: int) -> JobId | None:
-        found = [one.id for one in self._jobs.values() if one.state is JobState.SCHED]
+        jobs = self._lead.jobs.values()
+        found = [one.id for one in jobs if one.state is JobState.SCHED]
         return found[at % len(found)] if found else None
 
     def _cancel(self, at: int) -> None:
-        number = self._pending(at)
-        if number:
-            self._set(number, state=JobState.INACTIVE, result="canceled")
+        if number := self._pending(at):
+            self._lead.finish(number, "canceled")
 
     def _start(self, at: int, rank: int) -> None:
-        number = self._pending(at)
-        taken = {r for one in self._jobs.values() for r in one.ranks}
+        number, lead = self._pending(at), self._lead
+        taken = {r for one in lead.jobs.values() for r in one.ranks}
         if number and rank not in taken:
-            ranks = frozenset({rank})
-            self._set(number, state=JobState.RUN, ranks=ranks, t_start=self._now)
+            began = {"ranks": frozenset({rank}), "t_start": lead.now}
+            lead.change(number, state=JobState.RUN, **began)
 
     def _end(self, at: int) -> None:
-        running = [one.id for one in self._jobs.values() if one.ranks]
-        if running:
-            number = running[at % len(running)]
-            self._set(number, state=JobState.INACTIVE, ranks=frozenset())
+        if running := self._lead.running():
+            self._lead.finish(running[at % len(running)])
 
     def _urgency(self, at: int, urgency: int) -> None:
-        number = self._pending(at)
-        if number:
-            self._set(number, urgency=urgency)
+        if number := self._pending(at):
+            self._lead.change(number, urgency=urgency)
 
-    def _online_(self, ranks: set[int]) -> None:
-        self._online = ranks
+    def _online(self, ranks: set[int]) -> None:
+        self._lead.online = ranks
 
-    def _drained_(self, ranks: set[int]) -> None:
-        self._drained = ranks
+    def _drained(self, ranks: set[int]) -> None:
+        self._lead.drained = dict.fromkeys(ranks, "bad")
 
     def _forecast(self, waits: tuple[int | None, ...]) -> None:
+        now = self._lead.now
+        known = {n: waits[n % len(waits)] for n in range(1, 30)}
         self._forecasts = {
-            JobId(number): StartEstimate(
-                expected=self._now + wait,
-                earliest=self._now,
-                latest=self._now + 2 * wait,
-            )
-            for number in range(1, 30)
-            if (wait := waits[number % len(waits)]) is not None
+            JobId(n): StartEstimate(expected=now + w, earliest=now, latest=now + 2 * w)
+            for n, w in known.items()
+            if w is not None
         }
 
     def _wait(self, seconds: int) -> None:
-        self._now += seconds
-
-    def _set(self, number: JobId, **changes: object) -> None:
-        self._jobs[number] = but(self._jobs[number], **changes)
+        self._lead.now += seconds
 
 
 @pytest.mark.no_cover
@@ -214,7 +192,7 @@ class Site:
 def test_by_rules_a_tick_with_what_stands_is_one_without(mode, bursts, rules, changes):
     site = Site(mode, bursts, tuple(rules))
     for what, *how in [*BUSY, *changes]:
-        site.do(f"{what}_" if what in {"online", "drained"} else str(what), *how)
+        site.do(str(what), *how)
         site.tick_once()
 
 
