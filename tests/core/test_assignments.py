@@ -291,10 +291,9 @@ def two_jobs(now):
     burst = apply(burst, Event(T0 + 1, "provision-start", {}))
     burst = leased(burst, created=T0, end=T0 + 3600.0)
     tx = Transaction(Records(bursts={burst.id: burst}), T0 + now)
-    jobs = [
-        job_view(n, whole(1), duration=limit) for n, limit in ((1, 2400.0), (2, 600.0))
-    ]
-    return tx, burst.id, world(view(*jobs))
+    long = job_view(1, whole(1), duration=2400.0)
+    brief = job_view(2, whole(1), duration=600.0)
+    return tx, burst.id, world(view(long, brief))
 
 
 def test_of_two_jobs_only_the_one_leaves_for_which_the_burst_comes_too_late():

@@ -155,9 +155,8 @@ def seen_with(facts, *jobs):
 
 
 def decide(facts, asked, jobs=()):
-    return LimitsInUse(Records(), seen_with(facts, *jobs, asked)).decide(
-        asked, asked.request
-    )
+    in_use = LimitsInUse(Records(), seen_with(facts, *jobs, asked))
+    return in_use.decide(asked, asked.request)
 
 
 @pytest.mark.parametrize(

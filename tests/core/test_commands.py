@@ -39,9 +39,8 @@ def test_nodes_can_be_had_ahead_of_jobs():
     assert burst.lease.slot == "burst-1"
     assert burst.lease.userids == ()
     assert made.actions == (ProvisionBurst(burst.id),)
-    assert burst_requests.describe_request(verdict, demand) == (
-        f"3 nodes of local/small as {burst.id}"
-    )
+    told = burst_requests.describe_request(verdict, demand)
+    assert told == f"3 nodes of local/small as {burst.id}"
 
 
 def test_a_request_that_cannot_be_met_says_why():
@@ -282,9 +281,8 @@ def test_a_memo_names_the_offers_but_stays_short():
     ],
 )
 def test_any_hosts_of_slots_may_be_asked_for(text, nodes):
-    burst_requests.check_slot(
-        text, nodes, find_slots(identity("lead-0,burst-0-[0-3],burst-1-[0-3]"))
-    )
+    slots = find_slots(identity("lead-0,burst-0-[0-3],burst-1-[0-3]"))
+    burst_requests.check_slot(text, nodes, slots)
 
 
 @pytest.mark.parametrize(
@@ -321,9 +319,8 @@ def test_a_request_that_becomes_several_bursts_names_each():
     made, verdict = requested(demand)
     names = ", ".join(made.records.bursts)
     assert len(made.records.bursts) == 2
-    assert burst_requests.describe_request(verdict, demand) == (
-        f"6 nodes of local/small as {names}"
-    )
+    told = burst_requests.describe_request(verdict, demand)
+    assert told == f"6 nodes of local/small as {names}"
 
 
 def test_a_lead_without_slots_has_none_to_ask_for():

@@ -18,6 +18,7 @@ from burst.model.lead import GuestAccess, JobState
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
 from tests.builders import LENT, T0, but, identity, job, settings, view, whole, world
+from tests.core.ticks import recorded
 from tests.lifecycles import LEASE, WHOLE_WAY, run
 
 ONE = JobId(1)
@@ -33,9 +34,7 @@ HELD = Hold(urgency=16, state=HoldState.HELD, since=T0)
 
 
 def tick(waiting, *bursts, hold=None, lead=LEAD, online=(0, 1), mode="hold", **plan):
-    records = Records(
-        bursts={burst.id: burst for burst in bursts}, holds={ONE: hold} if hold else {}
-    )
+    records = recorded(*bursts, holds={ONE: hold} if hold else {})
     seen = world(view(waiting, online=online, lead=lead), lead)
     tables = {"intake": {"mode": mode}, "plan": plan}
     return run_tick(records, seen, settings(**tables), T0 + 100)

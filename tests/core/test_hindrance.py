@@ -99,9 +99,8 @@ def test_room_beside_a_job_that_is_not_given():
 
 def test_housekeeping():
     wanted = job(5, whole(1))
-    told = found(
-        wanted, lead(wanted, busy=RANKS, housekeeping=dict.fromkeys(RANKS, T0))
-    )
+    cleaned = dict.fromkeys(RANKS, T0)
+    told = found(wanted, lead(wanted, busy=RANKS, housekeeping=cleaned))
     assert told.reason is Reason.NODES_CLEANED
     assert "Flux starts it once that has ended" in told.text()
 

@@ -158,9 +158,8 @@ def test_a_job_that_cannot_change_its_queue_is_told(impossible):
 
 @pytest.mark.parametrize(("asked", "given"), [(9, 9), (16, 16), (31, 16)])
 def test_a_job_submitted_held_is_released_with_no_more_than_the_default(asked, given):
-    waiting = job(
-        1, whole(2), preferences=BurstPreferences(urgency=asked), **SUBMITTED_HELD
-    )
+    wish = BurstPreferences(urgency=asked)
+    waiting = job(1, whole(2), preferences=wish, **SUBMITTED_HELD)
     seen = world(view(waiting, online=(0, 1, 2, 3)))
 
     made = tick_once(seen, "hold", recorded(UP))
@@ -170,9 +169,8 @@ def test_a_job_submitted_held_is_released_with_no_more_than_the_default(asked, g
 
 def test_what_somebody_held_later_is_not_taken_for_ours_whatever_its_user_wrote():
     """An owner holds a guest's job, who had marked it as one that waits for us."""
-    seen = world(
-        view(job(1, whole(2), urgency=0, preferences=BurstPreferences(urgency=16)))
-    )
+    wish = BurstPreferences(urgency=16)
+    seen = world(view(job(1, whole(2), urgency=0, preferences=wish)))
 
     made = tick_once(seen, "scheduler")
 
@@ -182,10 +180,8 @@ def test_what_somebody_held_later_is_not_taken_for_ours_whatever_its_user_wrote(
 
 
 def test_a_held_job_that_waits_for_another_is_taken_later():
-    waiting = job(
-        1, whole(4), preferences=BurstPreferences(urgency=16), **SUBMITTED_HELD
-    )
-    waiting = but(waiting, state=JobState.DEPEND)
+    held = {**SUBMITTED_HELD, "state": JobState.DEPEND}
+    waiting = job(1, whole(4), preferences=BurstPreferences(urgency=16), **held)
 
     made = tick_once(world(view(waiting)), "hold")
 
@@ -236,9 +232,8 @@ def test_no_isolated_burst_is_made_for_a_job_that_flux_could_start():
 def test_a_job_joins_no_burst_that_is_too_dear_for_it():
     lease = but(LEASE, price=2.0)
     idle = but(UP, lease=lease, jobs=frozenset())
-    waiting = job(
-        2, whole(2, constraint=LENT), preferences=BurstPreferences(max_price=1.0)
-    )
+    wish = BurstPreferences(max_price=1.0)
+    waiting = job(2, whole(2, constraint=LENT), preferences=wish)
     seen = world(view(waiting, online=(0, 1, 2, 3)))
 
     made = tick_once(seen, "hold", recorded(idle))
@@ -248,9 +243,8 @@ def test_a_job_joins_no_burst_that_is_too_dear_for_it():
 
 def test_jobs_of_one_plan_share_no_burst_that_is_too_dear_for_one_of_them():
     dear = (offer(price=2.0),)
-    cheap = job(
-        2, whole(1, constraint=LENT), preferences=BurstPreferences(max_price=1.0)
-    )
+    wish = BurstPreferences(max_price=1.0)
+    cheap = job(2, whole(1, constraint=LENT), preferences=wish)
 
     made = tick_once(
         world(view(job(1, whole(1)), cheap, online=()), local=dear), "hold"
@@ -277,9 +271,8 @@ NOBODY = view()
 
 def test_a_job_gets_its_ranks_once_all_of_them_are_online():
     ranks = frozenset({2, 3})
-    assert rank_leases(recorded(COMING), NOBODY) == LeasedRanks(
-        {ONE: frozenset()}, ranks
-    )
+    none = LeasedRanks({ONE: frozenset()}, ranks)
+    assert rank_leases(recorded(COMING), NOBODY) == none
     assert rank_leases(recorded(UP), NOBODY) == LeasedRanks({ONE: ranks}, ranks)
 
 

@@ -63,9 +63,8 @@ def test_of_slots_of_several_shapes_that_where_fewest_nodes_do_is_taken(
 ):
     """Each node costs as much; else (below 0) the smallest, and one without GPUs."""
     lead = shaped(large, small) if turned else shaped(small, large)
-    made = plan(
-        demand(1, asked), lead=lead, offers={"local": [offer(shape=Shape(8, 1))]}
-    )
+    offers = {"local": [offer(shape=Shape(8, 1))]}
+    made = plan(demand(1, asked), lead=lead, offers=offers)
     (proposal,) = made.proposals
     assert proposal.lease.shape == (small if nodes < 0 else large)
     assert proposal.lease.nodes == abs(nodes)
@@ -223,11 +222,10 @@ def test_a_burst_too_large_for_a_users_limit_is_not_joined():
 @pytest.mark.parametrize("spread", [True, False])
 def test_a_limit_is_told_though_no_free_slot_is_large_enough_either(spread):
     jobs = demand(1, whole(3)), demand(2, whole(4))
-    made = plan(
-        *jobs, taken=["burst-1"], spread=spread, limits={"max_nodes_per_user": 5}
-    )
+    kw = {"taken": ["burst-1"], "spread": spread}
+    made = plan(*jobs, limits={"max_nodes_per_user": 5}, **kw)
     assert reasons(made, 2)[1] == [("local/small", Reason.LIMIT_USER)]
-    made = plan(*jobs, taken=["burst-1"], spread=spread)
+    made = plan(*jobs, **kw)
     assert reasons(made, 2)[1] == [("local/small", Reason.SLOTS_SMALL)]
 
 

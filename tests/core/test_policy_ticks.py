@@ -241,9 +241,8 @@ def test_a_job_is_refused_by_its_offers_once_its_forecast_is_late() -> None:
 def test_where_nothing_is_offered_that_is_what_a_job_is_told() -> None:
     what = seen(TWO_HOURS, forecasts={ONE: starts(1)}, offers={"local": ()})
     assert reason(tick_once(what, **FRUGAL)) is Reason.NO_OFFERS
-    none_do = seen(
-        job(1, slots(1, gpus=2), duration=HOUR), forecasts={ONE: starts(1)}, busy=()
-    )
+    asked = job(1, slots(1, gpus=2), duration=HOUR)
+    none_do = seen(asked, forecasts={ONE: starts(1)}, busy=())
     assert reason(tick_once(none_do, **FRUGAL)) is Reason.NEVER_FITS
 
 
@@ -542,9 +541,8 @@ def test_a_job_that_only_a_rule_marks_is_never_failed() -> None:
 def test_jobs_are_judged_by_the_offers_that_each_may_have() -> None:
     offers = {"near": (offer(price=1.0),), "far": (offer(price=3.0, join_time=60.0),)}
     far = but(job(2, whole(2), duration=HOUR), preferences=BurstPreferences("far"))
-    what = seen(
-        TWO_HOURS, far, offers=offers, forecasts={ONE: starts(9), TWO: starts(9)}
-    )
+    forecasts = {ONE: starts(9), TWO: starts(9)}
+    what = seen(TWO_HOURS, far, offers=offers, forecasts=forecasts)
     made = tick_once(what, **FRUGAL)
     near, far_away = (made.decisions[each].text() for each in (ONE, TWO))
     assert "; in 0s on near/small (as its offer says) for 2.00" in near

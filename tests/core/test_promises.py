@@ -261,15 +261,13 @@ def test_bursts_that_end_before_do_not_keep_others_from_nodes():
     # A burst that ends before does not stay for another job, unless that is brief.
     assert made.assignments == {}
     assert [(p.job, p.start) for p in made.promises] == [(1, T0 + HOUR), (3, T0 + HOUR)]
-    made = planned(
-        first, second, demand(3, 1, HOUR), rooms=[room("burst-1", free=2)], **kw
-    )
+    kw["rooms"] = [room("burst-1", free=2)]
+    made = planned(first, second, demand(3, 1, HOUR), **kw)
     assert made.assignments == {3: of("burst-1")}
     # Nor beside new nodes for the same job.
     for nodes, duration, new in ((6, 0.0, 4), (7, 0.0, 0), (7, HOUR, 5)):
-        made = planned(
-            first, demand(2, nodes, duration), rooms=[room("burst-1", free=2)], **kw
-        )
+        kw["rooms"] = [room("burst-1", free=2)]
+        made = planned(first, demand(2, nodes, duration), **kw)
         assert sum(size for _, _, size, _ in leases(made)) == new
 
 

@@ -171,9 +171,8 @@ def test_a_spec_that_was_refused_is_not_asked_for_again_for_longer_each_time():
     assert (told["slot"], told["nodes"]) == (LEASE.slot, LEASE.nodes)
     assert (told["until"], told["why"]) == (640, spec.why)
     assert refused_specs(health, "another") == []
-    (told,) = refused_specs(
-        refuse_offer(Health(), LEASE, "no", LIMITS, 100.0), LEASE.offer
-    )
+    refused = refuse_offer(Health(), LEASE, "no", LIMITS, 100.0)
+    (told,) = refused_specs(refused, LEASE.offer)
     assert (told["slot"], told["nodes"]) == ("", 0)
     assert expiry_times(health)[-1] == 640
     assert forgive(health, LEASE).is_default
@@ -278,9 +277,8 @@ def test_what_a_clock_far_ahead_wrote_is_held_against_nobody_for_longer_than_a_p
     far = 3e8
     health = hear(*[(Verb.PROVISION, Outcome.UNEXPECTED)] * BREAKER, now=far)
     health = hear((Verb.REAP, Outcome.REFUSED), now=far, health=health)
-    health = refuse_spec(
-        cool_down(health, "o", LIMITS, far, 4), LEASE, "no", LIMITS, far
-    )
+    health = cool_down(health, "o", LIMITS, far, 4)
+    health = refuse_spec(health, LEASE, "no", LIMITS, far)
     found = bound_times(health, LIMITS, 100.0)
 
     assert found.until == 400.0

@@ -226,9 +226,8 @@ def test_what_stands_is_a_refusal_of_a_job_that_is_held(reason, state, still_ref
     one = job(1, whole(9))
     holds = {ONE: Hold(urgency=16, state=state, since=T0)} if state else {}
     fresh = {ONE: Decision(reason)}
-    judged = JobDecisions(
-        left=RefusalCache(inputs=BEFORE, jobs={ONE: one}), still_refused={}, fresh=fresh
-    )
+    left = RefusalCache(inputs=BEFORE, jobs={ONE: one})
+    judged = JobDecisions(left=left, still_refused={}, fresh=fresh)
     made = cache_refusals(judged, Records(holds=holds))
     assert made.decisions == (fresh if still_refused else {})
 

@@ -37,9 +37,8 @@ class TakingLead(FakeLead):
 
     def submitted_jobspec(self, job):
         spec = self.jobspec(job)
-        spec["attributes"]["system"]["burst"] = {
-            "requeue": self.jobs[job].preferences.requeue
-        }
+        wish = {"requeue": self.jobs[job].preferences.requeue}
+        spec["attributes"]["system"]["burst"] = wish
         return spec
 
     def submit_jobs(self, jobs):
@@ -152,9 +151,8 @@ def test_what_ended_otherwise_is_not_run_again():
 
 
 def test_a_guests_job_is_not_run_again_and_it_is_told_why():
-    lead = TakingLead(
-        but(identity(), access=GuestAccess(allow_guest_user=True), owner_userid=7)
-    )
+    guests = GuestAccess(allow_guest_user=True)
+    lead = TakingLead(identity(access=guests, owner_userid=7))
     sim, job = running(lead=lead, plan={"share_users": True})
     lose(sim, job)
     assert not sim.lead.taken

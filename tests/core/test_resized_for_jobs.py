@@ -107,9 +107,8 @@ def test_budgets_allow_the_whole_of_the_larger_burst(end):
 
     def decided(limit: float):
         budget = [{"limit": limit}]
-        known = run_tick(
-            recorded(burst), seen_by(view(online=[0, 1, 2, 3])), settings(), NOW
-        ).records
+        before = seen_by(view(online=[0, 1, 2, 3]))
+        known = run_tick(recorded(burst), before, settings(), NOW).records
         return decide(asked, records=known, seen=seen, budget=budget)
 
     def reserved(made) -> float:

@@ -55,9 +55,8 @@ def test_a_job_that_every_lease_is_too_short_for_is_told_so_and_gets_no_burst():
 def test_it_is_failed_where_the_site_wants_that_and_waits_for_own_nodes_that_would_do():
     long = {"duration": 100 * HOUR}
     failing = tick_once(job(1, whole(4), **long), intake={"impossible": "fail"})
-    waiting = tick_once(
-        seen=view(job(1, whole(2), **long), busy=(0, 1)), intake={"impossible": "fail"}
-    )
+    small = view(job(1, whole(2), **long), busy=(0, 1))
+    waiting = tick_once(seen=small, intake={"impossible": "fail"})
 
     assert [type(action) for action in failing.actions] == [FailJob]
     assert waiting.decisions[ONE].reason is Reason.TURNED_DOWN

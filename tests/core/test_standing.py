@@ -100,11 +100,8 @@ def test_on_the_night_on_which_clocks_go_back_an_hour_counts_twice() -> None:
 def test_what_counts_are_live_bursts_that_any_job_may_have() -> None:
     (minimum,) = minimums_at(kept({"nodes": 9, "offer": "o"}), MONDAY)
     assert minimum.text() == "9 nodes of p/o"
-    counts = [
-        burst("a"),
-        burst("b", 3, standing=""),
-        burst("c", state=State.PROVISION, userids=(1,)),
-    ]
+    comes = burst("c", state=State.PROVISION, userids=(1,))
+    counts = [burst("a"), burst("b", 3, standing=""), comes]
     does_not = [
         burst("d", state=State.DRAIN),
         burst("e", state=State.INACTIVE),
@@ -152,9 +149,8 @@ def test_idle_bursts_end_until_just_the_minimum_is_left(nodes, wanted):
             del live[name]
     left = sum(each.lease.nodes for each in live.values())
     assert left >= min(max(wanted), sum(nodes))
-    assert all(
-        is_needed(Records(bursts=live), each, its, MONDAY) for each in live.values()
-    )
+    known = Records(bursts=live)
+    assert all(is_needed(known, each, its, MONDAY) for each in live.values())
 
 
 def test_it_is_said_of_a_burst_that_it_stands() -> None:

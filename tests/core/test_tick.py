@@ -139,9 +139,8 @@ def test_ended_bursts_with_a_tag_are_forgotten_once_whoever_asked_has_read_them(
 
 
 def test_without_a_lead_to_read_only_what_the_provider_says_is_noted():
-    made = tick_once(
-        world(None), recorded(run(*WHOLE_WAY[:4]), holds={ONE: hold(HoldState.HELD)})
-    )
+    known = recorded(run(*WHOLE_WAY[:4]), holds={ONE: hold(HoldState.HELD)})
+    made = tick_once(world(None), known)
 
     assert made.decisions == {}
     assert made.actions == ()
@@ -266,13 +265,11 @@ def test_a_burst_that_no_job_needs_is_ended_before_it_is_started():
 def test_a_drain_that_somebody_undid_is_done_again():
     draining = run(*WHOLE_WAY[:8])
 
-    made = tick_once(
-        world(view(online=[2, 3], drained={3: "mine"})), recorded(draining)
-    )
+    seen = world(view(online=[2, 3], drained={3: "mine"}))
+    made = tick_once(seen, recorded(draining))
 
-    assert made.actions == (
-        DrainBurst(frozenset({2}), f"burst: {ID} is being taken down"),
-    )
+    again = DrainBurst(frozenset({2}), f"burst: {ID} is being taken down")
+    assert made.actions == (again,)
     assert [event.name for _, event in made.events] == ["joined"]
 
 

@@ -93,12 +93,8 @@ def test_the_dearest_comes_first():
 
 def test_the_last_price_of_each_offer_is_told_with_its_source():
     new = but(burst(2), price=units(2.5), priced_by="site", reclaimed=True)
-    known = records(
-        burst(1, NOON - DAY),
-        burst(3, NOON - DAY),
-        new,
-        entries=[entry(1, provider="kube")],
-    )
+    old = burst(1, NOON - DAY), burst(3, NOON - DAY)
+    known = records(*old, new, entries=[entry(1, provider="kube")])
     gke, kube = CostReport(known).prices()
     assert (gke["offer"], gke["price"], gke["from"]) == ("gke/n2", 2.5, "site")
     assert (gke["fee"], gke["ended"], gke["reclaimed"]) == (0.0, 3, 1)
