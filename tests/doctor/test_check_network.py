@@ -21,13 +21,15 @@ from tests.builders import identity
 from tests.doctor.reading import NOTE, OK, WRONG, levels, said
 
 AT = "tcp://10.0.0.7:8050"
+KEYS = "lead-0, fingerprint 0123"
 WAY = EndpointFacts(
     endpoint=AT,
     own=AT,
     handshake=HandshakeResult.ACCEPTED,
     certificate="/x/burst.cert",
-    keys="lead-0, fingerprint 0123",
+    keys=KEYS,
 )
+NAT = {"address": "nat"}
 
 
 def way(**changes: Any) -> EndpointFacts:
@@ -66,16 +68,8 @@ def test_the_lead_itself_cannot_be_lent() -> None:
 @pytest.mark.parametrize(
     ("changes", "level", "text"),
     [
-        (
-            {},
-            OK,
-            "of lead-0, fingerprint 0123, readable by this user only; the lead uses it",
-        ),
-        (
-            {"handshake": HandshakeResult.REFUSED},
-            OK,
-            "fingerprint 0123, readable by this user only",
-        ),
+        ({}, OK, f"{KEYS}, readable by this user only; the lead uses it"),
+        ({"handshake": HandshakeResult.REFUSED}, OK, f"{KEYS}, readable by this user"),
         ({"certificate": ""}, WRONG, "names no certificate"),
         ({"keys": ReadFailure("/x: is empty", "make one")}, WRONG, "/x: is empty"),
     ],
@@ -87,85 +81,46 @@ def test_the_certificate(changes: dict[str, Any], level: Level, text: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("changes", "lead", "level", "text"),
+    ("handshake", "lead", "level", "text"),
     [
-        ({}, {}, OK, "the lead listens there and accepts its certificate"),
-        (
-            {"endpoint": ReadFailure("lead.port: not known", "set")},
-            {},
-            WRONG,
-            "not known",
-        ),
-        ({"endpoint": ""}, {}, WRONG, "does not say where followers can reach it"),
-        (
-            {"handshake": HandshakeResult.UNVERIFIED},
-            {},
-            NOTE,
-            "something listens there; without a usable",
-        ),
-        (
-            {"handshake": HandshakeResult.REJECTED},
-            {},
-            WRONG,
-            "does not accept /x/burst.cert",
-        ),
-        (
-            {"handshake": HandshakeResult.NO_ANSWER},
-            {},
-            WRONG,
-            "did not answer as a lead does why",
-        ),
-        (
-            {"handshake": HandshakeResult.REFUSED},
-            {},
-            WRONG,
-            "nothing listens there (why)",
-        ),
-        (
-            {"handshake": HandshakeResult.TIMEOUT},
-            {},
-            WRONG,
-            "cannot be reached from here (why)",
-        ),
-        (
-            {"handshake": HandshakeResult.UNRESOLVED},
-            {},
-            WRONG,
-            "cannot be reached from here (why)",
-        ),
-        (
-            {"handshake": HandshakeResult.FAILED},
-            {},
-            WRONG,
-            "cannot be reached from here (why)",
-        ),
-        (
-            {"handshake": HandshakeResult.TIMEOUT},
-            {"address": "nat"},
-            NOTE,
-            "cannot be reached from",
-        ),
-        (
-            {"handshake": HandshakeResult.REFUSED},
-            {"address": "nat"},
-            WRONG,
-            "nothing listens there",
-        ),
-        (
-            {"handshake": ReadFailure("no answer in time")},
-            {},
-            WRONG,
-            "no answer in time",
-        ),
+        (HandshakeResult.ACCEPTED, {}, OK, "listens there and accepts its certificate"),
+        (HandshakeResult.UNVERIFIED, {}, NOTE, "listens there; without a usable"),
+        (HandshakeResult.REJECTED, {}, WRONG, "does not accept /x/burst.cert"),
+        (HandshakeResult.NO_ANSWER, {}, WRONG, "did not answer as a lead does why"),
+        (HandshakeResult.REFUSED, {}, WRONG, "nothing listens there (why)"),
+        (HandshakeResult.TIMEOUT, {}, WRONG, "cannot be reached from here (why)"),
+        (HandshakeResult.UNRESOLVED, {}, WRONG, "cannot be reached from here (why)"),
+        (HandshakeResult.FAILED, {}, WRONG, "cannot be reached from here (why)"),
+        (HandshakeResult.TIMEOUT, NAT, NOTE, "cannot be reached from"),
+        (HandshakeResult.REFUSED, NAT, WRONG, "nothing listens there"),
+        (ReadFailure("no answer in time"), {}, WRONG, "no answer in time"),
     ],
 )
-def test_the_endpoint(
-    changes: dict[str, Any], lead: dict[str, Any], level: Level, text: str
+def test_how_a_follower_would_get_on_at_the_endpoint(
+    handshake: HandshakeResult | ReadFailure,
+    lead: dict[str, Any],
+    level: Level,
+    text: str,
 ) -> None:
-    (found,) = check_endpoint(way(detail="why", **changes), settings(lead=lead))
+    facts = way(detail="why", handshake=handshake)
+    (found,) = check_endpoint(facts, settings(lead=lead))
     assert found.level is level
     assert text in found.what
     assert level is OK or found.advice
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "text"),
+    [
+        (ReadFailure("lead.port: not known", "set"), "not known"),
+        ("", "does not say where followers can reach it"),
+    ],
+)
+def test_without_an_endpoint_nobody_can_join(endpoint: object, text: str) -> None:
+    (found,) = check_endpoint(way(endpoint=endpoint), settings())
+    assert found.level is WRONG
+    assert text in found.what
+    assert found.advice
 
 
 def test_a_port_that_only_a_forwarder_makes_right_is_noted() -> None:
@@ -180,16 +135,10 @@ def test_a_port_that_only_a_forwarder_makes_right_is_noted() -> None:
 def test_loopback_is_for_followers_on_this_host(
     host: str, kind: str, expected: list[Level]
 ) -> None:
-    at = f"tcp://{host}:8050"
-    found = check_endpoint(
-        way(endpoint=at, own=at), settings(providers={"cloud": {"type": kind}})
-    )
+    at, cloud = f"tcp://{host}:8050", settings(providers={"cloud": {"type": kind}})
+    found = check_endpoint(way(endpoint=at, own=at), cloud)
     assert levels(found) == expected
     assert kind == "local" or f"told {at}: those of cloud cannot join" in said(found)
-
-
-def test_a_name_is_not_taken_for_loopback() -> None:
+    # A name is not taken for loopback.
     at = "tcp://lead.example:8050"
-    providers = {"cloud": {"type": "gke"}}
-    found = check_endpoint(way(endpoint=at, own=at), settings(providers=providers))
-    assert levels(found) == [OK]
+    assert levels(check_endpoint(way(endpoint=at, own=at), cloud)) == [OK]

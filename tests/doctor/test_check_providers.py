@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import pytest
 
 from burst.config import StandingNodes
-from burst.core.plan.slots import find_slots
+from burst.core.plan.slots import RankSlot, find_slots
 from burst.core.provider_health import FailureRecord, Health
 from burst.doctor.check_providers import (
     check_offers,
@@ -74,70 +75,69 @@ def test_one_cause_is_named_once_whatever_fails_by_it() -> None:
     ]
 
 
+DISABLED = "disabled: 403 -> when the cause is fixed: burst enable here"
+UNREAD, UNLISTED = "its offers cannot be read", "its bursts cannot be listed"
+NO_LABEL = FailureRecord(1, 9.0, why="no team label")
+WERE = "were refused: no team label -> they are tried"
+
+
 @pytest.mark.parametrize(
-    ("changes", "health", "expected", "text"),
+    ("changes", "failures", "expected", "text"),
     [
         ({"enabled": False}, {}, [NOTE], "is not enabled -> set enabled = true"),
-        (
-            {"trouble": ReadFailure("x.type: no")},
-            {},
-            [WRONG],
-            "x.type: no -> see its sett",
-        ),
-        (
-            {},
-            {"rows": {"method/observe": FailureRecord(why="403")}},
-            [WRONG, OK],
-            "disabled: 403 -> when the cause is fixed: burst enable here",
-        ),
+        ({"trouble": ReadFailure("x: no")}, {}, [WRONG], "x: no -> see its sett"),
+        ({}, {"method/observe": FailureRecord(why="403")}, [WRONG, OK], DISABLED),
         (
             {"offers": ReadFailure("401", "log in")},
             {},
             [WRONG],
-            "its offers cannot be read: 401 -> log in",
+            f"{UNREAD}: 401 -> log",
         ),
         ({"offers": ()}, {}, [WRONG], "it has no offers"),
+        ({"statuses": ReadFailure("503")}, {}, [OK, WRONG], f"{UNLISTED}: 503"),
         (
-            {"statuses": ReadFailure("503")},
+            {"findings": ReadFailure("odd")},
             {},
             [OK, WRONG],
-            "its bursts cannot be listed: 503",
-        ),
-        (
-            {"findings": ReadFailure("ValueError: x")},
-            {},
-            [OK, WRONG],
-            "its own checks failed: ValueError: x",
+            "its own checks failed: odd",
         ),
         ({"findings": [note("slow", "wait")]}, {}, [OK, NOTE], "slow -> wait"),
-        (
-            {},
-            {
-                "rows": {
-                    "spec/big/burst-0/2": FailureRecord(1, 9.0, why="no team label")
-                }
-            },
-            [OK, NOTE],
-            "bursts of big of size 2 were refused: no team label -> they are tried",
-        ),
-        (
-            {},
-            {"rows": {"spec/big//0": FailureRecord(1, 9.0, why="no root")}},
-            [OK, NOTE],
-            "bursts of big were refused: no root",
-        ),
+        ({}, {"spec/big/burst-0/2": NO_LABEL}, [OK, NOTE], f"of big of size 2 {WERE}"),
+        ({}, {"spec/big//0": NO_LABEL}, [OK, NOTE], f"bursts of big {WERE}"),
     ],
 )
 def test_what_is_wrong_with_a_provider_is_told(
-    changes: dict[str, Any], health: dict[str, Any], expected: list[Level], text: str
+    changes: dict[str, Any],
+    failures: dict[str, FailureRecord],
+    expected: list[Level],
+    text: str,
 ) -> None:
-    found = check_provider(provider(**changes), Health(**health))
+    found = check_provider(provider(**changes), Health(rows=failures))
     assert levels(found) == expected
     assert text in said(found)
 
 
-def test_offers_and_slots_that_fit_are_fine() -> None:
-    assert levels(check_offers([PROVIDER], SLOTS)) == [OK]
+UNUSED = "offer here/small fits no rank slot: here/small has 1 core; burst-0 wants"
+NONE_FITS = "no offer fits rank slot burst-0: here/small has 1 core; bur"
+
+
+@pytest.mark.parametrize(
+    ("offers", "slots", "expected", "text"),
+    [
+        pytest.param((BIG,), SLOTS, [OK], "", id="they fit"),
+        pytest.param((), SLOTS, [], "", id="no offers"),
+        pytest.param(ReadFailure("401"), SLOTS, [], "", id="unread offers"),
+        pytest.param((BIG,), (), [], "", id="no slots"),
+        pytest.param((BIG, SMALL), SLOTS[:1], [NOTE], UNUSED, id="an offer for none"),
+        pytest.param((SMALL,), SLOTS, [NOTE], NONE_FITS, id="a slot without an offer"),
+    ],
+)
+def test_offers_are_compared_with_slots(
+    offers: Any, slots: Sequence[RankSlot], expected: list[Level], text: str
+) -> None:
+    found = check_offers([provider(offers=offers)], slots)
+    assert levels(found) == expected
+    assert text in said(found)
 
 
 @pytest.mark.parametrize("providers", [[], [provider(enabled=False, offers=())]])
@@ -147,33 +147,14 @@ def test_nobody_to_bring_nodes_is_wrong(providers: list[ProviderFacts]) -> None:
     assert "add a table [providers.NAME] with one of the types command, " in said(found)
 
 
-@pytest.mark.parametrize("offers", [(), ReadFailure("401")])
-def test_offers_that_are_not_known_are_not_compared(offers: object) -> None:
-    assert check_offers([provider(offers=offers)], SLOTS) == []
-
-
-def test_without_slots_there_is_nothing_to_compare() -> None:
-    assert check_offers([PROVIDER], ()) == []
-
-
-def test_an_offer_for_no_slot_is_noted() -> None:
-    found = check_offers([provider(offers=(BIG, SMALL))], SLOTS[:1])
-    assert levels(found) == [NOTE]
-    text = "offer here/small fits no rank slot: here/small has 1 core; burst-0 wants"
-    assert text in said(found)
-
-
-def test_a_slot_without_an_offer_is_noted() -> None:
-    found = check_offers([provider(offers=(SMALL,))], SLOTS)
-    assert levels(found) == [NOTE]
-    assert "no offer fits rank slot burst-0: here/small has 1 core; bur" in said(found)
+def kept(*names: str, **properties: set[int]) -> Any:
+    """Return rank slots of a lead whose ranks have these properties."""
+    its = {name: frozenset(ranks) for name, ranks in properties.items()}
+    return find_slots(msgspec.structs.replace(LEAD, properties=its), names)
 
 
 def test_a_slot_that_is_kept_for_a_provider_is_for_its_offers_alone() -> None:
-    kept = msgspec.structs.replace(
-        LEAD, properties={"gke": frozenset({1, 2}), "lent": frozenset({1, 2, 3, 4})}
-    )
-    slots = find_slots(kept, ["burst-0-[0-1]", "tiny-0-[0-1]"])
+    slots = kept("burst-0-[0-1]", "tiny-0-[0-1]", gke={1, 2}, lent={1, 2, 3, 4})
     cloud = provider(name="gke", offers=(SMALL,))
     found = check_offers([PROVIDER, cloud], slots)
     assert levels(found) == [NOTE]
@@ -186,10 +167,8 @@ def test_a_slot_that_is_kept_for_a_provider_is_for_its_offers_alone() -> None:
 
 
 def test_an_offer_whose_provider_may_lease_no_slot_is_told_how_it_gets_one() -> None:
-    kept = msgspec.structs.replace(LEAD, properties={"gke": frozenset({1, 2})})
-    slots = find_slots(kept, ["burst-0-[0-1]"])
     cloud = provider(name="gke", offers=(BIG,))
-    found = check_offers([PROVIDER, cloud], slots)
+    found = check_offers([PROVIDER, cloud], kept("burst-0-[0-1]", gke={1, 2}))
     assert levels(found) == [NOTE]
     assert (
         "offer here/big fits no rank slot: here/big has 8 cores, 1 GPU; burst-0 wants"
@@ -198,16 +177,13 @@ def test_an_offer_whose_provider_may_lease_no_slot_is_told_how_it_gets_one() -> 
 
 
 def test_nothing_is_told_of_slots_that_an_unread_offer_may_fit() -> None:
-    kept = msgspec.structs.replace(LEAD, properties={"gke": frozenset({1, 2})})
-    slots = find_slots(kept, ["burst-0-[0-1]", "tiny-0-[0-1]"])
-    tiny = provider(offers=(SMALL,))
+    slots = kept("burst-0-[0-1]", "tiny-0-[0-1]", gke={1, 2})
+    tiny, none = provider(offers=(SMALL,)), provider(name="gke", offers=())
     assert levels(check_offers([tiny], slots, {"gke"})) == [OK]
     broken = provider(name="gke", offers=ReadFailure("401"))
     (found,) = check_offers([tiny, broken], slots)
     assert found.what == "every offer that is known fits a rank slot"
-    assert levels(check_offers([tiny, provider(name="gke", offers=())], slots)) == [
-        NOTE
-    ]
+    assert levels(check_offers([tiny, none], slots)) == [NOTE]
 
 
 def test_nodes_that_users_share_are_to_run_the_jobs_of_all() -> None:

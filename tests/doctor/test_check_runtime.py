@@ -58,17 +58,24 @@ def test_who_serves_the_lead_is_told() -> None:
     assert f"burst {__version__} serves this lead: pid 7 on here" in found.what
 
 
-def test_a_daemon_of_another_version_is_noted() -> None:
-    found = check_daemon(state(daemon={**HOLDER, "version": "0.0.9"}), "")
-    assert levels(found) == [NOTE]
-    assert f"; this is {__version__} -> restart the daemon" in said(found)
-
-
-def test_a_store_that_refuses_the_daemons_records_is_wrong() -> None:
-    found = check_daemon(state(daemon={**HOLDER, "store_trouble": "disk full"}), "")
-    assert levels(found) == [OK, WRONG]
-    assert "disk full" in said(found)
-    assert "hangs, restart the lead" in said(found)
+@pytest.mark.parametrize(
+    ("daemon", "expected", "words"),
+    [
+        (
+            {"version": "0.0.9"},
+            [NOTE],
+            f"; this is {__version__} -> restart the daemon",
+        ),
+        ({"store_trouble": "disk full"}, [OK, WRONG], "disk full"),
+        ({"store_trouble": "x"}, [OK, WRONG], "hangs, restart the lead"),
+    ],
+)
+def test_what_a_daemon_says_of_itself_is_judged(
+    daemon: dict[str, str], expected: list[Level], words: str
+) -> None:
+    found = check_daemon(state(daemon=HOLDER | daemon), "")
+    assert levels(found) == expected
+    assert words in said(found)
 
 
 def test_a_daemon_that_does_not_answer_is_wrong() -> None:
@@ -90,17 +97,12 @@ def test_no_daemon_is_noted_with_how_to_start_one(path: str, start: str) -> None
 def test_jobs_left_held_without_a_daemon_are_wrong() -> None:
     found = check_daemon(state(daemon=None, records=held(1)), "")
     assert levels(found) == [NOTE, WRONG]
-    assert (
-        f"held, and without a daemon nothing releases them: {format_f58(1)} ->"
-        in said(found)
-    )
+    nobody = "held, and without a daemon nothing releases them"
+    assert f"{nobody}: {format_f58(1)} ->" in said(found)
     assert "`burst release --all`" in said(found)
-
-
-def test_of_many_held_jobs_some_are_named() -> None:
-    text = said(check_daemon(state(daemon=None, records=held(6)), ""))
-    assert "6 jobs are held" in text
-    assert f"{format_f58(5)} and others" in text
+    many = said(check_daemon(state(daemon=None, records=held(6)), ""))
+    assert "6 jobs are held" in many
+    assert f"{format_f58(5)} and others" in many
 
 
 def test_bursts_left_without_a_daemon_are_wrong() -> None:
@@ -110,6 +112,9 @@ def test_bursts_left_without_a_daemon_are_wrong() -> None:
 
 
 QUARANTINED = msgspec.structs.replace(LEASED, quarantined="no rule for it")
+NOT_ACTED_ON = (
+    "burst-0-3fa9c1 is quarantined, so the daemon does not act on it: no rule"
+)
 
 
 @pytest.mark.parametrize(
@@ -118,11 +123,7 @@ QUARANTINED = msgspec.structs.replace(LEASED, quarantined="no rule for it")
         (LIVE, OK, "the store can be read; records of bursts: 1"),
         (ReadFailure("the store has schema '2'", "run that"), WRONG, "schema '2'"),
         (Records(unreadable={"burst/x-1": "bad"}), WRONG, "record burst/x-1 cannot be"),
-        (
-            Records(bursts={LEASED.id: QUARANTINED}),
-            WRONG,
-            "burst-0-3fa9c1 is quarantined, so the daemon does not act on it: no rule",
-        ),
+        (Records(bursts={LEASED.id: QUARANTINED}), WRONG, NOT_ACTED_ON),
     ],
 )
 def test_records(records: Records | ReadFailure, level: Level, text: str) -> None:
@@ -132,59 +133,52 @@ def test_records(records: Records | ReadFailure, level: Level, text: str) -> Non
     assert level is OK or found.advice
 
 
+NONE, UNREAD = Records(), Records(unreadable={"burst/burst-0-1": "x"})
+UP = "is not leased: brokers of no known burst are up on"
+BY_HAND = (
+    "of rank slot burst-0 no burst gets ranks 2,5, drained by hand: bad fan -> when the"
+    " reason no longer holds: flux resource undrain 2,5"
+)
+FAILED = "prolog failed for job ƒ1"
+
+
 @pytest.mark.parametrize(
     ("records", "changes", "expected", "text"),
     [
-        (Records(), {}, [OK], ""),
-        (
-            Records(),
-            {"online": (0, 2, 3)},
-            [WRONG],
-            "burst-0 is not leased: brokers of no known burst are up on ranks 2-3",
-        ),
-        (
-            Records(),
-            {"torpid": frozenset({9})},
-            [WRONG],
-            "burst-1 is not leased: brokers of no known burst are up on rank 9",
-        ),
+        (NONE, {}, [OK], ""),
+        (NONE, {"online": (0, 2, 3)}, [WRONG], f"burst-0 {UP} ranks 2-3"),
+        (NONE, {"torpid": frozenset({9})}, [WRONG], f"burst-1 {UP} rank 9"),
         (LIVE, {"online": (0, 2, 3)}, [OK], ""),
-        (Records(unreadable={"burst/burst-0-1": "x"}), {"online": (0, 2)}, [OK], ""),
+        (UNREAD, {"online": (0, 2)}, [OK], ""),
         (ReadFailure("disk"), {"online": (0, 2)}, [WRONG], "up on rank 2"),
         (
-            Records(),
+            NONE,
             {"drained": {2: "bad fan", 3: "burst: idle", 4: "", 5: "bad fan", 1: "x"}},
-            [NOTE, NOTE, NOTE],
-            "of rank slot burst-0 no burst gets ranks 2,5, drained by hand: bad fan ->"
-            " when the reason no longer holds: flux resource undrain 2,5",
+            [NOTE] * 3,
+            BY_HAND,
         ),
         (
-            Records(),
-            {"drained": {3: "burst: idle"}},
+            NONE,
+            {"drained": {3: "burst: x"}},
             [NOTE],
-            "rank 3 drained by burst: burst: idle",
+            "rank 3 drained by burst: burst: x",
         ),
-        (
-            Records(),
-            {"drained": {4: "prolog failed for job ƒ1"}},
-            [NOTE],
-            "rank 4 drained by Flux: prolog failed for job ƒ1",
-        ),
-        (Records(), {"drained": {4: ""}}, [NOTE], "rank 4, drained by hand: no reason"),
+        (NONE, {"drained": {4: FAILED}}, [NOTE], f"rank 4 drained by Flux: {FAILED}"),
+        (NONE, {"drained": {4: ""}}, [NOTE], "rank 4, drained by hand: no reason"),
         # Of a slot of which a burst has other ranks, too.
         (LIVE, {"drained": {5: "bad fan"}}, [NOTE], "rank 5, drained by hand: bad fan"),
-        (Records(), {"excluded": frozenset({6, 7})}, [NOTE], "ranks 6-7, excluded"),
+        (NONE, {"excluded": frozenset({6, 7})}, [NOTE], "ranks 6-7, excluded"),
         (
-            Records(),
+            NONE,
             {"allocated": frozenset({6})},
             [WRONG],
-            "Flux has jobs on offline rank 6 -> flux jobs",
+            "jobs on offline rank 6 -> flux",
         ),
         (
-            Records(),
+            NONE,
             {"unfreed": frozenset({6})},
             [WRONG],
-            "the scheduler has rank 6 allocated to no job -> it was not told",
+            "rank 6 allocated to no job -> it",
         ),
     ],
 )

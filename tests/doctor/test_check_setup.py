@@ -19,7 +19,7 @@ from burst.doctor.check_setup import (
 from burst.doctor.facts import FluxFacts, LeadFacts, ReadFailure, SettingsFacts
 from burst.flux.boot_info import BootInfo
 from burst.model.finding import Level
-from burst.model.lead import Bootstrap, HostEntry
+from burst.model.lead import Bootstrap, HostEntry, LeadIdentity
 from burst.model.shape import Shape
 from tests.builders import identity
 from tests.doctor.reading import NOTE, OK, WRONG, levels, said
@@ -42,16 +42,12 @@ def test_why_there_is_no_lead_is_told_with_what_to_do() -> None:
     assert (found.what, found.advice) == (gone.what, gone.advice)
 
 
-def test_a_settings_file_that_can_be_read_is_named_with_its_providers() -> None:
+def test_a_settings_file_is_named_with_its_providers() -> None:
     settings = parse({"providers": {"here": {"type": "local"}}}, "x")
-    facts = SettingsFacts(path="/x.toml", settings=settings)
-    (found,) = check_settings(facts)
+    (found,) = check_settings(SettingsFacts(path="/x.toml", settings=settings))
     assert (found.level, found.what) == (OK, "/x.toml is read; providers: here")
-
-
-def test_no_settings_file_is_worth_a_note() -> None:
-    facts = SettingsFacts(path="", settings=Settings())
-    assert levels(check_settings(facts)) == [NOTE]
+    none = SettingsFacts(path="", settings=Settings())
+    assert levels(check_settings(none)) == [NOTE]
 
 
 @pytest.mark.parametrize("advice", ["did you mean x?", ""])
@@ -67,21 +63,23 @@ def test_flux_and_its_python_of_one_minor_version_are_fine() -> None:
     assert levels(check_flux_program(FLUX, needed=True)) == [OK, OK]
 
 
+ABSENT = {"program": "", "version": ""}
+OLD = {"version": "0.83.9", "library": "0.83.0"}
+SILENT = ReadFailure("/usr/bin/flux cannot be asked")
+LACKING = {"bindings": BAD_BINDINGS, "library": ""}
+
+
 @pytest.mark.parametrize(
     ("changes", "expected", "text"),
     [
+        (ABSENT, [WRONG, OK], "no flux on PATH -> install flux-core 0.84 or later"),
         (
-            {"program": "", "version": ""},
+            {"version": SILENT},
             [WRONG, OK],
-            "no flux on PATH -> install flux-core 0.84 or later",
+            "-> check that `/usr/bin/flux version` works",
         ),
         (
-            {"version": ReadFailure("/usr/bin/flux cannot be asked")},
-            [WRONG, OK],
-            "cannot be asked -> check that `/usr/bin/flux version` works",
-        ),
-        (
-            {"version": "0.83.9", "library": "0.83.0"},
+            OLD,
             [WRONG, OK],
             "is Flux 0.83.9; too old for bursts -> install flux-core 0.84",
         ),
@@ -89,13 +87,9 @@ def test_flux_and_its_python_of_one_minor_version_are_fine() -> None:
         (
             {"library": "0.87.1"},
             [OK, OK, WRONG],
-            "is Flux 0.88.0, but the Python bindings are of 0.87.1 -> put the",
+            "but the Python bindings are of 0.87.1",
         ),
-        (
-            {"bindings": BAD_BINDINGS, "library": ""},
-            [OK, WRONG],
-            "no bindings; tried everything -> install flux-core",
-        ),
+        (LACKING, [OK, WRONG], "no bindings; tried everything -> install flux-core"),
     ],
 )
 def test_what_is_wrong_with_flux_is_told(
@@ -120,35 +114,27 @@ def test_a_lead_that_answers_its_owner_on_rank_0_is_fine() -> None:
     assert found.what.startswith("flux 0.88.0 at local:///x (by FLUX_URI), owner tag")
 
 
+NO_FLUX = msgspec.structs.replace(FLUX, bindings=BAD_BINDINGS)
+BY_DEFAULT = (
+    "without Flux's Python bindings: Flux's default, as FLUX_URI is not set -> see the"
+    " finding about flux"
+)
+GONE = ReadFailure("kvs.lookup: no answer")
+
+
 @pytest.mark.parametrize(
-    ("facts", "flux", "text"),
+    ("source", "identity", "flux", "text"),
     [
-        (
-            LeadFacts(uri="local:///x", source="--uri", identity=BAD_LEAD),
-            FLUX,
-            "cannot connect to local:///x (by --uri) -> start it",
-        ),
-        (
-            LeadFacts(uri="", source="", identity=BAD_BINDINGS),
-            msgspec.structs.replace(FLUX, bindings=BAD_BINDINGS),
-            "without Flux's Python bindings: Flux's default, as FLUX_URI is not set ->"
-            " see the finding about flux",
-        ),
-        (
-            LeadFacts(
-                uri="local:///x",
-                source="lead.uri",
-                identity=ReadFailure("kvs.lookup: no answer"),
-                boot=BOOT,
-            ),
-            FLUX,
-            "kvs.lookup: no answer (by lead.uri) -> run this on the lead, as the owner",
-        ),
+        ("--uri", BAD_LEAD, FLUX, "connect to local:///x (by --uri) -> start it"),
+        ("", BAD_BINDINGS, NO_FLUX, BY_DEFAULT),
+        ("lead.uri", GONE, FLUX, "(by lead.uri) -> run this on the lead, as the owner"),
     ],
 )
 def test_a_lead_that_cannot_be_used_says_where_it_was_looked_for(
-    facts: LeadFacts, flux: FluxFacts, text: str
+    source: str, identity: ReadFailure, flux: FluxFacts, text: str
 ) -> None:
+    uri, boot = ("local:///x" if source else ""), (BOOT if identity is GONE else None)
+    facts = LeadFacts(uri=uri, source=source, identity=identity, boot=boot)
     found = check_lead(facts, flux)
     assert levels(found) == [WRONG]
     assert text in said(found)
@@ -156,9 +142,8 @@ def test_a_lead_that_cannot_be_used_says_where_it_was_looked_for(
 
 def test_away_from_rank_0_no_daemon_can_work() -> None:
     boot = msgspec.structs.replace(BOOT, rank=3)
-    found = check_lead(
-        LeadFacts(uri="u", source="--uri", identity=LEAD, boot=boot), FLUX
-    )
+    facts = LeadFacts(uri="u", source="--uri", identity=LEAD, boot=boot)
+    found = check_lead(facts, FLUX)
     assert levels(found) == [OK, WRONG]
     assert "this is rank 3 of the instance" in said(found)
 
@@ -168,18 +153,16 @@ def test_one_order_of_hosts_everywhere_is_fine(boot: BootInfo | None) -> None:
     assert levels(check_bootstrap(LEAD, boot)) == [OK]
 
 
+SIMPLE = msgspec.structs.replace(BOOT, method="simple")
+SHORT = msgspec.structs.replace(BOOT, nodelist=LEAD.hosts[:3])
+
+
 @pytest.mark.parametrize(
     ("boot", "text"),
     [
         (ReadFailure("attr.get: gone", "try again"), "attr.get: gone -> try again"),
-        (
-            msgspec.structs.replace(BOOT, method="simple"),
-            "started by simple, not from [bootstrap] hosts",
-        ),
-        (
-            msgspec.structs.replace(BOOT, nodelist=LEAD.hosts[:3]),
-            "runs with burst-0-1 as rank 3, but R names no host there",
-        ),
+        (SIMPLE, "started by simple, not from [bootstrap] hosts"),
+        (SHORT, "runs with burst-0-1 as rank 3, but R names no host there"),
     ],
 )
 def test_a_start_by_which_nothing_can_join_is_wrong(
@@ -188,6 +171,21 @@ def test_a_start_by_which_nothing_can_join_is_wrong(
     found = check_bootstrap(LEAD, boot)
     assert levels(found) == [WRONG]
     assert text in said(found)
+
+
+SWAPPED = "lead-[0-1],burst-1-[0-3],burst-0-[0-3]"
+LONGER = "lead-[0-1],burst-0-[0-3],burst-1-[0-9]"
+
+
+def test_hosts_that_are_no_hostlist_are_wrong() -> None:
+    found = check_bootstrap(with_hosts("lead-[0-"), BOOT)
+    assert levels(found) == [WRONG]
+    assert "not a hostlist: 'lead-[0-'" in said(found)
+
+
+def with_hosts(hosts: str) -> LeadIdentity:
+    bootstrap = Bootstrap(hosts=(HostEntry(host=hosts),))
+    return msgspec.structs.replace(LEAD, bootstrap=bootstrap)
 
 
 @pytest.mark.parametrize(
