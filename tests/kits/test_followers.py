@@ -48,26 +48,20 @@ def spec(tmp_path: Path) -> BurstSpec:
     return example_spec(example_lead(tmp_path), 0, "any")
 
 
-def write(spec: BurstSpec, tmp_path: Path, rundirs: Path) -> Path:
-    program = tmp_path / "flux"
-    program.write_text(FOLLOWER)
-    program.chmod(0o755)
+def write(
+    spec: BurstSpec,
+    tmp_path: Path,
+    rundirs: Path,
+    program: str = FOLLOWER,
+    **more: bool,
+) -> Path:
+    """Write the files of followers that run this program; return the script."""
+    flux = tmp_path / "flux"
+    flux.write_text(program)
+    flux.chmod(0o755)
     environment = {"SAYS": str(tmp_path), "SITE": "a b'c"}
-    return followers.Files(
-        flux=str(program), environment=environment, rundirs=str(rundirs)
-    ).write(tmp_path / "files", spec)
-
-
-def write_slow(spec: BurstSpec, tmp_path: Path, rundirs: Path, **more: bool) -> Path:
-    """Write the files of followers that take a second to leave."""
-    program = tmp_path / "flux"
-    program.write_text(LEAVES_SLOWLY)
-    program.chmod(0o755)
     files = followers.Files(
-        flux=str(program),
-        environment={"SAYS": str(tmp_path)},
-        rundirs=str(rundirs),
-        **more,
+        flux=str(flux), environment=environment, rundirs=str(rundirs), **more
     )
     return files.write(tmp_path / "files", spec)
 
@@ -159,13 +153,9 @@ def test_a_signal_before_the_follower_is_started_leaves_nothing(
 def test_a_signal_at_any_moment_of_the_start_ends_it(
     spec: BurstSpec, tmp_path: Path, all_get_it: bool
 ) -> None:
-    program = tmp_path / "flux"
-    program.write_text("#!/bin/sh\nexec sleep 1000\n")
-    program.chmod(0o755)
+    program = "#!/bin/sh\nexec sleep 1000\n"
     with short_directory() as rundirs:
-        start = followers.Files(
-            flux=str(program), rundirs=str(rundirs), signals_reach_all=all_get_it
-        ).write(tmp_path / "files", spec)
+        start = write(spec, tmp_path, rundirs, program, signals_reach_all=all_get_it)
         for number in range(60):
             script = subprocess.Popen(["sh", start, "host"], start_new_session=True)
             time.sleep(number * 0.0003)
@@ -177,13 +167,8 @@ def test_a_follower_that_ends_at_once_is_told_with_its_status(
     spec: BurstSpec, tmp_path: Path
 ) -> None:
     """The shell sees its end while other commands of the script run."""
-    program = tmp_path / "flux"
-    program.write_text("#!/bin/sh\nkill -KILL $$\n")
-    program.chmod(0o755)
     with short_directory() as rundirs:
-        start = followers.Files(flux=str(program), rundirs=str(rundirs)).write(
-            tmp_path / "files", spec
-        )
+        start = write(spec, tmp_path, rundirs, "#!/bin/sh\nkill -KILL $$\n")
         text = start.read_text()
         known = "child=$started\n"
         assert known in text
@@ -198,7 +183,7 @@ def test_where_a_signal_reaches_all_the_follower_gets_it_once(
     # As long as it may be, so that what watches it is there.
     spec = msgspec.structs.replace(spec, lease_end=time.time() + HANG_S)
     with short_directory() as rundirs:
-        start = write_slow(spec, tmp_path, rundirs, signals_reach_all=True)
+        start = write(spec, tmp_path, rundirs, LEAVES_SLOWLY, signals_reach_all=True)
         command = ["/bin/sh", str(start), "burst-0-0"]
         with subprocess.Popen(command, start_new_session=True) as script:
             wait_until((tmp_path / "ready").exists, "the follower")
@@ -215,7 +200,7 @@ def test_a_follower_that_leaves_is_not_told_again_for_a_while(
     """Who ends a burst does it until it is gone."""
     end = tmp_path / "end"
     with short_directory() as rundirs:
-        start = write_slow(spec, tmp_path, rundirs)
+        start = write(spec, tmp_path, rundirs, LEAVES_SLOWLY)
         start.write_text(start.read_text().replace("-ge 30 ]", f"-ge {again} ]"))
         command = ["/bin/sh", str(start), "burst-0-0"]
         with subprocess.Popen(command) as script:
@@ -242,14 +227,13 @@ def test_it_ends_with_the_lease(spec: BurstSpec, tmp_path: Path) -> None:
 
 
 def test_what_could_not_join_is_refused(spec: BurstSpec, tmp_path: Path) -> None:
-    lead = msgspec.structs.replace(spec.lead, endpoint="")
-    for wrong in (
-        msgspec.structs.replace(spec, lead=lead),
-        msgspec.structs.replace(spec, ranks=(2, 1)),
-        msgspec.structs.replace(
-            spec, lead=msgspec.structs.replace(spec.lead, certificate="/no/such")
-        ),
+    lead = spec.lead
+    for changes in (
+        {"lead": msgspec.structs.replace(lead, endpoint="")},
+        {"ranks": (2, 1)},
+        {"lead": msgspec.structs.replace(lead, certificate="/no/such")},
     ):
+        wrong = msgspec.structs.replace(spec, **changes)
         with pytest.raises(Refused):
             followers.Files().write(tmp_path / "files", wrong)
 
@@ -258,22 +242,16 @@ def test_what_could_not_join_is_refused(spec: BurstSpec, tmp_path: Path) -> None
 def test_guests_reach_the_socket_in_the_rundir_where_the_lead_serves_them(
     spec: BurstSpec, tmp_path: Path, guests: bool, mode: int
 ) -> None:
-    system = msgspec.structs.replace(
-        spec.lead, access=GuestAccess(allow_guest_user=guests)
-    )
-    spec = msgspec.structs.replace(spec, lead=system)
+    access = GuestAccess(allow_guest_user=guests)
+    system = msgspec.structs.replace(spec.lead, access=access)
     with short_directory() as rundirs:
-        start = write(spec, tmp_path, rundirs)
-        script = subprocess.Popen(["sh", str(start), spec.hosts[0]])
-        try:
+        start = write(msgspec.structs.replace(spec, lead=system), tmp_path, rundirs)
+        with subprocess.Popen(["sh", str(start), spec.hosts[0]]) as script:
             wait_until((tmp_path / "ready").exists, "the follower")
             (rundir,) = rundirs.iterdir()
             assert stat.S_IMODE(rundir.stat().st_mode) == mode
-            files = tmp_path / "files"
-            assert stat.S_IMODE(files.stat().st_mode) == 0o700
-        finally:
+            assert stat.S_IMODE((tmp_path / "files").stat().st_mode) == 0o700
             script.terminate()
-            script.wait()
 
 
 def test_followers_that_share_no_directory_get_the_same_texts(
