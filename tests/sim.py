@@ -35,6 +35,13 @@ class Sim:
         self.beside = NO_SIDE_THREADS
         self.boot()
 
+    @classmethod
+    def at_rest(cls, *parts, **tables):
+        """Make one whose provider has told its offers."""
+        made = cls(*parts, **tables)
+        made.tick(2)
+        return made
+
     def boot(self):
         """Start the daemon (again), with nothing but the store to remember by."""
         self.settings = settings(**self.tables)
@@ -124,11 +131,16 @@ class Sim:
             **changes,
         )
 
-    def run_job(self, request, **changes):
-        """Submit a job, and return it once it runs."""
-        job = self.lead.submit(request, **changes)
+    def run_job(self, request=None, **changes):
+        """Submit a job, of four whole nodes by default; return it once it runs."""
+        job = self.lead.submit(request or whole(4), **changes)
         self.until(lambda: job in self.lead.running())
         return job
+
+    def end_job(self, job):
+        """End a job that runs, and tick until its burst is gone."""
+        self.lead.finish(job)
+        self.until(self.in_state(State.INACTIVE))
 
     def decision(self, job):
         """What the last tick decided about a job."""

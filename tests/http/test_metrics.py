@@ -117,8 +117,7 @@ def test_stages_are_as_long_as_the_events_on_record_say() -> None:
     sim = Watched(deadlines={"idle": "2s"})
     job = sim.lead.submit(whole(3))
     sim.until(lambda: sim.bursts and sim.lead.jobs[job].ranks)
-    sim.lead.finish(job)
-    sim.until(sim.in_state(State.INACTIVE))
+    sim.end_job(job)
     at = {event.name: event.timestamp for event in sim.burst.events}
     for stage, begins, ends in (
         ("provision", "provision-start", "provision-finish"),
@@ -175,8 +174,7 @@ def test_after_a_restart_nothing_is_counted_twice_and_money_is_what_it_was() -> 
     sim = Watched(deadlines={"idle": "2s"}, prices={"local.nodes": 2.5})
     job = sim.lead.submit(whole(3))
     sim.until(lambda: sim.bursts and sim.lead.jobs[job].ranks)
-    sim.lead.finish(job)
-    sim.until(sim.in_state(State.INACTIVE))
+    sim.end_job(job)
     money = sim.read("money_settled_total")
     assert sum(money.values()) > 0
     sim.restart()
@@ -219,7 +217,7 @@ def test_jobs_that_wait_are_told_by_reason_and_queue_never_by_their_ids() -> Non
     for (_, queue), jobs in waiting.items():
         by_queue[queue] += int(jobs)
     assert by_queue == {"batch": 3, "debug": 1}
-    assert sim.one("held_jobs") == len(sim.engine.snapshot.records.holds)
+    assert sim.one("held_jobs") == len(sim.records.holds)
 
 
 def test_calls_of_providers_are_counted_with_their_errors() -> None:
@@ -247,7 +245,7 @@ def test_health_of_providers() -> None:
     for name in ("breaker_open", "disabled"):
         assert sim.one(f"provider_{name}", "local") == 0
     assert sim.one("provider_up", "local") == 1
-    records, now = sim.engine.snapshot.records, sim.engine.snapshot.now
+    records, now = sim.records, sim.engine.snapshot.now
     ill = Health(
         until=now + 5,
         rows={
@@ -267,7 +265,7 @@ def test_orphans_unreadable_records_and_grades() -> None:
     sim.tick(2)
     assert sim.one("orphans", "local") == 0
     records = msgspec.structs.replace(
-        sim.engine.snapshot.records, unreadable={"burst/a": "x", "job/a/1": "y"}
+        sim.records, unreadable={"burst/a": "x", "job/a/1": "y"}
     )
     line = Line(frozenset(), frozenset(), ())
     forecasts = Forecasts(
@@ -317,7 +315,7 @@ def test_budgets_are_told_by_name_and_no_user_is_named() -> None:
         ("users of budget 2, per day",),
         ("queue none, per month",),
     }
-    records = sim.engine.snapshot.records
+    records = sim.records
     reserved = sum(entry.reserved for entry in records.entries.values()) / 1e6
     assert ratios["provider local, per month",] == pytest.approx(reserved / 100)
     assert ratios["queue none, per month",] == 1

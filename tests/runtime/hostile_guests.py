@@ -176,7 +176,7 @@ class HostileGuests:
 
     @property
     def _records(self) -> Any:
-        return self.sim.engine.snapshot.records
+        return self.sim.records
 
     def _owners(self, burst: Any) -> set[int]:
         users = set(burst.lease.userids)

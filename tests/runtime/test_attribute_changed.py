@@ -6,6 +6,7 @@ from __future__ import annotations
 from burst.core.commands import held_jobs
 from burst.model.burst import State
 from burst.model.hold import HoldState
+from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.model.reason import Reason
 from tests.builders import whole
@@ -18,33 +19,33 @@ def restart_with_another(sim: Sim) -> None:
     sim.boot()
 
 
+def with_held_job(urgency: int = 16) -> tuple[Sim, JobId]:
+    """Return a daemon whose limits hold a job, and the job."""
+    sim = Sim.at_rest(limits={"max_nodes": 1})
+    job = sim.lead.submit(whole(4), urgency=urgency)
+    sim.until(lambda: held_jobs(sim.records) == [job])
+    sim.tick(2)
+    return sim, job
+
+
 def test_a_held_job_is_released_before_it_is_forgotten() -> None:
-    sim = Sim(limits={"max_nodes": 1})
-    sim.tick(2)
-    job = sim.lead.submit(whole(4), urgency=20)
-    sim.until(lambda: held_jobs(sim.engine.snapshot.records) == [job])
-    sim.tick(2)
+    sim, job = with_held_job(urgency=20)
     assert sim.lead.jobs[job].urgency == 0
 
     restart_with_another(sim)
     sim.tick(3)
 
     assert sim.lead.jobs[job].urgency == 20
-    assert sim.engine.snapshot.decisions[job].reason is Reason.NOT_BURSTABLE
-    assert not held_jobs(sim.engine.snapshot.records)
+    assert sim.decision(job).reason is Reason.NOT_BURSTABLE
+    assert not held_jobs(sim.records)
     assert sim.lead.memos[job]["state"] == "left-alone"
     sim.lead.finish(job)
     sim.tick(2)
-    assert not sim.engine.snapshot.records.holds
+    assert not sim.records.holds
 
 
 def test_it_is_released_again_if_the_first_time_had_no_effect() -> None:
-    sim = Sim(limits={"max_nodes": 1})
-    sim.tick(2)
-    job = sim.lead.submit(whole(4))
-    sim.until(lambda: held_jobs(sim.engine.snapshot.records) == [job])
-    sim.tick(2)
-
+    sim, job = with_held_job()
     restart_with_another(sim)
     sim.lead.deaf = True
     sim.tick(3)
@@ -54,7 +55,7 @@ def test_it_is_released_again_if_the_first_time_had_no_effect() -> None:
     sim.tick(5)
 
     assert sim.lead.jobs[job].urgency == 16
-    assert sim.engine.snapshot.records.holds[job].state is HoldState.RELEASED
+    assert sim.records.holds[job].state is HoldState.RELEASED
 
 
 def test_a_job_whose_nodes_are_on_the_way_gets_them() -> None:
@@ -71,9 +72,8 @@ def test_a_job_whose_nodes_are_on_the_way_gets_them() -> None:
 
     sim.until(lambda: sim.lead.running() == [job])
     assert len(sim.bursts) == 1
-    sim.lead.finish(job)
-    sim.until(sim.in_state(State.INACTIVE))
-    assert not sim.engine.snapshot.records.holds
+    sim.end_job(job)
+    assert not sim.records.holds
 
 
 def test_a_job_that_runs_elsewhere_is_not_given_back_to_run_twice() -> None:
@@ -96,13 +96,8 @@ def test_a_job_that_runs_elsewhere_is_not_given_back_to_run_twice() -> None:
 
 
 def test_a_job_that_is_gone_meanwhile_is_forgotten() -> None:
-    sim = Sim(limits={"max_nodes": 1})
-    sim.tick(2)
-    job = sim.lead.submit(whole(4))
-    sim.until(lambda: held_jobs(sim.engine.snapshot.records) == [job])
-
+    sim, job = with_held_job()
     del sim.lead.jobs[job]
     sim.boot()
     sim.tick(2)
-
-    assert not sim.engine.snapshot.records.holds
+    assert not sim.records.holds

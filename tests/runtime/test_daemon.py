@@ -20,7 +20,6 @@ from burst.errors import (
     ServiceTaken,
     Unreadable,
 )
-from burst.lead import admit_all
 from burst.model.burst import Burst
 from burst.model.record import encode_record
 from tests.builders import whole
@@ -37,39 +36,31 @@ class LeadAtListen(FakeLead):
         self.at_listen()
 
 
-class StartingLead(FakeLead):
-    """Its broker takes connections, and has no resources yet."""
+class RaisingLead(FakeLead):
+    """Raises an error where one of its methods is called."""
 
-    def identity(self):
-        raise Unreadable("resource.status: nobody serves it")
+    def __init__(self, method: str, error: Exception) -> None:
+        super().__init__()
 
+        def fail(*_: object) -> None:
+            raise error
 
-class AbsentLead(FakeLead):
-    """There is no broker."""
-
-    def identity(self):
-        raise LeadGone("cannot connect")
+        setattr(self, method, fail)
 
 
-class TakenLead(FakeLead):
-    """Another daemon serves it."""
-
-    def serve(self, handler, holder, admit=admit_all):
-        raise ServiceTaken("another daemon serves this lead")
+def starting_lead() -> RaisingLead:
+    """Return one whose broker takes connections, and has no resources yet."""
+    return RaisingLead("identity", Unreadable("resource.status: nobody serves it"))
 
 
-class GoingLead(FakeLead):
-    """It is gone as soon as it is looked at."""
-
-    def observe(self):
-        raise LeadGone("the connection is lost")
+def going_lead() -> RaisingLead:
+    """Return one that is gone as soon as it is looked at."""
+    return RaisingLead("observe", LeadGone("the connection is lost"))
 
 
-class ShutDownLead(GoingLead):
-    """It said that it shuts down, and is gone."""
-
-    def shuts_down(self):
-        return True
+def taken_lead() -> RaisingLead:
+    """Return one that another daemon serves."""
+    return RaisingLead("serve", ServiceTaken("another daemon serves this lead"))
 
 
 def daemon_of(leads: list[FakeLead], reconnect: float = 60.0) -> Daemon:
@@ -84,9 +75,9 @@ def daemon_of(leads: list[FakeLead], reconnect: float = 60.0) -> Daemon:
     return Daemon(lambda: settings, None, connector)
 
 
-@pytest.mark.parametrize("before", [[], [GoingLead()]], ids=["at first", "once gone"])
+@pytest.mark.parametrize("before", [[], [going_lead()]], ids=["at first", "once gone"])
 def test_a_lead_that_is_still_starting_is_waited_for(before: list[FakeLead]) -> None:
-    starting, up = StartingLead(), LeadAtListen()
+    starting, up = starting_lead(), LeadAtListen()
     daemon = daemon_of([*before, starting, up])
     up.at_listen = daemon.stop
     daemon.run()
@@ -95,30 +86,30 @@ def test_a_lead_that_is_still_starting_is_waited_for(before: list[FakeLead]) -> 
 
 
 def test_a_lead_that_stays_away_is_given_up_with_what_was_wrong_with_it() -> None:
-    daemon = daemon_of([StartingLead()], reconnect=0.0)
+    daemon = daemon_of([starting_lead()], reconnect=0.0)
     with pytest.raises(LeadError, match=r"did not come back within 0s: resource\.st"):
         daemon.run()
 
 
 def test_a_lead_that_is_not_there_at_first_is_not_waited_for() -> None:
-    lead = AbsentLead()
+    lead = RaisingLead("identity", LeadGone("cannot connect"))
     with pytest.raises(LeadGone):
         daemon_of([lead]).run()
     assert lead.closed
 
 
 def test_a_lead_that_was_shut_down_is_not_waited_for() -> None:
-    again = LeadAtListen()
+    again, going = LeadAtListen(), going_lead()
     again.at_listen = lambda: pytest.fail("it was looked for")
-    daemon = daemon_of([ShutDownLead(), again])
+    going.shuts_down = lambda: True  # type: ignore[attr-defined]
     with pytest.raises(LeadError, match=r"shut down; start the daemon with the lead"):
-        daemon.run()
+        daemon_of([going, again]).run()
 
 
 def test_a_lead_that_another_daemon_has_is_left_to_it() -> None:
-    taken = TakenLead()
+    taken = taken_lead()
     with pytest.raises(ServiceTaken):
-        daemon_of([GoingLead(), taken]).run()
+        daemon_of([going_lead(), taken]).run()
     assert taken.closed
 
 
@@ -149,7 +140,7 @@ def test_a_daemon_without_providers_says_so_once_it_is_the_leads_daemon(
     said: Callable[[], str],
 ) -> None:
     with pytest.raises(ServiceTaken):
-        on(TakenLead()).run()
+        on(taken_lead()).run()
     assert "provider" not in said()
     for path, advice in (
         (None, f"no settings file was read ({LOOKED_FOR}); name one with -c"),

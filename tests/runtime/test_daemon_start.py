@@ -71,9 +71,8 @@ def test_with_a_deadline_the_daemon_knocks_until_it_is_there() -> None:
 
 def test_past_the_deadline_it_says_what_kept_it() -> None:
     door = Door({"deadlines": {"lead": "0.5s"}}, 0)
-    with pytest.raises(
-        LeadError, match=r"within 500ms: .*nobody there.*deadlines\.lead"
-    ):
+    told = r"within 500ms: .*nobody there.*deadlines\.lead"
+    with pytest.raises(LeadError, match=told):
         door.daemon.run()
     assert door.knocks == 2
 
@@ -81,9 +80,7 @@ def test_past_the_deadline_it_says_what_kept_it() -> None:
 def test_nothing_begins_before_the_address_answers(
     instance: EmbeddedInstance, closed: int
 ) -> None:
-    tables = {
-        "lead": {"uri": instance.uri, "address": "127.0.0.1", "port": closed},
-    }
+    tables = {"lead": {"uri": instance.uri, "address": "127.0.0.1", "port": closed}}
     daemon = Daemon(lambda: settings(**tables), None, address_limit=0.5)
     with pytest.raises(ConfigError, match=f"{closed}: nothing listens there") as raised:
         daemon.run()
@@ -103,15 +100,6 @@ def test_a_daemon_that_waits_for_the_address_can_be_stopped(
 
     daemon = Daemon(lambda: settings(**tables), None, open_and_stop)
     daemon.run()
-
-
-def test_the_leads_own_address_answers(instance: EmbeddedInstance) -> None:
-    lead = connect(instance.uri)
-    try:
-        chosen = settings(lead={"address": "127.0.0.1"})
-        assert require_reachable_address(lead.identity(), chosen)
-    finally:
-        lead.close()
 
 
 def test_an_address_of_others_may_be_out_of_reach_from_here(

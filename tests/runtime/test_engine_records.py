@@ -43,8 +43,7 @@ def decided(records, *bursts: Burst, actions=()) -> TickResult:
 def test_a_new_burst_whose_record_is_too_large_is_not_made(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    sim = Sim()
-    sim.tick(2)
+    sim = Sim.at_rest()
     new = huge("burst-0-ffffff")
 
     def command(records, _, __, ___):
@@ -55,20 +54,17 @@ def test_a_new_burst_whose_record_is_too_large_is_not_made(
         answer = sim.engine.post(command)
         sim.tick()
     assert answer.result() == "done"
-    assert new.id not in sim.engine.snapshot.records.bursts
+    assert new.id not in sim.records.bursts
     assert not [call for call in sim.provider.calls if call.method == "provision"]
     assert "records larger than 1048576 bytes: burst/burst-0-ffffff" in caplog.text
     assert sim.lead.drained == {2: "x"}
     # Others go on.
-    job = sim.lead.submit(whole(4))
-    sim.until(lambda: sim.lead.running() == [job])
+    sim.run_job()
 
 
 def test_a_record_that_grew_too_large_spoils_its_own_burst_only() -> None:
-    sim = Sim()
-    sim.tick(2)
-    first = sim.lead.submit(whole(4))
-    sim.until(lambda: sim.lead.running() == [first])
+    sim = Sim.at_rest()
+    first = sim.run_job()
     known = sim.burst
 
     def command(records, _, __, ___):
@@ -83,7 +79,7 @@ def test_a_record_that_grew_too_large_spoils_its_own_burst_only() -> None:
 
     sim.engine.post(command)
     sim.tick()
-    records = sim.engine.snapshot.records
+    records = sim.records
     assert records.bursts[known.id].quarantined.startswith("its record would be too")
     assert not records.health
     assert not records.outputs
@@ -92,12 +88,11 @@ def test_a_record_that_grew_too_large_spoils_its_own_burst_only() -> None:
     assert sim.lead.jobs[first].state is JobState.RUN
     # A daemon that starts again has the record as it was.
     sim.boot()
-    assert sim.engine.snapshot.records.bursts[known.id].state is State.ONLINE
+    assert sim.records.bursts[known.id].state is State.ONLINE
 
 
 def test_a_record_of_a_job_that_cannot_be_read_quarantines_its_burst_only() -> None:
-    sim = Sim()
-    sim.tick(2)
+    sim = Sim.at_rest()
     jobs = [sim.lead.submit(whole(4)) for _ in range(2)]
     sim.until(lambda: sim.lead.running() == jobs)
     spoilt, other = sim.bursts
@@ -106,7 +101,7 @@ def test_a_record_of_a_job_that_cannot_be_read_quarantines_its_burst_only() -> N
     sim.lead.disk.records[key] = "{"
     sim.lead.disk.records["job/burst-9-aaaaaa/7"] = '{"submitted":1.0}'
     sim.boot()
-    records = sim.engine.snapshot.records
+    records = sim.records
     assert records.bursts[spoilt.id].quarantined.startswith(f"record {key}: not a")
     assert not records.bursts[other.id].quarantined
     assert (

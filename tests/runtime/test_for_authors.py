@@ -83,4 +83,4 @@ def test_an_offer_whose_bursts_come_up_too_late_for_any_job_is_set_aside() -> No
 
     assert len(s.bursts) == 1
     assert s.state() is State.INACTIVE
-    assert s.engine.snapshot.records.health["local"].rows["offer/nodes"].failures == 1
+    assert s.records.health["local"].rows["offer/nodes"].failures == 1

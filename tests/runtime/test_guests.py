@@ -76,8 +76,7 @@ def test_memos_of_guests_jobs_have_none_of_it_either():
     access = GuestAccess(allow_guest_user=True)
     # The user of the job owns the instance himself, or another does.
     for owner, told in (GUEST, True), (0, False):
-        sim = Sim(FakeLead(known=identity(access=access, owner_userid=owner)))
-        sim.tick(2)
+        sim = Sim.at_rest(FakeLead(known=identity(access=access, owner_userid=owner)))
         sim.provider.next_provision_error = Refused(SECRET)
         job = sim.lead.submit(whole(4), userid=GUEST)
         sim.tick(4)
@@ -248,7 +247,7 @@ HOSTILE = [
 @pytest.mark.parametrize("method", METHODS)
 def test_a_payload_of_any_shape_is_answered_and_changes_nothing(method):
     asking = SHARED
-    before = asking.sim.engine.snapshot.records.bursts
+    before = asking.sim.records.bursts
     for number, payload in enumerate(HOSTILE):
         told = ""
         try:
@@ -259,7 +258,7 @@ def test_a_payload_of_any_shape_is_answered_and_changes_nothing(method):
         for found in (OTHERS_JOB, asking.sim.burst.id, SECRET):
             assert found not in told, number
         asking.tick()
-        after = asking.sim.engine.snapshot.records.bursts
+        after = asking.sim.records.bursts
         assert after.keys() == before.keys(), number
 
 
@@ -275,8 +274,7 @@ SHARED, OTHERS_JOB = _site()
 
 @pytest.mark.no_cover
 def test_an_array_of_jobs_gets_its_user_no_more_than_their_limit():
-    sim = Sim(limits={"max_nodes_per_user": 2})
-    sim.tick(2)
+    sim = Sim.at_rest(limits={"max_nodes_per_user": 2})
     lent = whole(1, constraint='{"properties":["burst"]}')
     held = {"urgency": 0, "preferences": BurstPreferences(urgency=16)}
     # More than are judged in one tick.
@@ -286,7 +284,7 @@ def test_an_array_of_jobs_gets_its_user_no_more_than_their_limit():
     for _ in range(20):
         sim.tick()
         by_user = {GUEST: 0, OTHER: 0}
-        for burst in sim.engine.snapshot.records.live:
+        for burst in sim.records.live:
             for userid in burst.lease.userids:
                 by_user[userid] += burst.lease.nodes
         assert by_user[GUEST] <= 2
@@ -306,7 +304,7 @@ def test_an_array_of_jobs_gets_its_user_no_more_than_their_budget():
     for _ in range(700):
         sim.lead.submit(whole(1), userid=GUEST, duration=600.0)
     sim.tick(20)
-    live = sim.engine.snapshot.records.live
+    live = sim.records.live
     assert live
-    entries = sim.engine.snapshot.records.entries.values()
+    entries = sim.records.entries.values()
     assert 0 < sum(entry.reserved for entry in entries) <= 1_000_000

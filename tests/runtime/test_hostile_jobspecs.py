@@ -147,8 +147,7 @@ class LeadWithJobspecs(FakeLead):
 def serve_beside(mode: str, text: bytes) -> tuple[Sim, JobId | None]:
     """Let a daemon of both kinds of bursts see a job, and then another one."""
     lead = LeadWithJobspecs()
-    sim = Sim(lead, modes=("joined", "isolated"), intake={"mode": mode})
-    sim.tick(2)
+    sim = Sim.at_rest(lead, modes=("joined", "isolated"), intake={"mode": mode})
     odd = lead.take(text)
     other = lead.submit(whole(2), t_submit=sim.now)
     sim.until(lambda: lead.jobs[other].state is JobState.RUN, ticks=20)
@@ -203,8 +202,7 @@ def test_an_isolated_job_that_cannot_be_run_elsewhere_is_failed_with_the_reason(
     environment: Any,
 ) -> None:
     lead = LeadWithJobspecs()
-    sim = Sim(lead, modes=("isolated",))
-    sim.tick(2)
+    sim = Sim.at_rest(lead, modes=("isolated",))
     spec = put(("attributes", "system", "environment"), environment)
     job = lead.take(msgspec.json.encode(spec))
     assert job is not None
@@ -216,4 +214,4 @@ def test_an_isolated_job_that_cannot_be_run_elsewhere_is_failed_with_the_reason(
     assert "its jobspec cannot be read" in why
     sim.until(lambda: lead.jobs[good].state is JobState.INACTIVE, ticks=20)
     sim.until(lambda: all(not burst.live for burst in sim.bursts))
-    assert sim.engine.snapshot.records.health == {}
+    assert sim.records.health == {}

@@ -16,8 +16,7 @@ SHIFTED = "lead-[0-3],burst-0-[0-3],burst-1-[0-3]"
 
 def restarted(hosts):
     """A daemon that begins again at such a lead, with a burst from before."""
-    s = Sim(deadlines={"idle": "1h", "rejoin": "1h"})
-    s.tick(2)
+    s = Sim.at_rest(deadlines={"idle": "1h", "rejoin": "1h"})
     job = s.lead.submit(whole(4))
     s.until(lambda: job in s.lead.running())
     assert s.burst.lease.ranks == (2, 3, 4, 5)

@@ -78,7 +78,6 @@ def test_a_job_whose_isolated_burst_is_refused_fails_and_nobody_else_suffers():
     ((verb, failed, reason),) = sim.lead.log
     assert (verb, failed) == ("fail", job)
     assert reason.endswith("refuses to make it: spec: the jobspec is 2 MB; shorten it")
-    assert not sim.engine.snapshot.records.health
-    other = sim.lead.submit(whole(3))
-    sim.until(lambda: sim.lead.running() == [other])
+    assert not sim.records.health
+    sim.run_job(whole(3))
     assert sim.cloud.begun == []

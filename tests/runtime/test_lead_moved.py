@@ -75,10 +75,8 @@ def test_settings_with_another_address_are_noted_too() -> None:
 
 
 def test_a_burst_that_is_online_goes_on() -> None:
-    sim = Sim()
-    sim.tick(2)
-    job = sim.lead.submit(whole(4))
-    sim.until(lambda: sim.lead.running() == [job])
+    sim = Sim.at_rest()
+    job = sim.run_job()
     move(sim)
     sim.tick(5)
     assert sim.burst.state is State.ONLINE

@@ -32,8 +32,7 @@ class TakenOver(FakeLead):
 
 def test_what_the_other_daemon_wrote_last_is_known_and_no_slot_is_leased_twice():
     lead = TakenOver()
-    before = Sim(lead)
-    before.tick(2)
+    before = Sim.at_rest(lead)
 
     def last_tick():
         lead.submit(whole(4))

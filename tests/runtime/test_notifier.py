@@ -165,7 +165,7 @@ def test_a_notice_is_told_once_also_over_a_restart(
     sim.boot()
     sim.settle()
     assert ids(receiver) == ["breaker/local"]
-    assert sim.engine.snapshot.records.unreadable == {}
+    assert sim.records.unreadable == {}
 
 
 def test_what_was_over_and_comes_back_is_told_again(
@@ -176,7 +176,7 @@ def test_what_was_over_and_comes_back_is_told_again(
     sim.settle()
     sim.broken = False
     sim.tick(8, 70.0)
-    assert not sim.engine.snapshot.records.health
+    assert not sim.records.health
     stop_working(sim)
     sim.settle()
     assert ids(receiver) == ["breaker/local", "breaker/local"]
@@ -272,7 +272,7 @@ def test_thousands_of_conditions_are_told_a_few_at_a_time(receiver: Receiver) ->
     sim.lead.submit(whole(3))
     sim.until(lambda: bool(sim.bursts))
     names = [f"burst-0-{number:06x}" for number in range(60)]
-    records = sim.engine.snapshot.records
+    records = sim.records
     unknown = {
         name: msgspec.structs.replace(
             sim.burst,

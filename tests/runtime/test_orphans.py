@@ -8,7 +8,7 @@ from burst.core.orphans import find_orphans
 from burst.core.provider_health import Outcome
 from burst.core.records import Records
 from burst.errors import Refused, Transient
-from burst.model.burst import BurstId, State
+from burst.model.burst import BurstId
 from burst.provider import BurstSpec
 from burst.runtime.last_call import describe_reap
 from burst.runtime.reap_bursts import reap_until_gone
@@ -119,26 +119,23 @@ def test_a_refusal_to_delete_it_is_paced_and_disables_the_provider():
         s.tick()
 
     assert reaps(s) == 7
-    health = s.engine.snapshot.records.health["local"]
+    health = s.records.health["local"]
     assert health.disabled == "no right to delete"
 
 
 def test_what_has_a_live_record_is_nobodys_orphan():
-    s = Sim(deadlines={"idle": "5s"})
-    s.tick(2)
-    job = s.lead.submit(whole(4))
-    s.until(lambda: s.lead.running() == [job])
+    s = Sim.at_rest(deadlines={"idle": "5s"})
+    job = s.run_job()
     world = s.engine.snapshot.world
     other = {**world.providers, "second": world.providers["local"]}
     seen = msgspec.structs.replace(world, providers=other)
-    records = s.engine.snapshot.records
+    records = s.records
 
     assert find_orphans(records, seen) == ()
     found = find_orphans(Records(), seen)
     assert {orphan.provider for orphan in found} == {"local", "second"}
-    s.lead.finish(job)
-    s.until(s.in_state(State.INACTIVE))
-    assert find_orphans(s.engine.snapshot.records, seen)
+    s.end_job(job)
+    assert find_orphans(s.records, seen)
 
 
 def test_without_a_daemon_a_passing_fault_is_not_the_end():

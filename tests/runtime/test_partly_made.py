@@ -13,8 +13,7 @@ from tests.sim import Sim
 @pytest.mark.parametrize("dies", [False, True])
 def test_the_rest_is_asked_for_although_the_first_followers_are_up(dies: bool) -> None:
     """They may join before the next call, or while no daemon runs."""
-    sim = Sim()
-    sim.tick(2)
+    sim = Sim.at_rest()
     sim.provider.build_only = 2
     job = sim.lead.submit(whole(4))
     sim.tick()
@@ -31,8 +30,7 @@ def test_the_rest_is_asked_for_although_the_first_followers_are_up(dies: bool) -
 
 
 def test_nodes_that_are_all_up_are_used_although_no_call_ever_worked() -> None:
-    sim = Sim()
-    sim.tick(2)
+    sim = Sim.at_rest()
     sim.provider.next_answer_lost = True
     job = sim.lead.submit(whole(4))
     sim.tick(2)

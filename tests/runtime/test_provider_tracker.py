@@ -47,6 +47,11 @@ class Bench:
         self.tracker.collect_results(records or Records(), self.now)
         return self.tracker.views["local"]
 
+    def turn(self, records=None):
+        """Ask what is due, and take in the answers."""
+        self.poll(records)
+        return self.answer(records)
+
     def provision(self, burst):
         self.tracker.provision(burst, make_spec(burst, identity()))
 
@@ -56,6 +61,7 @@ class Bench:
 
 PROVISION = recorded(run("provision-start"))
 ONLINE = recorded(run("provision-start", "provision-finish", "online"))
+(BURST,) = PROVISION.bursts.values()
 
 
 def test_an_idle_provider_is_asked_at_the_cadence():
@@ -84,10 +90,8 @@ def test_a_provider_with_a_burst_that_is_up_is_asked_more_often():
 
 def test_while_a_burst_comes_or_goes_the_pace_slows_from_quick_to_usual():
     bench = Bench(cadence="10s")
-    (burst,) = PROVISION.bursts.values()
-    bench.poll(PROVISION)
-    bench.answer(PROVISION)
-    bench.provision(burst)
+    bench.turn(PROVISION)
+    bench.provision(BURST)
     pauses = []
     for _ in range(7):
         pauses.append(round(bench.poll(PROVISION), 3))
@@ -97,20 +101,13 @@ def test_while_a_burst_comes_or_goes_the_pace_slows_from_quick_to_usual():
     assert pauses == [0.1, 0.2, 0.4, 0.8, 1.6, 2, 2]
 
 
-def test_nothing_is_asked_twice_at_a_time():
-    bench = Bench()
-    bench.poll()
-    bench.now += 100
-    assert bench.poll() > 0
-    assert bench.asked() == ["offers", "observe"]
-
-
-def test_a_provider_that_is_silent_is_in_trouble():
+def test_a_provider_that_is_silent_is_asked_once_and_in_trouble():
     bench = Bench()
     bench.poll()
     bench.now += 121
+    assert bench.poll() > 0
+    assert bench.asked() == ["offers", "observe"], "nothing is asked twice at a time"
     bench.tracker.collect_results(Records(), bench.now)
-
     assert bench.tracker.views["local"].trouble == "no answer for more than 2m"
 
 
@@ -118,8 +115,7 @@ def test_what_could_not_be_read_is_trouble_and_asked_again_soon():
     bench = Bench()
     bench.provider.next_offers_error = Transient("busy")
     bench.provider.next_observe_error = Transient("busy")
-    bench.poll()
-    view = bench.answer()
+    view = bench.turn()
     assert view.trouble == "observe: busy"
     assert view.no_offers == "offers: busy"
     assert view.offers is None
@@ -136,46 +132,43 @@ def test_what_could_not_be_read_is_trouble_and_asked_again_soon():
 
 def test_only_bursts_that_were_asked_for_in_time_can_be_missed():
     bench = Bench()
-    (burst,) = PROVISION.bursts.values()
     bench.poll(PROVISION)
     assert bench.answer(PROVISION).absent == {}
 
-    bench.provision(burst)
+    bench.provision(BURST)
     bench.poll(PROVISION)
-    assert bench.answer(PROVISION).absent == {burst.id: 1}
+    assert bench.answer(PROVISION).absent == {BURST.id: 1}
     bench.now += 10
     bench.poll(ONLINE)
-    assert bench.answer(ONLINE).absent == {burst.id: 2}
+    assert bench.answer(ONLINE).absent == {BURST.id: 2}
 
 
 def test_attempts_are_counted_and_paused_longer_each_time():
     bench = Bench()
-    (burst,) = PROVISION.bursts.values()
     pauses = []
     for _ in range(3):
         bench.provider.fails = [Transient("busy")]
-        bench.provision(burst)
+        bench.provision(BURST)
         bench.answer(PROVISION)
-        pauses.append(bench.tracker.calls[burst.id].retry_at - bench.now)
+        pauses.append(bench.tracker.calls[BURST.id].retry_at - bench.now)
     assert pauses == [1, 2, 4]
 
-    bench.tracker.reap(burst)
+    bench.tracker.reap(BURST)
     bench.answer(PROVISION)
-    call = bench.tracker.calls[burst.id]
+    call = bench.tracker.calls[BURST.id]
     assert (call.attempts, call.outcome, call.retry_at) == (1, Outcome.OK, bench.now)
     answered = bench.tracker.answered
-    assert [said.burst for said in answered] == [burst.id] * 4
+    assert [said.burst for said in answered] == [BURST.id] * 4
     bench.tracker.forget_answers(answered, PROVISION)
     assert not bench.tracker.answered
-    assert burst.id in bench.tracker.calls
+    assert BURST.id in bench.tracker.calls
     bench.tracker.forget_answers((), Records())
     assert not bench.tracker.calls
 
 
 def test_an_answer_about_a_burst_that_is_forgotten_is_dropped():
     bench = Bench()
-    (burst,) = PROVISION.bursts.values()
-    bench.provision(burst)
+    bench.provision(BURST)
     bench.tracker.forget_answers((), Records())
     bench.answer()
 
@@ -224,25 +217,23 @@ def test_a_failure_is_logged_anew_when_its_text_changes_and_when_it_is_over(capl
 
 def test_every_answer_of_every_method_is_heard():
     bench = Bench()
-    (burst,) = PROVISION.bursts.values()
     bench.provider.next_observe_error = Refused("no rights")
     bench.poll()
     bench.provider.fails = [Transient("busy")]
-    bench.provision(burst)
+    bench.provision(BURST)
     bench.answer(PROVISION)
 
     assert [(s.verb, s.outcome, s.burst) for s in bench.tracker.answered] == [
         (Verb.OFFERS, Outcome.OK, None),
         (Verb.OBSERVE, Outcome.REFUSED, None),
-        (Verb.PROVISION, Outcome.TRANSIENT, burst.id),
+        (Verb.PROVISION, Outcome.TRANSIENT, BURST.id),
     ]
 
 
 def test_a_provider_that_a_person_enabled_is_asked_at_once():
     bench = Bench()
     bench.provider.next_observe_error = Refused("no rights")
-    bench.poll()
-    bench.answer()
+    bench.turn()
     refused = Records(
         health={"local": Health(rows={"method/observe": FailureRecord(why="no")})}
     )
@@ -261,8 +252,7 @@ class Garbled(FakeProvider):
 
 def test_what_is_no_answer_is_a_failure_of_the_provider():
     bench = Bench(kind=Garbled)
-    bench.poll()
-    view = bench.answer()
+    view = bench.turn()
 
     assert view.no_offers == "offers: BadAnswer: it returned 'small', not Offer"
     assert bench.tracker.answered[0].outcome is Outcome.UNEXPECTED
@@ -270,21 +260,19 @@ def test_what_is_no_answer_is_a_failure_of_the_provider():
 
 def test_a_call_that_ends_while_its_provider_is_disabled_is_not_pending_for_ever():
     bench = Bench()
-    (burst,) = PROVISION.bursts.values()
     daemon = settings().daemon
-    bench.tracker.reap(burst)
+    bench.tracker.reap(BURST)
     bench.tracker.replace({}, daemon)
     bench.executor.pump()
     bench.tracker.collect_results(PROVISION, bench.now)
     bench.tracker.replace({"local": bench.provider}, daemon)
 
-    assert bench.tracker.calls[burst.id].outcome is not Outcome.PENDING
+    assert bench.tracker.calls[BURST.id].outcome is not Outcome.PENDING
 
 
 def test_what_a_provider_has_is_read_soon_after_an_orphan_is_reaped():
     bench = Bench(cadence="10s")
-    bench.poll()
-    bench.answer()
+    bench.turn()
     bench.now += 1
     bench.tracker.reap_orphan("local", BurstId("orphan"), bench.now)
     bench.poll()
@@ -294,11 +282,9 @@ def test_what_a_provider_has_is_read_soon_after_an_orphan_is_reaped():
 
 def test_a_provider_that_answers_slowly_rests_in_between():
     bench = Bench(cadence="10s")
-    (burst,) = PROVISION.bursts.values()
     bench.provider.observe = lambda: advance(bench, 0.3)
-    bench.poll()
-    bench.answer()
-    bench.provision(burst)
+    bench.turn()
+    bench.provision(BURST)
     bench.answer(PROVISION)
     pauses = []
     for _ in range(3):
@@ -313,13 +299,10 @@ def test_a_provider_that_answers_slowly_rests_in_between():
 
 def test_a_rest_is_no_longer_than_the_usual_pause():
     bench = Bench(cadence="10s")
-    (burst,) = PROVISION.bursts.values()
     bench.provider.observe = lambda: advance(bench, 20)
-    bench.poll()
-    bench.answer()
-    bench.provision(burst)
+    bench.turn()
+    bench.provision(BURST)
     bench.answer(PROVISION)
-
     assert bench.poll(PROVISION) == 2
 
 

@@ -60,7 +60,7 @@ def test_a_job_that_the_lead_does_not_let_to_its_nodes_leaves_them(mode, queue, 
     assert sim.state() is State.ONLINE
     sim.tick(30)
     assert sim.state() is State.INACTIVE, sim.story()
-    told = sim.engine.snapshot.decisions[job]
+    told = sim.decision(job)
     assert told.reason is Reason.NOT_STARTED
     assert "to let it start there (burst's log has the error)" in told.text()
     sim.tick(30)

@@ -14,8 +14,7 @@ from tests.sim import Sim
 
 def start(nodes: int = 2, **tables):
     """An engine with a burst that a job of so many nodes runs on."""
-    sim = Sim(**tables)
-    sim.tick(2)
+    sim = Sim.at_rest(**tables)
     job = sim.lead.submit(whole(nodes, constraint='{"properties":["burst"]}'))
     sim.until(lambda: job in sim.lead.running())
     return sim, job
@@ -90,8 +89,7 @@ BURSTS = '{"properties":["burst"]}'
 
 
 def test_a_job_that_lacks_some_nodes_has_its_burst_grow_and_they_leave_again() -> None:
-    sim = Sim(deadlines={"idle": "30s"})
-    sim.tick(2)
+    sim = Sim.at_rest(deadlines={"idle": "30s"})
     first = sim.lead.submit(whole(2, constraint=BURSTS))
     sim.until(lambda: first in sim.lead.running())
     sim.lead.finish(first)

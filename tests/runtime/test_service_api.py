@@ -342,14 +342,12 @@ def test_all_with_a_tag_is_taken_down_and_its_jobs_that_wait_end():
     (other,) = asking.ask("request", nodes=1, tag="other")["bursts"]
     night = {"tag": "night", "provider": "local"}
     (first,) = asking.ask("isolate", **night, nodes=1)["bursts"]
-    asking.sim.until(
-        lambda: asking.sim.engine.snapshot.records.bursts[first].state is State.ONLINE
-    )
+    asking.sim.until(lambda: asking.sim.records.bursts[first].state is State.ONLINE)
     asking.sim.provider.starts_only = 0
     (second,) = asking.ask("isolate", **night, nodes=2)["bursts"]
     (joined,) = asking.ask("request", nodes=1, tag="night")["bursts"]
     assert asking.ask("down", tag="night", note="enough") == {"tag": "night"}
-    records = asking.sim.engine.snapshot.records
+    records = asking.sim.records
     states = {each.id: each.state for each in records.bursts.values()}
     assert states[first] is State.ONLINE, "its job goes on to its end"
     assert records.bursts[second].exception == "canceled"

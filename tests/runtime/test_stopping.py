@@ -10,8 +10,7 @@ from tests.sim import Sim
 
 
 def test_nothing_new_is_made_and_jobs_are_told():
-    s = Sim()
-    s.tick(2)
+    s = Sim.at_rest()
     refused = s.lead.submit(whole(9))
     first = s.lead.submit(whole(4))
     s.until(lambda: first in s.lead.running())
@@ -27,7 +26,7 @@ def test_nothing_new_is_made_and_jobs_are_told():
 
     assert [burst.state for burst in s.bursts] == [State.INACTIVE]
     for job in (refused, waiting):
-        assert s.engine.snapshot.decisions[job].reason is Reason.DAEMON_STOPPING
+        assert s.decision(job).reason is Reason.DAEMON_STOPPING
     assert "the daemon is stopping" in str(s.lead.memos[waiting]["why"])
     # Ranks that we drained for it may be used by the next daemon.
     assert not s.lead.drained
@@ -35,8 +34,7 @@ def test_nothing_new_is_made_and_jobs_are_told():
 
 
 def test_a_request_is_refused_with_the_reason():
-    s = Sim()
-    s.tick(2)
+    s = Sim.at_rest()
     s.engine.stop_provisioning()
     demand = request_nodes(2)
     refused = s.request(demand)

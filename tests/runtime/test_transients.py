@@ -94,11 +94,11 @@ def lives_through(sim: Sim) -> None:
     sim.tick(5)
     assert not sim.lead.drained
     assert not sim.cloud.followers()
-    assert not held_jobs(sim.engine.snapshot.records)
+    assert not held_jobs(sim.records)
     # What the store has is what the daemon goes by.
     records, _ = read_records(sim.lead.disk.records, sim.now)
-    assert records.bursts == sim.engine.snapshot.records.bursts
-    assert records.holds == sim.engine.snapshot.records.holds
+    assert records.bursts == sim.records.bursts
+    assert records.holds == sim.records.holds
 
 
 @pytest.mark.parametrize("late", [False, True])
@@ -146,8 +146,7 @@ def test_a_lead_whose_ranks_cannot_be_read_is_looked_at_again(caplog) -> None:
 def test_a_lead_that_is_gone_is_gone() -> None:
     lead = SilentLead()
     lead.silent, lead.left, lead.error = ("hold",), 1, LeadGone("connection lost")
-    sim = Sim(lead)
-    sim.tick(2)
+    sim = Sim.at_rest(lead)
     lead.submit(whole(4))
     with pytest.raises(LeadGone):
         sim.tick(3)
@@ -156,8 +155,7 @@ def test_a_lead_that_is_gone_is_gone() -> None:
 def test_a_silent_lead_is_asked_once_in_a_tick() -> None:
     lead = SilentLead()
     lead.silent, lead.left = ("hold", "tell", "drain", "lend"), 1000
-    sim = Sim(lead)
-    sim.tick(2)
+    sim = Sim.at_rest(lead)
     for _ in range(5):
         lead.submit(whole(9))
     before = lead.left
@@ -169,8 +167,7 @@ def test_a_silent_lead_is_asked_once_in_a_tick() -> None:
 def test_a_store_that_does_not_answer_has_what_is_known_afterwards(late) -> None:
     """A plan that may have been kept is not left there beside the next one."""
     store = SilentStore()
-    sim = Sim(FakeLead(disk=store), deadlines={"idle": "5s"})
-    sim.tick(2)
+    sim = Sim.at_rest(FakeLead(disk=store), deadlines={"idle": "5s"})
     store.silent, store.late = True, late
     job = sim.lead.submit(whole(4))
     for _ in range(3):
@@ -189,7 +186,7 @@ def test_who_was_let_go_is_released_though_the_lead_was_silent() -> None:
     sim.joins = False
     sim.tick(2)
     job = lead.submit(whole(9))
-    sim.until(lambda: held_jobs(sim.engine.snapshot.records) == [job])
+    sim.until(lambda: held_jobs(sim.records) == [job])
     sim.tick(3)
     lead.silent, lead.left = ("release",), 3
     sim.engine.post(
@@ -197,5 +194,5 @@ def test_who_was_let_go_is_released_though_the_lead_was_silent() -> None:
     )
     sim.tick(6)
     assert lead.jobs[job].urgency == 16
-    assert sim.engine.snapshot.records.holds[job].state is HoldState.TAKEN_BACK
+    assert sim.records.holds[job].state is HoldState.TAKEN_BACK
     assert lead.jobs[job].state is JobState.SCHED
