@@ -18,7 +18,6 @@ from burst.errors import (
 from burst.model.burst import State
 from burst.model.jobid import format_f58
 from burst.model.lead import GuestAccess
-from burst.model.request import BurstPreferences
 from tests.builders import identity, whole
 from tests.fakes import FakeLead
 from tests.runtime.asking import GUEST, Asking
@@ -26,7 +25,7 @@ from tests.runtime.hostile_guests import METHODS
 from tests.sim import Sim
 
 OTHER = GUEST + 1
-LENT_ONLY = whole(4, constraint='{"properties":["burst"]}')
+NO_MONEY = {"limit": 0.0, "match": {"user": GUEST}}
 SECRET = "project fluffy-bunny-7: quota of account 0x99"
 
 
@@ -94,11 +93,10 @@ def test_the_settings_file_is_not_named_to_guests():
 
 def test_a_burst_that_users_share_shows_each_his_own_jobs():
     asking = Asking(plan={"share_users": True}, deadlines={"idle": "1h"})
-    held = {"urgency": 0, "preferences": BurstPreferences(urgency=16)}
-    own = asking.sim.lead.submit(LENT_ONLY, **held, userid=GUEST)
+    own = asking.sim.submit_lent(4, userid=GUEST)
     asking.sim.until(lambda: own in asking.sim.lead.running())
     asking.sim.lead.finish(own)
-    other = asking.sim.lead.submit(LENT_ONLY, **held, userid=OTHER)
+    other = asking.sim.submit_lent(4, userid=OTHER)
     asking.sim.until(lambda: other in asking.sim.lead.running())
     name = asking.sim.burst.id
 
@@ -136,13 +134,11 @@ def test_a_burst_that_a_guest_requests_is_his_alone():
     assert not asking.send(OTHER, "status", {})["bursts"]
 
     # Another's job gets a burst of its own, though users share bursts here.
-    small = whole(2, constraint='{"properties":["burst"]}')
-    held = {"urgency": 0, "preferences": BurstPreferences(urgency=16)}
-    job = asking.sim.lead.submit(small, **held, userid=OTHER)
+    job = asking.sim.submit_lent(2, userid=OTHER)
     asking.sim.until(lambda: job in asking.sim.lead.running())
     users = {burst.id: burst.lease.userids for burst in asking.sim.bursts}
     assert sorted(users.values()) == [(GUEST,), (OTHER,)]
-    own = asking.sim.lead.submit(small, **held, userid=GUEST)
+    own = asking.sim.submit_lent(2, userid=GUEST)
     asking.sim.until(lambda: own in asking.sim.lead.running())
     assert len(asking.sim.bursts) == 2
 
@@ -184,11 +180,7 @@ def test_a_guest_takes_down_what_they_requested_and_nothing_else():
         ({}, -7, "-7 nodes cannot be requested"),
         ({"limits": {"max_nodes_per_user": 2}}, 3, "limit"),
         ({"limits": {"max_nodes": 2}}, 3, "limit"),
-        (
-            {"budget": [{"limit": 0.0, "match": {"user": GUEST}}]},
-            3,
-            "the limit of a budget is less",
-        ),
+        ({"budget": [NO_MONEY]}, 3, "the limit of a budget is less"),
     ],
 )
 def test_what_a_guest_requests_is_within_limits_and_budgets(tables, nodes, why):
@@ -275,36 +267,27 @@ SHARED, OTHERS_JOB = _site()
 @pytest.mark.no_cover
 def test_an_array_of_jobs_gets_its_user_no_more_than_their_limit():
     sim = Sim.at_rest(limits={"max_nodes_per_user": 2})
-    lent = whole(1, constraint='{"properties":["burst"]}')
-    held = {"urgency": 0, "preferences": BurstPreferences(urgency=16)}
     # More than are judged in one tick.
     for _ in range(700):
-        sim.lead.submit(lent, **held, userid=GUEST)
-    few = [sim.lead.submit(lent, **held, userid=OTHER) for _ in range(2)]
+        sim.submit_lent(1, userid=GUEST)
+    few = [sim.submit_lent(1, userid=OTHER) for _ in range(2)]
     for _ in range(20):
         sim.tick()
-        by_user = {GUEST: 0, OTHER: 0}
-        for burst in sim.records.live:
-            for userid in burst.lease.userids:
-                by_user[userid] += burst.lease.nodes
-        assert by_user[GUEST] <= 2
-        assert by_user[OTHER] <= 2
+        for userid in GUEST, OTHER:
+            theirs = [b.lease for b in sim.live if userid in b.lease.userids]
+            assert sum(lease.nodes for lease in theirs) <= 2
     # Those of the other, behind all these, do not wait for them.
     assert set(few) <= set(sim.lead.running())
 
 
 @pytest.mark.no_cover
 def test_an_array_of_jobs_gets_its_user_no_more_than_their_budget():
-    sim = Sim(
-        prices={"local.nodes": 1.0},
-        budget=[{"limit": 1.0, "match": {"user": GUEST}}],
-        limits={"max_nodes": 100},
-    )
-    sim.tick(2)
+    budget = [{"limit": 1.0, "match": {"user": GUEST}}]
+    prices = {"local.nodes": 1.0}
+    sim = Sim.at_rest(prices=prices, budget=budget, limits={"max_nodes": 100})
     for _ in range(700):
         sim.lead.submit(whole(1), userid=GUEST, duration=600.0)
     sim.tick(20)
-    live = sim.records.live
-    assert live
+    assert sim.live
     entries = sim.records.entries.values()
     assert 0 < sum(entry.reserved for entry in entries) <= 1_000_000

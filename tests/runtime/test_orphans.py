@@ -23,18 +23,25 @@ def leave(s):
     """Have something exist that bears our tag and has no record."""
     known = s.lead.known
     hosts = ("burst-1-0", "burst-1-1")
-    ranks = tuple(known.hosts.index(host) for host in hosts)
-    s.provider.provision(
-        BurstSpec(
-            burst_id=ORPHAN,
-            owner=known.owner,
-            offer="nodes",
-            hosts=hosts,
-            ranks=ranks,
-            shape=NODE,
-            lead=known,
-        )
+    left = BurstSpec(
+        burst_id=ORPHAN,
+        owner=known.owner,
+        offer="nodes",
+        hosts=hosts,
+        ranks=tuple(known.hosts.index(host) for host in hosts),
+        shape=NODE,
+        lead=known,
     )
+    s.provider.provision(left)
+
+
+def with_orphan(**tables):
+    """Return a daemon that knows of one."""
+    s = Sim.at_rest(**tables)
+    s.joins = False
+    leave(s)
+    s.until(lambda: bool(s.engine.snapshot.orphans))
+    return s
 
 
 def reaps(s):
@@ -44,11 +51,7 @@ def reaps(s):
 @pytest.mark.parametrize("by_hand", [True, False])
 def test_it_is_deleted_until_nothing_is_left_whatever_fails(by_hand, caplog):
     caplog.set_level("INFO")
-    s = Sim(daemon={"orphans": "report" if by_hand else "reap"})
-    s.joins = False
-    s.tick(2)
-    leave(s)
-    s.until(lambda: bool(s.engine.snapshot.orphans))
+    s = with_orphan(daemon={"orphans": "report" if by_hand else "reap"})
     s.provider.ends_after = 3
     s.provider.next_reap_error = Transient("busy")
     if by_hand:
@@ -72,12 +75,8 @@ def test_it_is_deleted_until_nothing_is_left_whatever_fails(by_hand, caplog):
 
 
 def test_what_came_of_it_is_known():
-    s = Sim()
-    s.joins = False
-    s.tick(2)
-    leave(s)
+    s = with_orphan()
     s.provider.listed_still = 30
-    s.until(lambda: bool(s.engine.snapshot.orphans))
     s.engine.reap_orphans(s.engine.snapshot.orphans)
     s.tick(5)
 
@@ -108,19 +107,13 @@ def test_a_job_that_starts_on_one_at_any_moment_is_not_ended(ticks):
 
 
 def test_a_refusal_to_delete_it_is_paced_and_disables_the_provider():
-    s = Sim()
-    s.joins = False
-    s.tick(2)
-    leave(s)
-    s.until(lambda: bool(s.engine.snapshot.orphans))
+    s = with_orphan()
     s.engine.reap_orphans(s.engine.snapshot.orphans)
     for _ in range(120):
         s.provider.next_reap_error = Refused("no right to delete")
         s.tick()
-
     assert reaps(s) == 7
-    health = s.records.health["local"]
-    assert health.disabled == "no right to delete"
+    assert s.records.health["local"].disabled == "no right to delete"
 
 
 def test_what_has_a_live_record_is_nobodys_orphan():
