@@ -10,11 +10,7 @@ import pytest
 
 from burst.config import Settings, parse
 from burst.core.plan.slots import find_slots
-from burst.doctor.check_network import (
-    check_certificate,
-    check_endpoint,
-    check_slots,
-)
+from burst.doctor.check_network import check_certificate, check_endpoint, check_slots
 from burst.doctor.facts import EndpointFacts, HandshakeResult, ReadFailure
 from burst.model.finding import Level
 from tests.builders import identity

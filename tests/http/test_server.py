@@ -26,13 +26,7 @@ from burst.http.routes import (
     json_response,
     text_response,
 )
-from burst.http.server import (
-    HEAD_BYTES,
-    IDLE_S,
-    MOST_CONNECTIONS,
-    THREADS,
-    HttpServer,
-)
+from burst.http.server import HEAD_BYTES, IDLE_S, MOST_CONNECTIONS, THREADS, HttpServer
 from tests.embedded_instance import short_directory
 from tests.http.clients import ask, ask_socket, bearer, read_all, send_raw, serving
 from tests.support.waiting import HANG_S, wait_until
@@ -215,10 +209,7 @@ def test_a_head_without_end_is_refused(local: int) -> None:
     for parts, status in (
         ((b"GET /" + b"a" * HEAD_BYTES + b" HTTP/1.0\r\n\r\n",), b" 431 "),
         ((b"GET /open HTTP/1.0\r\nX: " + b"a" * HEAD_BYTES + b"\r\n\r\n",), b" 431 "),
-        (
-            (b"GET /open HTTP/1.0\r\n", b"X: y\r\n" * (HEAD_BYTES // 6 + 1)),
-            b" 431 ",
-        ),
+        ((b"GET /open HTTP/1.0\r\n", b"X: y\r\n" * (HEAD_BYTES // 6 + 1)), b" 431 "),
         ((b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",), b" 400 "),
         ((b"get /open HTTP/1.0\r\n\r\n",), b" 400 "),
         ((b"GET\r\n\r\n",), b" 400 "),

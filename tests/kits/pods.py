@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +18,7 @@ from burst.kits.pods.template.render import render
 from burst.provider import BurstSpec
 from burst.testing import example_lead, example_spec
 from tests.kits.kubeserver import Said, cluster_of
+from tests.support.commands import run_captured
 
 TAGS = Tags("owner", "far")
 replace = msgspec.structs.replace
@@ -69,8 +69,6 @@ def pod_spec(spec: BurstSpec, settings: PodSettings) -> Any:
 
 def run(command: Sequence[str | Path], environ: Mapping[str, str]) -> str:
     """Run a command with nothing else in its environment; return its output."""
-    done = subprocess.run(
-        command, env=environ, capture_output=True, text=True, check=False
-    )
+    done = run_captured(command, env=environ)
     assert done.returncode == 0, done.stderr
     return done.stdout

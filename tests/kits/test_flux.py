@@ -15,6 +15,7 @@ import pytest
 from burst.errors import CertificateError
 from burst.kits import certificate
 from burst.kits.broker import flux_follower_argv, follower_config
+from tests.support.commands import run_captured
 from tests.support.fluxlead import (
     FluxLead,
     broker_environment,
@@ -98,7 +99,7 @@ def test_what_we_refuse_flux_refuses_too(damage: str) -> None:
             f'[bootstrap]\ncurve_cert = "{place}/c"\n'
             'default_bind = "ipc://x"\nhosts = [{host = "a"}, {host = "b"}]\n'
         )
-        done = subprocess.run(
+        done = run_captured(
             [
                 "flux",
                 "broker",
@@ -107,9 +108,6 @@ def test_what_we_refuse_flux_refuses_too(damage: str) -> None:
                 "/bin/true",
             ],
             env=broker_environment(),
-            capture_output=True,
-            text=True,
             timeout=HANG_S,
-            check=False,
         )
         assert "Error loading certificate" in done.stderr

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import platform
-import subprocess
 from pathlib import Path
 
 import msgspec
@@ -16,6 +15,7 @@ from burst.model.finding import Finding, Level
 from burst.model.lead import LeadIdentity
 from burst.testing import example_lead
 from tests.flux_instance import FLUX, MISSING
+from tests.support.commands import run_captured
 
 MACHINE = "x86_64"
 GOOD = FollowerFacts(
@@ -38,11 +38,9 @@ def change(**changes: str | None) -> FollowerFacts:
 
 
 def run(text: str, **environment: str) -> FollowerFacts:
-    done = subprocess.run(
+    done = run_captured(
         ["/bin/sh", "-c", text],
         env={"PATH": os.environ["PATH"], **environment},
-        capture_output=True,
-        text=True,
         check=True,
     )
     facts, rest = parse(done.stdout)
@@ -55,10 +53,7 @@ def test_what_fits_the_lead_is_told_as_such(lead: LeadIdentity) -> None:
     assert [(f.level, f.what) for f in judge(GOOD, lead, MACHINE)] == [
         (Level.OK, "followers there are x86_64 machines, as the lead"),
         (Level.OK, "followers there run as user 7 (flux)"),
-        (
-            Level.OK,
-            "followers there run /bin/flux, Flux 0.88.3, as the lead's 0.88.0",
-        ),
+        (Level.OK, "followers there run /bin/flux, Flux 0.88.3, as the lead's 0.88.0"),
     ]
 
 

@@ -199,11 +199,7 @@ def test_a_broker_is_stopped_and_then_they_run(
     ids=["job", "operator", "isolated"],
 )
 def test_a_broker_that_is_told_to_end_does_not_complete_its_job(
-    form: PodForm,
-    program: Program | None,
-    post: str,
-    spec: BurstSpec,
-    tmp_path: Path,
+    form: PodForm, program: Program | None, post: str, spec: BurstSpec, tmp_path: Path
 ) -> None:
     """It ends with 0. The pods of an isolated burst are not made again."""
     spec = replace(spec, program=program)

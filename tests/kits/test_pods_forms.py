@@ -20,13 +20,7 @@ from burst.kits.pods.template.render import render
 from burst.model.lead import HostEntry
 from burst.model.shape import Shape
 from burst.provider import BurstSpec, Offer
-from tests.kits.pods import (
-    SETTINGS,
-    TAGS,
-    by_kind,
-    replace,
-    run,
-)
+from tests.kits.pods import SETTINGS, TAGS, by_kind, replace, run
 from tests.support.pod_words import pod_words
 
 
@@ -160,10 +154,7 @@ REFUSED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("words", "changed", "set_so"), REFUSED)
 def test_what_cannot_be_made_is_refused_in_words(
-    spec: BurstSpec,
-    words: str,
-    changed: dict[str, Any],
-    set_so: dict[str, Any],
+    spec: BurstSpec, words: str, changed: dict[str, Any], set_so: dict[str, Any]
 ) -> None:
     with pytest.raises(Refused, match=words):
         render(replace(spec, **changed), replace(SETTINGS, **set_so), TAGS, 0)

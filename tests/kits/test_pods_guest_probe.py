@@ -27,6 +27,7 @@ from burst.model.finding import Finding, Level
 from burst.model.lead import GuestAccess, LeadIdentity
 from burst.testing import example_lead
 from tests.kits.pods import SETTINGS, TAGS, replace
+from tests.support.commands import run_captured
 
 IMP = "/usr/libexec/flux/flux-imp"
 ANN = Guest("ann", 1001, "MUNGE:secret:")
@@ -155,10 +156,8 @@ def test_the_script_prints_what_is_parsed(lead: LeadIdentity, tmp_path: Path) ->
     imp.chmod(0o755)
     here = replace(lead, access=GuestAccess(imp=str(imp)))
     root = Guest("root", 0)
-    done = subprocess.run(
+    done = run_captured(
         ["/bin/sh", "-c", f"echo before\n{script(root, here)}echo after"],
-        capture_output=True,
-        text=True,
         stdin=subprocess.DEVNULL,
         check=True,
     )

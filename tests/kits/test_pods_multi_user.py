@@ -7,7 +7,6 @@ import os
 import pwd
 import re
 import shutil
-import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from burst.model.finding import Finding, Level
 from burst.model.lead import GuestAccess, LeadIdentity
 from burst.provider import BurstSpec
 from tests.kits.pods import SETTINGS, TAGS, by_kind, make_spec, pod_spec, replace
+from tests.support.commands import run_captured
 from tests.support.pod_words import SHM, pod_words
 
 IMP = "/usr/libexec/flux/flux-imp"
@@ -298,9 +298,7 @@ def run_in(root: Path, script: str) -> None:
     """Run a script with the paths of a pod below a directory."""
     places = r" (?=/(burst|run/munge|tmp|var/tmp|etc/))"
     script = re.sub(places, f" {root}", script)
-    done = subprocess.run(
-        ["/bin/sh", "-c", script], capture_output=True, text=True, check=False
-    )
+    done = run_captured(["/bin/sh", "-c", script])
     assert done.returncode == 0, done.stderr
 
 
@@ -355,9 +353,7 @@ def test_what_prepare_cannot_do_ends_it(settings: PodSettings, root: Path) -> No
 
 @pytest.mark.skipif(not shutil.which("munged"), reason="no munged on PATH")
 def test_munged_is_told_options_that_it_has(settings: PodSettings) -> None:
-    helped = subprocess.run(
-        ["munged", "--help"], capture_output=True, text=True, check=True
-    ).stdout
+    helped = run_captured(["munged", "--help"], check=True).stdout
     script = munged_script(settings)
     options = {w.partition("=")[0] for w in script.split() if w.startswith("--")}
     assert options

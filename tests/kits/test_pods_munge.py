@@ -20,6 +20,7 @@ from burst.kits.pods.template.munge import start_munged
 from burst.kits.pods.template.operator import start_lines
 from burst.provider import Program
 from tests.kits.pods import SETTINGS, by_kind, make_spec, pod_spec, replace
+from tests.support.commands import run_captured
 from tests.support.waiting import wait_until
 
 CONTENT = bytes(range(128))
@@ -85,13 +86,7 @@ def test_an_image_without_munged_is_told_of(
 ) -> None:
     lines = start_munged(settings, str(tmp_path), str(tmp_path / "own"))
     lines = lines.replace(":/usr/sbin:/usr/local/sbin", "")
-    done = subprocess.run(
-        ["/bin/sh", "-c", lines],
-        env={"PATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_captured(["/bin/sh", "-c", lines], env={"PATH": str(tmp_path)})
     assert done.returncode == 1
     assert "munge_key is set, and the image has no munged" in done.stderr
 
@@ -124,8 +119,6 @@ def test_a_real_munged_serves_with_it(
     lines = "set -eu\n" + start_munged(settings, str(mounted), str(own))
     socket = f"--socket={own}/munge.socket.2"
     both = f"munge -n {socket} | unmunge {socket}"
-    done = subprocess.run(
-        ["/bin/sh", "-c", lines + both], capture_output=True, text=True, check=True
-    )
+    done = run_captured(["/bin/sh", "-c", lines + both], check=True)
     assert "Success (0)" in done.stdout
     assert (own / "munge.key").stat().st_mode & 0o777 == 0o600

@@ -9,19 +9,11 @@ from typing import Any
 import pytest
 
 from burst.errors import NotFound, Refused
-from burst.kits.pods import (
-    Bursts,
-    PodBursts,
-    PodProvider,
-    check_burst,
-)
+from burst.kits.pods import Bursts, PodBursts, PodProvider, check_burst
 from burst.kits.pods.template.storage import known_directories
 from burst.model.burst import BurstId
 from burst.model.shape import Shape
-from burst.provider import (
-    BurstSpec,
-    Provider,
-)
+from burst.provider import BurstSpec, Provider
 from tests.kits.kubeserver import ABSENT, Said, cluster_of
 from tests.kits.pods import SETTINGS, TAGS, bursts_in, replace
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import shutil
 import socket
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,6 +28,7 @@ from burst.model.lead import LeadIdentity
 from burst.testing import example_lead
 from tests.kits.kubeserver import ABSENT, Said, cluster_of
 from tests.kits.pods import SETTINGS, TAGS, replace
+from tests.support.commands import run_captured
 from tests.support.pod_words import pod_words
 from tests.support.set_clock import SetClock
 from tests.support.waiting import HANG_S
@@ -129,13 +129,10 @@ def run_script(lead: LeadIdentity, path: Path, endpoint: str) -> ProbeResult:
     """Run the container's command with only this PATH."""
     told = replace(lead, follower_module="m", endpoint=endpoint)
     (container,) = pod_of(render(told, python="python"))["containers"]
-    done = subprocess.run(
+    done = run_captured(
         [*container["command"], *container["args"]],
         env={"PATH": str(path)},
-        capture_output=True,
-        text=True,
         timeout=HANG_S,
-        check=False,
     )
     return ProbeResult(done.returncode, done.stdout)
 

@@ -22,14 +22,7 @@ from burst.kits.pods.names import SPOT, hosts_of
 from burst.kits.pods.template.render import render
 from burst.model.lead import HostEntry
 from burst.provider import BurstSpec
-from tests.kits.pods import (
-    SETTINGS,
-    TAGS,
-    by_kind,
-    pod_spec,
-    replace,
-    run,
-)
+from tests.kits.pods import SETTINGS, TAGS, by_kind, pod_spec, replace, run
 from tests.support.pod_words import pod_words
 
 
@@ -286,10 +279,7 @@ LEASES = [(0.0, None), (1060.0, 61), (1059.2, 61), (900.0, 1)]
 @pytest.mark.parametrize(("lease_end", "seconds"), LEASES)
 @pytest.mark.parametrize("form", ["job", "operator"])
 def test_the_lease_ends_it_without_us(
-    spec: BurstSpec,
-    lease_end: float,
-    seconds: int | None,
-    form: Any,
+    spec: BurstSpec, lease_end: float, seconds: int | None, form: Any
 ) -> None:
     leased = replace(spec, lease_end=lease_end)
     parent = render(leased, replace(SETTINGS, form=form), TAGS, 1000.0)[-1]

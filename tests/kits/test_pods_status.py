@@ -70,11 +70,7 @@ WORDS: list[tuple[dict[str, Any], Phase, str]] = [
     ),
     ({"phase": "Failed", "reason": "Odd"}, BEGINS, "ended: Odd"),
     ({"phase": "Failed"}, BEGINS, "is ending"),
-    (
-        broker(**PULL),
-        BEGINS,
-        "image flux:1 cannot be pulled: ErrImagePull: no such",
-    ),
+    (broker(**PULL), BEGINS, "image flux:1 cannot be pulled: ErrImagePull: no such"),
     (
         broker(**waiting("InvalidImageName")),
         FAILS,

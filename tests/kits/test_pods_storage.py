@@ -24,10 +24,7 @@ from tests.kits.pods import (
 )
 from tests.support.pod_words import CLAIM, SHM, pod_words
 
-CSI = {
-    "driver": "gcsfuse.csi.storage.gke.io",
-    "volumeAttributes": {"bucketName": "b"},
-}
+CSI = {"driver": "gcsfuse.csi.storage.gke.io", "volumeAttributes": {"bucketName": "b"}}
 NFS = {"nfs": {"server": "files.example.org", "path": "/export/home"}}
 KEYS = {"secret": {"secretName": "app"}}
 SCRATCH = {"emptyDir": {"sizeLimit": "50Gi"}}
@@ -76,9 +73,7 @@ def test_an_offer_may_have_volumes_of_its_own(spec: BurstSpec) -> None:
     assert mounted(pod_spec(spec, settings))["/scratch"] == (SCRATCH, False)
 
 
-def test_directories_of_jobs_are_made_where_nothing_is_mounted(
-    spec: BurstSpec,
-) -> None:
+def test_directories_of_jobs_are_made_where_nothing_is_mounted(spec: BurstSpec) -> None:
     cwd = ("/h/run/a", "/h/run", "/work", "/results/x", "/tmp/y", "/scratch/z")
     settings = replace(STORAGE, cwd=cwd)
     before = mounted(pod_spec(spec, replace(settings, cwd=())))

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from burst.kits.pods import PodSettings
 from burst.kits.pods.template import isolated
 from burst.provider import BurstSpec, Program
 from tests.kits.pods import by_kind, pod_spec, read_settings, replace, run
+from tests.support.commands import run_captured
 
 VIEW = """
 view = "flux-view:0.88.0"
@@ -132,7 +132,7 @@ def test_an_image_without_it_says_what_is_not_there(
         entries = (f"{place}/*:/mnt/flux/view", "/opt:/opt/software")
         settings = replace(read(), view_paths=entries)
         command = init_command(spec, settings, tmp_path / str(count))
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = run_captured(command)
         assert done.returncode == 1
         assert words in done.stdout + done.stderr
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import subprocess
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import pytest
 from burst.model.listing import listing_script
 from burst.model.program import command_jobspec, script_jobspec
 from tests.flux_instance import FLUX, MISSING
+from tests.support.commands import run_captured
 from tests.support.waiting import HANG_S
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
@@ -51,13 +51,10 @@ def run(place: Path, spec: dict[str, Any], flux: str = str(FLUX)) -> Done:
     source.write_text(json.dumps(spec))
     plain = {k: v for k, v in os.environ.items() if not k.startswith("FLUX_")}
     words = ("python", RUNNER, flux, str(source), str(result))
-    done = subprocess.run(
+    done = run_captured(
         [FLUX, "start", "-s1", FLUX, *words],
         env={**plain, "SHELL": "/bin/sh"},
-        capture_output=True,
-        text=True,
         timeout=HANG_S,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(result.read_text())

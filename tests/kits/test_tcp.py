@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import socket
-import subprocess
 import sys
 
 import pytest
@@ -10,12 +9,11 @@ import pytest
 from burst.errors import Refused
 from burst.kits import tcp
 from burst.model.finding import Level
+from tests.support.commands import run_captured
 
 
 def attempt(endpoint: str, python: str) -> tuple[int, str]:
-    done = subprocess.run(
-        tcp.command(endpoint, python), capture_output=True, text=True, check=False
-    )
+    done = run_captured(tcp.command(endpoint, python))
     return done.returncode, done.stdout
 
 

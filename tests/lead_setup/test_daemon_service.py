@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import configparser
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from burst.lead_setup.daemon_service import systemd_unit
 from burst.lead_setup.own_host import own_user
+from tests.support.commands import run_captured
 
 
 def test_the_owner_runs_it_and_followers_outlive_it() -> None:
@@ -30,12 +30,7 @@ def test_systemd_can_read_it(tmp_path: Path) -> None:
     text = systemd_unit(Path("/srv/lead"), own_user())
     for wrong in ("", "Nonsense=1\n"):
         path.write_text(text.replace("[Install]", f"{wrong}[Install]"))
-        done = subprocess.run(
-            ["systemd-analyze", "verify", "--man=no", str(path)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = run_captured(["systemd-analyze", "verify", "--man=no", str(path)])
         # Of other units, which this host may lack, it tells besides.
         found = [line for line in done.stderr.splitlines() if str(path) in line]
         assert bool(found) == bool(wrong), done.stderr

@@ -171,10 +171,7 @@ SLOT = PLAN.slots[0]
         ({"address": "0.0.0.0"}, r"0\.0\.0\.0 is not an address to connect to; give"),
         ({"address": "::"}, ":: is not an address to connect to"),
         ({"shape": Shape(0)}, "no node has 0 cores; give at least one"),
-        (
-            {"slots": (PlannedSlot(hosts="b", shape=Shape(1, -1)),)},
-            "no node has",
-        ),
+        ({"slots": (PlannedSlot(hosts="b", shape=Shape(1, -1)),)}, "no node has"),
         *(
             (
                 {
@@ -209,9 +206,7 @@ def test_files_that_are_there_are_not_overwritten(name: str, place: Path) -> Non
     assert {path.name: path.read_text() for path in place.iterdir()} == {name: "mine"}
 
 
-def test_told_to_replace_it_keeps_the_certificate_that_others_have(
-    place: Path,
-) -> None:
+def test_told_to_replace_it_keeps_the_certificate_that_others_have(place: Path) -> None:
     before = certificate.read(write_lead(place, PLAN).certificate)
     files = write_lead(place, plan(slots=(SLOT,)), replace=True)
     assert certificate.read(files.certificate) == before

@@ -22,10 +22,7 @@ from tests.support.fluxlead import short_directory
 
 EIGHT = Shape(8)
 SHAPES = [Shape(16, 2), Shape(16)]
-FILLED_IN = {
-    "accelerator": '"nvidia-l4"',
-    "machine_type": '"n2-standard-32"',
-}
+FILLED_IN = {"accelerator": '"nvidia-l4"', "machine_type": '"n2-standard-32"'}
 """What the example in a table does not do for, as it depends on the shape."""
 
 

@@ -7,12 +7,11 @@ import subprocess
 from pathlib import Path
 
 from burst.lead_setup.start_files import write_start_files
+from tests.support.commands import run_captured
 
 
 def sh(*words: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [str(word) for word in words], capture_output=True, text=True, check=False
-    )
+    return run_captured([str(word) for word in words])
 
 
 def test_an_only_host_is_started_whatever_it_is_called(tmp_path: Path) -> None:

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from burst.lead_setup.own_host import own_user
 from burst.lead_setup.system_units import SystemPlaces, broker_unit, daemon_unit
+from tests.support.commands import run_captured
 
 PLACES = SystemPlaces(user="flux", group="hpc")
 BROKER = ("/usr/bin/flux", "broker", "--config-path=/etc/flux/burst/broker.toml")
@@ -103,11 +103,6 @@ def test_systemd_can_read_them(tmp_path: Path, *, has_followers: bool) -> None:
             path = tmp_path / name
             path.write_text(text.replace("[Install]", f"{wrong}[Install]"))
         paths = [str(tmp_path / name) for name in texts]
-        done = subprocess.run(
-            ["systemd-analyze", "verify", "--man=no", *paths],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = run_captured(["systemd-analyze", "verify", "--man=no", *paths])
         found = [path for path in paths if path in done.stderr]
         assert found == (paths if wrong else []), done.stderr

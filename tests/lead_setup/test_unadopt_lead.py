@@ -144,9 +144,7 @@ def test_an_instance_that_was_not_adopted_is_left_alone(site: Site) -> None:
         site.plan()
 
 
-def test_a_frobnicator_that_the_site_lists_itself_is_not_taken_away(
-    site: Site,
-) -> None:
+def test_a_frobnicator_that_the_site_lists_itself_is_not_taken_away(site: Site) -> None:
     site.adopt()
     ours = site.setup / "frob-burst.py"
     apply_files(site.setup, {ours: "# ours\n"})

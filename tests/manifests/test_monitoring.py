@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from tests.manifests.monitoring import (
     rules,
     series_in,
 )
+from tests.support.commands import run_captured
 
 ROOT = Path(__file__).parents[2]
 
@@ -102,12 +102,7 @@ def test_the_component_fits_the_overlay_whose_lead_is_a_job(tmp_path: Path) -> N
     made = yaml.safe_load(overlay.read_text())
     made["components"].append("../../parts/monitoring")
     overlay.write_text(json.dumps(made))
-    done = subprocess.run(
-        ["kubectl", "kustomize", str(overlay.parent)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = run_captured(["kubectl", "kustomize", str(overlay.parent)], check=True)
     objects = list(yaml.safe_load_all(done.stdout))
     by_kind = {each["kind"]: each for each in objects}
     (network,) = (
@@ -164,12 +159,6 @@ def test_each_alert_fires_when_it_should_and_then_only(tmp_path: Path) -> None:
     script = {"rule_files": ["rules.yml"], "evaluation_interval": "1m", "tests": tests}
     (tmp_path / "tests.yml").write_text(json.dumps(script))
     for words in (["check", "rules", "rules.yml"], ["test", "rules", "tests.yml"]):
-        done = subprocess.run(
-            ["promtool", *words],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = run_captured(["promtool", *words], cwd=tmp_path)
         assert done.returncode == 0, done.stdout + done.stderr
     assert len(tests) == 2 * len(rules()) >= 26

@@ -131,8 +131,7 @@ def test_it_is_written_with_the_next_change_and_moved_once(disk: MemoryStore) ->
 
 
 @pytest.mark.parametrize(
-    "mark",
-    [later(1.0), ClockMark("another boot", T0 + 7200), ClockMark("", T0 + 7200)],
+    "mark", [later(1.0), ClockMark("another boot", T0 + 7200), ClockMark("", T0 + 7200)]
 )
 def test_what_is_no_step_moves_nothing(disk: MemoryStore, mark: ClockMark) -> None:
     assert ages(load(disk, mark)[1]) == ages(RECORDS)

@@ -13,13 +13,7 @@ from burst import log
 from burst.config import LeadSettings, Seconds, Settings, parse
 from burst.config.usual_paths import LOOKED_FOR
 from burst.daemon import Daemon
-from burst.errors import (
-    ConfigError,
-    LeadError,
-    LeadGone,
-    ServiceTaken,
-    Unreadable,
-)
+from burst.errors import ConfigError, LeadError, LeadGone, ServiceTaken, Unreadable
 from burst.model.burst import Burst
 from burst.model.record import encode_record
 from tests.builders import whole

@@ -8,13 +8,7 @@ from burst.core.commands import take_down_burst
 from burst.core.lifecycle import quarantine
 from burst.core.report import burst_row, status
 from burst.core.tick import free_unused
-from burst.errors import (
-    LeadGone,
-    Refused,
-    SpecRefused,
-    StoreError,
-    Transient,
-)
+from burst.errors import LeadGone, Refused, SpecRefused, StoreError, Transient
 from burst.model.burst import Result, State
 from burst.model.lead import JobState
 from burst.model.reason import Reason

@@ -35,10 +35,7 @@ class Reaping(FakeProvider):
 
 def reaping(providers: dict[str, Any], provider="p", burst="burst-1"):
     return QueuedCall(
-        provider=provider,
-        verb=Verb.REAP,
-        burst=BurstId(burst),
-        providers=providers,
+        provider=provider, verb=Verb.REAP, burst=BurstId(burst), providers=providers
     )
 
 

@@ -24,12 +24,7 @@ from burst.model.reason import Reason
 from burst.model.shape import Shape
 from burst.runtime.forecast_pass import Forecasts
 from burst.runtime.forecaster import Forecaster
-from burst.runtime.run_log import (
-    GRADES_KEY,
-    HISTORY_KEY,
-    MOST_BYTES,
-    RunLog,
-)
+from burst.runtime.run_log import GRADES_KEY, HISTORY_KEY, MOST_BYTES, RunLog
 from tests.builders import T0, job, settings, slots, view, world
 from tests.support.waiting import HANG_S
 
