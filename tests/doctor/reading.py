@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """How tests read findings."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from burst.model.finding import Finding, Level

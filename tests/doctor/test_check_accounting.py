@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Facts to findings: limits of flux-accounting beside the intake mode."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

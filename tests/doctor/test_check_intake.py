@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Facts to findings: what Flux has loaded for the way in which jobs come."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Facts to findings: scripts that Flux runs on lent nodes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Facts to findings: what other users' jobs need on the lead's host."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

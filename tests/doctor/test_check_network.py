@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Facts to findings: rank slots, the endpoint, the certificate."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

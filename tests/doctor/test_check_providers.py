@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Facts to findings: providers, and offers against rank slots."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Facts to findings: which queue's jobs can run where, and within which limits."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

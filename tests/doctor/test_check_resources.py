@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Facts to findings: whether Flux would drain followers that are as they should be."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

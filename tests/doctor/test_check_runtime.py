@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Facts to findings: the daemon, the records, the ranks, what is left over."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

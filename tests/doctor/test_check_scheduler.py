@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Facts to findings: what the lead's scheduler does to bursts and to other jobs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Facts to findings: settings, Flux, the lead, and how it was started."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Gathering facts: each by itself, whatever the others do."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path

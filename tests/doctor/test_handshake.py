@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """How far a follower would get, against real sockets."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Clients of a server under test: well-behaved ones, and sockets that send anything."""
 
-from __future__ import annotations
-
 import http.client
 import socket
 from collections.abc import Iterator, Mapping

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What a daemon answers over HTTP while it begins, ticks, loses its lead and ends."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import socket

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """docs/monitoring.md says of paths, settings and notices what the code does."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Metrics against what the store says, through whole lives of bursts."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from typing import NoReturn

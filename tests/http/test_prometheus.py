@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A real Prometheus reads a real daemon, and answers each query of ours."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Clients that do as they should, and clients that do not, over real sockets."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import os

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The server moves as settings change, and where that fails stays where it was."""
 
-from __future__ import annotations
-
 import os
 import socket
 from collections.abc import Iterator

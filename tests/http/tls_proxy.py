@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A proxy that ends TLS before a server, as a site would put one there."""
 
-from __future__ import annotations
-
 import socket
 import ssl
 import subprocess

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What admission says of pods that it denies, as clusters have said it."""
 
-from __future__ import annotations
-
 SCC = (
     'pods "b-0-" is forbidden: unable to validate against any security context'
     ' constraint: [provider "anyuid": Forbidden: not usable by user or serviceaccount,'

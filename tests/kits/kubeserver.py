@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """An API server on loopback that says what a test tells it to."""
 
-from __future__ import annotations
-
 import json
 import queue
 import threading

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A namespace with two bursts, whose API server is played."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from burst.kits.kube.kinds import Manifest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What tests of burst.kits.pods share."""
 
-from __future__ import annotations
-
 import time
 import tomllib
 from collections.abc import Callable, Mapping, Sequence

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Objects of a cluster as they are read, and the status of a burst by them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from burst.kits.kube.kinds import Manifest

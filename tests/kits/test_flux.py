@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Real Flux takes our certificates and configuration, and we take its certificates."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What is printed where followers run, and what it means for the lead."""
 
-from __future__ import annotations
-
 import os
 import platform
 from pathlib import Path

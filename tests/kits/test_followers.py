@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The files of followers, and the script: with any program as follower."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

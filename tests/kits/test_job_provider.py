@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A provider on a batch system of which a test says what it has and answers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 

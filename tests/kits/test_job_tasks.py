@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What is said of a burst whose followers are tasks of a job, by job and files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Which logs of running pods are read, and when."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

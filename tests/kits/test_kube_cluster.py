@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What answers of an API server mean, on loopback."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Credentials from wherever they are, and what is said where there are none."""
 
-from __future__ import annotations
-
 import logging
 import os
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Which error a Status of the API server is, where admission or RBAC denies."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Files of manifests that are none, and what a cluster is asked for the others."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

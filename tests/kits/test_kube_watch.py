@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """When a watch is trusted, and when all is listed again."""
 
-from __future__ import annotations
-
 import select
 from collections.abc import Iterator
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The image of the lead's own pod, as its API server tells it."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from pathlib import Path
 from typing import Any

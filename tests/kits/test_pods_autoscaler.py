@@ -4,8 +4,6 @@
 The messages are those of cluster-autoscaler 1.34 and Karpenter 1.8.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The broker's socket, shared with other containers of the pod."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -4,8 +4,6 @@
 Scripts are run as they are, but for where things are mounted; the broker is played.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

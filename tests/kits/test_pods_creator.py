@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """In which order a burst's objects are made, and what each of them is owned by."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

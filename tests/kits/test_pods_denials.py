@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What becomes of a burst whose pods a cluster denies, by the events of its Job."""
 
-from __future__ import annotations
-
 import pytest
 
 from burst.kits.pods.status.warnings import warnings_by_object

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """`names`: the Services and DNS settings by which followers find each other."""
 
-from __future__ import annotations
-
 import pytest
 
 from burst.errors import SpecRefused

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What is found before anything is made, by an API server on loopback."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Gateways, the operator's form, and what is refused in either."""
 
-from __future__ import annotations
-
 import json
 import os
 import tomllib

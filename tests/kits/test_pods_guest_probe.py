@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The doctor's pod for a guest: what is made for it, and what its words mean."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import subprocess

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """An isolated burst as objects, and what they say of it."""
 
-from __future__ import annotations
-
 import base64
 import json
 import tomllib

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Pods whose followers run jobs of many users: what is made, and what is refused."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import re

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A munged beside the broker, with the key of the lead's."""
 
-from __future__ import annotations
-
 import base64
 import shutil
 import signal

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A site's labels on what a burst is made of."""
 
-from __future__ import annotations
-
 import os
 import pwd
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """`pod` of a provider or an offer: what it makes of a pod, and what is refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """When the lease of a burst ends, by the objects that there are of it."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

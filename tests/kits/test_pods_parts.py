@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A burst of several parts: which hosts it has, which leave, and how it is."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A provider of pods but for its cluster, and a cluster that is new."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

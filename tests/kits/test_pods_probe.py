@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The pod that tries the way to the lead: its script, its object, its answers."""
 
-from __future__ import annotations
-
 import shutil
 import socket
 import sys

@@ -4,8 +4,6 @@
 The texts are those of Kueue and Volcano as their users have reported them.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

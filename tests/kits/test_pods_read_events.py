@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """When events are read, and of which bursts: those that have waited."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What a BurstSpec becomes, in both forms."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

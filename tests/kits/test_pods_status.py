@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What objects of a cluster say of a burst, without a cluster."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Words of a provider's table for storage, working directories and Kueue's queue."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Which of a host's users exist in followers."""
 
-from __future__ import annotations
-
 import os
 import pwd
 

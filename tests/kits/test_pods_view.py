@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """`view` with form job: Flux out of an image of its own, beside an application's."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

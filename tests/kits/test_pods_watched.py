@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The bursts of a provider that is kept: what changed is read, no more."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote

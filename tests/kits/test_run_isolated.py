@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The program that runs a job inside an isolated burst, in a real instance."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

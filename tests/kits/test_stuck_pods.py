@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Pods that do not end: whose object is deleted without their kubelet."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

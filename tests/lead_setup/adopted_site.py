@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The files of a site that is adopted, and taken back from burst."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Further rank slots for a lead's files, and what a restart from them would change."""
 
-from __future__ import annotations
-
 import json
 import os
 import tomllib

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A system instance that a site has: its files are added to, and else left alone."""
 
-from __future__ import annotations
-
 import json
 import os
 import pwd

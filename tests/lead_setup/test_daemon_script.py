@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The program of rc1.d that starts the daemon; stand-ins for flux and the daemon."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

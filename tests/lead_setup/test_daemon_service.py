@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The unit by which systemd starts the daemon."""
 
-from __future__ import annotations
-
 import configparser
 import shutil
 from pathlib import Path

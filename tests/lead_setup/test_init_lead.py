@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A lead's files together with settings that go with them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

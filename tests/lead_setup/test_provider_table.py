@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """`burst lead init --provider` writes a table that works, for each installed type."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterator, Mapping

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What flux-security still needs, and what Flux's installation tells of itself."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The scripts that start a lead, and that shells read, as sh runs them."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

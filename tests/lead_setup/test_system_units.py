@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The units of a system instance: who runs what, where, and with which rights."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

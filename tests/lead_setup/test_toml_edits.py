@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Entries are added to TOML of any form, and all that was there stays."""
 
-from __future__ import annotations
-
 import tomllib
 
 import pytest

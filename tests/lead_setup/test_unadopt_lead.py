@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What `burst lead adopt` did to a site is taken out again, wherever it stopped."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterator
 

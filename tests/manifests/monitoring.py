@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The alerts and queries of manifests/parts/monitoring, and series that fire each."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

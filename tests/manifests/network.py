@@ -5,8 +5,6 @@ A pod that no policy selects for a direction is open in it; else what any policy
 selects it allows is allowed.
 """
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """All that the daemon asks of an API server, by namespace and form."""
 
-from __future__ import annotations
-
 from burst.kits.kube.kinds import EVENT
 from burst.kits.pods.diagnose.examine import needed_rights
 from burst.kits.pods.settings import PodForm

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """manifests/ensemble: the lead has a rank slot for each member, and starts them."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from pathlib import Path

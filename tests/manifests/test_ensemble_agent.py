@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """manifests/ensemble-agent: its two sides fit together, and no more is open."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 from typing import Any

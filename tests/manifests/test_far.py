@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The namespace that is burst into: what its pods may reach, be, and use."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What manifests/ says of the lead is what `burst lead init` would write."""
 
-from __future__ import annotations
-
 import functools
 import json
 import os

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The lead in GKE: which container may act in Google Cloud, and what it may do."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

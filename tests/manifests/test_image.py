@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The Dockerfile as far as it can be read: no daemon of Docker is needed for that."""
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The lead is kept from what would end it, and reaches no more than it needs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Dashboard and alerts name metrics that there are, and fire when they should."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

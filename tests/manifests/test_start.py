@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """With which status the lead's container ends: a Job whose pod is deleted goes on."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

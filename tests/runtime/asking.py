@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A simulated daemon and a guest, for tests that ask its service."""
 
-from __future__ import annotations
-
 import json
 from concurrent.futures import Future
 from typing import Any

@@ -7,8 +7,6 @@ was told of another's jobs or bursts, that nothing of another's was changed, and
 limits hold; the owner asks now and then, and is answered.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import re

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A lead that is given another `[access]` while the daemon runs."""
 
-from __future__ import annotations
-
 import logging
 from concurrent.futures import Future
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The lead is reached at another address, as a Service tells, while the daemon runs."""
 
-from __future__ import annotations
-
 import logging
 import threading
 

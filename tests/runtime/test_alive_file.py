@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A daemon that goes on shows it by the time of a file."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

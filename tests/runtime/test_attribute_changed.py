@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A daemon that starts with another `[intake] attribute` than the one before it."""
 
-from __future__ import annotations
-
 from burst.core.commands import held_jobs
 from burst.model.burst import State
 from burst.model.hold import HoldState

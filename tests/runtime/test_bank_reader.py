@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Who may use which bank is read beside the ticks, whatever flux-accounting does."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable, Iterator

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What a reload says of the settings that are others now."""
 
-from __future__ import annotations
-
 from burst.runtime.reload import changed_keys
 from tests.builders import settings
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A step of the system clock moves the times of what is live, once."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 from hypothesis import given

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Where the lead is looked for, and where followers are told to find it."""
 
-from __future__ import annotations
-
 from importlib.metadata import EntryPoint
 from typing import Any, cast
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """How a daemon begins, begins again, reloads and stops."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What the daemon waits for before it serves: the lead, and its address."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """When the next tick is due: at a deadline that can be acted on, and not in a spin."""
 
-from __future__ import annotations
-
 import pytest
 
 from burst.model.burst import State

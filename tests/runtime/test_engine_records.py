@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """An engine whose records are to stay small, and of which one may be spoilt."""
 
-from __future__ import annotations
-
 import logging
 
 import msgspec

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Providers are told what became of their bursts, and no burst waits for that."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

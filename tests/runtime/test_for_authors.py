@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What a provider tells and is told beyond its four methods, by an engine's ticks."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """`burst down --force`: a burst whose host is dead ends although nobody says so."""
 
-from __future__ import annotations
-
 import pytest
 
 from burst.errors import BurstError

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The forecaster with a lead that shows what the test says."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What guests see of the service, and what they may do there."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

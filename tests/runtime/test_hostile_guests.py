@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Two days of users who do all they can at a daemon that is not theirs."""
 
-from __future__ import annotations
-
 import os
 import sys
 

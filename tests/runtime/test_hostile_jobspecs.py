@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Whatever is in a jobspec spoils its own job: from the journal's text to an action."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterable
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Bursts that were settled are found again, each once, long after."""
 
-from __future__ import annotations
-
 import logging
 import os
 import sqlite3

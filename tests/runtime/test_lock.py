@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A daemon that takes over reads the records once it holds the lead's service."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from concurrent.futures import Future

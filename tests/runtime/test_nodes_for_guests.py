@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Guests' jobs get no nodes on which they would fail, by whomever these were rented."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 

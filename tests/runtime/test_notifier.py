@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Notices are told once, by real programs and posts, and hold up nobody."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import socket

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """In a daemon's place for a moment."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A burst of which a part was made before a call failed is made whole."""
 
-from __future__ import annotations
-
 import pytest
 
 from burst.model.burst import State

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A daemon by whose rules jobs wait for own nodes, and users who want a burst."""
 
-from __future__ import annotations
-
 import logging
 
 import msgspec

@@ -4,8 +4,6 @@
 The nodes are paid for, so the job leaves them, as one does that Flux does not start.
 """
 
-from __future__ import annotations
-
 from types import MappingProxyType
 
 import pytest

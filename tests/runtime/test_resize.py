@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Bursts that grow and shrink, with an engine, a provider and crashes in between."""
 
-from __future__ import annotations
-
 import pytest
 
 from burst.core.resize_request import WantedSize, resize_burst

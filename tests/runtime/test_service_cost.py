@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """`burst cost` as the service answers it, budgets in `status`, and the log."""
 
-from __future__ import annotations
-
 import logging
 from typing import TYPE_CHECKING, cast
 

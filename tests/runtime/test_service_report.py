@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What the service answers to `report`, and that a page is made of it."""
 
-from __future__ import annotations
-
 import pytest
 from burst_report.page import render_report
 

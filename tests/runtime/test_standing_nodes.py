@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The daemon keeps the standing minimums of its settings, and tells what they cost."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

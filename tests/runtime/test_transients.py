@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A lead that does not answer in time: nothing ends, nothing is done twice or lost."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A lead that loses what keeps its users apart while the daemon runs."""
 
-from __future__ import annotations
-
 import logging
 
 import pytest
