@@ -48,48 +48,44 @@ def look(*pods: Manifest, events: list[Manifest], schedule: float = 300) -> Burs
     return seen_pods.look(*objects, warnings=warnings, schedule=schedule)
 
 
+REFUSED = "pod didn't trigger scale-up: 2 max size reached"
+BACKOFF = (
+    "pod didn't trigger scale-up: 1 max node group size reached, 1 in backoff after"
+    " failed scale-up"
+)
+ADVICE = (
+    "; raise the largest size of a node group; it tries again after minutes, up to half"
+    " an hour; the cloud's log says why it failed before"
+)
+CHOSEN = "Karpenter has chosen a node for it, which may have to boot"
 ADDS = [
+    # The words of the event, what is said of it, and what is advised.
     (
-        event("TriggeredScaleUp", f"pod triggered scale-up: {GROUP}"),
-        f"the autoscaler adds nodes (since {SINCE}): TriggeredScaleUp: pod triggered"
-        f" scale-up: {GROUP}",
+        "TriggeredScaleUp",
+        f"pod triggered scale-up: {GROUP}",
+        "the autoscaler adds nodes",
+        "",
     ),
+    ("NotTriggerScaleUp", REFUSED, "the autoscaler adds no node", ""),
+    ("NotTriggerScaleUp", BACKOFF, "the autoscaler adds no node", ADVICE),
+    ("FailedScaleUp", "quota exceeded.", "the autoscaler could not add a node", ""),
+    ("Nominated", "Pod should schedule on: nodeclaim/default-7xk2p", CHOSEN, ""),
     (
-        event("NotTriggerScaleUp", "pod didn't trigger scale-up: 2 max size reached"),
-        f"the autoscaler adds no node (since {SINCE}): NotTriggerScaleUp: pod didn't"
-        " trigger scale-up: 2 max size reached",
-    ),
-    (
-        event(
-            "NotTriggerScaleUp",
-            "pod didn't trigger scale-up: 1 max node group size reached, 1 in backoff"
-            " after failed scale-up",
-        ),
-        f"the autoscaler adds no node (since {SINCE}): NotTriggerScaleUp: pod didn't"
-        " trigger scale-up: 1 max node group size reached, 1 in backoff after failed"
-        " scale-up; raise the largest size of a node group; it tries again after"
-        " minutes, up to half an hour; the cloud's log says why it failed before",
-    ),
-    (
-        event("FailedScaleUp", "Node scale up failed: quota exceeded.", of="Warning"),
-        f"the autoscaler could not add a node (since {SINCE}): FailedScaleUp: Node"
-        " scale up failed: quota exceeded.",
-    ),
-    (
-        event("Nominated", "Pod should schedule on: nodeclaim/default-7xk2p"),
-        f"Karpenter has chosen a node for it, which may have to boot (since {SINCE}):"
-        " Nominated: Pod should schedule on: nodeclaim/default-7xk2p",
-    ),
-    (
-        event("FailedScheduling", "Failed to schedule pod, no instance", of="Warning"),
-        f"Karpenter adds no node (since {SINCE}): FailedScheduling: Failed to schedule"
-        " pod, no instance",
+        "FailedScheduling",
+        "Failed to schedule pod, no inst",
+        "Karpenter adds no node",
+        "",
     ),
 ]
+WARNS = {"FailedScaleUp", "FailedScheduling"}
 
 
-@pytest.mark.parametrize(("said", "words"), ADDS)
-def test_what_is_done_for_a_pod_without_a_node(said: Manifest, words: str) -> None:
+@pytest.mark.parametrize(("reason", "message", "who", "advice"), ADDS)
+def test_what_is_done_for_a_pod_without_a_node(
+    reason: str, message: str, who: str, advice: str
+) -> None:
+    said = event(reason, message, of="Warning" if reason in WARNS else "")
+    words = f"{who} (since {SINCE}): {reason}: {message}{advice}"
     seen = look(waiting(), events=[said])
     assert seen.phase is Phase.PENDING
     assert seen.why == f"n-0 {UNBOUND}; {words}"
@@ -112,7 +108,7 @@ def test_the_last_word_counts_and_says_since_when() -> None:
 
 
 def test_it_is_told_why_a_burst_had_no_capacity() -> None:
-    said = event("NotTriggerScaleUp", "pod didn't trigger scale-up: 2 max size reached")
+    said = event("NotTriggerScaleUp", REFUSED)
     seen = look(waiting(), events=[said], schedule=99)
     assert (seen.phase, seen.failure) == (Phase.FAILED, Failure.CAPACITY)
     assert seen.why.startswith(f"for 100 s, n-0 {UNBOUND}; the autoscaler adds no node")
@@ -148,20 +144,16 @@ def test_both_are_told() -> None:
     assert why.index("took its node away") < why.index("adds nodes")
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        pytest.param(
-            event("ScaleDown", "deleting", "b-0-x", "1970-01-01T00:13:00Z"), id="old"
-        ),
-        pytest.param(event("ScaleDown", "deleting", "b-1-x"), id="another host's"),
-        pytest.param(event("Evicted", "The node was low on memory"), id="a kubelet's"),
-        pytest.param(
-            event("FailedScheduling", "0/2 nodes", of="Warning"), id="the scheduler's"
-        ),
-        pytest.param(event("AddedInterface", "Add eth0"), id="of no interest"),
-    ],
-)
+OTHERS = {
+    "old": event("ScaleDown", "deleting", "b-0-x", "1970-01-01T00:13:00Z"),
+    "another host's": event("ScaleDown", "deleting", "b-1-x"),
+    "a kubelet's": event("Evicted", "The node was low on memory"),
+    "the scheduler's": event("FailedScheduling", "0/2 nodes", of="Warning"),
+    "of no interest": event("AddedInterface", "Add eth0"),
+}
+
+
+@pytest.mark.parametrize("said", OTHERS.values(), ids=OTHERS)
 def test_other_events_say_nothing_of_it(said: Manifest) -> None:
     assert look(waiting(), events=[said]).why == f"n-0 {UNBOUND}"
     started = look(placed("node-1"), events=[said])

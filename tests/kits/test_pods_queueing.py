@@ -82,9 +82,7 @@ def test_an_eviction_that_makes_no_room_for_others_is_none_of_the_cloud() -> Non
     seen = suspended(warnings=warnings_by_object([late]))
     assert "Kueue has evicted it" in seen.why
     assert not any(follower.reclaimed for follower in seen.followers)
-
-
-def test_of_another_job_nothing_is_told() -> None:
+    # Of another job nothing is told.
     other = event(f"Pending: {NO_QUOTA}", 15, name="job-c-238f2")
     note = event("Updated: whatever", 15)
     seen = suspended(warnings=warnings_by_object([other, note]))
@@ -153,34 +151,31 @@ def test_the_state_of_its_workload_is_read_where_that_is_allowed(
 
 GANG = "pod group is not ready, 6 Pending, 6 minAvailable; Pending: 1 Unschedulable"
 TAINTED = "0/3 nodes are available: 3 node(s) had untolerated taint {dedicated: gpu}."
+FITS = "Pod ns1/task-3 can possibly be assigned to node1"
+ROOM = "waits until there is room for its whole gang"
+SHORT = "0/2 nodes are available: 2 Insufficient cpu."
+NOMINATED = (
+    f"is nominated for node node-7 (since {clock_time(900)}), and waits for room"
+)
+GATED = "is not scheduled before its scheduling gates are removed: blocked"
 SCHEDULED = [
     (
         "Schedulable",
-        "Pod ns1/task-3 can possibly be assigned to node1",
+        FITS,
         {},
-        "fits a node, and waits for the rest of its gang: Pod ns1/task-3 can",
+        f"fits a node, and waits for the rest of its gang: {FITS}",
     ),
     (
         "Unschedulable",
         f"3/6 tasks in gang unschedulable: {GANG}",
         {},
-        "waits until there is room for its whole gang: 3/6 tasks",
+        f"{ROOM}: 3/6 tas",
     ),
-    ("Unschedulable", GANG, {}, "waits until there is room for its whole gang"),
+    ("Unschedulable", GANG, {}, ROOM),
     ("Undetermined", "", {}, "waits for the rest of its gang: Undetermined"),
-    (
-        "SchedulingGated",
-        "Scheduling is blocked",
-        {},
-        "is not scheduled before its scheduling gates are removed: Scheduling is",
-    ),
+    ("SchedulingGated", "blocked", {}, GATED),
     ("SchedulerError", "no", {}, "as the scheduler has failed: no"),
-    (
-        "Unschedulable",
-        "0/2 nodes are available: 2 Insufficient cpu.",
-        {"nominatedNodeName": "node-7"},
-        f"is nominated for node node-7 (since {clock_time(900)}), and waits for room",
-    ),
+    ("Unschedulable", SHORT, {"nominatedNodeName": "node-7"}, NOMINATED),
     ("Unschedulable", TAINTED, {}, "`tolerations` in `pod` let followers"),
     ("Unschedulable", "2 Insufficient cpu.", {}, "finds no node: 2 Insufficient cpu."),
 ]

@@ -50,65 +50,43 @@ AGAIN = {**waiting("CrashLoopBackOff"), "lastState": CRASHED}
 LATER = {"name": "gcsfuse", "started": False, "state": CRASHED}
 BEGINS, RUNS, FAILS = Phase.PENDING, Phase.RUNNING, Phase.FAILED
 PULL = waiting("ErrImagePull", "no such")
+PREEMPTED = "was preempted by pods of a higher priority"
+EVICTED = {"phase": "Failed", "reason": "Evicted", "message": "no memory"}
+NO_SECRET = waiting("CreateContainerConfigError", "no secret")
+ONCE: dict[str, Any] = {"restartCount": 1, "lastState": CRASHED, **UP}
+NOT_PULLED = "cannot be pulled: ErrImagePull: no such"
+INIT_ENDED = "its init container view ended with exit status 1"
 WORDS: list[tuple[dict[str, Any], Phase, str]] = [
     (RUNNING, RUNS, ""),
     ({}, BEGINS, "is being started"),
     ({"phase": "Running"}, BEGINS, "is being started"),
     ({"phase": "Succeeded"}, FAILS, "its broker has ended"),
     (broker(state=CLEANLY), FAILS, "its broker has ended"),
-    (
-        {"phase": "Failed", "reason": "Evicted", "message": "no memory"},
-        BEGINS,
-        "was evicted by its node: no memory",
-    ),
-    (
-        disruption("PreemptionByScheduler"),
-        BEGINS,
-        "was preempted by pods of a higher priority",
-    ),
+    (EVICTED, BEGINS, "was evicted by its node: no memory"),
+    (disruption("PreemptionByScheduler"), BEGINS, PREEMPTED),
     ({"phase": "Failed", "reason": "Odd"}, BEGINS, "ended: Odd"),
     ({"phase": "Failed"}, BEGINS, "is ending"),
-    (broker(**PULL), BEGINS, "image flux:1 cannot be pulled: ErrImagePull: no such"),
+    (broker(**PULL), BEGINS, f"image flux:1 {NOT_PULLED}"),
     (
         broker(**waiting("InvalidImageName")),
         FAILS,
         "image flux:1 cannot be pulled: InvalidImageName:",
     ),
-    (
-        broker(**waiting("CreateContainerConfigError", "no secret")),
-        BEGINS,
-        "CreateContainerConfigError: no secret",
-    ),
-    (
-        broker("Running", restartCount=1, lastState=CRASHED, **UP),
-        RUNS,
-        "was restarted once, last after exit status 1",
-    ),
+    (broker(**NO_SECRET), BEGINS, "CreateContainerConfigError: no secret"),
+    (broker("Running", **ONCE), RUNS, "was restarted once, last after exit status 1"),
     (
         broker("Running", restartCount=3, **AGAIN),
         RUNS,
         "ended with exit status 1; is started again",
     ),
-    (
-        init(image="view:1", **PULL),
-        BEGINS,
-        "image view:1 cannot be pulled: ErrImagePull: no such",
-    ),
+    (init(image="view:1", **PULL), BEGINS, f"image view:1 {NOT_PULLED}"),
     (init(**UP), BEGINS, "waits for its init container view"),
-    (init(state=CRASHED), BEGINS, "its init container view ended with exit status 1"),
-    (
-        init(state=COMPLAINED),
-        BEGINS,
-        "its init container view ended with exit status 1: cp: no x",
-    ),
-    (init(**AGAIN), BEGINS, "its init container view ended with exit status 1"),
+    (init(state=CRASHED), BEGINS, INIT_ENDED),
+    (init(state=COMPLAINED), BEGINS, f"{INIT_ENDED}: cp: no x"),
+    (init(**AGAIN), BEGINS, INIT_ENDED),
     (init(state=CLEANLY), BEGINS, "is being started"),
     (init("gcsfuse", started=True, **UP), BEGINS, "is being started"),
-    (
-        init("gcsfuse", started=False, **UP),
-        BEGINS,
-        "waits for its init container gcsfuse",
-    ),
+    (init("fuse", started=False, **UP), BEGINS, "waits for its init container fuse"),
     # It failed later, and is started again beside the broker.
     (broker("Running", **UP) | {"initContainerStatuses": [LATER]}, RUNS, ""),
 ]
@@ -123,11 +101,14 @@ def test_a_pods_word(status: dict[str, Any], phase: Phase, why: str) -> None:
     assert seen.why == (f"n-1 {why}" if why else "")
 
 
-def test_a_pod_that_is_not_bound_waits_for_a_node() -> None:
-    unbound = pod(1)
+def test_a_pod_that_is_not_bound_waits_and_one_that_is_ending_does_not_run() -> None:
+    unbound, going = pod(1), pod(1, **RUNNING)
     del unbound["spec"]["nodeName"]
     seen = look(thing("Job"), pod(0, **RUNNING), unbound)
     assert seen.why == "n-1 waits for a node"
+    going["metadata"]["deletionTimestamp"] = EARLIER
+    seen = look(thing("Job"), pod(0, **RUNNING), going)
+    assert (seen.phase, seen.why) == (Phase.PENDING, "n-1 is ending")
 
 
 @pytest.mark.parametrize(
@@ -144,11 +125,9 @@ def test_a_pod_may_find_no_node_for_so_long(
 
 
 def test_of_pods_of_one_index_the_last_that_lives_counts() -> None:
-    first = pod(1, phase="Failed", reason="Evicted")
-    second = pod(1, **RUNNING)
-    second["metadata"]["creationTimestamp"] = "1970-01-01T00:16:00Z"
-    third = pod(1, phase="Failed", reason="Evicted")
-    third["metadata"]["creationTimestamp"] = "1970-01-01T00:16:20Z"
+    first = named("a", EARLIER, phase="Failed", reason="Evicted")
+    second = named("b", "1970-01-01T00:16:00Z", **RUNNING)
+    third = named("c", "1970-01-01T00:16:20Z", phase="Failed", reason="Evicted")
     seen = look(thing("Job"), pod(0, **RUNNING), first, third, second)
     assert seen.phase is Phase.RUNNING
 
@@ -257,13 +236,6 @@ def test_an_old_preemption_is_not_what_took_a_later_pod_away() -> None:
     assert describe(seen, event, {}, 300, NOW).followers[1].reclaimed
 
 
-def test_a_pod_that_is_ending_is_not_running() -> None:
-    going = pod(1, **RUNNING)
-    going["metadata"]["deletionTimestamp"] = EARLIER
-    seen = look(thing("Job"), pod(0, **RUNNING), going)
-    assert (seen.phase, seen.why) == (Phase.PENDING, "n-1 is ending")
-
-
 def test_an_index_is_found_in_the_annotation_too() -> None:
     old = pod(0, **RUNNING)
     old["metadata"]["labels"] = {ID: "b"}
@@ -309,11 +281,8 @@ def test_a_broker_without_memory_is_told_of(limits: Any, words: str) -> None:
 
 
 def test_a_log_says_why_a_broker_ended_or_was_not_started() -> None:
-    objects = (
-        thing("Job"),
-        pod(0, **RUNNING),
-        pod(1, **broker("Running", state=CRASHED)),
-    )
+    crashed = pod(1, **broker("Running", state=CRASHED))
+    objects = thing("Job"), pod(0, **RUNNING), crashed
     seen = look(*objects, logs={"p1": "<3>bad key\n\n<2>the end\n"})
     assert seen.why.endswith("is started again: bad key / the end")
     last = "commands.pre ended with exit status 3"
@@ -337,31 +306,27 @@ def test_an_operator_that_does_nothing_is_named() -> None:
     assert "check that it runs" in seen.why
 
 
+POLICY = {"type": "Failed", "reason": "PodFailurePolicy", "message": "x"}
+
+
 @pytest.mark.parametrize(
-    ("condition", "why"),
+    ("condition", "phase", "why"),
     [
-        ({"type": "Failed", "reason": "DeadlineExceeded"}, "its lease is over"),
-        (
-            {"type": "Failed", "reason": "PodFailurePolicy", "message": "x"},
-            "its Job has failed: PodFailurePolicy: x",
-        ),
-        ({"type": "Complete"}, "all brokers of Job b have ended"),
+        ({"type": "Failed", "reason": "DeadlineExceeded"}, FAILS, "its lease is over"),
+        (POLICY, FAILS, "its Job has failed: PodFailurePolicy: x"),
+        ({"type": "Complete"}, FAILS, "all brokers of Job b have ended"),
+        ({"type": "Odd"}, RUNS, ""),
     ],
 )
 def test_a_job_that_is_over_fails_the_burst(
-    condition: dict[str, Any], why: str
+    condition: dict[str, Any], phase: Phase, why: str
 ) -> None:
     other = {"type": "Suspended", "status": "False"}
     status = {"conditions": [other, {"status": "True", **condition}]}
-    seen = look(thing("Job", status=status), pod(0, **RUNNING))
-    assert seen.phase is Phase.FAILED
+    pods = pod(0, **RUNNING), pod(1, **RUNNING)
+    seen = look(thing("Job", status=status), *pods)
+    assert seen.phase is phase
     assert seen.why.startswith(why)
-
-
-def test_a_condition_that_means_nothing_is_passed_over() -> None:
-    status = {"conditions": [{"type": "Odd", "status": "True"}]}
-    job = thing("Job", status=status)
-    assert look(job, pod(0, **RUNNING), pod(1, **RUNNING)).phase is Phase.RUNNING
 
 
 def test_half_built_it_waits_for_the_rest() -> None:
@@ -369,13 +334,13 @@ def test_half_built_it_waits_for_the_rest() -> None:
     assert seen.phase is Phase.PENDING
     assert "provision or reap it again" in seen.why
     assert [f.host for f in seen.followers] == ["n-0", "n-1"]
-
-
-def test_what_says_no_hosts_is_listed_all_the_same() -> None:
+    # What says no hosts is listed all the same, and what bears no id is nobody's.
     bare = thing("Secret")
     bare["metadata"]["annotations"] = {HOSTS: "n-[0-"}
     seen = look(bare)
     assert (seen.burst_id, seen.followers) == ("b", ())
+    bare["metadata"]["labels"] = {}
+    assert group_by_burst([bare]) == []
 
 
 def test_what_is_being_deleted_is_ending() -> None:
@@ -391,31 +356,18 @@ def test_what_is_being_deleted_is_ending() -> None:
     assert whole.phase is Phase.RUNNING
 
 
-def test_what_bears_no_bursts_id_is_nobodys() -> None:
-    stray = thing("Secret")
-    stray["metadata"]["labels"] = {}
-    assert group_by_burst([stray]) == []
-
-
 def test_the_last_warning_counts() -> None:
+    about_p: Manifest = {"involvedObject": {"kind": "Pod", "name": "p"}}
+    second = {"eventTime": "1970-01-01T00:00:02.000001Z", "reason": "B"}
+    first = {"metadata": {"creationTimestamp": "1970-01-01T00:00:01Z"}}
+    lasts = {
+        "firstTimestamp": "1970-01-01T00:00:01Z",
+        "lastTimestamp": "1970-01-01T00:00:03Z",
+    }
     events: list[Manifest] = [
-        {
-            "metadata": {},
-            "involvedObject": {"kind": "Pod", "name": "p"},
-            "eventTime": "1970-01-01T00:00:02.000001Z",
-            "reason": "B",
-        },
-        {
-            "metadata": {"creationTimestamp": "1970-01-01T00:00:01Z"},
-            "involvedObject": {"kind": "Pod", "name": "p"},
-        },
-        {
-            "metadata": {},
-            "firstTimestamp": "1970-01-01T00:00:01Z",
-            "lastTimestamp": "1970-01-01T00:00:03Z",
-            "reason": "C",
-            "message": "x" * 999,
-        },
+        {"metadata": {}, **about_p, **second},
+        {**about_p, **first},
+        {"metadata": {}, **lasts, "reason": "C", "message": "x" * 999},
     ]
     found = warnings_by_object(events)
     assert why_starting(found, "p") == "cannot be started: B:"
@@ -438,10 +390,10 @@ def test_a_cluster_that_does_not_work_denies_nobody() -> None:
 
 def test_a_denial_from_before_the_newest_pod_is_over() -> None:
     """Such as of the moment before the namespace had its service account."""
-    words = "FailedCreate: no service account"
     later = pod(0, **RUNNING)
     later["metadata"]["creationTimestamp"] = "1970-01-01T00:16:00Z"
-    seen = look(thing("Job"), later, warnings=about("Job", "b", words))
+    denied = about("Job", "b", "FailedCreate: no service account")
+    seen = look(thing("Job"), later, warnings=denied)
     assert (seen.phase, seen.why) == (Phase.PENDING, "n-1 has no pod yet")
 
 
@@ -487,7 +439,5 @@ def test_a_job_that_somebody_suspends_is_what_its_followers_were_lost_by() -> No
 
 def test_a_job_that_was_not_started_is_not_complete() -> None:
     seen = look(suspended(**{SPEC: "x"}))
-    assert (seen.phase, seen.why) == (
-        Phase.PENDING,
-        "is not complete; provision or reap it again",
-    )
+    assert seen.phase is Phase.PENDING
+    assert seen.why == "is not complete; provision or reap it again"
