@@ -8,6 +8,7 @@ from burst.kits.pods.names import HOSTS, ID, INDEX, SPEC, STARTED
 from burst.provider import Phase
 from tests.kits.kubeserver import Said, Watch
 from tests.kits.pods import bursts_in
+from tests.support.waiting import wait_until
 
 ROOT = "/api/v1/namespaces/jobs"
 PODS = f"{ROOT}/pods"
@@ -63,6 +64,10 @@ class Namespace:
 
     def phases(self) -> list[Phase]:
         return [status.phase for status in self.bursts.observe()]
+
+    def wait_for(self, *phases: Phase) -> None:
+        """Observe until the bursts are in these phases."""
+        wait_until(lambda: self.phases() == [*phases], self.phases)
 
     def watch(self) -> Watch:
         """Observe until pods are watched."""

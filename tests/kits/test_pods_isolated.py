@@ -109,20 +109,17 @@ def test_its_certificate_is_its_own_and_in_the_secret_alone(spec: BurstSpec) -> 
     assert lead.secret.decode() not in json.dumps(data) + text
 
 
-def test_a_jobspec_is_in_the_secret_alone(spec: BurstSpec) -> None:
+def test_a_jobspec_is_in_the_secret_alone_and_refused_where_it_is_too_large(
+    spec: BurstSpec,
+) -> None:
     program = Program(kind="job", jobspec='{"TOKEN":"abracadabra"}')
     objects = by_kind(replace(spec, program=program), SETTINGS)
     data = objects.pop("Secret")["data"]
     assert b"abracadabra" in base64.b64decode(data["jobspec.json"])
     assert "abracadabra" not in json.dumps(objects)
-
-
-def test_a_jobspec_too_large_for_a_secret_is_refused_for_itself(
-    spec: BurstSpec,
-) -> None:
-    program = Program(kind="job", jobspec=json.dumps({"FILE": "x" * 1024 * 1024}))
+    large = Program(kind="job", jobspec=json.dumps({"FILE": "x" * 1024 * 1024}))
     with pytest.raises(SpecRefused, match="a Secret of Kubernetes holds 1048576"):
-        render(replace(spec, program=program), SETTINGS, TAGS, 0)
+        render(replace(spec, program=large), SETTINGS, TAGS, 0)
 
 
 def test_only_its_lead_runs_the_program(spec: BurstSpec) -> None:
@@ -205,16 +202,13 @@ def instance(*objects: Manifest, **options: Any) -> InstanceStatus:
     return found
 
 
-def test_its_lead_says_when_it_is_up() -> None:
+def test_its_lead_says_when_it_is_up_and_how_to_get_there_is_told() -> None:
     assert seen(JOB) == (Phase.PENDING, False, None)
     assert seen(JOB, pod(0), pod(1)) == (Phase.RUNNING, False, None)
     assert seen(JOB, pod(0, ready=True), pod(1)) == (Phase.RUNNING, True, None)
-
-
-def test_how_to_get_there_is_told() -> None:
-    assert instance(JOB, pod(0, ready=True), pod(1)).access == (
-        "kubectl exec -it -n jobs p0 -c broker -- flux proxy local:///burst/run/broker/local"
-    )
+    proxy = "-- flux proxy local:///burst/run/broker/local"
+    found = instance(JOB, pod(0, ready=True), pod(1))
+    assert found.access == f"kubectl exec -it -n jobs p0 -c broker {proxy}"
     served = thing("Job", program="service")
     serving = instance(served, pod(0, ready=True), service_port=8000)
     assert serving.access.startswith("http://b-0.b.jobs.svc:8000 (and kubectl")
@@ -223,13 +217,14 @@ def test_how_to_get_there_is_told() -> None:
 
 def test_its_end_and_its_output_are_told() -> None:
     done = pod(0, "Succeeded", ended=RESULT)
-    complete = thing(
-        "Job", status={"conditions": [{"type": "Complete", "status": "True"}]}
-    )
-    for objects in ((JOB, done, pod(1)), (complete, done, pod(1, "Succeeded"))):
+    over = thing("Job", status={"conditions": [{"type": "Complete", "status": "True"}]})
+    for objects in ((JOB, done, pod(1)), (over, done, pod(1, "Succeeded"))):
         assert seen(*objects) == (Phase.RUNNING, False, 3)
         assert instance(*objects, log="words\n").output == "words\n"
     assert seen(JOB, done, pod(1), log=None) == (Phase.RUNNING, False, None)
+    # What is deleted tells its end all the same.
+    ending = thing("Job", metadata={"deletionTimestamp": EARLIER})
+    assert seen(ending, done) == (Phase.ENDING, False, 3)
 
 
 def test_a_sidecar_that_goes_on_hides_no_end() -> None:
@@ -242,12 +237,6 @@ def test_a_sidecar_that_goes_on_hides_no_end() -> None:
     assert seen(JOB, pod(0), early)[0] is Phase.FAILED
 
 
-def test_what_is_deleted_tells_its_end_all_the_same() -> None:
-    ending = thing("Job", metadata={"deletionTimestamp": EARLIER})
-    done = pod(0, "Succeeded", ended=RESULT)
-    assert seen(ending, done) == (Phase.ENDING, False, 3)
-
-
 def test_brokers_that_leave_before_their_lead_are_no_failure() -> None:
     left = pod(1, "Succeeded", ended={})
     assert seen(JOB, pod(0, ready=True), left) == (Phase.RUNNING, True, None)
@@ -255,20 +244,18 @@ def test_brokers_that_leave_before_their_lead_are_no_failure() -> None:
     assert seen(JOB, pod(0, ready=True), pod(1, "Failed"))[0] is not Phase.FAILED
 
 
+CRASHED = pod(0, "Failed", ended={"exitCode": 1, "reason": "Error"})
+EVICTED = pod(0, "Failed", status={"reason": "Evicted"})
+ODD = pod(0, "Succeeded", ended={"message": "what?"})
+NONE = "ended without a result: exit status"
+
+
 @pytest.mark.parametrize(
     ("lead", "log", "why"),
     [
-        (
-            pod(0, "Failed", ended={"exitCode": 1, "reason": "Error"}),
-            "broker.crit: no\n",
-            "ended without a result: exit status 1: broker.crit: no",
-        ),
-        (pod(0, "Failed", status={"reason": "Evicted"}), "", "was evicted by its node"),
-        (
-            pod(0, "Succeeded", ended={"message": "what?"}),
-            "",
-            "ended without a result: exit status 0: its log is empty",
-        ),
+        (CRASHED, "broker.crit: no\n", f"{NONE} 1: broker.crit: no"),
+        (EVICTED, "", "was evicted by its node"),
+        (ODD, "", f"{NONE} 0: its log is empty"),
     ],
 )
 def test_a_lead_without_a_result_is_a_failure(

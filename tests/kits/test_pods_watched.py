@@ -46,22 +46,22 @@ def test_a_pod_that_changes_changes_its_burst_alone(namespace: Namespace) -> Non
     watch = namespace.watch()
     _, other = namespace.bursts.observe()
     watch.say("MODIFIED", pod(BURSTS[0], waiting={"reason": "ContainerCreating"}))
-    wait_until(
-        lambda: namespace.phases() == [Phase.PENDING, Phase.RUNNING], namespace.phases
-    )
+    namespace.wait_for(Phase.PENDING, Phase.RUNNING)
     assert namespace.bursts.observe()[1] is other
     watch.say("MODIFIED", pod(BURSTS[0]))
-    wait_until(
-        lambda: namespace.phases() == [Phase.RUNNING, Phase.RUNNING], namespace.phases
-    )
+    namespace.wait_for(Phase.RUNNING, Phase.RUNNING)
     assert namespace.asked("/pods?") == 2 + len(namespace.server.watches[PODS])
 
 
 def test_a_burst_is_gone_with_its_last_object(namespace: Namespace) -> None:
     pods = namespace.watch()
-    jobs = namespace.server.watches[JOBS][-1]
     pods.say("DELETED", pod(BURSTS[0]))
-    jobs.say("DELETED", job(BURSTS[0]))
+    words = "lost its pod, which was deleted, and not by burst"
+    wait_until(
+        lambda: namespace.bursts.observe()[0].followers[0].lost == words,
+        namespace.phases,
+    )
+    namespace.server.watches[JOBS][-1].say("DELETED", job(BURSTS[0]))
     wait_until(
         lambda: [s.burst_id for s in namespace.bursts.observe()] == [BURSTS[1]],
         namespace.phases,
@@ -303,12 +303,3 @@ def test_what_leaves_with_its_host_is_no_loss(namespace: Namespace) -> None:
     jobs.say("MODIFIED", job(BURSTS[0]))
     wait_until(lambda: hosts() and hosts()[0] != ("other", ""), hosts)
     assert not any(lost for _, lost in hosts())
-
-
-def test_a_pod_that_was_deleted_is_told_as_that(namespace: Namespace) -> None:
-    namespace.watch().say("DELETED", pod(BURSTS[0]))
-    words = "lost its pod, which was deleted, and not by burst"
-    wait_until(
-        lambda: namespace.bursts.observe()[0].followers[0].lost == words,
-        namespace.phases,
-    )
