@@ -78,29 +78,24 @@ def test_it_is_as_followers_are_and_ends_by_itself(lead: LeadIdentity) -> None:
     assert container["args"] == ["192.0.2.7", "30093", "flux", "python"]
 
 
-def test_it_bears_our_labels_so_that_gc_finds_it(lead: LeadIdentity) -> None:
-    job = render(lead)
+def test_it_bears_our_labels_so_that_gc_finds_it_and_those_of_a_policy(
+    lead: LeadIdentity,
+) -> None:
     labels = {OWNER: "owner", PROVIDER: "far", ID: "burst-probe-1"}
+    job = render(lead)
     for thing in (job, job["spec"]["template"]):
         assert thing["metadata"]["labels"] == labels
         assert thing["metadata"]["annotations"] == {HOSTS: "probe"}
-
-
-def test_it_has_the_labels_that_a_policy_demands(lead: LeadIdentity) -> None:
     job = render(lead, object_labels={"app": "flux", "account": "{bank}"})
+    demanded = {"app": "flux", "account": "none"}
     for thing in (job, job["spec"]["template"]):
-        labels = thing["metadata"]["labels"]
-        assert (labels["app"], labels["account"]) == ("flux", "none")
-        assert labels[OWNER] == "owner"
+        assert thing["metadata"]["labels"] == {**labels, **demanded}
 
 
-def test_nobody_waits_for_ever(lead: LeadIdentity) -> None:
+def test_it_has_a_deadline_and_a_limit(lead: LeadIdentity) -> None:
     job = render(lead, schedule=Seconds(float("inf")))
     assert job["spec"]["activeDeadlineSeconds"] == 660
-
-
-def test_where_a_quota_asks_for_limits_it_has_some(lead: LeadIdentity) -> None:
-    container = pod_of(render(lead))["containers"][0]
+    (container,) = pod_of(job)["containers"]
     assert container["resources"]["limits"] == {"memory": "256Mi"}
 
 
@@ -289,29 +284,30 @@ def test_with_a_view_its_own_image_is_asked_for_flux(
     assert flux.what == "there is no Flux in the view of the followers"
 
 
-def test_an_image_for_other_machines(server: Said, lead: LeadIdentity) -> None:
+OTHER_KIND = "it was built for another kind of machine than the nodes"
+NO_IMAGE = {"reason": "ImagePullBackOff", "message": "no such image"}
+NOT_PULLED = "image flux:0.88.0 cannot be pulled: ImagePullBackOff"
+
+
+@pytest.mark.parametrize(
+    ("looks", "what", "advice"),
+    [
+        ([ended(255, "exec /bin/sh: exec format error")], OTHER_KIND, ""),
+        ([RUNNING] * 90, "there is no answer within 30 s", "firewall"),
+        ([{"phase": "Pending", **container(waiting=NO_IMAGE)}], NOT_PULLED, ""),
+    ],
+    ids=["another machine", "silence", "no image"],
+)
+def test_what_keeps_it_from_an_answer_is_told(
+    server: Said, lead: LeadIdentity, looks: list[Any], what: str, advice: str
+) -> None:
     trial = Trial(server, lead)
-    trial.shows(ended(255, "exec /bin/sh: exec format error"))
-    found = trial.run()
-    assert "it was built for another kind of machine than the nodes" in found.what
-
-
-def test_silence_ends_after_a_while(server: Said, lead: LeadIdentity) -> None:
-    trial = Trial(server, lead)
-    trial.shows(*[RUNNING] * 90)
-    found = trial.run()
-    assert "there is no answer within 30 s" in found.what
-    assert "firewall" in found.advice
-    assert trial.deletes()
-
-
-def test_an_image_that_cannot_be_pulled(server: Said, lead: LeadIdentity) -> None:
-    trial = Trial(server, lead)
-    waiting = {"reason": "ImagePullBackOff", "message": "no such image"}
-    trial.shows({"phase": "Pending", **container(waiting=waiting)})
+    trial.shows(*looks)
     found = trial.run()
     assert found.level is Level.WRONG
-    assert "image flux:0.88.0 cannot be pulled: ImagePullBackOff" in found.what
+    assert what in found.what
+    assert advice in found.advice
+    assert trial.deletes()
 
 
 def test_a_pod_that_finds_no_node_in_time(server: Said, lead: LeadIdentity) -> None:
