@@ -3,7 +3,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -100,6 +100,9 @@ class Forecasting:
         self.forecaster.use(settings(plan={"worth": 0.05}))
         self.forecaster.observe(NOTHING.records, world(view(*views)), decided)
         self.forecaster.make_pass()
+        return self.known()
+
+    def known(self) -> Forecasts:
         found = self.forecaster.current()
         assert found is not None
         return found
@@ -130,34 +133,38 @@ def it() -> Iterator[Forecasting]:
     forecasting.forecaster.close()
 
 
+@pytest.fixture
+def begun(it: Forecasting) -> Forecasting:
+    """One that has made its first pass."""
+    it.begin()
+    it.expected(2, T0 + 540.0)
+    return it
+
+
 def test_the_first_tick_has_it_estimated(it: Forecasting) -> None:
     assert it.forecaster.current() is None
     it.begin()
     it.expected(2, T0 + 540.0)
-    found = it.forecaster.current()
-    assert found is not None
+    found = it.known()
     assert found.starts[JobId(2)].after == 1
     assert [job.id for job in found.pending] == [2]
     assert found.run_times == {2: 600.0}
 
 
-def test_a_change_has_it_estimated_anew(it: Forecasting) -> None:
-    it.begin()
-    it.expected(2, T0 + 540.0)
-    it.lead.jobs.append(active(3))
-    it.forecaster.changed()
-    it.expected(3, T0 + 1140.0)
+def test_a_change_has_it_estimated_anew(begun: Forecasting) -> None:
+    begun.lead.jobs.append(active(3))
+    begun.forecaster.changed()
+    begun.expected(3, T0 + 1140.0)
 
 
-def test_what_rests_on_the_end_of_a_job_is_dropped_as_it_ends(it: Forecasting) -> None:
-    it.begin()
-    it.expected(2, T0 + 540.0)
+def test_what_rests_on_the_end_of_a_job_is_dropped_as_it_ends(
+    begun: Forecasting,
+) -> None:
     # The next pass hangs, so that nothing new takes its place.
     hang = threading.Event()
-    it.lead.before = lambda: assert_set(hang)
-    it.forecaster.ended(OVER)
-    found = it.forecaster.current()
-    assert found is not None
+    begun.lead.before = lambda: assert_set(hang)
+    begun.forecaster.ended(OVER)
+    found = begun.known()
     assert found.starts == {}
     hang.set()
 
@@ -176,33 +183,26 @@ def test_what_ends_while_it_is_estimated_is_dropped_as_well(it: Forecasting) -> 
     assert it.lead.pictures == 2
 
 
-def test_the_end_of_a_job_that_waited_drops_its_estimate(it: Forecasting) -> None:
-    it.begin()
-    it.expected(2, T0 + 540.0)
-    it.lead.jobs.pop()
-    it.forecaster.ended(active(2))
-    it.until(lambda found: found is not None and not found.starts)
+def test_the_end_of_a_job_that_waited_drops_its_estimate(begun: Forecasting) -> None:
+    begun.lead.jobs.pop()
+    begun.forecaster.ended(active(2))
+    begun.until(lambda found: found is not None and not found.starts)
 
 
-def test_nothing_is_known_while_the_jobs_are_read_again(it: Forecasting) -> None:
-    it.begin()
-    it.expected(2, T0 + 540.0)
-
-    it.lead.before = unreadable
-    it.forecaster.lost()
-    assert it.forecaster.current() is None
-    it.lead.before = lambda: None
-    it.forecaster.changed()
-    it.expected(2, T0 + 540.0)
+def test_nothing_is_known_while_the_jobs_are_read_again(begun: Forecasting) -> None:
+    begun.lead.before = unreadable
+    begun.forecaster.lost()
+    assert begun.forecaster.current() is None
+    begun.lead.before = lambda: None
+    begun.forecaster.changed()
+    begun.expected(2, T0 + 540.0)
 
 
-def test_nothing_is_known_of_a_lead_that_cannot_be_read(it: Forecasting) -> None:
-    it.begin()
-    it.expected(2, T0 + 540.0)
-    it.forecaster.observe(Records(), world(None), NOTHING)
-    assert it.forecaster.current() is None
-    it.forecaster.observe(Records(), world(view()), NOTHING)
-    it.expected(2, T0 + 540.0)
+def test_nothing_is_known_of_a_lead_that_cannot_be_read(begun: Forecasting) -> None:
+    begun.forecaster.observe(Records(), world(None), NOTHING)
+    assert begun.forecaster.current() is None
+    begun.forecaster.observe(Records(), world(view()), NOTHING)
+    begun.expected(2, T0 + 540.0)
 
 
 def test_a_node_that_goes_away_has_it_estimated_anew(it: Forecasting) -> None:
@@ -219,22 +219,21 @@ def test_once_a_job_should_have_started_it_is_estimated_anew(it: Forecasting) ->
     it.expected(2, T0 + 541.0)
 
 
+def after(starts: Mapping[JobId, StartEstimate]) -> dict[JobId, float]:
+    """Return in how many seconds each job is expected to start."""
+    return {job: start.expected - T0 for job, start in starts.items()}
+
+
 def test_jobs_behind_one_that_bursts_are_told_and_judged_without_it() -> None:
     """On four cores, of which one node is 1/2: a burst pays from 60 s of wait on."""
     it = Forecasting()
     it.lead.jobs = [RUNNING, active(2), active(3)]
     first = it.pass_by_hand(T0)
-    assert {job: start.expected - T0 for job, start in first.starts.items()} == {
-        2: 540.0,
-        3: 1140.0,
-    }
+    assert after(first.starts) == {2: 540.0, 3: 1140.0}
     # No tick has decided on them.
     assert first.judged.starts == {}
     both = it.pass_by_hand(T0, j2=ASKED, j3=ASKED)
-    assert {job: start.expected - T0 for job, start in both.judged.starts.items()} == {
-        2: 540.0,
-        3: 540.0,
-    }
+    assert after(both.judged.starts) == {2: 540.0, 3: 540.0}
     assert both.starts == both.judged.starts
     # The planner had no nodes for it. They are judged as they were until something
     # happens in the queue.
@@ -319,36 +318,30 @@ def test_a_failure_is_logged_and_the_next_pass_is_made(
     assert "estimating when jobs start" in caplog.text
 
 
-def test_it_can_be_switched_off_and_on_again(it: Forecasting) -> None:
-    it.begin()
-    it.expected(2, T0 + 540.0)
-    it.forecaster.close()
-    assert it.forecaster.current() is None
-    it.begin(forecast="off")
-    it.forecaster.changed()
-    it.expected(2, T0 + 540.0)
+def test_it_can_be_switched_off_and_on_again(begun: Forecasting) -> None:
+    begun.forecaster.close()
+    assert begun.forecaster.current() is None
+    begun.begin(forecast="off")
+    begun.forecaster.changed()
+    begun.expected(2, T0 + 540.0)
 
 
-def test_a_start_on_own_nodes_grades_its_first_forecast(it: Forecasting) -> None:
-    it.begin()
-    it.expected(2, T0 + 540.0)
-    it.now = T0 + 500.0
-    it.lead.jobs = [active(2, state=JobState.RUN, taken=BUSY, t_start=T0 + 500.0)]
-    it.forecaster.ended(OVER)
-    found = it.until(lambda found: found is not None and bool(found.grades))
+def test_a_start_on_own_nodes_grades_its_first_forecast(begun: Forecasting) -> None:
+    begun.now = T0 + 500.0
+    begun.lead.jobs = [active(2, state=JobState.RUN, taken=BUSY, t_start=T0 + 500.0)]
+    begun.forecaster.ended(OVER)
+    found = begun.until(lambda found: found is not None and bool(found.grades))
     assert found is not None
     assert found.grades["all"] == Grade(1, 1, 1)
 
 
-def test_what_was_learned_is_stored_and_read_again(it: Forecasting) -> None:
-    it.begin()
-    it.expected(2, T0 + 540.0)
-    it.lead.jobs = [active(3)]
-    it.forecaster.ended(OVER)
-    it.expected(3, T0)
-    texts = it.forecaster.take_texts()
+def test_what_was_learned_is_stored_and_read_again(begun: Forecasting) -> None:
+    begun.lead.jobs = [active(3)]
+    begun.forecaster.ended(OVER)
+    begun.expected(3, T0)
+    texts = begun.forecaster.take_texts()
     assert texts.keys() == {HISTORY_KEY, GRADES_KEY}
-    assert it.forecaster.take_texts() == {}
+    assert begun.forecaster.take_texts() == {}
     other = Forecasting()
     other.lead.jobs = [active(3)]
     other.forecaster.restore(texts)
@@ -356,7 +349,6 @@ def test_what_was_learned_is_stored_and_read_again(it: Forecasting) -> None:
     other.expected(3, T0)
     found = other.forecaster.current()
     other.forecaster.close()
-    assert found is not None
     assert found.run_times == {3: 60.0}
 
 

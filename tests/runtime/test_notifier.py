@@ -123,11 +123,13 @@ class PickyStore(MemoryStore):
 
 
 def stop_working(sim: Told) -> None:
-    """Have the provider's breaker open."""
+    """Have the provider's breaker open, and what is told of it be told."""
+    sim.tick(3)
     sim.broken = True
     for _ in range(3):
         sim.tick(1, 70.0)
         sim.tick(1)
+    sim.settle()
 
 
 @pytest.fixture
@@ -150,7 +152,6 @@ def test_a_notice_is_told_once_also_over_a_restart(
     sim.tick(3)
     assert receiver.posts == []
     stop_working(sim)
-    sim.settle()
     assert ids(receiver) == ["breaker/local"]
     (path, headers, body) = receiver.posts[0]
     assert path == "/hook/s3cret"
@@ -169,14 +170,11 @@ def test_a_notice_is_told_once_also_over_a_restart(
 def test_what_was_over_and_comes_back_is_told_again(
     sim: Told, receiver: Receiver
 ) -> None:
-    sim.tick(3)
     stop_working(sim)
-    sim.settle()
     sim.broken = False
     sim.tick(8, 70.0)
     assert not sim.records.health
     stop_working(sim)
-    sim.settle()
     assert ids(receiver) == ["breaker/local", "breaker/local"]
 
 
@@ -184,10 +182,8 @@ def test_what_could_not_be_told_is_tried_again_and_is_in_the_status(
     sim: Told, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", "burst")
-    sim.tick(3)
     receiver.statuses = [500] * 4
     stop_working(sim)
-    sim.settle()
     sim.tick()
     assert len(receiver.posts) == 4
     why = "notify.webhook: 127.0.0.1: status 500"
@@ -206,10 +202,8 @@ def test_what_could_not_be_told_and_is_over_is_no_trouble_any_more(
     sim: Told, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", "burst")
-    sim.tick(3)
     receiver.statuses = [500] * 4
     stop_working(sim)
-    sim.settle()
     sim.tick()
     assert sim.notifier is not None
     assert "status 500" in sim.notifier.troubles["webhook"]
@@ -226,7 +220,10 @@ def test_who_does_not_answer_holds_up_no_tick(tmp_path: Path) -> None:
     sleeper = (sys.executable, "-c", "import time; time.sleep(600)")
     sim = Told(NotifySettings(command=sleeper))
     sim.tick(3)
-    stop_working(sim)
+    sim.broken = True
+    for _ in range(3):
+        sim.tick(1, 70.0)
+        sim.tick(1)
     # A tick that waited would do so until it is given up; nothing would be pending.
     sim.tick(100)
     assert sim.notifier is not None
@@ -240,10 +237,8 @@ def test_a_store_that_does_not_take_it_is_told_and_it_is_stored_later(
 ) -> None:
     store = PickyStore()
     sim = Told(NotifySettings(webhook=receiver.url), lead=FakeLead(disk=store))
-    sim.tick(3)
     store.picky = True
     stop_working(sim)
-    sim.settle()
     assert "which notices were told was not stored" in caplog.text
     assert "notice/told" not in store.records
     store.picky = False
@@ -261,7 +256,6 @@ def test_a_record_that_cannot_be_read_begins_anew(
     sim.tick(3)
     assert "which notices were told cannot be read" in caplog.text
     stop_working(sim)
-    sim.settle()
     assert ids(receiver) == ["breaker/local"]
 
 
@@ -271,18 +265,12 @@ def test_thousands_of_conditions_are_told_a_few_at_a_time(receiver: Receiver) ->
     sim.until(lambda: bool(sim.bursts))
     names = [f"burst-0-{number:06x}" for number in range(60)]
     records = sim.records
-    unknown = {
-        name: msgspec.structs.replace(
-            sim.burst,
-            lease=msgspec.structs.replace(sim.burst.lease, id=name),
-            quarantined="why",
-        )
-        for name in names
-    }
+    replace = msgspec.structs.replace
+    known = replace(sim.burst, quarantined="why")
+    unknown = {n: replace(known, lease=replace(known.lease, id=n)) for n in names}
     assert sim.notifier is not None
-    many = msgspec.structs.replace(
-        sim.engine.snapshot, records=msgspec.structs.replace(records, bursts=unknown)
-    )
+    found = replace(records, bursts=unknown)
+    many = replace(sim.engine.snapshot, records=found)
     notifier = sim.notifier
 
     def all_came() -> bool:
