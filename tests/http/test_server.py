@@ -286,15 +286,6 @@ def test_an_answer_under_way_is_given_when_the_server_ends() -> None:
         assert b" 200 " in read_all(client)
 
 
-def test_a_port_that_is_taken_is_told() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = other.getsockname()[1]
-        with pytest.raises(
-            ConfigError, match=f"http.listen: 127.0.0.1:{port}: .*in use"
-        ):
-            HttpServer(parse_listen(f"127.0.0.1:{port}"), Routes([]), None)
-
-
 def test_a_socket_that_a_daemon_left_is_replaced_and_nothing_else() -> None:
     with short_directory() as directory:
         path = directory / "s"

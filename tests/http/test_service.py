@@ -42,7 +42,12 @@ def test_nothing_answers_before_it_is_committed(service: HttpService) -> None:
     change.abandon()
     assert service.port == 0
     service.prepare(HttpSettings(listen="127.0.0.1:0")).commit()
-    assert ask(service.port, "/healthz").status == 200
+    port = service.port
+    assert ask(port, "/healthz").status == 200
+    service.prepare(HttpSettings()).commit()
+    assert service.port == 0
+    with pytest.raises(ConnectionRefusedError):
+        ask(port, "/healthz")
 
 
 def test_a_token_is_read_again(service: HttpService, tmp_path: Path) -> None:

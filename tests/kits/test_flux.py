@@ -61,12 +61,6 @@ def _follower(config: Path, host: str, rundir: Path) -> Iterator[None]:
             process.wait()
 
 
-def test_we_read_what_flux_keygen_writes(tmp_path: Path) -> None:
-    path = tmp_path / "c"
-    subprocess.run(["flux", "keygen", "--name=theirs", str(path)], check=True)
-    assert certificate.read(path).name == "theirs"
-
-
 def test_a_follower_joins_with_flux_keygens_certificate(tmp_path: Path) -> None:
     path = tmp_path / "c"
     subprocess.run(["flux", "keygen", str(path)], check=True)

@@ -88,14 +88,6 @@ def test_the_broker_may_gain_what_its_imp_uses_and_nothing_more(
     assert pod["automountServiceAccountToken"] is False
 
 
-def test_one_users_burst_stays_as_it_is(spec: BurstSpec) -> None:
-    pod = pod_spec(spec, SETTINGS)
-    assert "initContainers" not in pod
-    assert pod["securityContext"]["fsGroup"] == 1000
-    assert pod["containers"][0]["securityContext"]["allowPrivilegeEscalation"] is False
-    assert standard_of(SETTINGS) == "restricted"
-
-
 def test_no_container_with_guests_has_a_key(
     spec: BurstSpec, settings: PodSettings
 ) -> None:

@@ -10,7 +10,7 @@ import pytest
 from burst.errors import ConfigError
 from burst.kits.pods.diagnose.admission import advise
 from burst.kits.pods.template.storage import known_directories
-from burst.provider import BurstSpec, Program
+from burst.provider import BurstSpec
 from tests.kits.pods import (
     SETTINGS,
     TAGS,
@@ -56,19 +56,6 @@ def test_volumes_are_mounted_where_they_say(spec: BurstSpec) -> None:
         **{path: (source, False) for path, source in WRITABLE.items()},
         **{path: (source, True) for path, source in READ_ONLY.items()},
     }
-
-
-def test_an_isolated_burst_has_them_too(spec: BurstSpec) -> None:
-    alone = replace(spec, program=Program(kind="interactive"))
-    assert "/results" in mounted(pod_spec(alone, STORAGE))
-
-
-def test_an_offer_may_have_volumes_of_its_own(spec: BurstSpec) -> None:
-    own = replace(
-        SETTINGS.offers["nodes"], pod=pod_words(volumes={"/scratch": SCRATCH})
-    )
-    settings = replace(SETTINGS, offers={"nodes": own})
-    assert mounted(pod_spec(spec, settings))["/scratch"] == (SCRATCH, False)
 
 
 def test_directories_of_jobs_are_made_where_nothing_is_mounted(spec: BurstSpec) -> None:

@@ -331,25 +331,6 @@ def answers(port: int) -> bool:
         return client.connect_ex(("127.0.0.1", port)) == 0
 
 
-def test_http_begins_moves_and_ends_with_a_reload(bench):
-    one = bench()
-    one.tables["http"] = {"listen": "127.0.0.1:0"}
-    assert one.reload()["changed"] == ["http.listen"]
-    first = one.http.port
-    assert answers(first)
-    one.reload()
-    assert one.http.port == first
-    one.tables["http"] = {"listen": "localhost:0"}
-    one.reload()
-    assert not answers(first)
-    assert answers(one.http.port)
-    second = one.http.port
-    one.tables["http"] = {}
-    one.reload()
-    assert one.http.port == 0
-    assert not answers(second)
-
-
 def test_a_port_that_is_taken_refuses_the_reload_and_all_stays(bench):
     one = bench()
     one.tables["http"] = {"listen": "127.0.0.1:0"}
