@@ -187,26 +187,18 @@ def with_hosts(hosts: str) -> LeadIdentity:
 
 
 @pytest.mark.parametrize(
-    ("hosts", "text"),
+    ("hosts", "runs", "named"),
     [
-        (
-            "lead-[0-1],burst-1-[0-3],burst-0-[0-3]",
-            "runs with burst-0-0 as rank 2, but [bootstrap] hosts name burst-1-0 there",
-        ),
-        (
-            "lead-[0-1],burst-0-[0-3],burst-1-[0-9]",
-            "runs with no host as rank 10, but [bootstrap] hosts name burst-1-4 there",
-        ),
-        ("lead-[0-", "not a hostlist: 'lead-[0-'"),
+        (SWAPPED, "burst-0-0 as rank 2", "burst-1-0"),
+        (LONGER, "no host as rank 10", "burst-1-4"),
     ],
 )
 def test_hosts_that_the_lead_was_not_started_with_are_wrong(
-    hosts: str, text: str
+    hosts: str, runs: str, named: str
 ) -> None:
-    bootstrap = Bootstrap(hosts=(HostEntry(host=hosts),))
-    found = check_bootstrap(msgspec.structs.replace(LEAD, bootstrap=bootstrap), BOOT)
+    found = check_bootstrap(with_hosts(hosts), BOOT)
     assert levels(found) == [WRONG]
-    assert text in said(found)
+    assert f"runs with {runs}, but [bootstrap] hosts name {named} there" in said(found)
 
 
 def test_ranks_without_cores_in_r_are_wrong() -> None:

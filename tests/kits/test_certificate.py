@@ -36,6 +36,7 @@ def test_a_new_certificate_is_a_key_pair_with_all_of_flux_keygens_metadata(
 
 
 def test_a_host_name_that_flux_would_not_read_back_is_made_readable() -> None:
+    assert certificate.create("x").metadata["keygen.hostname"], "this machine's"
     made = certificate.create("x", hostname="my_node")
     assert made.metadata["keygen.hostname"] == "my-node"
     certificate.parse(format_certificate(made), "text")

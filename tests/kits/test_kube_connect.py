@@ -40,10 +40,30 @@ def server(server: Said) -> Said:
     return server
 
 
-def test_a_token_of_the_file_is_sent(server: Said, tmp_path: Path) -> None:
-    path = kubeconfig(tmp_path / "config", server.url, {"token": "good"})
+CREDENTIAL = (
+    '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",'
+    ' "status": {"token": "fresh"}}'
+)
+
+
+@pytest.mark.parametrize(
+    ("user", "sent"),
+    [
+        ({"token": "good"}, "Bearer good"),
+        # Relative to the file.
+        ({"tokenFile": "token"}, "Bearer beside"),
+        (f"echo '{CREDENTIAL}'", "Bearer fresh"),
+    ],
+    ids=["token", "file", "plugin"],
+)
+def test_a_token_of_the_file_is_sent(
+    server: Said, tmp_path: Path, user: Any, sent: str
+) -> None:
+    (tmp_path / "token").write_text("beside")
+    user = plugin(tmp_path, user) if isinstance(user, str) else user
+    path = kubeconfig(tmp_path / "config", server.url, user)
     assert Cluster(Kubeconfig(path, "here")).version() == "v1.34.4"
-    assert server.asked == [("GET", "/version", "Bearer good")]
+    assert server.asked == [("GET", "/version", sent)]
 
 
 def test_a_token_that_is_turned_down_is_read_anew_once(
@@ -96,24 +116,6 @@ def plugin(tmp_path: Path, script: str) -> dict[str, Any]:
     program.chmod(0o700)
     version = "client.authentication.k8s.io/v1"
     return {"exec": {"apiVersion": version, "command": str(program)}}
-
-
-def test_paths_in_a_file_are_relative_to_it(server: Said, tmp_path: Path) -> None:
-    (tmp_path / "token").write_text("beside")
-    path = kubeconfig(tmp_path / "config", server.url, {"tokenFile": "token"})
-    Cluster(Kubeconfig(path)).version()
-    assert server.asked == [("GET", "/version", "Bearer beside")]
-
-
-def test_an_exec_plugins_token_is_sent(server: Said, tmp_path: Path) -> None:
-    credential = (
-        '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",'
-        ' "status": {"token": "fresh"}}'
-    )
-    user = plugin(tmp_path, f"echo '{credential}'")
-    path = kubeconfig(tmp_path / "config", server.url, user)
-    Cluster(Kubeconfig(path)).version()
-    assert server.asked == [("GET", "/version", "Bearer fresh")]
 
 
 def test_an_exec_plugin_that_fails_is_told_of(tmp_path: Path) -> None:
@@ -183,12 +185,9 @@ def test_a_file_that_cannot_be_used(
     with pytest.raises(Refused, match=words) as caught:
         Cluster(Kubeconfig(str(path))).version()
     assert str(path) in caught.value.what
-
-
-def test_a_context_that_is_not_in_the_file(server: Said, tmp_path: Path) -> None:
-    path = kubeconfig(tmp_path / "config", server.url, {"token": "t"})
+    kubeconfig(path, "https://127.0.0.1:1", {"token": "t"})
     with pytest.raises(Refused, match=r"context there: .*there"):
-        Cluster(Kubeconfig(path, "there")).version()
+        Cluster(Kubeconfig(str(path), "there")).version()
 
 
 def test_an_endpoint_asks_for_its_token_each_time(server: Said) -> None:
@@ -249,12 +248,9 @@ def test_what_is_used_where_nothing_is_said(
     assert choose_access(*given) == expected
 
 
-def test_outside_of_a_pod_there_is_no_service_account() -> None:
+def test_each_access_says_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Refused, match="the pod's service account: cannot be used"):
         Cluster(InCluster()).version()
-
-
-def test_each_access_says_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     assert str(Kubeconfig()) == "~/.kube/config"
     assert str(Kubeconfig("/f", "c")) == "/f, context c"
     monkeypatch.setenv("KUBECONFIG", "/g")

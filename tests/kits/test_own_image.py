@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: MIT
 """The image of the lead's own pod, as its API server tells it."""
 
-from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from burst.errors import ConfigError, Refused
-from burst.kits.kube import Cluster, Kubeconfig
+from burst.kits.kube import Cluster
 from burst.kits.pods.diagnose.own_image import OwnImage, find_own_image, read_own_image
-from tests.kits.kubeserver import Said, kubeconfig
+from tests.kits.kubeserver import Said
 
 PODS = "/api/v1/namespaces/flux/pods"
 
@@ -24,12 +22,10 @@ def a_pod(*names: str, **more: Any) -> dict[str, Any]:
 
 
 def read(
-    server: Said, directory: Path, *pods: dict[str, Any], host: str = "lead-0"
+    cluster: Cluster, server: Said, *pods: dict[str, Any], host: str = "lead-0"
 ) -> OwnImage:
     server.answer("GET", PODS, (200, {"items": pods, "metadata": {}}))
-    path = kubeconfig(directory / "config", server.url, {"token": "t"})
-    with closing(Cluster(Kubeconfig(path))) as cluster:
-        return read_own_image(cluster, "flux", host)
+    return read_own_image(cluster, "flux", host)
 
 
 CHOSEN = {"kubectl.kubernetes.io/default-container": "a"}
@@ -46,17 +42,17 @@ CHOSEN = {"kubectl.kubernetes.io/default-container": "a"}
     ],
 )
 def test_the_brokers_container_is_known_by_its_name(
-    server: Said, tmp_path: Path, pod: dict[str, Any], image: str
+    cluster: Cluster, server: Said, pod: dict[str, Any], image: str
 ) -> None:
-    assert read(server, tmp_path, pod) == OwnImage(f"r.test/{image}:1")
+    assert read(cluster, server, pod) == OwnImage(f"r.test/{image}:1")
 
 
-def test_a_view_is_told_too(server: Said, tmp_path: Path) -> None:
+def test_a_view_is_told_too(cluster: Cluster, server: Said) -> None:
     inits = [
         {"name": "mount", "image": "r.test/mount"},
         {"name": "flux-view", "image": "r.test/view:2"},
     ]
-    found = read(server, tmp_path, a_pod("lead", initContainers=inits))
+    found = read(cluster, server, a_pod("lead", initContainers=inits))
     assert found == OwnImage("r.test/lead:1", "r.test/view:2")
 
 
@@ -79,7 +75,7 @@ DIGEST = f"sha256:{'0a' * 32}"
     ],
 )
 def test_followers_run_what_the_pod_runs_not_what_its_tag_is_now(
-    server: Said, tmp_path: Path, image: str, image_id: str, found: str
+    cluster: Cluster, server: Said, image: str, image_id: str, found: str
 ) -> None:
     pod = a_pod("lead")
     pod["spec"]["containers"][0]["image"] = image
@@ -89,43 +85,33 @@ def test_followers_run_what_the_pod_runs_not_what_its_tag_is_now(
         "containerStatuses": [{"name": "lead", "image": image, "imageID": image_id}],
         "initContainerStatuses": [{"name": "flux-view", "imageID": image_id}],
     }
-    assert read(server, tmp_path, pod) == OwnImage(found, found)
+    assert read(cluster, server, pod) == OwnImage(found, found)
 
 
 def test_of_two_pods_of_one_host_it_is_the_younger(
-    server: Said, tmp_path: Path
+    cluster: Cluster, server: Said
 ) -> None:
     old = a_pod("old", metadata={"creationTimestamp": "2026-11-01T00:00:00Z"})
     new = a_pod("new", metadata={"creationTimestamp": "2026-11-02T00:00:00Z"})
-    assert read(server, tmp_path, new, old).image == "r.test/new:1"
+    assert read(cluster, server, new, old).image == "r.test/new:1"
 
 
 def test_a_pod_of_its_own_has_its_name_as_host_name(
-    server: Said, tmp_path: Path
+    cluster: Cluster, server: Said
 ) -> None:
     pod = a_pod("lead")
     del pod["spec"]["hostname"]
-    found = read(server, tmp_path, pod, host="lead-0-x7k2p.flux.svc")
+    found = read(cluster, server, pod, host="lead-0-x7k2p.flux.svc")
     assert found.image == "r.test/lead:1"
 
 
-def test_what_cannot_be_told_is_an_error(server: Said, tmp_path: Path) -> None:
+def test_what_cannot_be_told_is_an_error(cluster: Cluster, server: Said) -> None:
     with pytest.raises(ConfigError, match="containers a, b, and which one runs"):
-        read(server, tmp_path, a_pod("a", "b"))
+        read(cluster, server, a_pod("a", "b"))
     with pytest.raises(ConfigError, match="flux has no pod of host lead-1"):
-        read(server, tmp_path, a_pod("a"), host="lead-1")
-
-
-def test_a_pod_that_may_not_list_pods_is_told_so(server: Said, tmp_path: Path) -> None:
+        read(cluster, server, a_pod("a"), host="lead-1")
     server.answer("GET", PODS, (403, {"message": "it is a test"}))
-    path = kubeconfig(tmp_path / "config", server.url, {"token": "t"})
-    with (
-        closing(Cluster(Kubeconfig(path))) as cluster,
-        pytest.raises(Refused, match="forbids it: list pods in namespace flux"),
-    ):
+    with pytest.raises(Refused, match="forbids it: list pods in namespace flux"):
         read_own_image(cluster, "flux", "lead-0")
-
-
-def test_outside_of_a_pod_it_is_to_be_given() -> None:
     with pytest.raises(ConfigError, match="--image: is missing"):
         find_own_image()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What a BurstSpec becomes, in both forms."""
 
+import base64
 import json
 import os
 import re
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from burst.errors import Refused
+from burst.kits import certificate
 from burst.kits.kube.kinds import annotations_of, name_of
 from burst.kits.pods import OfferTable, offers
 from burst.kits.pods.diagnose.probe_job import render_probe
@@ -96,7 +98,11 @@ def test_what_runs_on_spot_nodes_says_so(spec: BurstSpec) -> None:
 def test_brokers_read_the_leads_hosts_and_their_own_certificate(
     spec: BurstSpec,
 ) -> None:
-    data = by_kind(spec, SETTINGS)["ConfigMap"]["data"]
+    objects = by_kind(spec, SETTINGS)
+    secret = base64.b64decode(objects["Secret"]["data"]["curve.cert"]).decode()
+    there = certificate.read(Path(spec.lead.certificate))
+    assert certificate.parse(secret, "the Secret") == there
+    data = objects["ConfigMap"]["data"]
     table = tomllib.loads(data["broker.toml"])["bootstrap"]
     assert table["curve_cert"] == "/burst/run/curve.cert"
     assert table["hosts"][0]["connect"] == spec.lead.endpoint

@@ -3,6 +3,7 @@
 
 import socket
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -103,13 +104,13 @@ def test_a_daemon_that_waits_for_the_address_can_be_stopped(
 def test_an_address_of_others_may_be_out_of_reach_from_here(
     instance: EmbeddedInstance, caplog: pytest.LogCaptureFixture
 ) -> None:
-    lead = connect(instance.uri)
-    try:
-        chosen = settings(lead={"address": "no-such-host.invalid"})
-        assert require_reachable_address(lead.identity(), chosen)
+    with closing(connect(instance.uri)) as lead:
+        own = settings(lead={"address": "127.0.0.1"})
+        assert require_reachable_address(lead.identity(), own)
+        assert not caplog.text
+        other = settings(lead={"address": "no-such-host.invalid"})
+        assert require_reachable_address(lead.identity(), other)
         assert "cannot be reached from here" in caplog.text
-    finally:
-        lead.close()
 
 
 def test_an_address_that_the_cluster_knows_is_not_known_outside_of_a_pod() -> None:

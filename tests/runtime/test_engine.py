@@ -224,17 +224,28 @@ def test_a_burst_that_vanishes_is_given_up():
     assert s.burst.result is Result.FAILED
 
 
-def test_a_burst_that_the_provider_calls_failed_is_given_up_with_its_words():
-    s = sim()
+@pytest.mark.parametrize(
+    ("failure", "kind"), [(Failure.CAPACITY, "capacity"), (Failure.REFUSED, "spec")]
+)
+def test_a_burst_that_the_provider_calls_failed_is_given_up_with_its_words(
+    failure, kind
+):
+    """And none like it is made where its place forbids it."""
+    s = sim(plan={"spread": False})
     s.joins = False
     s.lead.submit(whole(4))
     s.tick(3)
-    s.provider.fail(s.burst.id, "no such image", Failure.CAPACITY)
+    s.provider.fail(s.burst.id, "no such image", failure)
     s.until(s.in_state(State.INACTIVE))
 
     (context,) = [e.context for e in s.burst.events if e.name == "exception"]
-    assert context["type"] == "capacity"
-    assert context["note"] == "no such image"
+    assert (context["type"], context["note"]) == (kind, "no such image")
+    if failure is Failure.REFUSED:
+        s.tick(5)
+        ((key, refused),) = s.records.health["local"].rows.items()
+        assert key.startswith("spec/")
+        assert refused.why == "no such image"
+        assert len(s.bursts) == 1
 
 
 @pytest.mark.parametrize(("by_rule", "key"), [(True, "nodes//0"), (False, "0/4")])

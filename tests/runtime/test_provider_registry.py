@@ -152,15 +152,21 @@ def test_what_is_no_provider_is_refused(source: str, what: str, plugins: Path) -
 
 
 @pytest.mark.parametrize(
-    ("line", "what"),
+    ("kind", "line", "what"),
     [
-        ("max_node = 3", "providers.x: max_node: no such key; did you mean max_nodes"),
-        ('max_nodes = "3"', "providers.x: max_nodes: .*whole number"),
+        ("local", "max_nodes = 0", r"providers\.x: max_nodes: .*>= 1"),
+        ("local", "grace = 5", r"providers\.x: grace: expected a duration such as"),
+        ("local", 'direction = "/x"', "direction: no such key"),
+        ("fake", "max_node = 3", "x: max_node: no such key; did you mean max_nodes"),
+        ("fake", 'max_nodes = "3"', "providers.x: max_nodes: .*whole number"),
     ],
 )
-def test_a_wrong_setting_is_named_with_its_table(line: str, what: str) -> None:
+def test_a_wrong_setting_is_named_with_its_table(
+    kind: str, line: str, what: str
+) -> None:
+    local = point("local", "burst_local:LocalProvider")
     with pytest.raises(ConfigError, match=what):
-        load_providers(settings(f'[providers.x]\ntype = "fake"\n{line}\n'), "o", [FAKE])
+        load(f'type = "{kind}"\n{line}', FAKE, local)
 
 
 def test_a_provider_is_asked_once_what_it_has(plugins: Path) -> None:
