@@ -54,12 +54,8 @@ def test_new_ranks_come_after_all_others(lead: Path) -> None:
         "children": {"core": "0-7", "gpu": "0-1"},
     }
     assert ",".join(execution["nodelist"]) == "lead-[0-1],burst-0-[0-3],burst-1-[0-1]"
-    assert execution["properties"] == {
-        "local": "0-1",
-        "burst": "2-7",
-        "burst-0": "2-5",
-        "burst-1": "6-7",
-    }
+    slots = {"burst": "2-7", "burst-0": "2-5", "burst-1": "6-7"}
+    assert execution["properties"] == {"local": "0-1", **slots}
     found = find_slots(identity("lead-[0-1],burst-0-[0-3],burst-1-[0-1]"))
     assert [slot.ranks for slot in found] == [(2, 3, 4, 5), (6, 7)]
 

@@ -117,18 +117,16 @@ def test_a_slot_that_is_there_with_other_nodes_is_told(site: Path) -> None:
         adopt_lead(request(site))
 
 
-def test_a_slot_that_is_partly_there_is_refused(site: Path) -> None:
-    adopt_lead(request(site))
-    with pytest.raises(ConfigError, match="burst-0-2 is declared twice"):
-        adopt_lead(request(site, "burst-0-[2-5]:8"))
-
-
 def test_a_provider_that_is_not_there_is_refused_before_anything(site: Path) -> None:
     before = (site / "conf.d/net.toml").read_text()
     with pytest.raises(ConfigError, match="type nope"):
         adopt_lead(request(site, provider="nope"))
     assert (site / "conf.d/net.toml").read_text() == before
     assert not (site / "burst").exists()
+    # As is a slot that is partly there.
+    adopt_lead(request(site))
+    with pytest.raises(ConfigError, match="burst-0-2 is declared twice"):
+        adopt_lead(request(site, "burst-0-[2-5]:8"))
 
 
 def test_an_instance_without_a_certificate_is_refused(site: Path) -> None:
@@ -188,25 +186,20 @@ def test_one_file_may_have_all_in_an_array_of_one_line(site: Path) -> None:
     assert all(letter in rest for letter in f"{BOOTSTRAP}\n[resource]\n# all\n# none")
 
 
-def test_entries_that_cannot_be_read_are_told(site: Path) -> None:
-    path = site / "conf.d/resource.toml"
+def test_resources_that_cannot_be_added_to_are_told(site: Path) -> None:
+    graph, path = site / "conf.d/graph.toml", site / "conf.d/resource.toml"
+    graph.write_text('[resource]\nscheduling = "/etc/jgf"\n')
+    with pytest.raises(ConfigError, match="names a graph for Fluxion"):
+        adopt_lead(request(site))
+    graph.unlink()
     path.write_text('[[resource.config]]\ncores = "0-3"\n')
     with pytest.raises(ConfigError, match=r"\[\[resource.config\]\] cannot be read"):
         adopt_lead(request(site))
-
-
-def test_where_nodes_find_their_resources_it_says_what_to_declare(site: Path) -> None:
-    (site / "conf.d/resource.toml").unlink()
+    path.unlink()
     with pytest.raises(ConfigError, match="each node finds its own") as refused:
         adopt_lead(request(site))
     assert '[[resource.config]] hosts = "NAMES"' in refused.value.advice
     assert not (site / "burst").exists()
-
-
-def test_a_graph_for_fluxion_that_would_lack_the_ranks_is_refused(site: Path) -> None:
-    (site / "conf.d/graph.toml").write_text('[resource]\nscheduling = "/etc/jgf"\n')
-    with pytest.raises(ConfigError, match="names a graph for Fluxion"):
-        adopt_lead(request(site))
 
 
 def test_of_several_files_that_one_is_changed_which_flux_goes_by(site: Path) -> None:
@@ -226,13 +219,6 @@ def test_of_several_files_that_one_is_changed_which_flux_goes_by(site: Path) -> 
     assert (site / "conf.d/net.toml").read_text() == BOOTSTRAP
 
 
-def test_flux_reads_every_file_and_so_does_adopt(site: Path) -> None:
-    broken = site / "conf.d/zz.toml"
-    broken.symlink_to(site / "nowhere")
-    with pytest.raises(ConfigError, match=r"zz\.toml: cannot be read"):
-        adopt_lead(request(site))
-
-
 @pytest.mark.parametrize(
     ("text", "part"),
     [
@@ -250,9 +236,13 @@ def test_the_daemons_settings_are_no_part_of_it(
     assert (name in read_config(site / "conf.d")) == part
 
 
-def test_a_directory_that_is_no_leads_is_refused(site: Path) -> None:
+def test_flux_reads_every_file_and_so_does_adopt(site: Path) -> None:
     with pytest.raises(ConfigError, match=r"conf\.d"):
         adopt_lead(msgspec.structs.replace(request(site), config=site / "none/conf.d"))
+    broken = site / "conf.d/zz.toml"
+    broken.symlink_to(site / "nowhere")
+    with pytest.raises(ConfigError, match=r"zz\.toml: cannot be read"):
+        adopt_lead(request(site))
 
 
 def test_tables_of_several_files_are_one_configuration(site: Path) -> None:

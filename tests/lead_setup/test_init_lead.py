@@ -2,7 +2,6 @@
 """A lead's files together with settings that go with them."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -18,7 +17,6 @@ from burst.lead_setup.lead_plan import LeadPlan, PlannedSlot, parse_slot
 from burst.model.shape import Shape
 from burst.provider_type import installed_types
 from tests.builders import identity
-from tests.support.fluxlead import short_directory
 
 OWN = Shape(4, 1)
 PLAN = LeadPlan(
@@ -30,12 +28,6 @@ PLAN = LeadPlan(
     ),
     address="lead-0",
 )
-
-
-@pytest.fixture
-def place() -> Iterator[Path]:
-    with short_directory() as path:
-        yield path / "lead"
 
 
 def init(place: Path, *slots: str, replace: bool = False) -> InitializedLead:

@@ -2,7 +2,6 @@
 import json
 import stat
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from burst.lead_setup.lead_files import write_lead
 from burst.lead_setup.lead_plan import LeadPlan, PlannedSlot
 from burst.model.lead import Bootstrap
 from burst.model.shape import Shape
-from tests.support.fluxlead import flux_lead, needs_flux, short_directory
+from tests.support.fluxlead import flux_lead, needs_flux
 
 PLAN = LeadPlan(
     hosts="lead-[0-1]",
@@ -35,12 +34,6 @@ def plan(**changes: Any) -> LeadPlan:
     return msgspec.structs.replace(PLAN, **changes)
 
 
-@pytest.fixture
-def place() -> Iterator[Path]:
-    with short_directory() as path:
-        yield path / "lead"
-
-
 def bootstrap(path: Path) -> Bootstrap:
     table = tomllib.loads(path.read_text())["bootstrap"]
     del table["curve_cert"]
@@ -56,25 +49,17 @@ def test_every_host_that_may_ever_join_is_declared_in_one_order(place: Path) -> 
         *("burst-1-0", "burst-1-1"),
     ]
     resources = json.loads(files.resources.read_text())
-    assert resources["execution"]["nodelist"] == [
-        "lead-[0-1],burst-0-[0-3],burst-1-[0-1]"
-    ]
-
-
-def test_r_has_the_shape_of_each_host_and_properties_to_place_by(place: Path) -> None:
-    resources = json.loads(write_lead(place, PLAN).resources.read_text())
+    execution = resources["execution"]
     assert resources["version"] == 1
-    assert resources["execution"]["R_lite"] == [
+    assert execution["nodelist"] == ["lead-[0-1],burst-0-[0-3],burst-1-[0-1]"]
+    # The shape of each host, and properties to place by.
+    assert execution["R_lite"] == [
         {"rank": "0-1", "children": {"core": "0-3"}},
         {"rank": "2-5", "children": {"core": "0-7", "gpu": "0-1"}},
         {"rank": "6-7", "children": {"core": "0-1"}},
     ]
-    assert resources["execution"]["properties"] == {
-        "local": "0-1",
-        "burst": "2-7",
-        "burst-0": "2-5",
-        "burst-1": "6-7",
-    }
+    slots = {"burst": "2-7", "burst-0": "2-5", "burst-1": "6-7"}
+    assert execution["properties"] == {"local": "0-1", **slots}
 
 
 def test_a_slot_called_local_does_not_pass_for_own_nodes(place: Path) -> None:
@@ -100,10 +85,7 @@ def test_the_certificate_is_private_and_usable(place: Path) -> None:
     assert stat.S_IMODE(place.stat().st_mode) == 0o700
     tables = tomllib.loads(files.config.read_text())
     assert tables["bootstrap"]["curve_cert"] == str(files.certificate)
-
-
-def test_nothing_half_written_is_left(place: Path) -> None:
-    write_lead(place, PLAN)
+    # Nothing half-written is left.
     names = sorted(path.name for path in place.iterdir())
     assert names == ["R", "broker.toml", "burst.cert", "run", "state"]
 
@@ -139,9 +121,7 @@ def test_with_gateways_the_first_of_a_slot_is_the_parent_of_the_rest(
     assert entries["burst-0-0"].connect == "tcp://burst-0-0:8050"
     assert entries["burst-0-0"].bind == "tcp://*:8050"
     assert {h: e.parent for h, e in entries.items() if e.parent} == {
-        "burst-0-1": "burst-0-0",
-        "burst-0-2": "burst-0-0",
-        "burst-0-3": "burst-0-0",
+        **dict.fromkeys(("burst-0-1", "burst-0-2", "burst-0-3"), "burst-0-0"),
         "burst-1-1": "burst-1-0",
         "x-1": "x-0",
     }
@@ -149,6 +129,12 @@ def test_with_gateways_the_first_of_a_slot_is_the_parent_of_the_rest(
 
 
 SLOT = PLAN.slots[0]
+
+
+def behind(gateway: str) -> dict[str, Any]:
+    """Return what has a plan with one slot behind a gateway."""
+    slot = msgspec.structs.replace(SLOT, gateway=gateway)
+    return {"gateways": True, "slots": (slot,)}
 
 
 @pytest.mark.parametrize(
@@ -170,16 +156,9 @@ SLOT = PLAN.slots[0]
         ({"address": "::"}, ":: is not an address to connect to"),
         ({"shape": Shape(0)}, "no node has 0 cores; give at least one"),
         ({"slots": (PlannedSlot(hosts="b", shape=Shape(1, -1)),)}, "no node has"),
-        *(
-            (
-                {
-                    "gateways": True,
-                    "slots": (msgspec.structs.replace(SLOT, gateway=gateway),),
-                },
-                "not a gateway's address",
-            )
-            for gateway in ("10.0.0.7:8050", "tcp://10.0.0.7", "tcp://:8050")
-        ),
+        (behind("10.0.0.7:8050"), "not a gateway's address"),
+        (behind("tcp://10.0.0.7"), "not a gateway's address"),
+        (behind("tcp://:8050"), "not a gateway's address"),
     ],
 )
 def test_a_plan_that_cannot_work_is_refused_before_anything_is_written(
@@ -190,9 +169,12 @@ def test_a_plan_that_cannot_work_is_refused_before_anything_is_written(
     assert not place.exists()
 
 
-def test_a_directory_too_long_for_the_leads_socket_is_refused(place: Path) -> None:
+def test_a_place_that_cannot_be_written_is_said(place: Path) -> None:
     with pytest.raises(ConfigError, match="unix socket"):
         write_lead(place / ("x" * 100), PLAN)
+    place.write_text("a file")
+    with pytest.raises(ConfigError, match="cannot be written: "):
+        write_lead(place, PLAN)
 
 
 @pytest.mark.parametrize("name", ["broker.toml", "R", "burst.cert"])
@@ -204,24 +186,16 @@ def test_files_that_are_there_are_not_overwritten(name: str, place: Path) -> Non
     assert {path.name: path.read_text() for path in place.iterdir()} == {name: "mine"}
 
 
-def test_told_to_replace_it_keeps_the_certificate_that_others_have(place: Path) -> None:
+def test_told_to_replace_it_keeps_the_certificate_that_others_have(
+    place: Path,
+) -> None:
     before = certificate.read(write_lead(place, PLAN).certificate)
     files = write_lead(place, plan(slots=(SLOT,)), replace=True)
     assert certificate.read(files.certificate) == before
     assert len(expand_hosts(bootstrap(files.config))) == 6
-
-
-def test_a_certificate_that_cannot_be_used_is_not_kept_silently(place: Path) -> None:
-    files = write_lead(place, PLAN)
     files.certificate.chmod(0o644)
     with pytest.raises(CertificateError, match="open to group"):
         write_lead(place, PLAN, replace=True)
-
-
-def test_a_place_that_cannot_be_written_is_said(place: Path) -> None:
-    place.write_text("a file")
-    with pytest.raises(ConfigError, match="cannot be written: "):
-        write_lead(place, PLAN)
 
 
 @pytest.mark.flux

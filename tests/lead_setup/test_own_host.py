@@ -40,13 +40,11 @@ def threads(root: Path, *siblings: str) -> None:
 
 
 def test_threads_of_one_core_are_one_core(tmp_path: Path) -> None:
+    assert own_shape(tmp_path, {0, 1, 2}) == Shape(3), "where topology is not told"
     threads(tmp_path, "0,2", "1,3", "0,2", "1,3")
     assert own_shape(tmp_path, {0, 1, 2, 3}) == Shape(2)
     assert own_shape(tmp_path, {0, 2}) == Shape(1)
-
-
-def test_where_topology_is_not_told_each_cpu_counts(tmp_path: Path) -> None:
-    assert own_shape(tmp_path, {0, 1, 2}) == Shape(3)
+    assert 1 <= own_shape().cores <= len(os.sched_getaffinity(0))
 
 
 def test_gpus_of_both_makers_are_counted(tmp_path: Path) -> None:
@@ -56,7 +54,3 @@ def test_gpus_of_both_makers_are_counted(tmp_path: Path) -> None:
     for node, gpu_id in enumerate(("0\n", "41234\n", "")):
         put(nodes / str(node) / "gpu_id", gpu_id)
     assert own_shape(tmp_path, {0}) == Shape(1, 3)
-
-
-def test_this_machine_has_a_core() -> None:
-    assert 1 <= own_shape().cores <= len(os.sched_getaffinity(0))

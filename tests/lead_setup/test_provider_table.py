@@ -3,7 +3,7 @@
 
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -16,18 +16,11 @@ from burst.lead_setup.init_lead import InitializedLead, init_lead
 from burst.lead_setup.lead_plan import LeadPlan, PlannedSlot, slot_provider
 from burst.model.shape import Shape
 from burst.provider_type import GROUP, PROVIDERS, installed_types, provider_type
-from tests.support.fluxlead import short_directory
 
 EIGHT = Shape(8)
 SHAPES = [Shape(16, 2), Shape(16)]
 FILLED_IN = {"accelerator": '"nvidia-l4"', "machine_type": '"n2-standard-32"'}
 """What the example in a table does not do for, as it depends on the shape."""
-
-
-@pytest.fixture
-def place() -> Iterator[Path]:
-    with short_directory() as path:
-        yield path / "lead"
 
 
 def init(place: Path, kind: str, shape: Shape, other: Shape = EIGHT) -> InitializedLead:
