@@ -2,7 +2,6 @@
 """manifests/ensemble-agent: its two sides fit together, and no more is open."""
 
 import shlex
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -14,8 +13,8 @@ from burst_ensemble.runtime.algorithms import load_algorithms
 
 from burst.config import load, parse_listen
 from tests.manifests.network import Peer, Policies
+from tests.manifests.reading import MANIFESTS
 
-MANIFESTS = Path(__file__).parents[2] / "manifests"
 PART = MANIFESTS / "ensemble-agent"
 SETTINGS = load(PART / "lead" / "burst.toml")
 AGENT_POD = {"burst.flux-framework.org/agent": "true", "job-name": "research"}

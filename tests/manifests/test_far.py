@@ -1,18 +1,14 @@
 # SPDX-License-Identifier: MIT
 """The namespace that is burst into: what its pods may reach, be, and use."""
 
-from pathlib import Path
-from typing import Any
-
 import pytest
-import yaml
 from burst_kube import KubeSettings
 
 from burst.config import convert, load
 from burst.kits.pods.names import OWNER
 from tests.manifests.network import METADATA, Peer, Policies
+from tests.manifests.reading import MANIFESTS, documents
 
-MANIFESTS = Path(__file__).parents[2] / "manifests"
 FAR = "burst-far"
 FOLLOWER = {OWNER: "burst-lead-1", "job-name": "burst-0-abc"}
 GC = {"app.kubernetes.io/name": "burst", "app.kubernetes.io/component": "gc"}
@@ -20,11 +16,6 @@ OTHER = {"app": "other"}
 DNS = Peer("kube-system", {"k8s-app": "kube-dns"})
 LEAD_POD = Peer("burst", {"job-name": "lead"})
 LEAD_NODE = Peer(address="203.0.113.7")
-
-
-def documents(*parts: str) -> list[dict[str, Any]]:
-    texts = ((MANIFESTS / part).read_text() for part in parts)
-    return [thing for text in texts for thing in yaml.safe_load_all(text)]
 
 
 @pytest.fixture

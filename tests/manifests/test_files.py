@@ -18,9 +18,9 @@ from burst.config import convert, load
 from burst.lead_setup.lead_files import LeadFiles, write_lead
 from burst.lead_setup.lead_plan import LeadPlan, PlannedSlot
 from burst.model.shape import Shape
+from tests.manifests.reading import MANIFESTS
 from tests.manifests.rights import AT_LEAD, NEEDED, Right, needed
 
-MANIFESTS = Path(__file__).parents[2] / "manifests"
 LEAD = MANIFESTS / "base" / "lead"
 NO_OBJECTS = {
     *("kustomization.yaml", "images.yaml"),
@@ -53,16 +53,15 @@ def objects() -> tuple[dict[str, Any], ...]:
     return tuple(made for p in paths for made in yaml.safe_load_all(p.read_text()))
 
 
-def test_broker_toml_is_that_of_the_plan(planned: LeadFiles) -> None:
+def test_broker_toml_and_resources_are_those_of_the_plan(planned: LeadFiles) -> None:
     expected = tomllib.loads(planned.config.read_text())
     expected["bootstrap"]["curve_cert"] = f"{OWN}/curve.cert"
     expected["resource"]["path"] = "/etc/burst/lead/R"
     assert tomllib.loads((LEAD / "broker.toml").read_text()) == expected
-
-
-def test_resources_are_those_of_the_plan(planned: LeadFiles) -> None:
-    expected = json.loads(planned.resources.read_text())
-    assert json.loads((LEAD / "R").read_text()) == expected
+    resources = json.loads(planned.resources.read_text())
+    assert json.loads((LEAD / "R").read_text()) == resources
+    # The daemon looks where the lead listens.
+    assert load(LEAD / "burst.toml").lead.uri == f"local://{OWN}/run/local"
 
 
 def test_the_lead_is_started_as_planned(planned: LeadFiles) -> None:
@@ -81,10 +80,6 @@ def test_the_lead_is_started_as_planned(planned: LeadFiles) -> None:
         for word in planned.commands[0]
     ]
     assert started == expected
-
-
-def test_the_daemon_looks_where_the_lead_listens() -> None:
-    assert load(LEAD / "burst.toml").lead.uri == f"local://{OWN}/run/local"
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.parent.name)
@@ -136,9 +131,7 @@ def test_the_roles_are_what_is_needed_and_no_more() -> None:
     assert NEEDED | with_operator == NEEDED | needed("operator")
     assert not NEEDED & with_operator
     assert rights("burst-lead") == AT_LEAD
-
-
-def test_at_the_lead_only_its_service_is_read() -> None:
+    # At the lead only its Service is read.
     (rule,) = (rule for rule in role("burst-lead") if "services" in rule["resources"])
     assert rule["resourceNames"] == [load(LEAD / "burst.toml").lead.service]
 
@@ -281,11 +274,7 @@ def test_the_operator_takes_what_is_a_minicluster() -> None:
         others = [c for c in containers if not c.get("runFlux")]
         assert len(containers) - len(others) == 1
         assert [c["name"] for c in others] == [other]
-
-
-def test_the_operator_finds_the_volumes_of_config_maps() -> None:
-    """It mounts such a volume by its key and makes it by the ConfigMap's name."""
-    lead = miniclusters()["lead"]
-    volumes = lead["spec"]["containers"][0]["volumes"]
+    # It mounts a volume of a ConfigMap by its key and makes it by the map's name.
+    volumes = miniclusters()["lead"]["spec"]["containers"][0]["volumes"]
     maps = {k: v["configMapName"] for k, v in volumes.items() if "configMapName" in v}
     assert maps == {"burst-lead": "burst-lead"}

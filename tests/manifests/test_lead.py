@@ -2,7 +2,6 @@
 """The lead is kept from what would end it, and reaches no more than it needs."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,15 +9,10 @@ import yaml
 
 from burst.kits.pods.template.pod import LEFT_ALONE
 from tests.manifests.network import METADATA, Peer, Policies
+from tests.manifests.reading import MANIFESTS, documents
 
-MANIFESTS = Path(__file__).parents[2] / "manifests"
 LEAD = {"job-name": "lead", "batch.kubernetes.io/job-completion-index": "0"}
 DNS = Peer("kube-system", {"k8s-app": "kube-dns"})
-
-
-def documents(*parts: str) -> list[dict[str, Any]]:
-    texts = ((MANIFESTS / part).read_text() for part in parts)
-    return [thing for text in texts for thing in yaml.safe_load_all(text)]
 
 
 def job() -> dict[str, Any]:
@@ -71,16 +65,12 @@ def test_each_container_says_what_it_needs_and_has_a_limit(
     assert "memory" in resources["limits"], where
 
 
-def test_each_volume_in_memory_has_a_size() -> None:
-    volumes = job()["spec"]["template"]["spec"]["volumes"]
-    made = [volume["emptyDir"] for volume in volumes if "emptyDir" in volume]
+def test_nothing_is_written_but_to_volumes_and_those_in_memory_have_a_size() -> None:
+    pod = job()["spec"]["template"]["spec"]
+    made = [volume["emptyDir"] for volume in pod["volumes"] if "emptyDir" in volume]
     in_memory = [each for each in made if each.get("medium") == "Memory"]
     assert in_memory
     assert all("sizeLimit" in each for each in in_memory)
-
-
-def test_nothing_is_written_to_the_root_of_a_leads_container() -> None:
-    pod = job()["spec"]["template"]["spec"]
     for container in [*pod["initContainers"], *pod["containers"]]:
         assert container["securityContext"]["readOnlyRootFilesystem"] is True
 
@@ -110,9 +100,7 @@ def test_it_reaches_nothing_else(network: Policies) -> None:
         assert not network.may("Egress", LEAD, peer, port), peer
     for address, port in METADATA:
         assert not network.may("Egress", LEAD, Peer(address=address), port), address
-
-
-def test_another_pod_of_its_namespace_reaches_nothing(network: Policies) -> None:
+    # Nor does another pod of its namespace.
     other = {"app": "other"}
     assert not network.may("Egress", other, Peer(address="10.96.0.1"), 443)
     assert not network.may("Ingress", other, Peer("burst", LEAD), 80)
