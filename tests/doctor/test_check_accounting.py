@@ -36,32 +36,25 @@ def test_other_limits_suit_each_mode(mode: Mode) -> None:
     assert found[0].what == f"limits of flux-accounting suit mode {mode}"
 
 
+WAITING = AssociationLimits(max_sched_jobs=5)
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
-    ("limits", "says"),
+    ("associations", "queue", "says"),
     [
-        (
-            {"associations": {PHYSICS: AssociationLimits(max_sched_jobs=5)}},
-            "max_sched_jobs of UID 5001 in bank physics",
-        ),
-        (
-            {"queues": {"debug": QueueLimits(max_sched_jobs=5)}},
-            "max_sched_jobs of queue debug",
-        ),
-        (
-            {"queues": {"debug": QueueLimits(max_sched_nodes_per_assoc=5)}},
-            "max_sched_nodes_per_assoc of queue debug",
-        ),
-        (
-            {"queues": {"debug": QueueLimits(max_sched_cores_per_assoc=5)}},
-            "max_sched_cores_per_assoc of queue debug",
+        ({PHYSICS: WAITING}, {}, "max_sched_jobs of UID 5001 in bank physics"),
+        ({}, {"max_sched_jobs": 5}, "max_sched_jobs of queue debug"),
+        *(
+            ({}, {limit: 5}, f"{limit} of queue debug")
+            for limit in ("max_sched_nodes_per_assoc", "max_sched_cores_per_assoc")
         ),
     ],
 )
 def test_limits_on_waiting_jobs_need_mode_scheduler(
-    mode: Mode, limits: Any, says: str
+    mode: Mode, associations: Any, queue: dict[str, int], says: str
 ) -> None:
-    found = judge(mode, **limits)
+    found = judge(mode, associations, {"debug": QueueLimits(**queue)} if queue else {})
     if mode == "scheduler":
         assert levels(found) == [OK]
         return
@@ -97,15 +90,9 @@ def test_who_may_not_use_the_queues_of_bursts_is_noted() -> None:
     assert levels(judge("queue", associations, {"burst": QueueLimits()})) == [OK]
 
 
-def test_without_flux_accounting_nothing_is_found() -> None:
-    assert check_accounting(None, IntakeSettings()) == []
-
-
-def test_a_service_without_the_plugin_has_no_limits() -> None:
-    assert levels(check_accounting(Associations({}), IntakeSettings())) == [OK]
-
-
 def test_what_cannot_be_asked_is_noted() -> None:
+    assert check_accounting(None, IntakeSettings()) == [], "it does not run"
+    assert levels(check_accounting(Associations({}), IntakeSettings())) == [OK]
     found = check_accounting(ReadFailure("no answer in 5 s"), IntakeSettings())
     assert said(found) == (
         "flux-accounting cannot be asked: no answer in 5 s -> banks are not verified"

@@ -45,17 +45,16 @@ def test_what_goes_with_the_mode_is_well(mode: Mode, facts: Any) -> None:
     assert set(levels(judge(mode, **facts))) == {OK}
 
 
+NO_PROPERTY = {**QUEUES, "burst": {}}
+
+
 @pytest.mark.parametrize(
     ("mode", "facts", "says"),
     [
         ("scheduler", {}, "the loaded scheduler is sched-simple"),
         ("scheduler", {"scheduler": ""}, "the loaded scheduler is no module"),
         ("queue", {"queues": {"burst": QUEUES["burst"]}}, "has no queue burst-ready"),
-        (
-            "queue",
-            {"queues": {**QUEUES, "burst": {}}},
-            "queue burst does not require the property",
-        ),
+        ("queue", {"queues": NO_PROPERTY}, "queue burst does not require the property"),
         ("hold", {"any_job": True}, "[intake] any_job says True"),
     ],
 )
@@ -127,8 +126,7 @@ def test_a_shell_without_the_exports_of_a_lead_is_told_what_to_type(
 
 def test_a_list_of_the_site_that_leaves_ours_out_is_found() -> None:
     frob = {"plugins": ["defaults", "/site/a.py"], "burst": {"mode": "hold"}}
-    found = judge(frob=frob)
-    (wrong,) = [each for each in found if each.level is WRONG]
+    (wrong,) = [each for each in judge(frob=frob) if each.level is WRONG]
     assert "is ['defaults', '/site/a.py'], without frob-burst.py" in wrong.what
     assert "`burst setup` again" in wrong.advice
 

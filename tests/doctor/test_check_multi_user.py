@@ -66,12 +66,6 @@ def test_what_decides_what_runs_as_the_owner_is_changed_by_nobody_else() -> None
     assert WRONG in levels(check_multi_user(unread))
 
 
-def test_a_lead_that_has_all_is_fine() -> None:
-    found = check_multi_user(GOOD)
-    assert levels(found) == [OK] * len(found)
-    assert len(found) == 9
-
-
 CANNOT_READ = ReadFailure("it cannot be read", "")
 WRONG_ONES: list[tuple[str, dict[str, Any], str]] = [
     ("no IMP is named", {"imp": None}, "names no IMP, .*set imp under"),
@@ -156,7 +150,9 @@ def test_a_daemon_of_root_is_worth_a_note() -> None:
     assert "User=flux" in said(found)
 
 
-def test_what_is_not_there_is_not_judged() -> None:
+def test_a_lead_that_has_all_is_fine() -> None:
+    assert levels(check_multi_user(GOOD)) == [OK] * 9
+    # What is not there is not judged.
     fewer = msgspec.structs.replace(GOOD, daemon=None)
     assert levels(check_multi_user(fewer)) == [OK] * 8
 

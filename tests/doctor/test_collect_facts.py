@@ -72,6 +72,11 @@ def broken(**attributes: Any) -> Any:
     return maker
 
 
+def of_fakes(settings: Settings, owner: str) -> dict[str, Provider]:
+    """Make providers that have neither `examine` nor `probe`."""
+    return {name: FakeProvider() for name in settings.providers}
+
+
 def test_a_provider_is_asked_for_all_it_can_say() -> None:
     (facts,) = ask("one")
     assert (facts.name, facts.type, facts.enabled) == ("one", "fake", True)
@@ -79,32 +84,21 @@ def test_a_provider_is_asked_for_all_it_can_say() -> None:
     assert facts.offers
     assert facts.statuses == ()
     assert facts.findings == [ok(f"lead {LEAD.owner} of {LEAD.owner}")]
-
-
-def test_without_a_lead_it_is_not_asked_for_its_bursts() -> None:
-    (facts,) = ask_providers(
-        settings("one"), None, make=broken(next_observe_error=Refused("asked"))
-    )
-    assert facts.statuses == ()
-
-
-def test_a_provider_may_have_no_examination() -> None:
-    (facts,) = ask(
-        "one", make=lambda s, _: {name: FakeProvider() for name in s.providers}
-    )
+    # It may have no examination, and be asked alone.
+    (facts,) = ask("one", make=of_fakes)
     assert facts.findings == []
-
-
-def test_one_provider_may_be_asked_alone() -> None:
     assert [facts.name for facts in ask("one", "two", only="two")] == ["two"]
 
 
-def test_what_is_disabled_is_not_made() -> None:
+def test_without_a_lead_it_is_not_asked_for_its_bursts() -> None:
+    asked = broken(next_observe_error=Refused("asked"))
+    (facts,) = ask_providers(settings("one"), None, make=asked)
+    assert facts.statuses == ()
+
+
+def test_a_provider_that_is_not_made_says_why() -> None:
     (facts,) = ask_providers(settings("one", enabled=False), LEAD)
     assert (facts.enabled, facts.offers) == (False, ())
-
-
-def test_a_provider_that_cannot_be_made_says_why() -> None:
     (facts,) = ask_providers(settings("one"), LEAD)
     assert facts.trouble is not None
     assert facts.trouble.what == "providers.one.type: no provider 'fake' is installed"
@@ -133,18 +127,11 @@ def try_way(
 def test_a_provider_may_try_the_way_to_the_lead() -> None:
     found = [ok(f"{LEAD.endpoint} of {LEAD.owner}")]
     assert try_way(make) == (found, ["is tried"])
-
-
-def test_it_may_try_it_for_a_guest() -> None:
-    found, _ = try_way(make, "ann")
-    assert found == [ok(f"{LEAD.endpoint} of {LEAD.owner}"), ok("ann could run")]
-
-
-def test_one_that_cannot_says_so() -> None:
-    found, _ = try_way(lambda s, _: {name: FakeProvider() for name in s.providers})
-    assert not isinstance(found, ReadFailure)
-    assert found[0].level is Level.NOTE
-    assert "type fake has nothing" in found[0].what
+    # And for a guest.
+    assert try_way(make, "ann")[0] == [*found, ok("ann could run")]
+    (cannot,) = try_way(of_fakes)[0]  # type: ignore[misc]
+    assert cannot.level is Level.NOTE
+    assert "type fake has nothing" in cannot.what
 
 
 def test_a_try_that_fails_is_a_trouble() -> None:
@@ -192,33 +179,23 @@ def test_the_endpoint_of_the_settings_is_tried(tmp_path: Path) -> None:
     assert facts.keys == f"lead-0, fingerprint {made.fingerprint}"
 
 
-@pytest.mark.parametrize(
-    ("endpoint", "lead", "expected"),
-    [
-        ("", {}, ""),
-        (
-            "",
-            {"address": "x"},
-            ReadFailure(
-                "lead.port: not known from the lead's bootstrap hosts either",
-                "set both, as followers are to connect to them",
-            ),
-        ),
-    ],
+HALF = ReadFailure(
+    "lead.port: not known from the lead's bootstrap hosts either",
+    "set both, as followers are to connect to them",
 )
+
+
+@pytest.mark.parametrize(("lead", "expected"), [({}, ""), ({"address": "x"}, HALF)])
 def test_where_there_is_no_endpoint_nothing_is_tried(
-    endpoint: str, lead: dict[str, Any], expected: object
+    lead: dict[str, Any], expected: object
 ) -> None:
-    facts = read_endpoint(identity(endpoint=endpoint), parse({"lead": lead}, "x"))
+    facts = read_endpoint(identity(endpoint=""), parse({"lead": lead}, "x"))
     assert facts.endpoint == expected
     assert facts.handshake is None
     assert isinstance(facts.keys, ReadFailure)
-
-
-def test_an_endpoint_of_another_kind_is_a_trouble() -> None:
-    facts = read_endpoint(identity(endpoint="ipc:///x"), Settings())
-    assert isinstance(facts.handshake, ReadFailure)
-    assert "not of the form tcp://ADDRESS:PORT" in facts.handshake.what
+    other = read_endpoint(identity(endpoint="ipc:///x"), Settings())
+    assert isinstance(other.handshake, ReadFailure)
+    assert "not of the form tcp://ADDRESS:PORT" in other.handshake.what
 
 
 def no_daemon(_: object) -> dict[str, Any]:
@@ -233,10 +210,7 @@ def test_the_state_is_read_from_the_lead_and_its_store() -> None:
     assert not isinstance(state.view, ReadFailure)
     assert state.view.online == {0, 1}
     assert not isinstance(state.records, ReadFailure)
-
-
-def test_nobody_serving_is_no_trouble() -> None:
-    lead = FakeLead()
+    # Nobody serving is no trouble.
     lead.serve(no_daemon, {})
     assert read_runtime(lead, LEAD, (), []).daemon is None
 
@@ -258,25 +232,17 @@ def test_what_no_record_explains_is_an_orphan() -> None:
     facts = ProviderFacts(name="one", type="fake", statuses=[left])
     (orphan,) = read_runtime(lead, LEAD, (), [facts]).orphans
     assert (orphan.provider, orphan.burst) == ("one", "burst-0-abc")
-
-
-def test_bursts_that_could_not_be_asked_for_are_no_orphans() -> None:
-    lead = FakeLead()
+    # What could not be asked for is none.
     facts = ProviderFacts(name="one", type="fake", statuses=ReadFailure("503"))
     assert read_runtime(lead, LEAD, (), [facts]).orphans == ()
-
-
-def test_no_flux_on_path_is_seen(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    facts = read_flux()
-    assert (facts.program, facts.version) == ("", "")
 
 
 def test_the_flux_on_path_is_asked(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    facts = read_flux()
+    assert (facts.program, facts.version) == ("", "")
     flux = tmp_path / "flux"
     flux.write_text("#!/bin/sh\necho 'commands: 0.70.0'\n")
     flux.chmod(0o755)
