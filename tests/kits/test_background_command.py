@@ -112,12 +112,9 @@ def test_of_a_log_the_complaint_is_told_or_the_last_line(
     assert background_command.status_of(log).message == expected
 
 
-def test_what_the_machine_has_no_room_for_is_tried_again(log: Path) -> None:
+def test_what_cannot_be_begun_now_is_tried_again(log: Path) -> None:
     with pytest.raises(Transient, match="cannot be run now: Argument list too long"):
         background_command.start("make", ["true"], log, {"LARGE": "x" * 300_000})
     assert not background_command.status_of(log).running
-
-
-def test_what_cannot_be_begun_now_is_tried_again(log: Path) -> None:
     with pytest.raises(Transient, match="cannot be written"):
         begin(log / "below", "true")

@@ -42,13 +42,16 @@ def test_a_list_is_read_page_by_page(server: Said, cluster: Cluster) -> None:
     assert "continue=next" in second
 
 
-def test_a_list_that_fails_half_way_is_no_list(server: Said, cluster: Cluster) -> None:
+def test_a_list_that_fails_half_way_or_has_no_end_is_no_list(
+    server: Said, cluster: Cluster
+) -> None:
     server.answer("GET", JOBS, page("a", more="next"), status(410, "Expired", "old"))
     with pytest.raises(Transient, match=r"cannot list jobs.batch in namespace far now"):
         cluster.find(JOB, "far")
-
-
-def test_an_empty_list_may_lack_its_items(server: Said, cluster: Cluster) -> None:
+    server.answer("GET", JOBS, page(more="again"))
+    with pytest.raises(Transient, match="too many pages"):
+        cluster.find(JOB, "far")
+    # An empty list may lack its items.
     server.answer("GET", JOBS, (200, {"items": None, "metadata": {}}))
     assert cluster.find(JOB, "far") == []
 
@@ -219,23 +222,12 @@ def test_events_are_asked_for_by_what_they_are_about(
     assert f"{asked}%21%3DStarted" in server.asked[-1][1]
 
 
-def test_an_answer_that_is_no_json_is_tried_again(
-    server: Said, cluster: Cluster
-) -> None:
-    server.answer("GET", "/version", (200, "<html>please log in</html>"))
-    with pytest.raises(Transient, match="not a JSON object"):
-        cluster.version()
-
-
 def test_after_closing_it_connects_anew(server: Said, cluster: Cluster) -> None:
     server.answer("GET", "/version", (200, {}))
     assert cluster.version() == "unknown"
     cluster.close()
     cluster.close()
     assert cluster.version() == "unknown"
-
-
-def test_a_list_without_an_end_is_given_up(server: Said, cluster: Cluster) -> None:
-    server.answer("GET", JOBS, page(more="again"))
-    with pytest.raises(Transient, match="too many pages"):
-        cluster.find(JOB, "far")
+    server.answer("GET", "/version", (200, "<html>please log in</html>"))
+    with pytest.raises(Transient, match="not a JSON object"):
+        cluster.version()

@@ -125,18 +125,15 @@ def test_two_that_make_it_at_once_make_one(site: Site) -> None:
     assert [what for _, what, _ in site.changes()] == ["jobs"]
 
 
-def test_what_a_burst_before_left_is_waited_for(site: Site) -> None:
-    """Its Job was deleted in the background, and Kubernetes deletes the rest soon."""
-    site.exists(JOBS, site.metadata("7"))
-    site.exists(f"{CORE}/configmaps", site.metadata("8", owner="6"))
-    site.server.answer("POST", f"{CORE}/configmaps", TAKEN)
-    with pytest.raises(Transient, match="of a burst that was deleted"):
-        site.provision()
+@pytest.mark.parametrize("gone", [False, True])
+def test_what_a_burst_before_left_is_waited_for(site: Site, gone: bool) -> None:
+    """Its Job was deleted in the background, and Kubernetes deletes the rest soon.
 
-
-def test_what_is_gone_before_it_can_be_looked_at_is_made_by_the_next_call(
-    site: Site,
-) -> None:
+    What is gone before it can be looked at is made by the next call.
+    """
+    if not gone:
+        site.exists(JOBS, site.metadata("7"))
+        site.exists(f"{CORE}/configmaps", site.metadata("8", owner="6"))
     site.server.answer("POST", f"{CORE}/configmaps", TAKEN)
     with pytest.raises(Transient, match="of a burst that was deleted"):
         site.provision()

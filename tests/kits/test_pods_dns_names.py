@@ -18,9 +18,15 @@ def services(spec: BurstSpec, settings: PodSettings) -> dict[str, Manifest]:
     return {name_of(item): item for item in made if item["kind"] == "Service"}
 
 
-def test_without_it_there_are_none(spec: BurstSpec) -> None:
+def test_an_isolated_burst_has_one_and_the_operator_makes_that(spec: BurstSpec) -> None:
     assert services(spec, SETTINGS) == {}
     assert not {"subdomain", "dnsConfig"} & set(pod_spec(spec, SETTINGS))
+    alone = replace(spec, program=Program(kind="interactive"))
+    named = replace(SETTINGS, names=True)
+    assert set(services(alone, named)) == {spec.burst_id}
+    domain = f"{spec.burst_id}.jobs.svc.cluster.local"
+    assert pod_spec(alone, named)["dnsConfig"] == {"searches": [domain]}
+    assert set(services(spec, replace(named, form="operator"))) == set(spec.hosts)
 
 
 def test_each_host_has_the_service_of_its_pod(spec: BurstSpec) -> None:
@@ -50,30 +56,12 @@ def test_each_host_has_the_service_of_its_pod(spec: BurstSpec) -> None:
     assert searched.endswith(".jobs.svc.example.org")
 
 
-def test_an_isolated_bursts_pods_search_their_own_names(spec: BurstSpec) -> None:
-    alone = replace(spec, program=Program(kind="interactive"))
-    named = replace(SETTINGS, names=True)
-    assert set(services(alone, named)) == {spec.burst_id}
-    domain = f"{spec.burst_id}.jobs.svc.cluster.local"
-    assert pod_spec(alone, named)["dnsConfig"] == {"searches": [domain]}
-
-
-def test_the_operator_makes_the_service_of_the_pods(spec: BurstSpec) -> None:
-    operator = replace(SETTINGS, names=True, form="operator")
-    assert set(services(spec, operator)) == set(spec.hosts)
-
-
 def test_a_gateways_service_keeps_its_name(spec: BurstSpec) -> None:
-    labels = TAGS.labels(spec.burst_id)
+    labels, named = TAGS.labels(spec.burst_id), replace(SETTINGS, names=True)
     meta = {"name": spec.burst_id, "namespace": "jobs", "labels": labels}
     gateway = headless_service({**meta, "name": spec.hosts[0]}, {}, [{"port": 8050}])
-    found = host_services(meta, spec, replace(SETTINGS, names=True), [gateway])
+    found = host_services(meta, spec, named, [gateway])
     assert [name_of(item) for item in found] == [spec.burst_id, spec.hosts[1]]
-
-
-def test_a_host_that_is_no_name_is_refused(spec: BurstSpec) -> None:
-    labels = TAGS.labels(spec.burst_id)
-    meta = {"name": spec.burst_id, "namespace": "jobs", "labels": labels}
     odd = replace(spec, hosts=("Node-1",), ranks=(1,))
     with pytest.raises(SpecRefused, match="'Node-1' is no name for a Service"):
-        host_services(meta, odd, replace(SETTINGS, names=True))
+        host_services(meta, odd, named)

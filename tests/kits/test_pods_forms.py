@@ -140,34 +140,33 @@ def test_a_miniclusters_start_lines_work(spec: BurstSpec, tmp_path: Path) -> Non
     assert (curve.read_text(), curve.stat().st_mode & 0o777) == ("key", 0o600)
 
 
-REFUSED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
-    ("no offer 'other'; there are nodes", {"offer": "other"}, {}),
-    ("fewer cores or GPUs than the lead's R", {"shape": Shape(5)}, {}),
-    ("fewer cores or GPUs than the lead's R", {"shape": Shape(1, 1)}, {}),
-    ("62 characters, and Kubernetes allows 61 with 2 pods", {"burst_id": "b" * 62}, {}),
-    ("no name for Kubernetes", {"burst_id": "Burst-0-aa"}, {}),
-    ("no name for Kubernetes", {"burst_id": "0-burst"}, {}),
+REFUSED: list[tuple[str, dict[str, Any]]] = [
+    ("no offer 'other'; there are nodes", {"offer": "other"}),
+    ("fewer cores or GPUs than the lead's R", {"shape": Shape(5)}),
+    ("fewer cores or GPUs than the lead's R", {"shape": Shape(1, 1)}),
+    ("62 characters, and Kubernetes allows 61 with 2 pods", {"burst_id": "b" * 62}),
+    ("no name for Kubernetes", {"burst_id": "Burst-0-aa"}),
+    ("no name for Kubernetes", {"burst_id": "0-burst"}),
 ]
 
 
-@pytest.mark.parametrize(("words", "changed", "set_so"), REFUSED)
+@pytest.mark.parametrize(("words", "changed"), REFUSED)
 def test_what_cannot_be_made_is_refused_in_words(
-    spec: BurstSpec, words: str, changed: dict[str, Any], set_so: dict[str, Any]
+    spec: BurstSpec, words: str, changed: dict[str, Any]
 ) -> None:
     with pytest.raises(Refused, match=words):
-        render(replace(spec, **changed), replace(SETTINGS, **set_so), TAGS, 0)
+        render(replace(spec, **changed), SETTINGS, TAGS, 0)
 
 
-@pytest.mark.parametrize("tags", [Tags("o" * 64, "far"), Tags("a b", "far")])
-def test_an_owner_that_is_no_label_is_refused(spec: BurstSpec, tags: Tags) -> None:
-    with pytest.raises(Refused, match="cannot be a label's value"):
-        render(spec, SETTINGS, tags, 0)
-
-
-def test_too_many_nodes_are_refused(spec: BurstSpec) -> None:
-    table = OfferTable(cores=4, max_nodes=1)
+def test_too_many_nodes_and_an_owner_that_is_no_label_are_refused(
+    spec: BurstSpec,
+) -> None:
+    one = replace(SETTINGS, offers={"nodes": OfferTable(cores=4, max_nodes=1)})
     with pytest.raises(Refused, match="which has at most 1"):
-        render(spec, replace(SETTINGS, offers={"nodes": table}), TAGS, 0)
+        render(spec, one, TAGS, 0)
+    for owner in ("o" * 64, "a b"):
+        with pytest.raises(Refused, match="cannot be a label's value"):
+            render(spec, SETTINGS, Tags(owner, "far"), 0)
 
 
 def test_a_lead_that_cannot_be_joined_is_refused(spec: BurstSpec) -> None:

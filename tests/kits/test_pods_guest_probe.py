@@ -103,6 +103,10 @@ def judged(lead: LeadIdentity, **changes: Any) -> list[Finding]:
 
 def test_all_that_is_well_is_said(lead: LeadIdentity) -> None:
     assert [finding.level for finding in judged(lead)] == [Level.OK] * 4
+    # A user whom this host does not know is not judged.
+    found = next(judge_guest(GOOD, replace(ANN, uid=None), lead))
+    assert found.level is Level.NOTE
+    assert "this host has no such user" in found.what
 
 
 @pytest.mark.parametrize(
@@ -130,12 +134,6 @@ def test_what_is_not_is_told_with_advice(
     assert found.level is level
     assert told in found.what
     assert found.advice
-
-
-def test_a_user_whom_this_host_does_not_know_is_not_judged(lead: LeadIdentity) -> None:
-    found = next(judge_guest(GOOD, replace(ANN, uid=None), lead))
-    assert found.level is Level.NOTE
-    assert "this host has no such user" in found.what
 
 
 def test_who_is_asked_for(settings: PodSettings) -> None:

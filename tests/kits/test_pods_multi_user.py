@@ -167,15 +167,9 @@ def test_the_configuration_of_the_imp_may_come_along(
     # The IMP reads no link, as the files of a whole ConfigMap are.
     assert paths["/etc/flux/imp/conf.d/imp.toml"] == "imp.toml"
     assert paths["/etc/flux/security/conf.d/sign.toml"] == "sign.toml"
-
-
-def test_a_user_without_a_name_gets_no_configuration(
-    spec: BurstSpec, settings: PodSettings
-) -> None:
-    table = MultiUserTable(users=USERS, conf="/etc/flux")
-    nameless = replace(settings, user=4_000_000, multi_user=table)
+    # A user without a name gets none.
     with pytest.raises(Refused, match="user 4000000 has no name on this host"):
-        by_kind(spec, nameless)
+        by_kind(spec, replace(settings, user=4_000_000, multi_user=table))
 
 
 def test_a_munge_of_the_nodes_needs_no_key(
@@ -240,11 +234,10 @@ def test_settings_that_cannot_be_are_refused(
         replace(settings, **change)
 
 
-def test_its_bursts_are_joined_only(settings: PodSettings) -> None:
+def test_its_bursts_are_joined_only_and_the_standard_is_named(
+    settings: PodSettings,
+) -> None:
     assert [offer.modes for offer in offers(settings)] == [("joined",)]
-
-
-def test_the_standard_that_it_needs_is_named(settings: PodSettings) -> None:
     assert standard_of(settings) == "baseline"
     assert advise(settings).startswith("do without multi_user and security =")
 
@@ -362,9 +355,7 @@ def test_the_doctor_names_the_standard_and_the_imp(
     assert found.level is Level.OK
     assert f"by {IMP} of the image, which must be setuid root" in found.what
     assert "the Pod Security Standard baseline admits them" in found.what
-
-
-def test_the_doctor_says_that_guests_have_no_pods(spec: BurstSpec) -> None:
+    # Without the table guests have no pods.
     (found,) = judged(SETTINGS, spec.lead)
     assert found.level is Level.NOTE
     assert found.advice.startswith("set multi_user")

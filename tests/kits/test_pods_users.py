@@ -117,12 +117,9 @@ def test_the_daemons_host_is_asked() -> None:
 
 
 def test_too_many_users_are_refused() -> None:
+    assert users_data(SETTINGS) == {}, "there are none without the table"
     users = {f"user{number}": f"{number}:{number}" for number in range(1, 20_000)}
     many = replace(MANY, multi_user=MultiUserTable(users=users))
     with pytest.raises(Refused, match="19999 users and 0 groups are") as error:
         users_data(many)
     assert "narrow multi_user.uids" in error.value.advice
-
-
-def test_without_the_table_there_are_none() -> None:
-    assert users_data(SETTINGS) == {}

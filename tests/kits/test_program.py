@@ -46,13 +46,10 @@ def test_the_version_of_the_commands_counts(
     ],
 )
 def test_what_does_not_tell_is_refused(body: str, text: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=text):
-        flux_version(script(tmp_path, body))
-
-
-def test_what_is_no_program_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="No such file"):
         flux_version(str(tmp_path / "flux"))
+    with pytest.raises(ConfigError, match=text):
+        flux_version(script(tmp_path, body))
 
 
 @pytest.mark.flux

@@ -68,6 +68,11 @@ def test_what_is_not_known_to_be_ours_is_not_taken(path: Path) -> None:
     (path.parent / "burst.cert.until-soon").touch()
     (path.parent / "burst.cert.old.until-2000.00").touch()
     assert running_certificate(lead(path, 50.0)) == str(path)
+    # What only leads to a certificate was not kept.
+    other = path.with_name("other.cert")
+    certificate.write(certificate.create("other"), other)
+    path.with_name(f"{path.name}.until-900.00").symlink_to(other)
+    assert running_certificate(lead(path, 50.0)) == str(path)
 
 
 def test_without_a_start_or_a_certificate_it_is_what_the_configuration_says(
@@ -120,13 +125,6 @@ def test_what_is_of_another_user_is_neither_replaced_nor_taken(path: Path) -> No
         rotate(path)
     assert certificate.read(path) == before
     assert set(path.parent.iterdir()) == {path, forged}
-
-
-def test_what_only_leads_to_a_certificate_was_not_kept(path: Path) -> None:
-    other = path.with_name("other.cert")
-    certificate.write(certificate.create("other"), other)
-    path.with_name(f"{path.name}.until-900.00").symlink_to(other)
-    assert running_certificate(lead(path, 50.0)) == str(path)
 
 
 def test_what_cannot_be_kept_is_not_replaced(path: Path) -> None:

@@ -79,9 +79,6 @@ def test_a_pod_has_its_time_to_end(server: Said, young: Manifest) -> None:
 
 def test_by_force_all_that_are_ending_are_deleted(server: Said) -> None:
     assert deleted(server, pod("a", ends=SOON), pod("b", ends=""), force=True) == ["a"]
-
-
-def test_a_deletion_that_fails_is_tried_again(server: Said) -> None:
     server.answer("DELETE", f"{PODS}/a", (500, {}))
     with pytest.raises(Transient):
         deleted(server, pod("a"), force=True)
