@@ -60,12 +60,18 @@ RECORDS = Records(
 )
 
 
-@pytest.fixture
-def disk() -> MemoryStore:
+def stored() -> MemoryStore:
+    """Return a store with the records as they were before the step."""
     made = MemoryStore()
     store = RecordStore(made)
     store.load(T0, clock=BEFORE)
     store.write(Records(), RECORDS)
+    return made
+
+
+@pytest.fixture
+def disk() -> MemoryStore:
+    made = stored()
     made.records["burst/burst-2-c"] = "{"
     return made
 
@@ -98,11 +104,7 @@ def ages(records: Records) -> list[float]:
 
 @given(st.floats(3.0, 1e6) | st.floats(-1e6, -3.0))
 def test_what_is_live_is_as_old_as_before_and_what_is_over_stays(step: float) -> None:
-    disk = MemoryStore()
-    store = RecordStore(disk)
-    store.load(T0, clock=BEFORE)
-    store.write(Records(), RECORDS)
-    loaded = RecordStore(disk).load(T0 + 3e6, clock=later(step))
+    loaded = RecordStore(stored()).load(T0 + 3e6, clock=later(step))
     moved = [time - step for time in ages(loaded)]
     assert moved == pytest.approx(ages(RECORDS), abs=1e-3)
     assert loaded.bursts[BurstId("burst-1-b")] == RECORDS.bursts[BurstId("burst-1-b")]
@@ -129,13 +131,12 @@ def test_it_is_written_with_the_next_change_and_moved_once(disk: MemoryStore) ->
 
 
 @pytest.mark.parametrize(
-    "mark", [later(1.0), ClockMark("another boot", T0 + 7200), ClockMark("", T0 + 7200)]
+    "mark",
+    [later(1.0), ClockMark("another boot", T0 + 7200), ClockMark("", T0 + 7200)],
 )
 def test_what_is_no_step_moves_nothing(disk: MemoryStore, mark: ClockMark) -> None:
     assert ages(load(disk, mark)[1]) == ages(RECORDS)
-
-
-def test_a_mark_that_cannot_be_read_moves_nothing(disk: MemoryStore) -> None:
+    # Nor does a mark that cannot be read.
     disk.records["meta/clock"] = "[]"
     assert ages(load(disk, later(7200.0))[1]) == ages(RECORDS)
 

@@ -44,16 +44,13 @@ def test_the_settings_give_the_owner_tag_where_they_have_one() -> None:
         with_settings(lead, LeadSettings(owner="service"))
 
 
-@pytest.mark.parametrize(
-    ("settings", "key"),
-    [
+def test_half_an_endpoint_is_refused() -> None:
+    for half, key in (
         (LeadSettings(address="10.0.0.7"), r"lead\.port: not known from"),
         (LeadSettings(port=30050), r"lead\.address: not known from"),
-    ],
-)
-def test_half_an_endpoint_is_refused(settings: LeadSettings, key: str) -> None:
-    with pytest.raises(ConfigError, match=key + ".*; set both, as followers are"):
-        with_settings(identity(endpoint=""), settings)
+    ):
+        with pytest.raises(ConfigError, match=key + ".*; set both, as followers are"):
+            with_settings(identity(endpoint=""), half)
 
 
 def test_the_environment_names_the_lead_where_nothing_else_does(

@@ -68,35 +68,24 @@ def test_rows_are_read_as_they_were_written_the_latest_first(
     assert archive.read(0.0) == ([row(3), row(2), row(1)], 0)
     assert archive.read(T0 + 2).rows == [row(3), row(2)]
     assert archive.read(0.0, most=1) == ([row(3)], 2)
+    assert stat.S_IMODE(archive.path.stat().st_mode) == 0o600
+    # A row that cannot be read is counted.
+    with sqlite3.connect(archive.path) as database:
+        spoil = "UPDATE settled SET row = '{' WHERE burst = ?"
+        database.execute(spoil, (row(1).burst,))
+    database.close()
+    assert archive.read(0.0) == ([row(3), row(2)], 1)
 
 
-def test_a_row_that_is_written_twice_is_there_once(archive: LedgerArchive) -> None:
+def test_a_row_is_there_once_and_an_id_that_is_used_again_is_another_burst(
+    archive: LedgerArchive,
+) -> None:
     for _ in range(2):
         archive.add([row(1)])
     assert archive.read(0.0).rows == [row(1)]
-
-
-def test_an_id_that_is_used_again_years_later_is_another_burst(
-    archive: LedgerArchive,
-) -> None:
     later = row(1, T0 + 3000 * DAY)
     archive.add([row(1), later])
     assert archive.read(0.0).rows == [later, row(1)]
-
-
-def test_only_its_owner_can_read_it(archive: LedgerArchive) -> None:
-    archive.add([row(1)])
-    assert stat.S_IMODE(archive.path.stat().st_mode) == 0o600
-
-
-def test_a_row_that_cannot_be_read_is_counted(archive: LedgerArchive) -> None:
-    archive.add([row(1), row(2)])
-    with sqlite3.connect(archive.path) as database:
-        database.execute(
-            "UPDATE settled SET row = '{' WHERE burst = ?", (row(1).burst,)
-        )
-    database.close()
-    assert archive.read(0.0) == ([row(2)], 1)
 
 
 def test_what_is_wrong_with_the_file_is_told(archive: LedgerArchive) -> None:
@@ -118,6 +107,8 @@ def test_what_is_wrong_with_the_file_is_told(archive: LedgerArchive) -> None:
 def test_nothing_was_archived_where_the_disk_was_full_from_the_first_write_on(
     archive: LedgerArchive,
 ) -> None:
+    archive.read(0.0)
+    assert not os.path.lexists(archive.path), "who only reads makes no file"
     archive.path.touch()
     assert archive.read(0.0).rows == []
     archive.add([row(1)])
@@ -200,23 +191,12 @@ def test_rows_leave_the_store_once_they_are_archived_and_are_shown_once(
     wait_until(lambda: archiver.archived, "the archive")
     # The daemon dies here, between the two: the next one writes them again.
     assert on_disk(asking) == KEPT_SETTLED + 5
-    assert set(jobs(asking)) == ALL
-    assert len(jobs(asking)) == len(ALL)
+    assert sorted(jobs(asking)) == sorted(ALL)
     asking.sim.boot()
     asking.sim.tick(2)
     assert on_disk(asking) == KEPT_SETTLED
-    shown = jobs(asking)
-    assert (len(shown), set(shown)) == (len(ALL), ALL)
-    assert jobs(asking, guest=True)[:0] == []
+    assert sorted(jobs(asking)) == sorted(ALL)
     recent = asking.ask("cost", by="job")
     assert len(recent["rows"]) == KEPT_SETTLED
-
-
-def test_a_day_that_no_calendar_has_is_refused(asking: Asking) -> None:
     with pytest.raises(Exception, match="there is no day 2026-02-31"):
         asking.ask("cost", by="job", since="2026-02-31")
-
-
-def test_no_file_is_made_by_who_only_reads(archive: LedgerArchive) -> None:
-    archive.read(0.0)
-    assert not os.path.lexists(archive.path)

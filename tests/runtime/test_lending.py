@@ -19,20 +19,22 @@ def test_the_scheduler_is_told_whose_the_leased_ranks_are_when_that_changes():
     job = s.lead.submit(whole(4))
     s.joins = False
     s.tick(3)
-    assert s.lead.lent[1:] == [LeasedRanks({job: frozenset()}, frozenset({2, 3, 4, 5}))]
+    ranks = frozenset({2, 3, 4, 5})
+    assert s.lead.lent[1:] == [LeasedRanks({job: frozenset()}, ranks)]
     s.joins = True
     s.tick(3)
-    ranks = frozenset({2, 3, 4, 5})
     assert LeasedRanks({job: ranks}, ranks) in s.lead.lent
     assert s.lead.lent[-1] == LeasedRanks({}, ranks)
     assert s.lead.jobs[job].urgency == 16
 
 
 def test_it_is_told_again_now_and_then_as_it_may_be_another_by_then():
-    s = sim("scheduler")
-    s.tick()
-    s.tick(2, seconds=10.0)
+    s, other = sim("scheduler"), sim("hold")
+    for one in s, other:
+        one.tick()
+        one.tick(2, seconds=10.0)
     assert s.lead.lent == [LeasedRanks()] * 3
+    assert other.lead.lent == [], "other schedulers are not told"
 
 
 def test_a_scheduler_that_is_back_is_told_at_the_next_tick(caplog):
@@ -47,12 +49,6 @@ def test_a_scheduler_that_is_back_is_told_at_the_next_tick(caplog):
     s.lead.scheduler = "sched-burst"
     s.tick()
     assert s.lead.lent[1:] == [LeasedRanks({job: frozenset()}, frozenset({2, 3, 4, 5}))]
-
-
-def test_other_schedulers_are_not_told():
-    s = sim("hold")
-    s.tick()
-    assert s.lead.lent == []
 
 
 @pytest.mark.parametrize(("mode", "times"), [("queue", 2), ("scheduler", 0)])

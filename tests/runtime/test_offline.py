@@ -54,17 +54,14 @@ def test_held_jobs_get_their_urgency_back_and_are_never_held_again() -> None:
 
 def test_what_cannot_be_released_is_told_and_stays_on_record_as_held() -> None:
     lead = lead_with_holds(16, 7)
+    # A job that is not held is refused before anything is done.
+    with pytest.raises(LeadError, match="is not held by burst"):
+        release_held_jobs(lead, [JobId(1), JobId(9)])
+    assert lead.jobs[JobId(1)].urgency == 0
     lead.finish(JobId(2))
     free, failures = release_held_jobs(lead, None)
     assert (free, dict(failures)) == ([1], {2: "not pending"})
     assert recorded(lead, 2) is HoldState.HELD
-
-
-def test_a_job_that_is_not_held_is_refused_before_anything_is_done() -> None:
-    lead = lead_with_holds(16)
-    with pytest.raises(LeadError, match="is not held by burst"):
-        release_held_jobs(lead, [JobId(1), JobId(9)])
-    assert lead.jobs[JobId(1)].urgency == 0
 
 
 def test_who_asks_meanwhile_is_told_that_this_is_no_daemon() -> None:

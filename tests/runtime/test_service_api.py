@@ -182,12 +182,6 @@ def test_the_story_of_a_job():
     assert len(gone["bursts"]) == 1
 
 
-@pytest.mark.parametrize("text", ["nonsense!", None, "7"])
-def test_a_job_that_is_none_has_no_story(text):
-    with pytest.raises(BurstError):
-        Asking().ask("explain", id=text)
-
-
 def test_a_plan_is_what_the_next_tick_would_do():
     asking = Asking()
     job = asking.sim.lead.submit(whole(4))
@@ -207,9 +201,7 @@ def test_nodes_are_had_on_request_and_taken_down():
         asking.ask("request", nodes=9)
     with pytest.raises(BurstError, match="no provider gke; the settings have local"):
         asking.ask("request", nodes=2, provider="gke")
-
     assert asking.ask("down", burst=burst, note="enough") == {"burst": burst}
-
     assert asking.sim.burst.state is State.DRAIN
     with pytest.raises(BurstError, match="there is no burst x"):
         asking.ask("down", burst="x")
@@ -406,35 +398,24 @@ def test_a_provider_is_enabled_and_settings_are_reloaded():
     assert asking.reloads == 1
 
 
-def test_an_unknown_method_is_refused_with_the_version():
+@pytest.mark.parametrize("text", ["nonsense!", None, "7"])
+def test_a_job_that_is_none_has_no_story(text):
+    with pytest.raises(BurstError):
+        Asking().ask("explain", id=text)
     with pytest.raises(BurstError, match=r"knows no method nosuch; it is version"):
         Asking().ask("nosuch")
 
 
-def test_a_daemon_that_stops_answers_what_was_asked_of_it():
+def test_a_daemon_that_stops_or_does_not_tick_answers_what_was_asked_of_it():
     asking = Asking()
-    asking.api = ServiceApi(
-        lambda: asking.sim.engine,
-        asking.sim.engine.close,
-        asking.reload,
-        describe_process(0.0),
-    )
-
-    with pytest.raises(BurstError, match="the daemon is stopping"):
-        asking.ask("request", nodes=1)
-
-
-def test_a_daemon_that_does_not_tick_is_said_to_be_stuck():
-    asking = Asking()
-    api = ServiceApi(
-        lambda: asking.sim.engine,
-        lambda: None,
-        asking.reload,
-        describe_process(0.0),
-        deadline=0.01,
-    )
+    parts = asking.reload, describe_process(0.0)
+    request = ServiceRequest("request", {"nodes": 1}, 0, True)
+    stuck = ServiceApi(lambda: asking.sim.engine, lambda: None, *parts, deadline=0.01)
     with pytest.raises(LeadError, match="took no tick"):
-        api.answer(ServiceRequest("request", {"nodes": 1}, 0, True))
+        stuck.answer(request)
+    close = asking.sim.engine.close
+    with pytest.raises(BurstError, match="the daemon is stopping"):
+        ServiceApi(lambda: asking.sim.engine, close, *parts).answer(request)
 
 
 def test_anybody_may_ask_how_jobs_come_in():

@@ -105,10 +105,8 @@ def test_the_scheduler_is_told_each_minute_as_it_may_have_been_reloaded(
 
 
 def test_a_lead_whose_scheduler_takes_no_starts(scheduler: Telling) -> None:
-    scheduler.teller = StartTeller(
-        object(),  # type: ignore[arg-type]
-        settings(intake={"mode": "scheduler"}),
-    )
+    modes = settings(intake={"mode": "scheduler"})
+    scheduler.teller = StartTeller(object(), modes)  # type: ignore[arg-type]
     scheduler.tell(waiting(1), j1=HOUR)
 
 
