@@ -50,15 +50,24 @@ class Sim:
             "local", self.fake_settings, known.owner, self.cloud
         )
         self.executor = HandExecutor(lambda: self.now)
-        config = EngineConfig(
-            settings=self.settings,
-            identity=known,
-            slots=find_slots(known),
-            providers={"local": self.provider} if self.enabled else {},
-        )
         calls = self.runs_calls()
-        self.engine = Engine(self.lead, config, calls, self.now, self.beside)
+        self.engine = Engine(self.lead, self.config(), calls, self.now, self.beside)
         self.lead.listen(lambda: None, jobs_on_record(self.engine.snapshot.records))
+
+    def config(self, **changes):
+        """What the engine goes by, with these parts changed."""
+        known = self.lead.identity()
+        parts = {
+            "settings": self.settings,
+            "identity": known,
+            "slots": find_slots(known),
+            "providers": {"local": self.provider} if self.enabled else {},
+        }
+        return EngineConfig(**parts | changes)
+
+    def change(self, **changes):
+        """Have the engine go on by another configuration, as after a reload."""
+        self.engine.change(self.config(**changes))
 
     def runs_calls(self):
         """What the engine has providers called by."""

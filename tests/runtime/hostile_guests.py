@@ -135,19 +135,8 @@ class HostileGuests:
         pick = self.random.choice
         jobs = [format_f58(job) for job in self.sim.lead.jobs] or ["ƒ1"]
         bursts = [burst.id for burst in self.sim.bursts] or ["burst-0-000000"]
-        odd: tuple[Any, ...] = (
-            None,
-            -1,
-            2**63,
-            2**70,
-            1.5,
-            [],
-            {},
-            "",
-            "x" * 5000,
-            "ƒ\x00\n'\"",
-            True,
-        )
+        numbers, texts = (-1, 2**63, 2**70, 1.5), ("", "x" * 5000, "ƒ\x00\n'\"")
+        odd: tuple[Any, ...] = (None, [], {}, True, *numbers, *texts)
         name = pick((pick(jobs), pick(bursts), pick(odd)))
         fields = {
             "id": name,

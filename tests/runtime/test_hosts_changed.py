@@ -63,10 +63,8 @@ def test_a_drain_of_ours_is_taken_back_from_a_node_that_is_not_ours_any_more():
     s = restarted(SHIFTED)
     ours = f"burst: {s.burst.id} is being taken down"
     (text,) = [t for k, t in s.lead.disk.records.items() if k.startswith("burst/")]
-    drain = (
-        f'{{"timestamp":{s.now},"name":"drain","context":'
-        '{"ranks":"2-5","result":"completed","note":"idle"}}'
-    )
+    context = '{"ranks":"2-5","result":"completed","note":"idle"}'
+    drain = f'{{"timestamp":{s.now},"name":"drain","context":{context}}}'
     end = text.rindex('],"sums"')
     s.lead.disk.records[f"burst/{s.burst.id}"] = text[:end] + "," + drain + text[end:]
     s.lead.drained = {2: ours, 3: "burst: burst-1-ffffff is being taken down"}

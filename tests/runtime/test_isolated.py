@@ -33,6 +33,8 @@ def test_the_output_of_an_isolated_burst_is_its_users_too():
 
 def test_the_output_of_another_is_not_told():
     asking = Asking(modes=BOTH)
+    with pytest.raises(BurstError, match=r"at `\$.isolated.kind`"):
+        asking.ask("request", nodes=2, isolated={"kind": "party"})
     wanted = {"kind": "command", "command": ["true"]}
     (name,) = asking.ask("request", nodes=2, isolated=wanted)["bursts"]
     with pytest.raises(BurstError, match="left no output"):
@@ -43,25 +45,16 @@ def test_the_output_of_another_is_not_told():
         asking.ask("output", id="burst-0-abcdef")
 
 
-def test_what_an_isolated_burst_is_for_has_to_be_known():
-    asking = Asking(modes=BOTH)
-    with pytest.raises(BurstError, match=r"at `\$.isolated.kind`"):
-        asking.ask("request", nodes=2, isolated={"kind": "party"})
-
-
 def test_each_kind_of_program_is_asked_for():
     asking = Asking(modes=BOTH)
     asking.sim.provider.ends_with = None
     for kind in ("interactive", "service", "command", "batch"):
-        wanted = {
-            "kind": kind,
-            "command": ["hostname"] * (kind in ("command", "batch")),
-        }
+        command = ["hostname"] * (kind in ("command", "batch"))
+        wanted = {"kind": kind, "command": command}
         asking.ask("request", nodes=1, isolated=wanted)
     asking.sim.tick(2)
-    made = [burst.spec.program for burst in asking.sim.cloud.bursts.values()]
-    programs = [program for program in made if program]
-    kinds = [program.kind for program in programs]
+    programs = [burst.spec.program for burst in asking.sim.cloud.bursts.values()]
+    kinds = [program.kind for program in programs if program]
     assert kinds == ["interactive", "service", "job", "job"]
     assert "hostname" in programs[2].jobspec
     assert "submit hostname" in programs[3].jobspec

@@ -54,13 +54,8 @@ def test_a_line_for_each_event_that_only_its_owner_can_read(tmp_path: Path) -> N
         event(3.0),
     )
     first, second, third = read(path)
-    assert first == {
-        "id": 7,
-        "timestamp": 1.0,
-        "name": "submit",
-        "context": {"userid": 5},
-        "jobspec": {"version": 1},
-    }
+    content = {"context": {"userid": 5}, "jobspec": {"version": 1}}
+    assert first == {"id": 7, "timestamp": 1.0, "name": "submit", **content}
     assert second["R"]["execution"]["R_lite"][0]["children"] == {"core": "0-1"}
     assert third == {"id": 7, "timestamp": 3.0, "name": "start"}
     assert stat.S_IMODE(path.stat().st_mode) == 0o600

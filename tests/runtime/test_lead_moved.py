@@ -7,7 +7,6 @@ import msgspec
 
 from burst.model.burst import Result, State
 from burst.model.lead import JobState
-from burst.runtime.engine_config import EngineConfig
 from burst.runtime.session import Session
 from burst.wakeup import WakeUp
 from tests.builders import settings, whole
@@ -23,13 +22,7 @@ def move(sim: Sim) -> None:
     sim.lead.known = msgspec.structs.replace(
         sim.lead.known, endpoint=AFTER, moved=sim.now
     )
-    config = EngineConfig(
-        settings=sim.settings,
-        identity=sim.lead.known,
-        slots=tuple(sim.engine.snapshot.world.slots),
-        providers={"local": sim.provider},
-    )
-    sim.engine.change(config)
+    sim.change()
 
 
 def test_a_burst_whose_followers_cannot_join_is_made_anew() -> None:

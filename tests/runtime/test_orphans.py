@@ -140,18 +140,14 @@ def test_without_a_daemon_a_passing_fault_is_not_the_end():
     def tell(key, call):
         told.append(describe_reap(key, call))
 
-    providers = {"local": s.provider}
-    assert reap_until_gone([("local", ORPHAN)], providers, tell, 20.0) == {}
+    assert reap_until_gone([("local", ORPHAN)], {"local": s.provider}, tell, 20.0) == {}
     assert s.cloud.bursts == {}
     assert told[0].endswith("busy")
     assert told[-1].endswith("nothing of it is left")
 
-
-def test_without_a_daemon_what_is_left_is_told():
     class Stubborn(FakeProvider):
         def reap(self, burst_id):
             raise KeyError(burst_id)
 
-    providers = {"local": Stubborn()}
-    left = reap_until_gone([("local", ORPHAN)], providers, lambda *_: None, 0.5)
+    left = reap_until_gone([("local", ORPHAN)], {"local": Stubborn()}, tell, 0.5)
     assert left == {ORPHAN: f"KeyError: '{ORPHAN}'"}

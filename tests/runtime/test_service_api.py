@@ -5,7 +5,6 @@ import msgspec
 import pytest
 
 from burst.cli.status import lead_troubles
-from burst.core.plan.slots import find_slots
 from burst.errors import (
     BurstError,
     Denied,
@@ -23,7 +22,6 @@ from burst.model.lead import JobState
 from burst.model.request import BurstPreferences
 from burst.model.shape import Shape
 from burst.provider import BurstSpec
-from burst.runtime.engine_config import EngineConfig
 from burst.runtime.service_answers import describe_process
 from burst.runtime.service_api import ServiceApi
 from burst.testing import FakeProvider
@@ -462,14 +460,7 @@ def test_gc_goes_on_with_others_where_it_is_not_known_who_made_a_burst():
         for name in ("a", "b")
     }
     known = sim.lead.known
-    sim.engine.change(
-        EngineConfig(
-            settings=sim.settings,
-            identity=known,
-            slots=find_slots(known),
-            providers=providers,
-        )
-    )
+    sim.change(providers=providers)
     made = BurstSpec(
         burst_id=BurstId("burst-1-eeeeee"),
         owner=sim.provider.owner,

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 import pytest
 
-from burst.core.plan.slots import find_slots
 from burst.errors import BurstError
 from burst.model.accounting import AccountingFacts, UsageWeights
 from burst.model.banks import NOT_VERIFIED
 from burst.model.burst import State
 from burst.model.jobid import format_f58
-from burst.runtime.engine_config import EngineConfig, make_config
+from burst.runtime.engine_config import make_config
 from burst.runtime.service_answers import plan
 from burst.runtime.side_threads import SideThreads
 from tests.builders import identity, settings, whole
@@ -124,10 +123,9 @@ def test_a_budget_that_warns_is_logged_once(caplog):
         found.sim.lead.submit(LENT, userid=7, duration=60.0)
         found.sim.until(found.sim.in_state(State.ONLINE))
         found.sim.tick(5)
-    told = [text for text in caplog.messages if text.startswith("budget ")]
-    assert len(told) == 1
-    assert told[0].startswith("budget everything, per month: ")
-    assert " of 100000.00 is settled or reserved, " in told[0]
+    (told,) = [text for text in caplog.messages if text.startswith("budget ")]
+    assert told.startswith("budget everything, per month: ")
+    assert " of 100000.00 is settled or reserved, " in told
 
 
 def test_a_budget_that_warns_already_is_logged_when_it_is_read(caplog):
@@ -138,15 +136,7 @@ def test_a_budget_that_warns_already_is_logged_when_it_is_read(caplog):
     changed = settings(**found.sim.tables | {"budget": budgets})
     with caplog.at_level(logging.WARNING):
         for _ in range(2):  # the second time it is known
-            known = found.sim.lead.identity()
-            found.sim.engine.change(
-                EngineConfig(
-                    settings=changed,
-                    identity=known,
-                    slots=find_slots(known),
-                    providers={"local": found.sim.provider},
-                )
-            )
+            found.sim.change(settings=changed)
             found.sim.tick(2)
     told = [text for text in caplog.messages if text.startswith("budget ")]
     assert len(told) == 1
@@ -161,12 +151,9 @@ def test_a_budget_that_warns_already_is_logged_when_it_is_read(caplog):
 
 
 def test_a_budget_that_is_hardly_meant_is_logged_when_settings_are_read(caplog):
+    budgets = [{"limit": 0}, {"limit": 1, "match": {"user": "zz-none"}}]
     with caplog.at_level(logging.WARNING):
-        make_config(
-            lambda _settings, _owner: {},
-            identity(),
-            settings(budget=[{"limit": 0}, {"limit": 1, "match": {"user": "zz-none"}}]),
-        )
+        make_config(lambda *_: {}, identity(), settings(budget=budgets))
     assert [text.partition(":")[0] for text in caplog.messages] == [
         "budget everything, per month",
         "budget user zz-none, per month",

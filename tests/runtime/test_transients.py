@@ -110,10 +110,9 @@ def lives_through(sim: Sim) -> None:
     ],
 )
 def test_what_is_not_answered_is_asked_again(method, mode, late) -> None:
-    lead = SilentLead()
-    lead.silent, lead.late, lead.left = (method,), late, 3
-    sim = Sim(lead, deadlines={"idle": "5s"}, intake={"mode": mode})
-    lives_through(sim)
+    lead = silent(method)
+    lead.late = late
+    lives_through(Sim(lead, deadlines={"idle": "5s"}, intake={"mode": mode}))
 
 
 @pytest.mark.parametrize(
@@ -125,16 +124,20 @@ def test_what_is_not_answered_is_asked_again(method, mode, late) -> None:
 )
 @pytest.mark.parametrize("method", ["hold", "release", "tell", "drain"])
 def test_a_request_that_fails_is_asked_again(method, error) -> None:
+    lives_through(Sim(silent(method, error=error), deadlines={"idle": "5s"}))
+
+
+def silent(*methods: str, left: int = 3, error: Exception | None = None) -> SilentLead:
+    """Return a lead that answers these so many times not, or with this error."""
     lead = SilentLead()
-    lead.silent, lead.left, lead.error = (method,), 3, error
-    lives_through(Sim(lead, deadlines={"idle": "5s"}))
+    lead.silent, lead.left = methods, left
+    lead.error = error or lead.error
+    return lead
 
 
 def test_a_lead_whose_ranks_cannot_be_read_is_looked_at_again(caplog) -> None:
-    lead = SilentLead()
-    lead.silent, lead.left = ("observe",), 5
-    lead.error = RequestFailed("resource.status", 71, "Protocol error")
-    sim = Sim(lead)
+    error = RequestFailed("resource.status", 71, "Protocol error")
+    sim = Sim(silent("observe", left=5, error=error))
     with caplog.at_level(logging.INFO):
         sim.tick(10)
     assert caplog.text.count("the lead cannot be read: resource.status") == 1
@@ -142,17 +145,14 @@ def test_a_lead_whose_ranks_cannot_be_read_is_looked_at_again(caplog) -> None:
 
 
 def test_a_lead_that_is_gone_is_gone() -> None:
-    lead = SilentLead()
-    lead.silent, lead.left, lead.error = ("hold",), 1, LeadGone("connection lost")
-    sim = Sim.at_rest(lead)
-    lead.submit(whole(4))
+    sim = Sim.at_rest(silent("hold", left=1, error=LeadGone("connection lost")))
+    sim.lead.submit(whole(4))
     with pytest.raises(LeadGone):
         sim.tick(3)
 
 
 def test_a_silent_lead_is_asked_once_in_a_tick() -> None:
-    lead = SilentLead()
-    lead.silent, lead.left = ("hold", "tell", "drain", "lend"), 1000
+    lead = silent("hold", "tell", "drain", "lend", left=1000)
     sim = Sim.at_rest(lead)
     for _ in range(5):
         lead.submit(whole(9))
