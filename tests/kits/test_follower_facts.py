@@ -84,10 +84,8 @@ def test_what_is_not_known_is_not_judged(lead: LeadIdentity) -> None:
 
 
 def test_other_output_has_no_facts() -> None:
-    assert parse("connect: Connection refused\n") == (
-        None,
-        "connect: Connection refused",
-    )
+    refused = "connect: Connection refused"
+    assert parse(f"{refused}\n") == (None, refused)
     facts, rest = parse("burst-machine: x\nit failed\n")
     assert (facts, rest) == (FollowerFacts(machine="x"), "it failed")
 

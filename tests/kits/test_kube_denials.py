@@ -65,37 +65,34 @@ def test_a_code_that_asks_to_try_again_counts_whoever_denied(code: int) -> None:
     assert type(answer(code, KYVERNO)) is Transient
 
 
+WEBHOOK = (
+    "Internal error occurred: failed calling webhook"
+    ' "validate.kyverno.svc-fail": failed to call webhook: Post'
+    ' "https://kyverno-svc.kyverno.svc:443/validate?timeout=10s": dial tcp'
+    " 10.0.0.1:443: connect: connection refused"
+)
+TIMED_OUT = "Internal error occurred: resource quota evaluation timed out"
+MODIFIED = (
+    'Operation cannot be fulfilled on resourcequotas "small": the object has been'
+    " modified; please apply your changes to the latest version and try again"
+)
+EXCEEDED = (
+    'pods "b" is forbidden: exceeded quota: small, requested: pods=1, used: pods=2,'
+    " limited: pods=2"
+)
+
+
 @pytest.mark.parametrize(
     ("code", "message", "kind"),
     [
-        (
-            500,
-            "Internal error occurred: failed calling webhook"
-            ' "validate.kyverno.svc-fail": failed to call webhook: Post'
-            ' "https://kyverno-svc.kyverno.svc:443/validate?timeout=10s": dial tcp'
-            " 10.0.0.1:443: connect: connection refused",
-            Transient,
-        ),
-        (
-            500,
-            "Internal error occurred: resource quota evaluation timed out",
-            Transient,
-        ),
-        (
-            409,
-            'Operation cannot be fulfilled on resourcequotas "small": the object has'
-            " been modified; please apply your changes to the latest version and try"
-            " again",
-            Transient,
-        ),
-        (
-            403,
-            'pods "b" is forbidden: exceeded quota: small, requested: pods=1, used:'
-            " pods=2, limited: pods=2",
-            InsufficientCapacity,
-        ),
+        (500, WEBHOOK, Transient),
+        (500, TIMED_OUT, Transient),
+        (409, MODIFIED, Transient),
+        (403, EXCEEDED, InsufficientCapacity),
         (403, "go away", SpecRefused),
         (401, "Unauthorized", Refused),
+        # What may exist a moment later.
+        *((403, denial, Transient) for denial in LACKS[:3]),
     ],
 )
 def test_the_others(code: int, message: str, kind: type[ProviderError]) -> None:
@@ -104,11 +101,6 @@ def test_the_others(code: int, message: str, kind: type[ProviderError]) -> None:
     # What nobody knows is no rule for all.
     assert not getattr(error, "by_rule", False)
     assert code == 401 or message[:60] in error.what
-
-
-@pytest.mark.parametrize("denial", LACKS[:3])
-def test_what_may_exist_a_moment_later_is_tried_again(denial: str) -> None:
-    assert type(answer(403, denial)) is Transient
 
 
 def test_a_right_that_lacks_is_told_with_what_a_cloud_says_of_it() -> None:

@@ -144,33 +144,37 @@ def test_deleted_and_made_again_under_one_name(watcher: Watcher) -> None:
     watcher.wait({})
 
 
-def test_a_watch_that_ended_goes_on_from_the_last_bookmark(watcher: Watcher) -> None:
-    watch = watcher.begin("a")
-    watch.say("BOOKMARK", {"kind": "Pod", "metadata": {"resourceVersion": "50"}})
-    watch.end()
-    wait_until(lambda: watcher.read() and watcher.watch is not watch, "a watch")
-    assert "resourceVersion=50&" in watcher.watch.query
-    watcher.watch.say("ADDED", pod("b"))
-    watcher.wait({"a": "uid-a", "b": "uid-b"})
-    assert watcher.lists == 2
-
-
-def test_a_connection_that_is_cut_is_begun_anew(watcher: Watcher) -> None:
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_watch_that_ended_or_was_cut_goes_on_from_the_last_version(
+    watcher: Watcher, cut: bool
+) -> None:
     watch = watcher.begin("a")
     watch.say("ADDED", pod("b", version="9"))
-    watch.end(cut=True)
+    if not cut:
+        bookmark = {"kind": "Pod", "metadata": {"resourceVersion": "50"}}
+        watch.say("BOOKMARK", bookmark)
+    watch.end(cut=cut)
     wait_until(lambda: watcher.read() and watcher.watch is not watch, "a watch")
+    assert f"resourceVersion={9 if cut else 50}&" in watcher.watch.query
     assert watcher.pods == {"a": "uid-a", "b": "uid-b"}
-    assert "resourceVersion=9&" in watcher.watch.query
+    watcher.watch.say("ADDED", pod("c"))
+    watcher.wait({"a": "uid-a", "b": "uid-b", "c": "uid-c"})
     assert watcher.lists == 2
 
 
-def test_after_410_all_is_listed(watcher: Watcher) -> None:
+EXPIRED = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [as_line("ERROR", EXPIRED), b"<html>please log in</html>\n"],
+    ids=["410", "no event"],
+)
+def test_after_an_error_all_is_listed(watcher: Watcher, line: bytes) -> None:
     watch = watcher.begin("a")
     watcher.serve("b", version="90")
     watch.say("ADDED", pod("lost"))
-    gone = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}
-    watch.say("ERROR", gone)
+    watch.lines.put(line)
     wait_until(lambda: watcher.read().listed is not None, "a list")
     assert watcher.pods == {"b": "uid-b"}
     assert "resourceVersion=90&" in watcher.watch.query
@@ -261,14 +265,6 @@ def test_what_cannot_be_read_is_raised_and_listed_later(watcher: Watcher) -> Non
     watcher.serve("c")
     assert watcher.read().listed
     assert watcher.pods == {"c": "uid-c"}
-
-
-def test_what_is_no_event_ends_the_watch(watcher: Watcher) -> None:
-    watch = watcher.begin("a")
-    watcher.serve("b")
-    watch.lines.put(b"<html>please log in</html>\n")
-    wait_until(lambda: watcher.read().listed is not None, "a list")
-    assert watcher.pods == {"b": "uid-b"}
 
 
 def test_closed_it_leaves_no_connection(watcher: Watcher) -> None:

@@ -225,11 +225,10 @@ def test_what_they_leave_running_does_not_hold_the_broker_up(
             os.kill(left, signal.SIGKILL)
 
 
-def test_without_them_nothing_is_added(spec: BurstSpec) -> None:
+def test_without_them_nothing_is_added_and_another_key_is_refused(
+    spec: BurstSpec,
+) -> None:
     start = by_kind(spec, SETTINGS)["ConfigMap"]["data"]["start"]
     assert "run_commands" not in start
-
-
-def test_another_key_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"providers.far: commands: .*before"):
         read_settings('commands = { pre = "true", before = "true" }')

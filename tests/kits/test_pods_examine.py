@@ -111,6 +111,19 @@ def test_what_the_api_server_does_not_accept_is_wrong(server: Said) -> None:
     (why,) = examine(server)[Level.WRONG]
     assert why.startswith("offer nodes: the API server does not accept it")
     assert "schedulerNam: unknown" in why
+    absent = {"kind": "Status", "details": {"name": "jobs", "kind": "namespaces"}}
+    server.answer("POST", JOBS, (404, absent))
+    (why,) = examine(server)[Level.WRONG]
+    assert why == (
+        "there is no namespace jobs; kubectl create namespace jobs, and apply its"
+        " Roles again"
+    )
+    # A quota that is used up is no fault.
+    words = 'jobs.batch "burst-doctor" is forbidden: exceeded quota: burst'
+    server.answer("POST", JOBS, (403, {"kind": "Status", "message": words}))
+    found = examine(server)
+    assert not found[Level.WRONG]
+    assert "exceeded quota" in found[Level.NOTE][0]
 
 
 def test_pods_are_checked_only_by_who_may_make_them(server: Said) -> None:
@@ -154,24 +167,27 @@ def test_a_cluster_that_is_not_there(lead: LeadIdentity) -> None:
     assert len(found[Level.OK]) == 3
 
 
-def test_a_cluster_that_is_too_old(server: Said) -> None:
+def test_what_a_cluster_lacks_is_told(server: Said) -> None:
+    server.answer("GET", KIND, (404, {}))
+    (why,) = examine(server, form="operator")[Level.WRONG]
+    assert "has no kind miniclusters.flux-framework.org" in why
+    server.answer("POST", REVIEWS, DENIED, ALLOWED)
+    (why,) = examine(server)[Level.WRONG]
+    assert "lacks rights in namespace jobs: get jobs.batch; apply a Role" in why
     server.answer("GET", "/version", (200, {"gitVersion": "v1.28.3-gke.1"}))
     (why,) = examine(server)[Level.WRONG]
     assert "is Kubernetes v1.28.3-gke.1; upgrade it to 1.29" in why
 
 
-def test_nodes_that_cannot_be_seen_are_no_fault(server: Said) -> None:
+def test_nodes_and_an_operator_that_cannot_be_seen_are_no_fault(server: Said) -> None:
     server.answer("POST", REVIEWS, *[ALLOWED] * len(needed_rights("job")), DENIED)
     found = examine(server)
     assert found[Level.WRONG] == []
     assert "may not get nodes: a pod on a dead node" in found[Level.NOTE][0]
     assert "burst down --force" in found[Level.NOTE][0]
-
-
-def test_rights_that_lack(server: Said) -> None:
-    server.answer("POST", REVIEWS, DENIED, ALLOWED)
-    (why,) = examine(server)[Level.WRONG]
-    assert "lacks rights in namespace jobs: get jobs.batch; apply a Role" in why
+    server.answer("POST", REVIEWS, *[ALLOWED] * len(needed_rights("operator")), DENIED)
+    found = examine(server, form="operator")
+    assert "these rights do not allow" in found[Level.NOTE][0]
 
 
 VIOLATED = 'would violate PodSecurity "restricted:latest": runAsUser=0 (pod)'
@@ -212,30 +228,6 @@ def test_the_daemons_user_is_said_to_be_the_daemons(server: Said) -> None:
     assert ("user = 0, the daemon's" in why) == (os.geteuid() == 0)
 
 
-def test_a_quota_that_is_used_up_is_no_fault(server: Said) -> None:
-    words = 'jobs.batch "burst-doctor" is forbidden: exceeded quota: burst'
-    server.answer("POST", JOBS, (403, {"kind": "Status", "message": words}))
-    found = examine(server)
-    assert not found[Level.WRONG]
-    assert "exceeded quota" in found[Level.NOTE][0]
-
-
-def test_a_namespace_that_is_not_there_is_told(server: Said) -> None:
-    absent = {"kind": "Status", "details": {"name": "jobs", "kind": "namespaces"}}
-    server.answer("POST", JOBS, (404, absent))
-    (why,) = examine(server)[Level.WRONG]
-    assert why == (
-        "there is no namespace jobs; kubectl create namespace jobs, and apply its"
-        " Roles again"
-    )
-
-
-def test_an_operator_that_is_not_there(server: Said) -> None:
-    server.answer("GET", KIND, (404, {}))
-    (why,) = examine(server, form="operator")[Level.WRONG]
-    assert "has no kind miniclusters.flux-framework.org" in why
-
-
 def deployment(**status: int) -> tuple[int, Any]:
     pods = {"spec": {"containers": [{"image": "operator:v1"}]}}
     return 200, {"metadata": {}, "spec": {"template": pods}, "status": status}
@@ -258,12 +250,6 @@ def test_whether_the_operator_runs(
 ) -> None:
     server.answer("GET", DEPLOYMENT, answer)
     assert words in str(examine(server, form="operator")[level])
-
-
-def test_an_operator_that_may_not_be_seen(server: Said) -> None:
-    server.answer("POST", REVIEWS, *[ALLOWED] * len(needed_rights("operator")), DENIED)
-    found = examine(server, form="operator")
-    assert "these rights do not allow" in found[Level.NOTE][0]
 
 
 @pytest.mark.parametrize(

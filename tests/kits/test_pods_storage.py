@@ -203,9 +203,7 @@ def test_a_directory_of_jobs_may_be_where_it_hides_nothing(
     table: str, cwd: str
 ) -> None:
     assert read_settings(f"cwd = ['{cwd}']\n{table}").cwd == (cwd,)
-
-
-def test_a_munge_of_the_node_is_mounted_where_there_is_no_other() -> None:
+    # A munge of the node is mounted where there is no other.
     found = read_settings("host_paths = ['/run/munge']").host_paths
     assert found == ("/run/munge",)
 

@@ -34,9 +34,8 @@ def test_flux_is_copied_before_the_broker_starts(spec: BurstSpec) -> None:
     for number, path in enumerate(("/mnt/flux/view", "/opt/software")):
         name = f"view-{number}"
         assert volumes[name] == {"name": name, "emptyDir": {}}
-        assert {"name": name, "mountPath": path, "readOnly": True} in broker[
-            "volumeMounts"
-        ]
+        mount = {"name": name, "mountPath": path, "readOnly": True}
+        assert mount in broker["volumeMounts"]
         copy = {"name": name, "mountPath": f"/burst/view/{number}"}
         assert init["volumeMounts"][number] == copy
     # Nothing of the burst is there: neither certificate nor settings.

@@ -40,20 +40,20 @@ def test_an_owner_that_is_no_name_is_refused(owner: str, name: str) -> None:
         PrivateDirectory(Path("/nowhere"), owner, name)
 
 
-def test_a_home_that_cannot_be_removed_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "base").mkdir()
-    (tmp_path / "base" / "owner-1.here").write_text("not a directory")
-    with pytest.raises(NotADirectoryError):
-        PrivateDirectory(tmp_path / "base", "owner-1", "here").close()
-
-
 def test_a_home_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "base").write_text("")
-    home = PrivateDirectory(tmp_path / "base", "owner-1", "here")
+    base = tmp_path / "base"
+    home = PrivateDirectory(base, "owner-1", "here")
+    base.write_text("")
     with pytest.raises(Refused, match=r"cannot be made: .*set dir"):
         home.open()
     with pytest.raises(Refused, match=r"cannot be used: .*set dir"):
         home.check()
+    # One that cannot be removed is an error.
+    base.unlink()
+    base.mkdir()
+    home.path.write_text("not a directory")
+    with pytest.raises(NotADirectoryError):
+        home.close()
 
 
 @pytest.mark.parametrize(

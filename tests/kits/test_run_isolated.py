@@ -75,9 +75,12 @@ def test_a_job_that_the_instance_does_not_take_has_a_status_too(tmp_path: Path) 
     assert done.err
 
 
-def test_a_submit_that_is_killed_is_no_success(tmp_path: Path) -> None:
+def test_a_signal_is_a_status_as_a_shell_has_it(tmp_path: Path) -> None:
+    kills = "#!/bin/sh\nkill -KILL $$\n"
+    assert run(tmp_path, batch(script=kills)).status == 137
+    # A submit that is killed is no success.
     flux = tmp_path / "flux"
-    flux.write_text("#!/bin/sh\nkill -9 $$\n")
+    flux.write_text(kills)
     flux.chmod(0o700)
     assert run(tmp_path, job("true"), str(flux)).status == 128 + 9
 
@@ -112,10 +115,11 @@ def test_each_line_of_a_listing_is_a_job(tmp_path: Path) -> None:
     assert "exited with exit code 3" in done.err
 
 
-def test_a_listing_whose_jobs_succeed_does(tmp_path: Path) -> None:
-    assert run(tmp_path, listing("true", "echo a")) == Done(
-        0, "== true\n== echo a\na\n", ""
-    )
+def test_a_listing_ends_as_its_jobs_do(tmp_path: Path) -> None:
+    done = run(tmp_path, listing("true", "echo a"))
+    assert done == Done(0, "== true\n== echo a\na\n", "")
+    # One that is not told of counts, too.
+    assert run(tmp_path, listing("--quiet sh -c 'sleep 0.2; exit 3'")).status == 1
 
 
 def test_a_line_that_is_no_job_ends_none_of_the_others(tmp_path: Path) -> None:
@@ -124,10 +128,6 @@ def test_a_line_that_is_no_job_ends_none_of_the_others(tmp_path: Path) -> None:
     assert done.out == "== echo last\nlast\n"
     assert "not submitted: --no-such-option x\n" in done.err
     assert "not submitted: echo 'a\n" in done.err
-
-
-def test_a_job_of_a_listing_that_is_not_told_of_counts(tmp_path: Path) -> None:
-    assert run(tmp_path, listing("--quiet sh -c 'sleep 0.2; exit 3'")).status == 1
 
 
 def test_one_with_options_has_an_instance_within(tmp_path: Path) -> None:
@@ -143,8 +143,3 @@ def test_a_script_that_takes_too_long_is_ended(tmp_path: Path, heeds: bool) -> N
     done = run(tmp_path, batch(script=script, duration=0.5))
     assert done.status == 142
     assert "out of time after 0.5 s" in done.err
-
-
-def test_a_signal_is_a_status_as_a_shell_has_it(tmp_path: Path) -> None:
-    done = run(tmp_path, batch(script="#!/bin/sh\nkill -KILL $$\n"))
-    assert done.status == 137
