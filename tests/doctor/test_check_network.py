@@ -42,18 +42,12 @@ def test_each_rank_slot_is_told_with_its_ranks_and_nodes() -> None:
     ]
 
 
-def test_a_lead_without_rank_slots_says_how_to_get_them() -> None:
+def test_slots_that_cannot_be_are_wrong() -> None:
     found = check_slots(())
     assert levels(found) == [WRONG]
     assert "burst lead init DIR --slot 'burst-0-[0-3]'" in said(found)
-
-
-def test_slots_that_cannot_be_are_wrong() -> None:
     found = check_slots(ReadFailure("lead.slots: x is not in the lead's hosts", "add"))
     assert said(found) == "lead.slots: x is not in the lead's hosts -> add"
-
-
-def test_the_lead_itself_cannot_be_lent() -> None:
     found = check_slots(find_slots(identity("lead-[0-1]"), ["lead-[0-1]"]))
     assert levels(found) == [WRONG]
     assert "rank 0 is the lead itself" in said(found)

@@ -74,16 +74,14 @@ def test_a_node_that_is_excluded_runs_no_job_of_a_queue() -> None:
     assert big.level is WRONG
 
 
-def test_where_any_job_may_run_on_lent_nodes_a_queue_may_have_them() -> None:
-    assert levels(judge({"q": {"requires": ["shared"]}}, any_job=True)) == [OK]
-
-
 def test_limits_of_a_queue_are_told() -> None:
     limits = {"duration": "1h", "job-size": {"max": {"nnodes": 4}}}
     (found,) = judge({"q": {"policy": {"limits": limits}}})
     assert found.what == (
         "queue q: jobs run on ranks 0-1; nnodes at most 4, duration at most 1h"
     )
+    # Where any job may run on lent nodes a queue may have them.
+    assert levels(judge({"q": {"requires": ["shared"]}}, any_job=True)) == [OK]
 
 
 @pytest.mark.parametrize(

@@ -29,16 +29,14 @@ def judge(known: Scheduler, mode: Any = "hold", **config: Any) -> Any:
     return list(check_scheduler(instance, IntakeSettings(mode=mode)))
 
 
-def test_other_schedulers_have_nothing_to_say() -> None:
-    assert judge(Scheduler(name="sched-simple")) == []
-    failed = ReadFailure("no answer")
-    assert list(check_scheduler(failed, IntakeSettings())) == []
-
-
 def test_fluxion_that_backfills_is_well() -> None:
     found = judge(fluxion())
     assert levels(found) == [OK]
     assert found[0].what == "bursts work with Fluxion (easy) in mode hold"
+    # Other schedulers have nothing to say.
+    assert judge(Scheduler(name="sched-simple")) == []
+    failed = ReadFailure("no answer")
+    assert list(check_scheduler(failed, IntakeSettings())) == []
 
 
 @pytest.mark.parametrize(
@@ -54,14 +52,11 @@ def test_what_cannot_work_is_wrong(known: Scheduler, says: str) -> None:
     assert says in said(found)
 
 
-def test_fcfs_with_queues_that_require_is_noted() -> None:
+def test_what_delays_jobs_is_noted() -> None:
     queues = {"default": {"requires": ["local"]}}
     found = judge(fluxion("fcfs"), "queue", queues=queues)
     assert levels(found) == [OK, NOTE]
     assert "denies a job with a constraint" in said(found)
-
-
-def test_whole_nodes_are_noted() -> None:
     found = judge(fluxion(whole_nodes=True))
     assert levels(found) == [OK, NOTE]
     assert "gives each job whole nodes" in said(found)

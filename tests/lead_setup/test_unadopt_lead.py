@@ -114,12 +114,20 @@ def test_a_file_that_others_changed_has_to_lose_the_slots_by_hand(site: Site) ->
     assert site.files() == site.before
 
 
-def test_r_that_others_changed_is_told() -> None:
+@pytest.mark.parametrize(
+    ("entries", "more", "told"),
+    [(False, "\n", "R: changed since"), (True, "# x\n", r"with burst-0-\[0-3\] and")],
+    ids=["R", "entries"],
+)
+def test_resources_that_others_changed_are_told(
+    entries: bool, more: str, told: str
+) -> None:
     with short_directory() as directory:
-        site = Site(directory, entries=False)
+        site = Site(directory, entries=entries)
         site.adopt()
-        site.resources.write_text(site.resources.read_text() + "\n")
-        with pytest.raises(ConfigError, match="R: changed since"):
+        site.hosts.write_text(f"{BOOTSTRAP}# of the site\n")
+        site.resources.write_text(site.resources.read_text() + more)
+        with pytest.raises(ConfigError, match=told):
             site.plan()
 
 
@@ -165,13 +173,3 @@ def test_each_slot_that_was_added_has_to_go_by_hand(site: Site) -> None:
     site.hosts.write_text(site.hosts.read_text().replace("burst-0-[0-3]", "test9"))
     with pytest.raises(ConfigError, match=r"with burst-1-\[0-1\] and"):
         site.plan()
-
-
-def test_entries_of_resources_have_to_go_by_hand_too() -> None:
-    with short_directory() as directory:
-        site = Site(directory, entries=True)
-        site.adopt()
-        site.hosts.write_text(f"{BOOTSTRAP}# of the site\n")
-        site.resources.write_text(f"{site.resources.read_text()}# of the site\n")
-        with pytest.raises(ConfigError, match=r"with burst-0-\[0-3\] and"):
-            site.plan()

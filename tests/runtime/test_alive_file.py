@@ -74,10 +74,8 @@ def test_a_daemon_that_waits_for_its_lead_is_alive(path: Path) -> None:
 def test_a_daemon_that_waits_for_its_address_is_alive(path: Path) -> None:
     lead = ForgottenLead()
     lead.path = path
-    tables = {
-        "daemon": {"alive": str(path)},
-        "lead": {"address": "127.0.0.1", "port": 1},
-    }
+    address = {"address": "127.0.0.1", "port": 1}
+    tables = {"daemon": {"alive": str(path)}, "lead": address}
     with pytest.raises(ConfigError, match="could not reach the lead"):
         Daemon(lambda: parse(tables, "x"), None, lambda _, __: lead, 0.0).run()
     assert path.exists()

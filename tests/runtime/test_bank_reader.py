@@ -176,32 +176,29 @@ def with_limits(limits: AssociationLimits) -> Associations:
     return Associations(ANN.banks, ANN.defaults, facts)
 
 
+def facts_of(reading: Reading) -> AccountingFacts:
+    found = reading.reader.facts()
+    assert found is not None
+    return found
+
+
 def test_limits_are_told_beside_the_banks_and_a_change_wakes(reading: Reading) -> None:
     assert reading.reader.facts() is None
     reading.start(lambda: with_limits(FULL))
     known = reading.reader.current()
     assert known == Banks(ANN)
-    found = reading.reader.facts()
-    assert found is not None
-    assert found.read_at == T0
-    assert found.associations == {(1, "physics"): FULL}
+    assert facts_of(reading).read_at == T0
+    assert facts_of(reading).associations == {(1, "physics"): FULL}
     assert reading.wakes == 1
     reading.now += 5.0
     reading.asked_again()
-    later = reading.reader.facts()
-    assert later is not None
-    assert later.read_at == T0 + 5.0
+    assert facts_of(reading).read_at == T0 + 5.0
     assert reading.wakes == 1
     reading.then(lambda: with_limits(FREE))
-    freed = reading.reader.facts()
-    assert freed is not None
-    assert freed.associations == {(1, "physics"): FREE}
+    assert facts_of(reading).associations == {(1, "physics"): FREE}
     assert reading.wakes == 2
     assert reading.reader.current() is known
-
-
-def test_limits_hold_as_long_as_the_banks(reading: Reading) -> None:
-    reading.start(lambda: with_limits(FULL))
+    # They hold as long as the banks.
     reading.then(hangs)
     reading.now += LIFETIME_S - 1
     reading.asked_again()

@@ -9,17 +9,11 @@ HERE = {"here": {"type": "fake"}}
 
 def test_keys_of_tables_are_named_and_lists_as_a_whole():
     before = settings(providers=HERE)
-    after = settings(
-        providers={**HERE, "there": {"type": "fake"}},
-        limits={"max_nodes": 3},
-        budget=[{"limit": 10}],
-        prices={"here.n2": 1.0},
-    )
+    changes = {"limits": {"max_nodes": 3}, "budget": [{"limit": 10}]}
+    both = {**HERE, "there": {"type": "fake"}}
+    after = settings(providers=both, prices={"here.n2": 1.0}, **changes)
     assert sorted(changed_keys(before, after)) == [
-        "budget",
-        "limits.max_nodes",
-        "prices.here.n2",
-        "providers.there",
+        *("budget", "limits.max_nodes", "prices.here.n2", "providers.there")
     ]
     assert changed_keys(after, after) == []
 

@@ -160,18 +160,18 @@ def test_what_the_store_does_not_take_is_not_done(said: Callable[[], str]) -> No
     assert lead.jobs[job].urgency == 16
 
 
-def test_without_a_file_there_is_nothing_to_reload(said: Callable[[], str]) -> None:
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        (None, "no file was given that could be reloaded"),
+        ("site.toml", "reloaded site.toml; changed: nothing"),
+    ],
+)
+def test_settings_are_read_again_from_where_they_were(
+    said: Callable[[], str], path: str | None, told: str
+) -> None:
     lead = WatchedLead()
-    daemon = on(lead)
-    lead.at_observe = daemon.stop
-    daemon.reload()
-    daemon.run()
-    assert "no file was given that could be reloaded" in said()
-
-
-def test_settings_are_read_again_from_where_they_were(said: Callable[[], str]) -> None:
-    lead = WatchedLead()
-    daemon = on(lead, "site.toml")
+    daemon = on(lead, path)
 
     def stop_after_it() -> None:
         if daemon._reloads.time_left() is None:
@@ -180,7 +180,7 @@ def test_settings_are_read_again_from_where_they_were(said: Callable[[], str]) -
     lead.at_observe = stop_after_it
     daemon.reload()
     daemon.run()
-    assert "reloaded site.toml; changed: nothing" in said()
+    assert told in said()
 
 
 def test_a_key_that_does_not_fit_the_lead_is_told_with_its_file(

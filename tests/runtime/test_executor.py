@@ -159,32 +159,21 @@ def test_a_provider_that_hangs_keeps_no_other_from_working():
     workers = ProviderWorkers(lambda: 0.0, woken.release)
     try:
         workers.submit(task(stuck.wait, "slow"))
-        workers.submit(task(lambda: None, "quick", "burst-1"))
-        workers.submit(task(lambda: None, "quick", "burst-2"))
-
-        assert woken.acquire(timeout=HANG_S)
-        assert woken.acquire(timeout=HANG_S)
-
-        answers = workers.collect()
-        assert [(a.call.provider, a.call.burst) for a in answers] == [
-            ("quick", "burst-1"),
-            ("quick", "burst-2"),
-        ]
+        for burst in "burst-1", "burst-2":
+            workers.submit(task(lambda: None, "quick", burst))
+        for _ in range(2):
+            assert woken.acquire(timeout=HANG_S)
+        answers = [(a.call.provider, a.call.burst) for a in workers.collect()]
+        assert answers == [("quick", "burst-1"), ("quick", "burst-2")]
         assert workers.collect() == []
     finally:
         stuck.set()
         workers.close()
-
-
-def test_workers_end_when_they_are_closed():
-    workers = ProviderWorkers(lambda: 0.0, lambda: None)
-    workers.submit(task(lambda: None, "ending"))
-    (thread,) = [t for t in threading.enumerate() if t.name == "provider-ending"]
-
-    workers.close()
-
-    thread.join(HANG_S)
-    assert not thread.is_alive()
+    # Workers end when they are closed.
+    for thread in threading.enumerate():
+        if thread.name in ("provider-slow", "provider-quick"):
+            thread.join(HANG_S)
+            assert not thread.is_alive()
 
 
 class Meeting(FakeProvider):

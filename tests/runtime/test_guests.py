@@ -42,6 +42,10 @@ def test_slots_say_that_they_are_leased_and_to_guests_not_to_whom():
     slots = asking.ask("status", guest=True)["slots"]
     assert [slot["state"] for slot in slots] == ["leased", "leased"]
     assert {slot["burst"] for slot in slots} == {own.id, ""}
+    # Nor is the settings file named to them.
+    assert asking.ask("ping")["config"] == "/site/burst.toml"
+    assert asking.ask("ping", guest=True)["config"] == ""
+    assert asking.ask("status", guest=True)["daemon"]["config"] == ""
 
 
 @pytest.mark.parametrize(
@@ -80,13 +84,6 @@ def test_memos_of_guests_jobs_have_none_of_it_either():
         memo = json.dumps(sim.lead.memos[job])
         assert "disabled" in memo
         assert (SECRET in memo) is told
-
-
-def test_the_settings_file_is_not_named_to_guests():
-    asking = Asking()
-    assert asking.ask("ping")["config"] == "/site/burst.toml"
-    assert asking.ask("ping", guest=True)["config"] == ""
-    assert asking.ask("status", guest=True)["daemon"]["config"] == ""
 
 
 def test_a_burst_that_users_share_shows_each_his_own_jobs():

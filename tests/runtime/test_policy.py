@@ -87,6 +87,17 @@ def test_users_are_looked_up_and_doubts_are_logged(
     assert "policy-1 is for user nobody-of-this-name" in caplog.text
 
 
+def test_directories_of_followers_are_asked_of_providers_that_say_them() -> None:
+    class Pods(FakeProvider):
+        def directories(self) -> list[str]:
+            return ["/scratch", "/results"]
+
+    made = {"far": Pods("far"), "near": FakeProvider("near")}
+    tables = {name: {"type": "fake"} for name in made}
+    config = make_config(lambda *_: made, identity(), settings(providers=tables))
+    assert config.directories == {"far": ("/scratch", "/results")}
+
+
 def test_a_policy_is_checked_by_the_jobs_that_wait() -> None:
     asking = make_busy()
     lead = asking.sim.lead
@@ -116,14 +127,3 @@ def test_a_policy_is_checked_by_the_jobs_that_wait() -> None:
         asking.ask("policy", tables={"policy": [{"worht": 1}]}, where="new.toml")
     with pytest.raises(Denied, match="only the instance owner"):
         asking.ask("policy", guest=True)
-
-
-def test_directories_of_followers_are_asked_of_providers_that_say_them() -> None:
-    class Pods(FakeProvider):
-        def directories(self) -> list[str]:
-            return ["/scratch", "/results"]
-
-    made = {"far": Pods("far"), "near": FakeProvider("near")}
-    tables = {name: {"type": "fake"} for name in made}
-    config = make_config(lambda *_: made, identity(), settings(providers=tables))
-    assert config.directories == {"far": ("/scratch", "/results")}

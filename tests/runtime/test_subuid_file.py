@@ -40,9 +40,7 @@ def test_one_that_cannot_be_read_at_first_is_said_to_be_unknown(tmp_path, caplog
     assert SubuidFile(tmp_path).current().owner(100000) == ""
     (said,) = caplog.messages
     assert said.startswith("subordinate user ids are taken for users: ")
-
-
-def test_a_line_that_is_no_text_hides_no_other(tmp_path):
+    # A line that is no text hides no other.
     path = tmp_path / "subuid"
     path.write_bytes(b"\xff\xfe:1:1\nann:100000:10\n")
     assert SubuidFile(path).current().owner(100000) == "ann"
