@@ -183,7 +183,8 @@ def test_hosts_that_are_no_hostlist_are_wrong() -> None:
 
 def with_hosts(hosts: str) -> LeadIdentity:
     bootstrap = Bootstrap(hosts=(HostEntry(host=hosts),))
-    return msgspec.structs.replace(LEAD, bootstrap=bootstrap)
+    found: LeadIdentity = msgspec.structs.replace(LEAD, bootstrap=bootstrap)
+    return found
 
 
 @pytest.mark.parametrize(

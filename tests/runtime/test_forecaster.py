@@ -347,7 +347,7 @@ def test_what_was_learned_is_stored_and_read_again(begun: Forecasting) -> None:
     other.forecaster.restore(texts)
     other.begin()
     other.expected(3, T0)
-    found = other.forecaster.current()
+    found = other.known()
     other.forecaster.close()
     assert found.run_times == {3: 60.0}
 

@@ -53,8 +53,9 @@ def test_each_kind_of_program_is_asked_for():
         wanted = {"kind": kind, "command": command}
         asking.ask("request", nodes=1, isolated=wanted)
     asking.sim.tick(2)
-    programs = [burst.spec.program for burst in asking.sim.cloud.bursts.values()]
-    kinds = [program.kind for program in programs if program]
+    made = [burst.spec.program for burst in asking.sim.cloud.bursts.values()]
+    programs = [program for program in made if program]
+    kinds = [program.kind for program in programs]
     assert kinds == ["interactive", "service", "job", "job"]
     assert "hostname" in programs[2].jobspec
     assert "submit hostname" in programs[3].jobspec
