@@ -55,12 +55,9 @@ def test_without_the_setting_nothing_is_shared(tmp_path: Path) -> None:
     spec = make_spec(tmp_path)
     assert VOLUME not in pod_spec(spec, SETTINGS)["volumes"]
     assert "-Srundir=/burst/run/broker" in start_script(spec, SETTINGS)
-
-
-def test_a_person_is_told_where_it_is() -> None:
-    assert isolated.access("jobs", "p0", SHARED).endswith(
-        "flux proxy local:///burst/socket/broker/local"
-    )
+    # With it a person is told where it is.
+    told = isolated.access("jobs", "p0", SHARED)
+    assert told.endswith("flux proxy local:///burst/socket/broker/local")
 
 
 def test_others_mount_it_and_it_alone(tmp_path: Path) -> None:

@@ -36,8 +36,16 @@ def init(place: Path, *slots: str, replace: bool = False) -> InitializedLead:
     return init_lead(place, plan, "local", replace=replace)
 
 
-def test_the_local_provider_can_fill_every_rank(place: Path) -> None:
-    provider = load(init(place).settings).providers["local"]
+def test_it_says_what_was_made_and_the_provider_can_fill_every_rank(
+    place: Path,
+) -> None:
+    ready = init(place)
+    assert ready.kept == ()
+    assert ready.own == "lead-[0-1]"
+    assert ready.hosts == "lead-[0-1],burst-0-[0-3],burst-1-[0-1]"
+    made = certificate.read(ready.files.certificate)
+    assert ready.fingerprint == made.fingerprint
+    provider = load(ready.settings).providers["local"]
     assert provider.type == "local"
     assert provider.options == {"max_nodes": 6, "cores": 16, "gpus": 2}
 
@@ -90,17 +98,6 @@ def test_slots_are_declared_where_their_names_do_not_tell(
     found = find_slots(identity(ready.hosts), settings.lead.slots)
     assert len(found) == len(slots)
     assert len({slot.name for slot in found}) == len(slots)
-
-
-def test_it_says_what_was_made(place: Path) -> None:
-    ready = init(place)
-    assert ready.kept == ()
-    assert (ready.own, ready.hosts) == (
-        "lead-[0-1]",
-        "lead-[0-1],burst-0-[0-3],burst-1-[0-1]",
-    )
-    made = certificate.read(ready.files.certificate)
-    assert ready.fingerprint == made.fingerprint
 
 
 def test_what_is_there_is_not_touched(place: Path) -> None:
