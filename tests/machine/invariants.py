@@ -780,8 +780,8 @@ class Invariants:
         if not any(event.name == "shrunk" for event in burst.events):
             return False
         jobs = (self.world.lead.jobs[job] for job in self._before[burst.id])
-        waits = (j for j in jobs if j.state is not JobState.INACTIVE and j.request)
-        needs = (nodes_needed(each.request, burst.lease.shape) for each in waits)
+        waits = (job.request for job in jobs if job.state is not JobState.INACTIVE)
+        needs = (nodes_needed(each, burst.lease.shape) for each in waits if each)
         return sum(needs) > burst.lease.nodes
 
 
