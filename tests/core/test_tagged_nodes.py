@@ -8,7 +8,7 @@ from burst.decode import from_plain
 from burst.model.burst import Tag
 from burst.model.hold import HoldState
 from burst.model.jobid import JobId
-from burst.model.lead import JobState
+from burst.model.lead import JobState, QueueView
 from tests.builders import but
 from tests.core.tags import OURS, request, submit
 from tests.sim import Sim
@@ -55,10 +55,14 @@ def test_jobs_are_told_with_a_tag_alone_and_whether_their_user_holds_them() -> N
     assert (one.state, one.held_back) == (JobState.SCHED, False)
     assert told(sim).tags_waiting() == {OURS}
     seen = sim.engine.snapshot
+    assert seen.world.lead is not None
     taken_back = but(seen.records.holds[JobId(1)], state=HoldState.TAKEN_BACK)
     records = but(seen.records, holds={JobId(1): taken_back})
     held = tagged_nodes(records, seen.world, seen.settings, seen.now)
     assert [each.held_back for each in held.jobs] == [True]
+    lead = but(seen.world.lead, queues={"": QueueView(started=False)})
+    stopped = tagged_nodes(seen.records, but(seen.world, lead=lead), seen.settings, 0.0)
+    assert [each.held_back for each in stopped.jobs] == [True]
 
 
 def test_what_can_be_requested_is_told_with_the_prices_of_the_site() -> None:

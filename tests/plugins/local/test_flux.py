@@ -69,6 +69,16 @@ def test_followers_join_run_a_job_and_leave_no_trace(
     assert "failed" not in lead.log()[before:], "they said goodbye"
 
 
+def test_a_job_cannot_read_our_environment_from_its_own(
+    lead: FluxLead, local: LocalHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLOUD_PASSWORD", "hush")
+    with burst_of(lead, local, nodes=1):
+        monkeypatch.delenv("CLOUD_PASSWORD")
+        output = lead.run("--requires=host:burst-0-0", "env")
+        assert not [word for word in output if "hush" in word]
+
+
 def test_behind_a_gateway_they_join_and_leave_too(local: LocalHarness) -> None:
     slot = msgspec.structs.replace(SLOT, gateway=f"tcp://127.0.0.1:{free_port()}")
     with (
