@@ -38,10 +38,11 @@ _PATH = click.Path(path_type=Path)
 )
 @click.option(
     "--provider",
-    default=usual_type,
+    default=usual_type(),
+    show_default=True,
     metavar="TYPE",
     help="Type of the provider to write into the settings: none, or one that is"
-    " installed. Default: the one whose followers are processes of this host.",
+    " installed.",
 )
 @click.option(
     "--mode",

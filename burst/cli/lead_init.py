@@ -63,12 +63,13 @@ _LOOPBACK = "127.0.0.1"
 @gateway_option
 @click.option(
     "--provider",
-    default=usual_type,
+    default=usual_type(),
+    show_default=True,
     metavar="TYPE",
     help="Type of the provider to write into burst.toml: none, or one that is"
     " installed. What you have to fill in there is told, and is a comment. Its name is"
-    " a property of the slots, which are for bursts of it alone. Default: the one whose"
-    " followers are processes of this host; then slots are for any.",
+    f" a property of the slots, which are for bursts of it alone; with {usual_type()}"
+    " they are for any.",
 )
 @click.option(
     "--mode",

@@ -54,7 +54,7 @@ _OPTIONS = (
         default="",
         shell_complete=complete_provider,
         help="Provider that makes it, by its name in the settings. Default: the type"
-        " whose flags are given below, else one on this host.",
+        f" whose flags are given below, else {usual_type()}.",
     ),
     click.option(
         "-N",

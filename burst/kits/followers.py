@@ -52,7 +52,8 @@ while [ "$alive" ]; do
   kill -0 "$child" 2> /dev/null || alive=
   wait "$child"
   ended=$?
-  [ "$ended" -eq 127 ] || status=$ended
+  [ "$ended" -ne 127 ] || break
+  status=$ended
 done
 """
 """Lines for sh that wait for `$child` and set `$status` to its exit status.

@@ -284,7 +284,7 @@ class CloudFailure(msgspec.Struct, frozen=True):
             return _of_quota(self._metric, everywhere=self.everywhere)
         if meaning is Meaning.POLICY:
             rule = self._constraint or "the policy that it names"
-            external = "; for this one: private nodes, by request"
+            external = "; for this one: private nodes (network_config in request)"
             return (
                 f"change the settings of the provider so that {rule} holds, or have an"
                 " administrator of the organization except the project from it"
@@ -332,7 +332,7 @@ LOG_IN = (
 # What else helps than more quota, by what is in its name.
 _LESS = (
     (re.compile(r"_TOTAL_GB"), "set disk_size_gb in request to less"),
-    (re.compile(r"ADDRESSES"), "make private nodes, by request"),
+    (re.compile(r"ADDRESSES"), "make nodes private (network_config in request)"),
     (re.compile(r"VM_FAMILY|_CPUS(?=_PER_|\Z)"), "use another family of machines"),
 )
 

@@ -130,11 +130,13 @@ class ReachedClusters(Generic[_Bursts]):
         the bursts.
         """
         known = self._reached.get(name)
-        if known is None or known[0] != address:
-            cluster, found = reach()
-            self._close(name)
-            known = self._reached[name] = address, cluster, found
-        return known[2]
+        if known is not None and known[0] == address:
+            return known[2]
+        cluster, found = reach()
+        self._reached[name] = address, cluster, found
+        if known is not None and known[1] is not None:
+            known[1].close()
+        return found
 
     def connection(self, name: str) -> Cluster:
         """Return the connection to a cluster that was reached."""
@@ -156,9 +158,6 @@ class ReachedClusters(Generic[_Bursts]):
     def close_others(self, names: Sequence[str]) -> None:
         """Close all connections but those to these clusters."""
         for name in self._reached.keys() - set(names):
-            self._close(name)
-
-    def _close(self, name: str) -> None:
-        known = self._reached.pop(name, None)
-        if known is not None and known[1] is not None:
-            known[1].close()
+            _, cluster, _ = self._reached.pop(name)
+            if cluster is not None:
+                cluster.close()

@@ -26,6 +26,9 @@ NEXT_MOST = 11
 """Jobs whose sizes are told one by one."""
 _FORGOTTEN = 300.0
 """Seconds for which a job that has ended is known: longer than a lead shows it."""
+_UNSEEN = 300.0
+"""Seconds for which a job that was submitted counts as new before the lead shows it. A
+lead that was lost with its jobs shows it never."""
 _WAITING = (JobState.PRIORITY, JobState.SCHED)
 _Time = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
 
@@ -119,7 +122,7 @@ def count_jobs(before: MemberRecord, seen: JobsSeen, now: float) -> MemberState:
         if job.counted != "finish" or now - job.seen < _FORGOTTEN
     }
     reading = SizedReading(
-        queue=_queue(jobs, rows.values(), seen.more),
+        queue=_queue(jobs, rows.values(), seen.more, now),
         waiting=Counter(sizes),
         next_jobs=tuple(sizes[:NEXT_MOST]),
     )
@@ -186,10 +189,15 @@ def _queue(
     jobs: Mapping[JobId, KnownJob],
     rows: Collection[JobRow],
     more: Mapping[JobState, int],
+    now: float,
 ) -> QueueCounts:
-    """Return the jobs by state. Those that ended are those that are still known."""
+    """Return the jobs by state. Those that ended are those that are still known.
+
+    Jobs that were submitted after the lead was read are new.
+    """
     counts = Counter(row.state.value for row in rows)
-    unseen = sum(not job.counted for job in jobs.values())
-    counts["inactive"] += len(jobs) - len(rows) - unseen
+    unseen = [job for job in jobs.values() if not job.counted]
+    counts["new"] += sum(now - job.submitted < _UNSEEN for job in unseen)
+    counts["inactive"] += len(jobs) - len(rows) - len(unseen)
     counts.update({state.value: number for state, number in more.items()})
     return QueueCounts(**counts)

@@ -63,7 +63,7 @@ REFUSED: list[Row] = [
         igm("CONDITION_NOT_MET", EXTERNAL_IP),
         "constraints/compute.vmExternalIpAccess holds",
     ),
-    ("FAILED_PRECONDITION", EXTERNAL_IP, "private nodes, by request"),
+    ("FAILED_PRECONDITION", EXTERNAL_IP, "private nodes (network_config in request)"),
     (
         "FAILED_PRECONDITION",
         CUSTOM,
@@ -117,7 +117,8 @@ LACKING: list[Row] = [
         "PERMISSION_DENIED",
         "Insufficient regional quota to satisfy request for resource:"
         " \"IN_USE_ADDRESSES\". The request requires '2.0' and is short '1.0'.",
-        "raise the quota IN_USE_ADDRESSES, or make private nodes, by request",
+        "raise the quota IN_USE_ADDRESSES, or make nodes private"
+        " (network_config in request)",
     ),
     (
         "UNKNOWN",
@@ -157,7 +158,8 @@ LACKING: list[Row] = [
     (
         "PERMISSION_DENIED",
         'Insufficient regional quota to satisfy request: resource "in-use-addresses".',
-        "raise the quota in-use-addresses, or make private nodes, by request",
+        "raise the quota in-use-addresses, or make nodes private"
+        " (network_config in request)",
     ),
 ]
 PASSING: list[Row] = [

@@ -81,13 +81,10 @@ class WorkloadDemand:
     def decide(self, view: MemberView, memory: Memory, now: float) -> MemberDecision:
         """Return what is to be done (`burst_ensemble.algorithm.Algorithm`)."""
         size = _decide_size(view, memory, now, self._options)
-        jobs = self._jobs(view)
-        idle = MemberDecision()
-        if not jobs:  # a submission may have been refused, and is repeated
-            idle = decide_end(view, memory, now, self._options)
+        idle = decide_end(view, memory, now, self._options)
         return MemberDecision(
             nodes=size.nodes,
-            submit=tuple(jobs),
+            submit=tuple(self._jobs(view)),
             end=idle.end,
             memory={**size.memory, **idle.memory},
             why=idle.why or size.why,

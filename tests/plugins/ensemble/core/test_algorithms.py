@@ -154,14 +154,6 @@ def test_when_it_was_idle_for_its_checks_it_ends_unless_disabled(
     assert not early.end
 
 
-def test_with_jobs_that_it_submits_it_is_not_idle() -> None:
-    """As after a submission that was refused: the member ended with its jobs."""
-    seen = view(4, 4, jobs=(group(),))
-    found = decided("workload-demand", seen, {"idle_since": NOW - 1000})
-    assert (found.submit, found.end) == (("x", "x", "x"), False)
-    assert "idle_since" not in found.memory
-
-
 def test_nodes_that_are_replaced_do_not_begin_its_idleness_anew() -> None:
     """Leases shorter than the window had a member without jobs go on for ever."""
     booting = view(4, 0, nodes_up=0)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -11,9 +12,21 @@ from burst_ensemble.algorithm import (
     MEMORY_MOST,
     SUBMIT_MOST,
     MemberDecision,
+    MemberView,
+    Memory,
     QueueCounts,
 )
-from burst_ensemble.core.controller import confirm, confirm_all, end_all, new_record
+from burst_ensemble.core.algorithms.workload_demand import (
+    DemandOptions,
+    WorkloadDemand,
+)
+from burst_ensemble.core.controller import (
+    confirm,
+    confirm_all,
+    end_all,
+    look,
+    new_record,
+)
 from burst_ensemble.core.intents import (
     Done,
     EndMember,
@@ -22,6 +35,7 @@ from burst_ensemble.core.intents import (
     RunCustom,
     SubmitJobs,
 )
+from burst_ensemble.core.job_rows import JobsSeen, MemberState, count_jobs
 from burst_ensemble.core.record import (
     Ensemble,
     EnsembleRecord,
@@ -29,7 +43,7 @@ from burst_ensemble.core.record import (
     KnownJob,
 )
 from burst_ensemble.core.views import is_due, make_views
-from burst_ensemble.core.wishes import AlgorithmFault
+from burst_ensemble.core.wishes import AlgorithmFault, Answer
 
 from burst.config import Seconds
 from burst.model.jobid import JobId
@@ -43,6 +57,8 @@ from tests.plugins.ensemble.core.ensembles import (
     stepped,
     wants,
 )
+
+DEMAND = WorkloadDemand(DemandOptions())
 
 
 def begun(spec: Any, **nodes: int) -> EnsembleRecord:
@@ -439,3 +455,28 @@ def test_what_was_done_is_confirmed_for_the_run_of_which_it_is() -> None:
     assert confirm_all({}, record, done, NOW) == {}
     other = msgspec.structs.replace(record, started=NOW)
     assert confirm_all(known, other, done, NOW) is known
+
+
+@pytest.mark.parametrize(("later", "ends"), [(200.0, False), (301.0, True)])
+def test_a_member_whose_jobs_the_lead_does_not_show_yet_is_not_idle(
+    later: float, ends: bool
+) -> None:
+    """A step may take longer than the idleness that ends a member."""
+    spec = ensemble(member(jobs=(jobs("x"),)))
+
+    def step(record: EnsembleRecord, now: float) -> EnsembleRecord:
+        def ask(seen: MemberView, memories: Mapping[str, Memory]) -> dict[str, Answer]:
+            return {"demand": DEMAND.decide(seen, memories.get("demand", {}), now)}
+
+        found = count_jobs(record.members["m"], JobsSeen((), {}), now)
+        one = reading(1, queue=found.reading.queue)
+        read = {"m": MemberState(one, found.member)}
+        return look(spec, record, read, ask, now).record
+
+    record = step(begun(spec, m=1), NOW)
+    (ref,) = record.members["m"].unconfirmed
+    known = {"e": Ensemble(EnsembleStart(spec=spec, userid=1), record)}
+    done = [(SubmitJobs(member="m", jobs=(ref,)), Done("", {ref: JobId(7)}))]
+    record = confirm_all(known, record, done, NOW)["e"].record
+    record = step(record, NOW + later)
+    assert (record.members["m"].ended is not None) is ends
