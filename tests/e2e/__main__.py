@@ -50,7 +50,8 @@ class Stage(msgspec.Struct, frozen=True):
     """How many run at a time; those that wait for pods most of the time are more."""
     hosts: bool = False
     """Whether it starts hosts, each with a systemd, kubelet or containerd: of these
-    stages one runs at a time where Linux lets a user have few inotify instances."""
+    stages one runs at a time where Linux lets a user have few inotify instances. They
+    go before others: kubeadm waits four minutes for its control plane, not longer."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -96,6 +97,7 @@ def _run_with_docker(command: list[str]) -> int:
 
 # Stages that run at the same time print whole lines.
 _BY_LINES = ("bash", "-o", "pipefail", "-c", '"$@" 2>&1 | sed -u ""', "sh")
+_NICE = ("nice", "-n", "10")
 _MONTH = {MONTH: str(MONTH_JOBS)}
 _LAB = ("go", "openssl", "setpriv")
 _NODES = (ROOT, "apt-get", *_LAB, "cc", "ip", "nsenter", "unshare")
@@ -133,16 +135,18 @@ def main(words: Sequence[str], machine: Machine, stages: Sequence[Stage]) -> int
     marks = {stage.mark for stage in stages}
     named = list(itertools.takewhile(marks.__contains__, words))
     options = words[len(named) :]
-    before = _BY_LINES if len(named) != 1 else ()
+    several = len(named) != 1
     chosen = [stage for stage in stages if stage.mark in (named or marks)]
     machine.install(name for stage in chosen for name in (*stage.needs, *stage.wants))
 
-    several = sum(stage.hosts for stage in chosen) > 1
-    hosts = threading.Lock() if several and not machine.allow_hosts() else nullcontext()
+    many_hosts = sum(stage.hosts for stage in chosen) > 1
+    one_at_a_time = many_hosts and not machine.allow_hosts()
+    hosts = threading.Lock() if one_at_a_time else nullcontext()
 
     def timed(stage: Stage) -> Outcome:
         with hosts if stage.hosts else nullcontext():
             began = time.monotonic()
+            before = (*_BY_LINES, *(() if stage.hosts else _NICE)) if several else ()
             outcome = _try(stage, machine, before, options)
             took = f"{time.monotonic() - began:.0f} s"
         line = f"{stage.mark:10}  {took:>6}  {outcome.text}"

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
 import subprocess
 import sys
@@ -176,6 +177,21 @@ def test_of_two_stages_each_prints_whole_lines_and_keeps_its_status(
     said = capfd.readouterr().out
     assert said.count("half a line\n") == 2
     assert said.count("FAILED with status 3") == 2
+
+
+def test_stages_with_hosts_go_before_others(capfd: pytest.CaptureFixture[str]) -> None:
+    def tells(command: list[str]) -> int:
+        before = command[: command.index(sys.executable)]
+        return subprocess.run([*before, "nice"], check=False).returncode
+
+    stages = [Stage("kind", tells, hosts=True), Stage("month", tells)]
+    for stage in stages:
+        assert main([stage.mark], Fake().machine, stages) == 0
+    assert main([], Fake().machine, stages) == 0
+    here = os.nice(0)
+    said = [int(line) for line in capfd.readouterr().out.splitlines() if line.isdigit()]
+    assert said[:2] == [here, here]
+    assert sorted(said[2:]) == [here, min(here + 10, 19)]
 
 
 @pytest.mark.parametrize(

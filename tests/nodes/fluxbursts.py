@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+
 from burst_kube import KubeProvider
 
 from burst.provider import BurstSpec, Phase
@@ -22,6 +24,21 @@ def check_hosts(lead: FluxLead, *hosts: str) -> None:
     command = ("flux", "getattr", "hostname")
     names = lead.run(f"-N{len(hosts)}", "--requires=burst", "--cwd=/", *command)
     assert sorted(names) == sorted(hosts)
+
+
+def wait_for_return(
+    lead: FluxLead, provider: KubeProvider, spec: BurstSpec, how: str
+) -> None:
+    """Wait until a broker that ended was started again, and all are online.
+
+    It is restarted more than once where the lead still has its old connection.
+    """
+    restarted = rf"was restarted (once, last after {how}|\d+ times)"
+    wait_until(
+        lambda: re.search(restarted, provider.observe()[0].why),
+        lambda: f"{restarted}: {provider.observe()}",
+    )
+    wait_until(lambda: set(spec.hosts) <= lead.online(), "it to be back")
 
 
 def burst(lead: FluxLead, provider: KubeProvider, nodes: int) -> BurstSpec:

@@ -27,7 +27,7 @@ from tests.e2e.programs import FLUX, PATH, ROOT, host_paths, provider_table, run
 from tests.kubelab.build import PAUSE_IMAGE
 from tests.kubelab.cluster import Cluster
 from tests.kubelab.sandbox import OUTSIDE_IP
-from tests.nodes.fluxbursts import burst, reap_all
+from tests.nodes.fluxbursts import burst, reap_all, wait_for_return
 from tests.nodes.isolated_site import SLOT, IsolatedSite, isolated_site
 from tests.nodes.waiting import wait_until
 from tests.support.fluxlead import flux_lead, needs_flux
@@ -98,9 +98,7 @@ def test_sidecars_neither_keep_a_burst_from_joining_nor_from_ending(
         end = ("exec", *where, name, "-c", "broker", "--", "sh", "-c", "kill -TERM 1")
         cluster.kubectl(*end, check=False)
         # By what status it ended a busy kubelet does not always know.
-        back = "was restarted once, last after exit status"
-        wait_until(lambda: back in provider.observe()[0].why, provider.observe)
-        wait_until(lambda: set(spec.hosts) <= lead.online(), "it to be back")
+        wait_for_return(lead, provider, spec, "exit status")
         assert provider.observe()[0].phase is Phase.RUNNING
         reap_all(provider, spec)
 
