@@ -19,8 +19,9 @@ import burst_flux.jobs
 import burst_slurm.job_options
 import msgspec
 from burst_command.protocol import BeginRequest
-from burst_local import LocalProvider, launch
+from burst_local import launch
 from burst_local.burst_dirs import ProviderDirectory
+from burst_local.provider import LocalProvider
 
 from burst.errors import NotFound
 from burst.kits import followers

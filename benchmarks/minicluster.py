@@ -26,7 +26,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import Any
 
-from burst_kube import KubeProvider, KubeSettings
+from burst_kube.provider import KubeProvider, KubeSettings
 
 from benchmarks.plainpods import NODES, Plain
 from benchmarks.real_nodes import given_cluster, main_on_nodes

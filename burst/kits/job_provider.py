@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: MIT
-"""A provider whose bursts are jobs of a batch system, and followers their tasks.
+"""A provider whose bursts are jobs: of a batch system, or of a program of the site.
 
 It keeps the files of bursts (`burst.kits.job_tasks`); a subclass lists, submits and
-cancels jobs. What exists is asked of the batch system each time; so a daemon that comes
+cancels jobs. What exists is asked of who runs them each time; so a daemon that comes
 after this one needs nothing of this one's memory.
 """
 
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Generic, NoReturn, Protocol, TypeVar
 
-from burst.errors import NotFound
+from burst.errors import NotFound, ProviderError
+from burst.kits.examine_lead import examine_lead
 from burst.kits.job_tasks import (
-    JobSeen,
     JobTasks,
     check_spec,
     job_prefix,
@@ -24,6 +25,9 @@ from burst.kits.job_tasks import (
 )
 from burst.kits.node_settings import OFFER, NodeSettings
 from burst.kits.private_dir import PrivateDirectory, disk_errors, is_safe_name
+from burst.kits.shared_dir import examine_shared_dir
+from burst.model.finding import Finding, wrong
+from burst.model.lead import LeadIdentity
 from burst.provider import (
     BurstId,
     BurstSpec,
@@ -35,7 +39,7 @@ from burst.provider import (
 
 
 class ListedJob(Protocol):
-    """A job as the batch system lists it."""
+    """A job as it is listed."""
 
     @property
     def over(self) -> bool:
@@ -46,10 +50,13 @@ Job = TypeVar("Job", bound=ListedJob)
 
 
 class JobProvider(Provider, Generic[Job]):
-    """Followers as tasks of jobs, which are named `burst.OWNER.PROVIDER.BURST`."""
+    """Followers in jobs, which are named `burst.OWNER.PROVIDER.BURST`."""
 
-    task_rank: ClassVar[str]
-    """The variable of the environment that numbers the tasks of a job from 0."""
+    task_rank: ClassVar[str] = ""
+    """The variable of the environment that numbers the tasks of a job from 0, where
+    followers are tasks."""
+    unanswered: ClassVar[str]
+    """Advice for the case that what runs the jobs does not answer."""
 
     def __init__(
         self,
@@ -59,7 +66,10 @@ class JobProvider(Provider, Generic[Job]):
         lifetime: float,
         clock: Callable[[], float],
     ) -> None:
-        """`lifetime`: seconds that a burst lives at most. `clock`: of the day."""
+        """`lifetime`: seconds that a burst lives at most, 0 without an end.
+
+        `clock`: of the day.
+        """
         self._base = Path(settings.dir)
         self._home = PrivateDirectory(self._base, owner, name)
         self._prefix = job_prefix(owner, name)
@@ -101,12 +111,16 @@ class JobProvider(Provider, Generic[Job]):
         """
 
     @abc.abstractmethod
-    def see(self, burst_id: str, jobs: Sequence[Job]) -> JobSeen:
+    def status(self, burst_id: BurstId, jobs: Sequence[Job]) -> BurstStatus:
         """Return what is said of a burst with these jobs; there may be none."""
 
     @abc.abstractmethod
     def end_jobs(self, burst_id: BurstId) -> bool:
         """Cancel the jobs of a burst that live; return whether there was one."""
+
+    @abc.abstractmethod
+    def examine_jobs(self, lead: LeadIdentity | None) -> Iterator[Finding]:
+        """Yield what `examine` finds of what runs the jobs; an error is the last."""
 
     def offers(self) -> Sequence[Offer]:
         """Return the one offer, `nodes`."""
@@ -119,7 +133,8 @@ class JobProvider(Provider, Generic[Job]):
         submitted again, be it listed or forgotten.
         """
         check_spec(spec, self._offer)
-        seconds = time_limit(spec.lease_end, self._offer.lifetime, self._clock())
+        longest = self._offer.lifetime or math.inf
+        seconds = time_limit(spec.lease_end, longest, self._clock())
         self._home.open()
         files = self.files(spec.burst_id)
         is_new = not files.exist()
@@ -140,10 +155,7 @@ class JobProvider(Provider, Generic[Job]):
         live = {name for name, found in jobs.items() if not found[0].over}
         with disk_errors(self._home.path):
             names = sorted({*self._home.names(), *live})
-        return [
-            self.files(name).status(BurstId(name), self.see(name, jobs.get(name, ())))
-            for name in names
-        ]
+        return [self.status(BurstId(name), jobs.get(name, ())) for name in names]
 
     def reap(self, burst_id: BurstId) -> None:
         """Cancel the job; once it has ended on all nodes, remove the files."""
@@ -154,6 +166,15 @@ class JobProvider(Provider, Generic[Job]):
     def list_all(self) -> Sequence[OwnedBurst]:
         """Return what has a job or files, of all owners."""
         return owned_bursts(self.list_names(), self._base)
+
+    def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
+        """Check the nodes' directory, and what runs the jobs."""
+        found = [*examine_lead(lead), examine_shared_dir(self._home)]
+        try:
+            found.extend(self.examine_jobs(lead))
+        except ProviderError as error:
+            found.append(wrong(error.what, error.advice or self.unanswered))
+        return found
 
     def files(self, burst_id: str) -> JobTasks:
         """Return the files of a burst."""

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Followers that are the tasks of one job of a batch system: files, and their status.
+"""Followers of a burst that is one job: files, and the status of tasks.
 
     DIR/broker.toml, burst.cert, start   of all followers (burst.kits.followers)
     DIR/spec.json                        the burst's spec
-    DIR/task                             `sh DIR/task` is a task of the job: a follower
+    DIR/task                             `sh DIR/task` is a task of the job: a follower;
+                                         where it is one of a batch system
     DIR/submitted                        exists once the job does; its number or name
     DIR/log                              what all tasks write, each line with the number
                                          of its task, a colon and a space in front
@@ -129,14 +130,14 @@ def owned_bursts(names: Iterable[str], base: Path) -> Sequence[OwnedBurst]:
             owner=owner,
             provider=provider,
             burst_id=BurstId(burst),
-            lease_end=noted_lease(base, owner, provider, burst),
+            lease_end=_noted_lease(base, owner, provider, burst),
         )
         for owner, provider, burst in sorted(found)
         if all(map(is_safe_name, (owner, provider, burst)))
     ]
 
 
-def noted_lease(base: Path, owner: str, provider: str, burst: str) -> float:
+def _noted_lease(base: Path, owner: str, provider: str, burst: str) -> float:
     """Return when the lease of a burst ends, by its spec there; 0 if that is not known.
 
     Raises Refused and Transient.
@@ -152,7 +153,7 @@ class JobTasks:
     """The files of one burst. Its methods raise Transient for errors of disks."""
 
     def __init__(self, place: Path) -> None:
-        self._place = place
+        self.place = place
         self.task = place / "task"
         self.log = place / "log"
         self._submitted = place / "submitted"
@@ -160,59 +161,69 @@ class JobTasks:
     def write(self, spec: BurstSpec, flux: str, rank: str) -> None:
         """Write what its followers need; equal arguments write equal files.
 
-        `rank` is the variable that has the number of a task in the job, from 0. Also
-        raises what `followers.Files.write` does.
+        `rank` is the variable that has the number of a task in the job, from 0; empty
+        where followers are no tasks. Also raises what `followers.Files.write` does.
         """
-        files = followers.Files(flux=flux, signals_reach_all=True)
-        files.write(self._place, spec)
+        files = followers.Files(flux=flux, signals_reach_all=bool(rank))
+        files.write(self.place, spec)
+        if rank:
+            self._write_task(spec, rank)
+        self.note_spec(spec)
+
+    def _write_task(self, spec: BurstSpec, rank: str) -> None:
         given = [f"{name}={os.environ[name]}" for name in GIVEN if name in os.environ]
         task = _TASK.format(
             wait_for_child=followers.WAIT_FOR_CHILD,
             hosts=shlex.join(spec.hosts),
             rank=rank,
             environment=shlex.join(given),
-            place=shlex.quote(str(self._place)),
+            place=shlex.quote(str(self.place)),
         )
-        with disk_errors(self._place, writing=True):
-            content = msgspec.json.encode(spec)
-            write_atomically(self._place / _SPEC, content, private=True)
+        with disk_errors(self.place, writing=True):
             write_atomically(self.task, task.encode(), private=True)
+
+    def note_spec(self, spec: BurstSpec) -> None:
+        """Write down the spec, as the last file before the job is submitted."""
+        with disk_errors(self.place, writing=True):
+            content = msgspec.json.encode(spec)
+            write_atomically(self.place / _SPEC, content, private=True)
 
     def exist(self) -> bool:
         """Return whether they were written: without them no job was submitted."""
-        with disk_errors(self._place):
-            return self.task.exists()
+        with disk_errors(self.place):
+            return (self.place / _SPEC).exists()
 
     def note_submission(self, number: str = "") -> None:
         """Write down that its job was submitted."""
-        with disk_errors(self._place, writing=True):
+        with disk_errors(self.place, writing=True):
             write_atomically(self._submitted, number.encode(), private=True)
 
     def submission(self) -> str | None:
-        """Return what was noted, empty if the job left a trace without that.
+        """Return what was noted, empty if tasks left a trace without that.
 
         None if there was no job, as far as can be seen here.
         """
-        with disk_errors(self._place):
+        with disk_errors(self.place):
             if self._submitted.exists():
                 return self._submitted.read_text()
-            return "" if self.log.exists() else None
+            return "" if self.task.exists() and self.log.exists() else None
 
     def remove(self) -> None:
         """Remove all of it."""
-        followers.remove(self._place)
+        followers.remove(self.place)
 
-    def _spec(self) -> BurstSpec | None:
-        with disk_errors(self._place):
-            return load_json(self._place / _SPEC, BurstSpec)
+    def spec(self) -> BurstSpec | None:
+        """Return the spec; None if it is missing or damaged."""
+        with disk_errors(self.place):
+            return load_json(self.place / _SPEC, BurstSpec)
 
     def status(self, burst_id: BurstId, seen: JobSeen) -> BurstStatus:
-        """Return the status of the burst, whose job is seen so."""
-        spec = self._spec()
+        """Return the status of the burst, whose followers are tasks of a job."""
+        spec = self.spec()
         hosts = spec.hosts if spec else ()
         runs = seen.phase is Phase.RUNNING
         late = seen.ran > _JOINS_S
-        with disk_errors(self._place):
+        with disk_errors(self.place):
             ended = self._ended() if runs else {}
             log = read_log(self.log) if late or ended or not runs else ""
         if not runs:
@@ -236,7 +247,7 @@ class JobTasks:
 
     def _ended(self) -> Mapping[str, str]:
         """Return the exit status of each follower that has ended, by host."""
-        found = self._place.glob(f"*{_ENDED}")
+        found = self.place.glob(f"*{_ENDED}")
         return {p.name.removesuffix(_ENDED): p.read_text().strip() for p in found}
 
 

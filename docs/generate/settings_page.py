@@ -25,15 +25,15 @@ from typing import (
 )
 
 import msgspec
-from burst_command import CommandProvider
-from burst_eks import EksProvider
-from burst_flux import FluxProvider
-from burst_gke import GkeProvider
-from burst_kind import KindProvider
-from burst_kube import KubeProvider
-from burst_local import LocalProvider
-from burst_slurm import SlurmProvider
-from burst_vm import VmProvider
+from burst_command.provider import CommandProvider
+from burst_eks.provider import EksProvider
+from burst_flux.provider import FluxProvider
+from burst_gke.provider import GkeProvider
+from burst_kind.provider import KindProvider
+from burst_kube.provider import KubeProvider
+from burst_local.provider import LocalProvider
+from burst_slurm.provider import SlurmProvider
+from burst_vm.provider import VmProvider
 
 from burst.config import RANGES, Price, ProviderTable, Seconds, Settings
 from burst.config.convert import PackageTable, SecondsOrOff

@@ -7,54 +7,42 @@ have it made twice.
 
 from __future__ import annotations
 
-import os
-import signal
-import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 # Of the fields after the name in proc_pid_stat(5).
 _STATE, _START = 0, 19
 # The process notes itself before it becomes the program: no moment is in between.
 _SCRIPT = f'cat "/proc/$$/stat" {_BOOT} > "$0" && exec "$@"'
+# A daemon that lives kills it before, and says that it took too long.
+_SPARE_S = 1.0
 
 
-def noted(argv: Sequence[str], note: Path) -> list[str]:
-    """Return a command that runs this one, and notes its process in a file before."""
-    return ["/bin/sh", "-c", _SCRIPT, str(note), *argv]
+def noted(argv: Sequence[str], note: Path, limit: float) -> list[str]:
+    """Return a command that runs this one, and notes its process in a file before.
+
+    It is killed with its process group soon after so many seconds, whoever lives.
+    """
+    ends = ["timeout", "--signal=KILL", f"{limit + _SPARE_S:g}"]
+    return [*ends, "/bin/sh", "-c", _SCRIPT, str(note), *argv]
 
 
-class Call(NamedTuple):
-    """One that runs."""
+def running(note: Path) -> int:
+    """Return the pid of the call that a file notes, if it runs on this host, or 0.
 
-    pid: int
-    """Of the program, and of its process group."""
-    age: float
-    """Seconds since it was started, by a clock that nobody sets."""
-
-    def kill(self) -> None:
-        """End it with its process group."""
-        os.killpg(self.pid, signal.SIGKILL)
-
-
-def running(note: Path) -> Call | None:
-    """Return the call that a file notes, if it runs on this host. Raises OSError."""
+    Raises OSError.
+    """
     try:
         said = note.read_text()
         pid = int(said.split(maxsplit=1)[0])
         stat, boot = said.rstrip().rsplit("\n", 1)
-        now = Path(f"/proc/{pid}/stat").read_text()
-        before, fields = _fields(stat), _fields(now)
-        same = fields[_START] == before[_START] and boot == _BOOT.read_text().strip()
+        before, now = _fields(stat), _fields(Path(f"/proc/{pid}/stat").read_text())
+        same = now[_START] == before[_START] and boot == _BOOT.read_text().strip()
     except (FileNotFoundError, ProcessLookupError, IndexError, ValueError):
         # Without a whole note the program was not started.
-        return None
-    if not same or fields[_STATE] in "ZX":
-        return None
-    started = int(fields[_START]) / os.sysconf("SC_CLK_TCK")
-    return Call(pid, time.clock_gettime(time.CLOCK_BOOTTIME) - started)
+        return 0
+    return pid if same and now[_STATE] not in "ZX" else 0
 
 
 def _fields(stat: str) -> list[str]:

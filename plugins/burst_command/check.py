@@ -12,11 +12,13 @@ import contextlib
 import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from burst.errors import BurstError, NotFound, ProviderError, Refused
 from burst.kits.atomic_file import write_atomically
+from burst.kits.job_tasks import JobTasks
 from burst.kits.private_dir import disk_errors
 from burst.model.finding import Finding, ok, wrong
 from burst.model.lead import Bootstrap
@@ -55,20 +57,40 @@ rm -f "$beat"
 """
 
 
-class _Failed(Exception):
-    """A rule that does not hold: what was seen, and what the rule is."""
+class _Files(JobTasks):
+    """Files of a burst whose nodes run the script, at most for so many seconds."""
+
+    def __init__(self, place: Path, seconds: float) -> None:
+        super().__init__(place)
+        self._seconds = int(seconds)
+
+    def write(self, spec: BurstSpec, flux: str, rank: str) -> None:
+        """Write the script in place of a follower's files."""
+        del flux, rank
+        script = _SCRIPT.format(
+            place=shlex.quote(str(self.place)), beat=_BEAT_S, seconds=self._seconds
+        )
+        with disk_errors(self.place, writing=True):
+            self.place.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_atomically(self.place / "start", script.encode(), private=True)
+        self.note_spec(spec)
 
 
 class _Check:
+    """Its steps raise Refused for a rule that does not hold, which is the advice."""
+
     def __init__(
         self,
-        provider: CommandProvider,
+        make: Callable[[Callable[[Path], JobTasks]], CommandProvider],
         settings: CommandSettings,
         tell: Callable[[str], None],
     ) -> None:
-        self._provider = provider
+        # What waits for the nodes: as long as the site says that they take.
+        self._patience = 4 * settings.join_time + settings.limit
+        # A script ends by itself should `end` not do it: nobody else does.
+        self._provider = make(partial(_Files, seconds=2 * self._patience))
         self._tell = tell
-        [offer] = provider.offers()
+        [offer] = self._provider.offers()
         hosts = [f"burst-check-{number}" for number in range(NODES)]
         self._spec = BurstSpec(
             burst_id=_BURST,
@@ -79,9 +101,6 @@ class _Check:
             shape=offer.shape,
             lead=NO_LEAD,
         )
-        # What waits for the nodes: as long as the site says that they take.
-        self._patience = 4 * settings.join_time + settings.limit
-        self._place: Path | None = None
         self._begun = False
         """Whether anything may have been made."""
 
@@ -90,16 +109,12 @@ class _Check:
             self._nothing_at_first,
             self._listed_once_begun,
             self._runs,
-            self._not_begun_again,
             self._ends,
             self._ended_twice,
         )
         try:
             for step in steps:
                 yield ok(step())
-        except _Failed as failed:
-            what, rule = failed.args
-            yield wrong(what, rule)
         except BurstError as error:
             advice = error.advice or "docs/command.md says what each word is to do"
             yield wrong(error.what, advice)
@@ -108,8 +123,8 @@ class _Check:
                 yield from self._clean()
 
     def _nothing_at_first(self) -> str:
-        if _BURST in self._provider.listed():
-            raise _Failed(
+        if _BURST in self._provider.list_jobs():
+            raise Refused(
                 f"`list` lists {self._name} before it was begun",
                 "`list` prints what exists, and no more",
             )
@@ -118,9 +133,9 @@ class _Check:
     def _listed_once_begun(self) -> str:
         self._tell(f"begins {self._name} of {len(self._spec.hosts)} nodes")
         self._begun = True
-        self._provider.begin(self._spec, self._write)
-        if _BURST not in self._provider.listed():
-            raise _Failed(
+        self._provider.provision(self._spec)
+        if _BURST not in self._provider.list_jobs():
+            raise Refused(
                 f"`list` does not list {self._name} right after `begin` has succeeded",
                 "what was begun is listed from then on, until nothing of it is left",
             )
@@ -136,7 +151,7 @@ class _Check:
     def _is_running(self) -> bool:
         [status] = [s for s in self._provider.observe() if s.burst_id == _BURST]
         if status.phase is Phase.FAILED:
-            raise _Failed(
+            raise Refused(
                 f"{self._name} failed: {status.why}",
                 "`sh START HOST` runs until it is ended; its output is in `log`",
             )
@@ -148,21 +163,10 @@ class _Check:
         beats = self._beats()
         for host in self._spec.hosts:
             if sum(beat.name.startswith(f"beat.{host}.") for beat in beats) > 1:
-                raise _Failed(
+                raise Refused(
                     f"the script runs more than once for the host {host}",
                     "`begin` runs `sh START HOST` once for each host",
                 )
-
-    def _not_begun_again(self) -> str:
-        before = sorted(self._beats())
-        self._provider.begin(self._spec, self._write)
-        self._pause()
-        if sorted(self._beats()) != before:
-            raise _Failed(
-                f"other scripts run after {self._name} was asked for again",
-                "what `list` lists is not begun again",
-            )
-        return "what is listed stays as it is"
 
     def _ends(self) -> str:
         self._tell(f"ends {self._name}")
@@ -170,14 +174,13 @@ class _Check:
         return "what was ended is listed until it is gone"
 
     def _is_gone(self) -> bool:
-        if _BURST in self._provider.listed():
-            self._provider.end(_BURST)
+        if self._provider.end_jobs(_BURST):
             return False
         # One that runs writes again within a beat.
         seen = _contents(self._beats())
         self._pause()
         if any(seen[path] != text for path, text in _contents(seen).items()):
-            raise _Failed(
+            raise Refused(
                 f"a script of {self._name} runs, though `list` lists it no more",
                 "it is listed until nothing of it runs",
             )
@@ -208,31 +211,17 @@ class _Check:
 
     @property
     def _name(self) -> str:
-        return str(self._provider.name_of(_BURST))
-
-    def _write(self, place: Path, _: BurstSpec) -> Path:
-        """Write the script that stands for a follower."""
-        self._place = place
-        script = _SCRIPT.format(
-            place=shlex.quote(str(place)),
-            beat=_BEAT_S,
-            # What ends it should `end` not: nobody else does.
-            seconds=int(2 * self._patience),
-        )
-        with disk_errors(place, writing=True):
-            place.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_atomically(place / "start", script.encode(), private=True)
-        return place / "start"
+        return self._provider.name_of(_BURST)
 
     def _beats(self) -> Sequence[Path]:
-        return list(self._place.glob("beat.*")) if self._place else []
+        return list(self._provider.files(_BURST).place.glob("beat.*"))
 
     def _wait(self, holds: Callable[[], bool], what: str) -> None:
         self._tell(f"waits for {what}")
         ends = time.monotonic() + self._patience
         while not holds():
             if time.monotonic() > ends:
-                raise _Failed(
+                raise Refused(
                     f"waited in vain for {what}, for {self._patience:g} s",
                     "a longer join_time has it wait longer",
                 )
@@ -252,12 +241,13 @@ def _contents(paths: Iterable[Path]) -> dict[Path, str]:
 
 
 def check(
-    provider: CommandProvider,
+    make: Callable[[Callable[[Path], JobTasks]], CommandProvider],
     settings: CommandSettings,
     tell: Callable[[str], None],
 ) -> list[Finding]:
     """Begin, list and end a burst; return a finding for each rule that was tried.
 
-    `tell` is called with what it waits for. Nothing is left, or a finding says what.
+    `make` makes a provider with these files. `tell` is called with what it waits for.
+    Nothing is left, or a finding says what.
     """
-    return list(_Check(provider, settings, tell).run())
+    return list(_Check(make, settings, tell).run())

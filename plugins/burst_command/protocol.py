@@ -23,6 +23,7 @@ from burst.errors import (
 from burst.kits.private_dir import disk_errors, is_safe_name
 from burst.kits.program import ErrorPattern, run
 from burst_command import called
+from burst_command.settings import CommandSettings
 
 _ADVICE = "mend what the program says, or its table in burst.toml"
 _FOR_GOOD = tuple(
@@ -40,28 +41,17 @@ PATTERNS: Mapping[str, Sequence[ErrorPattern]] = {
 }
 """What an exit status means after each word; any other is Transient."""
 _SHOWN = 200
+_WORDS = 3
+"""Of a name: owner, provider and burst."""
 
 State = Literal["pending", "running", "failed", "ending"]
-
-
-class Name(msgspec.Struct, frozen=True):
-    """Of a burst of any owner, as the program labels it: `OWNER.PROVIDER.BURST`.
-
-    None of the three has a dot.
-    """
-
-    owner: str
-    provider: str
-    burst: str
-
-    def __str__(self) -> str:
-        return f"{self.owner}.{self.provider}.{self.burst}"
 
 
 class BeginRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Make these nodes, and run `sh START HOST` for each of `hosts` on one of them."""
 
     name: str
+    """`OWNER.PROVIDER.BURST`; none of the three has a dot."""
     hosts: Sequence[str]
     cores: int
     gpus: int
@@ -82,12 +72,10 @@ class ListRequest(msgspec.Struct, frozen=True, kw_only=True):
     arguments: Mapping[str, Any]
 
 
-class EndRequest(msgspec.Struct, frozen=True, kw_only=True):
+class EndRequest(ListRequest, frozen=True, kw_only=True):
     """Delete all of this burst, or go on deleting."""
 
     name: str
-    dir: str
-    arguments: Mapping[str, Any]
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -103,7 +91,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class ListedBurst(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 ):
-    """A burst that exists."""
+    """A burst that exists, of any owner."""
 
     name: str
     state: State
@@ -112,15 +100,19 @@ class ListedBurst(
     """Of state `failed`."""
     nodes: tuple[Node, ...] = ()
 
+    @property
+    def over(self) -> bool:
+        """Whether nothing of it is left: what is listed exists."""
+        return False
+
 
 class SiteProgram:
     """Runs the program."""
 
-    def __init__(self, argv: Sequence[str], limit: float) -> None:
-        """`limit`: seconds that it may take each time."""
-        self._argv = argv
-        self._shown = " ".join(argv)
-        self._limit = limit
+    def __init__(self, settings: CommandSettings) -> None:
+        self._argv, self._limit = settings.program, settings.limit
+        self._shown = " ".join(settings.program)
+        self._dir, self._arguments = settings.dir, settings.arguments
 
     def begin(self, asked: BeginRequest, note: Path) -> None:
         """Note the process in a file, for `still_begins`.
@@ -132,29 +124,28 @@ class SiteProgram:
     def still_begins(self, note: Path) -> Transient | None:
         """Return what to raise while a `begin` runs that an earlier daemon has called.
 
-        It is killed after its time limit, as that daemon would have done. To be asked
-        before `list`: what it made is listed once it has ended.
+        To be asked before `list`: what it made is listed once it has ended.
         """
         with disk_errors(note):
-            call = called.running(note)
-        if call is None:
+            pid = called.running(note)
+        if not pid:
             return None
-        if call.age > self._limit:
-            call.kill()
         return Transient(
             f"`{self._shown} begin`, which an earlier daemon called, still runs as"
-            f" process {call.pid}: it has {self._limit:g} s in all"
+            f" process {pid}: it has {self._limit:g} s in all"
         )
 
-    def end(self, asked: EndRequest) -> None:
+    def end(self, name: str) -> None:
         """Raises Transient, Refused."""
+        asked = EndRequest(name=name, dir=self._dir, arguments=self._arguments)
         self._ask("end", asked)
 
-    def list(self, asked: ListRequest) -> Mapping[Name, Sequence[ListedBurst]]:
+    def list(self) -> Mapping[str, Sequence[ListedBurst]]:
         """Return what exists, by name all that is printed. Raises Transient, Refused.
 
         An answer that cannot be read is Transient: what is not listed counts as gone.
         """
+        asked = ListRequest(dir=self._dir, arguments=self._arguments)
         said = self._ask("list", asked).strip()
         try:
             listed = from_json(said, list[ListedBurst])
@@ -163,26 +154,21 @@ class SiteProgram:
                 f"`{self._shown} list` did not print a list of bursts: {error}; it"
                 f" printed {said[:_SHOWN]!r}"
             ) from error
-        found: dict[Name, list[ListedBurst]] = {}
+        found: dict[str, list[ListedBurst]] = {}
         for each in listed:
-            found.setdefault(self._parse(each.name), []).append(each)
+            words = each.name.split(".")
+            if len(words) != _WORDS or not all(map(is_safe_name, words)):
+                raise Transient(
+                    f"`{self._shown} list` printed the name {each.name[:_SHOWN]!r},"
+                    " which is none that `begin` was given"
+                )
+            found.setdefault(each.name, []).append(each)
         return found
-
-    def _parse(self, text: str) -> Name:
-        words = text.split(".")
-        if len(words) != len(Name.__struct_fields__) or not all(
-            map(is_safe_name, words)
-        ):
-            raise Transient(
-                f"`{self._shown} list` printed the name {text[:_SHOWN]!r}, which is"
-                " none that `begin` was given"
-            )
-        return Name(*words)
 
     def _ask(self, word: str, asked: msgspec.Struct, note: Path | None = None) -> str:
         argv = [*self._argv, word]
         return run(
-            called.noted(argv, note) if note else argv,
+            called.noted(argv, note, self._limit) if note else argv,
             shown=f"{self._shown} {word}",
             limit=self._limit,
             given=msgspec.json.encode(asked).decode() + "\n",

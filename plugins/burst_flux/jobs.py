@@ -24,7 +24,7 @@ from burst.errors import (
     Transient,
 )
 from burst.kits.program import ErrorPattern, run
-from burst.model.ranks import parse_idset
+from burst.model.resource_set import decode_resource_set, shape_of
 from burst.model.shape import Shape
 from burst_flux.settings import FluxSettings
 
@@ -111,26 +111,6 @@ class FluxJob(msgspec.Struct, frozen=True):
 
 class _Listed(msgspec.Struct, frozen=True):
     jobs: tuple[FluxJob, ...]
-
-
-class _Children(msgspec.Struct, frozen=True):
-    core: str = ""
-    gpu: str = ""
-
-
-class _Ranks(msgspec.Struct, frozen=True):
-    rank: str
-    children: _Children
-
-
-class _Execution(msgspec.Struct, frozen=True):
-    ranks: tuple[_Ranks, ...] = msgspec.field(name="R_lite")
-
-
-class _Resources(msgspec.Struct, frozen=True):
-    """R, as RFC 20 has it."""
-
-    execution: _Execution
 
 
 class OtherFlux:
@@ -234,16 +214,11 @@ def count_nodes(resources: str, shape: Shape, but: Set[int] = frozenset()) -> in
     Raises Transient if it is none.
     """
     try:
-        rows = from_json(resources, _Resources).execution.ranks
-    except msgspec.MsgspecError as error:
+        groups = decode_resource_set(resources).groups
+        holding = [g.ranks for g in groups if shape_of(g.children).holds(shape)]
+    except ValueError as error:
         raise Transient(f"`flux resource R` did not print R: {error}") from error
-    return sum(
-        len(parse_idset(row.rank) - but)
-        for row in rows
-        if Shape(
-            len(parse_idset(row.children.core)), len(parse_idset(row.children.gpu))
-        ).holds(shape)
-    )
+    return sum(len(ranks - but) for ranks in holding)
 
 
 def job_options(

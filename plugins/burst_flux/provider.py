@@ -7,16 +7,14 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
-from burst.errors import ProviderError, SpecRefused, Transient
-from burst.kits.examine_lead import examine_lead
+from burst.errors import SpecRefused, Transient
 from burst.kits.job_provider import JobProvider
 from burst.kits.job_tasks import NOT_SUBMITTED, JobSeen, JobTasks
-from burst.kits.shared_dir import examine_shared_dir
 from burst.model.finding import Finding, note, ok, wrong
 from burst.model.lead import LeadIdentity
 from burst.model.ranks import parse_idset
 from burst.model.shape import Shape
-from burst.provider import BurstId, BurstSpec
+from burst.provider import BurstId, BurstSpec, BurstStatus
 from burst_flux import states
 from burst_flux.jobs import FluxJob, OtherFlux, job_options
 from burst_flux.own_job import find_own_job, job_on_this_host
@@ -32,6 +30,7 @@ class FluxProvider(JobProvider[FluxJob]):
 
     Settings = FluxSettings
     task_rank = "FLUX_TASK_RANK"
+    unanswered = "set uri to an instance that runs, and may be used"
 
     def __init__(
         self,
@@ -82,8 +81,11 @@ class FluxProvider(JobProvider[FluxJob]):
         self._flux.submit(*options, f"--output={files.log}", "sh", str(files.task))
         return ""
 
-    def see(self, burst_id: str, jobs: Sequence[FluxJob]) -> JobSeen:
+    def status(self, burst_id: BurstId, jobs: Sequence[FluxJob]) -> BurstStatus:
         """Return what the first of its jobs means, or how the last one ended."""
+        return self.files(burst_id).status(burst_id, self._see(burst_id, jobs))
+
+    def _see(self, burst_id: BurstId, jobs: Sequence[FluxJob]) -> JobSeen:
         now = self._clock()
         if jobs:
             asked = states.waits_for_a_queue(jobs[0], now)
@@ -138,17 +140,8 @@ class FluxProvider(JobProvider[FluxJob]):
         but = parse_idset(ranks)
         return self._flux.nodes_that_hold(shape, self._settings.queue, but)
 
-    def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
-        """Check the instance, its queue and its nodes, and the directory."""
-        found = [*examine_lead(lead), examine_shared_dir(self._home)]
-        try:
-            found.extend(self._examine_instance(lead))
-        except ProviderError as error:
-            advice = error.advice or "set uri to an instance that runs, and may be used"
-            found.append(wrong(error.what, advice))
-        return found
-
-    def _examine_instance(self, lead: LeadIdentity | None) -> Iterator[Finding]:
+    def examine_jobs(self, lead: LeadIdentity | None) -> Iterator[Finding]:
+        """Check the instance, its queue and its nodes."""
         if lead is not None and lead.uri in self._ids():
             yield wrong("uri is the lead itself", "set it to another instance's")
         version = self._flux.ask("getattr", "version").strip()

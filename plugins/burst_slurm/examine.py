@@ -5,14 +5,11 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 from burst.errors import ProviderError
-from burst.kits.examine_lead import examine_lead
-from burst.kits.private_dir import PrivateDirectory
-from burst.kits.shared_dir import examine_shared_dir
 from burst.model.finding import Finding, ok, wrong
 from burst.model.fsd import format_fsd
-from burst.model.lead import LeadIdentity
 from burst_slurm.job_options import job_options
 from burst_slurm.jobs import Slurm
 from burst_slurm.settings import SlurmSettings
@@ -20,15 +17,8 @@ from burst_slurm.settings import SlurmSettings
 _PROGRAMS = ("sbatch", "squeue", "scancel", "sinfo")
 
 
-def examine(
-    settings: SlurmSettings,
-    home: PrivateDirectory,
-    slurm: Slurm,
-    lead: LeadIdentity | None,
-) -> Iterator[Finding]:
-    """Yield what is found; nothing of the cluster if Slurm cannot be asked."""
-    yield from examine_lead(lead)
-    yield examine_shared_dir(home)
+def examine(settings: SlurmSettings, log: Path, slurm: Slurm) -> Iterator[Finding]:
+    """Yield what is found. Raises Transient or Refused if Slurm cannot be asked."""
     missing = [name for name in _PROGRAMS if not shutil.which(name)]
     if missing:
         yield wrong(
@@ -36,13 +26,9 @@ def examine(
             "install Slurm's client programs on this host, of the cluster's version",
         )
         return
-    try:
-        version = slurm.version()
-        slurm.jobs()
-        longest = slurm.time_limit(settings.partition)
-    except ProviderError as error:
-        yield wrong(str(error), "have squeue and sinfo work on this host, as this user")
-        return
+    version = slurm.version()
+    slurm.jobs()
+    longest = slurm.time_limit(settings.partition)
     yield ok(f"Slurm answers, and {shutil.which('sbatch')} is of {version}")
     # Where EnforcePartLimits is not set, Slurm takes a longer job and never starts it.
     if longest < settings.time:
@@ -51,19 +37,16 @@ def examine(
             f" {format_fsd(longest)}, and time is {settings.time}",
             f'set time to "{format_fsd(longest)}"',
         )
-    yield _examine_submission(settings, home, slurm)
+    yield _examine_submission(settings, log, slurm)
 
 
-def _examine_submission(
-    settings: SlurmSettings, home: PrivateDirectory, slurm: Slurm
-) -> Finding:
+def _examine_submission(settings: SlurmSettings, log: Path, slurm: Slurm) -> Finding:
     """Have Slurm say whether it would take a job of one node, and the largest.
 
     It knows partitions and their limits, accounts, QOS, licenses and nodes.
     """
-    log, time = home.path / "log", settings.time
     for nodes in sorted({1, settings.max_nodes}):
-        options = job_options(settings, "burst.test", log, nodes, time)
+        options = job_options(settings, "burst.test", log, nodes, settings.time)
         try:
             slurm.test(options)
         except ProviderError as error:

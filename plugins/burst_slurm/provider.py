@@ -7,13 +7,13 @@ The daemon's host has sbatch, squeue and scancel, and shares a directory with th
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from burst.kits.job_provider import JobProvider
-from burst.kits.job_tasks import NOT_SUBMITTED, JobSeen, JobTasks
+from burst.kits.job_tasks import NOT_SUBMITTED, JobTasks
 from burst.model.finding import Finding
 from burst.model.lead import LeadIdentity
-from burst.provider import BurstId, BurstSpec
+from burst.provider import BurstId, BurstSpec, BurstStatus
 from burst_slurm.examine import examine
 from burst_slurm.job_options import batch_script, job_options
 from burst_slurm.jobs import Slurm, SlurmJob, describe
@@ -26,6 +26,7 @@ class SlurmProvider(JobProvider[SlurmJob]):
 
     Settings = SlurmSettings
     task_rank = "SLURM_PROCID"
+    unanswered = "have squeue and sinfo work on this host, as this user"
 
     def __init__(
         self,
@@ -65,10 +66,11 @@ class SlurmProvider(JobProvider[SlurmJob]):
         options = job_options(self._settings, name, files.log, nodes, seconds)
         return str(self._slurm.submit(options, batch_script(files.task)) or "")
 
-    def see(self, burst_id: str, jobs: Sequence[SlurmJob]) -> JobSeen:
+    def status(self, burst_id: BurstId, jobs: Sequence[SlurmJob]) -> BurstStatus:
         """Return what the first of its jobs means."""
         known = self._known(burst_id, jobs)
-        return describe(known[0], self._clock()) if known else NOT_SUBMITTED
+        seen = describe(known[0], self._clock()) if known else NOT_SUBMITTED
+        return self.files(burst_id).status(burst_id, seen)
 
     def end_jobs(self, burst_id: BurstId) -> bool:
         """Cancel those that are listed and live."""
@@ -81,9 +83,10 @@ class SlurmProvider(JobProvider[SlurmJob]):
             self._unlisted.pop(burst_id, None)
         return bool(live)
 
-    def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
-        """Check programs, partition, directory, and whether Slurm takes such jobs."""
-        return list(examine(self._settings, self._home, self._slurm, lead))
+    def examine_jobs(self, lead: LeadIdentity | None) -> Iterator[Finding]:
+        """Check programs and partition, and whether Slurm takes such jobs."""
+        del lead
+        return examine(self._settings, self.files("test").log, self._slurm)
 
     def _known(self, name: str, listed: Sequence[SlurmJob]) -> Sequence[SlurmJob]:
         """Return the burst's jobs that are listed, or else the one that was submitted.

@@ -23,7 +23,7 @@ from typing import Any, Protocol
 import click
 import msgspec
 import tomli_w
-from burst_local import LocalProvider, LocalSettings
+from burst_local.provider import LocalProvider, LocalSettings
 from click.testing import CliRunner
 
 from burst.cli import group

@@ -11,9 +11,9 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 import msgspec
-from burst_local import LocalProvider, LocalSettings
 from burst_local.launch import Command
 from burst_local.processes import scan
+from burst_local.provider import LocalProvider, LocalSettings
 
 from burst.provider import BurstSpec, Provider
 from burst.testing import Backend

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from burst_local import LocalProvider, LocalSettings
 from burst_local.launch import Command
 from burst_local.processes import scan
+from burst_local.provider import LocalProvider, LocalSettings
 
 from burst.provider import BurstSpec, Provider
 from burst.testing import Backend, example_lead, example_spec

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from burst_command import CommandProvider, CommandSettings
+from burst_command.provider import CommandProvider
+from burst_command.settings import CommandSettings
 
 from burst.config import convert, load
 from burst.errors import InsufficientCapacity, NotFound, Transient
@@ -75,7 +76,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 def test_it_keeps_the_rules(world: World, name: str) -> None:
     found = world.provider(name).check(lambda _: None)
     assert [each for each in found if each.level is not Level.OK] == []
-    assert len(found) == 6
+    assert len(found) == 5
     assert not list(world.jobs.iterdir())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from burst_kind import KindProvider
+from burst_kind.provider import KindProvider
 
 from burst.config import load
 from burst.runtime import provider_registry

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
-from burst_kube import KubeProvider
+from burst_kube.provider import KubeProvider
 
 from burst.config import Settings, load
 from burst.model.shape import Shape

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from burst_command import CommandProvider, CommandSettings
+from burst_command.provider import CommandProvider
+from burst_command.settings import CommandSettings
 
 from burst.errors import NotFound, ProviderError
 from burst.lead import Lead

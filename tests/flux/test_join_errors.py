@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 import pytest
 import zmq
-from burst_local import LocalProvider
+from burst_local.provider import LocalProvider
 
 from burst.kits import certificate, follower_facts
 from burst.kits.join_errors import explain_log, has_joined

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A provider on a batch system of which a test says what it has and answers."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -11,8 +11,10 @@ from burst.errors import NotFound, SpecRefused, Transient
 from burst.kits.job_provider import JobProvider
 from burst.kits.job_tasks import NOT_SUBMITTED, JobSeen, JobTasks
 from burst.kits.node_settings import NodeSettings
+from burst.model.finding import Finding, ok, wrong
+from burst.model.lead import LeadIdentity
 from burst.model.shape import Shape
-from burst.provider import BurstId, BurstSpec, Phase
+from burst.provider import BurstId, BurstSpec, BurstStatus, Phase
 from burst.testing import example_lead, example_spec
 
 NOW = 1000.0
@@ -28,6 +30,7 @@ class Batch(JobProvider[BatchJob]):
 
     Settings = NodeSettings
     task_rank = "BATCH_RANK"
+    unanswered = "start it"
 
     def __init__(self, place: Path) -> None:
         settings = NodeSettings(dir=str(place / "shared"), cores=4, max_nodes=2)
@@ -55,11 +58,17 @@ class Batch(JobProvider[BatchJob]):
             raise Transient("no answer")
         return "7"
 
-    def see(self, burst_id: str, jobs: Sequence[BatchJob]) -> JobSeen:
+    def status(self, burst_id: BurstId, jobs: Sequence[BatchJob]) -> BurstStatus:
+        files = self.files(burst_id)
+        noted = files.submission()
+        seen = NOT_SUBMITTED if noted is None else JobSeen(Phase.FAILED, noted)
         if jobs:
-            return JobSeen(Phase.FAILED if jobs[0].over else Phase.PENDING, "seen")
-        noted = self.files(burst_id).submission()
-        return NOT_SUBMITTED if noted is None else JobSeen(Phase.FAILED, noted)
+            seen = JobSeen(Phase.FAILED if jobs[0].over else Phase.PENDING, "seen")
+        return files.status(burst_id, seen)
+
+    def examine_jobs(self, lead: LeadIdentity | None) -> Iterator[Finding]:
+        yield ok("there is a batch system")
+        raise Transient("it does not answer")
 
     def end_jobs(self, burst_id: BurstId) -> bool:
         return bool(self.jobs.pop(burst_id, None))
@@ -91,6 +100,12 @@ def test_a_burst_has_one_job_though_the_answer_was_lost(
     assert (status.phase, status.why) == (Phase.FAILED, "7")
     batch.provision(spec)
     assert batch.submitted == [600.0]
+
+
+def test_an_error_of_a_check_is_the_last_finding(batch: Batch) -> None:
+    *_, first, last = batch.examine(None)
+    assert first == ok("there is a batch system")
+    assert last == wrong("it does not answer", "start it")
 
 
 def test_files_go_once_no_job_lives(batch: Batch, spec: BurstSpec) -> None:

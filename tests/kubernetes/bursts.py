@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from burst_kube import KubeProvider, KubeSettings
+from burst_kube.provider import KubeProvider, KubeSettings
 
 from burst.errors import NotFound, ProviderError, Transient
 from burst.kits.pods import MultiUserTable, OfferTable

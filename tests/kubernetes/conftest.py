@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from burst_kube import KubeProvider
+from burst_kube.provider import KubeProvider
 
 from burst.kits.kube.kinds import MINICLUSTER
 from tests.kubelab import build

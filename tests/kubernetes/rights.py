@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from burst_kube import KubeProvider
+from burst_kube.provider import KubeProvider
 
 from burst.model.finding import Level
 from tests.kubernetes.bursts import Bursts

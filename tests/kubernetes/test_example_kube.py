@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from burst_kube import KubeSettings
+from burst_kube.provider import KubeSettings
 
 from burst.config import convert, load
 from burst.kits.pods.names import KUEUE_QUEUE

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
-from burst_kube import KubeProvider
+from burst_kube.provider import KubeProvider
 
 from burst.kits.pods import OfferTable
 from burst.kits.pods.diagnose.probe_job import render_probe

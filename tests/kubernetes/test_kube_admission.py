@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import msgspec
 import pytest
-from burst_kube import KubeProvider
+from burst_kube.provider import KubeProvider
 
 from burst.config import Seconds
 from burst.errors import SpecRefused

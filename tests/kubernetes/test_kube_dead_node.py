@@ -11,7 +11,7 @@ import time
 from typing import Any
 
 import pytest
-from burst_kube import KubeProvider
+from burst_kube.provider import KubeProvider
 from msgspec.structs import replace
 
 from burst.errors import NotFound

@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from burst_kube import KubeProvider
+from burst_kube.provider import KubeProvider
 
 from burst.errors import NotFound, Refused
 from burst.provider import Event

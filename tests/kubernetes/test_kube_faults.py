@@ -6,7 +6,7 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
-from burst_kube import KubeProvider
+from burst_kube.provider import KubeProvider
 
 from burst.config import Seconds
 from burst.errors import NotFound, Transient

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from burst_kube import KubeProvider
+from burst_kube.provider import KubeProvider
 
 from burst.kits.kube.kinds import SECRET, name_of
 from burst.model.program import Program

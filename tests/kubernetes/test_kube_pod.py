@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from burst_kube import KubeProvider
+from burst_kube.provider import KubeProvider
 
 from burst.errors import SpecRefused
 from burst.kits.pods import CommandsTable, OfferTable

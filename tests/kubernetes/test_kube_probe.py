@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from burst_kube import KubeProvider
+from burst_kube.provider import KubeProvider
 
 from burst.errors import Refused
 from burst.model.finding import Finding, Level

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from burst_kube import KubeProvider
+from burst_kube.provider import KubeProvider
 
 from burst.errors import (
     InsufficientCapacity,

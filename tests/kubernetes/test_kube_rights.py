@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from burst_kube import KubeProvider
+from burst_kube.provider import KubeProvider
 
 from burst.errors import ProviderError, Refused, Transient
 from burst.model.finding import Level

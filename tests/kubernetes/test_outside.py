@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
-from burst_kube import KubeProvider, KubeSettings
+from burst_kube.provider import KubeProvider, KubeSettings
 
 from burst.config import LeadSettings
 from burst.errors import BurstError, LeadError, Refused

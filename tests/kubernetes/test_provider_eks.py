@@ -14,10 +14,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from burst_eks import EksProvider, EksSettings
 from burst_eks.cloud import EksCloud
 from burst_eks.groups import name_of
-from burst_eks.provider import EksDependencies
+from burst_eks.provider import EksDependencies, EksProvider
+from burst_eks.settings import EksSettings
 
 from burst.kits.pods import Tags
 from burst.provider import BurstSpec

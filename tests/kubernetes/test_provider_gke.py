@@ -14,10 +14,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from burst_gke import GkeProvider, GkeSettings
 from burst_gke.apis import GoogleApis
 from burst_gke.cloud import Cloud
-from burst_gke.provider import Dependencies
+from burst_gke.provider import Dependencies, GkeProvider
+from burst_gke.settings import GkeSettings
 from google.cloud.container_v1.types import NodePool
 
 from burst.provider import BurstSpec

@@ -13,7 +13,7 @@ from typing import Literal
 
 import msgspec
 import pytest
-from burst_kube import KubeProvider, KubeSettings
+from burst_kube.provider import KubeProvider, KubeSettings
 
 from burst.kits.pods import OfferTable
 from burst.provider import BurstSpec, Provider

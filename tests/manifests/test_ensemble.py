@@ -10,7 +10,7 @@ import yaml
 from burst_ensemble.config.file import load_ensemble
 from burst_ensemble.config.settings import ensemble_settings
 from burst_ensemble.runtime.algorithms import load_algorithms
-from burst_kube import KubeSettings
+from burst_kube.provider import KubeSettings
 
 from burst.config import convert, load
 from burst.lead_setup.lead_files import write_lead

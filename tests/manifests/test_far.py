@@ -2,7 +2,7 @@
 """The namespace that is burst into: what its pods may reach, be, and use."""
 
 import pytest
-from burst_kube import KubeSettings
+from burst_kube.provider import KubeSettings
 
 from burst.config import convert, load
 from burst.kits.pods.names import OWNER

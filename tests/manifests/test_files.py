@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
-from burst_kube import KubeSettings
+from burst_kube.provider import KubeSettings
 
 from burst.config import convert, load
 from burst.lead_setup.lead_files import LeadFiles, write_lead

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from burst_local import LocalProvider, LocalSettings
+from burst_local.provider import LocalProvider, LocalSettings
 
 from burst.errors import InsufficientCapacity, Refused, Transient
 from burst.model.burst import BurstId

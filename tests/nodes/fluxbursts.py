@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from burst_kube import KubeProvider
+from burst_kube.provider import KubeProvider
 
 from burst.provider import BurstSpec, Phase
 from burst.testing import example_spec

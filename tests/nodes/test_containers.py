@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from burst_kube import KubeProvider, KubeSettings
+from burst_kube.provider import KubeProvider, KubeSettings
 
 from burst.config import convert, load
 from burst.provider import Phase

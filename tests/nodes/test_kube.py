@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 import tomli_w
-from burst_kube import KubeProvider, KubeSettings
+from burst_kube.provider import KubeProvider, KubeSettings
 
 from burst.config import convert
 from burst.kits.pods import CommandsTable, with_pod_spec

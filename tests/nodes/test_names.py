@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from burst_kube import KubeProvider, KubeSettings
+from burst_kube.provider import KubeProvider, KubeSettings
 
 from burst.config import convert
 from burst.kits.pods.names import INDEX

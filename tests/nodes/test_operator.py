@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from burst_kube import KubeProvider, KubeSettings
+from burst_kube.provider import KubeProvider, KubeSettings
 
 from burst.config import convert
 from burst.kits import certificate

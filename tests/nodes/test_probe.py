@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from burst_kube import KubeProvider, KubeSettings
+from burst_kube.provider import KubeProvider, KubeSettings
 
 from burst.config import convert
 from burst.model.finding import Finding, Level

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from burst_kube import KubeProvider, KubeSettings
+from burst_kube.provider import KubeProvider, KubeSettings
 
 from burst.config import convert
 from burst.lead_setup.lead_plan import PlannedSlot

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 from burst_gke.access import get_credentials
-from burst_kind import KindProvider, KindSettings
-from burst_kube import KubeProvider, KubeSettings
+from burst_kind.provider import KindProvider
+from burst_kind.settings import KindSettings
+from burst_kube.provider import KubeProvider, KubeSettings
 
 from burst.kits.pods import OfferTable
 from burst.model.burst import BurstId

@@ -164,7 +164,7 @@ def test_what_is_no_provider_is_refused(source: str, what: str, plugins: Path) -
 def test_a_wrong_setting_is_named_with_its_table(
     kind: str, line: str, what: str
 ) -> None:
-    local = point("local", "burst_local:LocalProvider")
+    local = point("local", "burst_local.provider:LocalProvider")
     with pytest.raises(ConfigError, match=what):
         load(f'type = "{kind}"\n{line}', FAKE, local)
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from burst_slurm import SlurmProvider
+from burst_slurm.provider import SlurmProvider
 
 from burst.config import Seconds
 from burst.errors import NotFound, Transient

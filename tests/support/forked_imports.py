@@ -17,7 +17,7 @@ OURS = (
     "burst_embedded.lead",
     "burst_embedded.lead_client",
     "burst.flux.lead",
-    "burst_local",
+    "burst_local.provider",
 )
 FLUXES = ("cli.bulksubmit", "cli.submit", "hostlist", "job.list", "resource")
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from burst_command import CommandProvider, CommandSettings
+from burst_command.provider import CommandProvider
+from burst_command.settings import CommandSettings
 
 PROGRAM = Path(__file__).with_name("site")
 

@@ -8,7 +8,8 @@ import shlex
 from pathlib import Path
 
 import msgspec
-from burst_command import CommandProvider, CommandSettings
+from burst_command.provider import CommandProvider
+from burst_command.settings import CommandSettings
 
 from burst.provider import BurstSpec
 from burst.testing import example_lead, example_spec

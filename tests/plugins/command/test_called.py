@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -40,27 +42,28 @@ def slow(tmp_path: Path) -> Says:
 
 
 @contextmanager
-def orphaned(says: Says) -> Iterator[subprocess.Popen[bytes]]:
+def orphaned(says: Says, limit: float = 60.0) -> Iterator[subprocess.Popen[bytes]]:
     """Call `begin` as a daemon does that is killed meanwhile."""
     place = says.path / "shared" / "owner.site" / BURST
     place.mkdir(parents=True, mode=0o700)
     for each in (place.parent, place.parent.parent):
         each.chmod(0o700)
-    argv = called.noted([*says.settings.program, "begin"], place / "begin")
+    argv = called.noted([*says.settings.program, "begin"], place / "begin", limit)
     child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, start_new_session=True)
     try:
         calls = says.path / "program.calls"
         wait_until(calls.exists, "the program to run")
         yield child
     finally:
-        child.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
         child.wait()
 
 
 def test_nothing_is_begun_beside_it(slow: Says) -> None:
     provider, spec = slow.provider(), slow.spec()
     with orphaned(slow) as child:
-        with pytest.raises(Transient, match=f"{STILL} {child.pid}"):
+        with pytest.raises(Transient, match=STILL):
             provider.provision(spec)
         assert [status.phase for status in provider.observe()] == [Phase.PENDING]
         (slow.path / "program.go").touch()
@@ -83,15 +86,12 @@ def test_it_is_not_told_that_nothing_is_left_meanwhile(slow: Says) -> None:
 
 
 def test_it_is_killed_after_its_time_limit(slow: Says) -> None:
-    provider, spec = slow.provider(limit=0.3), slow.spec()
-    with orphaned(slow) as child:
-
-        def is_killed() -> bool:
-            with pytest.raises(Transient, match=STILL):
-                provider.reap(spec.burst_id)
-            return child.poll() is not None
-
-        wait_until(is_killed, "the program to be killed")
+    """Not by the next daemon: there may be none."""
+    provider, spec = slow.provider(), slow.spec()
+    with orphaned(slow, limit=0.3) as child:
+        with pytest.raises(Transient, match=STILL):
+            provider.reap(spec.burst_id)
+        child.wait()
     with pytest.raises(NotFound):
         provider.reap(spec.burst_id)
 
@@ -111,12 +111,9 @@ def test_another_process_is_none(tmp_path: Path, other: Callable[[str], str]) ->
     boot = Path("/proc/sys/kernel/random/boot_id").read_text()
     own = Path("/proc/self/stat").read_text() + boot
     note.write_text(own)
-    found = called.running(note)
-    assert found is not None
-    assert found.pid == os.getpid()
-    assert found.age > 0
+    assert called.running(note) == os.getpid()
     note.write_text(other(own))
-    assert called.running(note) is None
+    assert called.running(note) == 0
 
 
 def test_the_process_is_noted_before_the_program_runs(slow: Says) -> None:
@@ -126,4 +123,4 @@ def test_the_process_is_noted_before_the_program_runs(slow: Says) -> None:
     assert note.read_text().endswith(
         Path("/proc/sys/kernel/random/boot_id").read_text()
     )
-    assert called.running(note) is None
+    assert called.running(note) == 0

@@ -6,11 +6,12 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from burst_command import CommandSettings
+from burst_command.settings import CommandSettings
 
 from burst.config import convert
 from burst.errors import (
@@ -127,7 +128,7 @@ def test_a_program_that_does_not_end_is_killed(says: Says) -> None:
 
 def test_what_it_is_asked_to_begin(says: Says) -> None:
     provider = says.provider(arguments={"queue": "long"})
-    provider.provision(says.spec(userids=(1000,), lease_end=1.0))
+    provider.provision(says.spec(userids=(1000,), lease_end=time.time() + 599.5))
     place = says.path / "shared" / "owner.site" / BURST
     assert says.asked("begin") == {
         "name": f"owner.site.{BURST}",
@@ -136,7 +137,7 @@ def test_what_it_is_asked_to_begin(says: Says) -> None:
         "gpus": 0,
         "start": f"{place}/start",
         "log": f"{place}/log",
-        "seconds": 1,
+        "seconds": 600,
         "users": [1000],
         "arguments": {"queue": "long"},
     }

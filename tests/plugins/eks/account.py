@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from burst_eks import EksProvider
 from burst_eks.groups import name_of
+from burst_eks.provider import EksProvider
 
 from burst.errors import NotFound, Transient
 from burst.kits.pods import Tags

@@ -19,9 +19,9 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 
 import boto3
 import moto.eks.utils
-from burst_eks import EksProvider, EksSettings
 from burst_eks.cloud import EksCloud
-from burst_eks.provider import EksDependencies
+from burst_eks.provider import EksDependencies, EksProvider
+from burst_eks.settings import EksSettings
 from moto.autoscaling.models import autoscaling_backends
 from moto.eks.models import eks_backends
 from moto.moto_server.werkzeug_app import (

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from burst_eks import EksProvider, EksSettings
+from burst_eks.provider import EksProvider
 from burst_eks.provider_type import TYPE
+from burst_eks.settings import EksSettings
 
 from burst.config import Seconds, convert, parse
 from burst.errors import ConfigError

@@ -14,7 +14,8 @@ from typing import Any
 
 import msgspec
 import tomli_w
-from burst_flux import FluxProvider, FluxSettings
+from burst_flux.provider import FluxProvider
+from burst_flux.settings import FluxSettings
 
 from burst.config import Seconds
 from burst.provider import BurstSpec

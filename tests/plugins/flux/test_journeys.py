@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from burst_flux import FluxProvider
+from burst_flux.provider import FluxProvider
 
 from burst.errors import Transient
 from burst.model.finding import Level

@@ -12,8 +12,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from burst_flux import FluxProvider, FluxSettings
 from burst_flux.jobs import count_nodes
+from burst_flux.provider import FluxProvider
+from burst_flux.settings import FluxSettings
 
 from burst.config import Seconds, convert
 from burst.errors import (

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from burst_gke import GkeProvider, GkeSettings
 from burst_gke.apis import GoogleApis
 from burst_gke.cloud import Cloud
-from burst_gke.provider import Dependencies
+from burst_gke.provider import Dependencies, GkeProvider
+from burst_gke.settings import GkeSettings
 from google.cloud.container_v1 import ClusterManagerClient
 from google.cloud.container_v1.types import NodePool
 

@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 
 import grpc
 import msgspec
-from burst_gke import GkeProvider, GkeSettings
 from burst_gke.cloud import Cloud
 from burst_gke.followers import LeavingHosts, Members, Placement
-from burst_gke.provider import Dependencies
-from burst_local import LocalProvider, LocalSettings
+from burst_gke.provider import Dependencies, GkeProvider
+from burst_gke.settings import GkeSettings
+from burst_local.provider import LocalProvider, LocalSettings
 from google.cloud.container_v1 import ClusterManagerClient
 from google.cloud.container_v1.services.cluster_manager.transports import (
     ClusterManagerGrpcTransport,

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
-from burst_gke import GkeSettings
 from burst_gke.followers import LeavingHosts, Members, Placement
+from burst_gke.settings import GkeSettings
 from google.cloud.container_v1 import types as t
 
 from burst.errors import NotFound, ProviderError, SpecRefused, Transient

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from burst_gke import GkeProvider
 from burst_gke.cloud import Cloud
+from burst_gke.provider import GkeProvider
 from google.auth.credentials import Credentials
 from google.auth.exceptions import RefreshError, TransportError
 from google.cloud.container_v1 import ClusterManagerClient

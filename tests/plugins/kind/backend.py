@@ -7,7 +7,7 @@ import contextlib
 import functools
 from collections.abc import Iterator, Sequence
 
-from burst_kind import KindProvider
+from burst_kind.provider import KindProvider
 
 from burst.provider import BurstSpec, Provider
 from burst.testing import Backend, WrappedProvider

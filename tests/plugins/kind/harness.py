@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from burst_kind import KindProvider, KindSettings
+from burst_kind.provider import KindProvider
+from burst_kind.settings import KindSettings
 
 from burst.errors import Transient
 from burst.kits.pods import OfferTable

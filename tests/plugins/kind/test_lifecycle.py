@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from burst_kind import KindProvider
+from burst_kind.provider import KindProvider
 
 from burst.errors import (
     InsufficientCapacity,

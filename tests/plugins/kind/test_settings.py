@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from burst_kind import KindProvider
+from burst_kind.provider import KindProvider
 
 from burst.errors import Refused
 from burst.model.finding import Finding, Level

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from burst_local import LocalProvider, LocalSettings
 from burst_local.burst_dirs import FollowerDirectory, ProviderDirectory
 from burst_local.processes import scan
+from burst_local.provider import LocalProvider, LocalSettings
 
 from burst.model.burst import BurstId
 from burst.provider import BurstSpec, BurstStatus, Phase

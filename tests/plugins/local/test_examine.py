@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from burst_local import LocalProvider, LocalSettings
+from burst_local.provider import LocalProvider, LocalSettings
 
 from burst.model.finding import Finding, Level
 from burst.model.lead import GuestAccess, LeadIdentity

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import msgspec
 import pytest
-from burst_local import LocalProvider
+from burst_local.provider import LocalProvider
 
 from burst.lead_setup.lead_plan import PlannedSlot
 from burst.model.shape import Shape

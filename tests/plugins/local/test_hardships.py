@@ -134,7 +134,7 @@ RESTARTED = """
 import msgspec, os, pathlib, sys, time
 from burst.errors import NotFound
 from burst.provider import BurstSpec
-from burst_local import LocalProvider, LocalSettings
+from burst_local.provider import LocalProvider, LocalSettings
 from burst_local.processes import scan_all
 directory, owner, stage = sys.argv[1:]
 spec = msgspec.json.decode(pathlib.Path("spec").read_bytes(), type=BurstSpec)
@@ -182,7 +182,7 @@ AS_NOBODY = """
 import os, sys
 from pathlib import Path
 from burst.errors import NotFound
-from burst_local import LocalProvider, LocalSettings
+from burst_local.provider import LocalProvider, LocalSettings
 from burst_local.burst_dirs import ProviderDirectory
 base, owner = sys.argv[1:]
 os.setgid(65534)

@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from burst_local import LocalProvider, LocalSettings
 from burst_local.launch import follower_command
+from burst_local.provider import LocalProvider, LocalSettings
 
 from burst.config import convert
 from burst.errors import ConfigError, InsufficientCapacity, Refused, Transient

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from burst_slurm import SlurmProvider, SlurmSettings
+from burst_slurm.provider import SlurmProvider
+from burst_slurm.settings import SlurmSettings
 
 from burst.config import Seconds
 from burst.provider import BurstSpec, Provider

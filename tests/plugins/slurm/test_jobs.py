@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from burst_slurm import SlurmSettings
+from burst_slurm.settings import SlurmSettings
 from burst_slurm.states import SETTLES_S
 
 from burst.config import convert

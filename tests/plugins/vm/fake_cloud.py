@@ -9,8 +9,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from burst_vm import VmProvider, VmSettings
 from burst_vm.cloud import VmCloud
+from burst_vm.provider import VmProvider
+from burst_vm.settings import VmSettings
 from burst_vm.user_data import HOME
 from libcloud.compute.types import NodeState
 

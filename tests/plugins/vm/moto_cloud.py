@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 from wsgiref.types import StartResponse, WSGIEnvironment
 
-from burst_vm import VmProvider, VmSettings
 from burst_vm.machines import BURST, HOST, OWNER
+from burst_vm.provider import VmProvider
+from burst_vm.settings import VmSettings
 from moto.ec2.models import ec2_backends
 from moto.moto_server.werkzeug_app import (
     DomainDispatcherApplication,

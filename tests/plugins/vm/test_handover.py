@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from burst_vm import VmProvider, fetch
+from burst_vm import fetch
+from burst_vm.provider import VmProvider
 
 from burst.errors import NotFound, Transient
 from burst.kits import certificate

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from burst_vm import VmProvider
 from burst_vm.cloud import VmCloud
+from burst_vm.provider import VmProvider
 from libcloud.common.exceptions import BaseHTTPError
 from libcloud.compute.drivers.openstack import OpenStack_2_NodeDriver
 
