@@ -33,15 +33,29 @@ MOST_BYTES = 64 * 1024 * 1024
 
 
 class ErrorPattern(msgspec.Struct, frozen=True):
-    """How a program fails, and the error to raise for it."""
+    """How a program or a service fails, and the error to raise for it."""
 
     pattern: str
-    """A regular expression, searched in standard error; case is ignored."""
+    """A regular expression, searched in what it says; case is ignored."""
     error: type[ProviderError]
     advice: str = ""
     """What the reader of the error can do."""
     status: int | None = None
     """The exit status that it is for; None: any but 0."""
+
+
+def find_pattern(
+    patterns: Sequence[ErrorPattern], text: str, status: int = 0
+) -> ErrorPattern | None:
+    """Return the first that matches a message, such as of a cloud; None if none does.
+
+    `status` is that of a program that has failed.
+    """
+    for each in patterns:
+        is_for_it = each.status in (None, status)
+        if is_for_it and re.search(each.pattern, text, re.IGNORECASE):
+            return each
+    return None
 
 
 def run(  # noqa: PLR0913 - those with a name have a usual value
@@ -110,11 +124,8 @@ def _explain(
 ) -> ProviderError:
     words = " ".join(complaint.split())[-_LONGEST_WORDS:]
     text = f"`{what}` failed: {words or f'exit status {status}'}"
-    for pattern in patterns:
-        is_for_it = pattern.status in (None, status)
-        if is_for_it and re.search(pattern.pattern, complaint, re.IGNORECASE):
-            return pattern.error(text, pattern.advice)
-    return Transient(text)
+    found = find_pattern(patterns, complaint, status)
+    return found.error(text, found.advice) if found else Transient(text)
 
 
 def ask_flux(program: str, *words: str) -> str:

@@ -128,23 +128,16 @@ class EksProvider(PodProvider):
         listed = [*super().list_all(), *filter(None, made)]
         return list({(b.owner, b.provider, b.burst_id): b for b in listed}.values())
 
-    def reap(self, burst_id: BurstId) -> None:
+    def delete(self, burst_id: BurstId, *, force: bool) -> None:
         """Delete the pods, then their nodes; NotFound once EKS has neither."""
-        self._reap(burst_id, super().reap)
-
-    def force_reap(self, burst_id: BurstId) -> None:
-        """As `reap`, but delete pods although their kubelet does not end them."""
-        self._reap(burst_id, super().force_reap)
-
-    def _reap(self, burst_id: BurstId, reap_pods: Callable[[BurstId], None]) -> None:
         # Also if lists do not show it yet.
-        group = self._cloud.group(groups.name_of(self.tags, burst_id))
-        ours = group if group and groups.burst_of(group, self.tags) else None
+        name = groups.name_of(self.tags, burst_id)
+        group = self._cloud.group(name)
         self._places.reap(
             burst_id,
-            ours,
-            lambda: reap_pods(burst_id),
-            lambda: self._cloud.delete(groups.name_of(self.tags, burst_id)),
+            group if group and groups.burst_of(group, self.tags) else None,
+            lambda: self.bursts().reap(burst_id, force=force),
+            lambda: self._cloud.delete(name),
         )
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:

@@ -215,20 +215,13 @@ class GkeProvider(PodSettingsProvider):
                 found[(burst.owner, burst.provider, burst.burst_id)] = burst
         return list(found.values())
 
-    def reap(self, burst_id: BurstId) -> None:
+    def delete(self, burst_id: BurstId, *, force: bool) -> None:
         """Delete the pods, then what they ran on; NotFound once GKE has neither."""
-        self._reap(burst_id, force=False)
-
-    def force_reap(self, burst_id: BurstId) -> None:
-        """As `reap`, but delete pods although their kubelet does not end them."""
-        self._reap(burst_id, force=True)
-
-    def _reap(self, burst_id: BurstId, *, force: bool) -> None:
         clusters = self._provisioner.find_clusters(burst_id)
         found = find_bursts(clusters, self._labels).get(burst_id)
 
-        def delete() -> None:
-            assert found is not None
+        def end() -> None:
+            assert found is not None, "there is a place to delete"
             self._provisioner.delete(found)
 
         try:
@@ -236,7 +229,7 @@ class GkeProvider(PodSettingsProvider):
                 burst_id,
                 found.decisive if found else None,
                 lambda: self._reap_pods(burst_id, clusters, found, force=force),
-                delete,
+                end,
             )
         except NotFound:
             self._provisioner.check_finished(burst_id)
@@ -297,7 +290,7 @@ class GkeProvider(PodSettingsProvider):
         for cluster in self._inhabited(clusters, [resources] if resources else []):
             pods = self._pods(cluster)
             try:
-                pods.force_reap(burst_id) if force else pods.reap(burst_id)
+                pods.reap(burst_id, force=force)
             except NotFound:
                 continue
             left = True

@@ -19,7 +19,7 @@ _DEADLINE_S = 20.0
 _NODES = "{{.Names}} {{.ID}} {{.State}}"
 _ADVICE = {
     "docker": "install docker; kind runs its nodes in it",
-    "kind": "install kind (https://kind.sigs.k8s.io), or set kind to its path",
+    "kind": "install kind (https://kind.sigs.k8s.io)",
 }
 _PATTERNS = (
     ErrorPattern(
@@ -49,23 +49,21 @@ class Programs:
 
     def __init__(
         self,
-        kind: str,
         environment: Mapping[str, str] | None = None,
         *,
         deadline: float = _DEADLINE_S,
     ) -> None:
-        self._kind = kind
         self._deadline = deadline
         self.environment = os.environ if environment is None else environment
         """What they run in: the daemon's, with its proxies and DOCKER_HOST."""
 
     def kind(self, *words: str) -> list[str]:
         """Return the command. Raises Refused if there is no such program."""
-        return [self._find(self._kind, "kind"), *words]
+        return [self._find("kind"), *words]
 
     def docker(self, *words: str) -> list[str]:
         """Return the command. Raises Refused if there is no such program."""
-        return [self._find("docker", "docker"), *words]
+        return [self._find("docker"), *words]
 
     def run(self, argv: list[str]) -> str:
         """Return the output of a command that ends at once. Raises Transient, Refused.
@@ -115,8 +113,8 @@ class Programs:
         words = (*command.split(), "--format", form, name)
         return msgspec.json.decode(self.run(self.docker(*words)))
 
-    def _find(self, name: str, what: str) -> str:
+    def _find(self, name: str) -> str:
         found = shutil.which(name, path=self.environment.get("PATH"))
         if found is None:
-            raise Refused(f"there is no program {name!r}", _ADVICE[what])
+            raise Refused(f"there is no program {name!r}", _ADVICE[name])
         return found

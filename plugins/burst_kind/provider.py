@@ -74,7 +74,7 @@ class KindProvider(PodSettingsProvider):
         self._reach = reach or self._reach_cluster
         self._base = base.absolute()
         self._directory = PrivateDirectory(self._base, owner, name)
-        self._programs = Programs("kind", environment)
+        self._programs = Programs(environment)
         tags = f"{owner} {name}"
         self._cluster = KindCluster(
             settings, self._programs, self._directory.path, tags
@@ -153,15 +153,8 @@ class KindProvider(PodSettingsProvider):
             if path.suffix in (_CLAIM, _ENDING)
         ]
 
-    def reap(self, burst_id: BurstId) -> None:
+    def delete(self, burst_id: BurstId, *, force: bool) -> None:
         """Delete the burst's pods, and with the last burst the cluster."""
-        self._reap(burst_id, force=False)
-
-    def force_reap(self, burst_id: BurstId) -> None:
-        """As `reap`, but delete pods although their kubelet does not end them."""
-        self._reap(burst_id, force=True)
-
-    def _reap(self, burst_id: BurstId, *, force: bool) -> None:
         self._directory.check()
         gone = NotFound(f"nothing of {burst_id} is left")
         claims, view = self._claims(), self._cluster.look()
@@ -265,9 +258,8 @@ class KindProvider(PodSettingsProvider):
         self, burst_id: BurstId, view: ClusterView, *, force: bool
     ) -> bool:
         """Reap in the cluster; return whether nothing is left there."""
-        bursts = self._bursts(view)
         try:
-            bursts.force_reap(burst_id) if force else bursts.reap(burst_id)
+            self._bursts(view).reap(burst_id, force=force)
         except NotFound:
             return True
         return False

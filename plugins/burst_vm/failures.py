@@ -9,7 +9,6 @@ By the code in the message, the first pattern that is found. Sources: the EC2 AP
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from burst.errors import (
     InsufficientCapacity,
@@ -18,6 +17,7 @@ from burst.errors import (
     Refused,
     Transient,
 )
+from burst.kits.program import ErrorPattern, find_pattern
 from burst.kits.shorten import shorten
 
 _RIGHTS = "give the account the rights that docs/vm.md lists, and check `credentials`"
@@ -25,51 +25,37 @@ _QUOTA = "ask the cloud for a higher quota, or set `total` of the offer to it"
 _SETTINGS = "compare this table with what the cloud has; then burst enable"
 
 
-class _Meaning(NamedTuple):
-    pattern: re.Pattern[str]
-    error: type[ProviderError]
-    advice: str
-
-
 # A URL of EC2 has the account's key id and a signature.
 _URL = re.compile(r" with url: \S+")
-_NONE = re.compile("")
-_PASSING = _Meaning(_NONE, Transient, "")
-_GONE = _Meaning(_NONE, NotFound, "")
-_WANT_OF_RIGHTS = _Meaning(_NONE, Refused, _RIGHTS)
-_WRONG = _Meaning(_NONE, Refused, _SETTINGS)
+_PASSING = ErrorPattern("", Transient)
+_GONE = ErrorPattern("", NotFound)
+_WANT_OF_RIGHTS = ErrorPattern("", Refused, _RIGHTS)
+_WRONG = ErrorPattern("", Refused, _SETTINGS)
 
-_MEANINGS = tuple(
-    _Meaning(re.compile(pattern, re.IGNORECASE), error, advice)
-    for pattern, error, advice in (
-        (r"InvalidInstanceID|instance\S* could not be found", NotFound, ""),
-        (
-            r"RequestLimitExceeded|Throttl|rateLimit|RATE_LIMIT|IncorrectInstanceState"
-            r"|alreadyExists|InternalError|InternalFailure|Unavailable\b|OVERLOADED",
-            Transient,
-            "",
-        ),
-        (
-            r"Insufficient\w*Capacity|InsufficientFreeAddresses|InsufficientHost"
-            r"|InsufficientAddress|SpotMaxPriceTooLow|POOL_EXHAUSTED|STOCKOUT"
-            r"|No valid host|does not have enough resources",
-            InsufficientCapacity,
-            "",
-        ),
-        (
-            r"LimitExceeded|MaxSpotInstanceCount|quota",
-            InsufficientCapacity,
-            _QUOTA,
-        ),
-        (
-            r"AuthFailure|Unauthorized|InvalidClientTokenId|SignatureDoesNotMatch"
-            r"|Expired|OptInRequired|Blocked|PendingVerification|invalid_grant"
-            r"|PERMISSION_DENIED|Forbidden|Invalid credentials",
-            Refused,
-            _RIGHTS,
-        ),
-        (r"Invalid|Missing|Unknown|Unsupported|Malformed", Refused, _SETTINGS),
-    )
+_MEANINGS = (
+    ErrorPattern(r"InvalidInstanceID|instance\S* could not be found", NotFound),
+    ErrorPattern(
+        r"RequestLimitExceeded|Throttl|rateLimit|RATE_LIMIT|IncorrectInstanceState"
+        r"|alreadyExists|InternalError|InternalFailure|Unavailable\b|OVERLOADED",
+        Transient,
+    ),
+    ErrorPattern(
+        r"Insufficient\w*Capacity|InsufficientFreeAddresses|InsufficientHost"
+        r"|InsufficientAddress|SpotMaxPriceTooLow|POOL_EXHAUSTED|STOCKOUT"
+        r"|No valid host|does not have enough resources",
+        InsufficientCapacity,
+    ),
+    ErrorPattern(
+        r"LimitExceeded|MaxSpotInstanceCount|quota", InsufficientCapacity, _QUOTA
+    ),
+    ErrorPattern(
+        r"AuthFailure|Unauthorized|InvalidClientTokenId|SignatureDoesNotMatch"
+        r"|Expired|OptInRequired|Blocked|PendingVerification|invalid_grant"
+        r"|PERMISSION_DENIED|Forbidden|Invalid credentials",
+        Refused,
+        _RIGHTS,
+    ),
+    ErrorPattern(r"Invalid|Missing|Unknown|Unsupported|Malformed", Refused, _SETTINGS),
 )
 
 
@@ -85,7 +71,8 @@ def error_of(error: Exception, what: str) -> ProviderError:
     if isinstance(error, OSError):
         return Transient(told, "check the network, and `endpoint`")
     status = _status(error)
-    found = meaning_of(f"{getattr(error, 'code', '')} {text}") or _by_status(error)
+    words = f"{getattr(error, 'code', '')} {text}"
+    found = find_pattern(_MEANINGS, words) or _by_status(error)
     # With 429 and 5xx a cloud says of itself that it cannot now.
     if found.error is not InsufficientCapacity and (status == 429 or status >= 500):
         found = _PASSING
@@ -95,7 +82,7 @@ def error_of(error: Exception, what: str) -> ProviderError:
     return found.error(told, found.advice)
 
 
-def _by_status(error: Exception) -> _Meaning:
+def _by_status(error: Exception) -> ErrorPattern:
     """Return what an error means whose text has no code that is known."""
     status = _status(error)
     if type(error).__name__ == "InvalidCredsError" or status in (401, 403):
@@ -107,15 +94,9 @@ def _by_status(error: Exception) -> _Meaning:
     return _WRONG if wrong else _PASSING
 
 
-def meaning_of(text: str) -> _Meaning | None:
-    """Return what a cloud's words mean; None if no code in it is known."""
-    found = (each for each in _MEANINGS if each.pattern.search(text))
-    return next(found, None)
-
-
 def is_capacity(text: str) -> bool:
     """Tell whether the words say that the cloud has no such VM, or no more of them."""
-    found = meaning_of(text)
+    found = find_pattern(_MEANINGS, text)
     return found is not None and found.error is InsufficientCapacity
 
 

@@ -19,7 +19,6 @@ import os
 import secrets
 import shutil
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import msgspec
 from cryptography import x509
@@ -27,6 +26,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from burst.errors import SpecRefused
 from burst.kits.atomic_file import write_atomically
 from burst.kits.private_dir import (
     PrivateDirectory,
@@ -40,6 +40,10 @@ from burst.provider import BurstSpec
 _SPEC = "spec"
 _LIFE = datetime.timedelta(days=3650)
 _TOKEN_BYTES = 32
+_STOLEN = (
+    "somebody else has read the user data of that VM, and may have its files; take the"
+    " burst down and rotate the certificate"
+)
 
 
 class AskedVm(msgspec.Struct, frozen=True):
@@ -52,16 +56,6 @@ class AskedVm(msgspec.Struct, frozen=True):
     """Until when its token is taken."""
     id: str = ""
     """The cloud's id of the VM; empty as long as the answer is not known."""
-
-
-class Taken(NamedTuple):
-    """What is answered to who showed a token."""
-
-    spec: BurstSpec | None
-    why: str = ""
-    """Why not, where there is no spec."""
-    again: bool = False
-    """Whether the token is right, and was taken before."""
 
 
 class Handover:
@@ -123,25 +117,28 @@ class Handover:
         self._note(burst, host, AskedVm(now, _digest(token), now + lasts))
         return token
 
-    def take(self, burst: str, host: str, token: str, now: float) -> Taken:
-        """Take a follower's token, which is never taken again."""
+    def take(self, burst: str, host: str, token: str, now: float) -> BurstSpec:
+        """Take a follower's token, which is never taken again; return the spec.
+
+        Raises SpecRefused if it is not the token, or not any more.
+        """
         # A name is a part of a path here, and comes from whoever connects.
         known = is_safe_name(burst) and is_host_name(host)
         noted = self.asked(burst, host) if known else None
         spec = self.spec(burst) if noted else None
         if noted is None or spec is None or host not in spec.hosts:
-            return Taken(None, "there is no such follower")
+            raise SpecRefused("there is no such follower")
         if not hmac.compare_digest(_digest(token), noted.token_sha256):
-            return Taken(None, "the token is wrong")
+            raise SpecRefused("the token is wrong")
         if now > noted.until:
-            return Taken(None, "the token is too old")
+            raise SpecRefused("the token is too old")
         taken = self._home.path / burst / f"{host}.fetched"
         with disk_errors(taken, writing=True):
             try:
                 os.close(os.open(taken, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             except FileExistsError:
-                return Taken(None, "the token was used before", again=True)
-        return Taken(spec)
+                raise SpecRefused("the token was used before", _STOLEN) from None
+        return spec
 
     def forget(self, burst: str, host: str = "") -> None:
         """Remove the notes of a burst, or of one of its followers."""

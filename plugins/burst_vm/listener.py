@@ -20,7 +20,7 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from burst.decode import from_json
-from burst.errors import BurstError, Transient
+from burst.errors import BurstError, SpecRefused, Transient
 from burst.kits import followers
 from burst.kits.munge_key import read_munge_key
 from burst.provider import BurstSpec
@@ -75,16 +75,14 @@ class FollowerFiles:
             return _refuse("it sent no request", whence)
         if not _PLACE.match(asked.home) or ".." in PurePosixPath(asked.home).parts:
             return _refuse("its home is no plain path", whence)
-        now = self._clock()
-        taken = self._handover.take(asked.burst, asked.host, asked.token, now)
-        if taken.spec is None:
-            about = f", for {asked.host!r} of {asked.burst!r}"
-            if taken.again:
-                about += ": somebody else has read the user data of that VM, and may"
-                about += " have its files; take the burst down and rotate the"
-                about += " certificate"
-            return _refuse(taken.why, whence, about)
-        return self.files(Path(asked.home), taken.spec)
+        burst, host, now = asked.burst, asked.host, self._clock()
+        try:
+            spec = self._handover.take(burst, host, asked.token, now)
+        except SpecRefused as error:
+            about = f", for {host!r} of {burst!r}"
+            about += error.advice and f": {error.advice}"
+            return _refuse(error.what, whence, about)
+        return self.files(Path(asked.home), spec)
 
     def files(self, home: Path, spec: BurstSpec) -> FetchAnswer:
         """Return what a VM of a burst gets. Raises Refused if it could not join."""

@@ -37,7 +37,7 @@ from burst_vm.handover import Handover
 from burst_vm.listener import Listener
 from burst_vm.machines import END, OWNER, PROVIDER, CloudVm, VmState, tags_of
 from burst_vm.settings import VmSettings
-from burst_vm.status import Now, SeenVm, status_of
+from burst_vm.status import SeenVm, status_of
 from burst_vm.user_data import HOME, user_data
 
 SETTLES_S = 60.0
@@ -96,7 +96,9 @@ class VmProvider(Provider):
                 shape=Shape(table.cores, table.gpus),
                 max_nodes=table.max_nodes,
                 total=table.total,
-                price=self._price(table.price, table.size),
+                price=self._prices.get(table.size, 0.0)
+                if table.price is None
+                else table.price,
                 join_time=table.join_time,
                 lifetime=lifetime if math.isfinite(lifetime) else 0.0,
                 spot=table.spot,
@@ -105,9 +107,6 @@ class VmProvider(Provider):
             )
             for name, table in tables.items()
         ]
-
-    def _price(self, price: float | None, size: str) -> float:
-        return (self._prices or {}).get(size, 0.0) if price is None else price
 
     def provision(self, spec: BurstSpec) -> None:
         """Ask for the VMs that are not there and were not asked for."""
@@ -198,8 +197,7 @@ class VmProvider(Provider):
         hosts = spec.hosts if spec else tuple(dict.fromkeys(live))
         others = {*live, *self._handover.hosts(burst)} - set(hosts)
         seen = [self._see(burst, host, machines) for host in hosts]
-        now = Now(self._clock(), trouble)
-        return status_of(burst, seen, sorted(others), now)
+        return status_of(burst, seen, sorted(others), self._clock(), trouble)
 
     def reap(self, burst_id: BurstId) -> None:
         """Delete the VMs that the cloud lists, until it lists none."""
@@ -249,7 +247,7 @@ class VmProvider(Provider):
         left = {each.host for each in leave}
         for host in {*self._handover.hosts(burst)} - {*keep, *left}:
             vm = self._see(burst, host, machines)
-            if vm.machine is None and self._clock() < vm.settles:
+            if self._clock() < vm.settles:
                 left.add(host)  # the cloud may list it late
             else:
                 self._handover.forget(burst, host)
@@ -299,8 +297,9 @@ class VmProvider(Provider):
             for each in machines
             if each.host == host and (each.id == known or (not known and _exists(each)))
         )
-        fetched = self._handover.fetched(burst, host)
-        return SeenVm(host, noted, next(ours, None), fetched, self._settles)
+        machine, fetched = next(ours, None), self._handover.fetched(burst, host)
+        settles = noted.at + self._settles if noted and machine is None else 0.0
+        return SeenVm(host, noted, machine, fetched, settles)
 
     def _each(self, call: Callable[[_T], None], items: Sequence[_T]) -> None:
         """Call it with each, several at a time; raise the first error."""

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import msgspec
 
@@ -17,15 +16,6 @@ _ORDER = (Phase.FAILED, Phase.ENDING, Phase.PENDING)
 """The first that some follower has is the burst's."""
 
 
-class Now(NamedTuple):
-    """What holds of all VMs while they are looked at."""
-
-    time: float
-    """Seconds since the epoch."""
-    trouble: str = ""
-    """Why none can fetch its files; empty if they can."""
-
-
 class SeenVm(msgspec.Struct, frozen=True):
     """What is known of a follower's VM."""
 
@@ -34,13 +24,9 @@ class SeenVm(msgspec.Struct, frozen=True):
     machine: CloudVm | None
     fetched: bool
     """Whether it has fetched its files."""
-    patience: float
-    """For how many seconds a cloud may not list a VM that was asked for."""
-
-    @property
-    def settles(self) -> float:
-        """When it counts as not made, if it is not listed; seconds since the epoch."""
-        return self.noted.at + self.patience if self.noted else 0.0
+    settles: float
+    """Until when the cloud may list it late, in seconds since the epoch; 0 if it lists
+    it, or was not asked."""
 
     @property
     def unknown(self) -> bool:
@@ -55,10 +41,18 @@ class SeenVm(msgspec.Struct, frozen=True):
 
 
 def status_of(
-    burst: BurstId, seen: Sequence[SeenVm], leaving: Sequence[str], now: Now
+    burst: BurstId,
+    seen: Sequence[SeenVm],
+    leaving: Sequence[str],
+    now: float,
+    trouble: str,
 ) -> BurstStatus:
-    """Return the status of a burst; `leaving` are hosts that it has no more."""
-    found = [_follower(vm, now) for vm in seen]
+    """Return the status of a burst; `leaving` are hosts that it has no more.
+
+    `now` is in seconds since the epoch. `trouble` says why no VM can fetch its files;
+    empty if they can.
+    """
+    found = [_follower(vm, now, trouble) for vm in seen]
     phases = {each.phase for each in found} or {Phase.PENDING}
     phase = next((each for each in _ORDER if each in phases), Phase.RUNNING)
     worst = next((each for each in found if each.phase is phase and each.why), None)
@@ -77,13 +71,13 @@ def status_of(
     )
 
 
-def _follower(vm: SeenVm, now: Now) -> FollowerStatus:
+def _follower(vm: SeenVm, now: float, trouble: str) -> FollowerStatus:
     machine = vm.machine
     if machine is None:
         return _unlisted(vm, now)
     why = machine.why()
     if machine.state is VmState.RUNNING:
-        return _running(vm, machine, now)
+        return _running(vm, machine, now, trouble)
     if machine.state is VmState.STARTING:
         return FollowerStatus(vm.host, Phase.PENDING, why)
     if machine.state is VmState.ENDING:
@@ -93,23 +87,23 @@ def _follower(vm: SeenVm, now: Now) -> FollowerStatus:
     )
 
 
-def _unlisted(vm: SeenVm, now: Now) -> FollowerStatus:
+def _unlisted(vm: SeenVm, now: float) -> FollowerStatus:
     if vm.noted is None:
         return FollowerStatus(vm.host, Phase.PENDING, "no VM was asked for yet")
-    if vm.unknown or now.time < vm.settles:
+    if vm.unknown or now < vm.settles:
         why = "its VM was asked for, and is not listed yet"
         return FollowerStatus(vm.host, Phase.PENDING, why)
     why = " ".join(("its VM", *filter(None, [vm.noted.id]), "is not listed any more"))
     return FollowerStatus(vm.host, Phase.FAILED, why, lost=why)
 
 
-def _running(vm: SeenVm, machine: CloudVm, now: Now) -> FollowerStatus:
+def _running(vm: SeenVm, machine: CloudVm, now: float, trouble: str) -> FollowerStatus:
     """Return a follower whose VM runs; without notes it is taken for started."""
     if vm.fetched or vm.noted is None:
         return FollowerStatus(vm.host, Phase.RUNNING)
-    if now.time <= vm.noted.until:
+    if now <= vm.noted.until:
         why = f"its VM {machine.id} runs, and has not fetched its files yet"
-        why += now.trouble and f": {now.trouble}"
+        why += trouble and f": {trouble}"
         return FollowerStatus(vm.host, Phase.PENDING, why)
     why = (
         f"its VM {machine.id} runs, and did not fetch its files in time: its console"

@@ -88,7 +88,7 @@ def user_data(
             "/etc/systemd/system/burst-end.service", end.format(**words)
         ),
     }
-    text = _fill(template(settings), entries)
+    text = _MARK.sub(lambda mark: entries[mark[1]], template(settings))
     if len(text.encode()) > LONGEST:
         raise Refused(
             f"the user data has more than {LONGEST} bytes", "shorten the template"
@@ -118,7 +118,3 @@ def _entry(path: str, content: str) -> str:
     packed = base64.b64encode(gzip.compress(content.encode(), mtime=0)).decode()
     entry = {"path": path, "permissions": "0600", "encoding": "gz+b64"}
     return json.dumps({**entry, "content": packed})
-
-
-def _fill(text: str, entries: Mapping[str, str]) -> str:
-    return _MARK.sub(lambda mark: entries[mark[1]], text)

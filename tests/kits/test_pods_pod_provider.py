@@ -101,9 +101,9 @@ def test_a_namespace_that_was_deleted_took_its_roles_with_it(
                 call()
         return
     assert bursts.observe() == []
-    for reap in (bursts.reap, bursts.force_reap):
+    for force in (False, True):
         with pytest.raises(NotFound, match="no namespace jobs"):
-            reap(spec.burst_id)
+            bursts.reap(spec.burst_id, force=force)
     for make in (bursts.provision, bursts.resize):
         with pytest.raises(Refused, match="no namespace jobs; kubectl create"):
             make(spec)

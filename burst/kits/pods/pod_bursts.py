@@ -125,13 +125,16 @@ class PodBursts:
         """Return the bursts of all owners in the namespace."""
         return list_owned(self.cluster, self._settings)
 
-    def reap(self, burst_id: BurstId) -> None:
-        """Delete all objects of the burst. Raises NotFound once there are none."""
-        self._reap(burst_id)
+    def reap(self, burst_id: BurstId, *, force: bool = False) -> None:
+        """Delete all objects of the burst. Raises NotFound once there are none.
 
-    def force_reap(self, burst_id: BurstId) -> None:
-        """As `reap`, but delete pods that do not end; see `Provider.force_reap`."""
-        self._reap(burst_id, force=True)
+        `force`: also pods that do not end; see `Provider.force_reap`.
+        """
+        try:
+            with self._in_namespace():
+                self._reaper.reap(burst_id, self._clock(), force=force)
+        except NoNamespace as error:
+            raise NotFound(error.what) from error
 
     def record_event(self, burst_id: BurstId, event: Event, text: str) -> None:
         """Write an event of the burst's Job or MiniCluster."""
@@ -154,13 +157,6 @@ class PodBursts:
         guest = find_guest(user, self._settings) if user else None
         probe = Probe(self.cluster, self._settings, self._tags, guest=guest)
         return probe.run(lead, tell)
-
-    def _reap(self, burst_id: BurstId, *, force: bool = False) -> None:
-        try:
-            with self._in_namespace():
-                self._reaper.reap(burst_id, self._clock(), force=force)
-        except NoNamespace as error:
-            raise NotFound(error.what) from error
 
     @contextmanager
     def _in_namespace(self) -> Iterator[None]:

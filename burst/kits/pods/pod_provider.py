@@ -50,12 +50,8 @@ class Bursts(Protocol):
         """See `burst.provider.Provider`."""
         ...
 
-    def reap(self, burst_id: BurstId) -> None:
+    def reap(self, burst_id: BurstId, *, force: bool = False) -> None:
         """Delete the objects. Raises NotFound once there are none."""
-        ...
-
-    def force_reap(self, burst_id: BurstId) -> None:
-        """See `burst.provider.Provider`."""
         ...
 
     def record_event(self, burst_id: BurstId, event: Event, text: str) -> None:
@@ -104,6 +100,18 @@ class PodSettingsProvider(Provider):
         """Return what followers have whatever is in their image."""
         return self._directories
 
+    @abc.abstractmethod
+    def delete(self, burst_id: BurstId, *, force: bool) -> None:
+        """Do what `reap` does, or `force_reap`: the kubelets of pods may be dead."""
+
+    def reap(self, burst_id: BurstId) -> None:
+        """Delete all of the burst. Raises NotFound once nothing is left."""
+        self.delete(burst_id, force=False)
+
+    def force_reap(self, burst_id: BurstId) -> None:
+        """As `reap`, but delete pods although their kubelet does not end them."""
+        self.delete(burst_id, force=True)
+
     def has(self, method: OptionalMethod) -> bool:
         """Return whether it may be called; settings may rule `resize` out."""
         return super().has(method) and (method != "resize" or self._can_resize)
@@ -140,13 +148,9 @@ class PodProvider(PodSettingsProvider):
         """Return the bursts of all owners in the cluster's namespace."""
         return self.bursts().list_all()
 
-    def reap(self, burst_id: BurstId) -> None:
+    def delete(self, burst_id: BurstId, *, force: bool) -> None:
         """Delete the burst's objects. Raises NotFound once there are none."""
-        self.bursts().reap(burst_id)
-
-    def force_reap(self, burst_id: BurstId) -> None:
-        """As `reap`, but delete pods although their kubelet does not end them."""
-        self.bursts().force_reap(burst_id)
+        self.bursts().reap(burst_id, force=force)
 
     def record_event(self, burst_id: BurstId, event: Event, text: str) -> None:
         """Write an event of the burst's Job or MiniCluster."""

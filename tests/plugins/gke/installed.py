@@ -69,8 +69,8 @@ class FollowersAtHome(LocalProvider):
             for b in super().list_all()
         ]
 
-    def force_reap(self, burst_id: BurstId) -> None:
-        self.reap(burst_id)
+    def reap(self, burst_id: BurstId, *, force: bool = False) -> None:
+        super().reap(burst_id)
 
     def probe(
         self, lead: LeadIdentity, tell: Callable[[str], None], user: str = ""

@@ -117,9 +117,10 @@ class Pods(harness.Pods):
             raise SpecRefused(f"{spec.burst_id} is isolated, and keeps its size")
         super().resize(spec)
 
-    def force_reap(self, burst_id: BurstId) -> None:
-        super().force_reap(burst_id)
-        self.reap(burst_id)
+    def reap(self, burst_id: BurstId, *, force: bool = False) -> None:
+        super().reap(burst_id, force=force)
+        if force:
+            super().reap(burst_id)
 
     def members(self, burst_id: BurstId) -> Members | None:
         self._enter(ProviderCall("members"))

@@ -64,10 +64,10 @@ class Pods(FakeProvider):
         self.given = spec.lead
         super().provision(spec)
 
-    def force_reap(self, burst_id: BurstId) -> None:
-        if found := self._mine().get(burst_id):
+    def reap(self, burst_id: BurstId, *, force: bool = False) -> None:
+        if force and (found := self._mine().get(burst_id)):
             found.ends_in = 1
-        self.reap(burst_id)
+        super().reap(burst_id)
 
     def record_event(self, burst_id: BurstId, event: Event, text: str) -> None:
         self.told = (*self.told, f"{burst_id} {event.name} {text}")

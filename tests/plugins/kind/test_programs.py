@@ -10,16 +10,17 @@ from tests.plugins.kind.harness import KindHarness
 
 def test_what_is_not_installed_is_refused_with_what_to_do(kind: KindHarness) -> None:
     with pytest.raises(Refused, match=r"no program 'docker'; install docker"):
-        Programs("kind", {"PATH": "/nowhere"}).nodes("far")
-    with pytest.raises(Refused, match=r"no program '/no/kind'.*set kind to its path"):
-        Programs("/no/kind", kind.environment).kind("version")
+        Programs({"PATH": "/nowhere"}).nodes("far")
+    (kind.path / "bin/kind").unlink()
+    with pytest.raises(Refused, match=r"no program 'kind'; install kind \(https:"):
+        Programs({"PATH": f"{kind.path}/bin"}).kind("version")
 
 
 def test_by_default_they_run_in_the_daemons_environment(
     kind: KindHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", kind.environment["PATH"])
-    programs = Programs("kind")
+    programs = Programs()
     assert programs.run(programs.kind("version")) == "kind v0.0.0 fake\n"
 
 
@@ -51,22 +52,22 @@ def test_docker_that_does_not_do_it(
     # An exit message of "" would be status 0.
     kind.set("docker-error", said or " ")
     with pytest.raises(error, match=told):
-        Programs("kind", kind.environment).nodes("far")
+        Programs(kind.environment).nodes("far")
 
 
 def test_a_program_that_is_none_is_refused(kind: KindHarness) -> None:
-    script = kind.path / "bin/broken"
+    script = kind.path / "bin/kind"
     script.write_text("#!/no/such/interpreter\n")
     script.chmod(0o755)
-    programs = Programs("broken", kind.environment)
-    with pytest.raises(Refused, match="broken cannot be run: No such file"):
+    programs = Programs(kind.environment)
+    with pytest.raises(Refused, match="kind cannot be run: No such file"):
         programs.run(programs.kind("version"))
 
 
 def test_a_program_that_hangs_is_tried_again(kind: KindHarness) -> None:
     kind.set("gate")
     kind.set("wait-in-version")
-    programs = Programs("kind", kind.environment, deadline=0.2)
+    programs = Programs(kind.environment, deadline=0.2)
     with pytest.raises(Transient, match=r"`kind version` did not end within 0.2 s"):
         programs.run(programs.kind("version"))
 
@@ -74,18 +75,18 @@ def test_a_program_that_hangs_is_tried_again(kind: KindHarness) -> None:
 def test_nodes_are_told_with_the_control_plane_first(kind: KindHarness) -> None:
     kind.make_cluster("dev", nodes=3)
     kind.make_cluster("other")
-    nodes = Programs("kind", kind.environment).nodes("dev")
+    nodes = Programs(kind.environment).nodes("dev")
     assert [(node.name, node.state) for node in nodes] == [
         ("dev-control-plane", "running"),
         ("dev-worker1", "running"),
         ("dev-worker2", "running"),
     ]
-    assert Programs("kind", kind.environment).nodes("no") == ()
+    assert Programs(kind.environment).nodes("no") == ()
 
 
 def test_addresses_are_those_in_kinds_network(kind: KindHarness) -> None:
     kind.make_cluster("lead")
-    programs = Programs("kind", kind.environment)
+    programs = Programs(kind.environment)
     assert programs.address("lead-control-plane") == "172.18.0.7"
     assert programs.address("host") == "172.18.0.1"
 
@@ -93,7 +94,7 @@ def test_addresses_are_those_in_kinds_network(kind: KindHarness) -> None:
 def test_in_another_network_there_may_be_none(kind: KindHarness) -> None:
     kind.make_cluster("lead")
     other = {**kind.environment, "KIND_EXPERIMENTAL_DOCKER_NETWORK": "other"}
-    programs = Programs("kind", other)
+    programs = Programs(other)
     with pytest.raises(
         Refused, match="control-plane has no IPv4 address in the docker"
     ):
