@@ -29,7 +29,7 @@ from burst.provider import (
     Transient,
 )
 from burst_command.check import check
-from burst_command.protocol import BeginRequest, ListedBurst, SiteProgram
+from burst_command.protocol import BeginRequest, ListedBurst, Node, SiteProgram
 from burst_command.settings import CommandSettings
 
 _CALL = "begin"
@@ -182,15 +182,9 @@ class CommandProvider(JobProvider[ListedBurst]):
 
 
 def _followers(hosts: Sequence[str], seen: ListedBurst) -> tuple[FollowerStatus, ...]:
-    others = {node.host: node for node in seen.nodes}
-    found = []
-    for host in hosts:
-        node = others.get(host)
-        if node is None:
-            found.append(FollowerStatus(host, Phase(seen.state), seen.why))
-        else:
-            phase = Phase(node.state)
-            found.append(
-                FollowerStatus(host, phase, node.why, node.reclaimed, node.lost)
-            )
-    return tuple(found)
+    alike = {host: Node(host=host, state=seen.state, why=seen.why) for host in hosts}
+    others = {node.host: node for node in seen.nodes if node.host in alike}
+    return tuple(
+        FollowerStatus(n.host, Phase(n.state), n.why, n.reclaimed, n.lost)
+        for n in {**alike, **others}.values()
+    )

@@ -15,11 +15,13 @@ import msgspec
 
 from burst.errors import SpecRefused
 from burst.kits.pods import Tags, names, with_pod_spec
+from burst.kits.resource_tags import ResourceTags
 from burst.model.burst import BurstId
-from burst.provider import BurstSpec, Failure, OwnedBurst, Phase
+from burst.provider import BurstSpec, Failure, Phase
 from burst_eks.failures import CodeMeaning
 from burst_eks.settings import EksSettings
 
+TAGS = ResourceTags(names.OWNER, names.PROVIDER, names.ID, names.LEASE_END)
 PREFIX = "burst-"
 """Of the names of all bursts' node groups."""
 TAINT = "burst"
@@ -64,8 +66,7 @@ def name_of(tags: Tags, burst_id: BurstId) -> str:
 
 def burst_of(group: NodeGroup, tags: Tags) -> BurstId | None:
     """Return which burst of this provider it is for; None if it is not of one."""
-    ours = tags.labels().items() <= group.tags.items()
-    return BurstId(group.tags[names.ID]) if ours and group.tags.get(names.ID) else None
+    return TAGS.burst_of(group.tags, tags.owner, tags.provider)
 
 
 def request(settings: EksSettings, spec: BurstSpec, tags: Tags) -> dict[str, Any]:
@@ -112,18 +113,6 @@ def check_ours(
         raise SpecRefused(
             f"{group.name} exists with other hosts or other instances", "reap it first"
         )
-
-
-def owned(group: NodeGroup) -> OwnedBurst | None:
-    """Return the burst of any owner that it is for; None if it is not of one."""
-    if not {names.OWNER, names.PROVIDER, names.ID} <= group.tags.keys():
-        return None
-    return OwnedBurst(
-        owner=group.tags[names.OWNER],
-        provider=group.tags[names.PROVIDER],
-        burst_id=BurstId(group.tags[names.ID]),
-        lease_end=names.parse_seconds(group.tags.get(names.LEASE_END, "")),
-    )
 
 
 def _spec_hash(settings: EksSettings, spec: BurstSpec) -> str:

@@ -18,6 +18,7 @@ from burst.kits.kube import Cluster, Endpoint
 from burst.kits.pods import Bursts, PodBursts, PodProvider, Tags, check_burst
 from burst.kits.pods.made_places import MadePlaces, ReachedClusters, describe_all
 from burst.kits.pods.status.kubectl_command import pods_command
+from burst.kits.resource_tags import distinct
 from burst.model.burst import BurstId
 from burst.model.event import Event
 from burst.model.finding import Finding, note, ok
@@ -124,9 +125,9 @@ class EksProvider(PodProvider):
 
     def list_all(self) -> Sequence[OwnedBurst]:
         """Return the bursts of all owners in the cluster."""
-        made = map(groups.owned, self._cloud.groups(groups.PREFIX))
-        listed = [*super().list_all(), *filter(None, made)]
-        return list({(b.owner, b.provider, b.burst_id): b for b in listed}.values())
+        made = self._cloud.groups(groups.PREFIX)
+        owned = (groups.TAGS.owned(group.tags) for group in made)
+        return distinct([*super().list_all(), *owned])
 
     def delete(self, burst_id: BurstId, *, force: bool) -> None:
         """Delete the pods, then their nodes; NotFound once EKS has neither."""

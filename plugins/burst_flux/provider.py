@@ -13,7 +13,6 @@ from burst.kits.job_tasks import NOT_SUBMITTED, JobSeen, JobTasks
 from burst.model.finding import Finding, note, ok, wrong
 from burst.model.lead import LeadIdentity
 from burst.model.ranks import parse_idset
-from burst.model.shape import Shape
 from burst.provider import BurstId, BurstSpec, BurstStatus
 from burst_flux import states
 from burst_flux.jobs import FluxJob, OtherFlux, job_options
@@ -23,6 +22,7 @@ from burst_flux.settings import FluxSettings
 # A follower leaves at the end of its lease. A broker that gets SIGTERM while it leaves
 # does not end: so much later the job reaches its time limit.
 _SPARE_S = 60.0
+_WHAT_IT_HAS = "set cores, gpus and max_nodes to what it has"
 
 
 class FluxProvider(JobProvider[FluxJob]):
@@ -74,7 +74,7 @@ class FluxProvider(JobProvider[FluxJob]):
     def submit(self, spec: BurstSpec, files: JobTasks, seconds: float) -> str:
         """Submit the job by flux-submit(1)."""
         nodes, limit = len(spec.hosts), math.ceil(seconds + _SPARE_S)
-        self._check_nodes(self._offer.shape, nodes, spec.lead)
+        self._check_nodes(nodes, spec.lead)
         options = job_options(
             self._settings, self._prefix + spec.burst_id, nodes, limit
         )
@@ -119,26 +119,23 @@ class FluxProvider(JobProvider[FluxJob]):
             self._ended.pop(burst_id, None)
             self.remove_files(burst_id)
 
-    def _check_nodes(self, shape: Shape, nodes: int, lead: LeadIdentity) -> None:
-        """Raise SpecRefused if the instance has fewer nodes of that shape."""
+    def _check_nodes(self, nodes: int, lead: LeadIdentity) -> None:
+        """Raise SpecRefused if the instance has fewer nodes of the offer's shape."""
         if self._holding >= nodes:
             return
         own = find_own_job(self._flux.active(), lead.uri)
-        self._holding = self._count(shape, own)
+        self._holding = self._count(own)
         if self._holding < nodes:
             beside = f" beside job {own.jobid}, in which the lead runs" if own else ""
-            has = f"the instance has {self._holding} nodes of {shape}{beside}"
-            raise SpecRefused(
-                f"{has}, of {nodes}",
-                "set cores, gpus and max_nodes to what it has",
-            )
+            has = f"{self._holding} nodes of {self._offer.shape}{beside}"
+            raise SpecRefused(f"the instance has {has}, of {nodes}", _WHAT_IT_HAS)
 
-    def _count(self, shape: Shape, own: FluxJob | None) -> int:
+    def _count(self, own: FluxJob | None) -> int:
         """Return how many nodes bursts may have, at most; `own` is the lead's job."""
         # A node that is not for a burst alone may have cores left beside the lead.
         ranks = own.ranks if own is not None and self._settings.exclusive else ""
         but = parse_idset(ranks)
-        return self._flux.nodes_that_hold(shape, self._settings.queue, but)
+        return self._flux.nodes_that_hold(self._offer.shape, self._settings.queue, but)
 
     def examine_jobs(self, lead: LeadIdentity | None) -> Iterator[Finding]:
         """Check the instance, its queue and its nodes."""
@@ -159,13 +156,12 @@ class FluxProvider(JobProvider[FluxJob]):
                 " are counted though no burst gets them",
                 "set max_nodes to what is left without that job",
             )
-        holding = self._count(shape, own)
+        holding = self._count(own)
         has = f"{holding} of its nodes have {shape}"
         if own is not None:
             has += f", beside those of job {own.jobid}, in which the lead runs"
         if holding < wanted:
-            advice = "set cores, gpus and max_nodes to what it has"
-            yield wrong(f"{has}, and max_nodes is {wanted}", advice)
+            yield wrong(f"{has}, and max_nodes is {wanted}", _WHAT_IT_HAS)
         else:
             yield ok(has)
 

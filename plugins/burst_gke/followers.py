@@ -16,8 +16,8 @@ from burst.kits.kube.kinds import POD, Manifest, annotations_of, name_of
 from burst.kits.pods import Bursts, PodBursts, Tags
 from burst.kits.pods.lifecycle.reaper import find_ours, kinds_of, may_exist
 from burst.kits.pods.lifecycle.stuck_pods import node_of
-from burst.kits.pods.names import parse_seconds
 from burst.kits.pods.status.burst_objects import BurstObjects
+from burst.kits.resource_tags import parse_seconds
 from burst.model.burst import BurstId
 from burst.model.ranks import format_hostlist, parse_hostlist
 from burst_gke.settings import GkeSettings

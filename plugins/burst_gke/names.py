@@ -15,6 +15,7 @@ import msgspec
 
 from burst.errors import SpecRefused
 from burst.kits.pods.names import is_name
+from burst.kits.resource_tags import ResourceTags
 from burst.model.burst import BurstId
 from burst.provider import BurstSpec
 
@@ -22,6 +23,7 @@ PREFIX = "burst-"
 OWNER, PROVIDER, ID, SPEC, LEASE = (
     f"{PREFIX}{key}" for key in ("owner", "provider", "id", "spec", "lease-end")
 )
+TAGS = ResourceTags(OWNER, PROVIDER, ID, LEASE)
 _LONGEST_NAME = 40
 _KEY = re.compile(r"[a-z][a-z0-9_-]{0,62}\Z")
 _VALUE = re.compile(r"[a-z0-9_-]{0,63}\Z")
@@ -86,8 +88,8 @@ class Labels(msgspec.Struct, frozen=True):
 
     def burst_of(self, labels: Mapping[str, str]) -> BurstId | None:
         """Return the burst with these labels; None if it is not one of them."""
-        ours = self.labels.items() <= labels.items() and labels.get(ID)
-        return BurstId(labels[ID]) if ours else None
+        owner, provider = self.labels.values()
+        return TAGS.burst_of(labels, owner, provider)
 
 
 def _hash(text: str) -> str:

@@ -7,6 +7,7 @@ labels and does the next step, so any call can be repeated, also by another proc
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable, Iterable, Sequence
 
@@ -23,6 +24,7 @@ from burst.kits.pods import PodSettingsProvider, Tags, check_burst
 from burst.kits.pods.diagnose.examine import examine_lead
 from burst.kits.pods.made_places import MadePlaces, ReachedClusters, describe_all
 from burst.kits.pods.status.kubectl_command import pods_command
+from burst.kits.resource_tags import distinct
 from burst.model.burst import BurstId
 from burst.model.event import Event
 from burst.model.finding import Finding, note
@@ -34,7 +36,6 @@ from burst.provider import (
     OwnedBurst,
     Phase,
 )
-from burst_gke.access import get_credentials
 from burst_gke.apis import GoogleApis
 from burst_gke.cloud import Cloud
 from burst_gke.examine import examine_cloud
@@ -53,6 +54,8 @@ from burst_gke.resources import (
 )
 from burst_gke.settings import GkeSettings, offers_alike, offers_of
 
+# Flags of `gcloud container clusters get-credentials`, by `endpoint` of the settings.
+_ENDPOINTS = {"default": [], "private": ["--internal-ip"], "dns": ["--dns-endpoint"]}
 MakePods = Callable[[Cluster, GkeSettings, Tags], GkeBursts]
 
 
@@ -116,8 +119,14 @@ class GkeProvider(PodSettingsProvider):
     def access(self, burst_id: BurstId) -> Sequence[str]:
         """Return gcloud's command for a kubeconfig, and one that lists the pods."""
         known = self._settings
-        listed = pods_command(known.namespace, self._tags, burst_id)
-        return [get_credentials(known, burst_id), listed]
+        words = [
+            *("gcloud", "container", "clusters", "get-credentials"),
+            known.cluster or known.name_of(burst_id),
+            f"--project={known.project}",
+            f"--location={known.location}",  # a zone or a region
+            *_ENDPOINTS[known.endpoint],
+        ]
+        return [shlex.join(words), pods_command(known.namespace, self._tags, burst_id)]
 
     def provision(self, spec: BurstSpec) -> None:
         """Make the cluster or pool, then the pods in it.
@@ -209,11 +218,10 @@ class GkeProvider(PodSettingsProvider):
         Pods in a burst's own cluster are deleted with it.
         """
         clusters = self._cloud.clusters()
-        found = {(b.owner, b.provider, b.burst_id): b for b in list_owned(clusters)}
+        found = list_owned(clusters)
         for cluster in self._inhabited(clusters, ()):
-            for burst in self._pods(cluster).list_all():
-                found[(burst.owner, burst.provider, burst.burst_id)] = burst
-        return list(found.values())
+            found += self._pods(cluster).list_all()
+        return distinct(found)
 
     def delete(self, burst_id: BurstId, *, force: bool) -> None:
         """Delete the pods, then what they ran on; NotFound once GKE has neither."""

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from burst.errors import Refused
-from burst.kits.pods.names import parse_seconds
+from burst.kits.resource_tags import distinct
 from burst.model.burst import BurstId
 from burst.provider import Failure, OwnedBurst, Phase
 from burst_gke.failures import LACKS, LASTING, CloudFailure
-from burst_gke.names import ID, LEASE, OWNER, PROVIDER, Labels
+from burst_gke.names import TAGS, Labels
 
 
 class GkeResource(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,18 +136,5 @@ def _bursts(
 
 def list_owned(clusters: Iterable[GkeResource]) -> list[OwnedBurst]:
     """Return the bursts of all owners that have a cluster or a pool."""
-    labels = [
-        resource.labels
-        for cluster in clusters
-        for resource in (cluster, *cluster.pools)
-        if {OWNER, PROVIDER, ID} <= resource.labels.keys()
-    ]
-    return [
-        OwnedBurst(
-            owner=each[OWNER],
-            provider=each[PROVIDER],
-            burst_id=BurstId(each[ID]),
-            lease_end=parse_seconds(each.get(LEASE, "")),
-        )
-        for each in labels
-    ]
+    found = [each for cluster in clusters for each in (cluster, *cluster.pools)]
+    return distinct(TAGS.owned(each.labels) for each in found)

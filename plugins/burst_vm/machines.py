@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from burst.kits.resource_tags import ResourceTags
 from burst.model.burst import BurstId
 from burst.provider import BurstSpec
 from burst_vm.failures import is_capacity
@@ -16,6 +17,7 @@ from burst_vm.failures import is_capacity
 OWNER, PROVIDER, BURST = "burst-owner", "burst-provider", "burst-id"
 HOST, LEAD, END = "burst-host", "burst-lead", "burst-lease-end"
 """Tags that a VM gets in the call that makes it."""
+TAGS = ResourceTags(OWNER, PROVIDER, BURST, END)
 
 
 class VmState(enum.Enum):

@@ -25,6 +25,7 @@ from burst.errors import (
 )
 from burst.kits.job_tasks import check_spec, time_limit
 from burst.kits.private_dir import PrivateDirectory, default_base, is_safe_name
+from burst.kits.resource_tags import distinct
 from burst.model.burst import BurstId
 from burst.model.finding import Finding
 from burst.model.host import is_host_name
@@ -35,7 +36,7 @@ from burst_vm.cloud import NewVm, VmCloud
 from burst_vm.examine import examine
 from burst_vm.handover import Handover
 from burst_vm.listener import Listener
-from burst_vm.machines import END, OWNER, PROVIDER, CloudVm, VmState, tags_of
+from burst_vm.machines import TAGS, CloudVm, VmState, tags_of
 from burst_vm.settings import VmSettings
 from burst_vm.status import SeenVm, status_of
 from burst_vm.user_data import HOME, user_data
@@ -260,17 +261,8 @@ class VmProvider(Provider):
 
     def list_all(self) -> Sequence[OwnedBurst]:
         """Return the bursts of all owners that have VMs in the account."""
-        found = {}
-        for each in self._cloud.machines():
-            if _exists(each):
-                key = (each.tags[OWNER], each.tags.get(PROVIDER, ""), each.burst)
-                end = each.tags.get(END, "")
-                found[key] = float(end) if end.isdecimal() else 0.0
-        return [
-            OwnedBurst(owner=owner, provider=provider, burst_id=burst, lease_end=end)
-            for (owner, provider, burst), end in sorted(found.items())
-            if provider and burst
-        ]
+        there = filter(_exists, self._cloud.machines())
+        return distinct(TAGS.owned(each.tags) for each in there)
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
         """Check credentials, cloud, image, sizes, template and the listener's port."""
@@ -280,11 +272,10 @@ class VmProvider(Provider):
         """Return the VMs of this owner and provider, by burst."""
         found: dict[BurstId, list[CloudVm]] = {}
         for each in self._cloud.machines():
-            ours = (each.tags[OWNER], each.tags.get(PROVIDER))
+            burst = TAGS.burst_of(each.tags, self._owner, self._name)
             # Tags become names of files here.
-            safe = is_safe_name(each.burst) and is_host_name(each.host)
-            if safe and ours == (self._owner, self._name):
-                found.setdefault(each.burst, []).append(each)
+            if burst and is_safe_name(burst) and is_host_name(each.host):
+                found.setdefault(burst, []).append(each)
         return found
 
     def _see(self, burst: BurstId, host: str, machines: Sequence[CloudVm]) -> SeenVm:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from burst_gke.access import get_credentials
+from burst_gke.provider import GkeProvider
 from burst_kind.provider import KindProvider
 from burst_kind.settings import KindSettings
 from burst_kube.provider import KubeProvider, KubeSettings
@@ -43,7 +43,7 @@ PODS: dict[str, Any] = {
 )
 def test_of_gke_gcloud_gets_a_kubeconfig(table: dict[str, Any], words: str) -> None:
     made = settings(**table)
-    line = get_credentials(made, ID)
+    line, _ = GkeProvider("far", made, "owner-a").access(ID)
     assert line.startswith("gcloud container clusters get-credentials ")
     assert words.format(made.project) in line
 

@@ -114,17 +114,6 @@ def describe_spec(spec: BurstSpec, now: float) -> dict[str, str]:
     return {**said, LEASE: f"{spec.lease_end - now:.0f}"} if spec.lease_end else said
 
 
-def parse_seconds(text: str) -> float:
-    """Return seconds that an annotation or a label has; 0 if it has none.
-
-    Somebody may have edited it.
-    """
-    try:
-        return float(text)
-    except ValueError:
-        return 0.0
-
-
 def part_name(burst_id: str, first: int) -> str:
     """Return the name of the Job of a growth by which host number `first` came.
 
