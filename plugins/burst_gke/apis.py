@@ -123,12 +123,13 @@ class GoogleApis:
 
     def quotas(self, region: str) -> dict[str, Quota]:
         """Return the quotas of a region by their metrics."""
-        url = f"{self._at.compute}/{self._project}/regions/{region}"
-        return {quota.metric: quota for quota in self._ask(url, _WithQuotas).quotas}
+        return self._quotas(f"{self._at.compute}/{self._project}/regions/{region}")
 
     def project_quotas(self) -> dict[str, Quota]:
         """Return the quotas of the project over all regions by their metrics."""
-        url = f"{self._at.compute}/{self._project}"
+        return self._quotas(f"{self._at.compute}/{self._project}")
+
+    def _quotas(self, url: str) -> dict[str, Quota]:
         return {quota.metric: quota for quota in self._ask(url, _WithQuotas).quotas}
 
     def family_quota(self, region: str, family: str) -> Quota | None:

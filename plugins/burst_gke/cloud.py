@@ -34,22 +34,16 @@ from burst_gke.resources import GkeOperation, GkeResource
 _TIMEOUT_S = 20.0
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 
-_PHASES: dict[Any, Phase] = {
-    Cluster.Status.PROVISIONING: Phase.PENDING,
-    Cluster.Status.RUNNING: Phase.RUNNING,
+# By the names of both Cluster.Status and NodePool.Status.
+_PHASES = {
+    "PROVISIONING": Phase.PENDING,
+    "RUNNING": Phase.RUNNING,
     # It is being changed, such as by a new pool, and usable.
-    Cluster.Status.RECONCILING: Phase.RUNNING,
-    Cluster.Status.STOPPING: Phase.ENDING,
-    Cluster.Status.ERROR: Phase.FAILED,
-    Cluster.Status.DEGRADED: Phase.FAILED,
-}
-_POOL_PHASES: dict[Any, Phase] = {
-    NodePool.Status.PROVISIONING: Phase.PENDING,
-    NodePool.Status.RUNNING: Phase.RUNNING,
-    NodePool.Status.RECONCILING: Phase.RUNNING,
-    NodePool.Status.STOPPING: Phase.ENDING,
-    NodePool.Status.ERROR: Phase.FAILED,
-    NodePool.Status.RUNNING_WITH_ERROR: Phase.FAILED,
+    "RECONCILING": Phase.RUNNING,
+    "STOPPING": Phase.ENDING,
+    "ERROR": Phase.FAILED,
+    "DEGRADED": Phase.FAILED,
+    "RUNNING_WITH_ERROR": Phase.FAILED,
 }
 _MESSAGES = {"cluster": CreateClusterRequest, "node_pool": CreateNodePoolRequest}
 
@@ -223,7 +217,6 @@ def _retry_after(error: GoogleAPICallError) -> float | None:
 
 def _cluster(cluster: Cluster) -> GkeResource:
     pools = tuple(_pool(pool) for pool in cluster.node_pools)
-    own = _judge(cluster, _PHASES)
     plane = cluster.control_plane_endpoints_config
     private = plane.ip_endpoints_config.private_endpoint
     return GkeResource(
@@ -235,7 +228,7 @@ def _cluster(cluster: Cluster) -> GkeResource:
         ca=base64.b64decode(cluster.master_auth.cluster_ca_certificate).decode(),
         pools=pools,
         autopilot=cluster.autopilot.enabled,
-        **own,
+        **_judge(cluster),
     )
 
 
@@ -247,13 +240,13 @@ def _pool(pool: NodePool) -> GkeResource:
         groups=tuple(
             url.partition("/projects/")[2] for url in pool.instance_group_urls
         ),
-        **_judge(pool, _POOL_PHASES),
+        **_judge(pool),
     )
 
 
-def _judge(thing: Cluster | NodePool, phases: dict[Any, Phase]) -> dict[str, Any]:
+def _judge(thing: Cluster | NodePool) -> dict[str, Any]:
     """Return phase, reason and failure, from its status and its conditions."""
-    phase = phases.get(thing.status, Phase.PENDING)
+    phase = _PHASES.get(thing.status.name, Phase.PENDING)
     fault = _fault_of(thing.conditions, thing.status_message)
     if phase is Phase.PENDING and fault.meaning in (*LACKS, *LASTING):
         # GKE itself would report the failure only after half an hour. What it has made
