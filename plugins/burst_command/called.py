@@ -24,7 +24,7 @@ def noted(argv: Sequence[str], note: Path, limit: float) -> list[str]:
 
     It is killed with its process group soon after so many seconds, whoever lives.
     """
-    ends = ["timeout", "--signal=KILL", f"{limit + _SPARE_S:g}"]
+    ends = ["timeout", "-s", "KILL", f"{limit + _SPARE_S:g}"]
     return [*ends, "/bin/sh", "-c", _SCRIPT, str(note), *argv]
 
 

@@ -85,11 +85,10 @@ class GkeProvider(PodSettingsProvider):
             cloud = Cloud(settings.parent)
             apis = GoogleApis(settings.project, cloud.token)
             dependencies = Dependencies(cloud, apis=apis)
-        super().__init__(settings)
+        super().__init__(name, settings, owner)
         self._apis = dependencies.apis
         self._settings = settings
         self._labels = Labels(owner, name)
-        self._tags = Tags(owner, name)
         self._cloud = dependencies.cloud
         self._provisioner = Provisioner(
             dependencies.cloud, settings, self._labels, dependencies.clock
@@ -126,7 +125,7 @@ class GkeProvider(PodSettingsProvider):
             f"--location={known.location}",  # a zone or a region
             *_ENDPOINTS[known.endpoint],
         ]
-        return [shlex.join(words), pods_command(known.namespace, self._tags, burst_id)]
+        return [shlex.join(words), pods_command(known.namespace, self.tags, burst_id)]
 
     def provision(self, spec: BurstSpec) -> None:
         """Make the cluster or pool, then the pods in it.
@@ -275,7 +274,7 @@ class GkeProvider(PodSettingsProvider):
         self._reached.last_in(name).record_event(burst_id, event, text)
 
     def _check(self, spec: BurstSpec) -> None:
-        check_burst(spec, self._settings, self._tags, self._clock)
+        check_burst(spec, self._settings, self.tags, self._clock)
 
     def _has_credentials(self) -> bool:
         """Return whether there are credentials. If not, `examine_cloud` says so."""
@@ -318,12 +317,12 @@ class GkeProvider(PodSettingsProvider):
         def reach() -> tuple[Cluster, GkeBursts]:
             access = Endpoint(url, authority, self._cloud.token)
             made = Cluster(access, timeout=self._settings.timeout)
-            return made, self._make(made, self._settings, self._tags)
+            return made, self._make(made, self._settings, self.tags)
 
         pods = self._reached.bursts(cluster.name, (url, authority), reach)
         if settings is None:
             return pods
-        return self._make(self._reached.connection(cluster.name), settings, self._tags)
+        return self._make(self._reached.connection(cluster.name), settings, self.tags)
 
     def _inhabited(
         self, clusters: Sequence[GkeResource], bursts: Iterable[BurstResources]

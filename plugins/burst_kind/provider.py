@@ -24,7 +24,6 @@ from burst.kits.pods import (
     Bursts,
     PodBursts,
     PodSettingsProvider,
-    Tags,
     check_burst,
 )
 from burst.kits.pods.made_places import ReachedClusters
@@ -67,10 +66,9 @@ class KindProvider(PodSettingsProvider):
                     "set cluster to one of `kind get clusters`, or create = true",
                 )
             settings = msgspec.structs.replace(settings, cluster=name)
-        super().__init__(settings)
+        super().__init__(name, settings, owner)
         base = Path(settings.dir) if settings.dir else default_base()
         self._settings = settings
-        self._tags = Tags(owner, name)
         self._reach = reach or self._reach_cluster
         self._base = base.absolute()
         self._directory = PrivateDirectory(self._base, owner, name)
@@ -94,13 +92,13 @@ class KindProvider(PodSettingsProvider):
         words = ["kind", "export", "kubeconfig", f"--name={name}", *inside]
         flags = [f"--context=kind-{name}"]
         namespace = self._settings.namespace
-        listed = pods_command(namespace, self._tags, burst_id, flags)
+        listed = pods_command(namespace, self.tags, burst_id, flags)
         return [shlex.join(words), listed]
 
     def provision(self, spec: BurstSpec) -> None:
         """Make the cluster; raise Transient until it is ready; then make the burst."""
         # A burst that no cluster could run is refused before one is made.
-        check_burst(spec, self._settings, self._tags)
+        check_burst(spec, self._settings, self.tags)
         self._directory.open()
         if self._claims().get(spec.burst_id) == _ENDING:
             raise Transient(f"{spec.burst_id} is being reaped", "wait for its end")
@@ -227,7 +225,7 @@ class KindProvider(PodSettingsProvider):
         access = Kubeconfig(str(kubeconfig))
         cluster = Cluster(access, timeout=self._settings.timeout)
         create = self._settings.create
-        return PodBursts(cluster, self._settings, self._tags, own_cluster=create)
+        return PodBursts(cluster, self._settings, self.tags, own_cluster=create)
 
     def _locate(self, lead: LeadIdentity) -> LeadIdentity:
         """Return the lead with the address that it has in kind's docker network."""

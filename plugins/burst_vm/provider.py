@@ -293,13 +293,12 @@ class VmProvider(Provider):
         return SeenVm(host, noted, machine, fetched, settles)
 
     def _each(self, call: Callable[[_T], None], items: Sequence[_T]) -> None:
-        """Call it with each, several at a time; raise the first error."""
+        """Call it with each, several at a time; raise the first error.
+
+        Of those that were not begun by then none is called.
+        """
         with ThreadPoolExecutor(_CALLS) as pool:
-            try:
-                for each in [pool.submit(call, item) for item in items]:
-                    each.result()
-            finally:
-                pool.shutdown(cancel_futures=True)
+            list(pool.map(call, items))
 
 
 def _exists(machine: CloudVm) -> bool:

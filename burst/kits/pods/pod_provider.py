@@ -70,9 +70,10 @@ class Bursts(Protocol):
 
 
 class PodSettingsProvider(Provider):
-    """What the settings alone say of a provider whose followers are pods."""
+    """What name and settings alone say of a provider whose followers are pods."""
 
-    def __init__(self, settings: PodSettings) -> None:
+    def __init__(self, name: str, settings: PodSettings, owner: str) -> None:
+        self.tags = Tags(owner, name)
         self._can_resize = can_resize(settings)
         self._offers = offers(settings)
         self._directories = known_directories(settings)
@@ -119,10 +120,6 @@ class PodSettingsProvider(Provider):
 
 class PodProvider(PodSettingsProvider):
     """A provider for one cluster. A subclass adds `Settings` and `bursts`."""
-
-    def __init__(self, name: str, settings: PodSettings, owner: str) -> None:
-        super().__init__(settings)
-        self.tags = Tags(owner, name)
 
     @abc.abstractmethod
     def bursts(self) -> Bursts:
