@@ -33,8 +33,8 @@ from burst_ensemble.core.controller import look, new_record
 from burst_ensemble.core.job_rows import MemberState
 from burst_ensemble.core.reading import SizedReading
 from burst_ensemble.core.views import make_views, take_in
-from burst_ensemble.replay.member import NodeTimes
-from burst_ensemble.replay.simulator import Arrival, EnsembleSimulator, Workload
+from burst_ensemble_replay.member import NodeTimes
+from burst_ensemble_replay.simulator import Arrival, EnsembleSimulator, Workload
 
 from benchmarks.table import Goal, Measure, main_of
 from burst.config import convert

@@ -4,6 +4,7 @@
 | group | name | what it names |
 |---|---|---|
 | `burst.commands` | of a command of `burst` | a click command or group |
+| | `GROUP.NAME`: of one below such a group | a click command |
 | `burst.settings` | of a table of the settings | a `burst.config.PackageTable` |
 | `burst.daemon` | of the package | a `burst.runtime.daemon_package.DaemonPackage` |
 | `burst.http_routes` | of the package | from a DaemonState to routes |

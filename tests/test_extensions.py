@@ -26,6 +26,11 @@ def hello() -> None:
     click.echo("hello")
 
 
+@click.group()
+def greet() -> None:
+    "Greet."
+
+
 class Hello(PackageTable, frozen=True):
     size: int = 1
 
@@ -36,6 +41,8 @@ class Hello(PackageTable, frozen=True):
 POINTS = """
 [burst.commands]
 hello = burst_hello:hello
+greet = burst_hello:greet
+greet.all = burst_hello:hello
 broken = burst_hello:nothing
 
 [burst.settings]
@@ -59,7 +66,13 @@ for text in texts:
 WITHOUT = """
 import importlib.metadata, sys
 
-PACKAGES = "burst_ensemble", "burst_replay", "burst_report", "burst_watch"
+PACKAGES = (
+    "burst_ensemble",
+    "burst_ensemble_replay",
+    "burst_replay",
+    "burst_report",
+    "burst_watch",
+)
 every = importlib.metadata.entry_points
 importlib.metadata.entry_points = lambda **wanted: [
     point for point in every(**wanted) if not point.module.startswith(PACKAGES)
@@ -100,6 +113,9 @@ def burst(*words: str, before: str = "", **environment: str) -> str:
 
 def test_a_package_adds_a_command(site: Mapping[str, str]) -> None:
     assert burst("hello", **site) == "hello\n"
+    assert burst("greet", "all", **site) == "hello\n"
+    assert "\n  all " in burst("greet", "--help", **site)
+    assert "greet.all" not in burst("--help", **site)
     assert "Did you mean hello?" in burst("hallo", **site)
     broken = burst("broken", **site)
     assert "burst.commands: broken of package burst-hello cannot be imported" in broken

@@ -68,13 +68,12 @@ class _Commands(CommandGroup):
 
     def parts(self) -> Mapping[str, Sequence[str]]:
         """Return the commands for jobs and for bursts."""
-        added = sorted(installed("burst.commands"))
-        return {"Jobs": _JOBS, "Bursts": (*_BURSTS, *added)}
+        return {"Jobs": _JOBS, "Bursts": (*_BURSTS, *sorted(_added()))}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands, sorted."""
         ours = {*super().list_commands(ctx), *_COMMANDS}
-        return sorted({*ours, *installed("burst.commands")})
+        return sorted({*ours, *_added()})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command of that name; None if there is none."""
@@ -85,8 +84,11 @@ class _Commands(CommandGroup):
                 command.add_command(each)
             self.add_command(command, cmd_name)
         found = super().get_command(ctx, cmd_name)
-        if found is None and cmd_name in installed("burst.commands"):
+        if found is None and cmd_name in _added():
             found = load("burst.commands", cmd_name)
+            for name in _added(below=cmd_name):
+                assert isinstance(found, click.Group)
+                found.add_command(load("burst.commands", f"{cmd_name}.{name}"), name)
         return found
 
     def resolve_command(
@@ -103,6 +105,12 @@ class _Commands(CommandGroup):
                 raise
             told = f"{error.message} Did you mean {close[0]}?"
             raise click.UsageError(told, ctx) from None
+
+
+def _added(below: str = "") -> list[str]:
+    """Return the commands that packages add, or those below one of these."""
+    named = [name.rpartition(".") for name in installed("burst.commands")]
+    return [name for above, _, name in named if above == below]
 
 
 def _load(place: str) -> click.Command:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from burst_ensemble.config.file import load_ensemble
-from burst_ensemble.replay.member import NodeTimes
-from burst_ensemble.replay.simulator import EnsembleSimulator, Workload
 from burst_ensemble.runtime.algorithms import load_algorithms
+from burst_ensemble_replay.member import NodeTimes
+from burst_ensemble_replay.simulator import EnsembleSimulator, Workload
 
 from tests.support.examples import load_example
 

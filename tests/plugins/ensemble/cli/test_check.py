@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`burst ensemble check` and `burst ensemble replay`."""
+"""`burst ensemble check`."""
 
 from __future__ import annotations
 
@@ -13,47 +13,9 @@ from burst_ensemble.runtime.files import KEPT_VARIABLES
 
 from burst.cli import group
 from burst.errors import ConfigError
+from tests.plugins.ensemble.cli.file_commands import place, run
 
-FILE = """\
-name = "lammps"
-[limits]
-nodes = 8
-money = 5.0
-time = "2h"
-[[members]]
-name = "small"
-max = 4
-algorithm = { name = "workload-demand", options.scaleChecks = 3 }
-[[members.jobs]]
-name = "two"
-command = "lmp"
-count = 5
-nodes = 2
-duration = "10m"
-[[members]]
-name = "rules"
-[[members.algorithm]]
-name = "triggers"
-options.rules = [{ trigger = "start", action = { name = "end" } }]
-[[jobs]]
-name = "any"
-command = "true"
-count = 2
-"""
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    (tmp_path / "burst.toml").write_text('[providers.here]\ntype = "local"\n')
-    (tmp_path / "e.toml").write_text(FILE)
-    return tmp_path
-
-
-def run(place: Path, command: str, *options: str) -> click.testing.Result:
-    arguments = ["ensemble", command, str(place / "e.toml"), *options]
-    arguments += ["-c", str(place / "burst.toml")]
-    runner = click.testing.CliRunner()
-    return runner.invoke(group, arguments, catch_exceptions=False)
+__all__ = ["place"]
 
 
 def test_check_says_each_member_its_algorithm_and_the_limits(place: Path) -> None:
@@ -82,11 +44,8 @@ def test_check_needs_no_limits(place: Path) -> None:
     assert json.loads(run(place, "check", "--json").stdout)["limits"]["time"] == "inf"
 
 
-@pytest.mark.parametrize("command", ["check", "replay"])
-def test_a_format_prints_a_line_for_each_member_and_nothing_else(
-    place: Path, command: str
-) -> None:
-    assert run(place, command, "-o", "{name}").stdout == "small\nrules\n"
+def test_a_format_prints_a_line_for_each_member_and_nothing_else(place: Path) -> None:
+    assert run(place, "check", "-o", "{name}").stdout == "small\nrules\n"
 
 
 KUBE = """
@@ -137,38 +96,3 @@ def test_the_help_of_up_lists_the_variables_that_are_kept() -> None:
     found = click.testing.CliRunner().invoke(group, ["ensemble", "up", "--help"])
     (listed,) = re.findall(r"no others:(.*?)\.\n", found.stdout, re.DOTALL)
     assert "".join(listed.split()).split(",") == list(KEPT_VARIABLES)
-
-
-def test_replay_shows_what_each_member_paid_needed_and_why_it_ended(
-    place: Path,
-) -> None:
-    found = run(place, "replay", "--boot", "1m", "--price", "2")
-    lines = found.stdout.splitlines()
-    assert lines[0].split()[:3] == ["MEMBER", "PAID", "h"]
-    assert "idle" in lines[1]
-    assert "rules said: end" in lines[2]
-    assert "all members have ended" in lines[3]
-    rows = json.loads(run(place, "replay", "--json", "--price", "2").stdout)["members"]
-    assert rows[0]["jobs"] == 7
-    assert rows[0]["money"] == 2 * rows[0]["paid_node_hours"]
-    assert rows[0]["paid_node_hours"] > rows[0]["needed_node_hours"] > 0
-    assert rows[1]["jobs"] == 0
-
-
-def test_replay_submits_the_jobs_of_a_trace(place: Path) -> None:
-    trace = place / "t.swf"
-    trace.write_text(
-        "; MaxNodes: 4\n; MaxProcs: 16\n"
-        "1 60 0 600 32 9 -1 -1 600 -1 1 7 1 5 2 -1 -1 -1\n"
-        "2 70 0 600 5 9 -1 -1 600 -1 1 7 1 5 2 -1 -1 -1\n"
-    )
-    found = run(place, "replay", "--trace", str(trace))
-    assert "1 job fit in no member" in found.stdout
-
-
-def test_replay_stops_at_its_longest(place: Path) -> None:
-    found = json.loads(run(place, "replay", "--json", "--longest", "5m").stdout)
-    assert found["elapsed_s"] == 300
-    text = run(place, "replay", "--longest", "5m").stdout
-    assert "it goes on" in text
-    assert "still there" in text

@@ -29,7 +29,7 @@ from burst_ensemble.core.intents import (
     SubmitJobs,
 )
 from burst_ensemble.core.wishes import AlgorithmFault
-from burst_ensemble.replay.member import (
+from burst_ensemble_replay.member import (
     NodeTimes,
     SimulatedIsolatedMember,
     SimulatedJob,

@@ -12,13 +12,13 @@ from burst_ensemble.core.algorithms import BUILT_IN
 from burst_ensemble.core.intents import JobRef
 from burst_ensemble.core.reading import SizedReading
 from burst_ensemble.core.record import MemberRecord
-from burst_ensemble.replay.member import (
+from burst_ensemble_replay.member import (
     NodeTimes,
     SimulatedIsolatedMember,
     SimulatedJob,
     SimulatedMember,
 )
-from burst_ensemble.replay.simulator import (
+from burst_ensemble_replay.simulator import (
     Arrival,
     EnsembleSimulator,
     Workload,

@@ -11,8 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import msgspec
-from burst_replay.trace import Trace
-
 from burst_ensemble.algorithm import MemberDecision, MemberView, Memory
 from burst_ensemble.config.spec import EnsembleSpec, JobSpec
 from burst_ensemble.core.controller import confirm, look, new_record
@@ -27,13 +25,15 @@ from burst_ensemble.core.intents import (
 from burst_ensemble.core.member_job import find_group
 from burst_ensemble.core.record import EnsembleRecord
 from burst_ensemble.core.wishes import AlgorithmFault, Answer
-from burst_ensemble.replay.member import (
+from burst_ensemble.runtime.algorithms import Algorithms
+from burst_replay.trace import Trace
+
+from burst_ensemble_replay.member import (
     NodeTimes,
     SimulatedIsolatedMember,
     SimulatedJob,
     SimulatedMember,
 )
-from burst_ensemble.runtime.algorithms import Algorithms
 
 START = 1_000_000_000.0
 """When a simulation begins, in seconds since the epoch."""

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import click
+from burst_ensemble.cli.check import known_providers
+from burst_ensemble.runtime.read_file import read_ensemble
 from burst_replay.read_trace import read_trace
 
 from burst.cli.listing import (
@@ -25,9 +27,8 @@ from burst.cli.progress import show_progress
 from burst.cli.target import Target, target_options
 from burst.errors import ConfigError
 from burst.model.fsd import format_fsd
-from burst_ensemble.cli.check import known_providers
-from burst_ensemble.replay.member import NodeTimes
-from burst_ensemble.replay.simulator import (
+from burst_ensemble_replay.member import NodeTimes
+from burst_ensemble_replay.simulator import (
     EnsembleOutcome,
     EnsembleSimulator,
     MemberOutcome,
@@ -35,7 +36,6 @@ from burst_ensemble.replay.simulator import (
     arrivals_of,
     drawn_job,
 )
-from burst_ensemble.runtime.read_file import read_ensemble
 
 
 def _end(row: Row) -> str:

@@ -14,11 +14,11 @@ from collections import deque
 from itertools import islice
 
 import msgspec
+from burst_ensemble.core.job_rows import JobRow, JobsSeen, MemberState, count_jobs
+from burst_ensemble.core.record import MemberRecord
 
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
-from burst_ensemble.core.job_rows import JobRow, JobsSeen, MemberState, count_jobs
-from burst_ensemble.core.record import MemberRecord
 
 
 class SimulatedJob(msgspec.Struct):

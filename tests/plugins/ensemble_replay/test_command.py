@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: MIT
+"""`burst ensemble replay`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.plugins.ensemble.cli.file_commands import place, run
+
+__all__ = ["place"]
+
+
+def test_a_format_prints_a_line_for_each_member_and_nothing_else(place: Path) -> None:
+    assert run(place, "replay", "-o", "{name}").stdout == "small\nrules\n"
+
+
+def test_replay_shows_what_each_member_paid_needed_and_why_it_ended(
+    place: Path,
+) -> None:
+    found = run(place, "replay", "--boot", "1m", "--price", "2")
+    lines = found.stdout.splitlines()
+    assert lines[0].split()[:3] == ["MEMBER", "PAID", "h"]
+    assert "idle" in lines[1]
+    assert "rules said: end" in lines[2]
+    assert "all members have ended" in lines[3]
+    rows = json.loads(run(place, "replay", "--json", "--price", "2").stdout)["members"]
+    assert rows[0]["jobs"] == 7
+    assert rows[0]["money"] == 2 * rows[0]["paid_node_hours"]
+    assert rows[0]["paid_node_hours"] > rows[0]["needed_node_hours"] > 0
+    assert rows[1]["jobs"] == 0
+
+
+def test_replay_submits_the_jobs_of_a_trace(place: Path) -> None:
+    trace = place / "t.swf"
+    trace.write_text(
+        "; MaxNodes: 4\n; MaxProcs: 16\n"
+        "1 60 0 600 32 9 -1 -1 600 -1 1 7 1 5 2 -1 -1 -1\n"
+        "2 70 0 600 5 9 -1 -1 600 -1 1 7 1 5 2 -1 -1 -1\n"
+    )
+    found = run(place, "replay", "--trace", str(trace))
+    assert "1 job fit in no member" in found.stdout
+
+
+def test_replay_stops_at_its_longest(place: Path) -> None:
+    found = json.loads(run(place, "replay", "--json", "--longest", "5m").stdout)
+    assert found["elapsed_s"] == 300
+    text = run(place, "replay", "--longest", "5m").stdout
+    assert "it goes on" in text
+    assert "still there" in text
