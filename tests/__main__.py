@@ -19,7 +19,10 @@ GATES: tuple[tuple[str, int, list[str]], ...] = (
     (
         "core and model",
         100,
-        ["--include=burst/core/*,burst/model/*,plugins/burst_ensemble/core/*"],
+        [
+            "--include=burst/core/*,burst/model/*,plugins/burst_ensemble/core/*,"
+            "plugins/burst_ensemble_agent/member.py,plugins/burst_ensemble_agent/report.py"
+        ],
     ),
     ("everything", 90, []),
 )

@@ -68,6 +68,7 @@ import importlib.metadata, sys
 
 PACKAGES = (
     "burst_ensemble",
+    "burst_ensemble_agent",
     "burst_ensemble_replay",
     "burst_replay",
     "burst_report",

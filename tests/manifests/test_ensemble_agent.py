@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 import yaml
-from burst_ensemble.cli.agent import agent
 from burst_ensemble.config.file import load_ensemble
 from burst_ensemble.config.settings import ensemble_settings
 from burst_ensemble.runtime.algorithms import load_algorithms
+from burst_ensemble_agent.command import agent
 
 from burst.config import load, parse_listen
 from tests.manifests.network import Peer, Policies

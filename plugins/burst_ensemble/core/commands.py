@@ -46,8 +46,8 @@ def begin_ensemble(seen: Seen, new: EnsembleStart) -> EnsembleRecords:
     if before is not None and int(before.record.started) == int(now):
         began = int(now) + 1.0  # it is in the names of jobs, by which they are found
     start = msgspec.structs.replace(new, slots=_choose_slots(seen, spec))
-    record = with_earlier_run(controller.new_record(spec, began), start, nodes)
-    after = {**ensembles, spec.name: Ensemble(start, record)}
+    one = with_earlier_run(Ensemble(start, controller.new_record(spec, began)), nodes)
+    after = {**ensembles, spec.name: one}
     return _without_oldest(seen._replace(ensembles=after), pending, spec.name)
 
 

@@ -15,7 +15,7 @@ import msgspec
 
 from burst.model.active_job import JobOutcome
 from burst.model.jobid import JobId
-from burst.model.lead import JobState, JobView
+from burst.model.lead import JobState
 from burst_ensemble.algorithm import QueueCounts
 from burst_ensemble.core.reading import GroupStatistics, JobEvent, SizedReading
 from burst_ensemble.core.record import KnownJob, MemberRecord
@@ -71,22 +71,6 @@ class MemberState(msgspec.Struct, frozen=True):
     reading: SizedReading
     member: MemberRecord
     """What is known from now on."""
-
-
-def row_of(job: JobView, tag: str) -> JobRow:
-    """Return a job that a lead shows; one without that tag as of no group."""
-    has_tag = job.preferences.tag == tag
-    return JobRow(
-        id=job.id,
-        state=job.state,
-        group=job.attributes.get(GROUP, "") if has_tag else "",
-        nodes=job.nodes_asked,
-        urgency=job.later_urgency,
-        t_submit=job.t_submit,
-        t_start=job.t_start,
-        t_finish=job.t_finish,
-        result=job.result,
-    )
 
 
 def lost_jobs(member: MemberRecord, shown: Collection[JobId]) -> list[JobId]:

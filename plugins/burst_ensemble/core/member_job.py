@@ -62,31 +62,16 @@ def make_job(
     hosts = file.slots.get(member, ())
     if hosts:
         system["constraints"] = {"hostlist": [format_hostlist(hosts)]}
-    return NewJob(_jobspec(job, ref.number, site.shape, system), urgency=0)
+    return NewJob(make_jobspec(job, ref.number, site.shape, system), urgency=0)
 
 
-def make_agent_job(
-    spec: EnsembleSpec, member: str, ref: JobRef, name: str, cores: int
-) -> dict[str, Any]:
-    """Return the jobspec of a job for a member that is an instance of its own.
-
-    `cores` is what its nodes have. The agent there adds environment and directory.
-    """
-    job = find_group(spec, member, ref)
-    system: dict[str, Any] = {
-        "duration": float(job.duration),
-        "job": {"name": name},
-        "burst": {"tag": f"{spec.name}/{member}"},
-        GROUP: ref.group,
-    }
-    if job.workdir:
-        system["cwd"] = job.workdir
-    return _jobspec(job, ref.number, Shape(cores), system)
-
-
-def _jobspec(
+def make_jobspec(
     job: JobSpec, number: int, shape: Shape, system: dict[str, Any]
 ) -> dict[str, Any]:
+    """Return the jobspec of the job of that number, fitted to nodes of that shape.
+
+    `system` are its attributes of that name (RFC 14).
+    """
     task = {
         "command": shlex.split(job.command_of(number)),
         "slot": "task",

@@ -5,7 +5,7 @@ run of an ensemble after its end.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -14,7 +14,6 @@ from burst.model.active_job import JobOutcome
 from burst.model.burst import Tag
 from burst.model.jobid import JobId
 from burst.model.lead import PENDING, JobState
-from burst.provider import Offer
 from burst_ensemble.config.spec import MemberSpec
 from burst_ensemble.core.job_rows import (
     GROUP,
@@ -26,17 +25,29 @@ from burst_ensemble.core.job_rows import (
 from burst_ensemble.core.reading import SizedReading
 from burst_ensemble.core.record import (
     Ensemble,
-    EnsembleRecord,
     EnsembleRecords,
-    EnsembleStart,
     KnownJob,
+    Member,
     MemberRecord,
 )
 
-JobsByTag = Mapping[Tag, Sequence[TaggedJob]]
+OutcomesOf = Callable[[MemberRecord, Sequence[TaggedJob]], Mapping[JobId, JobOutcome]]
+"""Returns how jobs of a member ended that are none of these, which the lead shows."""
 
 
-def jobs_by_tag(nodes: TaggedNodes) -> JobsByTag:
+def read_members(
+    one: Ensemble, nodes: TaggedNodes, outcomes: OutcomesOf
+) -> dict[str, MemberState]:
+    """Return the members of an ensemble as they are now, but for external ones."""
+    jobs = _jobs_by_tag(nodes)
+    return {
+        member.name: _read_member(member, nodes, jobs.get(member.tag, ()), outcomes)
+        for member in one.members
+        if not member.spec.has_agent
+    }
+
+
+def _jobs_by_tag(nodes: TaggedNodes) -> Mapping[Tag, Sequence[TaggedJob]]:
     """Return the jobs of each tag: one pass for all members."""
     found: dict[Tag, list[TaggedJob]] = {}
     for job in nodes.jobs:
@@ -44,31 +55,27 @@ def jobs_by_tag(nodes: TaggedNodes) -> JobsByTag:
     return found
 
 
-def read_member(
-    membership: Tag,
-    before: MemberRecord,
+def _read_member(
+    member: Member,
     nodes: TaggedNodes,
     jobs: Sequence[TaggedJob],
-    outcomes: Mapping[JobId, JobOutcome],
+    outcomes: OutcomesOf,
 ) -> MemberState:
-    """Return a member as it is now; `before` is what was known at the last time.
-
-    `jobs` are the member's, `outcomes` of those that the lead does not show any more.
-    """
-    its = [burst for burst in nodes.bursts if burst.tag == membership]
+    its = [burst for burst in nodes.bursts if burst.tag == member.tag]
     live = [burst for burst in its if burst.live]
-    after = _settle(before, [burst for burst in its if not burst.live])
+    after = _settle(member.record, [burst for burst in its if not burst.live])
     runs = {b.job: b.run for b in its if b.job is not None and b.run is not None}
+    ended = outcomes(member.record, jobs)
     seen = JobsSeen(
         [_row(job, runs.get(job.id)) for job in jobs],
-        {job: _outcome(found, runs.get(job)) for job, found in outcomes.items()},
+        {job: _outcome(found, runs.get(job)) for job, found in ended.items()},
         held_back={job.id for job in jobs if job.held_back},
     )
     counted = count_jobs(after, seen, nodes.now)
     reading = msgspec.structs.replace(
         counted.reading,
         spent=after.settled + sum(burst.cost for burst in live),
-        price=live[-1].price if live else 0.0,
+        price=live[-1].price if live else _offered_price(member.spec, nodes),
     )
     return MemberState(_with_nodes(reading, live), counted.member)
 
@@ -129,23 +136,17 @@ def _settle(before: MemberRecord, gone: Sequence[TaggedBurst]) -> MemberRecord:
     )
 
 
-def with_offered_price(
-    found: MemberState, member: MemberSpec, offers: Sequence[Offer]
-) -> MemberState:
-    """Return a member without nodes with the price of the offer that it would take.
+def _offered_price(member: MemberSpec, nodes: TaggedNodes) -> float:
+    """Return the price of the offer that a member without nodes would take.
 
-    Else it would seem to cost nothing, and jobs go where they cost least. `offers` are
-    those of its provider.
+    Else it would seem to cost nothing, and jobs go where they cost least.
     """
-    if found.reading.nodes_paid:
-        return found
     fit = [
         offer.price
-        for offer in offers
+        for offer in nodes.offers.get(member.provider, ())
         if offer.name == (member.offer or offer.name) and offer.max_nodes >= member.min
     ]
-    reading = msgspec.structs.replace(found.reading, price=min(fit, default=0.0))
-    return msgspec.structs.replace(found, reading=reading)
+    return min(fit, default=0.0)
 
 
 def is_over(one: Ensemble, nodes: TaggedNodes, pending: Collection[Tag]) -> bool:
@@ -162,9 +163,7 @@ def is_over(one: Ensemble, nodes: TaggedNodes, pending: Collection[Tag]) -> bool
         return False
     # Jobs for a member that it does not have are nobody's to end.
     return not any(
-        one.start.membership(member.name) in pending
-        for member in one.start.spec.members
-        if not member.has_agent
+        member.tag in pending for member in one.members if not member.spec.has_agent
     )
 
 
@@ -185,22 +184,19 @@ def lost_members(ensembles: EnsembleRecords, nodes: TaggedNodes) -> list[TaggedB
     ]
 
 
-def with_earlier_run(
-    record: EnsembleRecord, start: EnsembleStart, nodes: TaggedNodes
-) -> EnsembleRecord:
-    """Return the record of an ensemble that begins, in which jobs and bursts that its
-    earlier run has left are as counted already.
+def with_earlier_run(one: Ensemble, nodes: TaggedNodes) -> Ensemble:
+    """Return an ensemble that begins, in which jobs and bursts that its earlier run has
+    left are as counted already.
 
     The lead shows jobs for a while after their end, and bursts stay on record.
     """
-    jobs = jobs_by_tag(nodes)
-    for member in start.spec.members:
-        whose = start.membership(member.name)
+    jobs, record = _jobs_by_tag(nodes), one.record
+    for member in one.members:
         ended = {
             job.id: KnownJob("", 1, counted="finish", seen=nodes.now)
-            for job in jobs.get(whose, ())
+            for job in jobs.get(member.tag, ())
             if job.state is JobState.INACTIVE
         }
-        paid = sorted(burst.id for burst in nodes.bursts if burst.tag == whose)
+        paid = sorted(burst.id for burst in nodes.bursts if burst.tag == member.tag)
         record = record.with_member(member.name, jobs=ended, settled_bursts=tuple(paid))
-    return record
+    return Ensemble(one.start, record)

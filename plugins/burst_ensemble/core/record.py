@@ -16,7 +16,7 @@ import msgspec
 from burst.core.tagged_nodes import TaggedNodes
 from burst.model.burst import BurstId, Tag
 from burst.model.jobid import JobId
-from burst_ensemble.config.spec import EnsembleSpec
+from burst_ensemble.config.spec import EnsembleSpec, MemberSpec
 from burst_ensemble.core.intents import JobRef
 from burst_ensemble.core.reading import GroupStatistics
 
@@ -131,16 +131,44 @@ class EnsembleStart(msgspec.Struct, frozen=True, kw_only=True):
     is_kept: bool = False
     """Whether it stays on record after its end, however many end later."""
 
-    def membership(self, member: str) -> Tag:
-        """Return what the bursts and jobs of a member bear."""
-        return Tag(f"{self.spec.name}/{member}", self.userid)
-
 
 class Ensemble(msgspec.Struct, frozen=True):
     """One ensemble that is on record."""
 
     start: EnsembleStart
     record: EnsembleRecord
+
+    @property
+    def members(self) -> list[Member]:
+        """Its members, in the order of the file."""
+        return [Member(self, spec.name) for spec in self.start.spec.members]
+
+
+class Member(msgspec.Struct, frozen=True):
+    """One member of an ensemble that is on record."""
+
+    ensemble: Ensemble
+    name: str
+
+    @property
+    def key(self) -> str:
+        """Return it as ENSEMBLE/MEMBER."""
+        return f"{self.ensemble.record.name}/{self.name}"
+
+    @property
+    def spec(self) -> MemberSpec:
+        """What the file says of it."""
+        return self.ensemble.start.spec.member(self.name)
+
+    @property
+    def record(self) -> MemberRecord:
+        """How far it is."""
+        return self.ensemble.record.members[self.name]
+
+    @property
+    def tag(self) -> Tag:
+        """What its bursts and jobs bear."""
+        return Tag(self.key, self.ensemble.start.userid)
 
 
 EnsembleRecords = Mapping[str, Ensemble]

@@ -7,9 +7,6 @@
 
 The actions are those of the commands: `submit` (member, jobs, count), `resize` (member,
 nodes) and `down` (note).
-
-`POST /ensembles-agent/ENSEMBLE.MEMBER`: the agents of members report, and are told
-what to do (`burst_ensemble.core.agent_report`).
 """
 
 from __future__ import annotations
@@ -20,7 +17,6 @@ from typing import Any
 from burst.decode import from_json
 from burst.errors import MALFORMED, BurstError, ConfigError
 from burst.http.routes import (
-    Access,
     HttpRequest,
     HttpResponse,
     Route,
@@ -28,56 +24,58 @@ from burst.http.routes import (
     text_response,
 )
 from burst.runtime.daemon_state import DaemonState
-from burst_ensemble.core.agent_report import REPORT_BYTES, AgentAnswer, RequestRefused
 from burst_ensemble.runtime.package import NAME, EnsemblePackage
 from burst_ensemble.runtime.service import EnsembleService
 
-AGENT_PATH = "/ensembles-agent/"
 _BODY_MOST = 1 << 16
-
-
 _ACTIONS = ("submit", "resize", "down")
+
+
+class RequestRefused(BurstError):
+    """What a program asks for cannot be; `status` is that of the HTTP answer."""
+
+    def __init__(self, status: int, what: str, advice: str = "") -> None:
+        super().__init__(what, advice)
+        self.status = status
 
 
 def ensemble_routes(state: DaemonState) -> list[Route]:
     """Return the routes about ensembles of a daemon in that state."""
-
-    def handle(
-        ask: Callable[[EnsembleService, HttpRequest], dict[str, Any] | AgentAnswer],
-        refused: int,
-    ) -> Callable[[HttpRequest], HttpResponse]:
-        """`refused` is the status where what is asked cannot be done."""
-
-        def answer(request: HttpRequest) -> HttpResponse:
-            served = state.served
-            if served is None:
-                return text_response(state.why_not_ready(), 503)
-            package = served.packages[NAME]
-            assert isinstance(package, EnsemblePackage)
-            try:
-                package.check_here()
-                return json_response(ask(package.service, request))
-            except RequestRefused as error:
-                return text_response(str(error), error.status)
-            except BurstError as error:
-                return text_response(str(error), refused)
-
-        return answer
-
-    show, act, take = handle(_show, 404), handle(_act, 409), handle(_take, 409)
-    name = "/ensembles/{name}"
+    name, show = "/ensembles/{name}", answer_by(state, _show, 404)
+    act = answer_by(state, _act, 409)
     return [
         Route(path="/ensembles", handler=show),
         Route(path=name, handler=show),
         Route(path=name, handler=act, method="POST", body_limit=_BODY_MOST),
-        Route(
-            path=f"{AGENT_PATH}{{name}}",
-            handler=take,
-            access=Access.OWNER,
-            method="POST",
-            body_limit=REPORT_BYTES,
-        ),
     ]
+
+
+def answer_by(
+    state: DaemonState,
+    ask: Callable[[EnsembleService, HttpRequest], Any],
+    refused: int,
+) -> Callable[[HttpRequest], HttpResponse]:
+    """Return what answers a request by the service, in JSON.
+
+    `refused` is the status where what is asked cannot be done, unless RequestRefused
+    says another.
+    """
+
+    def answer(request: HttpRequest) -> HttpResponse:
+        served = state.served
+        if served is None:
+            return text_response(state.why_not_ready(), 503)
+        package = served.packages[NAME]
+        assert isinstance(package, EnsemblePackage)
+        try:
+            package.check_here()
+            return json_response(ask(package.service, request))
+        except RequestRefused as error:
+            return text_response(str(error), error.status)
+        except BurstError as error:
+            return text_response(str(error), refused)
+
+    return answer
 
 
 def _show(service: EnsembleService, request: HttpRequest) -> dict[str, Any]:
@@ -97,7 +95,3 @@ def _act(service: EnsembleService, request: HttpRequest) -> dict[str, Any]:
         raise RequestRefused(400, what, 'such as {"action": "down"}') from error
     except ConfigError as error:
         raise RequestRefused(400, error.what, error.advice) from error
-
-
-def _take(service: EnsembleService, request: HttpRequest) -> AgentAnswer:
-    return service.take_report(request.name, request.body)

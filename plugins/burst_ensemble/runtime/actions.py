@@ -31,7 +31,7 @@ from burst_ensemble.core.intents import (
 )
 from burst_ensemble.core.job_rows import lost_jobs
 from burst_ensemble.core.member_job import JobSite, job_name, make_job
-from burst_ensemble.core.record import Ensemble, EnsembleStart, MemberRecord
+from burst_ensemble.core.record import Ensemble, EnsembleStart, Member, MemberRecord
 from burst_ensemble.runtime.client import DaemonClient
 from burst_ensemble.runtime.files import environment_of
 
@@ -57,8 +57,8 @@ class MemberActions:
         """
         start = before.start
         if isinstance(intent, EndMember):
-            tag = start.membership(intent.member).name
-            self._daemon.call("down", {"tag": tag, "note": intent.why})
+            tag = Member(before, intent.member).tag
+            self._daemon.call("down", {"tag": tag.name, "note": intent.why})
             return Done()
         if isinstance(intent, RunCustom):
             run_command(start.spec, intent, self._daemon.lead.identity().uri)
@@ -67,7 +67,7 @@ class MemberActions:
         nodes = self._daemon.nodes()
         if isinstance(intent, SubmitJobs):
             return self._submit(before, intent, nodes)
-        return Done(self._resize(start, intent, nodes))
+        return Done(self._resize(Member(before, intent.member), intent, nodes))
 
     def outcomes(
         self, member: MemberRecord, jobs: Iterable[TaggedJob]
@@ -76,11 +76,9 @@ class MemberActions:
         lost = lost_jobs(member, {job.id for job in jobs})
         return self._submitter.outcomes(lost) if lost else {}
 
-    def _resize(
-        self, start: EnsembleStart, to: ResizeMember, nodes: TaggedNodes
-    ) -> str:
+    def _resize(self, whose: Member, to: ResizeMember, nodes: TaggedNodes) -> str:
         """Return why the member will not be as large as it should be, or nothing."""
-        tag, member = start.membership(to.member), start.spec.member(to.member)
+        tag, member = whose.tag, whose.spec
         request: dict[str, str | int] = {
             "provider": member.provider,
             "tag": tag.name,
@@ -90,7 +88,9 @@ class MemberActions:
         if member.is_isolated:
             made, why = self._try("isolate", **request, nodes=to.nodes)
             return why or str(made["why"])
-        request["slot"] = format_hostlist(start.slots.get(member.name, ()))
+        request["slot"] = format_hostlist(
+            whose.ensemble.start.slots.get(member.name, ())
+        )
         paid = nodes.bursts_of(tag)
         live = [burst for burst in paid if burst.usable]
         more = to.nodes - sum(burst.wanted for burst in live)

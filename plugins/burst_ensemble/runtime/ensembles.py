@@ -20,28 +20,26 @@ from burst.errors import BurstError, ConfigError
 from burst.lead import JobSubmitter
 from burst_ensemble.algorithm import MemberView, Memory
 from burst_ensemble.config.file import EnsembleFile
-from burst_ensemble.core.agent_member import AgentMember
 from burst_ensemble.core.controller import confirm_all, look
 from burst_ensemble.core.intents import Done, Intent, SubmitJobs
 from burst_ensemble.core.job_rows import MemberState
 from burst_ensemble.core.read_members import (
     is_over,
-    jobs_by_tag,
     lost_members,
-    read_member,
-    with_offered_price,
+    read_members,
 )
 from burst_ensemble.core.record import (
     Ensemble,
     EnsembleRecord,
     EnsembleRecords,
     EnsembleStart,
+    Member,
 )
 from burst_ensemble.core.wishes import Answer
 from burst_ensemble.runtime.actions import MemberActions
-from burst_ensemble.runtime.agent_reports import AgentReports
 from burst_ensemble.runtime.algorithms import AlgorithmCalls, Algorithms
 from burst_ensemble.runtime.client import DaemonClient
+from burst_ensemble.runtime.external import ExternalMembers
 from burst_ensemble.runtime.files import EnsembleFiles
 from burst_ensemble.runtime.store import EnsembleStore
 
@@ -63,17 +61,17 @@ class Ensembles:
         daemon: DaemonClient,
         submitter: JobSubmitter,
         make: MakeAlgorithms,
-        reports: AgentReports,
+        external: ExternalMembers | None,
         store: EnsembleStore,
     ) -> None:
         """`submitter` is the daemon's lead, which takes jobs."""
         self._daemon, self._store = daemon, store
         self._actions = MemberActions(daemon, submitter)
         self._make = make
-        self._clock = reports.clock
-        self._reports = reports
+        self._clock = daemon.clock
+        self._external = external
         self._calls = AlgorithmCalls()
-        self._files = EnsembleFiles(make, store, reports.clock)
+        self._files = EnsembleFiles(make, store, daemon.clock)
         self._made: dict[str, _Running] = {}
         self._said: dict[str, str] = {}
         """By ensemble: the error that was logged last."""
@@ -192,26 +190,12 @@ class Ensembles:
         self._do(one, step.intents)
 
     def _read(self, one: Ensemble, nodes: TaggedNodes) -> dict[str, MemberState]:
-        settings, jobs = self._daemon.settings(), jobs_by_tag(nodes)
-        told = self._reports.current(self._store.read())
-        found = {}
-        for member in one.start.spec.members:
-            name, kept = member.name, one.record.members[member.name]
-            if member.has_agent:
-                agent = AgentMember(one, name)
-                taken = told.get(agent.key)
-                read = self._reports.read(agent, taken, settings, self._clock())
+        found = read_members(one, nodes, self._actions.outcomes)
+        for member in one.members:
+            if member.spec.has_agent and self._external is not None:
+                read = self._external.read(member)
                 if read is not None:
-                    found[name] = read
-                continue
-            whose = one.start.membership(name)
-            its = jobs.get(whose, ())
-            outcomes = self._actions.outcomes(kept, its)
-            found[name] = with_offered_price(
-                read_member(whose, kept, nodes, its, outcomes),
-                member,
-                nodes.offers.get(member.provider, ()),
-            )
+                    found[member.name] = read
         return found
 
     def _do(self, before: Ensemble, intents: Sequence[Intent]) -> None:
@@ -240,13 +224,13 @@ class Ensembles:
                 )
 
     def _do_one(self, before: Ensemble, intent: Intent) -> Done:
-        if before.start.spec.member(intent.member).has_agent:
-            # Nothing but jobs is asked of its agent, which does that when it reports.
-            if not isinstance(intent, SubmitJobs):
-                return Done()
-            now = self._store.read()[before.record.name]
-            return self._reports.submitted(AgentMember(now, intent.member))
-        return self._actions.do(before, intent)
+        if not before.start.spec.member(intent.member).has_agent:
+            return self._actions.do(before, intent)
+        # Nothing but jobs is asked of its agent, which does that when it reports.
+        if self._external is None or not isinstance(intent, SubmitJobs):
+            return Done()
+        now = self._store.read()[before.record.name]
+        return self._external.submitted(Member(now, intent.member))
 
     def _say(self, name: str, text: str) -> None:
         if self._said.get(name) != text:

@@ -12,6 +12,7 @@ from burst.runtime.service_answers import Row
 from burst.runtime.snapshot import Snapshot
 from burst_ensemble.config.settings import ensemble_settings
 from burst_ensemble.runtime.client import IN_DAEMON, DaemonClient
+from burst_ensemble.runtime.external import load_external
 from burst_ensemble.runtime.service import EnsembleService
 
 NAME = "ensemble"
@@ -27,14 +28,13 @@ class EnsemblePackage:
     def __init__(self, host: PackageHost) -> None:
         self._host = host
         self.runs_here = True
-        self.service = EnsembleService(
-            DaemonClient(
-                call=host.call,
-                lead=host.lead,
-                settings=lambda: host.snapshot().settings,
-                clock=host.clock,
-            )
+        daemon = DaemonClient(
+            call=host.call,
+            lead=host.lead,
+            settings=lambda: host.snapshot().settings,
+            clock=host.clock,
         )
+        self.service = EnsembleService(daemon, load_external(daemon))
 
     def methods(self) -> Mapping[str, Method]:
         """Return the methods of the service."""

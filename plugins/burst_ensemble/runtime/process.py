@@ -23,9 +23,7 @@ from burst.lead import Lead, NamedServices, ServiceRequest
 from burst.runtime.connect import require_owner
 from burst.runtime.service_answers import Row, describe_process
 from burst.wakeup import WakeUp
-from burst_ensemble.config.file import EnsembleFile
 from burst_ensemble.config.settings import ensemble_settings
-from burst_ensemble.runtime.algorithms import Algorithms, load_algorithms
 from burst_ensemble.runtime.client import IN_DAEMON, SERVICE, DaemonClient
 from burst_ensemble.runtime.service import EnsembleService
 
@@ -93,7 +91,7 @@ class EnsembleProcess:
             settings=lambda: self._settings,
             clock=self._clock,
         )
-        service = EnsembleService(daemon, load_without_agents)
+        service = EnsembleService(daemon)
 
         def answer(request: ServiceRequest) -> Row:
             if not request.owner:
@@ -143,18 +141,3 @@ class SharedConnection:
             return
         if found["in_daemon"]:
             raise ConfigError("the daemon of this lead runs ensembles", _ADVICE)
-
-
-def load_without_agents(file: EnsembleFile) -> Algorithms:
-    """Return the algorithms of all members. Raises ConfigError for external ones.
-
-    Their agents report to the daemon's [http].
-    """
-    for member in file.spec.members:
-        if member.has_agent:
-            raise ConfigError(
-                f"member {member.name}: mode external is for ensembles that run in the"
-                " daemon, to which agents report",
-                "leave in_daemon out of [ensemble], or use another mode",
-            )
-    return load_algorithms(file)

@@ -22,7 +22,6 @@ from burst.runtime.service_requests import MAX_NAME
 from burst_ensemble.config.file import EnsembleFile
 from burst_ensemble.config.spec import EnsembleSpec
 from burst_ensemble.core import commands
-from burst_ensemble.core.agent_report import AgentAnswer
 from burst_ensemble.core.controller import end_all
 from burst_ensemble.core.record import (
     Ensemble,
@@ -32,10 +31,10 @@ from burst_ensemble.core.record import (
     Seen,
 )
 from burst_ensemble.core.report import ensemble_row
-from burst_ensemble.runtime.agent_reports import AgentReports
-from burst_ensemble.runtime.algorithms import load_algorithms
+from burst_ensemble.runtime.algorithms import Algorithms, load_algorithms
 from burst_ensemble.runtime.client import DaemonClient
-from burst_ensemble.runtime.ensembles import Ensembles, MakeAlgorithms
+from burst_ensemble.runtime.ensembles import Ensembles
+from burst_ensemble.runtime.external import ExternalMembers, refuse_external
 from burst_ensemble.runtime.read_file import check_supported, providers_of_daemon
 from burst_ensemble.runtime.store import EnsembleStore
 
@@ -82,14 +81,14 @@ class EnsembleService:
     """
 
     def __init__(
-        self, daemon: DaemonClient, make: MakeAlgorithms = load_algorithms
+        self, daemon: DaemonClient, external: ExternalMembers | None = None
     ) -> None:
-        self.reports = AgentReports(daemon.clock)
+        """`external` tells of external members; without it files have none."""
+        self.external = external
         self.store = EnsembleStore(daemon.lead.shared_store())
-        self._daemon, self._make = daemon, make
-        lead = daemon.lead
+        self._daemon, lead = daemon, daemon.lead
         self.ensembles = (
-            Ensembles(daemon, lead, make, self.reports, self.store)
+            Ensembles(daemon, lead, self._make, external, self.store)
             if isinstance(lead, JobSubmitter)
             else None
         )
@@ -121,10 +120,11 @@ class EnsembleService:
         asked = convert(EnsembleRequest, payload, method)
         return found(asked)
 
-    def take_report(self, about: str, body: bytes) -> AgentAnswer:
-        """Take in what the agent of ENSEMBLE.MEMBER reports. Raises BurstError."""
-        settings = self._daemon.settings()
-        return self.reports.take(about, body, self.store.read(), settings)
+    def _make(self, file: EnsembleFile) -> Algorithms:
+        """Return the algorithms of all members. Raises ConfigError."""
+        if self.external is None:
+            refuse_external(file.spec)
+        return load_algorithms(file)
 
     def _up(self, asked: EnsembleRequest) -> Row:
         spec = convert(EnsembleSpec, asked.tables, "ensemble")
@@ -157,7 +157,12 @@ class EnsembleService:
         return self._row(Seen(after, nodes, now), name)
 
     def _row(self, seen: Seen, name: str) -> Row:
-        return ensemble_row(seen, name, self.reports.current(seen.ensembles))
+        external = {
+            member.name: self.external.show(member)
+            for member in seen.ensembles[name].members
+            if member.spec.has_agent and self.external is not None
+        }
+        return ensemble_row(seen, name, external)
 
     def _told(self) -> TaggedNodes:
         """Return what the daemon tells, of no bursts and jobs while none serves.

@@ -16,13 +16,15 @@ from burst_ensemble.config.spec import (
     MemberSpec,
 )
 from burst_ensemble.core.controller import EnsembleStep, take_step
-from burst_ensemble.core.job_rows import MemberState
+from burst_ensemble.core.job_rows import JobRow, MemberState
 from burst_ensemble.core.reading import SizedReading
 from burst_ensemble.core.record import EnsembleRecord
 from burst_ensemble.core.views import take_in
 from burst_ensemble.core.wishes import Answer
 
 from burst.config import Seconds
+from burst.model.jobid import JobId
+from burst.model.lead import JobState
 
 NOW = 1_000_000.0
 
@@ -95,6 +97,13 @@ def queued(*sizes: int, run: int = 0) -> dict[str, Any]:
         "waiting": {size: sizes.count(size) for size in sizes},
         "next_jobs": sizes[:11],
     }
+
+
+def row(number: int, state: JobState = JobState.RUN, **changes: Any) -> JobRow:
+    """A job as it was read."""
+    usual: dict[str, Any] = {"group": "step", "nodes": 1, "urgency": 16}
+    usual |= {"t_submit": 5.0}
+    return JobRow(**{"id": JobId(number), "state": state, **usual, **changes})
 
 
 def stepped(

@@ -97,7 +97,6 @@ def test_lines_of_a_batch_and_jobs_that_are_shared() -> None:
     ref = JobRef("all", 3, shared=True)
     assert job_name(shared, "a", ref, 16.0) == "sweep.all.3-10"
     start = EnsembleStart(spec=shared, userid=1)
-    assert start.membership("a").name == "sweep/a"
     job = make_job(start, "a", ref, "x", SITE)
     assert job.jobspec["tasks"][0]["command"] == ["run"]
     assert system(job)["cwd"] == "/"

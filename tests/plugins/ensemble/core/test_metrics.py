@@ -22,8 +22,8 @@ from burst_ensemble.core.reading import (
     GroupStatistics,
     Running,
 )
-from burst_ensemble.core.record import Trouble
-from burst_ensemble.core.report import ensemble_state, member_state
+from burst_ensemble.core.record import Ensemble, EnsembleStart, Trouble
+from burst_ensemble.core.report import member_row
 from burst_ensemble.core.views import make_views
 from hypothesis import given
 from hypothesis import strategies as st
@@ -149,8 +149,9 @@ def test_the_state_has_the_keys_of_the_sidecar_and_correct_values() -> None:
     )
     trouble = Trouble(what="a: no", first=NOW, until=NOW + 60)
     record = record.with_member("m", trouble=trouble)
-    one = make_views(spec, record, {"m": read})["m"]
-    found = member_state(one, record.members["m"])
+    view = make_views(spec, record, {"m": read})["m"]
+    (one,) = Ensemble(EnsembleStart(spec=spec, userid=100), record).members
+    found = member_row(one, view, [])
     assert found["nodes"] == {
         "node_cores_free": 4,
         "node_cores_up": 16,
@@ -169,13 +170,11 @@ def test_the_state_has_the_keys_of_the_sidecar_and_correct_values() -> None:
 def test_a_member_that_has_ended_has_only_its_record_in_the_state() -> None:
     spec = ensemble(member("a"), member("b"))
     record = new_record(spec, NOW)
-    views = make_views(spec, record, {"a": reading(2), "b": reading(1)})
-    del views["b"]
-    found = ensemble_state(record, views)
-    assert set(found["members"]["b"]) == {"member", "jobs"}
-    assert "queue" in found["members"]["a"]
-    ended = ensemble_state(end_all(record, "down", NOW), {})
-    assert (ended["ended"], ended["why"]) == (NOW, "down")
+    record = end_all(record, "down", NOW)
+    one, _ = Ensemble(EnsembleStart(spec=spec, userid=100), record).members
+    found = member_row(one, None, [])
+    assert set(found) == {"member", "jobs"}
+    assert (found["member"]["ended"], found["member"]["why"]) == (NOW, "down")
 
 
 @given(st.integers(1, 50), st.integers(), st.text())

@@ -16,8 +16,7 @@ from burst_ensemble.core.record import MemberRecord
 
 from burst.config import convert
 from burst.model.lead import JobState
-from tests.plugins.ensemble.core.agents import row
-from tests.plugins.ensemble.core.ensembles import NOW, queued, reading, view
+from tests.plugins.ensemble.core.ensembles import NOW, queued, reading, row, view
 
 
 def demand(**options: Any) -> Any:

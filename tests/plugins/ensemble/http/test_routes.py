@@ -12,7 +12,8 @@ from burst_ensemble.http.routes import ensemble_routes
 from burst.http.routes import Access, HttpRequest
 from burst.runtime.daemon_state import DaemonState
 from burst.runtime.tally import Tally
-from tests.plugins.ensemble.runtime.agent_site import Outside
+from tests.plugins.ensemble.http.served import served_by
+from tests.plugins.ensemble.runtime.ensemble_site import MEMBER, EnsembleSite
 
 WRONG = {
     "body is not a JSON object": b"[1]",
@@ -23,6 +24,7 @@ WRONG = {
     "no action None": b"{}",
 }
 """By what is answered, what is posted."""
+JOBS = [{"name": "step", "command": "true", "count": 0}]
 Method = Literal["GET", "POST"]
 NAMED = "/ensembles/{name}"
 
@@ -38,8 +40,20 @@ def ask(
     return answer.status, json.loads(text) if text.startswith("{") else text
 
 
+@pytest.fixture
+def site() -> EnsembleSite:
+    site = EnsembleSite()
+    site.up(members=[{**MEMBER, "jobs": JOBS}])
+    return site
+
+
+@pytest.fixture
+def state(site: EnsembleSite) -> DaemonState:
+    return served_by(site)
+
+
 def test_a_program_follows_and_steers_an_ensemble(
-    state: DaemonState, outside: Outside
+    state: DaemonState, site: EnsembleSite
 ) -> None:
     def get(name: str = "sweep") -> Any:
         status, found = ask(state, "GET", NAMED, name)
@@ -53,12 +67,12 @@ def test_a_program_follows_and_steers_an_ensemble(
     assert row["state"] == "running"
     assert ask(state, "GET", "/ensembles") == (200, {"ensembles": [row]})
     assert ask(state, "GET", NAMED, "other")[0] == 404
-    assert post(action="resize", member="joined", nodes=2) == 200
-    assert get()[0]["members"]["joined"]["member"]["nodes"] == 2
-    assert post(action="resize", member="joined", nodes=9) == 409
+    assert post(action="resize", member="a", nodes=2) == 200
+    assert get()[0]["members"]["a"]["member"]["nodes"] == 2
+    assert post(action="resize", member="a", nodes=9) == 409
     assert post(action="resize", member="x", nodes=1) == 409
-    assert post(action="submit", member="m", jobs="step", count=2) == 200
-    assert len(outside.site.member("m").unconfirmed) == 2
+    assert post(action="submit", member="a", jobs="step", count=2) == 200
+    assert len(site.member("a").unconfirmed) == 2
     assert post("other", action="down") == 409
     assert post(action="down", note="by a program") == 200
     assert get()[0]["why"] == "by a program"

@@ -17,6 +17,7 @@ from burst_ensemble.core.record import (
 )
 from burst_ensemble.runtime.client import DaemonClient
 from burst_ensemble.runtime.ensembles import Ensembles
+from burst_ensemble.runtime.external import ExternalMembers
 from burst_ensemble.runtime.service import EnsembleService
 
 from burst.config.convert import convert
@@ -132,6 +133,11 @@ class EnsembleSite:
     user = USER
     """Who runs the daemon, and its jobs."""
 
+    make_external: Callable[[DaemonClient], ExternalMembers | None] = staticmethod(
+        lambda _: None
+    )
+    """Makes what tells of external members."""
+
     def __init__(self, kind: type[Sim] = Sim, **tables: Any) -> None:
         self.sim = kind(**tables)
         self.sim.tick(2)
@@ -141,8 +147,9 @@ class EnsembleSite:
 
     def boot(self) -> None:
         daemon = client_of(self.sim, self.user)
-        self.service = EnsembleService(daemon)
-        self.reports, self.store = self.service.reports, self.service.store
+        self.external = self.make_external(daemon)
+        self.service = EnsembleService(daemon, self.external)
+        self.store = self.service.store
         self.ensembles = Ensembles(
             daemon,
             self.lead,
@@ -150,7 +157,7 @@ class EnsembleSite:
                 member.name: {"scripted": self.algorithms[member.name]}
                 for member in file.spec.members
             },
-            self.reports,
+            self.external,
             self.store,
         )
 

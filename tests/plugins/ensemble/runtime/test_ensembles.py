@@ -16,7 +16,6 @@ from burst_ensemble.core.controller import end_all
 from burst_ensemble.core.intents import JobRef
 from burst_ensemble.core.member_job import job_name
 from burst_ensemble.core.record import Ensemble, EnsembleStart, Seen
-from burst_ensemble.runtime.agent_reports import AgentReports
 from burst_ensemble.runtime.ensembles import Ensembles
 
 from burst.config.convert import convert
@@ -216,9 +215,7 @@ def test_without_an_algorithm_that_is_gone_it_stays_and_can_be_ended(
     def gone(_: EnsembleFile) -> NoReturn:
         raise ConfigError("cost is not part of burst any more")
 
-    site.ensembles = Ensembles(
-        client_of(site.sim), site.lead, gone, site.reports, site.store
-    )
+    site.ensembles = Ensembles(client_of(site.sim), site.lead, gone, None, site.store)
     site.step(3)
     assert (site.live("a"), len(site.sim.lead.running())) == (1, 1)
     assert caplog.text.count("cost is not part of burst any more") == 1
@@ -640,8 +637,7 @@ def test_a_look_that_fails_is_not_the_last(caplog: pytest.LogCaptureFixture) -> 
     engine = DeafEngine(away, ZeroDivisionError("oh"))
     site = EnsembleSite()
     daemon = client_of(site.sim)._replace(call=engine.call)
-    reports = AgentReports(lambda: site.sim.now)
-    ensembles = Ensembles(daemon, site.lead, lambda _: {}, reports, site.store)
+    ensembles = Ensembles(daemon, site.lead, lambda _: {}, None, site.store)
     ensembles.start()
     try:
         wait_until(lambda: engine.asked > 2, "a third look")

@@ -18,7 +18,6 @@ from burst.config.convert import convert
 from burst.errors import BurstError, ConfigError, Denied, LeadGone, NoDaemon
 from burst.lead import RequestHandler, ServiceRequest
 from tests.builders import settings
-from tests.plugins.ensemble.runtime.agent_site import OUTSIDE
 from tests.plugins.ensemble.runtime.ensemble_site import MEMBER, USER, host_of
 from tests.sim import Sim
 from tests.support.waiting import wait_until
@@ -115,7 +114,7 @@ def test_it_answers_the_owner_with_and_without_a_daemon() -> None:
 def test_members_with_agents_are_for_the_daemon_to_run() -> None:
     site = Apart()
     with site.running(), pytest.raises(ConfigError, match="mode external is for"):
-        site.ask("ensemble-up", tables=tables(OUTSIDE))
+        site.ask("ensemble-up", tables=tables({"name": "m", "mode": "external"}))
 
 
 def test_where_the_lead_is_lost_it_connects_again_and_has_its_records(

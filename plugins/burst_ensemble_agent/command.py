@@ -9,15 +9,15 @@ from pathlib import Path
 from types import FrameType
 
 import click
+from burst_ensemble.config.spec import NAME_OF_MEMBER
+from burst_ensemble.runtime.files import environment_of
 
 from burst import log
 from burst.cli.numbers import Duration
 from burst.errors import ConfigError
 from burst.runtime.connect import connect
-from burst_ensemble.config.spec import NAME_OF_MEMBER
-from burst_ensemble.http.agent_client import AgentClient
-from burst_ensemble.runtime.agent import AgentSite, EnsembleAgent
-from burst_ensemble.runtime.files import environment_of
+from burst_ensemble_agent.agent import AgentSite, EnsembleAgent
+from burst_ensemble_agent.client import AgentClient
 
 
 @click.command()

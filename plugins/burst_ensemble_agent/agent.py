@@ -27,7 +27,7 @@ from burst.model.jobid import JobId
 from burst.model.lead import PENDING
 from burst.runtime.service_answers import describe_process
 from burst.wakeup import WakeUp
-from burst_ensemble.core.agent_report import (
+from burst_ensemble_agent.report import (
     AgentAnswer,
     AgentJob,
     AgentReport,

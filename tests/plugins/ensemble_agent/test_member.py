@@ -8,7 +8,6 @@ import pytest
 from burst_ensemble.algorithm import JobTally, QueueCounts
 from burst_ensemble.config.spec import ANY_SIZE
 from burst_ensemble.core import commands
-from burst_ensemble.core.agent_member import AgentMember
 from burst_ensemble.core.controller import end_all, new_record
 from burst_ensemble.core.intents import Done, JobRef
 from burst_ensemble.core.job_rows import JobsSeen, count_jobs
@@ -20,14 +19,15 @@ from burst_ensemble.core.record import (
     Seen,
 )
 from burst_ensemble.core.views import fresh_view, make_views
+from burst_ensemble_agent.member import AgentMember
 
 from burst.errors import BurstError
 from burst.model.active_job import JobOutcome
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
-from tests.plugins.ensemble.core.agents import NOW, agent_member, report, row
 from tests.plugins.ensemble.core.ensembles import ensemble, member, stepped, wants
 from tests.plugins.ensemble.runtime.ensemble_site import nodes_of
+from tests.plugins.ensemble_agent.agents import NOW, agent_member, report, row
 from tests.sim import Sim
 
 OWN, SHARED = JobRef("step", 0), JobRef("shared", 4, shared=True)

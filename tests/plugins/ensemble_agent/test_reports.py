@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 from burst_ensemble.algorithm import MemberDecision
-from burst_ensemble.core.agent_report import (
+from burst_ensemble.http.routes import RequestRefused
+from burst_ensemble_agent.report import (
     AgentNodes,
-    RequestRefused,
 )
 
 from burst.model.lead import JobState
-from tests.plugins.ensemble.core.agents import row
-from tests.plugins.ensemble.runtime.agent_site import OUTSIDE, Outside
+from tests.plugins.ensemble_agent.agent_site import OUTSIDE, Outside
+from tests.plugins.ensemble_agent.agents import row
 
 
 def test_jobs_go_to_the_agent_and_are_confirmed_by_it() -> None:
@@ -48,7 +48,7 @@ def test_a_restart_of_the_daemon_gives_the_same_jobs_and_counts_none_twice() -> 
     (job,) = outside.send().submit
     outside.says.says = MemberDecision()
     outside.site.restart()
-    assert outside.current() == {}
+    assert outside.reports.last == {}
     (again,) = outside.send(jobs=(row(1),), submitted={job.name: 1}).submit
     assert again == job
     outside.site.step()
@@ -166,6 +166,7 @@ def test_stale_reports_are_refused_and_change_nothing() -> None:
 def test_reports_of_ensembles_that_are_forgotten_are_dropped() -> None:
     outside = Outside()
     outside.send()
-    assert set(outside.current()) == {"sweep/m"}
-    assert outside.site.reports.current({}) == {}
-    assert outside.current() == {}
+    outside.site.up(name="other", members=[OUTSIDE])
+    outside.site.store.change(lambda known: {"other": known["other"]})
+    outside.send("other.m", ensemble="other")
+    assert set(outside.reports.last) == {"other/m"}

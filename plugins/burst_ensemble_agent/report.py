@@ -13,15 +13,17 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
+from burst_ensemble.core.job_rows import GROUP, JobRow
+from burst_ensemble.http.routes import RequestRefused
 
 from burst.decode import from_json
-from burst.errors import BurstError
 from burst.model.active_job import JobOutcome
 from burst.model.jobid import JobId
-from burst.model.lead import JobState, LeadIdentity, LeadView
+from burst.model.lead import JobState, JobView, LeadIdentity, LeadView
 from burst.model.shape import Shape
-from burst_ensemble.core.job_rows import JobRow, row_of
 
+AGENT_PATH = "/ensembles-agent/"
+"""Where in the daemon's `[http]` agents report; ENSEMBLE.MEMBER follows."""
 REPORT_VERSION = 2
 REPORT_BYTES = 2 * 1024 * 1024
 """Of a report, at most."""
@@ -33,14 +35,6 @@ ASK_MOST = 500
 _Short = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
 _Count = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
 _JobName = Annotated[str, msgspec.Meta(min_length=1, max_length=300)]
-
-
-class RequestRefused(BurstError):
-    """What a program asks for cannot be; `status` is that of the HTTP answer."""
-
-    def __init__(self, status: int, what: str, advice: str = "") -> None:
-        super().__init__(what, advice)
-        self.status = status
 
 
 class AgentNodes(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,7 +125,7 @@ class InstanceSeen(msgspec.Struct, frozen=True):
 def make_report(ensemble: str, member: str, seen: InstanceSeen) -> AgentReport:
     """Return what was read of an instance; the agent adds what it knows itself."""
     view, shapes = seen.view, seen.identity.shapes
-    rows = [row_of(job, f"{ensemble}/{member}") for job in view.jobs.values()]
+    rows = [_row(job, f"{ensemble}/{member}") for job in view.jobs.values()]
     # What is left out is told by its number, and later one by one.
     rows.sort(key=lambda row: (row.state is JobState.INACTIVE, row.id))
     rest = [row.state for row in rows[JOBS_MOST:] if row.state is not JobState.INACTIVE]
@@ -154,6 +148,22 @@ def make_report(ensemble: str, member: str, seen: InstanceSeen) -> AgentReport:
         jobs=tuple(rows[:JOBS_MOST]),
         more=Counter[JobState](rest),
         outcomes=seen.outcomes,
+    )
+
+
+def _row(job: JobView, tag: str) -> JobRow:
+    """Return a job that a lead shows; one without that tag as of no group."""
+    has_tag = job.preferences.tag == tag
+    return JobRow(
+        id=job.id,
+        state=job.state,
+        group=job.attributes.get(GROUP, "") if has_tag else "",
+        nodes=job.nodes_asked,
+        urgency=job.later_urgency,
+        t_submit=job.t_submit,
+        t_start=job.t_start,
+        t_finish=job.t_finish,
+        result=job.result,
     )
 
 

@@ -13,13 +13,13 @@ from typing import Any, ClassVar
 
 import msgspec
 import pytest
-from burst_ensemble.core.agent_report import (
+from burst_ensemble_agent.client import AgentClient, AgentTrouble
+from burst_ensemble_agent.report import (
     REPORT_BYTES,
     REPORT_VERSION,
     AgentAnswer,
 )
-from burst_ensemble.http.agent_client import AgentClient, AgentTrouble
-from burst_ensemble.http.routes import ensemble_routes
+from burst_ensemble_agent.routes import agent_routes
 
 from burst.config import ListenAddress
 from burst.errors import ConfigError
@@ -27,17 +27,28 @@ from burst.http.routes import Routes
 from burst.http.server import HttpServer
 from burst.runtime.daemon_state import DaemonState
 from tests.http.tls_proxy import make_certificate, tls_proxy
-from tests.plugins.ensemble.core.agents import report
-from tests.plugins.ensemble.runtime.agent_site import Outside
+from tests.plugins.ensemble.http.served import served_by
+from tests.plugins.ensemble_agent.agent_site import Outside
+from tests.plugins.ensemble_agent.agents import report
 
 TOKEN = "0123456789abcdef"
+
+
+@pytest.fixture
+def outside() -> Outside:
+    return Outside()
+
+
+@pytest.fixture
+def state(outside: Outside) -> DaemonState:
+    return served_by(outside.site)
 
 
 @contextmanager
 def serving(state: DaemonState) -> Iterator[str]:
     """A server with these routes; yields its URL."""
     address = ListenAddress(host="127.0.0.1")
-    server = HttpServer(address, Routes(ensemble_routes(state)), TOKEN.encode())
+    server = HttpServer(address, Routes(agent_routes(state)), TOKEN.encode())
     server.start()
     try:
         yield f"http://127.0.0.1:{server.port}"
@@ -72,7 +83,7 @@ def test_a_wrong_token_is_refused(
         token.write_text("another-token-of-16")
         with pytest.raises(AgentTrouble, match=r"\(401\): the token is missing"):
             client.post(report(ensemble="sweep"))
-        assert outside.current() == {}
+        assert outside.reports.last == {}
         token.write_text(TOKEN)
         client.post(report(ensemble="sweep"))
 
@@ -83,7 +94,7 @@ def test_an_oversize_report_is_refused(
     large = report(ensemble="sweep", refused={"a": "x" * REPORT_BYTES})
     with serving(state) as url, pytest.raises(AgentTrouble):
         AgentClient(url, str(token)).post(large)
-    assert outside.current() == {}
+    assert outside.reports.last == {}
 
 
 class Strange(BaseHTTPRequestHandler):

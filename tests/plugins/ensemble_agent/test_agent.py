@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from burst_ensemble.core.agent_report import (
+from burst_ensemble_agent.agent import AgentSite, EnsembleAgent
+from burst_ensemble_agent.report import (
     JOBS_MOST,
     REPORT_VERSION,
     AgentAnswer,
@@ -17,7 +18,6 @@ from burst_ensemble.core.agent_report import (
     InstanceSeen,
     make_report,
 )
-from burst_ensemble.runtime.agent import AgentSite, EnsembleAgent
 
 from burst.errors import BurstError, ConfigError, LeadError, Unreadable
 from burst.lead import Lead, NewJob

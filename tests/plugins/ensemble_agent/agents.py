@@ -5,16 +5,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from burst_ensemble.core.agent_member import AgentMember
-from burst_ensemble.core.agent_report import REPORT_VERSION, AgentNodes, AgentReport
 from burst_ensemble.core.controller import new_record
 from burst_ensemble.core.intents import JobRef
-from burst_ensemble.core.job_rows import JobRow
 from burst_ensemble.core.record import Ensemble, EnsembleStart, MemberRecord
+from burst_ensemble_agent.member import AgentMember
+from burst_ensemble_agent.report import REPORT_VERSION, AgentNodes, AgentReport
 
-from burst.model.jobid import JobId
-from burst.model.lead import JobState
-from tests.plugins.ensemble.core.ensembles import NOW, ensemble, jobs, member
+from tests.plugins.ensemble.core.ensembles import NOW, ensemble, jobs, member, row
 
 __all__ = ["NOW", "agent_member", "report", "row"]
 
@@ -31,13 +28,6 @@ def report(**changes: Any) -> AgentReport:
         "nodes": AgentNodes(up=2, free=1, cores_up=8, cores_free=5),
     }
     return AgentReport(**{**usual, **changes})
-
-
-def row(number: int, state: JobState = JobState.RUN, **changes: Any) -> JobRow:
-    """A job of a report."""
-    usual: dict[str, Any] = {"group": "step", "nodes": 1, "urgency": 16}
-    usual |= {"t_submit": 5.0}
-    return JobRow(**{"id": JobId(number), "state": state, **usual, **changes})
 
 
 def agent_member(

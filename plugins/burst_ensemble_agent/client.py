@@ -22,8 +22,12 @@ from burst.config.http import is_loopback
 from burst.decode import from_json
 from burst.errors import BurstError, ConfigError
 from burst.kits.secret_file import read_secret
-from burst_ensemble.core.agent_report import REPORT_VERSION, AgentAnswer, AgentReport
-from burst_ensemble.http.routes import AGENT_PATH
+from burst_ensemble_agent.report import (
+    AGENT_PATH,
+    REPORT_VERSION,
+    AgentAnswer,
+    AgentReport,
+)
 
 _TIMEOUT_S = 10.0
 _SAID_BYTES = 1000

@@ -3,42 +3,34 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
+from burst_ensemble.config.spec import EnsembleSpec
+from burst_ensemble.core.intents import Done, JobRef
+from burst_ensemble.core.job_rows import (
+    GROUP,
+    JobsSeen,
+    MemberState,
+    count_jobs,
+    lost_jobs,
+)
+from burst_ensemble.core.member_job import find_group, job_name, make_jobspec
+from burst_ensemble.core.record import KnownJob, Member
 
 from burst.model.lead import JobState
-from burst_ensemble.core.agent_report import (
+from burst.model.shape import Shape
+from burst_ensemble_agent.report import (
     ASK_MOST,
     REPORT_VERSION,
     AgentAnswer,
     AgentJob,
     AgentReport,
 )
-from burst_ensemble.core.intents import Done, JobRef
-from burst_ensemble.core.job_rows import (
-    JobsSeen,
-    MemberState,
-    count_jobs,
-    lost_jobs,
-)
-from burst_ensemble.core.member_job import job_name, make_agent_job
-from burst_ensemble.core.record import Ensemble, KnownJob, MemberRecord
 
 
-class AgentMember(msgspec.Struct, frozen=True):
+class AgentMember(Member, frozen=True):
     """One such member, as it is on record."""
-
-    ensemble: Ensemble
-    name: str
-
-    @property
-    def key(self) -> str:
-        """Return it as ENSEMBLE/MEMBER."""
-        return f"{self.ensemble.record.name}/{self.name}"
-
-    @property
-    def record(self) -> MemberRecord:
-        """How far it is."""
-        return self.ensemble.record.members[self.name]
 
     def names(self) -> dict[str, JobRef]:
         """Return the jobs that are to be submitted, by name."""
@@ -104,9 +96,28 @@ class AgentMember(msgspec.Struct, frozen=True):
             submit=tuple(
                 AgentJob(
                     name=name,
-                    jobspec=make_agent_job(spec, self.name, names[name], name, cores),
+                    jobspec=_jobspec(spec, self.name, names[name], name, cores),
                 )
                 for name in names
             ),
             ask=tuple(lost[:ASK_MOST]),
         )
+
+
+def _jobspec(
+    spec: EnsembleSpec, member: str, ref: JobRef, name: str, cores: int
+) -> dict[str, Any]:
+    """Return the jobspec of a job for a member that is an instance of its own.
+
+    `cores` is what its nodes have. The agent there adds environment and directory.
+    """
+    job = find_group(spec, member, ref)
+    system: dict[str, Any] = {
+        "duration": float(job.duration),
+        "job": {"name": name},
+        "burst": {"tag": f"{spec.name}/{member}"},
+        GROUP: ref.group,
+    }
+    if job.workdir:
+        system["cwd"] = job.workdir
+    return make_jobspec(job, ref.number, Shape(cores), system)

@@ -7,17 +7,17 @@ from typing import Any
 
 import msgspec
 import pytest
-from burst_ensemble.core.agent_report import (
+from burst_ensemble.http.routes import RequestRefused
+from burst_ensemble_agent.report import (
     JOBS_MOST,
     REPORT_VERSION,
     AgentReport,
-    RequestRefused,
     TakenReport,
     check_order,
     read_report,
 )
 
-from tests.plugins.ensemble.core.agents import NOW, report
+from tests.plugins.ensemble_agent.agents import NOW, report
 
 ROW = [7, "run", "step", 1, 16, 1.0]
 

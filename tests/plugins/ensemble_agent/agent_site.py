@@ -3,15 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-from burst_ensemble.core.agent_report import AgentAnswer, AgentReport, TakenReport
+from burst_ensemble.core.record import Member
 from burst_ensemble.core.report import ensemble_row
+from burst_ensemble_agent.report import AgentAnswer, AgentReport
+from burst_ensemble_agent.reports import AgentReports
 
-from tests.plugins.ensemble.core.agents import report
 from tests.plugins.ensemble.runtime.ensemble_site import MEMBER, EnsembleSite, Scripted
+from tests.plugins.ensemble_agent.agents import report
 
 OUTSIDE: dict[str, Any] = {
     "name": "m",
@@ -24,11 +25,17 @@ OUTSIDE: dict[str, Any] = {
 }
 
 
+class OutsideSite(EnsembleSite):
+    """A daemon to which agents report."""
+
+    make_external = AgentReports
+
+
 class Outside:
     """A site with a member that an agent tells of, and the agent's part."""
 
     def __init__(self, **more: Any) -> None:
-        self.site = EnsembleSite(ensemble={"agent": "60s"})
+        self.site = OutsideSite(ensemble={"agent": "60s"})
         members = [OUTSIDE, {**MEMBER, "name": "joined"}]
         self.says: Scripted = self.site.up(members=members, **more)["m"]
         self.number = 0
@@ -38,16 +45,17 @@ class Outside:
         usual: dict[str, Any] = {"ensemble": "sweep", "number": self.number}
         made: AgentReport = report(**{**usual, **changes})
         body = msgspec.json.encode(made)
-        settings = self.site.sim.engine.snapshot.settings
-        return self.site.reports.take(about, body, self.site.store.read(), settings)
+        return self.reports.take(about, body, self.site.store.read())
 
-    def current(self) -> Mapping[str, TakenReport]:
-        """The last reports."""
-        return self.site.reports.current(self.site.store.read())
+    @property
+    def reports(self) -> AgentReports:
+        assert isinstance(self.site.external, AgentReports)
+        return self.site.external
 
     def row(self, **changes: Any) -> Any:
         """The member as it is shown, with these changes of what the daemon tells."""
         seen = self.site.seen
         nodes = msgspec.structs.replace(seen.nodes, **changes)
-        made = ensemble_row(seen._replace(nodes=nodes), "sweep", self.current())
+        shown = self.reports.show(Member(seen.ensembles["sweep"], "m"))
+        made = ensemble_row(seen._replace(nodes=nodes), "sweep", {"m": shown})
         return made["members"]["m"]

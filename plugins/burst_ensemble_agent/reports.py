@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: MIT
+"""The last report of each agent of an ensemble's members, in memory.
+
+HTTP threads take reports in and answer them by what is on record; the thread of the
+ensembles decides by them: what was reported since its last step, and whose agents are
+silent. After the daemon's start agents report again within `checkSeconds`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import Any
+
+from burst_ensemble.config.settings import ensemble_settings
+from burst_ensemble.core.intents import Done
+from burst_ensemble.core.job_rows import MemberState
+from burst_ensemble.core.record import EnsembleRecords, Member
+from burst_ensemble.core.report import ShownMember
+from burst_ensemble.http.routes import RequestRefused
+from burst_ensemble.runtime.client import DaemonClient
+
+from burst import log
+from burst.model.decision import moment
+from burst_ensemble_agent.member import AgentMember
+from burst_ensemble_agent.report import (
+    AgentAnswer,
+    TakenReport,
+    check_order,
+    read_report,
+)
+
+
+class AgentReports:
+    """The `ExternalMembers` of ensembles. `take` is for any thread, as `show` is."""
+
+    def __init__(self, daemon: DaemonClient) -> None:
+        self._daemon = daemon
+        self._lock = threading.Lock()
+        self.last: dict[str, TakenReport] = {}
+        """By ENSEMBLE/MEMBER, of ensembles that were on record at the last report."""
+        self._began = daemon.clock()
+        """No agent can have reported before, in seconds since the epoch."""
+        self._used: dict[str, TakenReport] = {}
+        """Each report is good for one step."""
+        self._silent: set[str] = set()
+
+    def take(self, about: str, body: bytes, ensembles: EnsembleRecords) -> AgentAnswer:
+        """Take in a report about ENSEMBLE.MEMBER, and return what the agent is to do.
+
+        Raises RequestRefused.
+        """
+        ensemble, _, name = about.partition(".")
+        member = find_member(ensembles, ensemble, name)
+        report = read_report(body, ensemble, name)
+        with self._lock:
+            now = self._daemon.clock()
+            check_order(report, self._taken(member), member.record.instance, now)
+            answer = member.answer(report)
+            kept = {
+                key: taken
+                for key, taken in self.last.items()
+                if key.partition("/")[0] in ensembles
+            }
+            taken = TakenReport(now, now + self._limit(), report)
+            self.last = {**kept, member.key: taken}
+        return answer
+
+    def read(self, member: Member) -> MemberState | None:
+        """Return a member by its last report; None where it was used already, and
+        while its agent is silent, which is logged once.
+        """
+        now, taken = self._daemon.clock(), self._taken(member)
+        self._tell(member, taken, now)
+        if taken is None or now > taken.until or taken is self._used.get(member.key):
+            return None
+        self._used[member.key] = taken
+        return _as_agents(member).read(taken.report, now)
+
+    def submitted(self, member: Member) -> Done:
+        """Return what became of jobs, by the report of this step."""
+        return _as_agents(member).submitted(self._used[member.key].report)
+
+    def show(self, member: Member) -> ShownMember:
+        """Return what is shown of a member: `agent`, when it reported last, and whether
+        it is `silent`, in which case nothing is decided for the member.
+        """
+        now, taken = self._daemon.clock(), self._taken(member)
+        facts: dict[str, Any] = {"instance": member.record.instance, "agent": None}
+        facts["silent"] = taken is None or now > taken.until
+        if taken is None:
+            why = "its agent has not reported since the daemon's start"
+            return ShownMember(None, {**facts, "waits_for": why})
+        facts |= {"instance": taken.report.instance, "agent": taken.at}
+        if now > taken.until:
+            why = f"its agent is silent since {moment(taken.at)}"
+            return ShownMember(None, {**facts, "waits_for": why})
+        facts |= dict.fromkeys(("nodes", "min", "max"), taken.report.nodes.up)
+        state = _as_agents(member).read(taken.report, now)
+        return ShownMember(state, facts)
+
+    def _taken(self, member: Member) -> TakenReport | None:
+        """Return the last report about a member, however old, unless the ensemble was
+        started again since.
+        """
+        taken = self.last.get(member.key)
+        started = member.ensemble.record.started
+        return None if taken is None or taken.at < started else taken
+
+    def _limit(self) -> float:
+        return ensemble_settings(self._daemon.settings()).agent
+
+    def _tell(self, member: Member, taken: TakenReport | None, now: float) -> None:
+        """Log once that an agent is silent, and that it is no longer."""
+        started = member.ensemble.record.started
+        since = taken.at if taken else max(started, self._began)
+        until = taken.until if taken else since + self._limit()
+        is_silent, was_silent = now > until, member.key in self._silent
+        about = member.ensemble.record.name, member.name
+        if was_silent and not is_silent:
+            self._silent.discard(member.key)
+            log.say("ensemble %s: the agent of %s reports again", *about)
+        if is_silent and not was_silent:
+            self._silent.add(member.key)
+            log.say(
+                "ensemble %s: the agent of %s is silent since %s: nothing is decided"
+                " for it until it reports (ensemble.agent)",
+                *about,
+                moment(since),
+                level=logging.WARNING,
+            )
+
+
+def _as_agents(member: Member) -> AgentMember:
+    return AgentMember(member.ensemble, member.name)
+
+
+def find_member(ensembles: EnsembleRecords, ensemble: str, name: str) -> AgentMember:
+    """Return a member that has an agent. Raises RequestRefused for any other."""
+    if ensemble not in ensembles:
+        raise RequestRefused(
+            404, f"there is no ensemble {ensemble}", "burst ensemble up FILE starts it"
+        )
+    one = ensembles[ensemble]
+    if name not in one.record.members:
+        raise RequestRefused(
+            404,
+            f"ensemble {ensemble} has no member {name}",
+            f"it has {', '.join(one.record.members)}",
+        )
+    if not one.start.spec.member(name).has_agent:
+        raise RequestRefused(
+            409,
+            f"{ensemble}/{name} is made by the daemon, and has no agent",
+            'its file says mode = "external" for one that has',
+        )
+    return AgentMember(one, name)
