@@ -185,8 +185,7 @@ def test_a_file_that_is_nested_beyond_reason_is_a_wrong_setting(tmp_path):
         ),
         (
             [{"match": {"bank": 3}}],
-            "x: policy 1: match.bank: Expected text in quotes | array, got"
-            " whole number",
+            "x: policy 1: match.bank: Expected text in quotes | list, got whole number",
         ),
         (
             [{"match": {"user": []}}],

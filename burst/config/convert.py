@@ -36,6 +36,10 @@ class SecondsOrOff(Seconds):
         return "off" if math.isinf(self) else super().__str__()
 
 
+class SecondsOrNumber(Seconds):
+    """A duration, or a number of seconds, as files of other programs have them."""
+
+
 class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of tables that have tables or durations in them."""
 
@@ -92,6 +96,9 @@ def _missing(where: str, lacks: MissingKeys) -> KeyProblem:
 def _decode(kind: type, value: Any) -> Any:
     if not issubclass(kind, Seconds):
         raise NotImplementedError(kind)  # msgspec's own way to say: no such type
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if is_number and kind is SecondsOrNumber:
+        return kind(value)
     if not isinstance(value, str):
         raise ValueError(f'expected a duration such as "10m", got {value!r}')
     if kind is SecondsOrOff and value == "off":
@@ -102,22 +109,25 @@ def _decode(kind: type, value: Any) -> Any:
 def _plain(what: str) -> str:
     """Return msgspec's words in those of TOML."""
     names = {"str": "text in quotes", "int": "whole number", "bool": "true or false"}
+    names |= {"array": "list", "object": "table"}
     what = what.replace("Invalid enum value", "unknown value").replace("`", "")
     what = what.replace(" | null", "")
     if what == "Invalid RFC3339 encoded date":
         return "expected a date such as 2026-12-31"
-    return re.sub(r"\b(str|int|bool)\b", lambda found: names[found[0]], what)
+    return re.sub(
+        r"\b(str|int|bool|array|object)\b", lambda found: names[found[0]], what
+    )
 
 
 def _choices(kind: Any, key: str) -> str:
     """Return which values the key may have, empty if they are not a fixed few."""
-    for name in key.split("."):
+    for step in key.split("."):
         if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
             return ""
-        named = {
-            field.encode_name: field.name for field in msgspec.structs.fields(kind)
-        }
-        kind = get_type_hints(kind).get(named.get(name, ""))
+        name, is_in_list, _ = step.partition("[")
+        kind = _keys_of(kind).get(name)
+        if is_in_list:
+            kind = _tables_inside(kind)
     if get_origin(kind) is not Literal:
         return ""
     return "it is one of " + ", ".join(f'"{value}"' for value in get_args(kind))
@@ -157,14 +167,26 @@ def _refuse_unknown(
             if not isinstance(value, Mapping):
                 raise KeyProblem(where, path, f"expected a table [{path}]")
             _refuse_unknown(below, value, where, f"{path}.")
-        elif (named := _named_tables(below)) and isinstance(value, Mapping):
-            for name, inner in value.items():
+        elif tables := _tables_inside(below):
+            for at, inner in _values_of(value):
                 if isinstance(inner, Mapping):
-                    _refuse_unknown(named, inner, where, f"{path}.{name}.")
+                    _refuse_unknown(tables, inner, where, f"{path}{at}.")
 
 
-def _named_tables(kind: Any) -> type[msgspec.Struct] | None:
-    """Return the type of the tables that a key has by their names, None if of none."""
-    inside = get_args(kind) if get_origin(kind) is Mapping else ()
-    is_table = inside and isinstance(inside[-1], type)
-    return inside[-1] if is_table and issubclass(inside[-1], msgspec.Struct) else None
+def _values_of(value: Any) -> list[tuple[str, Any]]:
+    """Return the values of a mapping or a list, with what their paths end in."""
+    if isinstance(value, Mapping):
+        return [(f".{name}", each) for name, each in value.items()]
+    if isinstance(value, list):
+        return [(f"[{number}]", each) for number, each in enumerate(value)]
+    return []
+
+
+def _tables_inside(kind: Any) -> type[msgspec.Struct] | None:
+    """Return the type of the tables that a key has, by their names or in a list; None
+    if it has none.
+    """
+    of = {Mapping: -1, tuple: 0}.get(get_origin(kind))
+    inside = None if of is None else get_args(kind)[of]
+    is_table = isinstance(inside, type) and issubclass(inside, msgspec.Struct)
+    return inside if is_table else None

@@ -36,7 +36,7 @@ from burst_slurm.provider import SlurmProvider
 from burst_vm.provider import VmProvider
 
 from burst.config import RANGES, Price, ProviderTable, Seconds, Settings
-from burst.config.convert import PackageTable, SecondsOrOff
+from burst.config.convert import PackageTable, SecondsOrNumber, SecondsOrOff
 from burst.config.key_docs import key_docs
 from burst.extensions import load_all
 from burst.kits.node_settings import NodeSettings
@@ -99,6 +99,7 @@ _PLAIN = {
     bool: "true or false",
     Seconds: "duration",
     SecondsOrOff: 'duration or `"off"`',
+    SecondsOrNumber: "duration or number of seconds",
     datetime.date: "date",
     Price: "price",
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Reads the file of an ensemble, and says on which line what is wrong, what is right.
+"""Reads an ensemble's file; what is wrong is said with its line.
 
 TOML, or YAML in the form of the Ensemble Operator's Custom Resource; both have the same
 keys below `spec`.
@@ -8,21 +8,26 @@ keys below `spec`.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from burst.errors import ConfigError
-from burst_ensemble.config.jobs import in_seconds, problem_of, read_jobs
-from burst_ensemble.config.source import FileSource, KeyPath, choices, read_source
+from burst_ensemble.config.jobs import problem_of, read_jobs
+from burst_ensemble.config.source import (
+    FileSource,
+    KeyPath,
+    Problem,
+    choices,
+    read_source,
+)
 from burst_ensemble.config.spec import (
     ANY_SIZE,
     MOST_MEMBERS,
     NAME_OF_MEMBER,
     AlgorithmSpec,
-    EnsembleLimits,
     EnsembleSpec,
     MemberSpec,
 )
@@ -63,55 +68,76 @@ def load_ensemble(path: Path, providers: Collection[str]) -> EnsembleFile:
     Raises ConfigError with file, line, and what would be right.
     """
     source = read_source(path)
-    top = _read_top(source)
-    reader = _MemberReader(source, top, providers)
-    members = reader.read(source.table_at(()).get("members"))
-    most = max(member.max for member in members)
+    read = source.convert(EnsembleSpec, _in_full(source))
+    source.refuse(_problems_of_top(read))
+    members: dict[str, MemberSpec] = {}
+    places: dict[str, KeyPath] = {}
+    for number, written in enumerate(read.members):
+        at: KeyPath = ("members", number)
+        member = _complete(written, read, number, sorted(providers))
+        keys = source.table_at(at).keys()
+        source.refuse(_problems_of_member(member, at, keys, sorted(providers)))
+        jobs = read_jobs(source, member.jobs, (*at, "jobs"), member.max)
+        for name in _names_of(member):
+            if name in members:
+                what = f"there is a member {name} already"
+                raise source.wrong((*at, "name"), what, "give it another name")
+            one = msgspec.structs.replace(member, name=name, count=1, jobs=jobs)
+            members[name], places[name] = one, at
+    if len(members) > MOST_MEMBERS:
+        raise source.wrong(("members",), f"more than {MOST_MEMBERS} members")
+    most = max(member.max for member in members.values())
     spec = msgspec.structs.replace(
-        top,
-        members=tuple(members),
-        jobs=read_jobs(source, source.table_at(()).get("jobs"), ("jobs",), most),
+        read,
+        members=tuple(members.values()),
+        jobs=read_jobs(source, read.jobs, ("jobs",), most),
         directory=str(path.parent.absolute()),
     )
-    _check_together(source, spec)
-    return EnsembleFile(spec, source, reader.places)
+    source.refuse(_problems_together(spec))
+    return EnsembleFile(spec, source, places)
 
 
-def _read_top(source: FileSource) -> EnsembleSpec:
-    """Return what the file says for all members."""
-    table = in_seconds(source.table_at(()), "checkSeconds")
-    if "directory" in table:
+def _in_full(source: FileSource) -> dict[str, Any]:
+    """Return the tables with algorithms as lists of tables and commands as lists of
+    words, which may be written shorter. Raises ConfigError.
+    """
+    top = {"algorithm": DEFAULT_ALGORITHM, **source.table_at(())}
+    if "directory" in top:
         raise source.wrong(("directory",), "no such key", "jobs have workdir")
-    limits = source.convert(
-        EnsembleLimits, in_seconds(table.get("limits", {}), "time"), ("limits",)
-    )
-    custom = table.get("custom", {})
+    top["algorithm"] = _algorithms(source, top["algorithm"], ("algorithm",))
+    custom = top.get("custom", {})
     if not isinstance(custom, Mapping):
-        raise source.wrong(
-            ("custom",), "expected a table of commands", 'such as save = ["save.sh"]'
-        )
-    commands = {
-        name: _read_command(source, command, ("custom", name))
+        advice = 'such as save = ["save.sh"]'
+        raise source.wrong(("custom",), "expected a table of commands", advice)
+    top["custom"] = {
+        name: _words(source, command, ("custom", name))
         for name, command in custom.items()
     }
-    known: dict[str, Any] = {
-        "members": [],
-        "jobs": [],
-        "limits": {},
-        "custom": commands,
-    }
-    algorithm = _as_list(table.get("algorithm", DEFAULT_ALGORITHM))
-    read = source.convert(EnsembleSpec, {**table, **known, "algorithm": []}, ())
-    _check_name(source, read.name, ("name",), "an ensemble")
-    if not 0.1 <= read.check <= 3600:
-        raise source.wrong(
-            ("checkSeconds",), "out of range", "from 0.1 to 3600 seconds"
-        )
-    algorithms = _read_algorithms(source, algorithm, ("algorithm",))
-    return msgspec.structs.replace(read, limits=limits, algorithms=algorithms)
+    if isinstance(top.get("members"), list):
+        top["members"] = [
+            {
+                **table,
+                "algorithm": _algorithms(
+                    source, table["algorithm"], ("members", number, "algorithm")
+                ),
+            }
+            if isinstance(table, Mapping) and "algorithm" in table
+            else table
+            for number, table in enumerate(top["members"])
+        ]
+    return top
 
 
-def _read_command(source: FileSource, command: Any, path: KeyPath) -> list[str]:
+def _algorithms(source: FileSource, found: Any, path: KeyPath) -> list[Any]:
+    """Return an algorithm, or several, as tables where they are names."""
+    several = found if isinstance(found, list) else [found]
+    if not any(several):
+        advice = f"leave it out for {DEFAULT_ALGORITHM}"
+        raise source.wrong(path, "names no algorithm", advice)
+    return [{"name": each} if isinstance(each, str) else each for each in several]
+
+
+def _words(source: FileSource, command: Any, path: KeyPath) -> list[str]:
     text = command
     if isinstance(command, list) and all(isinstance(word, str) for word in command):
         text = shlex.join(command)
@@ -121,157 +147,91 @@ def _read_command(source: FileSource, command: Any, path: KeyPath) -> list[str]:
     return shlex.split(text)
 
 
-def _as_list(algorithm: Any) -> list[Any]:
-    """Return an algorithm, or several, as tables where they are names."""
-    several = algorithm if isinstance(algorithm, list) else [algorithm]
-    return [{"name": each} if isinstance(each, str) else each for each in several]
+def _problems_of_top(read: EnsembleSpec) -> Iterator[Problem]:
+    yield from _problem_of_name(read.name, ("name",), "an ensemble")
+    if not 0.1 <= read.check <= 3600:
+        yield ("checkSeconds",), "out of range", "from 0.1 to 3600 seconds"
+    if not read.members:
+        yield ("members",), "is missing", "write [[members]], one for each"
+    yield from _problems_of_algorithms(read.algorithms, ("algorithm",))
 
 
-def _read_algorithms(
-    source: FileSource, found: Sequence[Any], path: KeyPath
-) -> tuple[AlgorithmSpec, ...]:
-    read: dict[str, AlgorithmSpec] = {}
-    for place, table in enumerate(found):
-        algorithm = source.convert(AlgorithmSpec, table, (*path, place))
-        if algorithm.name in read:
-            raise source.wrong(
-                (*path, place), f"{algorithm.name} is there twice", "remove one"
-            )
-        read[algorithm.name] = algorithm
-    if not any(read):
-        raise source.wrong(
-            path, "names no algorithm", f"leave it out for {DEFAULT_ALGORITHM}"
-        )
-    return tuple(read.values())
-
-
-def _check_name(source: FileSource, name: str, path: KeyPath, what: str) -> None:
+def _problem_of_name(name: str, path: KeyPath, what: str) -> Iterator[Problem]:
     if not NAME_OF_MEMBER.fullmatch(name):
-        raise source.wrong(
-            path,
-            f"{name!r} is not a name for {what}",
-            "use at most 40 lower-case letters, digits and dashes",
-        )
+        advice = "use at most 40 lower-case letters, digits and dashes"
+        yield path, f"{name!r} is not a name for {what}", advice
 
 
-class _MemberReader:
-    """Reads the members of one file, and keeps where they are."""
+def _problems_of_algorithms(
+    algorithms: Sequence[AlgorithmSpec], path: KeyPath
+) -> Iterator[Problem]:
+    names = [algorithm.name for algorithm in algorithms]
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            yield (*path, place), f"{name} is there twice", "remove one"
 
-    def __init__(
-        self, source: FileSource, top: EnsembleSpec, providers: Collection[str]
-    ) -> None:
-        self._source, self._top = source, top
-        self._providers = sorted(providers)
-        self.places: dict[str, KeyPath] = {}
 
-    def read(self, found: Any) -> list[MemberSpec]:
-        """Return all members, those with a count written out. Raises ConfigError."""
-        members: list[MemberSpec] = []
-        for place, table in enumerate(self._source.as_list(found, ("members",))):
-            members += self._copies(self._member(table, place), place)
-        if not members:
-            raise self._source.wrong(
-                ("members",), "is missing", "write [[members]], one for each"
-            )
-        if len(members) > MOST_MEMBERS:
-            raise self._source.wrong(("members",), f"more than {MOST_MEMBERS} members")
-        return members
+def _complete(
+    written: MemberSpec, top: EnsembleSpec, number: int, providers: Sequence[str]
+) -> MemberSpec:
+    """Return a member with what its table does not say."""
+    first = written.size or written.min
+    most = written.max or max(written.min, first, 1)
+    sizes: dict[str, Any] = {"size": first, "max": most}
+    if written.has_agent:
+        sizes = {"size": 0, "min": 0, "max": ANY_SIZE}
+    elif not written.provider and len(providers) == 1:
+        sizes["provider"] = providers[0]
+    return msgspec.structs.replace(
+        written,
+        name=written.name or f"{top.name}-{number}",
+        algorithms=written.algorithms or top.algorithms,
+        **sizes,
+    )
 
-    def _member(self, found: Any, place: int) -> MemberSpec:
-        """Return one table of `members`."""
-        source, path = self._source, ("members", place)
-        if not isinstance(found, Mapping):
-            raise source.wrong(path, "expected a table", "write [[members]]")
-        name = {"name": f"{self._top.name}-{place}"}
-        known: dict[str, Any] = {"jobs": [], "algorithm": []}
-        read = source.convert(MemberSpec, {**name, **found, **known}, path)
-        if read.has_agent:
-            self._check_external(found, path)
-            sized = msgspec.structs.replace(read, size=0, min=0, max=ANY_SIZE)
-        else:
-            provider = self._provider(read.provider, (*path, "provider"))
-            sized = msgspec.structs.replace(self._sized(read, path), provider=provider)
-        algorithms = self._top.algorithms
-        if "algorithm" in found:
-            own = _as_list(found["algorithm"])
-            algorithms = _read_algorithms(source, own, (*path, "algorithm"))
-        jobs = read_jobs(source, found.get("jobs"), (*path, "jobs"), sized.max)
-        return msgspec.structs.replace(sized, jobs=jobs, algorithms=algorithms)
 
-    def _copies(self, member: MemberSpec, place: int) -> list[MemberSpec]:
-        """Return as many members as its `count` says, each with a name of its own."""
-        path: KeyPath = ("members", place)
-        _check_name(self._source, member.name, (*path, "name"), "a member")
-        names = [member.name]
-        if member.count > 1:
-            names = [f"{member.name}-{number}" for number in range(member.count)]
-        for name in names:
-            if name in self.places:
-                raise self._source.wrong(
-                    (*path, "name"),
-                    f"there is a member {name} already",
-                    "give it another name",
-                )
-            self.places[name] = path
-        return [msgspec.structs.replace(member, name=each, count=1) for each in names]
+def _names_of(member: MemberSpec) -> list[str]:
+    """Return a name for each of the members that one table is for."""
+    if member.count == 1:
+        return [member.name]
+    return [f"{member.name}-{number}" for number in range(member.count)]
 
-    def _sized(self, raw: MemberSpec, path: KeyPath) -> MemberSpec:
-        """Return how many nodes a member has; refuse what contradicts itself."""
-        first, least = raw.size or raw.min, raw.min
-        most = raw.max or max(least, first, 1)
-        if most < least:
-            raise self._source.wrong(
-                (*path, "max"),
-                f"{most} is less than min, {least}",
-                f"at least {least}",
-            )
-        if not least <= first <= most:
-            raise self._source.wrong(
-                (*path, "size"), f"{first} is out of range", f"{least} to {most}"
-            )
-        return msgspec.structs.replace(raw, size=first, max=most)
 
-    def _check_external(self, table: Mapping[str, Any], path: KeyPath) -> None:
-        """Refuse keys of members that the daemon makes."""
-        for key in sorted(table.keys() & _OF_BURSTS):
-            raise self._source.wrong(
-                (*path, key),
-                f"{key} is not for the file to say of an external member: it is an"
-                " instance that runs already",
-                "remove it",
-            )
-
-    def _provider(self, name: str, path: KeyPath) -> str:
-        known = self._providers
-        if name in known:
-            return name
-        if not name and len(known) == 1:
-            return known[0]
+def _problems_of_member(
+    member: MemberSpec, path: KeyPath, keys: Collection[str], providers: Sequence[str]
+) -> Iterator[Problem]:
+    """Yield what is wrong with a member, but for its jobs. `keys` are its table's."""
+    if member.has_agent:
+        for key in sorted(_OF_BURSTS.intersection(keys)):
+            what = f"{key} is not for the file to say of an external member: it is an"
+            yield (*path, key), f"{what} instance that runs already", "remove it"
+    elif member.provider not in providers:
         advice = "the settings have no provider: name a file with -c"
-        if known:
-            advice = choices(name, known)
-        what = f"there is no provider {name}" if name else "is missing"
-        raise self._source.wrong(path, what, advice)
+        if providers:
+            advice = choices(member.provider, providers)
+        what = f"there is no provider {member.provider}"
+        yield (*path, "provider"), what if member.provider else "is missing", advice
+    least, most = member.min, member.max
+    if most < least:
+        what = f"{most} is less than min, {least}"
+        yield (*path, "max"), what, f"at least {least}"
+    if not least <= member.size <= most:
+        what = f"{member.size} is out of range"
+        yield (*path, "size"), what, f"{least} to {most}"
+    yield from _problems_of_algorithms(member.algorithms, (*path, "algorithm"))
+    yield from _problem_of_name(member.name, (*path, "name"), "a member")
 
 
-def _check_together(source: FileSource, spec: EnsembleSpec) -> None:
-    """Refuse what members, jobs and limits contradict each other in."""
+def _problems_together(spec: EnsembleSpec) -> Iterator[Problem]:
+    """Yield what members, jobs and limits contradict each other in."""
     limits, least = spec.limits, sum(member.min for member in spec.members)
     if not limits.time:
-        raise source.wrong(
-            ("limits", "time"), "all would end at once", "leave it out for no limit"
-        )
+        yield ("limits", "time"), "all would end at once", "leave it out for no limit"
     if limits.nodes and limits.nodes < least:
-        raise source.wrong(
-            ("limits", "nodes"),
-            f"{limits.nodes} is less than the members' min together",
-            f"at least {least}",
-        )
+        what = f"{limits.nodes} is less than the members' min together"
+        yield ("limits", "nodes"), what, f"at least {least}"
     own = {job.name: member.name for member in spec.members for job in member.jobs}
     for place, job in enumerate(spec.jobs):
         if job.name in own:
-            raise source.wrong(
-                ("jobs", place, "name"),
-                f"member {own[job.name]} has jobs {job.name}, too",
-                "rename one of them",
-            )
+            what = f"member {own[job.name]} has jobs {job.name}, too"
+            yield ("jobs", place, "name"), what, "rename one of them"

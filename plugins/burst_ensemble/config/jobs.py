@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -15,34 +14,20 @@ from burst_ensemble.config.source import FileSource, KeyPath
 from burst_ensemble.config.spec import MOST_JOBS, NAME_OF_JOBS, JobSpec
 
 
-def in_seconds(table: Any, *keys: str) -> Any:
-    """Return the table with numbers of seconds as durations, as the Ensemble Operator
-    has them.
-    """
-    if not isinstance(table, Mapping):
-        return table
-    return {
-        key: f"{value}s"
-        if key in keys and isinstance(value, int | float) and value is not True
-        else value
-        for key, value in table.items()
-    }
-
-
 def read_jobs(
-    source: FileSource, found: Any, path: KeyPath, most: int
+    source: FileSource, written: Sequence[JobSpec], path: KeyPath, most: int
 ) -> tuple[JobSpec, ...]:
-    """Return the jobs for members of at most so many nodes. Raises ConfigError."""
+    """Return the jobs for members of at most so many nodes, with the commands of their
+    `batch`. Raises ConfigError.
+    """
     jobs: dict[str, JobSpec] = {}
-    for place, table in enumerate(source.as_list(found, path)):
+    for place, job in enumerate(written):
         at = (*path, place)
-        job = source.convert(JobSpec, in_seconds(table, "duration"), at)
         for key, problem, advice in _problems(job, most):
             raise source.wrong((*at, key) if key else at, problem, advice)
         if job.name in jobs:
-            raise source.wrong(
-                (*at, "name"), f"there are jobs {job.name} already", "rename them"
-            )
+            what = f"there are jobs {job.name} already"
+            raise source.wrong((*at, "name"), what, "rename them")
         jobs[job.name] = _with_batch(source, job, (*at, "batch")) if job.batch else job
     return tuple(jobs.values())
 

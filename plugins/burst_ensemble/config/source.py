@@ -9,7 +9,7 @@ import importlib
 import math
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,6 +20,8 @@ from burst.errors import ConfigError
 
 _T = TypeVar("_T")
 KeyPath = tuple[str | int, ...]
+Problem = tuple[KeyPath, str, str]
+"""Which key is wrong, what is wrong with it, and what would be right."""
 
 _YAML = (".yaml", ".yml")
 _CLOSERS = ("", "]", "]]", "]}", "]}]", '"""', "'''")
@@ -50,24 +52,18 @@ class FileSource(msgspec.Struct, frozen=True):
         """Return the error that says what is wrong with a key."""
         return ConfigError(f"{self.at(*path)}: {problem}", advice)
 
-    def convert(self, kind: type[_T], table: Any, path: KeyPath) -> _T:
-        """Return the table as its kind. Raises ConfigError."""
-        if not isinstance(table, Mapping):
-            raise self.wrong(path, "expected a table")
-        try:
-            return convert(kind, table, "")
-        except KeyProblem as error:
-            raise self.wrong(
-                (*path, *key_path(error.key)), error.problem, error.advice
-            ) from error
+    def refuse(self, problems: Iterable[Problem]) -> None:
+        """Raise ConfigError for the first problem, if there is one."""
+        for problem in problems:
+            raise self.wrong(*problem)
 
-    def as_list(self, found: Any, path: KeyPath) -> Sequence[Any]:
-        """Return the values of a list that may be missing. Raises ConfigError."""
-        if found is None:
-            return ()
-        if not isinstance(found, list):
-            raise self.wrong(path, "expected a list", f"write [[{path[-1]}]]")
-        return found
+    def convert(self, kind: type[_T], tables: Mapping[str, Any]) -> _T:
+        """Return the tables of the ensemble as their kind. Raises ConfigError."""
+        try:
+            return convert(kind, tables, "")
+        except KeyProblem as error:
+            path = key_path(error.key)
+            raise self.wrong(path, error.problem, error.advice) from error
 
     def table_at(self, path: KeyPath) -> dict[str, Any]:
         """Return a table of the ensemble, which must be there."""

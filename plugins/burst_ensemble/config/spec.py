@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
-from burst.config.convert import Seconds, Table
+from burst.config.convert import Seconds, SecondsOrNumber, Table
 
 MOST_JOBS = 100_000
 """Jobs of one entry."""
@@ -46,7 +46,7 @@ class JobSpec(Table, frozen=True):
     """Tasks of each; 0: one a node."""
     cores: _Number = 0
     """Cores of each task; 0: those of the nodes, divided among the tasks."""
-    duration: Seconds = Seconds(0)
+    duration: SecondsOrNumber = SecondsOrNumber(0)
     """Time limit of each; 0 for none."""
     workdir: str = ""
     """Where it runs; default: where the ensemble file is."""
@@ -79,7 +79,7 @@ class EnsembleLimits(Table, frozen=True):
     """Most nodes that are paid at once; 0 for no limit."""
     money: Annotated[float, Meta(ge=0)] = 0.0
     """Once this is spent all members end; 0 for no limit."""
-    time: Seconds = Seconds(math.inf)
+    time: SecondsOrNumber = SecondsOrNumber(math.inf)
     """After this time all members end."""
 
 
@@ -143,9 +143,10 @@ class EnsembleSpec(Table, frozen=True, rename="camel"):
 
     name: str = ""
     """What commands call the ensemble. It must be set."""
-    check: Seconds = msgspec.field(default=Seconds(10), name="checkSeconds")
-    """The time from one check to the next, a number of seconds. At a check the
-    algorithms decide."""
+    check: SecondsOrNumber = msgspec.field(
+        default=SecondsOrNumber(10), name="checkSeconds"
+    )
+    """The time from one check to the next. At a check the algorithms decide."""
     grow_window: Seconds = Seconds(30)
     """The least time from one change of a member's size to its next growth."""
     shrink_window: Seconds = Seconds(60)

@@ -28,11 +28,11 @@ PAGE = (Path(__file__).parents[3] / "docs" / "eks.md").read_text(encoding="utf-8
         ({"region": ""}, "region: Expected text in quotes of length >= 1"),
         ({"cluster": ""}, "cluster: Expected text in quotes of length >= 1"),
         ({"node_role": "nodes"}, "node_role: Expected text in quotes matching regex"),
-        ({"subnets": []}, "subnets: Expected array of length >= 1"),
+        ({"subnets": []}, "subnets: Expected list of length >= 1"),
         ({"offers": {}}, "offers: Expected"),
         (
             {"offers": {"n": {"instance_types": [], "cores": 1, "max_nodes": 1}}},
-            "instance_types: Expected array of length >= 1",
+            "instance_types: Expected list of length >= 1",
         ),
         ({"aws_secret_access_key": "x"}, "aws_secret_access_key"),
     ],

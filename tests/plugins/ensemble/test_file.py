@@ -235,8 +235,8 @@ def test_what_is_wrong_is_said_with_its_line_and_what_is_right(
     [
         ("name = ", "not TOML"),
         ('name = "x"', "members: is missing"),
-        ('name = "x"\nmembers = 3', "expected a list"),
-        ('name = "x"\nmembers = [3]', "expected a table"),
+        ('name = "x"\nmembers = 3', "members: Expected list"),
+        ('name = "x"\nmembers = [3]', "members.0: Expected table"),
         (
             'name = "x"\ncustom = 3\n[[members]]\nprovider = "local"',
             "table of commands",
@@ -250,9 +250,12 @@ def test_what_is_wrong_is_said_with_its_line_and_what_is_right(
         ),
         (
             'name = "x"\n[[members]]\nprovider="local"\nalgorithm = 3',
-            "expected a table",
+            "algorithm: Expected table",
         ),
-        ('name = "x"\n[[members]]\nprovider="local"\njobs = [3]', "expected a table"),
+        (
+            'name = "x"\n[[members]]\nprovider="local"\njobs = [3]',
+            "jobs.0: Expected table",
+        ),
         (
             'name = "x"\n' + '[[members]]\nname="m"\nprovider="local"\n' * 2,
             "there is a member m already",

@@ -46,6 +46,7 @@ from hypothesis.stateful import (
 )
 
 from burst.config import Seconds, convert
+from burst.config.convert import SecondsOrNumber
 from burst.model.jobid import JobId
 from tests.plugins.ensemble.core.ensembles import rewritten
 
@@ -112,7 +113,7 @@ class EnsembleMachine(RuleBasedStateMachine):
             members=tuple(made),
             jobs=pool,
             limits=limits,
-            check=Seconds(CHECK),
+            check=SecondsOrNumber(CHECK),
             grow_window=Seconds(windows[0]),
             shrink_window=Seconds(windows[1]),
         )
