@@ -174,10 +174,8 @@ class EnsembleSimulator:
             }
 
         step = look(self._spec, self._record, read, ask, now)
-        self._record = step.record
-        for intent in step.intents:
-            done = self._do(intent, now)
-            self._record = confirm(self._record, intent, done)
+        done = [(intent, self._do(intent, now)) for intent in step.intents]
+        self._record = confirm(self._spec, step.record, done, now)
 
     def _do(self, intent: Intent, now: float) -> Done:
         member = self.members[intent.member]

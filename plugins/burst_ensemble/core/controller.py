@@ -119,61 +119,59 @@ def end_all(record: EnsembleRecord, why: str, now: float) -> EnsembleRecord:
     return _end_of_all(record, now, why)
 
 
-def confirm(record: EnsembleRecord, intent: Intent, done: Done) -> EnsembleRecord:
-    """Return the record in which an intent was done, or refused.
+def confirm(
+    spec: EnsembleSpec,
+    record: EnsembleRecord,
+    done: Sequence[tuple[Intent, Done]],
+    now: float,
+) -> EnsembleRecord:
+    """Return the record in which all intents of a step were done, or refused.
 
     Jobs are known from now on: one that ends before anybody looks again is asked for
     then. Sizes and ends need no confirmation.
     """
-    name, member = intent.member, record.members[intent.member]
-    if isinstance(intent, SubmitJobs):
-        left = tuple(job for job in member.unconfirmed if job not in done.jobs)
-        return record.with_member(name, unconfirmed=left)
-    if isinstance(intent, RunCustom):
-        commands = member.unconfirmed_commands
-        rest = tuple(each for each in commands if each[0] != intent.number)
-        return record.with_member(name, unconfirmed_commands=rest)
+    refused = dict.fromkeys(record.members, "")
+    for intent, what in done:
+        name, member = intent.member, record.members[intent.member]
+        groups = {job: find_group(spec, name, ref) for ref, job in what.jobs.items()}
+        new = {
+            job: KnownJob(group.name, group.nodes, counted="", submitted=now, seen=now)
+            for job, group in groups.items()
+        }
+        ran = intent.number if isinstance(intent, RunCustom) else None
+        record = record.with_member(
+            name,
+            jobs={**new, **member.jobs},
+            unconfirmed=tuple(
+                job for job in member.unconfirmed if job not in what.jobs
+            ),
+            unconfirmed_commands=tuple(
+                each for each in member.unconfirmed_commands if each[0] != ran
+            ),
+        )
+        refused[name] = refused[name] or what.refused
+    for name, why in refused.items():
+        record = record.with_member(name, refused=why)
     return record
 
 
-def confirm_all(
+def confirm_run(
     ensembles: EnsembleRecords,
     before: EnsembleRecord,
     done: Sequence[tuple[Intent, Done]],
     now: float,
 ) -> EnsembleRecords:
-    """Record what was done of the intents of the run of `before`.
+    """Confirm what was done in the run of `before`.
 
     Where the ensemble was forgotten or started again meanwhile, nothing is recorded.
     """
     one = ensembles.get(before.name)
     if one is None or one.record.started != before.started:
         return ensembles
-    record, refused = one.record, dict[str, str]()
-    for intent, what in done:
-        name = intent.member
-        record = confirm(record, intent, what)
-        record = _with_jobs(record, one.start.spec, name, what, now)
-        refused[name] = refused.get(name) or what.refused
-    for name in record.members:
-        record = record.with_member(name, refused=refused.get(name, ""))
+    record = confirm(one.start.spec, one.record, done, now)
     if record == one.record:
         return ensembles
     return {**ensembles, before.name: msgspec.structs.replace(one, record=record)}
-
-
-def _with_jobs(
-    record: EnsembleRecord, spec: EnsembleSpec, name: str, done: Done, now: float
-) -> EnsembleRecord:
-    """Return the record with jobs that were submitted and have not been seen."""
-    known = record.members[name].jobs
-    groups = {job: find_group(spec, name, ref) for ref, job in done.jobs.items()}
-    new = {
-        job: KnownJob(group.name, group.nodes, counted="", submitted=now, seen=now)
-        for job, group in groups.items()
-        if job not in known
-    }
-    return record.with_member(name, jobs={**known, **new})
 
 
 def _wishes(

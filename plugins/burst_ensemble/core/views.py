@@ -37,18 +37,17 @@ def make_views(
     spec: EnsembleSpec, record: EnsembleRecord, readings: Mapping[str, SizedReading]
 ) -> dict[str, MemberView]:
     """Return the views of members that were read, and have not ended."""
-    live = {
-        each.name: (each, record.members[each.name], readings[each.name])
+    views = {
+        each.name: _view(spec, record, each, readings[each.name])
         for each in spec.members
         if each.name in readings and record.members[each.name].ended is None
     }
-    peers = {name: _peer(*one) for name, one in live.items()}
+    peers = {name: _peer(view) for name, view in views.items()}
     return {
         name: msgspec.structs.replace(
-            _view(spec, record, member, reading),
-            peers=tuple(peer for other, peer in peers.items() if other != name),
+            view, peers=tuple(peer for other, peer in peers.items() if other != name)
         )
-        for name, (member, _, reading) in live.items()
+        for name, view in views.items()
     }
 
 
@@ -123,19 +122,15 @@ def _group(
     )
 
 
-def _peer(member: MemberSpec, kept: MemberRecord, reading: SizedReading) -> PeerView:
-    busy = reading.nodes_up - reading.nodes_free
-    waiting = sum(size * count for size, count in reading.waiting.items())
-    most = reading.nodes_up if member.has_agent else member.max
-    durations = {
-        group: found.duration.mean
-        for group, found in kept.statistics.items()
-        if found.success
-    }
+def _peer(view: MemberView) -> PeerView:
     return PeerView(
-        name=member.name,
-        price=reading.price,
-        room=max(0, most - busy - waiting),
-        most=most,
-        durations=durations,
+        name=view.name,
+        price=view.price,
+        room=max(0, view.most - view.nodes_busy - view.nodes_waited_for),
+        most=view.most,
+        durations={
+            group.name: group.tally.duration.mean
+            for group in view.jobs
+            if group.tally.success
+        },
     )

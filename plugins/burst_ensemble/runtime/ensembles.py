@@ -20,7 +20,7 @@ from burst.errors import BurstError, ConfigError
 from burst.lead import JobSubmitter
 from burst_ensemble.algorithm import MemberView, Memory
 from burst_ensemble.config.file import EnsembleFile
-from burst_ensemble.core.controller import confirm_all, look
+from burst_ensemble.core.controller import confirm_run, look
 from burst_ensemble.core.intents import Done, Intent, SubmitJobs
 from burst_ensemble.core.job_rows import MemberState
 from burst_ensemble.core.read_members import (
@@ -210,7 +210,7 @@ class Ensembles:
         finally:
             now = self._clock()
             self._store.change(
-                lambda current: confirm_all(current, before.record, done, now)
+                lambda current: confirm_run(current, before.record, done, now)
             )
         for intent, what in done:
             earlier = before.record.members[intent.member].refused

@@ -22,7 +22,7 @@ from burst_ensemble.core.algorithms.workload_demand import (
 )
 from burst_ensemble.core.controller import (
     confirm,
-    confirm_all,
+    confirm_run,
     end_all,
     look,
     new_record,
@@ -380,9 +380,11 @@ def test_jobs_are_given_out_once_and_submitted_until_they_are_confirmed() -> Non
     assert submit.jobs == expected
     again = stepped(spec, step.record, readings, asked)
     assert again.intents == (submit,)
-    record = confirm(again.record, submit, Done(jobs={expected[0]: JobId(7)}))
+    done = [(submit, Done(jobs={expected[0]: JobId(7)}))]
+    record = confirm(spec, again.record, done, NOW)
     assert record.members["m"].unconfirmed == expected[1:]
-    record = confirm(record, submit, Done(jobs=dict.fromkeys(expected, JobId(8))))
+    done = [(submit, Done(jobs=dict.fromkeys(expected, JobId(8))))]
+    record = confirm(spec, record, done, NOW)
     last = stepped(spec, record, readings, asked)
     (rest,) = last.intents
     assert isinstance(rest, SubmitJobs)
@@ -427,15 +429,17 @@ def test_commands_are_numbered_bounded_and_run_until_they_are_confirmed() -> Non
     assert isinstance(first, RunCustom)
     assert isinstance(second, RunCustom)
     assert (first.number, second.number) == (0, 1)
-    record = confirm(step.record, first, Done())
+    record = confirm(spec, step.record, [(first, Done())], NOW)
     assert stepped(spec, record, readings, {}).intents == (second,)
     many = stepped(spec, record, readings, {"m": wants(custom=("x",) * 50)})
     assert len(many.record.members["m"].unconfirmed_commands) == 20
 
 
 def test_a_size_or_an_end_needs_no_confirmation() -> None:
-    record = begun(ensemble(), m=1)
-    assert confirm(record, ResizeMember(member="m", nodes=2, why=""), Done()) == record
+    spec = ensemble()
+    record = begun(spec, m=1)
+    done = [(ResizeMember(member="m", nodes=2, why=""), Done())]
+    assert confirm(spec, record, done, NOW) == record
 
 
 def test_what_was_done_is_confirmed_for_the_run_of_which_it_is() -> None:
@@ -445,16 +449,16 @@ def test_what_was_done_is_confirmed_for_the_run_of_which_it_is() -> None:
     intent = SubmitJobs(member="m", jobs=(ref,))
     known = {"e": Ensemble(start, record)}
     done = [(intent, Done("no", {ref: JobId(7)})), (intent, Done("never"))]
-    found = confirm_all(known, record, done, NOW)["e"].record.members["m"]
+    found = confirm_run(known, record, done, NOW)["e"].record.members["m"]
     assert found.unconfirmed == ()
     assert found.refused == "no"
     new = KnownJob("x", 2, counted="", submitted=NOW, seen=NOW)
     assert found.jobs == {JobId(7): new}
     again = {"e": Ensemble(start, record.with_members({"m": found}))}
-    assert confirm_all(again, record, done[:1], NOW + 1) is again
-    assert confirm_all({}, record, done, NOW) == {}
+    assert confirm_run(again, record, done[:1], NOW + 1) is again
+    assert confirm_run({}, record, done, NOW) == {}
     other = msgspec.structs.replace(record, started=NOW)
-    assert confirm_all(known, other, done, NOW) is known
+    assert confirm_run(known, other, done, NOW) is known
 
 
 @pytest.mark.parametrize(("later", "ends"), [(200.0, False), (301.0, True)])
@@ -477,6 +481,6 @@ def test_a_member_whose_jobs_the_lead_does_not_show_yet_is_not_idle(
     (ref,) = record.members["m"].unconfirmed
     known = {"e": Ensemble(EnsembleStart(spec=spec, userid=1), record)}
     done = [(SubmitJobs(member="m", jobs=(ref,)), Done("", {ref: JobId(7)}))]
-    record = confirm_all(known, record, done, NOW)["e"].record
+    record = confirm_run(known, record, done, NOW)["e"].record
     record = step(record, NOW + later)
     assert (record.members["m"].ended is not None) is ends

@@ -129,7 +129,7 @@ class EnsembleMachine(RuleBasedStateMachine):
             each.name: [] for each in made
         }
         self.ended: dict[str, Any] = {}
-        self.given: list[JobRef] = []
+        self.given: dict[JobRef, JobId] = {}
         self.algorithms = {
             name: BUILT_IN[name](convert(BUILT_IN[name].Options, options, "x"))
             for name, options in OPTIONS.items()
@@ -176,10 +176,9 @@ class EnsembleMachine(RuleBasedStateMachine):
                 for name, one in self.record.members.items()
             )
             assert promised <= max(self.spec.limits.nodes, paid)
-        for intent in step.intents:
-            done = self._do(intent)
-            if not lose:
-                self.record = confirm(self.record, intent, done)
+        done = [(intent, self._do(intent)) for intent in step.intents]
+        if not lose:
+            self.record = confirm(self.spec, self.record, done, self.now)
 
     def _do(self, intent: Any) -> Done:
         member = self.there[intent.member]
@@ -195,10 +194,10 @@ class EnsembleMachine(RuleBasedStateMachine):
                 key = msgspec.structs.replace(ref, group=f"{owner}/{ref.group}")
                 # A job that is there already is not submitted again.
                 if key not in self.given:
-                    self.given.append(key)
                     job = SimulatedJob(ref.group, 1, 35.0, ref.number % 3 != 0)
                     member.submit(job, self.now)
-                jobs[ref] = JobId(len(self.given))
+                    self.given[key] = job.id
+                jobs[ref] = self.given[key]
         return Done(jobs=jobs)
 
     @rule(

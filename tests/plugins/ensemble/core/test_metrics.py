@@ -126,7 +126,7 @@ def test_quartiles_and_the_median_distance_are_those_of_the_latest() -> None:
 
 
 def test_members_see_each_other() -> None:
-    spec = ensemble(member("a"), member("b", max=6))
+    spec = ensemble(member("a"), member("b", max=6, jobs=(jobs("x"),)))
     seen = {"a": reading(2), "b": reading(3, free=1, waiting={2: 1}, price=0.5)}
     done = {"x": GroupStatistics().add("finish", 5.0, success=True)}
     record = new_record(spec, 0.0).with_member("b", statistics=done)
