@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import ssl
 import threading
 import urllib.error
 import urllib.request
@@ -16,13 +17,20 @@ from http.client import HTTPConnection, HTTPSConnection
 from typing import Any
 
 
-def post(request: urllib.request.Request, seconds: float) -> None:
+def post(
+    request: urllib.request.Request,
+    seconds: float,
+    context: ssl.SSLContext | None = None,
+    *,
+    reads: bool = False,
+) -> bytes:
     """Send a request. Raises OSError (HTTPError too), HTTPException and ValueError.
 
-    The answer's body is not read. No redirect is followed: what the request has is for
-    its URL only. That is also why http, for this host only, goes through no proxy.
+    The answer's body is returned only if `reads`. No redirect is followed: what the
+    request has is for its URL only. That is also why http goes through no proxy.
+    `context` says which certificates are trusted; default: the system's.
     """
-    deadline = _Deadline()
+    deadline = _Deadline(context)
     handlers: list[urllib.request.BaseHandler] = [deadline, _NoRedirect()]
     if request.type == "http":
         handlers.append(urllib.request.ProxyHandler({}))
@@ -31,7 +39,8 @@ def post(request: urllib.request.Request, seconds: float) -> None:
     timer.start()
     try:
         opener = urllib.request.build_opener(*handlers)
-        opener.open(request, timeout=seconds).close()
+        with opener.open(request, timeout=seconds) as answer:
+            return answer.read() if reads else b""
     except urllib.error.HTTPError:
         raise
     except Exception:
@@ -52,8 +61,9 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 class _Deadline(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
     """Makes connections, and cuts them."""
 
-    def __init__(self) -> None:
+    def __init__(self, context: ssl.SSLContext | None) -> None:
         super().__init__()
+        self._trusted = context
         self.is_over = threading.Event()
         self._lock = threading.Lock()
         self._sockets: list[socket.socket] = []
@@ -84,7 +94,8 @@ class _Deadline(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
 
     def https_open(self, request: urllib.request.Request) -> Any:
         """See `urllib.request.HTTPSHandler`."""
-        return self.do_open(_kept(_TlsConnection, self), request)
+        connection = _kept(_TlsConnection, self)
+        return self.do_open(connection, request, context=self._trusted)
 
 
 class _Connection(HTTPConnection):

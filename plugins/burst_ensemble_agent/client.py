@@ -12,7 +12,6 @@ import logging
 import ssl
 import urllib.error
 import urllib.request
-from typing import IO, Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -22,6 +21,7 @@ from burst.config.http import is_loopback
 from burst.decode import from_json
 from burst.errors import BurstError, ConfigError
 from burst.kits.secret_file import read_secret
+from burst.runtime.timed_post import post
 from burst_ensemble_agent.report import (
     AGENT_PATH,
     REPORT_VERSION,
@@ -70,14 +70,12 @@ class AgentClient:
         self._url = url.rstrip("/")
         self._token_file = token_file
         self._token()
-        handlers: list[urllib.request.BaseHandler] = [_NoRedirect()]
+        self._context: ssl.SSLContext | None = None
         if parts.scheme == "https":
             try:
-                context = ssl.create_default_context(cafile=authority or None)
+                self._context = ssl.create_default_context(cafile=authority or None)
             except OSError as error:
                 raise ConfigError(f"{authority}: {error}") from error
-            handlers.append(urllib.request.HTTPSHandler(context=context))
-        self._opener = urllib.request.build_opener(*handlers)
 
     def post(self, report: AgentReport) -> AgentAnswer:
         """Return what the daemon answers. Raises AgentTrouble, ConfigError."""
@@ -92,8 +90,7 @@ class AgentClient:
             method="POST",
         )
         try:
-            with self._opener.open(request, timeout=_TIMEOUT_S) as answer:
-                return _read_answer(answer.read())
+            body = post(request, _TIMEOUT_S, self._context, reads=True)
         except urllib.error.HTTPError as error:
             with error:
                 text = error.read(_SAID_BYTES).decode("utf-8", "replace").strip()
@@ -106,22 +103,11 @@ class AgentClient:
                 f"the daemon at {self._url} cannot be reached: {why}",
                 "it listens where [http] listen says",
             ) from error
+        return _read_answer(body)
 
     def _token(self) -> str:
         """Return the token, which may have been replaced."""
         return read_secret(self._token_file, "--token-file").decode()
-
-
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    def redirect_request(
-        self,
-        req: urllib.request.Request,
-        fp: IO[bytes],
-        code: int,
-        msg: str,
-        *others: Any,
-    ) -> None:
-        """Follow none: the answer is an error."""
 
 
 def _read_answer(body: bytes) -> AgentAnswer:
