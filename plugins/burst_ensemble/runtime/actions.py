@@ -15,7 +15,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from burst import log
 from burst.core.tagged_nodes import TaggedBurst, TaggedJob, TaggedNodes
 from burst.errors import BurstError, Late, LeadError, Unreadable
-from burst.lead import JobSubmitter
 from burst.model.active_job import JobOutcome
 from burst.model.jobid import JobId
 from burst.model.ranks import format_hostlist
@@ -46,9 +45,8 @@ class MemberActions:
     many nodes the bursts of its jobs may have together.
     """
 
-    def __init__(self, daemon: DaemonClient, submitter: JobSubmitter) -> None:
-        """`submitter` is the daemon's lead, which takes jobs."""
-        self._daemon, self._submitter = daemon, submitter
+    def __init__(self, daemon: DaemonClient) -> None:
+        self._daemon = daemon
 
     def do(self, before: Ensemble, intent: Intent) -> Done:
         """Do it for a member that has no agent; `before` is what the step rests on.
@@ -74,7 +72,7 @@ class MemberActions:
     ) -> Mapping[JobId, JobOutcome]:
         """Return how a member's jobs ended while nobody looked. Raises LeadError."""
         lost = lost_jobs(member, {job.id for job in jobs})
-        return self._submitter.outcomes(lost) if lost else {}
+        return self._daemon.submitter.outcomes(lost) if lost else {}
 
     def _resize(self, whose: Member, to: ResizeMember, nodes: TaggedNodes) -> str:
         """Return why the member will not be as large as it should be, or nothing."""
@@ -140,7 +138,7 @@ class MemberActions:
         names = {ref: job_name(spec, member, ref, started) for ref in to.jobs}
         earlier = before.record.members[member].unconfirmed
         doubtful = [names[ref] for ref in to.jobs if ref in earlier]
-        there = self._submitter.find_jobs(doubtful) if doubtful else {}
+        there = self._daemon.submitter.find_jobs(doubtful) if doubtful else {}
         ids = {ref: there[name] for ref, name in names.items() if name in there}
         site = _site_of(start, member, nodes)
         if site is None:
@@ -148,7 +146,7 @@ class MemberActions:
             return Done(f"provider {provider} offers no isolated bursts now", ids)
         rest = [ref for ref in to.jobs if ref not in ids]
         jobs = [make_job(start, member, ref, names[ref], site) for ref in rest]
-        answers = self._submitter.submit_jobs(jobs) if jobs else []
+        answers = self._daemon.submitter.submit_jobs(jobs) if jobs else []
         refused = ""
         for ref, answer in zip(rest, answers, strict=True):
             if isinstance(answer, BurstError):

@@ -14,7 +14,7 @@ from burst.config import Settings
 from burst.core.tagged_nodes import TaggedNodes
 from burst.decode import from_plain
 from burst.errors import NoDaemon
-from burst.lead import Lead, NamedServices
+from burst.lead import JobSubmitter, Lead, NamedServices, submitter_of
 from burst.runtime.daemon_package import CallService
 from burst.runtime.service_answers import Row
 
@@ -35,6 +35,11 @@ class DaemonClient(NamedTuple):
     settings: Callable[[], Settings]
     clock: Callable[[], float]
     """Seconds since the epoch."""
+
+    @property
+    def submitter(self) -> JobSubmitter:
+        """What takes jobs. Raises LeadError where nothing does."""
+        return submitter_of(self.lead)
 
     def nodes(self) -> TaggedNodes:
         """Return what the daemon knows of bursts and jobs with tags.

@@ -17,7 +17,6 @@ from collections.abc import Callable, Mapping, Sequence
 from burst import log
 from burst.core.tagged_nodes import TaggedNodes
 from burst.errors import BurstError, ConfigError
-from burst.lead import JobSubmitter
 from burst_ensemble.algorithm import MemberView, Memory
 from burst_ensemble.config.file import EnsembleFile
 from burst_ensemble.core.controller import confirm_run, look
@@ -59,14 +58,12 @@ class Ensembles:
     def __init__(
         self,
         daemon: DaemonClient,
-        submitter: JobSubmitter,
         make: MakeAlgorithms,
         external: ExternalMembers | None,
         store: EnsembleStore,
     ) -> None:
-        """`submitter` is the daemon's lead, which takes jobs."""
         self._daemon, self._store = daemon, store
-        self._actions = MemberActions(daemon, submitter)
+        self._actions = MemberActions(daemon)
         self._make = make
         self._clock = daemon.clock
         self._external = external
@@ -88,10 +85,14 @@ class Ensembles:
         self._thread.start()
 
     def close(self) -> None:
-        """End once the step that is under way is done; wait for that for a moment."""
+        """End once the step that is under way is done; wait for that for a moment.
+
+        Nothing is recorded any more.
+        """
         self._closing.set()
         if self._thread is not None:
             self._thread.join(_CLOSE_S)
+        self._store.close()
 
     def _run(self) -> None:
         while not self._closing.is_set():

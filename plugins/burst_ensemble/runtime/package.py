@@ -45,11 +45,11 @@ class EnsemblePackage:
         """Begin to run the ensembles on record, and those that are started later."""
         self.runs_here = ensemble_settings(self._host.snapshot().settings).in_daemon
         if self.runs_here:
-            self.service.start()
+            self.service.ensembles.start()
 
     def close(self) -> None:
         """End once the step that is under way is done; wait for that for a moment."""
-        self.service.close()
+        self.service.ensembles.close()
 
     def check_here(self) -> None:
         """Raise BurstError where ensembles run in a process of their own."""

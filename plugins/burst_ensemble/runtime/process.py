@@ -99,7 +99,7 @@ class EnsembleProcess:
             return service.answer(request.method, request.payload)
 
         lead.serve_named(SERVICE, answer, describe_process(self._began))
-        service.start()
+        service.ensembles.start()
         self._said = ""
         log.say("runs the ensembles of %s", lead.identity().uri)
         try:
@@ -107,7 +107,7 @@ class EnsembleProcess:
                 calls.check_alone()
                 self._wakeup.wait(_AGAIN_S)
         finally:
-            service.close()
+            service.ensembles.close()
 
     def _say(self, text: str) -> None:
         if text != self._said:

@@ -16,7 +16,6 @@ import msgspec
 from burst.config.convert import convert
 from burst.core.tagged_nodes import TaggedNodes
 from burst.errors import BurstError, NoDaemon
-from burst.lead import JobSubmitter
 from burst.runtime.service_answers import Row
 from burst.runtime.service_requests import MAX_NAME
 from burst_ensemble.config.file import EnsembleFile
@@ -75,10 +74,7 @@ _CHANGES: Mapping[str, _Change] = {
 
 
 class EnsembleService:
-    """Runs the ensembles on record, and answers requests about them on any thread.
-
-    At a lead to which no jobs can be submitted none runs.
-    """
+    """Answers requests about ensembles, on any thread; `ensembles` runs them."""
 
     def __init__(
         self, daemon: DaemonClient, external: ExternalMembers | None = None
@@ -86,12 +82,8 @@ class EnsembleService:
         """`external` tells of external members; without it files have none."""
         self.external = external
         self.store = EnsembleStore(daemon.lead.shared_store())
-        self._daemon, lead = daemon, daemon.lead
-        self.ensembles = (
-            Ensembles(daemon, lead, self._make, external, self.store)
-            if isinstance(lead, JobSubmitter)
-            else None
-        )
+        self._daemon = daemon
+        self.ensembles = Ensembles(daemon, self._make, external, self.store)
         self.methods: Mapping[str, Callable[[EnsembleRequest], Row]] = {
             "ensemble-up": self._up,
             "ensemble-status": self._status,
@@ -100,17 +92,6 @@ class EnsembleService:
                 for name, change in _CHANGES.items()
             },
         }
-
-    def start(self) -> None:
-        """Begin to run the ensembles on record, and those that are started later."""
-        if self.ensembles is not None:
-            self.ensembles.start()
-
-    def close(self) -> None:
-        """End once the step that is under way is done; wait for that for a moment."""
-        if self.ensembles is not None:
-            self.ensembles.close()
-        self.store.close()
 
     def answer(self, method: str, payload: Mapping[str, Any]) -> Row:
         """Answer a request. Raises BurstError; ConfigError for a malformed one."""

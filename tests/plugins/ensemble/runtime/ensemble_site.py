@@ -61,6 +61,7 @@ class Submitted:
 
     def __init__(self, sim: Sim) -> None:
         self._sim = sim
+        self.identity, self.shared_store = sim.lead.identity, sim.lead.shared_store
         self.refuses = ""
         self.lost = False
         """Whether the answer to a submission is lost; the jobs are there."""
@@ -146,13 +147,12 @@ class EnsembleSite:
         self.boot()
 
     def boot(self) -> None:
-        daemon = client_of(self.sim, self.user)
+        daemon = self.client()
         self.external = self.make_external(daemon)
         self.service = EnsembleService(daemon, self.external)
         self.store = self.service.store
         self.ensembles = Ensembles(
             daemon,
-            self.lead,
             lambda file: {
                 member.name: {"scripted": self.algorithms[member.name]}
                 for member in file.spec.members
@@ -160,6 +160,10 @@ class EnsembleSite:
             self.external,
             self.store,
         )
+
+    def client(self) -> DaemonClient:
+        lead: Any = self.lead
+        return client_of(self.sim, self.user)._replace(lead=lead)
 
     def restart(self) -> None:
         """Start the daemon again."""

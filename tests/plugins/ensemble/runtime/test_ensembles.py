@@ -31,7 +31,6 @@ from tests.plugins.ensemble.runtime.ensemble_site import (
     MEMBER,
     USER,
     EnsembleSite,
-    client_of,
 )
 from tests.sim import Sim
 from tests.support.waiting import wait_until
@@ -215,7 +214,7 @@ def test_without_an_algorithm_that_is_gone_it_stays_and_can_be_ended(
     def gone(_: EnsembleFile) -> NoReturn:
         raise ConfigError("cost is not part of burst any more")
 
-    site.ensembles = Ensembles(client_of(site.sim), site.lead, gone, None, site.store)
+    site.ensembles = Ensembles(site.client(), gone, None, site.store)
     site.step(3)
     assert (site.live("a"), len(site.sim.lead.running())) == (1, 1)
     assert caplog.text.count("cost is not part of burst any more") == 1
@@ -636,8 +635,8 @@ def test_a_look_that_fails_is_not_the_last(caplog: pytest.LogCaptureFixture) -> 
     away = LeadError("the daemon took no tick for 30 s")
     engine = DeafEngine(away, ZeroDivisionError("oh"))
     site = EnsembleSite()
-    daemon = client_of(site.sim)._replace(call=engine.call)
-    ensembles = Ensembles(daemon, site.lead, lambda _: {}, None, site.store)
+    daemon = site.client()._replace(call=engine.call)
+    ensembles = Ensembles(daemon, lambda _: {}, None, site.store)
     ensembles.start()
     try:
         wait_until(lambda: engine.asked > 2, "a third look")
