@@ -118,6 +118,8 @@ class Spread(msgspec.Struct, frozen=True, kw_only=True):
     max: float = 0.0
     iqr: float = 0.0
     mad: float = 0.0
+    latest: tuple[float, ...] = ()
+    """Of the latest 32 jobs, the oldest first."""
 
 
 class JobTally(msgspec.Struct, frozen=True, kw_only=True):

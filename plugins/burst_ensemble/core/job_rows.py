@@ -16,8 +16,8 @@ import msgspec
 from burst.model.active_job import JobOutcome
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
-from burst_ensemble.algorithm import QueueCounts
-from burst_ensemble.core.reading import GroupStatistics, JobEvent, SizedReading
+from burst_ensemble.algorithm import JobTally, QueueCounts
+from burst_ensemble.core.reading import JobEvent, SizedReading, with_event
 from burst_ensemble.core.record import KnownJob, MemberRecord
 
 GROUP = "burst_group"
@@ -163,10 +163,10 @@ class _Count:
     def _add(
         self, job: KnownJob, event: JobEvent, took: float = 0.0, **how: bool
     ) -> None:
-        before = self.statistics.get(job.group, GroupStatistics())
-        self.statistics[job.group] = before.add(event, took, **how)
+        before = self.statistics.get(job.group, JobTally())
+        self.statistics[job.group] = with_event(before, event, took, **how)
         if job.group or not self._has_others:
-            self.total = self.total.add(event, took, **how)
+            self.total = with_event(self.total, event, took, **how)
 
 
 def _queue(

@@ -16,9 +16,9 @@ import msgspec
 from burst.core.tagged_nodes import TaggedNodes
 from burst.model.burst import BurstId, Tag
 from burst.model.jobid import JobId
+from burst_ensemble.algorithm import JobTally
 from burst_ensemble.config.spec import EnsembleSpec, MemberSpec
 from burst_ensemble.core.intents import JobRef
-from burst_ensemble.core.reading import GroupStatistics
 
 
 class Trouble(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,9 +65,9 @@ class MemberRecord(msgspec.Struct, frozen=True, kw_only=True):
     unconfirmed_commands: tuple[tuple[int, str], ...] = ()
     jobs: Mapping[JobId, KnownJob] = {}
     """Those that are active, or ended a short while ago."""
-    statistics: Mapping[str, GroupStatistics] = {}
+    statistics: Mapping[str, JobTally] = {}
     """By group."""
-    total: GroupStatistics = GroupStatistics()
+    total: JobTally = JobTally()
     """Of all its jobs; of a member with an agent, of those of groups."""
     settled: float = 0.0
     """What bursts have cost of which nothing is left."""

@@ -94,7 +94,7 @@ def member_row(
     }
     if view is None:
         jobs = {
-            group: {"name": group, "tally": msgspec.to_builtins(found.tally())}
+            group: {"name": group, "tally": msgspec.to_builtins(found)}
             for group, found in record.statistics.items()
             if group
         }

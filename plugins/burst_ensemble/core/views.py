@@ -9,13 +9,14 @@ import msgspec
 
 from burst_ensemble.algorithm import (
     JobGroup,
+    JobTally,
     MemberReading,
     MemberView,
     PeerView,
 )
 from burst_ensemble.config.spec import EnsembleSpec, JobSpec, MemberSpec
 from burst_ensemble.core.job_rows import MemberState
-from burst_ensemble.core.reading import GroupStatistics, SizedReading
+from burst_ensemble.core.reading import SizedReading
 from burst_ensemble.core.record import EnsembleRecord, MemberRecord
 
 
@@ -97,7 +98,7 @@ def _view(
         most=most,
         jobs=(*own, *pool),
         unconfirmed=len(kept.unconfirmed),
-        tally=kept.total.tally(),
+        tally=kept.total,
         started=kept.started,
         grown=kept.grown,
         shrunk=kept.shrunk,
@@ -118,7 +119,7 @@ def _group(
         left=max(0, job.total - submitted) if job.total else None,
         submitted=submitted,
         shared=shared,
-        tally=kept.statistics.get(job.name, GroupStatistics()).tally(),
+        tally=kept.statistics.get(job.name, JobTally()),
     )
 
 
