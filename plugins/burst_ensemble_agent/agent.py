@@ -31,7 +31,6 @@ from burst_ensemble_agent.report import (
     AgentAnswer,
     AgentJob,
     AgentReport,
-    InstanceSeen,
     make_report,
 )
 
@@ -50,8 +49,8 @@ class AgentLead(Lead, JobSubmitter, WholeQueue, Protocol):
 class AgentSite(msgspec.Struct, frozen=True, kw_only=True):
     """What the agent is told at its start."""
 
-    ensemble: str
-    member: str
+    about: str
+    """ENSEMBLE/MEMBER, which its jobs bear as their tag."""
     environment: Mapping[str, str]
     """Of the jobs that it submits."""
     directory: str
@@ -60,11 +59,6 @@ class AgentSite(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds for which an instance is waited for that does not answer yet."""
     gone: float = 60.0
     """Seconds after which an instance that does not answer any more has ended."""
-
-    @property
-    def about(self) -> str:
-        """What its jobs bear."""
-        return f"{self.ensemble}/{self.member}"
 
 
 class EnsembleAgent:
@@ -194,10 +188,11 @@ class EnsembleAgent:
         view = lead.observe()
         outcomes = lead.outcomes(self._asked) if self._asked else {}
         self._number += 1
-        seen = InstanceSeen(lead.identity(), view, outcomes)
-        made = make_report(self._site.ensemble, self._site.member, seen)
-        return msgspec.structs.replace(
-            made,
+        return make_report(
+            self._site.about,
+            lead.identity(),
+            view,
+            outcomes=outcomes,
             began=self._began,
             number=self._number,
             submitted=dict(self._submitted),

@@ -77,9 +77,11 @@ class AgentClient:
             except OSError as error:
                 raise ConfigError(f"{authority}: {error}") from error
 
-    def post(self, report: AgentReport) -> AgentAnswer:
-        """Return what the daemon answers. Raises AgentTrouble, ConfigError."""
-        about = f"{report.ensemble}.{report.member}"
+    def post(self, about: str, report: AgentReport) -> AgentAnswer:
+        """Return what the daemon answers to a report about ENSEMBLE.MEMBER.
+
+        Raises AgentTrouble, ConfigError.
+        """
         request = urllib.request.Request(  # noqa: S310 - of scheme http or https
             f"{self._url}{AGENT_PATH}{about}",
             data=msgspec.json.encode(report),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import signal
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -90,15 +91,15 @@ def agent(  # noqa: PLR0913, PLR0917 - one for each option
     if not all(map(NAME_OF_MEMBER.fullmatch, (ensemble, member))):
         raise ConfigError(f"{about!r} is not ENSEMBLE/MEMBER", "as the file names them")
     site = AgentSite(
-        ensemble=ensemble,
-        member=member,
+        about=about,
         environment=environment_of(os.environ, {}),
         directory=str(Path.cwd()),
         start=start,
         gone=gone,
     )
     client = AgentClient(daemon, token_file, ca, plain=plain_http)
-    process = EnsembleAgent(site, lambda: connect(uri, "burstable"), client.post)
+    post = partial(client.post, f"{ensemble}.{member}")
+    process = EnsembleAgent(site, lambda: connect(uri, "burstable"), post)
 
     def on_stop(_: int, __: FrameType | None) -> None:
         process.stop()

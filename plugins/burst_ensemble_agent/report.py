@@ -24,7 +24,7 @@ from burst.model.shape import Shape
 
 AGENT_PATH = "/ensembles-agent/"
 """Where in the daemon's `[http]` agents report; ENSEMBLE.MEMBER follows."""
-REPORT_VERSION = 2
+REPORT_VERSION = 3
 REPORT_BYTES = 2 * 1024 * 1024
 """Of a report, at most."""
 JOBS_MOST = 5000
@@ -52,8 +52,6 @@ class AgentReport(msgspec.Struct, frozen=True, kw_only=True):
     """What an agent has read. All of it is of one moment."""
 
     version: int
-    ensemble: _Short
-    member: _Short
     instance: _Short
     """Owner tag of the instance beside which the agent runs."""
     began: float
@@ -113,19 +111,15 @@ class TakenReport(msgspec.Struct, frozen=True):
     report: AgentReport
 
 
-class InstanceSeen(msgspec.Struct, frozen=True):
-    """What an agent reads of its instance."""
+def make_report(
+    tag: str, identity: LeadIdentity, view: LeadView, **known: Any
+) -> AgentReport:
+    """Return what was read of an instance, beside what is known already.
 
-    identity: LeadIdentity
-    view: LeadView
-    outcomes: Mapping[JobId, JobOutcome]
-    """Of jobs of `AgentAnswer.ask`."""
-
-
-def make_report(ensemble: str, member: str, seen: InstanceSeen) -> AgentReport:
-    """Return what was read of an instance; the agent adds what it knows itself."""
-    view, shapes = seen.view, seen.identity.shapes
-    rows = [_row(job, f"{ensemble}/{member}") for job in view.jobs.values()]
+    Jobs of the member bear the tag.
+    """
+    shapes = identity.shapes
+    rows = [_row(job, tag) for job in view.jobs.values()]
     # What is left out is told by its number, and later one by one.
     rows.sort(key=lambda row: (row.state is JobState.INACTIVE, row.id))
     rest = [row.state for row in rows[JOBS_MOST:] if row.state is not JobState.INACTIVE]
@@ -134,11 +128,7 @@ def make_report(ensemble: str, member: str, seen: InstanceSeen) -> AgentReport:
     free = {rank: view.free.get(rank, Shape(0)).cores for rank in whole}
     return AgentReport(
         version=REPORT_VERSION,
-        ensemble=ensemble,
-        member=member,
-        instance=seen.identity.owner,
-        began=0.0,
-        number=1,
+        instance=identity.owner,
         nodes=AgentNodes(
             up=len(up),
             free=len(up - view.allocated),
@@ -147,7 +137,7 @@ def make_report(ensemble: str, member: str, seen: InstanceSeen) -> AgentReport:
         ),
         jobs=tuple(rows[:JOBS_MOST]),
         more=Counter[JobState](rest),
-        outcomes=seen.outcomes,
+        **known,
     )
 
 
@@ -171,8 +161,8 @@ class _Head(msgspec.Struct):
     version: int
 
 
-def read_report(body: bytes, ensemble: str, member: str) -> AgentReport:
-    """Return the report about that member. Raises RequestRefused."""
+def read_report(body: bytes) -> AgentReport:
+    """Return the report. Raises RequestRefused."""
     try:
         version = from_json(body, _Head).version
         if version != REPORT_VERSION:
@@ -181,16 +171,9 @@ def read_report(body: bytes, ensemble: str, member: str) -> AgentReport:
                 f"a report of version {version}, the daemon knows {REPORT_VERSION}",
                 "install the daemon's version of burst beside the agent",
             )
-        report = from_json(body, AgentReport)
+        return from_json(body, AgentReport)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise RequestRefused(400, f"not a report of an agent: {error}") from error
-    if (report.ensemble, report.member) != (ensemble, member):
-        raise RequestRefused(
-            400,
-            f"a report about {report.ensemble}/{report.member} was sent as one about"
-            f" {ensemble}/{member}",
-        )
-    return report
 
 
 def check_order(
@@ -205,8 +188,8 @@ def check_order(
     if known and report.instance != known:
         raise RequestRefused(
             409,
-            f"{report.ensemble}/{report.member} is the instance {known}, and the report"
-            f" is of {report.instance}: jobs are submitted to one",
+            f"the member is the instance {known}, and the report is of"
+            f" {report.instance}: jobs are submitted to one",
             "end the ensemble and start it again for another instance",
         )
     if last is None or now > last.until:

@@ -52,7 +52,7 @@ class AgentReports:
         """
         ensemble, _, name = about.partition(".")
         member = find_member(ensembles, ensemble, name)
-        report = read_report(body, ensemble, name)
+        report = read_report(body)
         with self._lock:
             now = self._daemon.clock()
             check_order(report, self._taken(member), member.record.instance, now)

@@ -42,8 +42,7 @@ class Outside:
 
     def send(self, about: str = "sweep.m", **changes: Any) -> AgentAnswer:
         self.number += 1
-        usual: dict[str, Any] = {"ensemble": "sweep", "number": self.number}
-        made: AgentReport = report(**{**usual, **changes})
+        made: AgentReport = report(**{"number": self.number, **changes})
         body = msgspec.json.encode(made)
         return self.reports.take(about, body, self.site.store.read())
 

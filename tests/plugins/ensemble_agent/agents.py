@@ -17,11 +17,9 @@ __all__ = ["NOW", "agent_member", "report", "row"]
 
 
 def report(**changes: Any) -> AgentReport:
-    """A report of an agent of member m of ensemble e."""
+    """A report of an agent."""
     usual: dict[str, Any] = {
         "version": REPORT_VERSION,
-        "ensemble": "e",
-        "member": "m",
         "instance": "flux-1",
         "began": 10.0,
         "number": 1,

@@ -15,7 +15,6 @@ from burst_ensemble_agent.report import (
     AgentAnswer,
     AgentJob,
     AgentReport,
-    InstanceSeen,
     make_report,
 )
 
@@ -28,9 +27,7 @@ from burst.model.request import BurstPreferences
 from tests.builders import job, whole
 from tests.fakes import FakeLead
 
-SITE = AgentSite(
-    ensemble="e", member="m", environment={"HOME": "/h"}, directory="/here", start=0.0
-)
+SITE = AgentSite(about="e/m", environment={"HOME": "/h"}, directory="/here", start=0.0)
 MEMBER = BurstPreferences(tag="e/m", urgency=0)
 
 
@@ -217,7 +214,7 @@ def test_a_report_has_what_usable_nodes_have_and_a_bounded_number_of_jobs() -> N
         lead.jobs[JobId(number)] = job(number, whole(1))
     over = job(0, whole(1))
     lead.jobs[JobId(0)] = msgspec.structs.replace(over, state=JobState.INACTIVE)
-    made = make_report("e", "m", InstanceSeen(lead.identity(), lead.observe(), {}))
+    made = make_report("e/m", lead.identity(), lead.observe(), began=1.0, number=1)
     cores = lead.known.shapes[0].cores
     assert (made.nodes.up, made.nodes.cores_up) == (1, cores)
     assert (made.nodes.free, made.nodes.cores_free) == (1, cores)

@@ -67,12 +67,12 @@ def token(tmp_path: Path) -> Path:
 def test_a_report_is_taken_and_answered(state: DaemonState, token: Path) -> None:
     with serving(state) as url:
         client = AgentClient(f"{url}/", str(token))
-        answer = client.post(report(ensemble="sweep"))
+        answer = client.post("sweep.m", report())
         assert answer == AgentAnswer(version=REPORT_VERSION, check=10.0)
         with pytest.raises(AgentTrouble, match=r"\(409\): stale"):
-            client.post(report(ensemble="sweep"))
+            client.post("sweep.m", report())
         with pytest.raises(AgentTrouble, match=r"\(404\): there is no ensemble other"):
-            client.post(report(ensemble="other", number=2))
+            client.post("other.m", report(number=2))
 
 
 def test_a_wrong_token_is_refused(
@@ -82,18 +82,18 @@ def test_a_wrong_token_is_refused(
         client = AgentClient(url, str(token))
         token.write_text("another-token-of-16")
         with pytest.raises(AgentTrouble, match=r"\(401\): the token is missing"):
-            client.post(report(ensemble="sweep"))
+            client.post("sweep.m", report())
         assert outside.reports.last == {}
         token.write_text(TOKEN)
-        client.post(report(ensemble="sweep"))
+        client.post("sweep.m", report())
 
 
 def test_an_oversize_report_is_refused(
     state: DaemonState, token: Path, outside: Outside
 ) -> None:
-    large = report(ensemble="sweep", refused={"a": "x" * REPORT_BYTES})
+    large = report(refused={"a": "x" * REPORT_BYTES})
     with serving(state) as url, pytest.raises(AgentTrouble):
-        AgentClient(url, str(token)).post(large)
+        AgentClient(url, str(token)).post("sweep.m", large)
     assert outside.reports.last == {}
 
 
@@ -154,7 +154,7 @@ def test_what_is_no_daemon_is_told(token: Path, case: tuple[int, bytes, str]) ->
     with strange(says=body, status=status) as (url, seen):
         client = AgentClient(url, str(token))
         with pytest.raises(AgentTrouble, match=what):
-            client.post(report(ensemble="sweep"))
+            client.post("sweep.m", report())
     assert seen == ["/ensembles-agent/sweep.m"], "no redirect is followed"
 
 
@@ -169,13 +169,13 @@ def test_a_daemon_that_ends_while_it_answers_is_away(
         client = AgentClient(url, str(token))
         what = "cannot be reached" if status == 200 else "did not take the report"
         with pytest.raises(AgentTrouble, match=what):
-            client.post(report(ensemble="sweep"))
+            client.post("sweep.m", report())
 
 
 def test_a_daemon_that_is_away_is_told(token: Path) -> None:
     client = AgentClient("http://127.0.0.1:9", str(token))
     with pytest.raises(AgentTrouble, match="cannot be reached"):
-        client.post(report())
+        client.post("e.m", report())
 
 
 def test_a_token_goes_to_another_host_in_the_clear_only_where_that_is_said(
@@ -205,10 +205,10 @@ def test_a_proxy_that_ends_tls_is_trusted_by_its_certificate_only(
             for authority in (str(other), ""):
                 stranger = AgentClient(where, str(token), authority)
                 with pytest.raises(AgentTrouble, match="certificate verify failed"):
-                    stranger.post(report(ensemble="sweep"))
+                    stranger.post("sweep.m", report())
             assert seen == [], "nothing was sent, the token neither"
             client = AgentClient(where, str(token), str(trusted))
-            answer = client.post(report(ensemble="sweep"))
+            answer = client.post("sweep.m", report())
     assert answer == AgentAnswer(version=REPORT_VERSION, check=10.0)
     assert TOKEN.encode() in b"".join(seen)
 
