@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 import msgspec
@@ -29,7 +29,6 @@ from burst.runtime.service_answers import describe_process
 from burst.wakeup import WakeUp
 from burst_ensemble_agent.report import (
     AgentAnswer,
-    AgentJob,
     AgentReport,
     make_report,
 )
@@ -201,8 +200,8 @@ class EnsembleAgent:
 
     def _obey(self, lead: AgentLead, answer: AgentAnswer) -> float:
         """Do what is answered; return for how long to wait then."""
-        names = {job.name for job in answer.submit}
-        self._submitted = {n: job for n, job in self._submitted.items() if n in names}
+        names = self._submitted.keys() & answer.submit.keys()
+        self._submitted = {name: self._submitted[name] for name in names}
         self._refused, self._asked = {}, answer.ask
         if answer.end:
             # Once more, as one may have been submitted while these were read.
@@ -214,22 +213,22 @@ class EnsembleAgent:
             return 0.0
         return answer.check
 
-    def _submit(self, lead: AgentLead, jobs: Sequence[AgentJob]) -> bool:
+    def _submit(self, lead: AgentLead, jobs: Mapping[str, dict[str, Any]]) -> bool:
         """Submit the jobs that the instance does not have; tell if it has any now."""
-        unknown = [job for job in jobs if job.name not in self._submitted]
+        unknown = [name for name in jobs if name not in self._submitted]
         if not unknown:
             return False
-        there = lead.find_jobs([job.name for job in unknown])
-        rest = [job for job in unknown if job.name not in there]
+        there = lead.find_jobs(unknown)
+        rest = [name for name in unknown if name not in there]
         self._submitted |= there
-        new = [NewJob(self._complete(job.jobspec)) for job in rest]
+        new = [NewJob(self._complete(jobs[name])) for name in rest]
         answers = lead.submit_jobs(new) if new else []
         taken = dict(there)
-        for job, made in zip(rest, answers, strict=True):
+        for name, made in zip(rest, answers, strict=True):
             if isinstance(made, BurstError):
-                self._refused[job.name] = cut(str(made), 300)
+                self._refused[name] = cut(str(made), 300)
             else:
-                taken[job.name] = made
+                taken[name] = made
         self._submitted |= taken
         if rest:
             log.say(

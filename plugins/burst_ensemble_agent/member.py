@@ -24,7 +24,6 @@ from burst_ensemble_agent.report import (
     ASK_MOST,
     REPORT_VERSION,
     AgentAnswer,
-    AgentJob,
     AgentReport,
 )
 
@@ -87,19 +86,15 @@ class AgentMember(Member, frozen=True):
         check = float(spec.check)
         if kept.ended is not None:
             return AgentAnswer(version=REPORT_VERSION, check=check, end=kept.why)
-        names = self.names()
         cores = report.nodes.cores_up // report.nodes.up if report.nodes.up else 1
         lost = lost_jobs(kept, {row.id for row in report.jobs})
         return AgentAnswer(
             version=REPORT_VERSION,
             check=check,
-            submit=tuple(
-                AgentJob(
-                    name=name,
-                    jobspec=_jobspec(spec, self.name, names[name], name, cores),
-                )
-                for name in names
-            ),
+            submit={
+                name: _jobspec(spec, self.name, ref, name, cores)
+                for name, ref in self.names().items()
+            },
             ask=tuple(lost[:ASK_MOST]),
         )
 

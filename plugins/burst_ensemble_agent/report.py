@@ -78,23 +78,16 @@ class AgentReport(msgspec.Struct, frozen=True, kw_only=True):
     """How jobs of `AgentAnswer.ask` ended."""
 
 
-class AgentJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that the agent is to submit, once."""
-
-    name: str
-    """No other job has it; it is in the jobspec, too."""
-    jobspec: dict[str, Any]
-    """Without environment, and without `cwd` where the file says none: the agent's."""
-
-
 class AgentAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What the agent is to do."""
 
     version: int
     check: float
     """Seconds until its next report."""
-    submit: tuple[AgentJob, ...] = ()
-    """Jobs that its instance is to have, until it is recorded that it has them."""
+    submit: Mapping[str, dict[str, Any]] = {}
+    """Jobspecs of jobs that its instance is to have, in this order, until it is
+    recorded that it has them; by the name, which no other job has. They are without
+    environment, and without `cwd` where the file says none: the agent's."""
     ask: tuple[JobId, ...] = ()
     """Jobs that have left the report: how did they end?"""
     end: str = ""

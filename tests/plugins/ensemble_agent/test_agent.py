@@ -13,7 +13,6 @@ from burst_ensemble_agent.report import (
     JOBS_MOST,
     REPORT_VERSION,
     AgentAnswer,
-    AgentJob,
     AgentReport,
     make_report,
 )
@@ -100,9 +99,8 @@ def said(**changes: Any) -> AgentAnswer:
     return AgentAnswer(**{"version": REPORT_VERSION, "check": 0.0, **changes})
 
 
-def asked(name: str, **system: Any) -> AgentJob:
-    spec = {"attributes": {"system": {"job": {"name": name}, **system}}}
-    return AgentJob(name=name, jobspec=spec)
+def asked(name: str, **system: Any) -> dict[str, Any]:
+    return {name: {"attributes": {"system": {"job": {"name": name}, **system}}}}
 
 
 @pytest.fixture
@@ -121,7 +119,7 @@ def run(instance: Lead, daemon: Daemon, site: AgentSite = SITE) -> EnsembleAgent
 def test_jobs_are_submitted_once_with_environment_and_directory(
     instance: Instance,
 ) -> None:
-    both = asked("a"), asked("b", cwd="/data")
+    both = {**asked("a"), **asked("b", cwd="/data")}
     daemon = Daemon(said(submit=both), said(submit=both))
     run(instance, daemon)
     systems = [each.jobspec["attributes"]["system"] for each in instance.submitted]
@@ -139,7 +137,7 @@ def test_jobs_are_submitted_once_with_environment_and_directory(
 
 
 def test_what_is_confirmed_is_reported_no_more(instance: Instance) -> None:
-    one = said(submit=(asked("a"),))
+    one = said(submit=asked("a"))
     daemon = Daemon(one, one, said())
     run(instance, daemon)
     found = [dict(each.submitted) for each in daemon.reports[:4]]
@@ -149,7 +147,7 @@ def test_what_is_confirmed_is_reported_no_more(instance: Instance) -> None:
 
 def test_a_lost_answer_submits_nothing_twice(instance: Instance) -> None:
     instance.lost = True
-    one = said(submit=(asked("a"),))
+    one = said(submit=asked("a"))
     daemon = Daemon(one, one)
     run(instance, daemon)
     assert len(instance.submitted) == 1
@@ -158,7 +156,7 @@ def test_a_lost_answer_submits_nothing_twice(instance: Instance) -> None:
 
 def test_what_the_instance_refuses_is_told(instance: Instance) -> None:
     instance.refuses = "the queue is disabled"
-    daemon = Daemon(said(submit=(asked("a"),)))
+    daemon = Daemon(said(submit=asked("a")))
     run(instance, daemon)
     assert daemon.reports[1].refused == {"a": "the queue is disabled"}
 

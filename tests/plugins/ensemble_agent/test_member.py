@@ -130,8 +130,8 @@ def test_jobs_are_given_until_the_instance_has_them() -> None:
     assert first.startswith("e.m.step.0-")
     assert second.startswith("e.shared.4-")
     answer = one.answer(report())
-    assert [job.name for job in answer.submit] == [first, second]
-    system = answer.submit[0].jobspec["attributes"]["system"]
+    assert list(answer.submit) == [first, second]
+    system = answer.submit[first]["attributes"]["system"]
     assert system["job"] == {"name": first}
     assert system["burst"] == {"tag": "e/m"}
     assert system["burst_group"] == "step"
@@ -144,20 +144,20 @@ def test_jobs_are_given_until_the_instance_has_them() -> None:
 
 def test_a_directory_of_the_file_and_cores_of_the_nodes_are_in_the_job() -> None:
     one = agent_member(OWN, workdir="/data", tasks=4)
-    (job,) = one.answer(report()).submit
-    assert job.jobspec["attributes"]["system"]["cwd"] == "/data"
-    (node,) = job.jobspec["resources"]
+    (job,) = one.answer(report()).submit.values()
+    assert job["attributes"]["system"]["cwd"] == "/data"
+    (node,) = job["resources"]
     assert node["with"][0]["with"] == [{"type": "core", "count": 2}]
     none_up = msgspec.structs.replace(report().nodes, up=0, cores_up=0)
-    (job,) = one.answer(report(nodes=none_up)).submit
-    assert job.jobspec["resources"][0]["with"][0]["with"][0]["count"] == 1
+    (job,) = one.answer(report(nodes=none_up)).submit.values()
+    assert job["resources"][0]["with"][0]["with"][0]["count"] == 1
 
 
 def test_an_end_is_told() -> None:
     one = agent_member(OWN).ensemble
     over = Ensemble(one.start, end_all(one.record, "enough", NOW))
     answer = AgentMember(over, "m").answer(report())
-    assert (answer.end, answer.submit) == ("enough", ())
+    assert (answer.end, answer.submit) == ("enough", {})
 
 
 def test_its_size_is_what_it_reports_and_nothing_resizes_it() -> None:
