@@ -31,10 +31,12 @@ KEPT_ENDED = 20
 def begin_ensemble(seen: Seen, new: EnsembleStart) -> EnsembleRecords:
     """Put an ensemble on record; its members are made by its first step.
 
-    `new` is without slots: each member gets one in which it can have its `max`. Raises
-    BurstError.
+    `new` is without slots: each member gets one in which it can have its `max`. One
+    that stays on record is begun once. Raises BurstError.
     """
     spec, (ensembles, nodes, now) = new.spec, seen
+    if new.is_kept and spec.name in ensembles:
+        return ensembles
     before = ensembles.get(spec.name)
     pending = nodes.tags_waiting()
     if before is not None and not is_over(before, nodes, pending):
@@ -49,16 +51,6 @@ def begin_ensemble(seen: Seen, new: EnsembleStart) -> EnsembleRecords:
     one = with_earlier_run(Ensemble(start, controller.new_record(spec, began)), nodes)
     after = {**ensembles, spec.name: one}
     return _without_oldest(seen._replace(ensembles=after), pending, spec.name)
-
-
-def begin_once(seen: Seen, new: EnsembleStart) -> EnsembleRecords:
-    """Put an ensemble on record for good, unless one of its name is there or was.
-
-    Raises BurstError.
-    """
-    if new.spec.name in seen.ensembles:
-        return seen.ensembles
-    return begin_ensemble(seen, msgspec.structs.replace(new, is_kept=True))
 
 
 def find_ensemble(ensembles: EnsembleRecords, name: str) -> Ensemble:

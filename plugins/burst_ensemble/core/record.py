@@ -129,7 +129,8 @@ class EnsembleStart(msgspec.Struct, frozen=True, kw_only=True):
     slots: Mapping[str, tuple[str, ...]] = {}
     """By member: the hosts of the rank slot in which it grows and shrinks."""
     is_kept: bool = False
-    """Whether it stays on record after its end, however many end later."""
+    """Whether it stays on record after its end, however many end later: the daemon
+    starts it, and once."""
 
 
 class Ensemble(msgspec.Struct, frozen=True):

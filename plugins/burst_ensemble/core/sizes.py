@@ -105,9 +105,13 @@ def decide_sizes(
     for name, size in nodes.items():
         wanted = wants[name].demand
         limited = f"of {wanted} nodes that it wants {limit} {size}"
-        record = record.with_member(name, limited=limited if size < wanted else "")
+        limited = limited if size < wanted else ""
+        record = record.with_member(name, limited=limited)
         if size != live[name].nodes and size >= specs[name].min:
-            why = _why(wishes[name], specs[name], size)
+            why = wishes[name].why
+            if wishes[name].nodes is None:
+                why = f"it begins with {size} nodes"
+            why = f"{why}; {limited}" if limited else why
             record = resized(record, name, size, why, now)
     return record
 
@@ -184,15 +188,6 @@ def _can_pay(
         if reading.nodes_paid
     )
     return record.spent + per_hour * _WORTH_BOOTING / 3600 <= spec.limits.money
-
-
-def _why(wish: MemberDecision, spec: MemberSpec, size: int) -> str:
-    if wish.nodes is None:
-        return f"it begins with {size} nodes"
-    wanted = max(spec.min, min(spec.max, wish.nodes))
-    if size == wanted:
-        return wish.why
-    return f"{wish.why}; of {wanted} nodes the limits and its fair share leave {size}"
 
 
 def resized(

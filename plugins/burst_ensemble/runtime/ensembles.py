@@ -19,6 +19,7 @@ from burst.core.tagged_nodes import TaggedNodes
 from burst.errors import BurstError, ConfigError
 from burst_ensemble.algorithm import MemberView, Memory
 from burst_ensemble.config.file import EnsembleFile
+from burst_ensemble.core.commands import begin_ensemble
 from burst_ensemble.core.controller import confirm_run, look
 from burst_ensemble.core.intents import Done, Intent, SubmitJobs
 from burst_ensemble.core.job_rows import MemberState
@@ -33,6 +34,7 @@ from burst_ensemble.core.record import (
     EnsembleRecords,
     EnsembleStart,
     Member,
+    Seen,
 )
 from burst_ensemble.core.wishes import Answer
 from burst_ensemble.runtime.actions import MemberActions
@@ -40,6 +42,7 @@ from burst_ensemble.runtime.algorithms import AlgorithmCalls, Algorithms
 from burst_ensemble.runtime.client import DaemonClient
 from burst_ensemble.runtime.external import ExternalMembers
 from burst_ensemble.runtime.files import EnsembleFiles
+from burst_ensemble.runtime.read_file import check_supported, providers_of_daemon
 from burst_ensemble.runtime.store import EnsembleStore
 
 MakeAlgorithms = Callable[[EnsembleFile], Algorithms]
@@ -68,7 +71,7 @@ class Ensembles:
         self._clock = daemon.clock
         self._external = external
         self._calls = AlgorithmCalls()
-        self._files = EnsembleFiles(make, store, daemon.clock)
+        self._files = EnsembleFiles(self.begin, store, daemon.clock)
         self._made: dict[str, _Running] = {}
         self._said: dict[str, str] = {}
         """By ensemble: the error that was logged last."""
@@ -105,6 +108,20 @@ class Ensembles:
             else:
                 self._said.pop("", None)
             self._closing.wait(_LOOK_S)
+
+    def begin(
+        self, file: EnsembleFile, start: EnsembleStart, nodes: TaggedNodes
+    ) -> EnsembleRecords:
+        """Put the ensemble of a file on record, and return what is there then.
+
+        Raises BurstError for what cannot run here.
+        """
+        check_supported(file, providers_of_daemon(nodes).abilities)
+        self._make(file)
+        now = self._clock()
+        return self._store.change(
+            lambda current: begin_ensemble(Seen(current, nodes, now), start)
+        )
 
     def look(self) -> None:
         """Take a step of each ensemble that is due; ask the daemon only then."""

@@ -18,10 +18,11 @@ from burst.core.tagged_nodes import TaggedNodes
 from burst.errors import BurstError
 from burst_ensemble.config.file import EnsembleFile, load_ensemble
 from burst_ensemble.config.settings import ensemble_settings
-from burst_ensemble.core import commands
-from burst_ensemble.core.record import EnsembleStart, Seen
-from burst_ensemble.runtime.read_file import check_supported, providers_of_daemon
+from burst_ensemble.core.record import EnsembleStart
 from burst_ensemble.runtime.store import EnsembleStore
+
+Begin = Callable[[EnsembleFile, EnsembleStart, TaggedNodes], object]
+"""Puts an ensemble on record. Raises BurstError for what cannot run here."""
 
 KEPT_VARIABLES = (
     *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ"),
@@ -38,12 +39,11 @@ class EnsembleFiles:
 
     def __init__(
         self,
-        check: Callable[[EnsembleFile], object],
+        begin: Begin,
         store: EnsembleStore,
         clock: Callable[[], float],
     ) -> None:
-        """`check` raises ConfigError for an algorithm that there is not."""
-        self._check = check
+        self._begin = begin
         self._store = store
         self._clock = clock
         self._due: dict[str, float] = {}
@@ -77,8 +77,7 @@ class EnsembleFiles:
         """Start the ensemble of a file, unless it is on record; return what to log, and
         its level. Raises BurstError.
         """
-        known = providers_of_daemon(nodes)
-        file = load_ensemble(path, known.names)
+        file = load_ensemble(path, nodes.offers.keys())
         spec, on_record = file.spec, self._store.read().get(file.spec.name)
         if on_record is not None and on_record.start.spec == spec:
             return f"ensemble {spec.name} of {path} is on record already", logging.INFO
@@ -88,14 +87,13 @@ class EnsembleFiles:
                 f" started, which is not what {path} says now: another name there"
                 " starts it, too"
             ), logging.WARNING
-        check_supported(file, known.abilities)
-        self._check(file)
-        variables = environment_of(os.environ, environment)
-        new = EnsembleStart(spec=spec, userid=os.geteuid(), environment=variables)
-        now = self._clock()
-        self._store.change(
-            lambda current: commands.begin_once(Seen(current, nodes, now), new)
+        start = EnsembleStart(
+            spec=spec,
+            userid=os.geteuid(),
+            environment=environment_of(os.environ, environment),
+            is_kept=True,
         )
+        self._begin(file, start, nodes)
         return f"ensemble {spec.name} is started, as {path} says", logging.INFO
 
 

@@ -34,7 +34,6 @@ from burst_ensemble.runtime.algorithms import Algorithms, load_algorithms
 from burst_ensemble.runtime.client import DaemonClient
 from burst_ensemble.runtime.ensembles import Ensembles
 from burst_ensemble.runtime.external import ExternalMembers, refuse_external
-from burst_ensemble.runtime.read_file import check_supported, providers_of_daemon
 from burst_ensemble.runtime.store import EnsembleStore
 
 _Name = Annotated[str, msgspec.Meta(max_length=MAX_NAME)]
@@ -110,32 +109,28 @@ class EnsembleService:
     def _up(self, asked: EnsembleRequest) -> Row:
         spec = convert(EnsembleSpec, asked.tables, "ensemble")
         nodes = self._daemon.nodes()
-        self._check(spec, nodes)
-        new = EnsembleStart(
+        for member in spec.members:
+            if not member.has_agent and member.provider not in nodes.offers:
+                raise BurstError(
+                    f"member {member.name}: there is no provider {member.provider}",
+                    f"the daemon has {', '.join(nodes.offers) or 'none'}",
+                )
+        start = EnsembleStart(
             spec=spec, userid=os.geteuid(), environment=asked.environment
         )
-        return self._change(
-            spec.name, lambda seen: commands.begin_ensemble(seen, new), nodes
-        )
+        after = self.ensembles.begin(EnsembleFile(spec), start, nodes)
+        return self._row(Seen(after, nodes, self._daemon.clock()), spec.name)
 
     def _change_one(self, change: _Change, asked: EnsembleRequest) -> Row:
-        def change_one(seen: Seen) -> EnsembleRecords:
-            one = commands.find_ensemble(seen.ensembles, asked.name)
-            changed = Ensemble(one.start, change(one, asked, seen.now))
-            return {**seen.ensembles, asked.name: changed}
+        nodes, now = self._told(), self._daemon.clock()
 
-        return self._change(asked.name, change_one, self._told())
+        def change_one(current: EnsembleRecords) -> EnsembleRecords:
+            one = commands.find_ensemble(current, asked.name)
+            changed = Ensemble(one.start, change(one, asked, now))
+            return {**current, asked.name: changed}
 
-    def _change(
-        self,
-        name: str,
-        change: Callable[[Seen], EnsembleRecords],
-        nodes: TaggedNodes,
-    ) -> Row:
-        """Change what is on record; return the ensemble as it is then."""
-        now = self._daemon.clock()
-        after = self.store.change(lambda current: change(Seen(current, nodes, now)))
-        return self._row(Seen(after, nodes, now), name)
+        after = self.store.change(change_one)
+        return self._row(Seen(after, nodes, now), asked.name)
 
     def _row(self, seen: Seen, name: str) -> Row:
         external = {
@@ -154,18 +149,6 @@ class EnsembleService:
             return self._daemon.nodes()
         except NoDaemon:
             return TaggedNodes(now=self._daemon.clock(), is_read=False)
-
-    def _check(self, spec: EnsembleSpec, nodes: TaggedNodes) -> None:
-        """Raise BurstError for what this daemon cannot run."""
-        for member in spec.members:
-            if not member.has_agent and member.provider not in nodes.offers:
-                raise BurstError(
-                    f"member {member.name}: there is no provider {member.provider}",
-                    f"the daemon has {', '.join(nodes.offers) or 'none'}",
-                )
-        file = EnsembleFile(spec)
-        check_supported(file, providers_of_daemon(nodes).abilities)
-        self._make(file)
 
     def _status(self, asked: EnsembleRequest) -> Row:
         """Return the ensembles that are on record, or the one of that name."""
