@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from typing import Any, Protocol, runtime_checkable
 
 import msgspec
@@ -25,6 +26,7 @@ from burst.model.event import cut
 from burst.model.fsd import format_fsd
 from burst.model.jobid import JobId
 from burst.model.lead import PENDING
+from burst.runtime.retry import Retry
 from burst.runtime.service_answers import describe_process
 from burst.wakeup import WakeUp
 from burst_ensemble_agent.report import (
@@ -68,20 +70,13 @@ class EnsembleAgent:
         site: AgentSite,
         connector: Callable[[], Lead],
         post: Callable[[AgentReport], AgentAnswer],
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`post` gives the daemon a report. Raises BurstError where it cannot."""
         self._site = site
         self._connector = connector
         self._post = post
-        self._clock = clock
         self._wakeup = WakeUp()
         self._stopping = self._over = False
-        self._lead: AgentLead | None = None
-        self._answered: float | None = None
-        """When the instance answered last; None if it never did."""
-        self._away = clock()
-        """Since when the instance is waited for."""
         self._began, self._number = time.time(), 0
         self._submitted: dict[str, JobId] = {}
         self._refused: dict[str, str] = {}
@@ -99,31 +94,46 @@ class EnsembleAgent:
 
         Raises BurstError where the instance cannot be used, or did not come.
         """
+        site, retry = self._site, Retry(self._wakeup, lambda: self._stopping)
         try:
-            while not self._stopping and not self._over:
-                self._wakeup.wait(self._turn())
-        finally:
-            self._close()
+            lead = retry.until(site.start, self._connect, _may_come)
+        except (Unreadable, ServiceTaken) as error:
+            raise LeadError(
+                f"no instance answered within {format_fsd(site.start)}: {error}",
+                "start the agent beside its broker, with FLUX_URI",
+            ) from error
+        while lead is not None:
+            self._report_on(lead)
+            if self._over:
+                return
+            try:
+                lead = retry.until(site.gone, self._connect)
+            except BurstError as error:
+                gone = format_fsd(site.gone)
+                log.say("the instance is gone for %s: %s", gone, error)
+                return
 
-    def _turn(self) -> float:
-        """Report once; return for how long to wait then."""
-        try:
-            lead = self._lead or self._connect()
-            report = self._read(lead)
-        except BurstError as error:
-            return self._instance_failed(error)
-        self._answered = self._away = self._clock()
+    def _report_on(self, lead: AgentLead) -> None:
+        """Report until told to stop, until the member has ended or the lead fails."""
+        with closing(lead):
+            try:
+                while not self._stopping and not self._over:
+                    self._wakeup.wait(self._turn(lead))
+            except LeadError as error:
+                log.say("%s: %s", self._site.about, error, level=logging.WARNING)
+                self._wakeup.wait(_FIRST_PAUSE)
+
+    def _turn(self, lead: AgentLead) -> float:
+        """Report once; return for how long to wait then. Raises LeadError."""
+        report = self._read(lead)
         try:
             answer = self._post(report)
-            pause = self._obey(lead, answer)
         except BurstError as error:
-            if isinstance(error, LeadError):
-                self._close()
             return self._failed(error)
         if self._said:
             log.say("%s: reports again", self._site.about)
         self._failures, self._said = 0, ""
-        return pause
+        return self._obey(lead, answer)
 
     def _connect(self) -> AgentLead:
         """Connect to the instance, as its only agent. Raises BurstError."""
@@ -135,10 +145,10 @@ class EnsembleAgent:
             lead.serve(self._refuse_request, describe_process(self._began))
             lead.follow_queue(_NoListener(), lambda *_: True)
             lead.listen(lambda: None)
+            lead.observe()
         except BaseException:
             lead.close()
             raise
-        self._lead = lead
         log.say("agent of %s beside %s", self._site.about, lead.identity().uri)
         return lead
 
@@ -147,29 +157,6 @@ class EnsembleAgent:
             f"this instance has the agent of {self._site.about}, and no daemon",
             "ask the daemon that runs the ensemble",
         )
-
-    def _close(self) -> None:
-        lead, self._lead = self._lead, None
-        if lead is not None:
-            lead.close()
-
-    def _instance_failed(self, error: BurstError) -> float:
-        """Return when to try again. Raises what trying again does not mend."""
-        self._close()
-        may_come = isinstance(error, Unreadable | ServiceTaken)
-        if self._answered is None and not may_come:
-            raise error
-        limit = self._site.start if self._answered is None else self._site.gone
-        if self._clock() - self._away >= limit:
-            if self._answered is None:
-                raise LeadError(
-                    f"no instance answered within {format_fsd(limit)}: {error}",
-                    "start the agent beside its broker, with FLUX_URI",
-                ) from error
-            log.say("the instance is gone for %s: %s", format_fsd(limit), error)
-            self._over = True
-            return 0.0
-        return self._failed(error)
 
     def _failed(self, error: BurstError) -> float:
         if str(error) != self._said:
@@ -250,8 +237,8 @@ class EnsembleAgent:
 
     def _await(self, lead: AgentLead, jobs: set[JobId]) -> None:
         """Wait until the instance shows these, so that the next report has them."""
-        ends = self._clock() + _SHOWN_S
-        while jobs - lead.observe().jobs.keys() and self._clock() < ends:
+        ends = time.monotonic() + _SHOWN_S
+        while jobs - lead.observe().jobs.keys() and time.monotonic() < ends:
             time.sleep(_LOOK_S)
 
     def _cancel(self, lead: AgentLead, why: str) -> int:
@@ -269,6 +256,11 @@ class EnsembleAgent:
             except LeadError as error:
                 log.say("%s: a job that waits: %s", self._site.about, error)
         return len(waiting)
+
+
+def _may_come(error: BurstError) -> bool:
+    """Tell whether an instance that is not there yet may mend that."""
+    return isinstance(error, Unreadable | ServiceTaken)
 
 
 class _NoListener:
