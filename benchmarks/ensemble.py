@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 import random
-import statistics
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -169,8 +168,8 @@ def day(algorithm: Algorithm) -> tuple[float, float]:
     simulator = EnsembleSimulator(
         spec, {"m": {"a": algorithm}}, NodeTimes(), Workload(arrivals)
     )
-    found = simulator.run(24 * 3600.0).members["m"]
-    return found.paid / found.needed, statistics.fmean(found.waits)
+    (found,) = simulator.run(24 * 3600.0).members
+    return found.paid_node_hours / found.needed_node_hours, found.mean_wait_s
 
 
 def measure() -> Sequence[Measure]:

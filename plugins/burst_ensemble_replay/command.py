@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import statistics
 from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 from burst_ensemble.cli.check import known_providers
 from burst_ensemble.runtime.read_file import read_ensemble
 from burst_replay.read_trace import read_trace
@@ -31,7 +31,6 @@ from burst_ensemble_replay.member import NodeTimes
 from burst_ensemble_replay.simulator import (
     EnsembleOutcome,
     EnsembleSimulator,
-    MemberOutcome,
     Workload,
     arrivals_of,
     drawn_job,
@@ -109,19 +108,11 @@ def replay(path: Path, target: Target, listing: Listing, **options: Any) -> None
     longest = options["longest"]
     with show_progress(path.name, int(longest), "s") as show:
         outcome = simulator.run(longest, lambda now: show(int(now)))
-    rows = [_row(name, member, times.price) for name, member in outcome.members.items()]
+    told = msgspec.to_builtins(outcome)
     if listing.as_json:
-        print_json(
-            {
-                "name": file.spec.name,
-                "elapsed_s": outcome.elapsed,
-                "why": outcome.why,
-                "refused": outcome.refused,
-                "members": rows,
-            }
-        )
+        print_json(told)
         return
-    print_rows(rows, _ROWS, listing)
+    print_rows(list(told["members"]), _ROWS, listing)
     if listing.form is None:
         click.echo(_remark(outcome))
 
@@ -137,25 +128,8 @@ def _workload(options: dict[str, Any]) -> Workload:
     return Workload(arrivals, drawn_job(options["seed"], options["failures"]))
 
 
-def _row(name: str, member: MemberOutcome, price: float) -> dict[str, Any]:
-    waits = sorted(member.waits)
-    return {
-        "name": name,
-        "paid_node_hours": member.paid,
-        "needed_node_hours": member.needed,
-        "money": member.paid * price,
-        "jobs": member.jobs,
-        "mean_wait_s": statistics.fmean(waits) if waits else 0.0,
-        "p95_wait_s": waits[int(0.95 * (len(waits) - 1))] if waits else 0.0,
-        "changes": member.changes,
-        "nodes": member.nodes,
-        "end": member.end,
-        "trouble": member.trouble,
-    }
-
-
 def _remark(outcome: EnsembleOutcome) -> str:
-    text = f"after {format_fsd(outcome.elapsed)}: {outcome.why or 'it goes on'}"
+    text = f"after {format_fsd(outcome.elapsed_s)}: {outcome.why or 'it goes on'}"
     if outcome.refused:
         text += f"; {counted(outcome.refused, 'job')} fit in no member or came too late"
     return text

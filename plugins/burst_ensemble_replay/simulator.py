@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import random
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
@@ -23,7 +24,7 @@ from burst_ensemble.core.intents import (
     SubmitJobs,
 )
 from burst_ensemble.core.member_job import find_group
-from burst_ensemble.core.record import EnsembleRecord
+from burst_ensemble.core.record import EnsembleRecord, MemberRecord
 from burst_ensemble.core.wishes import AlgorithmFault, Answer
 from burst_ensemble.runtime.algorithms import Algorithms
 from burst_replay.trace import Trace
@@ -60,15 +61,17 @@ class Workload(msgspec.Struct, frozen=True):
 
 
 class MemberOutcome(msgspec.Struct, frozen=True):
-    """What became of a member."""
+    """What became of a member, as `burst ensemble replay --json` has it."""
 
-    paid: float
-    """Node-hours."""
-    needed: float
-    """Node-hours of its jobs."""
+    name: str
+    paid_node_hours: float
+    needed_node_hours: float
+    """Those of its jobs."""
+    money: float
     jobs: int
-    waits: tuple[float, ...]
-    """Seconds, of each job that started."""
+    """Those that started."""
+    mean_wait_s: float
+    p95_wait_s: float
     changes: int
     """How often its size changed, its first and its end left out."""
     nodes: int
@@ -82,12 +85,12 @@ class MemberOutcome(msgspec.Struct, frozen=True):
 class EnsembleOutcome(msgspec.Struct, frozen=True):
     """What became of an ensemble."""
 
-    elapsed: float
-    """Seconds."""
-    members: Mapping[str, MemberOutcome]
+    name: str
+    elapsed_s: float
+    why: str
     refused: int
     """Arrivals that no member could have run, or that came after the end."""
-    why: str
+    members: tuple[MemberOutcome, ...]
 
 
 class EnsembleSimulator:
@@ -199,22 +202,36 @@ class EnsembleSimulator:
         return any(member.nodes_paid for member in self.members.values())
 
     def _outcome(self, now: float) -> EnsembleOutcome:
-        found = {}
-        for name, member in self.members.items():
-            kept = self._record.members[name]
-            found[name] = MemberOutcome(
-                paid=member.paid / 3600,
-                needed=member.needed / 3600,
-                jobs=len(member.started),
-                waits=tuple(job.start - job.submit for job in member.started),
-                changes=max(0, member.changes - 1),
-                nodes=kept.nodes,
-                end=kept.why if kept.ended is not None else "",
-                trouble=kept.trouble.what if kept.trouble else "",
-            )
+        record = self._record
         return EnsembleOutcome(
-            now, found, self._refused + len(self._arrivals), self._record.why
+            name=record.name,
+            elapsed_s=now,
+            why=record.why,
+            refused=self._refused + len(self._arrivals),
+            members=tuple(
+                _member_outcome(name, member, record.members[name])
+                for name, member in self.members.items()
+            ),
         )
+
+
+def _member_outcome(
+    name: str, member: SimulatedMember, kept: MemberRecord
+) -> MemberOutcome:
+    waits = sorted(job.start - job.submit for job in member.started)
+    return MemberOutcome(
+        name=name,
+        paid_node_hours=member.paid / 3600,
+        needed_node_hours=member.needed / 3600,
+        money=member.paid / 3600 * member.times.price,
+        jobs=len(waits),
+        mean_wait_s=statistics.fmean(waits) if waits else 0.0,
+        p95_wait_s=waits[int(0.95 * (len(waits) - 1))] if waits else 0.0,
+        changes=max(0, member.changes - 1),
+        nodes=kept.nodes,
+        end=kept.why if kept.ended is not None else "",
+        trouble=kept.trouble.what if kept.trouble else "",
+    )
 
 
 def _ask(decide: Callable[[], MemberDecision]) -> Answer:

@@ -33,5 +33,5 @@ def test_an_example_of_an_ensemble_is_right_and_comes_to_its_end(path: Path) -> 
     outcome = EnsembleSimulator(
         file.spec, algorithms, NodeTimes(boot=60.0), Workload()
     ).run(longest=86400.0)
-    assert all(member.end for member in outcome.members.values()), outcome
-    assert all(member.jobs for member in outcome.members.values()), outcome
+    assert all(member.end for member in outcome.members), outcome
+    assert all(member.jobs for member in outcome.members), outcome

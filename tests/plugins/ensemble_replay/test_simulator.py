@@ -133,9 +133,11 @@ def simulated(spec: EnsembleSpec, workload: Workload, **options: Any) -> Any:
 def test_an_ensemble_runs_its_jobs_and_ends() -> None:
     spec = ensemble(member(jobs=(jobs("x", count=6, nodes=2),)))
     outcome = simulated(spec, Workload()).run()
-    found = outcome.members["m"]
-    assert (found.jobs, found.needed) == (6, pytest.approx(6 * 2 * 600 / 3600))
-    assert found.paid > found.needed
+    (found,) = outcome.members
+    needed = found.needed_node_hours
+    assert (found.jobs, needed) == (6, pytest.approx(6 * 2 * 600 / 3600))
+    assert found.paid_node_hours > needed
+    assert found.money == 2.0 * found.paid_node_hours
     assert found.changes >= 1
     assert found.end == "it was idle for 100 s"
     assert outcome.why == "all members have ended"
@@ -146,9 +148,9 @@ def test_jobs_arrive_at_the_member_that_is_least_loaded_and_can_run_them() -> No
     arrivals = [Arrival(10.0, n, 60.0) for n in (1, 1, 5, 9)]
     simulator = simulated(spec, Workload(arrivals), disableTermination="yes")
     outcome = simulator.run()
-    assert [outcome.members[name].jobs for name in "ab"] == [1, 2]
+    assert [(each.name, each.jobs) for each in outcome.members] == [("a", 1), ("b", 2)]
     assert outcome.refused == 1
-    assert all(not each.end for each in outcome.members.values())
+    assert all(not each.end for each in outcome.members)
     assert simulator.record.ended is None
 
 
@@ -172,8 +174,8 @@ def test_an_algorithm_that_raises_is_set_apart() -> None:
     trouble = simulator.record.members["m"].trouble
     assert trouble is not None
     assert trouble.what == "a: it raised ValueError('no')"
-    assert outcome.members["m"].nodes == 0
-    assert outcome.members["m"].trouble == trouble.what
+    (found,) = outcome.members
+    assert (found.nodes, found.trouble) == (0, trouble.what)
 
 
 def test_a_job_of_the_file_runs_within_its_limit_and_may_fail() -> None:

@@ -644,3 +644,19 @@ def test_a_look_that_fails_is_not_the_last(caplog: pytest.LogCaptureFixture) -> 
         ensembles.close()
     assert "ensembles: the daemon took no" in caplog.text
     assert "ensembles were not looked at" in caplog.text
+
+
+def test_where_nobody_tells_of_external_members_nothing_is_decided_for_them() -> None:
+    """Such as in a process of their own, of ensembles that the daemon has begun."""
+    site = EnsembleSite()
+    jobs = [{"name": "step", "command": "true", "count": 0}]
+    far = {"name": "far", "mode": "external", "min": 0, "jobs": jobs}
+    says = site.up(members=[far, MEMBER])
+    site.step(2)
+    assert says["far"].saw == []
+    assert says["a"].saw
+    assert "queue" not in site.shown("far")
+    site.down()
+    site.step(3)
+    (row,) = site.rows()
+    assert row["state"] == "ended"
