@@ -148,7 +148,7 @@ def find_member(ensembles: EnsembleRecords, ensemble: str, name: str) -> AgentMe
             f"ensemble {ensemble} has no member {name}",
             f"it has {', '.join(one.record.members)}",
         )
-    if not one.start.spec.member(name).has_agent:
+    if not one.start.spec.member(name).is_external:
         raise RequestRefused(
             409,
             f"{ensemble}/{name} is made by the daemon, and has no agent",

@@ -96,7 +96,7 @@ def replay(path: Path, target: Target, listing: Listing, **options: Any) -> None
     """
     file, algorithms = read_ensemble(path, known_providers(target))
     for member in file.spec.members:
-        if member.has_agent:
+        if member.is_external:
             raise ConfigError(
                 f"member {member.name} is an instance of its own, of which the file"
                 " does not say how large it is",

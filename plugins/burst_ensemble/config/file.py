@@ -178,7 +178,7 @@ def _complete(
     first = written.size or written.min
     most = written.max or max(written.min, first, 1)
     sizes: dict[str, Any] = {"size": first, "max": most}
-    if written.has_agent:
+    if written.is_external:
         sizes = {"size": 0, "min": 0, "max": ANY_SIZE}
     elif not written.provider and len(providers) == 1:
         sizes["provider"] = providers[0]
@@ -201,7 +201,7 @@ def _problems_of_member(
     member: MemberSpec, path: KeyPath, keys: Collection[str], providers: Sequence[str]
 ) -> Iterator[Problem]:
     """Yield what is wrong with a member, but for its jobs. `keys` are its table's."""
-    if member.has_agent:
+    if member.is_external:
         for key in sorted(_OF_BURSTS.intersection(keys)):
             what = f"{key} is not for the file to say of an external member: it is an"
             yield (*path, key), f"{what} instance that runs already", "remove it"

@@ -126,8 +126,8 @@ class MemberSpec(Table, frozen=True, rename="camel"):
     """In the order in which they are asked."""
 
     @property
-    def has_agent(self) -> bool:
-        """Whether it is an instance of its own, that an agent tells of."""
+    def is_external(self) -> bool:
+        """Whether it is an instance that runs already."""
         return self.mode == "external"
 
     @property

@@ -93,7 +93,7 @@ def resize_member(one: Ensemble, member: str, nodes: int, now: float) -> Ensembl
     Raises BurstError.
     """
     whose, spec = _running(one, member), one.start.spec.member(member)
-    if spec.has_agent:
+    if spec.is_external:
         raise BurstError(
             f"the size of {whose} is not the daemon's: it is an instance of its own",
             "resize it where it was made",

@@ -61,7 +61,7 @@ class JobsSeen(msgspec.Struct, frozen=True):
     held_back: Collection[JobId] = frozenset()
     """Jobs that would start on no nodes, so that they wait for none."""
     has_others: bool = False
-    """Whether those of no group are jobs of others, as in the instance of an agent:
+    """Whether those of no group are jobs of others, as in an external member:
     they are no reason to end the member, or to submit fewer jobs."""
 
 

@@ -43,7 +43,7 @@ def read_members(
     return {
         member.name: _read_member(member, nodes, jobs.get(member.tag, ()), outcomes)
         for member in one.members
-        if not member.spec.has_agent
+        if not member.spec.is_external
     }
 
 
@@ -163,7 +163,7 @@ def is_over(one: Ensemble, nodes: TaggedNodes, pending: Collection[Tag]) -> bool
         return False
     # Jobs for a member that it does not have are nobody's to end.
     return not any(
-        member.tag in pending for member in one.members if not member.spec.has_agent
+        member.tag in pending for member in one.members if not member.spec.is_external
     )
 
 

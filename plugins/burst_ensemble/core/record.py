@@ -68,7 +68,7 @@ class MemberRecord(msgspec.Struct, frozen=True, kw_only=True):
     statistics: Mapping[str, JobTally] = {}
     """By group."""
     total: JobTally = JobTally()
-    """Of all its jobs; of a member with an agent, of those of groups."""
+    """Of all its jobs; of an external member, of those of groups."""
     settled: float = 0.0
     """What bursts have cost of which nothing is left."""
     settled_bursts: tuple[BurstId, ...] = ()

@@ -78,8 +78,8 @@ def decide_sizes(
 ) -> EnsembleRecord:
     """Return the record with the members' sizes.
 
-    A member without a reading or a wish keeps its size, and it counts. One with an
-    agent has none of ours: its nodes are not what the ensemble pays.
+    A member without a reading or a wish keeps its size, and it counts. An
+    external one has none of ours: its nodes are not what the ensemble pays.
     """
     specs = {each.name: each for each in spec.members}
     live = {
@@ -88,7 +88,7 @@ def decide_sizes(
         if member.ended is None
         and name in wishes
         and name in readings
-        and not specs[name].has_agent
+        and not specs[name].is_external
     }
     wants = {
         name: _want(spec, specs[name], member, wishes[name].nodes, now)

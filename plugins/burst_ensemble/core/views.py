@@ -57,7 +57,7 @@ def fresh_view(spec: EnsembleSpec, member: MemberSpec) -> MemberView:
     fresh = EnsembleRecord(
         name=spec.name, started=0.0, members={member.name: MemberRecord(started=0.0)}
     )
-    size = member.max if member.has_agent else 0
+    size = member.max if member.is_external else 0
     return _view(spec, fresh, member, SizedReading(nodes_up=size))
 
 
@@ -83,7 +83,9 @@ def _view(
     # Nodes that its bursts may yet have: jobs need not wait for these.
     free = max(0, kept.nodes - reading.nodes_paid) if member.is_isolated else 0
     nodes, least, most = (
-        (size, size, size) if member.has_agent else (kept.nodes, member.min, member.max)
+        (size, size, size)
+        if member.is_external
+        else (kept.nodes, member.min, member.max)
     )
     read = {key: getattr(reading, key) for key in MemberReading.__struct_fields__}
     read |= {

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""Ensembles in the daemon's process, and agents beside members."""
+"""Ensembles in the daemon's process, or beside it."""

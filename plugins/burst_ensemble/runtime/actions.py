@@ -49,7 +49,7 @@ class MemberActions:
         self._daemon = daemon
 
     def do(self, before: Ensemble, intent: Intent) -> Done:
-        """Do it for a member that has no agent; `before` is what the step rests on.
+        """Do it for a member that is not external; `before` is what the step rests on.
 
         Raises LeadError, of it Late where it is not known what was done.
         """

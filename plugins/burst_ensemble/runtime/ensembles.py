@@ -210,7 +210,7 @@ class Ensembles:
     def _read(self, one: Ensemble, nodes: TaggedNodes) -> dict[str, MemberState]:
         found = read_members(one, nodes, self._actions.outcomes)
         for member in one.members:
-            if member.spec.has_agent and self._external is not None:
+            if member.spec.is_external and self._external is not None:
                 read = self._external.read(member)
                 if read is not None:
                     found[member.name] = read
@@ -242,7 +242,7 @@ class Ensembles:
                 )
 
     def _do_one(self, before: Ensemble, intent: Intent) -> Done:
-        if not before.start.spec.member(intent.member).has_agent:
+        if not before.start.spec.member(intent.member).is_external:
             return self._actions.do(before, intent)
         # Nothing but jobs is asked of its agent, which does that when it reports.
         if self._external is None or not isinstance(intent, SubmitJobs):

@@ -49,7 +49,7 @@ def load_external(daemon: DaemonClient) -> ExternalMembers | None:
 def refuse_external(spec: EnsembleSpec) -> None:
     """Raise ConfigError for external members, of which nobody tells here."""
     for member in spec.members:
-        if member.has_agent:
+        if member.is_external:
             raise ConfigError(
                 f"member {member.name}: mode external is for ensembles that run in the"
                 " daemon, to which agents report",

@@ -110,7 +110,7 @@ class EnsembleService:
         spec = convert(EnsembleSpec, asked.tables, "ensemble")
         nodes = self._daemon.nodes()
         for member in spec.members:
-            if not member.has_agent and member.provider not in nodes.offers:
+            if not member.is_external and member.provider not in nodes.offers:
                 raise BurstError(
                     f"member {member.name}: there is no provider {member.provider}",
                     f"the daemon has {', '.join(nodes.offers) or 'none'}",
@@ -136,7 +136,7 @@ class EnsembleService:
         external = {
             member.name: self.external.show(member)
             for member in seen.ensembles[name].members
-            if member.spec.has_agent and self.external is not None
+            if member.spec.is_external and self.external is not None
         }
         return ensemble_row(seen, name, external)
 
