@@ -11,7 +11,6 @@ import logging
 import signal
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 
 from burst import __version__, log
 from burst.config import Settings
@@ -43,7 +42,7 @@ from burst.runtime.reload import PreparedChange, SettingsReloader
 from burst.runtime.retry import Retry
 from burst.runtime.session import DaemonProcess, Session
 from burst.runtime.tally import Tally
-from burst.wakeup import WakeUp
+from burst.wakeup import WakeUp, on_signals
 
 Connector = Callable[[str, str], Lead]
 
@@ -134,16 +133,8 @@ class Daemon:
 
     def handle_signals(self) -> None:
         """Stop on SIGTERM and SIGINT, reload on SIGHUP. From the main thread."""
-
-        def on_stop(_: int, __: FrameType | None) -> None:
-            self.stop()
-
-        def on_reload(_: int, __: FrameType | None) -> None:
-            self.reload()
-
-        signal.signal(signal.SIGTERM, on_stop)
-        signal.signal(signal.SIGINT, on_stop)
-        signal.signal(signal.SIGHUP, on_reload)
+        on_signals(self.stop, signal.SIGTERM, signal.SIGINT)
+        on_signals(self.reload, signal.SIGHUP)
 
     @property
     def _attribute(self) -> str:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import signal
 import time
+from collections.abc import Callable
 
 # Seconds. select(2) takes no infinite timeout; a thread woken early waits again.
 _LONGEST = 86400.0
@@ -41,3 +43,9 @@ class WakeUp:
         if ready:
             time.sleep(gather)
             os.read(self._reader, 65536)
+
+
+def on_signals(act: Callable[[], None], *numbers: signal.Signals) -> None:
+    """Have these signals call it, which may `wake`. From the main thread."""
+    for number in numbers:
+        signal.signal(number, lambda _, __: act())

@@ -7,7 +7,6 @@ import os
 import signal
 from functools import partial
 from pathlib import Path
-from types import FrameType
 
 import click
 from burst_ensemble.config.spec import NAME_OF_MEMBER
@@ -17,6 +16,7 @@ from burst import log
 from burst.cli.numbers import Duration
 from burst.errors import ConfigError
 from burst.runtime.connect import connect
+from burst.wakeup import on_signals
 from burst_ensemble_agent.agent import AgentSite, EnsembleAgent
 from burst_ensemble_agent.client import AgentClient
 
@@ -100,11 +100,6 @@ def agent(  # noqa: PLR0913, PLR0917 - one for each option
     client = AgentClient(daemon, token_file, ca, plain=plain_http)
     post = partial(client.post, f"{ensemble}.{member}")
     process = EnsembleAgent(site, lambda: connect(uri, "burstable"), post)
-
-    def on_stop(_: int, __: FrameType | None) -> None:
-        process.stop()
-
-    signal.signal(signal.SIGTERM, on_stop)
-    signal.signal(signal.SIGINT, on_stop)
+    on_signals(process.stop, signal.SIGTERM, signal.SIGINT)
     process.run()
     log.say("the agent of %s ends", about)

@@ -7,7 +7,6 @@ import os
 import signal
 import time
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import click
@@ -29,6 +28,7 @@ from burst.cli.target import Target, target_options
 from burst.lead import Lead
 from burst.model.decision import moment
 from burst.runtime.connect import connect
+from burst.wakeup import on_signals
 from burst_ensemble.cli.check import served_providers
 from burst_ensemble.core.record import spec_tables
 from burst_ensemble.runtime.client import ask_ensembles
@@ -52,12 +52,7 @@ def run(target: Target) -> None:
     log.start(settings.daemon.log)
     lead = settings.lead.uri, settings.intake.attribute
     process = EnsembleProcess(settings, lambda: connect(*lead))
-
-    def on_stop(_: int, __: FrameType | None) -> None:
-        process.stop()
-
-    signal.signal(signal.SIGTERM, on_stop)
-    signal.signal(signal.SIGINT, on_stop)
+    on_signals(process.stop, signal.SIGTERM, signal.SIGINT)
     process.run()
 
 
