@@ -73,10 +73,11 @@ def test_what_is_missing_is_made_and_waited_for(
         return attempt(lambda: install(cluster, path)) is None
 
     wait_until(ready, lambda: attempt(lambda: install(cluster, path)))
-    # What is there stays as it is, also where the file has changed since.
+    # What is there stays as it is, also where the file has changed since. A busy node
+    # may have its pod unready for a moment.
     documents[1]["spec"]["replicas"] = 3
     path.write_text(yaml.safe_dump_all(documents))
-    install(cluster, path)
+    wait_until(ready, lambda: attempt(lambda: install(cluster, path)))
     there = lab.kubectl(
         *("get", "deployment", "gadgeteer", "-n", namespace),
         *("-o", "jsonpath={.spec.replicas}"),
