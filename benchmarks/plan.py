@@ -16,10 +16,10 @@ from collections.abc import Sequence
 
 from benchmarks.table import Goal, Measure, main_of
 from burst.config import DeadlineSettings, LimitSettings
-from burst.core.isolated.placement import IsolatedPlacement
 from burst.core.plan.catalog import offer_catalog
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand, Plan
+from burst.core.plan.eligible import Eligibility, IsolatedFacts
 from burst.core.plan.failures import Failures
 from burst.core.plan.leasable import LeasableRanks
 from burst.core.plan.limits import Usage
@@ -97,10 +97,9 @@ def plan(jobs: Sequence[Demand], lead: LeadIdentity, offered: int) -> Plan:
         now=0.0,
         table=RankTable(slots, LeasableRanks(free=free), market.providers),
         slots=AllSlots(slots, Constraints(lead), market.providers),
-        catalog=market,
-        usage=usage,
+        eligible=Eligibility(market, usage, IsolatedFacts(lead), share_users=False),
     )
-    return make_plan(jobs, context, IsolatedPlacement(usage, (), "", lead))
+    return make_plan(jobs, context)
 
 
 def best_of(

@@ -81,11 +81,7 @@ def take_down(tx: Transaction, burst: Burst, note: str) -> None:
 
 
 def drain_for_job(tx: Transaction, burst: Burst) -> None:
-    """Drain an idle burst that is in the way of a job that waits.
-
-    Its lease ends before the job would, and Flux must not start the job on it; or its
-    rank slot is kept for the job.
-    """
+    """Drain an idle burst in the way of a job to which its ranks are promised."""
     if burst.state is State.ONLINE:
         note = "it makes way for a job that cannot use it as it is"
         begin_drain(tx, burst, Result.COMPLETED, note)

@@ -9,10 +9,8 @@ import msgspec
 
 from burst.config import Settings
 from burst.core.plan.capacity import spare_nodes
-from burst.core.plan.catalog import read_catalog
-from burst.core.plan.eligible import Eligibility, IsolatedFacts
 from burst.core.plan.growth import FurtherRanks, free_above, growing, growth_portion
-from burst.core.plan.plan_demands import current_usage
+from burst.core.plan.plan_demands import plan_context
 from burst.core.records import Records, Transaction
 from burst.core.resizing import begin_growth, begin_shrink, give_back
 from burst.core.tick import TickResult, result_of
@@ -160,14 +158,8 @@ def _find_further(
             "burst request makes another burst in another slot; burst lead add-slot"
             " adds ranks",
         )
-    catalog = read_catalog(tx, world, settings, tx.now)
-    eligible = Eligibility(
-        catalog,
-        current_usage(tx, world, settings, tx.now),
-        IsolatedFacts(world.identity),
-        share_users=settings.plan.share_users,
-    )
-    source = growing(burst, catalog, settings, tx.now)
+    eligible = plan_context(tx, world, settings, tx.now).eligible
+    source = growing(burst, eligible.catalog, settings, tx.now)
     why = eligible.why_not_so_much(source, growth_portion(burst, more, charged=True))
     if why:
         raise BurstError(

@@ -137,6 +137,11 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     it takes it down. None for all others."""
 
     @property
+    def key(self) -> str:
+        """`provider/offer`, as people see it."""
+        return f"{self.provider}/{self.offer}"
+
+    @property
     def made_for_jobs(self) -> bool:
         """Whether it is for jobs that wait, without which it is not needed."""
         return bool(self.userids) and self.requester is None

@@ -164,8 +164,7 @@ class Reason(enum.Enum):
     # Told in no memo: it is over within a tick or two.
     NOT_FORECAST = _not_refused(
         "rule {rule} asks what a burst would save, and its start on own nodes is not"
-        " forecast yet; it is decided without a forecast at {until!t} ([deadlines]"
-        " forecast)",
+        " forecast yet; it is decided without a forecast at {until!t}",
         memo=None,
     )
     NOT_WORTH = _waits("{comparison}", lasting=False)
@@ -297,7 +296,7 @@ class Reason(enum.Enum):
         lasting=False,
     )
     TOO_LARGE = _impossible(
-        "it needs {need!n}; the most that any offer has is {most}",
+        "it needs {need!n}; the most that it could ever have is {most}",
     )
     # A lead can get further rank slots, so it is not hopeless.
     NO_ROOM = _waits(
@@ -320,8 +319,8 @@ class Reason(enum.Enum):
         by_rule=False,
     )
     TOO_LONG = _impossible(
-        "it may run for {need}; no burst runs jobs for longer than {most} (an offer's"
-        " lifetime, or [deadlines] lease, less drain)",
+        "it may run for longer than {most}, and no burst runs jobs for longer (an"
+        " offer's lifetime, or [deadlines] lease, less drain)",
     )
     NEVER_FITS = _impossible(
         "no rank slot has a node that holds it ({want})",
@@ -385,7 +384,7 @@ class Reason(enum.Enum):
         "it lacks {ranks!i} of rank slots, drained by hand: {why}", passing=False
     )
     LEASE_SHORT = _never_offered(
-        "its bursts run jobs for at most {most}; the job may run for {need}"
+        "its bursts run jobs for at most {most}; the job may run for longer"
     )
     SLOTS_RESERVED = _offer(
         "free ranks are kept for job {job}, which is ahead of it",

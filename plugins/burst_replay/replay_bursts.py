@@ -25,7 +25,7 @@ from burst.config import LimitSettings
 from burst.core.plan.catalog import OfferCatalog
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand, LiveBurstWorth
-from burst.core.plan.eligible import IsolatedFacts, why_unwanted
+from burst.core.plan.eligible import Eligibility, IsolatedFacts, why_unwanted
 from burst.core.plan.failures import Failures
 from burst.core.plan.leasable import LeasableRanks
 from burst.core.plan.limits import Usage
@@ -240,21 +240,27 @@ class ReplayBursts:
         if self._plan is None or self._plan.now != now:
             at, plan = self._epoch(now), self._settings.plan
             may_buy = self._spending.purchases(self._live, self._leaving, at)
+            live = [
+                bought.view(at)
+                for bought in self._with_room.values()
+                if plan.share or not bought.busy
+            ]
+            eligible = Eligibility(
+                self._catalog,
+                Usage(LimitSettings(), {}, may_buy),
+                IsolatedFacts(_NO_RANKS),
+                share_users=plan.share_users,
+                lasts=[each.source.lasts for each in live],
+            )
             context = PlanContext(
                 now=at,
                 table=RankTable((), LeasableRanks(), frozenset()),
                 slots=self._slots,
-                catalog=self._catalog,
-                usage=Usage(LimitSettings(), {}, may_buy),
-                live=[
-                    bought.view(at)
-                    for bought in self._with_room.values()
-                    if plan.share or not bought.busy
-                ],
+                eligible=eligible,
+                live=live,
                 settings=plan,
             )
-            eligible = context.eligible(IsolatedFacts(_NO_RANKS))
-            self._plan = _Plan(now, LiveNodes(context, eligible), may_buy)
+            self._plan = _Plan(now, LiveNodes(context), may_buy)
         return self._plan
 
     def _first_with_money(

@@ -111,7 +111,10 @@ def test_hosts_may_be_named_and_no_burst_that_there_is_not(served: CliHarness) -
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (("-N30",), "30 nodes: it needs 30 nodes; the most that any offer has is 8"),
+        (
+            ("-N30",),
+            "30 nodes: it needs 30 nodes; the most that it could ever have is 8",
+        ),
         (("-N1", "--slot", "burst-0-["), "give hosts of a rank slot: burst-0-[0-3]"),
     ],
 )
@@ -166,7 +169,7 @@ def test_a_job_that_nobody_can_help_is_told_why_and_can_be_released(
         name = format_f58(job)
         wait_until(lambda: name in cli.status()["held"], "the job to be held")
         lines = cli.run("explain", name).lines
-        assert "the most that any offer has is 8" in lines[1]
+        assert "the most that it could ever have is 8" in lines[1]
         # A forecast, which may be there by now, stands between the two.
         assert "held by burst; its urgency was 16 (burst release)" in "\n".join(lines)
         planned = cli.run("plan").lines

@@ -4,10 +4,10 @@
 import math
 
 from burst.config import DeadlineSettings, PlanSettings
-from burst.core.isolated.placement import IsolatedPlacement
 from burst.core.plan.catalog import offer_catalog
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand
+from burst.core.plan.eligible import Eligibility, IsolatedFacts
 from burst.core.plan.failures import Failures, coming_bursts
 from burst.core.plan.leasable import LeasableRanks
 from burst.core.plan.lenders import LiveBurst
@@ -65,18 +65,26 @@ def plan(*demands, lead=None, taken=(), offers=None, live=(), limits=None, **kw)
     totals = {each.key: each.offer.total for each in market.known}
     limits, purchases = settings(limits=limits or {}).limits, kw.pop("purchases", None)
     usage = Usage(limits, in_use, purchases, totals)
+    patience = kw.pop("patience", 3600.0)
+    whole_nodes = kw.pop("whole_nodes", False)
+    wished = PlanSettings(**kw)
     context = PlanContext(
         now=T0,
         table=RankTable(found, ranks, market.providers),
         slots=AllSlots(found, Constraints(lead), market.providers),
-        catalog=market,
-        usage=usage,
+        eligible=Eligibility(
+            market,
+            usage,
+            IsolatedFacts(identity()),
+            share_users=wished.share_users,
+            lasts=[each.source.lasts for each in live],
+        ),
         live=live,
-        patience=kw.pop("patience", 3600.0),
-        whole_nodes=kw.pop("whole_nodes", False),
-        settings=PlanSettings(**kw),
+        patience=patience,
+        whole_nodes=whole_nodes,
+        settings=wished,
     )
-    return make_plan(demands, context, IsolatedPlacement(usage, (), "", identity()))
+    return make_plan(demands, context)
 
 
 def leases(made):

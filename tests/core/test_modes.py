@@ -65,7 +65,7 @@ def test_where_nothing_could_serve_a_job_it_is_failed_with_the_real_reason(mode)
     made = tick_once(world(view(job(1, whole(9)))), mode)
 
     assert made.actions == (
-        FailJob(ONE, "it needs 9 nodes; the most that any offer has is 8"),
+        FailJob(ONE, "it needs 9 nodes; the most that it could ever have is 8"),
     )
 
 

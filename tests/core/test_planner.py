@@ -386,7 +386,7 @@ def test_more_nodes_than_an_offer_has_in_all_are_impossible(total, never, spread
         assert decision.reason is Reason.TURNED_DOWN
         return
     assert decision.reason is Reason.TOO_LARGE
-    assert decision.text() == "it needs 4 nodes; the most that any offer has is 3"
+    assert decision.text() == "it needs 4 nodes; the most that it could ever have is 3"
 
 
 def test_a_job_may_have_nodes_of_several_offers_which_have_too_few_each():

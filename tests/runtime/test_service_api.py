@@ -195,7 +195,7 @@ def test_nodes_are_had_on_request_and_taken_down():
     made = asking.ask("request", nodes=3)
     (burst,) = made["bursts"]
     assert made["text"] == f"3 nodes of local/nodes as {burst}"
-    with pytest.raises(LeadError, match="the most that any offer has is 8"):
+    with pytest.raises(LeadError, match="the most that it could ever have is 8"):
         asking.ask("request", nodes=9)
     with pytest.raises(BurstError, match="no provider gke; the settings have local"):
         asking.ask("request", nodes=2, provider="gke")

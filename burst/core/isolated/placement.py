@@ -6,13 +6,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Container
 
+from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand, Proposal
-from burst.core.plan.eligible import IsolatedFacts
-from burst.core.plan.limits import FurtherUse, Usage
+from burst.core.plan.limits import FurtherUse
 from burst.core.plan.offers import ProviderOffer
 from burst.core.records import RecordsView
 from burst.model.burst import ISOLATED_STEM, BurstId, Lease
-from burst.model.lead import LeadIdentity
 
 
 def unreadable_isolated_record(records: RecordsView) -> str:
@@ -29,33 +28,24 @@ def unreadable_isolated_record(records: RecordsView) -> str:
 class IsolatedPlacement:
     """The isolated bursts of one plan."""
 
-    def __init__(
-        self,
-        usage: Usage,
-        used_ids: Container[BurstId],
-        unreadable: str,
-        identity: LeadIdentity,
-    ) -> None:
-        """`used_ids` are ids that other bursts have.
-
-        `unreadable` as of `IsolatedFacts`.
-        """
-        self.usage = usage
+    def __init__(self, context: PlanContext, used_ids: Container[BurstId]) -> None:
+        """`used_ids` are ids that other bursts have."""
+        self._context = context
         self._used_ids = used_ids
-        self.facts = IsolatedFacts(identity, unreadable)
         self._placed: list[tuple[ProviderOffer, Demand, int]] = []
 
-    def take(
-        self, candidate: ProviderOffer, demand: Demand, nodes: int, until: float
-    ) -> None:
-        """Place a demand on so many nodes of an offer, until then."""
+    def take(self, candidate: ProviderOffer, demand: Demand, nodes: int) -> None:
+        """Place a demand on so many nodes of an offer."""
+        context, until = self._context, self._context.until(candidate, demand)
         use = FurtherUse.new(candidate.key, (nodes,), demand.userid, until)
-        self.usage.begin(BurstId(f"isolated/{len(self._placed)}"), use)
-        self.usage.purchases.buy(candidate, demand, nodes)
+        context.usage.begin(BurstId(f"isolated/{len(self._placed)}"), use)
+        context.usage.purchases.buy(candidate, demand, nodes)
+        context.catalog.failures.begin(candidate, (nodes,))
         self._placed.append((candidate, demand, nodes))
 
-    def propose(self, owner: str, now: float) -> list[Proposal]:
+    def propose(self) -> list[Proposal]:
         """Return them as they are to be made."""
+        now, owner = self._context.now, self._context.eligible.isolated.identity.owner
         made: set[BurstId] = set()
         proposals = []
         for candidate, demand, nodes in self._placed:

@@ -10,23 +10,26 @@ import msgspec
 from burst.config import PlanSettings
 from burst.core.plan.catalog import OfferCatalog
 from burst.core.plan.demands import Demand
-from burst.core.plan.eligible import Eligibility, IsolatedFacts
+from burst.core.plan.eligible import Eligibility
 from burst.core.plan.lenders import LiveBurst
 from burst.core.plan.limits import Usage
 from burst.core.plan.never import AllSlots
+from burst.core.plan.offers import ProviderOffer
 from burst.core.plan.rank_table import RankTable
 from burst.core.plan.sources import Source
 from burst.model.jobid import JobId
 
 
 class PlanContext(msgspec.Struct, frozen=True, kw_only=True):
-    """All of it. The table, the usage and the pools of bursts change in the plan."""
+    """All of it. The table, the usage, the failures and the pools of bursts change in
+    the plan.
+    """
 
     now: float
     table: RankTable
     slots: AllSlots
-    catalog: OfferCatalog
-    usage: Usage
+    eligible: Eligibility
+    """What tells which offers and bursts are for which jobs."""
     live: Sequence[LiveBurst] = ()
     settings: PlanSettings = PlanSettings()
     patience: float = 0.0
@@ -46,15 +49,19 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True):
         """Tell whether a job may have several bursts."""
         return self.settings.spread and demand.preferences.where != "together"
 
-    def eligible(self, isolated: IsolatedFacts) -> Eligibility:
-        """Return what tells which offers and bursts are for which jobs."""
-        return Eligibility(
-            self.catalog,
-            self.usage,
-            isolated,
-            share_users=self.settings.share_users,
-            lasts=[live.source.lasts for live in self.live],
-        )
+    @property
+    def catalog(self) -> OfferCatalog:
+        """What is offered."""
+        return self.eligible.catalog
+
+    @property
+    def usage(self) -> Usage:
+        """What is in use of limits and budgets; it grows in the plan."""
+        return self.eligible.usage
+
+    def until(self, candidate: ProviderOffer, demand: Demand) -> float:
+        """Return when a job will have ended at the latest on a new burst."""
+        return demand.end(self.now + candidate.offer.join_time)
 
     def most_of(self, source: Source) -> int:
         """Return how many nodes one burst of an offer may have."""

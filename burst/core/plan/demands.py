@@ -110,8 +110,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Of a job that waits for ranks of which no limit tells the end: how many nodes of
     these were given to others, in this plan and before."""
     ending: frozenset[BurstId] = frozenset()
-    """Idle bursts in the way of a job: it would have got them, had their leases not
-    ended too soon, or their ranks are promised to it."""
+    """Idle bursts whose ranks are promised to a job, which cannot use them as they
+    are, or that a limit needs gone for it."""
     awaited: frozenset[BurstId] = frozenset()
     """Idle bursts that a job will have with what is promised to it and is busy now."""
     decisions: Mapping[JobId | None, Decision] = {}

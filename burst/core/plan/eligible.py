@@ -53,7 +53,7 @@ class Eligibility:
         self.catalog, self.failures = catalog, catalog.failures
         self.usage = usage
         self.run_times = RunTimes(catalog, lasts)
-        self._isolated = isolated
+        self.isolated = isolated
         self._share_users = share_users
 
     def why_not(
@@ -118,21 +118,21 @@ class Eligibility:
     def _too_short(self, demand: Demand, source: Source) -> OfferRejection | None:
         if source.lasts >= self.run_times.needed(demand):
             return None
-        need = format_fsd(demand.duration) if demand.duration else "ever"
+        # Not for how long the job may run: others of its kind share the reason.
         most = format_fsd(source.lasts)
-        return _reject(source, Reason.LEASE_SHORT, most=most, need=need)
+        return _reject(source, Reason.LEASE_SHORT, most=most)
 
     def _not_isolated(self, demand: Demand, source: Source) -> OfferRejection | None:
         if not source.isolated:
             return None
-        if self._isolated.identity.may_be_guest(demand.userid):
+        if self.isolated.identity.may_be_guest(demand.userid):
             # Its program would have the rights of the owner's user, and could read what
             # that user may read there, such as a munge key.
             return _reject(source, Reason.ISOLATED_OF_GUEST)
         if demand.isolated is None:
             return _reject(source, Reason.NOT_HELD)
-        if self._isolated.unreadable:
-            return _reject(source, Reason.LOST_RECORD, key=self._isolated.unreadable)
+        if self.isolated.unreadable:
+            return _reject(source, Reason.LOST_RECORD, key=self.isolated.unreadable)
         return None
 
     def _fails(self, source: Source, portion: Portion) -> OfferRejection | None:

@@ -50,7 +50,7 @@ def running_trials(
             found.add(lease.provider)
         aside = held.row(FailureKind.OFFER, lease.offer)
         if aside and aside.until <= now and lease.nodes >= aside.nodes:
-            found.add(f"{lease.provider}/{lease.offer}")
+            found.add(lease.key)
     return frozenset(found)
 
 

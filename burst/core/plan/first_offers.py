@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand
-from burst.core.plan.eligible import Eligibility, nodes_wanted
+from burst.core.plan.eligible import nodes_wanted
 from burst.core.plan.offers import ProviderOffer
 from burst.core.plan.openings import Opening, Openings
 from burst.core.plan.planned_bursts import DemandKey
@@ -31,13 +31,11 @@ class FirstOffer(NamedTuple):
 class FirstOffers:
     """Finds them for jobs, each as if it were the first of the plan."""
 
-    def __init__(
-        self, context: PlanContext, eligible: Eligibility, times: OnlineTimes
-    ) -> None:
+    def __init__(self, context: PlanContext, times: OnlineTimes) -> None:
         """`times` is how long bursts took to come and to go."""
         self._context = context
         self._times = times
-        self._openings = Openings(context, eligible)
+        self._openings = Openings(context)
         self._found: dict[DemandKey, FirstOffer | None] = {}
 
     def find(self, demand: Demand) -> FirstOffer | None:

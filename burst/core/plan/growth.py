@@ -69,7 +69,7 @@ def growth_portion(burst: Burst, more: int, *, charged: bool) -> Portion:
     """
     lease = burst.lease
     use = FurtherUse(
-        offer=f"{lease.provider}/{lease.offer}",
+        offer=lease.key,
         sizes=(lease.nodes + more,),
         nodes=more if charged else 0,
         charged=dict.fromkeys(lease.userids if charged else (), more),

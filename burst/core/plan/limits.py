@@ -331,7 +331,7 @@ def usage_of(burst: Burst, lead: LeadView) -> FurtherUse:
     if userids:
         userids.update(lead.jobs[job].userid for job in burst.jobs if job in lead.jobs)
     return FurtherUse(
-        offer=f"{burst.lease.provider}/{burst.lease.offer}",
+        offer=burst.lease.key,
         nodes=burst.lease.nodes,
         bursts=1,
         charged=dict.fromkeys(userids, burst.lease.nodes),

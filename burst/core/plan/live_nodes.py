@@ -10,7 +10,6 @@ import msgspec
 
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand
-from burst.core.plan.eligible import Eligibility
 from burst.core.plan.fit import nodes_needed
 from burst.core.plan.lenders import LiveBurst
 from burst.core.plan.limits import FurtherUse, Joined
@@ -19,7 +18,6 @@ from burst.core.plan.sources import Portion
 from burst.model.burst import BurstId
 from burst.model.decision import OfferRejection
 from burst.model.jobid import JobId
-from burst.model.reason import Reason
 
 IdleShare = tuple[LiveBurst, list[int]]
 """A live burst, and the ranks of it that a job gets, each a whole idle node."""
@@ -48,12 +46,11 @@ class _Passing(msgspec.Struct):
 class LiveNodes:
     """The nodes of live bursts. Nothing becomes free while a plan is made."""
 
-    def __init__(self, context: PlanContext, eligible: Eligibility) -> None:
+    def __init__(self, context: PlanContext) -> None:
         self.assignments: dict[JobId, BurstId] = {}
         self.combined: dict[JobId, tuple[BurstId, ...]] = {}
         self.ending: set[BurstId] = set()
         self._context = context
-        self._eligible = eligible
         self._given: set[BurstId] = set()
         self._due: dict[BurstId, float] = {}
         """When bursts have to be gone that count against a limit of a job ahead."""
@@ -66,11 +63,9 @@ class LiveNodes:
         for live in self._context.live:
             if not self._is_there(demand, live):
                 continue
-            rejection = self._why_not(demand, live)
-            if rejection is not None:
-                if rejection.reason is Reason.LEASE_SHORT:
-                    self._make_way(demand, live)
-            elif live.pool.take(demand.request, admitted):
+            if self._why_not(demand, live):
+                continue
+            if live.pool.take(demand.request, admitted):
                 self._context.usage.purchases.use(demand, live.burst)
                 nodes = nodes_needed(demand.request, live.pool.shape)
                 self._join(demand, live, nodes)
@@ -179,7 +174,7 @@ class LiveNodes:
             if not live.idle or burst in self._given:
                 continue
             may_stay = combines and burst not in kept.cannot_stay
-            if may_stay and self._eligible.why_not(demand, source) is None:
+            if may_stay and self._context.eligible.why_not(demand, source) is None:
                 stay.add(burst)
             elif start <= self._context.now:
                 requested = not source.userids or source.requester is not None
@@ -200,7 +195,7 @@ class LiveNodes:
     ) -> OfferRejection | None:
         """Return why a job may not join a burst; `use` is with others that it joins."""
         share = Portion(use or self._joined(demand, [(live, [])]))
-        return self._eligible.why_not(demand, live.source, share)
+        return self._context.eligible.why_not(demand, live.source, share)
 
     def _joined(self, demand: Demand, shares: Sequence[IdleShare]) -> FurtherUse:
         """Return what it uses of the limits that a job joins these bursts."""
@@ -232,23 +227,3 @@ class LiveNodes:
             live.source.userids |= {demand.userid}
         self._given.add(live.burst)
         context.table.prolong(live.pool.whole, demand.end(context.now))
-
-    def _make_way(self, demand: Demand, live: LiveBurst) -> None:
-        """End an idle burst that would do for a job, but not for so long.
-
-        The job may need the rank slot. One that has nodes for a part of it only serves
-        others meanwhile: Flux starts the job on its own bursts (`Confinement`).
-        """
-        unused = live.idle and live.burst not in self._given
-        run_times = self._eligible.run_times
-        longest = run_times.longest_offered(demand.preferences)
-        served = run_times.needed(demand) <= longest
-        lasting = msgspec.structs.replace(live.source, lasts=math.inf)
-        share = Portion(self._joined(demand, [(live, [])]))
-        if (
-            unused
-            and served
-            and self._eligible.why_not(demand, lasting, share) is None
-            and live.pool.take(demand.request, self._context.admitted(demand))
-        ):
-            self.ending.add(live.burst)

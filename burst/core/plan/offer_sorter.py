@@ -57,7 +57,7 @@ class OfferSorter:
         """
         key = (
             demand.preferences,
-            demand.duration,
+            self._eligible.run_times.rank(demand),
             demand.job is None,
             demand.isolated is None,
             demand.userid,

@@ -9,8 +9,8 @@ import msgspec
 
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand
-from burst.core.plan.eligible import Eligibility, nodes_wanted
-from burst.core.plan.impossible import Impossible
+from burst.core.plan.eligible import nodes_wanted
+from burst.core.plan.impossible import why_impossible
 from burst.core.plan.limits import NOT_JOINED, FurtherUse, Joined
 from burst.core.plan.offer_sorter import OfferSorter
 from burst.core.plan.offers import ProviderOffer
@@ -48,11 +48,10 @@ class _Asks(NamedTuple):
 class Openings:
     """Finds them for the jobs of one plan. Changes nothing."""
 
-    def __init__(self, context: PlanContext, eligible: Eligibility) -> None:
+    def __init__(self, context: PlanContext) -> None:
         self._context = context
-        self._sorter = OfferSorter(eligible)
-        self._eligible = eligible
-        self._impossible = Impossible(context, eligible)
+        self._sorter = OfferSorter(context.eligible)
+        self._eligible = context.eligible
         self._keys: dict[tuple[object, ...], DemandKey] = {}
 
     def key(self, demand: Demand) -> DemandKey:
@@ -101,7 +100,7 @@ class Openings:
             # What it joins is live, and counts as that.
             alone = demand.coming - beside.given
             whole = msgspec.structs.replace(demand, coming=alone)
-            never = self._impossible.why(whole, wanted)
+            never = why_impossible(whole, wanted, context)
         reason, facts = never or (Reason.TURNED_DOWN, {})
         return Decision(reason, facts, tuple(refusals))
 
@@ -111,7 +110,7 @@ class Openings:
             return OfferRejection(source.key, Reason.SLOTS_BUSY)
         candidate, demand = source.candidate, asks.demand
         assert candidate is not None
-        until = demand.end(self._context.now + candidate.offer.join_time)
+        until = self._context.until(candidate, demand)
         if source.isolated:
             return self._isolate(source, demand, until)
         table, want = self._context.table, RankNeed(until, asks.admitted)

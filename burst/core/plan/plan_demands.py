@@ -9,11 +9,12 @@ from types import MappingProxyType
 import msgspec
 
 from burst.config import Settings
-from burst.core.isolated.placement import IsolatedPlacement, unreadable_isolated_record
+from burst.core.isolated.placement import unreadable_isolated_record
 from burst.core.plan.capacity import lending_bursts
 from burst.core.plan.catalog import read_catalog
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand, Plan
+from burst.core.plan.eligible import Eligibility, IsolatedFacts
 from burst.core.plan.leasable import leasable_ranks
 from burst.core.plan.limits import Usage, usage_of
 from burst.core.plan.never import AllSlots
@@ -52,10 +53,8 @@ def plan_demands(
         stops = Decision(Reason.DAEMON_STOPPING)
         return Plan(decisions=dict.fromkeys((each.job for each in demands), stops))
     context = context or plan_context(tx, world, settings, tx.now)
-    unreadable = unreadable_isolated_record(tx)
-    isolated = IsolatedPlacement(context.usage, tx.bursts, unreadable, world.identity)
-    plan = make_plan(demands, context, isolated)
-    constraints, eligible = context.slots.constraints, context.eligible(isolated.facts)
+    plan = make_plan(demands, context, tx.bursts)
+    constraints, eligible = context.slots.constraints, context.eligible
     growing = GrowthContext(tx, world, settings, constraints, eligible, demands)
     plan = with_growths(plan, growing)
     if not world.identity.endpoint:
@@ -73,6 +72,14 @@ def plan_context(
     """Return what a plan is made on; `overtaken` as of `Plan`, of the tick before."""
     assert world.lead is not None
     catalog = read_catalog(records, world, settings, now)
+    live = lending_bursts(records, world.lead, settings, now)
+    eligible = Eligibility(
+        catalog,
+        current_usage(records, world, settings, now),
+        IsolatedFacts(world.identity, unreadable_isolated_record(records)),
+        share_users=settings.plan.share_users,
+        lasts=[each.source.lasts for each in live],
+    )
     # Where followers could not reach the lead, there is no place for any.
     slots = world.slots if world.identity.endpoint else ()
     ranks = leasable_ranks(slots, records, world.lead)
@@ -80,9 +87,8 @@ def plan_context(
         now=now,
         table=RankTable(slots, ranks, catalog.providers),
         slots=AllSlots(slots, Constraints(world.identity), catalog.providers),
-        catalog=catalog,
-        usage=current_usage(records, world, settings, now),
-        live=lending_bursts(records, world.lead, settings, now),
+        eligible=eligible,
+        live=live,
         settings=settings.plan,
         patience=RESERVATION_S,
         overtaken=overtaken,

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand
-from burst.core.plan.eligible import Eligibility
 from burst.core.plan.fit import NodePool, nodes_needed
 from burst.core.plan.lenders import PlannedBurst
 from burst.core.plan.limits import FurtherUse, Joined
@@ -26,13 +25,12 @@ Piece = tuple[SlotRanks, list[int]]
 class PlannedBursts:
     """The bursts of one plan while it is made; they grow as jobs are added."""
 
-    def __init__(self, context: PlanContext, eligible: Eligibility) -> None:
+    def __init__(self, context: PlanContext) -> None:
         self.made: list[PlannedBurst] = []
         self._growing: list[PlannedBurst] = []
         self._last: dict[DemandKey, PlannedBurst] = {}
         """Which one the last of equal demands got."""
         self._context = context
-        self._eligible = eligible
 
     def open(
         self,
@@ -52,13 +50,13 @@ class PlannedBursts:
                 planned.most, planned.pool = 0, NodePool({}, {})
             self.made.append(planned)
             self._growing.append(planned)
-            until = self._until(candidate, demand)
+            until = self._context.until(candidate, demand)
             self._context.table.take(slot, ranks, until)
             use = FurtherUse.new(candidate.key, (planned.nodes,), demand.userid, until)
             self._context.usage.begin(planned.name, use)
             self._last[key] = planned
         sizes = tuple(len(ranks) for _, ranks in pieces)
-        self._eligible.failures.begin(candidate, sizes)
+        self._context.eligible.failures.begin(candidate, sizes)
 
     def join(self, demand: Demand, key: DemandKey) -> bool:
         """Give the job to a burst of this plan, which may grow for it."""
@@ -75,18 +73,15 @@ class PlannedBursts:
                 return True
         return False
 
-    def _until(self, candidate: ProviderOffer, demand: Demand) -> float:
-        return demand.end(self._context.now + candidate.offer.join_time)
-
     def _add(self, planned: PlannedBurst, demand: Demand) -> bool:
         """Give a job to a burst of this plan; tell whether it got it."""
-        context, until = self._context, self._until(planned.candidate, demand)
+        context, until = self._context, self._context.until(planned.candidate, demand)
         kept = context.table.kept_from(planned.ranks)
         if until > min(kept, context.usage.due(planned.name)):
             return False
         joined = planned.source.joined_by(demand)
         use = FurtherUse.joined(demand.userid, Joined(joined, (planned.name,)), until)
-        if self._eligible.why_not(demand, planned.source, Portion(use)):
+        if self._context.eligible.why_not(demand, planned.source, Portion(use)):
             return False
         admitted = context.admitted(demand)
         if not planned.pool.take(demand.request, admitted):
@@ -116,7 +111,7 @@ class PlannedBursts:
         """
         offer, slot, context = planned.candidate, planned.slot, self._context
         nodes = nodes_needed(demand.request, slot.slot.shape)
-        until, before = self._until(offer, demand), planned.nodes
+        until, before = self._context.until(offer, demand), planned.nodes
         ranks = slot.usable(RankNeed(until, context.admitted(demand)))[:nodes]
         size = before + nodes
         if not nodes or len(ranks) < nodes or size > planned.most:
@@ -134,9 +129,9 @@ class PlannedBursts:
             staying=(planned.name,),
         )
         share = Portion(use, ((slot.slot.name, size),), before)
-        if self._eligible.why_not(demand, planned.source, share):
+        if self._context.eligible.why_not(demand, planned.source, share):
             return None
         planned.grow(ranks)
         context.table.take(slot, ranks, until)
-        self._eligible.failures.begin(offer, (size,))
+        self._context.eligible.failures.begin(offer, (size,))
         return use

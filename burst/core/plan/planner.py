@@ -9,7 +9,7 @@ jobs times offers times slots.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 import msgspec
 
@@ -19,7 +19,7 @@ from burst.core.plan.demands import Demand, Plan
 from burst.core.plan.fit import nodes_needed
 from burst.core.plan.limits import NOT_JOINED, Joined
 from burst.core.plan.live_nodes import LiveNodes
-from burst.core.plan.openings import Opening, Openings
+from burst.core.plan.openings import Openings
 from burst.core.plan.planned_bursts import DemandKey, PlannedBursts
 from burst.core.plan.promises import Promises
 from burst.model.burst import PRICE_SOURCES, BurstId, Lease
@@ -29,23 +29,25 @@ from burst.model.reason import Reason
 
 
 def make_plan(
-    demands: Iterable[Demand], context: PlanContext, isolated: IsolatedPlacement
+    demands: Iterable[Demand], context: PlanContext, used_ids: Container[BurstId] = ()
 ) -> Plan:
-    """Place demands in the order in which they are to be served. Deterministic."""
-    return _Planner(context, isolated).make(list(demands))
+    """Place demands in the order in which they are to be served. Deterministic.
+
+    `used_ids` are ids that other bursts have.
+    """
+    return _Planner(context, used_ids).make(list(demands))
 
 
 class _Planner:
     """Makes one plan."""
 
-    def __init__(self, context: PlanContext, isolated: IsolatedPlacement) -> None:
-        eligible = context.eligible(isolated.facts)
+    def __init__(self, context: PlanContext, used_ids: Container[BurstId]) -> None:
         self._context = context
-        self._isolated = isolated
-        self._live = LiveNodes(context, eligible)
-        self._planned = PlannedBursts(context, eligible)
-        self._openings = Openings(context, eligible)
-        self._promises = Promises(context, eligible)
+        self._isolated = IsolatedPlacement(context, used_ids)
+        self._live = LiveNodes(context)
+        self._planned = PlannedBursts(context)
+        self._openings = Openings(context)
+        self._promises = Promises(context)
         self._refused = _Refused()
         self._decisions: dict[JobId | None, Decision] = {}
 
@@ -55,9 +57,9 @@ class _Planner:
         awaited: set[BurstId] = set()
         for demand, behind in zip(demands, least, strict=True):
             awaited |= self._place(demand, behind)
-        lead = self._isolated.facts.identity
+        lead = context.eligible.isolated.identity
         proposals = [each.propose(lead, context.now) for each in self._planned.made]
-        proposals += self._isolated.propose(lead.owner, context.now)
+        proposals += self._isolated.propose()
         leases: dict[JobId | None, list[Lease]] = {}
         for proposal in proposals:
             jobs: list[JobId | None] = [*proposal.jobs] or [None]
@@ -181,15 +183,8 @@ class _Planner:
         if found.pieces:
             self._planned.open(found.candidate, demand, key, found.pieces)
         else:
-            self._isolate(found, demand)
+            self._isolated.take(found.candidate, demand, found.nodes)
         return None
-
-    def _isolate(self, found: Opening, demand: Demand) -> None:
-        """Make an isolated burst for the job; it needs no ranks."""
-        candidate, nodes = found.candidate, found.nodes
-        until = demand.end(self._context.now + candidate.offer.join_time)
-        self._isolated.take(candidate, demand, nodes, until)
-        self._context.catalog.failures.begin(candidate, (nodes,))
 
 
 class _Refused:
@@ -234,7 +229,7 @@ def _decide_proposed(leases: Sequence[Lease]) -> Decision:
     lease = leases[0]
     facts = {
         "nodes": sum(each.nodes for each in leases),
-        "offer": f"{lease.provider}/{lease.offer}",
+        "offer": lease.key,
         "burst": ", ".join(each.id for each in leases),
         "price": _price_words(lease),
     }

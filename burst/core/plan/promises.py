@@ -15,7 +15,7 @@ import msgspec
 
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand, Promise
-from burst.core.plan.eligible import Eligibility, nodes_wanted
+from burst.core.plan.eligible import nodes_wanted
 from burst.core.plan.limits import FurtherUse
 from burst.core.plan.rank_table import Place, Sizes
 from burst.core.plan.slot_ranks import SlotClass, by_need
@@ -70,12 +70,11 @@ class Kept(NamedTuple):
 class Promises:
     """Makes them, in the order of the jobs."""
 
-    def __init__(self, context: PlanContext, eligible: Eligibility) -> None:
+    def __init__(self, context: PlanContext) -> None:
         self.made: list[Promise] = []
         self._open = False
         """Whether some job waits for ranks of which no limit tells the end."""
         self._context = context
-        self._eligible = eligible
 
     def make(
         self, demand: Demand, offers: Iterable[Source], *, spread: bool
@@ -151,7 +150,7 @@ class Promises:
         pieces = context.table.by_slot(place.ranks)
         # When limits allow it is found below.
         share = Portion(pieces=tuple(pieces.items()), later=True)
-        if self._eligible.why_not(demand, source, share):
+        if context.eligible.why_not(demand, source, share):
             return None
         asked = FurtherUse.new(key, tuple(pieces.values()), demand.userid, math.inf)
         room = context.usage.when(asked, self._late(demand), own)

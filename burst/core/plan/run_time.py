@@ -25,7 +25,7 @@ class RunTimes:
         )
         self._longest: dict[tuple[str, tuple[str, ...]], float] = {}
 
-    def longest_offered(self, preferences: BurstPreferences) -> float:
+    def _longest_offered(self, preferences: BurstPreferences) -> float:
         """Return for how many seconds any offer that a job may have lasts."""
         wanted = preferences.provider, preferences.allowed
         found = self._longest.get(wanted)
@@ -42,7 +42,7 @@ class RunTimes:
         """
         if demand.duration or demand.job is None:
             return demand.duration
-        longest = self.longest_offered(demand.preferences)
+        longest = self._longest_offered(demand.preferences)
         return longest if math.isinf(longest) else longest / 2
 
     def rank(self, demand: Demand) -> int:
@@ -54,10 +54,10 @@ class RunTimes:
 
         Where it may have no offer at all, it is not for want of time.
         """
-        longest = self.longest_offered(demand.preferences)
+        longest = self._longest_offered(demand.preferences)
         if longest >= demand.duration or not any(self._may_have(demand.preferences)):
             return None
-        return {"most": format_fsd(longest), "need": format_fsd(demand.duration)}
+        return {"most": format_fsd(longest)}
 
     def _may_have(self, preferences: BurstPreferences) -> Iterator[ProviderOffer]:
         """Return the offers of the providers that a job may have."""

@@ -21,9 +21,7 @@ from functools import cached_property
 import msgspec
 
 from burst.config import PolicyRule, Settings
-from burst.core.isolated.placement import unreadable_isolated_record
 from burst.core.plan.demands import Demand, LiveBurstWorth
-from burst.core.plan.eligible import IsolatedFacts
 from burst.core.plan.first_offers import FirstOffers
 from burst.core.plan.plan_demands import plan_context
 from burst.core.records import RecordsView
@@ -163,11 +161,8 @@ class BurstWorth:
 
     @cached_property
     def _offers(self) -> FirstOffers:
-        records, plan = self._context.records, self._context.plan
-        unreadable = unreadable_isolated_record(records)
-        isolated = IsolatedFacts(self._world.identity, unreadable)
-        times = OnlineTimes(records.times)
-        return FirstOffers(plan, plan.eligible(isolated), times)
+        times = OnlineTimes(self._context.records.times)
+        return FirstOffers(self._context.plan, times)
 
     @cached_property
     def _any_live(self) -> bool:
