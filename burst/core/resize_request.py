@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from burst.config import Settings
-from burst.core.plan.capacity import spare_nodes
+from burst.core.plan.capacity import job_nodes
 from burst.core.plan.growth import FurtherRanks, free_above, growing, growth_portion
 from burst.core.plan.plan_demands import plan_context
 from burst.core.records import Records, Transaction
@@ -136,7 +136,8 @@ def _check_shrink(tx: Transaction, burst: Burst, nodes: int, world: World) -> No
         view, its = lead.jobs.get(job), bursts_of.get(job, [])
         if view is None or view.request is None or view.state not in PENDING:
             continue
-        if spare_nodes(view.request, its, lead) < lost:
+        its_nodes = job_nodes(view.request, its, lead)
+        if its_nodes.usable - lost < its_nodes.need:
             raise BurstError(
                 f"{format_f58(job)} is to start on nodes that would leave {burst.id}",
                 "ask again once it runs, or cancel it",

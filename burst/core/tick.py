@@ -267,8 +267,7 @@ def _record_plan(
         grows = tx.bursts[growth.burst]
         begin_growth(tx, grows, more, note, requested=False)
     assigned: dict[BurstId, dict[str, float]] = {}
-    given = [(job, (burst,)) for job, burst in plan.assignments.items()]
-    for job, bursts in [*given, *plan.combined.items()]:
+    for job, bursts in plan.assignments.items():
         for burst in bursts:
             assigned.setdefault(burst, {})[format_f58(job)] = jobs[job].t_submit
     for burst, its_jobs in assigned.items():

@@ -39,8 +39,8 @@ def test_a_job_gets_idle_nodes_of_several_bursts():
     rooms = [room("burst-0", 2), room("burst-1", 3)]
     found = made(demand(1, whole(4)), demand(2, whole(1)), rooms=rooms)
     # Of as few bursts as will do; the next has what is left.
-    assert found.combined == {1: ("burst-1-aaaaaa", "burst-0-aaaaaa")}
-    assert found.assignments == {2: "burst-0-aaaaaa"}
+    several = ("burst-1-aaaaaa", "burst-0-aaaaaa")
+    assert found.assignments == {1: several, 2: ("burst-0-aaaaaa",)}
     assert found.proposals == ()
     both = "burst-1-aaaaaa, burst-0-aaaaaa"
     assert found.decisions[1].text() == f"burst {both} has room for it"
@@ -50,12 +50,12 @@ def test_idle_nodes_are_left_to_a_job_behind_where_new_ones_can_be_had():
     rooms = [room("burst-0", 2)]
     found = made(demand(1, whole(4)), demand(2, whole(2)), rooms=rooms)
     assert leases(found) == [("burst-2", "local", 4, [1])]
-    assert found.assignments == {2: "burst-0-aaaaaa"}
+    assert found.assignments == {2: ("burst-0-aaaaaa",)}
     # Not where it would not do for it, nor where there are no others.
     found = made(demand(1, whole(4)), demand(2, whole(3)), rooms=[room("burst-0", 2)])
-    assert set(found.combined) == {1}
+    assert set(found.assignments) == {1}
     found = made(demand(1, whole(5)), demand(2, whole(2)), rooms=[room("burst-0", 2)])
-    assert set(found.combined) == {1}
+    assert set(found.assignments) == {1}
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_idle_nodes_are_left_to_a_job_behind_where_new_ones_can_be_had():
 )
 def test_no_nodes_of_a_burst_that_is_not_for_the_job(wanted, rooms, changes):
     found = made(wanted, rooms=rooms, **changes)
-    assert found.combined == {}
+    assert found.assignments == {}
     assert found.proposals == ()
 
 
@@ -87,11 +87,11 @@ def test_nodes_that_are_not_all_idle_or_of_another_shape_are_not_counted():
     part = room("burst-0", 2)
     part.pool.take(slots(1))
     found = made(demand(1, whole(6)), rooms=[part])
-    assert found.combined == {}
+    assert found.assignments == {}
     # Eight tasks of two cores need as many nodes of four cores as of two.
     rooms = [room("burst-0", 2), room("burst-1", 3, shape=Shape(2))]
     found = made(demand(1, slots(12, cores=2)), rooms=rooms)
-    assert found.combined == {1: ("burst-0-aaaaaa",)}
+    assert found.assignments == {1: ("burst-0-aaaaaa",)}
 
 
 def test_who_joins_several_bursts_bears_all_of_them():
@@ -99,11 +99,11 @@ def test_who_joins_several_bursts_bears_all_of_them():
     kw = {"share_users": True, "taken": ("burst-0", "burst-1", "burst-2")}
     limits = {"max_nodes_per_user": 4}
     found = made(demand(1, whole(4), user=7), rooms=rooms, limits=limits, **kw)
-    assert found.combined == {}
+    assert found.assignments == {}
     rooms = [room("burst-0", 2), room("burst-1", 3)]
     limits = {"max_nodes_per_user": 5}
     found = made(demand(1, whole(4), user=7), rooms=rooms, limits=limits, **kw)
-    assert set(found.combined) == {1}
+    assert set(found.assignments) == {1}
 
 
 class OneBurst(Purchases):
@@ -125,17 +125,17 @@ class OneBurst(Purchases):
 def test_bursts_that_no_budget_lets_a_job_keep_are_not_combined():
     rooms = [room("burst-0", 2), room("burst-1", 3)]
     found = made(demand(1, whole(4)), rooms=rooms, purchases=OneBurst())
-    assert (found.combined, leases(found)) == ({}, [("burst-2", "local", 4, [1])])
+    assert (found.assignments, leases(found)) == ({}, [("burst-2", "local", 4, [1])])
     rooms = [room("burst-0", 2), room("burst-1", 3)]
     found = made(demand(1, whole(7)), rooms=rooms, purchases=OneBurst())
-    assert (found.combined, leases(found)) == ({}, [])
+    assert (found.assignments, leases(found)) == ({}, [])
 
 
 def test_nothing_is_made_beside_idle_nodes_for_a_job_that_is_not_worth_it():
     why = Decision(Reason.NOT_WORTH)
     job = but(demand(1, whole(4)), not_worth=why)
     found = made(job, rooms=[room("burst-0", 2)])
-    assert (found.proposals, found.combined) == ((), {})
+    assert (found.proposals, found.assignments) == ((), {})
     assert found.decisions[1] is why
 
 
@@ -152,10 +152,10 @@ def test_a_constraint_admits_idle_nodes_too():
     rooms = [room("burst-0", 2), room("burst-1", 3)]
     only = '{"hostlist":["burst-0-0","burst-1-[0-1]"]}'
     found = made(demand(1, whole(4, constraint=only)), rooms=rooms)
-    assert found.combined == {}
+    assert found.assignments == {}
     rooms = [room("burst-0", 2), room("burst-1", 3)]
     found = made(demand(1, whole(3, constraint=only)), rooms=rooms)
-    assert set(found.combined[1]) == {"burst-0-aaaaaa", "burst-1-aaaaaa"}
+    assert set(found.assignments[1]) == {"burst-0-aaaaaa", "burst-1-aaaaaa"}
 
 
 sizes = st.lists(st.integers(1, 4), max_size=3)
@@ -177,9 +177,9 @@ def test_no_node_is_given_twice_and_each_job_gets_all_it_needs(idle, wanted):
         for job in proposal.jobs:
             new[job] = new.get(job, 0) + proposal.lease.nodes
         assert len(shared) == 1 or sum(shared) == proposal.lease.nodes
-    lives = {*found.assignments, *found.combined}
+    lives = found.assignments.keys()
     needed = sum(wanted[job - 1] for job in lives)
-    mixed = sum(n for job, n in new.items() if job in found.combined)
+    mixed = sum(n for job, n in new.items() if job in found.assignments)
     assert given_away == needed - mixed
     for job in {*lives, *new}:
         assert job in lives or new[job] >= wanted[job - 1]

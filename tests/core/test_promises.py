@@ -214,7 +214,7 @@ def test_what_is_lent_of_a_job_that_waits_for_no_known_time_is_no_other_jobs():
     assert made.assignments == {}
     # Where the other waits for all of them alone, they are lent.
     made = planned(demand(2, 10), demand(3, 1, user=2), **kw)
-    assert made.assignments == {3: "burst-0-aaaaaa"}
+    assert made.assignments == {3: ("burst-0-aaaaaa",)}
 
 
 def test_so_many_jobs_are_promised_something():
@@ -235,7 +235,7 @@ def test_a_limit_is_waited_for_as_ranks_are():
     # What would be in use as it starts is refused to others.
     assert reasons(made, 3)[1] == [("local/small", Reason.SLOTS_RESERVED)]
     made = planned(demand(1, 8), demand(2, 1, HOUR / 2, user=2), **kw)
-    assert made.assignments == {2: "burst-0-aaaaaa"}
+    assert made.assignments == {2: ("burst-0-aaaaaa",)}
 
 
 def test_what_limits_will_allow_a_job_is_no_other_jobs():
@@ -263,7 +263,7 @@ def test_bursts_that_end_before_do_not_keep_others_from_nodes():
     assert [(p.job, p.start) for p in made.promises] == [(1, T0 + HOUR), (3, T0 + HOUR)]
     kw["rooms"] = [room("burst-1", free=2)]
     made = planned(first, second, demand(3, 1, HOUR), **kw)
-    assert made.assignments == {3: of("burst-1")}
+    assert made.assignments == {3: (of("burst-1"),)}
     # Nor beside new nodes for the same job.
     for nodes, duration, new in ((6, 0.0, 4), (7, 0.0, 0), (7, HOUR, 5)):
         kw["rooms"] = [room("burst-1", free=2)]
@@ -397,7 +397,7 @@ def test_an_idle_burst_that_a_job_ahead_has_got_does_not_make_way():
     rooms = [room("burst-1", free=4, user=2, idle=True)]
     busy = {"burst_1": 0.0, "burst_2": 0.0}
     made = planned(demand(1, 1, user=2), demand(2, 10), busy=busy, rooms=rooms)
-    assert made.assignments == {1: "burst-1-aaaaaa"}
+    assert made.assignments == {1: ("burst-1-aaaaaa",)}
     assert made.promises
     assert made.ending == frozenset()
 
@@ -442,8 +442,10 @@ def test_nobody_takes_what_is_promised_to_a_job_ahead(wanted, found, limit):
         for proposal in made.proposals
         for job in proposal.jobs
     }
-    for job, burst in made.assignments.items():
-        taken[job] = frozenset(SLOTS[burst.removesuffix("-aaaaaa")].ranks)
+    for job, bursts in made.assignments.items():
+        if len(bursts) == 1:
+            slot = SLOTS[bursts[0].removesuffix("-aaaaaa")]
+            taken.setdefault(job, frozenset(slot.ranks))
     for promise in made.promises:
         assert promise.job not in taken
         assert made.decisions[promise.job].reason is Reason.RESERVED

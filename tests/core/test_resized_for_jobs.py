@@ -272,7 +272,7 @@ def grow(
     place = {"slot": "burst-1", "hosts": ("burst-1-0", "burst-1-1"), "ranks": (6, 7)}
     lease = but(LEASE, id="burst-1-cccccc", userids=(100,), **place)
     proposals = (Proposal(lease, (JobId(7),)),)
-    fields = {"proposals": proposals, "combined": {JobId(7): (ID,)}, **changes}
+    fields = {"proposals": proposals, "assignments": {JobId(7): (ID,)}, **changes}
     lead = view(asked or large(), *jobs, online=[0, 1, 2, 3])
     known = recorded(burst or idle(), health=health or {})
     tx, seen, set_ = Transaction(known, NOW), seen_by(lead), settings_ or settings()
@@ -299,7 +299,7 @@ def test_ranks_that_the_plan_gives_to_others_are_taken():
 
 
 def _proposals() -> tuple[Proposal, ...]:
-    return grow(combined={}).proposals
+    return grow(assignments={}).proposals
 
 
 def test_ranks_that_are_promised_to_another_job_are_left_to_it():
@@ -338,7 +338,7 @@ def test_it_grows_once_in_a_plan():
     proposals = (Proposal(first, (JobId(7),)), Proposal(two, (JobId(8),)))
     given = {JobId(7): (ID,), JobId(8): (ID,)}
     other = job(8, whole(3))
-    plan = grow(proposals=proposals, combined=given, jobs=[other])
+    plan = grow(proposals=proposals, assignments=given, jobs=[other])
     assert len(plan.growths) == 1
     assert len(plan.proposals) == 1
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence, Set
 from functools import partial
+from typing import NamedTuple
 
 import msgspec
 
@@ -41,6 +42,35 @@ def own_ranks(
     return sorted(lead.usable - others)
 
 
+class JobNodes(NamedTuple):
+    """Nodes of a job's bursts."""
+
+    need: int
+    """How many the job needs."""
+    usable: int
+    """On how many it may count: those that are up, and those that are on their way."""
+    awaited: bool
+    """Whether it needs some by which its bursts grow, and that are not up."""
+
+    @property
+    def missing(self) -> int:
+        """How many it needs beside them."""
+        return max(0, self.need - self.usable)
+
+
+def job_nodes(
+    request: ResourceRequest, bursts: Sequence[Burst], lead: LeadView
+) -> JobNodes:
+    """Return what nodes a job has, which has these bursts."""
+    need = nodes_needed(request, bursts[0].lease.shape)
+    there = sum(len(_counted_on(burst, lead) - lead.closed) for burst in bursts)
+    return JobNodes(
+        need=need,
+        usable=sum(usable_nodes(burst, lead) for burst in bursts),
+        awaited=any(burst.coming for burst in bursts) and there < need,
+    )
+
+
 def usable_nodes(burst: Burst, lead: LeadView) -> int:
     """Return with how many nodes a job may count on the burst."""
     if burst.state is not State.ONLINE or burst.lease.isolated:
@@ -48,41 +78,11 @@ def usable_nodes(burst: Burst, lead: LeadView) -> int:
     return len(_counted_on(burst, lead).union(burst.coming) - lead.closed)
 
 
-def spare_nodes(
-    request: ResourceRequest, bursts: Sequence[Burst], lead: LeadView
-) -> int:
-    """Return how many nodes the bursts of a job have beyond those that it needs.
-
-    Less than 0 where it lacks some.
-    """
-    have = sum(usable_nodes(burst, lead) for burst in bursts)
-    return have - nodes_needed(request, bursts[0].lease.shape)
-
-
-def waits_for_growth(
-    request: ResourceRequest, bursts: Sequence[Burst], lead: LeadView
-) -> bool:
-    """Tell whether a job needs nodes by which its bursts grow, and that are not up."""
-    if not any(burst.coming for burst in bursts):
-        return False
-    there = sum(len(_counted_on(burst, lead) - lead.closed) for burst in bursts)
-    return there < nodes_needed(request, bursts[0].lease.shape)
-
-
 def _counted_on(burst: Burst, lead: LeadView) -> frozenset[int]:
     """Return the ranks of an online burst that are there for jobs."""
     # What was lost counts until its deadline: buying more for a glitch is dear.
     there = burst.expected | lead.online.intersection(burst.lease.ranks)
     return there.difference(burst.leaving)
-
-
-def missing_nodes(
-    request: ResourceRequest, bursts: Sequence[Burst], lead: LeadView
-) -> tuple[int, int]:
-    """Return how many nodes a job lacks beside its bursts, and how many they have."""
-    coming = sum(usable_nodes(burst, lead) for burst in bursts)
-    need = nodes_needed(request, bursts[0].lease.shape)
-    return max(0, need - coming), coming
 
 
 def lending_bursts(

@@ -99,11 +99,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     proposals: tuple[Proposal, ...] = ()
     growths: tuple[Growth, ...] = ()
     """Of no burst more than one."""
-    assignments: Mapping[JobId, BurstId] = {}
-    """Jobs that get nodes of one live burst."""
-    combined: Mapping[JobId, tuple[BurstId, ...]] = {}
-    """Jobs that get idle nodes of these live bursts together, or of these and of bursts
-    that are to be made."""
+    assignments: Mapping[JobId, tuple[BurstId, ...]] = {}
+    """Jobs that get nodes of live bursts: of one, or idle ones of several, or of these
+    and of bursts that are to be made."""
     promises: tuple[Promise, ...] = ()
     """In the order of the jobs."""
     overtaken: Mapping[JobId, int] = {}
@@ -119,4 +117,4 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def gives(self) -> bool:
         """Whether some job is given nodes."""
-        return bool(self.proposals or self.growths or self.assignments or self.combined)
+        return bool(self.proposals or self.growths or self.assignments)

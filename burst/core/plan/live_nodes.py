@@ -47,8 +47,7 @@ class LiveNodes:
     """The nodes of live bursts. Nothing becomes free while a plan is made."""
 
     def __init__(self, context: PlanContext) -> None:
-        self.assignments: dict[JobId, BurstId] = {}
-        self.combined: dict[JobId, tuple[BurstId, ...]] = {}
+        self.assignments: dict[JobId, tuple[BurstId, ...]] = {}
         self.ending: set[BurstId] = set()
         self._context = context
         self._given: set[BurstId] = set()
@@ -69,7 +68,7 @@ class LiveNodes:
                 self._context.usage.purchases.use(demand, live.burst)
                 nodes = nodes_needed(demand.request, live.pool.shape)
                 self._join(demand, live, nodes)
-                self.assignments[demand.job] = live.burst
+                self.assignments[demand.job] = (live.burst,)
                 return live.burst
         return None
 
@@ -134,7 +133,7 @@ class LiveNodes:
         for live, ranks in shares:
             live.pool.remove(ranks)
             self._join(demand, live, len(ranks))
-        self.combined[demand.job] = tuple(live.burst for live, _ in shares)
+        self.assignments[demand.job] = tuple(live.burst for live, _ in shares)
 
     @property
     def overtaken(self) -> Mapping[JobId, int]:

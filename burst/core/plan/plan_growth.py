@@ -123,7 +123,7 @@ class _GrowthFinder:
 
     def _bursts_of(self, job: JobId) -> list[Burst]:
         """Return the live bursts of which the job has nodes."""
-        given = self._plan.combined.get(job, ())
+        given = self._plan.assignments.get(job, ())
         return [b for b in self._context.tx.live if b.id in given or job in b.jobs]
 
     def _may_grow(self, burst: Burst, proposal: Proposal, demand: Demand) -> bool:

@@ -74,7 +74,6 @@ class _Planner:
         return Plan(
             proposals=tuple(proposals),
             assignments=self._live.assignments,
-            combined=self._live.combined,
             promises=tuple(self._promises.made),
             overtaken=self._live.overtaken,
             ending=frozenset(self._live.ending),

@@ -25,7 +25,7 @@ from collections.abc import Mapping, Sequence, Set
 from functools import cached_property
 
 from burst.config import Settings
-from burst.core.plan.capacity import is_up, missing_nodes, waits_for_growth
+from burst.core.plan.capacity import is_up, job_nodes
 from burst.core.plan.lease_times import remaining_run_time
 from burst.core.records import ASSIGNABLE, RecordsView
 from burst.core.world import World
@@ -86,8 +86,8 @@ def lacks_nodes(
         return True
     if request is None:
         return False
-    missing, _ = missing_nodes(request, bursts, lead)
-    return bool(missing) or waits_for_growth(request, bursts, lead)
+    nodes = job_nodes(request, bursts, lead)
+    return bool(nodes.missing) or nodes.awaited
 
 
 def is_kept_apart(job: JobView, identity: LeadIdentity, settings: Settings) -> bool:

@@ -10,11 +10,7 @@ import msgspec
 
 from burst.core.behaviour import behaviour_of
 from burst.core.isolated.decision import jobs_elsewhere
-from burst.core.plan.capacity import (
-    is_up,
-    missing_nodes,
-    waits_for_growth,
-)
+from burst.core.plan.capacity import is_up, job_nodes
 from burst.core.plan.demands import Demand
 from burst.core.plan.shortfall import Shortfall
 from burst.core.select.assignments import (
@@ -226,11 +222,12 @@ class _JobTriage:
     ) -> Decision | Demand:
         """Return the decision on a job that has bursts, or what it still lacks."""
         lead = self._context.lead
-        missing, coming = missing_nodes(request, bursts, lead)
-        if missing:
-            return self._context.no_account(job) or self._demand(job, request, coming)
+        nodes = job_nodes(request, bursts, lead)
+        if nodes.missing:
+            no_account = self._context.no_account(job)
+            return no_account or self._demand(job, request, nodes.usable)
         late = next((burst for burst in bursts if not is_up(burst)), None)
-        if late is None and waits_for_growth(request, bursts, lead):
+        if late is None and nodes.awaited:
             late = next(burst for burst in bursts if burst.coming)
         if late is None:
             return decide_on_queue(job, lead, self._intake) or waiting_decision(
