@@ -9,7 +9,7 @@ from typing import NamedTuple
 from burst.config import StandingNodes
 from burst.config.standing import check_standing
 from burst.core.cooldowns import refused_specs
-from burst.core.plan.slots import RankSlot, kept_for, may_lease
+from burst.core.plan.slots import RankSlot, may_lease, only_for
 from burst.core.provider_health import Health
 from burst.doctor.facts import ProviderFacts, ReadFailure
 from burst.errors import ConfigError
@@ -118,7 +118,7 @@ def check_offers(
     offers = [(name, offer) for name in read for offer in read[name]]
     if not offers or not slots:
         return []
-    rows = [_SlotNeed(slot, kept_for(slot, enabled)) for slot in slots]
+    rows = [_SlotNeed(slot, only_for(slot, enabled)) for slot in slots]
     unfit = [each for each in offers if not any(row.takes(*each) for row in rows)]
     unread = enabled - read.keys()
     if len(unfit) == len(offers) and not unread:

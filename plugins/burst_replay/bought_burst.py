@@ -105,7 +105,7 @@ class BoughtBurst:
         until = max((end for _, end in self._jobs.values()), default=now)
         if since is not None:
             until = since + idle_limit(self.burst, self._settings)
-        view.source.kept = max(0.0, until - now)
+        view.source.stays = max(0.0, until - now)
         return view
 
     def take_down(self, now: float) -> Entry:

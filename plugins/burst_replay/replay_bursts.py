@@ -204,7 +204,7 @@ class ReplayBursts:
         """Take down, in time, bursts whose nodes no waiting job has taken."""
         for number in sorted(self._emptied):
             bought = self._live[number]
-            left = 0.0 if bought.busy else bought.view(self._epoch(now)).source.kept
+            left = 0.0 if bought.busy else bought.view(self._epoch(now)).source.stays
             if left:
                 bought.idle_until = now + left
                 heappush(self._events, (now + left, Due.IDLE, number))

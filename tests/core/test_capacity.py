@@ -46,4 +46,4 @@ def test_a_burst_is_kept_until_its_job_ends(started, duration, kept):
     times = {"t_start": started, "duration": duration}
     seen = view(job(1, whole(1), state=state, **times), online=range(4))
     (found,) = lending_bursts(records, seen, settings(), T0)
-    assert found.source.kept == kept
+    assert found.source.stays == kept

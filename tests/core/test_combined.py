@@ -133,7 +133,7 @@ def test_bursts_that_no_budget_lets_a_job_keep_are_not_combined():
 
 def test_nothing_is_made_beside_idle_nodes_for_a_job_that_is_not_worth_it():
     why = Decision(Reason.NOT_WORTH)
-    job = but(demand(1, whole(4)), not_worth=why)
+    job = but(demand(1, whole(4)), not_bought=why)
     found = made(job, rooms=[room("burst-0", 2)])
     assert (found.proposals, found.assignments) == ((), {})
     assert found.decisions[1] is why

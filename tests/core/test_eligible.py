@@ -155,7 +155,7 @@ def test_a_growth_asks_the_same_with_or_without_a_job(nodes, more, reason):
 def test_nothing_is_bought_of_an_offer_that_is_gone_or_for_a_job_that_is_not_worth_it():
     share = Portion(pieces=(("burst-0", 1),))
     assert why(eligible(), asks(), live(), share) is Reason.NOT_OFFERED
-    poor = asks(not_worth=Decision(Reason.NOT_WORTH))
+    poor = asks(not_bought=Decision(Reason.NOT_WORTH))
     new = new_burst(sold())
     assert why(eligible(), poor, new, share) is Reason.NOT_BOUGHT
     assert why(eligible(), poor, new) is None

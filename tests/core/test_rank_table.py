@@ -192,7 +192,7 @@ def test_hosts_behind_a_gateway_are_had_from_the_first_on():
     place = earliest(found, 2)
     assert place.ranks == (4, 5)
     found.promise(place._replace(start=T0 + 9), ONE, math.inf)
-    assert found.kept_from([2]) == T0 + 9
+    assert found.promised_from([2]) == T0 + 9
     assert fits(found, 1) == []
     ((slot, ranks),) = found.fitting(KIND, 1, RankNeed(T0 + 9))
     found.take(slot, ranks, T0 + 9)
@@ -244,12 +244,12 @@ def test_the_ranks_that_are_free_first(sizes, start, ranks):
 def test_promised_ranks_are_for_those_that_give_them_back_in_time():
     found = table(ends={2: T0 + 50})
     assert found.first_promised() is None
-    assert found.kept_from([3]) == math.inf
+    assert found.promised_from([3]) == math.inf
     place = earliest(found, 8)
     assert not found.are_free(place.ranks)
     found.promise(place, ONE, T0 + 150)
     assert found.first_promised() == ONE
-    assert found.kept_from([3]) == found.kept_from([0, 2]) == T0 + 50
+    assert found.promised_from([3]) == found.promised_from([0, 2]) == T0 + 50
     assert fits(found, 1) == []
     assert found.free_classes("local", math.inf) == []
     assert found.free_classes("local", T0 + 50) == [KIND]
@@ -257,7 +257,7 @@ def test_promised_ranks_are_for_those_that_give_them_back_in_time():
     # They are free again once that job has ended, for the next one.
     assert earliest(found, 8).start == T0 + 150
     found.promise(earliest(found, 8), JobId(2), math.inf)
-    assert found.kept_from([3]) == T0 + 50
+    assert found.promised_from([3]) == T0 + 50
     assert earliest(found, 1) is None
 
 

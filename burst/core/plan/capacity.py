@@ -103,7 +103,7 @@ def lending_bursts(
         LiveBurst(
             source=msgspec.structs.replace(
                 source_of(burst, settings, now),
-                kept=_kept(burst, lead, _idle_limit(burst, settings, now), now),
+                stays=_stays(burst, lead, _idle_limit(burst, settings, now), now),
             ),
             jobs=burst.jobs,
             idle=burst.idle_since is not None,
@@ -140,7 +140,7 @@ def _idle_limit(burst: Burst, settings: Settings, now: float) -> float:
     return math.inf if kept else idle_limit(burst, settings)
 
 
-def _kept(burst: Burst, lead: LeadView, idle: float, now: float) -> float:
+def _stays(burst: Burst, lead: LeadView, idle: float, now: float) -> float:
     """Return for how many seconds a burst is kept if it gets no further job."""
     if burst.idle_since is not None:
         return max(0.0, burst.idle_since + idle - now)

@@ -45,7 +45,7 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     """How long the job may run, in seconds; 0 for no limit."""
     isolated: Isolated | None = None
     """What an isolated burst would be for; None if there must not be one."""
-    not_worth: Decision | None = None
+    not_bought: Decision | None = None
     """Why nothing is bought for it; it may have what is there or bought anyway. None if
     something may be."""
     live_worth: LiveBurstWorth | None = None

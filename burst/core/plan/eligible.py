@@ -243,7 +243,7 @@ def _reject(source: Source, reason: Reason, **facts: object) -> OfferRejection:
 
 def _not_worth(demand: Demand, source: Source) -> OfferRejection | None:
     worth = demand.live_worth
-    if source.burst is None or worth is None or worth.pays(source.nodes, source.kept):
+    if source.burst is None or worth is None or worth.pays(source.nodes, source.stays):
         return None
     return _reject(source, Reason.KEEPING_NOT_WORTH)
 
@@ -256,7 +256,7 @@ def _not_bought(
         return None
     if source.candidate is None:
         return _reject(source, Reason.NOT_OFFERED)
-    if demand is not None and demand.not_worth is not None:
+    if demand is not None and demand.not_bought is not None:
         return _reject(source, Reason.NOT_BOUGHT)
     need, most = max(portion.use.sizes, default=0), source.candidate.offer.max_nodes
     if need > most:

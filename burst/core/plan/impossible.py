@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand
 from burst.core.plan.fit import nodes_needed
+from burst.core.plan.judged_offers import WantedOffers
 from burst.core.plan.lenders import LiveBurst
-from burst.core.plan.offer_sorter import WantedOffers
 from burst.model.reason import Reason
 from burst.model.shape import Shape
 

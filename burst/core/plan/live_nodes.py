@@ -207,8 +207,8 @@ class LiveNodes:
 
     def _needed(self, live: LiveBurst) -> float:
         """Return when a burst is needed for a job ahead; math.inf for never."""
-        kept = self._context.table.kept_from(live.pool.whole)
-        return min(kept, self._due.get(live.burst, math.inf))
+        promised = self._context.table.promised_from(live.pool.whole)
+        return min(promised, self._due.get(live.burst, math.inf))
 
     def _passes(self, demand: Demand, live: LiveBurst) -> bool:
         if self._passing is None:

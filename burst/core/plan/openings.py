@@ -11,8 +11,8 @@ from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand
 from burst.core.plan.eligible import nodes_wanted
 from burst.core.plan.impossible import why_impossible
+from burst.core.plan.judged_offers import JudgedOffers
 from burst.core.plan.limits import NOT_JOINED, FurtherUse, Joined
-from burst.core.plan.offer_sorter import OfferSorter
 from burst.core.plan.offers import ProviderOffer
 from burst.core.plan.planned_bursts import DemandKey, Piece
 from burst.core.plan.slot_ranks import RankNeed, SlotClass, by_need
@@ -50,7 +50,7 @@ class Openings:
 
     def __init__(self, context: PlanContext) -> None:
         self._context = context
-        self._sorter = OfferSorter(context.eligible)
+        self._offers = JudgedOffers(context.eligible)
         self._eligible = context.eligible
         self._keys: dict[tuple[object, ...], DemandKey] = {}
 
@@ -72,7 +72,7 @@ class Openings:
 
     def wanted(self, demand: Demand) -> list[Source]:
         """Return the offers that can be taken now and are some for the job."""
-        return [source for source, why in self._sorter.judged(demand) if not why]
+        return [source for source, why in self._offers.judged(demand) if not why]
 
     def find(self, demand: Demand, beside: Joined = NOT_JOINED) -> Opening | Decision:
         """Return new bursts for a demand, or why there can be none now.
@@ -81,11 +81,11 @@ class Openings:
         """
         context = self._context
         refusals: list[OfferRejection] = []
-        wanted = self._sorter.wanted(demand.preferences)
+        wanted = self._offers.wanted(demand.preferences)
         asks = _Asks(
             demand, context.admitted(demand), context.may_spread(demand), beside
         )
-        for source, rejection in self._sorter.judged(demand):
+        for source, rejection in self._offers.judged(demand):
             found = rejection or self._try(source, asks)
             if isinstance(found, Opening):
                 return found

@@ -76,8 +76,8 @@ class PlannedBursts:
     def _add(self, planned: PlannedBurst, demand: Demand) -> bool:
         """Give a job to a burst of this plan; tell whether it got it."""
         context, until = self._context, self._context.until(planned.candidate, demand)
-        kept = context.table.kept_from(planned.ranks)
-        if until > min(kept, context.usage.due(planned.name)):
+        promised = context.table.promised_from(planned.ranks)
+        if until > min(promised, context.usage.due(planned.name)):
             return False
         joined = planned.source.joined_by(demand)
         use = FurtherUse.joined(demand.userid, Joined(joined, (planned.name,)), until)

@@ -101,11 +101,11 @@ class _Planner:
             refused = self._combine_or_open(demand, key, behind)
             if refused is None:
                 return set()
-            if demand.not_worth is None:
+            if demand.not_bought is None:
                 shorter = bool(self._promises.made)
                 self._refused.add(key, demand if shorter else None, refused)
-        self._decisions[demand.job] = demand.not_worth or refused
-        return set() if demand.not_worth else self._promise(demand, key, refused)
+        self._decisions[demand.job] = demand.not_bought or refused
+        return set() if demand.not_bought else self._promise(demand, key, refused)
 
     def _promise(
         self, demand: Demand, key: DemandKey, refused: Decision
@@ -144,7 +144,7 @@ class _Planner:
         combines = _may_combine(demand) and self._context.may_spread(demand)
         shares = self._live.idle_nodes(demand) if combines else []
         if not shares:
-            return demand.not_worth or self._open(demand, key)
+            return demand.not_bought or self._open(demand, key)
         idle = sum(len(ranks) for _, ranks in shares)
         rest = msgspec.structs.replace(demand, coming=demand.coming + idle)
         whole = nodes_needed(demand.request, shares[0][0].pool.shape) <= rest.coming
@@ -153,8 +153,8 @@ class _Planner:
             self._decisions[demand.job] = Decision(Reason.ASSIGNED, facts)
             self._live.give(demand, shares)
             return None
-        if whole or demand.not_worth:
-            return demand.not_worth or self._open(demand, key)
+        if whole or demand.not_bought:
+            return demand.not_bought or self._open(demand, key)
         if behind <= idle and self._open(demand, key) is None:
             return None
         purchases = self._context.usage.purchases

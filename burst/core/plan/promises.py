@@ -163,7 +163,7 @@ class Promises:
             known=room.known and place.known,
             last=place.last if room.start <= place.start else None,
         )
-        ranks = context.table.kept_for(place)
+        ranks = context.table.ranks_for(place)
         gone = room.gone | context.table.holders(ranks)
         cannot_stay = frozenset(
             burst for burst in room.gone if self._shares_slot(burst, place, pieces)

@@ -107,7 +107,7 @@ class RankTable:
             slot_class
             for slot_class in self.classes(provider)
             if any(
-                not slot.kept or slot.usable(want)
+                not slot.promised or slot.usable(want)
                 for slot in self._free.get(slot_class, ())
             )
         ]
@@ -189,16 +189,16 @@ class RankTable:
             if slot is not None and rank in slot.available:
                 self._set(slot, rank, max(slot.available[rank], until))
 
-    def kept_from(self, ranks: Iterable[int]) -> float:
+    def promised_from(self, ranks: Iterable[int]) -> float:
         """Return from when the first of these ranks is promised; math.inf for none."""
         if not self._promised_to:
             return math.inf
-        kept = (
-            self._slot_of[rank].kept.get(rank, math.inf)
+        promised = (
+            self._slot_of[rank].promised.get(rank, math.inf)
             for rank in ranks
             if rank in self._promised_to
         )
-        return min(kept, default=math.inf)
+        return min(promised, default=math.inf)
 
     def first_promised(self) -> JobId | None:
         """Return a job to which free ranks are promised; None where there is none."""
@@ -262,10 +262,10 @@ class RankTable:
 
     def promise(self, place: Place, job: JobId, until: float) -> None:
         """Keep ranks for a job, which has them until then; math.inf for no limit."""
-        for rank in self.kept_for(place):
+        for rank in self.ranks_for(place):
             slot = self._slot_of[rank]
-            if place.start < slot.kept.get(rank, math.inf):
-                slot.kept[rank] = place.start
+            if place.start < slot.promised.get(rank, math.inf):
+                slot.promised[rank] = place.start
                 self._promised_to[rank] = job
             # Nobody is promised it after a job of which no end is known.
             self._set(slot, rank, None if until == math.inf else until)
@@ -281,7 +281,7 @@ class RankTable:
         slots = {slot.slot.ranks: slot for slot in there if slot.kind == slot_class}
         return sorted((slot for slot in slots.values() if slot.free), key=_order)
 
-    def kept_for(self, place: Place) -> frozenset[int]:
+    def ranks_for(self, place: Place) -> frozenset[int]:
         """Return the ranks that are kept for a job that is to have a place.
 
         Where it is not known which come free first, all of their slots; and all of a

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from burst.core.plan.fit import nodes_needed
 from burst.core.plan.leasable import LeasableRanks
-from burst.core.plan.slots import RankSlot, kept_for
+from burst.core.plan.slots import RankSlot, only_for
 from burst.model.request import ResourceRequest
 from burst.model.shape import Shape
 
@@ -45,7 +45,7 @@ class SlotRanks:
             rank: ranks.drained[rank] for rank in slot.ranks if rank in ranks.drained
         }
         """Those that only a person's drain closes, and its reason."""
-        self.kept: dict[int, float] = {}
+        self.promised: dict[int, float] = {}
         """From when those are kept that are promised."""
         if not slot.divisible:
             at = max(self.available.values(), default=0.0)
@@ -59,8 +59,8 @@ class SlotRanks:
         the first ranks, up to one that is not admitted.
         """
         found = self.free
-        if self.kept:
-            found = [r for r in found if self.kept.get(r, math.inf) >= want.until]
+        if self.promised:
+            found = [r for r in found if self.promised.get(r, math.inf) >= want.until]
         if not self.slot.divisible and len(found) < self.slot.size:
             return []
         return self.admitted(found, want.admitted)
@@ -97,7 +97,7 @@ class SlotRanks:
 
 def class_of(slot: RankSlot, providers: frozenset[str]) -> SlotClass:
     """Return what a slot is alike in with others; `providers` are all there are."""
-    return slot.shape, kept_for(slot, providers)
+    return slot.shape, only_for(slot, providers)
 
 
 def by_need(request: ResourceRequest, classes: Iterable[SlotClass]) -> list[SlotClass]:

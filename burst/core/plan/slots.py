@@ -68,7 +68,7 @@ class RankSlot(msgspec.Struct, frozen=True, kw_only=True):
         return len(self.ranks)
 
 
-def kept_for(slot: RankSlot, providers: Set[str]) -> frozenset[str]:
+def only_for(slot: RankSlot, providers: Set[str]) -> frozenset[str]:
     """Return which providers alone may lease a slot, empty for any.
 
     Those that it has as properties; `providers` are the names of all there are.

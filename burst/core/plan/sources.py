@@ -31,7 +31,7 @@ class Source(msgspec.Struct, kw_only=True):
     """Which live burst it is."""
     nodes: int = 0
     """How many the burst has; 0 of one that is not made yet."""
-    kept: float = 0.0
+    stays: float = 0.0
     """For how many seconds a live burst is kept anyway: by the time limits of its jobs,
     or while it is idle."""
     userids: frozenset[int] = frozenset()

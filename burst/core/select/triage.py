@@ -176,7 +176,7 @@ class _JobTriage:
             self._limits.count(job, demand.request)
         if why is None and worth is None:
             return demand
-        return msgspec.structs.replace(demand, not_worth=why, live_worth=worth)
+        return msgspec.structs.replace(demand, not_bought=why, live_worth=worth)
 
     def _may_be_starting(self, job: JobView, request: ResourceRequest) -> bool:
         """Tell whether the nodes that the job lacks may be taken by the job itself.
@@ -284,6 +284,6 @@ class _JobTriage:
             duration=job.duration,
             # Flux could run one that its user took back, too.
             isolated=None if taken_back else isolated,
-            not_worth=for_tag,
+            not_bought=for_tag,
             tag=job.tag,
         )

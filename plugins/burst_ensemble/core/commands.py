@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 import msgspec
 
-from burst.core.plan.slots import kept_for, may_lease
+from burst.core.plan.slots import may_lease, only_for
 from burst.errors import BurstError
 from burst.model.burst import Tag
 from burst_ensemble.algorithm import SUBMIT_MOST, MemberDecision
@@ -136,7 +136,7 @@ def _choose_slots(seen: Seen, spec: EnsembleSpec) -> dict[str, tuple[str, ...]]:
             for slot in nodes.slots
             if slot.size >= member.max
             and slot.hosts not in taken
-            and may_lease(member.provider, kept_for(slot, nodes.offers.keys()))
+            and may_lease(member.provider, only_for(slot, nodes.offers.keys()))
         ]
         if not fit:
             raise BurstError(

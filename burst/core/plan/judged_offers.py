@@ -30,7 +30,7 @@ class WantedOffers(NamedTuple):
     """Whether a provider that they may have has not told its offers yet."""
 
 
-class OfferSorter:
+class JudgedOffers:
     """Compares offers with preferences. Remembers results: most jobs want the same."""
 
     def __init__(self, eligible: Eligibility) -> None:
