@@ -213,8 +213,7 @@ def _judged_again(snapshot: Snapshot, job: JobId) -> Mapping[JobId, Decision]:
     if snapshot.forecasts is not None:
         world = msgspec.structs.replace(world, forecasts=snapshot.forecasts.starts)
     worth = worth_for_job(snapshot.records, world, snapshot.settings, snapshot.now)
-    assert view.request is not None  # or the decision were UNREADABLE
-    again = worth.decide(view, view.request, math.inf)
+    again = worth.decide(view, worth.context.demand(view), math.inf)
     return {job: again or decision}
 
 

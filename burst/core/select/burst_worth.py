@@ -31,7 +31,6 @@ from burst.core.world import World
 from burst.core.worth.comparison import Comparison
 from burst.core.worth.estimate import StartEstimate, judge
 from burst.core.worth.online_times import OnlineTimes
-from burst.model.burst import Isolated
 from burst.model.decision import Decision
 from burst.model.jobid import JobId
 from burst.model.lead import JobView
@@ -53,20 +52,19 @@ class BurstWorth:
     """Compares bursts for the jobs of one tick with their starts on own nodes."""
 
     def __init__(self, context: JobContext) -> None:
-        self._context, self._rules = context, context.rules
+        self.context, self._rules = context, context.rules
         self._world, self._settings = context.world, context.settings
         self._now = context.plan.now
 
-    def decide(
-        self, job: JobView, request: ResourceRequest, waited: float
-    ) -> Decision | None:
+    def decide(self, job: JobView, demand: Demand, waited: float) -> Decision | None:
         """Return why no burst is made for a job now; None if one may be.
 
-        `waited` is how long the scheduler has had it. Only a job that could run on own
-        nodes which are up is to wait for them.
+        `demand` is its, as of `JobContext.demand`; `waited` is how long the scheduler
+        has had it. Only a job that could run on own nodes which are up is to wait for
+        them.
         """
         rule = self._rules.rule(job)
-        if rule is None or not self._runs_here(job, request):
+        if rule is None or not self._runs_here(job, demand.request):
             return None
         if rule.wait is not None:
             left = self._rules.local_wait(job) - waited
@@ -78,14 +76,12 @@ class BurstWorth:
         here = self._world.forecasts.get(job.id) if self._world.forecasts else None
         if here is None:
             return self._decide_without(rule)
-        compared = self._compare(job, request, rule, here)
+        compared = self._compare(job, demand, rule, here)
         if compared is None or compared.judgement.pays:
             return None  # where no offer would do, the planner says why
         return Decision(Reason.NOT_WORTH, {"comparison": compared})
 
-    def live_worth(
-        self, job: JobView, request: ResourceRequest
-    ) -> LiveBurstWorth | None:
+    def live_worth(self, job: JobView, demand: Demand) -> LiveBurstWorth | None:
         """Return what a live burst has to be worth to a job; None: it may have any."""
         if not self._any_live:
             return None
@@ -93,7 +89,7 @@ class BurstWorth:
         here = forecasts.get(job.id)
         if rule is None or not rule.worth or here is None:
             return None
-        if self._is_asked_for(job) or not self._runs_here(job, request):
+        if self._is_asked_for(job) or not self._runs_here(job, demand.request):
             return None
         return LiveBurstWorth(here, self._run_time(job), rule.worth, self._now)
 
@@ -110,17 +106,17 @@ class BurstWorth:
         if rule is None or not rule.worth or job.request is None:
             return False
         here = StartEstimate(expected=at, latest=at, earliest=at)
-        compared = self._compare(job, job.request, rule, here)
+        compared = self._compare(job, self.context.demand(job), rule, here)
         return compared is not None and compared.judgement.pays
 
     def _runs_here(self, job: JobView, request: ResourceRequest) -> bool:
         elsewhere = in_stopped_queue(job, self._settings.intake)
         elsewhere = elsewhere or job.preferences.mode == "isolated"
-        return not elsewhere and self._context.own_nodes.fits_when_idle(request)
+        return not elsewhere and self.context.own_nodes.fits_when_idle(request)
 
     def _is_asked_for(self, job: JobView) -> bool:
         """Tell whether its user wants a burst whatever it is worth."""
-        hold = self._context.hold(job)
+        hold = self.context.hold(job)
         return job.preferences.wanted or (hold is not None and hold.requested)
 
     def _decide_without(self, rule: PolicyRule) -> Decision | None:
@@ -132,19 +128,11 @@ class BurstWorth:
     def _compare(
         self,
         job: JobView,
-        request: ResourceRequest,
+        demand: Demand,
         rule: PolicyRule,
         here: StartEstimate,
     ) -> Comparison | None:
         """Compare a start here with one on a burst; None if there could be none."""
-        demand = Demand(
-            job=job.id,
-            userid=job.userid,
-            request=request,
-            preferences=self._rules.preferences(job),
-            duration=job.duration,
-            isolated=Isolated(kind="job", job=job.id, duration=job.duration),
-        )
         found = self._offers.find(demand)
         if found is None:
             return None
@@ -161,12 +149,12 @@ class BurstWorth:
 
     @cached_property
     def _offers(self) -> FirstOffers:
-        times = OnlineTimes(self._context.records.times)
-        return FirstOffers(self._context.plan, times)
+        times = OnlineTimes(self.context.records.times)
+        return FirstOffers(self.context.plan, times)
 
     @cached_property
     def _any_live(self) -> bool:
-        return bool(self._context.records.live)
+        return bool(self.context.records.live)
 
 
 def forecast_due(world: World, now: float) -> float:

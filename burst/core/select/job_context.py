@@ -9,11 +9,14 @@ import msgspec
 
 from burst.config import Settings
 from burst.core.plan.context import PlanContext
+from burst.core.plan.demands import Demand
 from burst.core.records import RecordsView
 from burst.core.select.job_rules import JobRules
 from burst.core.select.own_nodes import OwnNodes
+from burst.core.select.queues import within_queue
 from burst.core.world import World
 from burst.core.worth.rules import RuleSet
+from burst.model.burst import Isolated
 from burst.model.decision import Decision
 from burst.model.hold import HELD_BY_US, Hold
 from burst.model.jobid import JobId
@@ -46,6 +49,24 @@ class JobContext(msgspec.Struct, frozen=True, kw_only=True):
         """Return the urgency the job has or, where we hold it, had before."""
         hold = self.hold(job)
         return hold.urgency if hold and hold.state in HELD_BY_US else job.urgency
+
+    def demand(self, job: JobView, coming: int = 0) -> Demand:
+        """Return what a job asks for whose request could be read.
+
+        `coming` as of `Demand`.
+        """
+        assert job.request is not None
+        return Demand(
+            job=job.id,
+            userid=job.userid,
+            request=within_queue(job, job.request, self.world.identity.limits),
+            preferences=self.rules.preferences(job),
+            coming=coming,
+            since=max(job.t_submit, job.t_eligible),
+            duration=job.duration,
+            isolated=Isolated(kind="job", job=job.id, duration=job.duration),
+            tag=job.tag,
+        )
 
     def no_account(self, job: JobView) -> Decision | None:
         """Return why a job gets no nodes that is no account's; None for all others."""

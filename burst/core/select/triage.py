@@ -30,9 +30,8 @@ from burst.core.select.queues import (
     decide_on_renting,
     in_stopped_queue,
     may_leave_queue,
-    within_queue,
 )
-from burst.model.burst import Burst, Isolated
+from burst.model.burst import Burst
 from burst.model.decision import Decision
 from burst.model.hold import HELD_BY_US, HoldState
 from burst.model.jobid import JobId
@@ -151,26 +150,24 @@ class _JobTriage:
             return Decision(Reason.LOCAL)
         limits = self._world.identity.limits
         unrented = decide_on_renting(job, self._context.lead, limits, self._intake)
-        return unrented or self._decide_to_rent(job, request)
+        return unrented or self._decide_to_rent(job)
 
-    def _decide_to_rent(
-        self, job: JobView, request: ResourceRequest
-    ) -> Decision | Demand:
+    def _decide_to_rent(self, job: JobView) -> Decision | Demand:
         """Return what is to be had for a job that has no nodes here."""
-        found = self._demand(job, request, 0)
+        found = self._demand(job, 0)
         if isinstance(found, Decision) or found.tag:
             return found
         return self._context.rules.decide_on_bank(job) or self._by_rule(job, found)
 
     def _by_rule(self, job: JobView, demand: Demand) -> Decision | Demand:
         """Return what a job's rule makes of a demand; nothing is bought for it yet."""
-        why = self._worth.decide(job, demand.request, self._waited(job))
+        why = self._worth.decide(job, demand, self._waited(job))
         if why is not None and not why.reason.about_job.refused:
             return why
         over = self._limits.decide(job, demand.request)
         if over is not None:
             return over
-        worth = self._worth.live_worth(job, demand.request)
+        worth = self._worth.live_worth(job, demand)
         # A job to which no nodes are worth their price takes none of its user's limit.
         if why is None or worth is not None:
             self._limits.count(job, demand.request)
@@ -224,8 +221,7 @@ class _JobTriage:
         lead = self._context.lead
         nodes = job_nodes(request, bursts, lead)
         if nodes.missing:
-            no_account = self._context.no_account(job)
-            return no_account or self._demand(job, request, nodes.usable)
+            return self._context.no_account(job) or self._demand(job, nodes.usable)
         late = next((burst for burst in bursts if not is_up(burst)), None)
         if late is None and nodes.awaited:
             late = next(burst for burst in bursts if burst.coming)
@@ -254,9 +250,7 @@ class _JobTriage:
         queued = max(job.t_submit, job.t_eligible)
         return self._context.plan.now - (hold.since if hold and released else queued)
 
-    def _demand(
-        self, job: JobView, request: ResourceRequest, coming: int
-    ) -> Decision | Demand:
+    def _demand(self, job: JobView, coming: int) -> Decision | Demand:
         """Return what is to be had for the job; a decision if it is to get nothing.
 
         A job whose user took it back gets nothing, except in the stopped queue, where
@@ -269,21 +263,12 @@ class _JobTriage:
         short = self._shortfalls.get(job.id)
         if short and not coming and self._context.plan.now < short.until:
             return Decision(Reason.INCOMPLETE, {"until": short.until})
-        isolated = Isolated(kind="job", job=job.id, duration=job.duration)
-        for_tag = None
+        demand = self._context.demand(job, coming)
+        if taken_back:
+            # Flux could run it, too.
+            demand = msgspec.structs.replace(demand, isolated=None)
         if name := job.preferences.tag:
             # Nothing is bought for it alone.
             for_tag = Decision(Reason.TAGGED, {"tag": name})
-        return Demand(
-            job=job.id,
-            userid=job.userid,
-            request=within_queue(job, request, self._world.identity.limits),
-            preferences=self._context.rules.preferences(job),
-            coming=coming,
-            since=max(job.t_submit, job.t_eligible),
-            duration=job.duration,
-            # Flux could run one that its user took back, too.
-            isolated=None if taken_back else isolated,
-            not_bought=for_tag,
-            tag=job.tag,
-        )
+            demand = msgspec.structs.replace(demand, not_bought=for_tag)
+        return demand
