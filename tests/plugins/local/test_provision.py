@@ -124,8 +124,8 @@ def test_a_follower_gets_time_to_join_before_it_is_said_why_it_does_not(
         "echo '<7>overlay.debug[1]: connecting to tcp://lead:8050'; exec sleep 600"
     )
     provider = local.provider()
-    provider.provision(local.spec())
     begin = time.monotonic()
+    provider.provision(local.spec())
     place = local.home.burst(local.spec().burst_id).follower("burst-0-0")
     wait_until(lambda: "connecting" in place.log_end(), "the log")
     said = local.status(provider).why
