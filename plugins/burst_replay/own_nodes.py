@@ -94,16 +94,11 @@ class OwnQueue:
         self._line = [Waiting(_need_of(j.cores), j.cores, j.limit) for j in jobs]
         self._ends = _JobEnds(jobs)
         self._scheduling = Scheduling(order, depth=_DEPTH)
-        # How many of those that wait may start before one of them has.
-        self._reach = None if order is Order.CONSERVATIVE else _DEPTH + 1
         self.room = Cores(cores)
         self.waiting: list[int] = []
 
     def submit(self, job: int, now: float) -> list[int]:
         """Let a job wait; return it if it starts now."""
-        if not self.waiting and self._fits(job):
-            self._start(job, now)
-            return [job]
         self.waiting.append(job)
         return self.schedule(now) if self._fits(job) else []
 
@@ -114,39 +109,36 @@ class OwnQueue:
 
     def schedule(self, now: float) -> list[int]:
         """Start what may start; return which."""
-        found: list[int] = []
-        while self.waiting and self.room.cores:
-            front = self.waiting[: self._reach]
-            window = self._window(front)
-            queue = [self._line[job] for job in window]
-            ends = self._ends.sorted
-            places = starts_now(now, self.room, ends, queue, self._scheduling)
-            started = dict.fromkeys(window[place] for place in places)
-            for job in started:
-                self._start(job, now)
-            found += started
-            if started:
-                left = [job for job in front if job not in started]
-                self.waiting[: self._reach] = left
-            # Then some behind those that were looked at may start as well.
-            if front[0] not in started:
-                break
-        return found
+        started: list[int] = []
+        while self.waiting and self._fits(self.waiting[0]):
+            started.append(self.waiting[0])
+            self._start(self.waiting[0], now)
+        passing = self._passing(now)
+        for job in passing:
+            self._start(job, now)
+        return started + passing
+
+    def _passing(self, now: float) -> list[int]:
+        """Return which start now though the first that waits does not fit."""
+        order, window = self._scheduling.order, self.waiting
+        if not window or not self.room.cores or order is Order.FIFO:
+            return []
+        if order is Order.EASY:
+            first, *behind = window[: _DEPTH + 1]
+            # The others would be looked at in vain.
+            window = [first, *filter(self._fits, behind)]
+        queue = [self._line[job] for job in window]
+        ends = self._ends.sorted
+        places = starts_now(now, self.room, ends, queue, self._scheduling)
+        return [window[place] for place in places]
 
     def _start(self, job: int, now: float) -> None:
+        self.waiting.remove(job)
         self.room.take_shares(self._line[job].cores)
         self._ends.set(job, now + self._line[job].run_time)
 
     def _fits(self, job: int) -> bool:
         return self._line[job].cores <= self.room.cores
-
-    def _window(self, front: list[int]) -> list[int]:
-        """Return the jobs that may start now; behind a first that may not, few do."""
-        if self._reach is None or self._fits(front[0]):
-            return front
-        if self._scheduling.order is Order.FIFO:
-            return front[:1]
-        return [front[0], *filter(self._fits, front[1:])]
 
 
 class TraceForecasts:
