@@ -66,7 +66,6 @@ class Policy:
             name=job.name,
             nodes=self._machine.nodes_for(job.cores) if self._machine else 1,
             duration=job.limit,
-            submitted=self._started + job.submit,
         )
         rule = self._set.find(facts, self._started + now)
         if rule.name not in self._asks:

@@ -99,7 +99,6 @@ class JobRules:
             attributes=job.attributes,
             nodes=self._nodes_of(job.request) if job.request else 0,
             duration=job.duration,
-            submitted=job.t_submit,
         )
 
     def _nodes_of(self, request: ResourceRequest) -> int:

@@ -49,8 +49,6 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     """How many it needs."""
     duration: float = 0.0
     """Its time limit in seconds, 0 for none."""
-    submitted: float = 0.0
-    """When it was submitted, in seconds, by the same clock as `now`."""
 
 
 class MatchTerms(msgspec.Struct, frozen=True, kw_only=True):
