@@ -36,19 +36,16 @@ class Policy:
         rules: RuleSet,
         machine: Machine | None = None,
         started: float = 0.0,
-        *,
-        by_file: bool = True,
     ) -> None:
-        """`machine` tells nodes of cores; `started`: of the trace, since the epoch.
-
-        `by_file` is not set where one worth is asked for of all jobs at all times.
-        """
+        """`machine` tells nodes of cores; `started`: of the trace, since the epoch."""
         self.name = name
         self.rules = [rule for rule, _ in rules.terms]
         self.by_hours = any(terms.hours is not None for _, terms in rules.terms)
         """Whether what is asked for a job changes with the time."""
-        worth = self.rules[-1].worth or 0.0
-        self.forecasts = by_file or 0 < worth < math.inf
+        worths = {rule.worth or 0.0 for rule in self.rules}
+        self.buys = worths != {math.inf}
+        """Whether it may buy nodes."""
+        self.forecasts = any(0 < worth < math.inf for worth in worths)
         """Whether it may ask for a worth, so that run times are to be remembered."""
         self._set, self._machine, self._started = rules, machine, started
         self._asks: dict[str, Asks] = {}
@@ -77,7 +74,7 @@ class Policy:
 def worth_policy(worth: float, name: str = "") -> Policy:
     """Return the policy of `--worth`."""
     rules = RuleSet((default_rule(worth),))
-    return Policy(name or f"worth {worth:g}", rules, by_file=False)
+    return Policy(name or f"worth {worth:g}", rules)
 
 
 NEVER = worth_policy(math.inf, "never")

@@ -96,43 +96,33 @@ class _Replay:
         )
 
     def _submit(self, job: int, now: float) -> None:
-        if self._jobs[job].cores > self._site.machine.total:
+        if not self._fits_here(job):
             self._too_large.append(job)
-            self._judge_too_large(now)
         elif started := self._own.submit(job, now):
             self._started(started, now)
-        else:
-            wait = self._asked(job, now).wait
-            if wait:
-                heappush(self._events, (now + wait, Due.ASK, job))
-            self._judge([] if wait else [job], now)
+            return
+        elif wait := self._asked(job, now).wait:
+            heappush(self._events, (now + wait, Due.ASK, job))
+        self._judge(now)
 
     def _let_happen(self, now: float) -> None:
         """Do all that is due at a time, and judge jobs again where that matters."""
-        ripe: list[int] = []
         changed = False
         while self._events and self._events[0][0] == now:
             _, what, number = heappop(self._events)
-            changed |= self._happens(what, number, now, ripe)
-        if changed and self._own.waiting:
+            changed |= self._happens(what, number, now)
+        if changed:
             self._started(self._own.schedule(now), now)
-            self._judge(ripe, now)
-        if changed and self._too_large:
-            self._judge_too_large(now)
+            self._judge(now)
         self._bursts.release_empty(now)
 
-    def _happens(self, what: Due, number: int, now: float, ripe: list[int]) -> bool:
-        """Do one of these; tell whether jobs are to be judged again.
-
-        `ripe` gets those that have tried own nodes for long enough.
-        """
+    def _happens(self, what: Due, number: int, now: float) -> bool:
+        """Do one of these; tell whether jobs are to be judged again."""
         if what is Due.LATE:
             return number == self._judged
         if what in (Due.IDLE, Due.GONE):
             return self._bursts.handle(what, number, now)
-        if what is Due.ASK:
-            ripe.append(number)
-        elif what is Due.END:
+        if what is Due.END:
             if self._forecaster is not None:
                 self._forecaster.end(number)
             if not self._bursts.end(number, now):
@@ -153,46 +143,51 @@ class _Replay:
         self._waits[job] = start - facts.submit
         heappush(self._events, (start + facts.run_time, Due.END, job))
 
-    def _judge_too_large(self, now: float) -> None:
-        """Judge the jobs for which own nodes are too few; most are asked about once."""
-        left: list[int] = []
-        for job in self._too_large:
-            asks = self._asked(job, now)
-            if not self._run_on_burst(job, asks, math.inf, now):
-                left += [job] if job in self._bursts.turned_down else []
-        self._too_large = left
-
-    def _judge(self, ripe: Sequence[int], now: float) -> None:
+    def _judge(self, now: float) -> None:
         """Judge the jobs that wait, and run on bought nodes those for which that pays.
 
-        Where nothing is forecast, that is only once they are ripe: nothing changes.
+        Where no worth is asked for, it does not matter when they would start here.
         """
-        own = self._own
-        left: list[int] = []
-        if self._forecaster is None:
-            there = set(own.waiting) if ripe else ()
-            left += [
-                job for job in ripe if job in there and self._leaves(job, math.inf, now)
-            ]
+        if not self._policy.buys:
+            return
+        waiting = tuple(self._own.waiting)
+        if waiting and self._forecaster is not None:
+            self._judge_by_starts(self._forecaster, waiting, now)
         else:
-            waiting = tuple(own.waiting)
+            for job in waiting:
+                # Own nodes may have got it when one before it had left.
+                if self._waits[job] == math.inf and self._leaves(job, math.inf, now):
+                    self._left([job], now)
+        self._too_large = [
+            job for job in self._too_large if not self._leaves(job, math.inf, now)
+        ]
 
-            def leaves(place: int, at: float) -> bool:
-                if at <= now or not self._leaves(waiting[place], at, now):
-                    return False
-                left.append(waiting[place])
-                return True
+    def _judge_by_starts(
+        self, forecaster: TraceForecasts, waiting: Sequence[int], now: float
+    ) -> None:
+        """Judge jobs by when each would start on own nodes, and see that it does."""
+        left: list[int] = []
 
-            starts = self._forecaster.starts(waiting, own.room, now, leaves)
-            self._judged += 1
-            late = min((at for at, _ in starts if at > now), default=math.inf)
-            if late < math.inf:
-                again = max(late, now + JUDGED_AGAIN_S)
-                heappush(self._events, (again, Due.LATE, self._judged))
+        def leaves(place: int, at: float) -> bool:
+            if at <= now or not self._leaves(waiting[place], at, now):
+                return False
+            left.append(waiting[place])
+            return True
+
+        starts = forecaster.starts(waiting, self._own.room, now, leaves)
+        self._judged += 1
+        late = min((at for at, _ in starts if at > now), default=math.inf)
+        if late < math.inf:
+            again = max(late, now + JUDGED_AGAIN_S)
+            heappush(self._events, (again, Due.LATE, self._judged))
+        self._left(left, now)
+
+    def _left(self, left: Sequence[int], now: float) -> None:
+        """Note which jobs wait no longer for own nodes."""
         for job in left:
-            own.waiting.remove(job)
+            self._own.waiting.remove(job)
         if left:
-            self._started(own.schedule(now), now)
+            self._started(self._own.schedule(now), now)
 
     def _leaves(self, job: int, at: float, now: float) -> bool:
         """Run a job on nodes that are bought, if that pays; tell whether it did.
@@ -200,17 +195,16 @@ class _Replay:
         `at` is when it would start on own nodes.
         """
         asks = self._asked(job, now)
-        tried = now >= self._jobs[job].submit + asks.wait
-        return tried and self._run_on_burst(job, asks, at, now)
-
-    def _run_on_burst(self, job: int, asks: Asks, at: float, now: float) -> bool:
-        """Run a job on nodes that are bought, if that pays; tell whether it did."""
-        if asks.worth == math.inf:
+        tries = self._fits_here(job) and now < self._jobs[job].submit + asks.wait
+        if tries or asks.worth == math.inf:
             return False
         start = self._bursts.serve(job, asks, at, now)
         if start is not None:
             self._runs(job, start)
         return start is not None
+
+    def _fits_here(self, job: int) -> bool:
+        return self._jobs[job].cores <= self._site.machine.total
 
     def _asked(self, job: int, now: float) -> Asks:
         if self._policy.by_hours:

@@ -170,6 +170,9 @@ def test_where_nothing_happens_it_is_judged_again_after_an_hour() -> None:
     ]
     # An hour after it was submitted, that one is expected to run another hour.
     assert hours(run(jobs, worth_policy(0.8))) == [0, 0, 0, 0, 1.1]
+    # Or before that, with a job that is larger than the machine.
+    jobs.append(job(3.9, 11, 1))
+    assert hours(run(jobs, worth_policy(0.6))) == [0, 0, 0, 0, 0.95, 0.1]
 
 
 def test_an_idle_burst_may_be_kept() -> None:
@@ -190,7 +193,7 @@ def test_what_is_larger_than_the_machine_runs_on_bought_nodes_or_never() -> None
 
 
 def test_a_rule_may_try_own_nodes_first() -> None:
-    patient = rules_of({"wait": "30m"}, machine=TEN, by_file=False)
+    patient = rules_of({"wait": "30m"}, machine=TEN)
     jobs = [job(0, 10, 1), job(0, 2, 1), job(0.8, 4, 1)]
     assert hours(run(jobs, patient)) == [0, 0.6, 0.2]
 

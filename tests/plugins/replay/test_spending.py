@@ -52,10 +52,6 @@ def waits(outcome: ReplayOutcome) -> list[float]:
     return [round(wait / HOUR, 2) for wait in outcome.waits]
 
 
-EAGER = rules_of({"worth": 0.0}, machine=ONE)
-"""Judged again whenever something happens."""
-
-
 def sold(
     provider: str, lease: float = 0.0, fee: float = 0.0, boot: float = 60.0
 ) -> ProviderOffer:
@@ -77,7 +73,7 @@ def test_what_a_budget_has_no_money_for_waits_for_own_nodes() -> None:
 
 def test_what_was_reserved_and_not_used_can_be_spent_again() -> None:
     jobs = [job(0, 90), *(job(0, 1, limit=20, userid=user) for user in (1, 2))]
-    found = run(jobs, {"limit": 22}, policy=EAGER)
+    found = run(jobs, {"limit": 22})
     # The first was on for an hour and its minutes of boot; it is gone a minute later.
     assert waits(found) == [0, 0.02, 1.05]
     assert found.bursts == 2
@@ -87,25 +83,25 @@ def test_what_was_reserved_and_not_used_can_be_spent_again() -> None:
 def test_a_budget_begins_anew() -> None:
     budget = {"limit": 1.5, "per": "day"}
     jobs = [job(20, 90), *(job(20, 1, userid=user) for user in (1, 2))]
-    assert waits(run(jobs, budget, policy=EAGER)) == [0, 0.02, 4.02]
+    assert waits(run(jobs, budget)) == [0, 0.02, 4.02]
     # At midnight the first burst lives, so it counts in the next day until it is gone.
     late = [job(23, 90), *(job(23, 1, userid=user) for user in (1, 2))]
-    assert waits(run(late, budget, policy=EAGER)) == [0, 0.02, 1.05]
+    assert waits(run(late, budget)) == [0, 0.02, 1.05]
 
 
 def test_a_job_that_is_larger_than_own_nodes_waits_for_money() -> None:
     large = [
         msgspec.structs.replace(each, cores=2) for each in (job(0, 1), job(0.5, 1))
     ]
-    found = run(large, {"limit": 2.5, "per": "day"}, policy=EAGER)
+    found = run(large, {"limit": 2.5, "per": "day"})
     assert waits(found) == [0.02, 23.52]
-    never = run(large, {"limit": 2.0, "per": "day"}, policy=EAGER)
+    never = run(large, {"limit": 2.0, "per": "day"})
     assert never.waits == [math.inf, math.inf]
 
 
 def test_after_its_last_day_a_budget_buys_nothing() -> None:
     jobs = [job(0, 90), job(1, 1), job(49, 1)]
-    found = run(jobs, {"limit": 99, "until": datetime.date(2026, 10, 2)}, policy=EAGER)
+    found = run(jobs, {"limit": 99, "until": datetime.date(2026, 10, 2)})
     assert waits(found) == [0, 0.02, 41.0]
 
 
@@ -154,9 +150,9 @@ def test_by_a_lease_all_of_it_is_reserved() -> None:
 def test_a_burst_is_not_kept_for_a_job_without_money() -> None:
     kept_for = DEADLINES | {"idle": "1h"}
     jobs = [job(0, 90), job(0, 1), job(1.5, 3)]
-    kept = run(jobs, {"limit": 9}, deadlines=kept_for, policy=EAGER)
+    kept = run(jobs, {"limit": 9}, deadlines=kept_for)
     assert (waits(kept), kept.bursts) == ([0, 0.02, 0.0], 1)
-    dropped = run(jobs, {"limit": 2.5}, deadlines=kept_for, policy=EAGER)
+    dropped = run(jobs, {"limit": 2.5}, deadlines=kept_for)
     assert (waits(dropped), dropped.bursts) == ([0, 0.02, 88.5], 1)
 
 
@@ -192,7 +188,7 @@ def test_never_more_is_paid_than_the_budget_has(
     jobs = sorted(jobs, key=lambda each: each.submit)
     kept = DEADLINES | {"idle": idle}
     shared = {"share_users": True}
-    found = run(jobs, {"limit": limit}, policy=EAGER, deadlines=kept, plan=shared)
+    found = run(jobs, {"limit": limit}, deadlines=kept, plan=shared)
     assert to_units(found.costs.total) <= limit + 1e-5
     # Own nodes run what is not bought, at last.
     assert max(found.waits) < math.inf
