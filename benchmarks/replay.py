@@ -25,7 +25,7 @@ from pathlib import Path
 from burst_replay.policies import AT_ONCE, NEVER, Policy, worth_policy
 from burst_replay.simulator import replay
 from burst_replay.site import Site
-from burst_replay.trace import Machine, TraceJob
+from burst_replay.trace import Machine, Trace, TraceJob
 
 from benchmarks.table import Goal, Measure, main_of
 from burst.core.plan.fit import NodePool
@@ -64,9 +64,10 @@ def jobs(count: int, seed: int = 1) -> list[TraceJob]:
     return made
 
 
-def rate(trace: Sequence[TraceJob], policy: Policy, order: Order = Order.EASY) -> float:
+def rate(jobs: Sequence[TraceJob], policy: Policy, order: Order = Order.EASY) -> float:
     """Return the jobs a second of CPU time of this process."""
-    return len(trace) / _seconds(lambda: replay(trace, Site(_MACHINE, order), policy))
+    trace = Trace("made of a seed", tuple(jobs))
+    return len(jobs) / _seconds(lambda: replay(trace, Site(_MACHINE, order), policy))
 
 
 def forecast_seconds(count: int, order: Order) -> float:

@@ -90,7 +90,7 @@ def results(trace: Trace) -> dict[str, PolicyResult]:
     site = Site(trace.machine)
     return {
         policy.name: policy_result(
-            trace.jobs, trace.machine, replay(trace.jobs, site, policy)
+            trace.jobs, trace.machine, replay(trace, site, policy)
         )
         for policy in _POLICIES
     }

@@ -211,7 +211,7 @@ def _tell(trace: Trace, machine: Machine) -> None:
 
 def _replay_one(trace: Trace, site: Site, policy: Policy) -> PolicyResult:
     with show_progress(policy.name, len(trace.jobs), "jobs") as show:
-        outcome = replay(trace.jobs, site, policy, show)
+        outcome = replay(trace, site, policy, show)
     if outcome.turned_down:
         told = counted(outcome.turned_down, "job")
         click.echo(f"{policy.name}: no budget had the money for {told}", err=True)

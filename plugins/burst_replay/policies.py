@@ -11,7 +11,7 @@ from burst.config.policy import default_rule
 from burst.core.select.job_rules import narrowed
 from burst.core.worth.rules import JobFacts, RuleSet
 from burst.model.request import BurstPreferences
-from burst_replay.trace import Machine, TraceJob
+from burst_replay.trace import TraceJob
 
 _ANY = BurstPreferences()
 
@@ -30,14 +30,7 @@ class Asks(msgspec.Struct, frozen=True):
 class Policy:
     """A name, and rules, as the daemon reads them. All jobs of a trace may burst."""
 
-    def __init__(
-        self,
-        name: str,
-        rules: RuleSet,
-        machine: Machine | None = None,
-        started: float = 0.0,
-    ) -> None:
-        """`machine` tells nodes of cores; `started`: of the trace, since the epoch."""
+    def __init__(self, name: str, rules: RuleSet) -> None:
         self.name = name
         self.rules = [rule for rule, _ in rules.terms]
         self.by_hours = any(terms.hours is not None for _, terms in rules.terms)
@@ -47,24 +40,29 @@ class Policy:
         """Whether it may buy nodes."""
         self.forecasts = any(0 < worth < math.inf for worth in worths)
         """Whether it may ask for a worth, so that run times are to be remembered."""
-        self._set, self._machine, self._started = rules, machine, started
+        self.userids = rules.userids
+        """As `World.userids`."""
+        self._set = rules
         self._asks: dict[str, Asks] = {}
 
     def unused(self) -> list[str]:
         """Return the rules, but for the last, that took no job that was asked about."""
         return [rule.name for rule in self.rules[:-1] if rule.name not in self._asks]
 
-    def asks(self, job: TraceJob, now: float) -> Asks:
-        """Return what is asked for a job at that time of the trace."""
+    def asks(self, job: TraceJob, nodes: int, now: float) -> Asks:
+        """Return what is asked for a job that needs so many bought nodes.
+
+        `now` is in seconds since the epoch.
+        """
         facts = JobFacts(
             userid=job.userid,
             queue=job.queue,
             bank=job.bank,
             name=job.name,
-            nodes=self._machine.nodes_for(job.cores) if self._machine else 1,
+            nodes=nodes,
             duration=job.limit,
         )
-        rule = self._set.find(facts, self._started + now)
+        rule = self._set.find(facts, now)
         if rule.name not in self._asks:
             worth, wait = rule.worth or 0.0, rule.wait or 0.0
             self._asks[rule.name] = Asks(worth, wait, narrowed(_ANY, rule))

@@ -66,17 +66,13 @@ class PolicyFiles:
         for policy in (NEVER, AT_ONCE, *map(worth_policy, dict.fromkeys(worths))):
             yield policy, without
         for path, settings in self._files.items():
-            userids = userids_of(settings, trace)
-            rules = RuleSet(settings.rules, userids)
+            rules = RuleSet(settings.rules, userids_of(settings, trace))
             site = self._sites.get(path, usual)
             if site is usual:
                 # Of a file without providers the rules and the budgets count.
                 mixed = msgspec.structs.replace(its, budget=settings.budget)
                 site = msgspec.structs.replace(usual, settings=mixed)
-            yield (
-                Policy(str(path), rules, self._machine, trace.started),
-                msgspec.structs.replace(site, started=trace.started, userids=userids),
-            )
+            yield Policy(str(path), rules), site
 
     def warnings(self, trace: Trace) -> Iterator[str]:
         """Yield what rules and budgets of the files may not be meant to say."""

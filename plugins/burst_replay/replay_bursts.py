@@ -58,7 +58,7 @@ from burst_replay.bought_burst import BoughtBurst
 from burst_replay.policies import Asks, Policy
 from burst_replay.site import Site
 from burst_replay.spending import Spending
-from burst_replay.trace import TraceJob
+from burst_replay.trace import Trace
 
 _NO_RANKS = LeadIdentity(
     kind="replay",
@@ -106,12 +106,13 @@ class ReplayBursts:
     """All of them, each by its number; jobs by their place in the trace."""
 
     def __init__(
-        self, jobs: Sequence[TraceJob], site: Site, policy: Policy, events: Events
+        self, trace: Trace, site: Site, policy: Policy, events: Events
     ) -> None:
-        self._jobs, self._site, self._policy = jobs, site, policy
+        self._trace, self._site, self._policy = trace, site, policy
+        self._jobs = trace.jobs
         self._events = events
         self._settings = site.reserving
-        self._spending = Spending(self._settings, site.userids)
+        self._spending = Spending(self._settings, policy.userids)
         self._times = site.past_times
         self._catalog = OfferCatalog(
             offers=site.offers, known=site.offers, failures=Failures()
@@ -278,7 +279,7 @@ class ReplayBursts:
                 return place
             if refused.reason is Reason.OVER_BUDGET:
                 begins = next_begin(self._settings.budget, self._epoch(now))
-                again = begins - self._site.started
+                again = begins - self._trace.started
         if again not in (self._asked_again, math.inf):
             self._asked_again = again
             heappush(self._events, (again, Due.MONEY, 0))
@@ -340,4 +341,4 @@ class ReplayBursts:
         return self._site.machine.nodes_for(self._jobs[job].cores)
 
     def _epoch(self, now: float) -> float:
-        return self._site.started + now
+        return self._trace.started + now

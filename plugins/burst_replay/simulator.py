@@ -21,7 +21,7 @@ from burst_replay.own_nodes import OwnQueue, TraceForecasts
 from burst_replay.policies import Asks, Policy
 from burst_replay.replay_bursts import Due, Events, ReplayBursts
 from burst_replay.site import Site
-from burst_replay.trace import TraceJob
+from burst_replay.trace import Trace
 
 _PROGRESS_EVERY = 128
 
@@ -45,26 +45,31 @@ class ReplayOutcome(msgspec.Struct, frozen=True):
 
 
 def replay(
-    jobs: Sequence[TraceJob],
+    trace: Trace,
     site: Site,
     policy: Policy,
     progress: Callable[[int], None] = lambda _: None,
 ) -> ReplayOutcome:
-    """Run a trace. `progress` is now and then called with the jobs submitted so far."""
-    return _Replay(jobs, site, policy).run(progress)
+    """Run a trace on the machine of a site.
+
+    `progress` is now and then called with the jobs submitted so far.
+    """
+    return _Replay(trace, site, policy).run(progress)
 
 
 class _Replay:
     """The state of one."""
 
-    def __init__(self, jobs: Sequence[TraceJob], site: Site, policy: Policy) -> None:
+    def __init__(self, trace: Trace, site: Site, policy: Policy) -> None:
+        jobs = trace.jobs
         self._jobs, self._site, self._policy = jobs, site, policy
+        self._trace_began = trace.started
         self._own = OwnQueue(jobs, site.machine.total, site.order)
         self._forecaster = (
             TraceForecasts(jobs, site.order) if policy.forecasts else None
         )
         self._events: Events = []
-        self._bursts = ReplayBursts(jobs, site, policy, self._events)
+        self._bursts = ReplayBursts(trace, site, policy, self._events)
         self._waits = [math.inf] * len(jobs)
         self._asks: dict[int, Asks] = {}
         self._judged = 0
@@ -207,8 +212,9 @@ class _Replay:
         return self._jobs[job].cores <= self._site.machine.total
 
     def _asked(self, job: int, now: float) -> Asks:
-        if self._policy.by_hours:
-            return self._policy.asks(self._jobs[job], now)
-        if job not in self._asks:
-            self._asks[job] = self._policy.asks(self._jobs[job], now)
+        if job not in self._asks or self._policy.by_hours:
+            facts = self._jobs[job]
+            nodes = self._site.machine.nodes_for(facts.cores)
+            at = self._trace_began + now
+            self._asks[job] = self._policy.asks(facts, nodes, at)
         return self._asks[job]

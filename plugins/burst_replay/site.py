@@ -52,10 +52,6 @@ class Site(msgspec.Struct, frozen=True):
     began at time 0. Sizes and leases are no limits."""
     teardown: float = 60.0
     """For how many seconds nodes are paid after that they are given back."""
-    started: float = 0.0
-    """When the trace starts, in seconds since the epoch."""
-    userids: Mapping[str, int] = {}
-    """As `World.userids`."""
 
     @property
     def reserving(self) -> Settings:

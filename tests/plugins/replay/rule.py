@@ -15,11 +15,11 @@ from burst.model.scheduler import Order
 from tests.builders import settings
 
 
-def rules_of(*tables: dict[str, Any], machine: Machine) -> Policy:
+def rules_of(*tables: dict[str, Any]) -> Policy:
     """Return the policy of such `[[policy]]` tables."""
     providers = {name: {"type": "fake"} for each in tables for name in _named(each)}
     found = settings(policy=list(tables), providers=providers).rules
-    return Policy("rule", RuleSet(found), machine)
+    return Policy("rule", RuleSet(found))
 
 
 def _named(table: dict[str, Any]) -> list[str]:

@@ -62,16 +62,15 @@ def replayed(record: Path, tables: Mapping[str, Any]) -> list[Outcome]:
     assert not trace.left_out
     machine = Machine(OWN_NODES, CORES)
     found_in = settings(**tables)
-    policy = Policy("same", RuleSet(found_in.rules), machine, trace.started)
+    policy = Policy("same", RuleSet(found_in.rules))
     site = Site(
         machine,
         Order.FIFO,
         settings=found_in,
         offers=(usual_offer(boot=BOOT_S),),
         teardown=0.0,
-        started=trace.started,
     )
-    found = replay(trace.jobs, site, policy)
+    found = replay(trace, site, policy)
     return [
         Outcome(nodes, wait)
         for nodes, wait in zip(found.made, found.waits, strict=True)

@@ -14,7 +14,7 @@ from burst_replay.read_trace import read_trace
 from burst_replay.report import policy_result
 from burst_replay.simulator import ReplayOutcome, replay
 from burst_replay.site import Site
-from burst_replay.trace import Machine, TraceJob
+from burst_replay.trace import Machine, Trace, TraceJob
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -40,7 +40,8 @@ def run(
     **tables: Any,
 ) -> ReplayOutcome:
     """Ten cores in five nodes; boot takes six minutes, tear-down three."""
-    return replay(jobs, site_of(TEN, order, 0.1 * HOUR, 0.05 * HOUR, **tables), policy)
+    site = site_of(TEN, order, 0.1 * HOUR, 0.05 * HOUR, **tables)
+    return replay(Trace("test", tuple(jobs)), site, policy)
 
 
 def bought(outcome: ReplayOutcome) -> list[float]:
@@ -109,7 +110,7 @@ def test_nodes_that_become_idle_serve_another_job_where_that_pays() -> None:
 
     # At once for the second job, then a worth.
     soon = {"match": {"name": "soon"}, "worth": 0.0}
-    found = run(jobs, rules_of(soon, {"worth": 3.3}, machine=TEN))
+    found = run(jobs, rules_of(soon, {"worth": 3.3}))
     # A burst of its own would save 7.4 hours for 2.3 node-hours. The third saves seven
     # for four hours of two nodes.
     assert hours(found) == [0, 0.1, 8.0, 0.6]
@@ -141,9 +142,9 @@ def test_each_burst_has_the_price_and_the_time_to_boot_of_its_offer() -> None:
     site = with_offer(site_of(TEN, teardown=180.0), "dear", price=5.0, join_time=360.0)
     site = with_offer(site, "cheap", price=2.0, join_time=1080.0)
     cheap = {"match": {"nodes": "2"}, "providers": ["cheap"]}
-    policy = rules_of(cheap, {"providers": ["dear"]}, machine=TEN)
+    policy = rules_of(cheap, {"providers": ["dear"]})
     jobs = [job(0, 10, 8), job(0, 4, 1), job(0, 2, 1)]
-    found = replay(jobs, site, policy)
+    found = replay(Trace("test", tuple(jobs)), site, policy)
     assert hours(found) == [0, 0.3, 0.1]
     assert sum(bought(found)) == pytest.approx(2 * 1.35 + 1.15)
     result = policy_result(jobs, TEN, found)
@@ -155,7 +156,7 @@ def test_each_burst_has_the_price_and_the_time_to_boot_of_its_offer() -> None:
 def test_those_behind_a_job_that_gets_a_burst_are_judged_without_it() -> None:
     """They are judged at once: 7.3 and 8.3 h saved for 5.75 and 8.25 node-hours."""
 
-    patient = rules_of({"worth": 1.0, "wait": "30m"}, machine=TEN)
+    patient = rules_of({"worth": 1.0, "wait": "30m"})
     found = run([job(0, 10, 8), job(0.1, 10, 1), job(0.1, 10, 1.5)], patient)
     # Without the second, the third would save 7.3 hours only.
     assert hours(found) == [0, 0.6, 7.9]
@@ -193,14 +194,15 @@ def test_what_is_larger_than_the_machine_runs_on_bought_nodes_or_never() -> None
 
 
 def test_a_rule_may_try_own_nodes_first() -> None:
-    patient = rules_of({"wait": "30m"}, machine=TEN)
+    patient = rules_of({"wait": "30m"})
     jobs = [job(0, 10, 1), job(0, 2, 1), job(0.8, 4, 1)]
     assert hours(run(jobs, patient)) == [0, 0.6, 0.2]
 
 
 def test_progress_is_told() -> None:
     told: list[int] = []
-    replay([job(0, 1, 1)] * 300, Site(TEN), NEVER, told.append)
+    trace = Trace("test", (job(0, 1, 1),) * 300)
+    replay(trace, Site(TEN), NEVER, told.append)
     assert told == [128, 256, 300]
 
 
@@ -272,7 +274,7 @@ def test_a_tenth_of_an_hour_for_each_node_hour_on_a_real_machine() -> None:
     site = Site(trace.machine)
     found = {
         policy.name: policy_result(
-            trace.jobs, trace.machine, replay(trace.jobs, site, policy)
+            trace.jobs, trace.machine, replay(trace, site, policy)
         )
         for policy in (NEVER, AT_ONCE, worth_policy(0.1))
     }

@@ -11,7 +11,7 @@ import pytest
 from burst_replay.policies import Policy
 from burst_replay.simulator import replay
 from burst_replay.site import Site, sold_offers
-from burst_replay.trace import Machine, TraceJob
+from burst_replay.trace import Machine, Trace, TraceJob
 
 from burst.config import Settings
 from burst.core.plan.offers import ProviderOffer
@@ -84,8 +84,8 @@ def test_a_rule_buys_the_first_offer_that_it_allows(
     small = Machine(1, 1)
     sells = Site(small, offers=sold_offers(found, OFFERS))
     job = TraceJob(0.0, 3600.0, 2, 3600.0)
-    policy = Policy("x", RuleSet(found.rules), small)
-    outcome = replay([job], sells, policy)
+    policy = Policy("x", RuleSet(found.rules))
+    outcome = replay(Trace("test", (job,)), sells, policy)
     assert outcome.waits == [wait]
     assert outcome.costs.work == 2e6 * money
 
@@ -103,8 +103,8 @@ def test_a_rule_is_for_the_jobs_that_it_matches(match: dict[str, Any]) -> None:
     sells = Site(small, offers=sold_offers(found, OFFERS))
     mine = TraceJob(0.0, 3600.0, 2, 3600.0, 7, "app-1", "gpu", "bio")
     outcome = replay(
-        [mine, TraceJob(0.0, 60.0, 3, 60.0)],
+        Trace("test", (mine, TraceJob(0.0, 60.0, 3, 60.0))),
         sells,
-        Policy("x", RuleSet(found.rules), small),
+        Policy("x", RuleSet(found.rules)),
     )
     assert outcome.waits == [math.inf, 30.0]

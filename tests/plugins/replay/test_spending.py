@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from burst_replay.policies import AT_ONCE, Policy
 from burst_replay.simulator import ReplayOutcome, replay
-from burst_replay.trace import Machine, TraceJob
+from burst_replay.trace import Machine, Trace, TraceJob
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -43,8 +43,8 @@ def run(
     """Replay with budgets; a node and hour costs 1, boot and tear-down a minute."""
     tables = {"budget": list(budgets), "deadlines": DEADLINES, **tables}
     site = site_of(ONE, boot=60.0, teardown=60.0, **tables)
-    site = msgspec.structs.replace(site, started=STARTED, offers=offers or site.offers)
-    return replay(jobs, site, policy)
+    site = msgspec.structs.replace(site, offers=offers or site.offers)
+    return replay(Trace("test", tuple(jobs), started=STARTED), site, policy)
 
 
 def waits(outcome: ReplayOutcome) -> list[float]:
@@ -133,7 +133,7 @@ def test_a_job_is_judged_by_the_offer_for_which_there_is_money(
     budget = {"match": {"provider": "gke"}, "limit": 1.0}
     providers = {"gke": {"type": "fake"}, "kube": {"type": "fake"}}
     offers = sold("gke"), sold("kube", boot=boot)
-    policy = rules_of({"worth": 0.9}, machine=ONE)
+    policy = rules_of({"worth": 0.9})
     jobs = [job(0, 9), job(0, 1)]
     found = run(jobs, budget, policy=policy, offers=offers, providers=providers)
     assert found.bursts == bursts
