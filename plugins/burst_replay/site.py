@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -22,22 +21,44 @@ DEFAULT_PRICE = 1.0
 """Of a node and hour, where neither command nor file says: money is then hours."""
 BOOT_S = 300.0
 """How long nodes take to come online, where neither says."""
-
-
-def usual_offer(
-    price: float = DEFAULT_PRICE, boot: float = BOOT_S, provider: str = ""
-) -> ProviderOffer:
-    """Return an offer of as many nodes as are asked for, where none is known."""
-    offer = Offer(
-        name="", shape=Shape(1), max_nodes=MOST_CORES, price=price, join_time=boot
-    )
-    return ProviderOffer(
-        provider=provider, offer=offer, lease_end=0.0, run_time=math.inf, place=""
-    )
-
-
+ANY_NODES = Offer(name="", shape=Shape(1), max_nodes=MOST_CORES)
+"""What a provider sells of which no offer is known: as many as are asked for."""
 NO_FILE = Settings(deadlines=DeadlineSettings(idle=Seconds(0)))
 """The settings where no file names providers: idle bursts are not kept."""
+
+
+def sold_offers(
+    settings: Settings,
+    offers: Mapping[str, Sequence[Offer]],
+    price: float | None = None,
+    boot: float | None = None,
+) -> tuple[ProviderOffer, ...]:
+    """Return what the providers of a file sell, by the name of each.
+
+    Where no offer is known, each of them sells ANY_NODES.
+    `price` (then there are no fees) and `boot` (seconds) overrule those of all offers.
+    Where they are not given, offers of which none has a price cost the lowest of
+    `[prices]`, or DEFAULT_PRICE, and nodes take BOOT_S where an offer does not say.
+    """
+    if not any(offers.values()):
+        offers = dict.fromkeys(settings.providers or ("",), (ANY_NODES,))
+    known = provider_offers(offers, {}, settings.deadlines, 0.0, settings.prices)
+    found = offer_catalog(known, Failures()).offers
+    fees = {} if price is None else {"fee": 0.0}
+    if price is None and not any(each.offer.price for each in found):
+        price = min(settings.prices.values(), default=DEFAULT_PRICE)
+    return tuple(
+        msgspec.structs.replace(
+            each,
+            offer=msgspec.structs.replace(
+                each.offer,
+                price=each.offer.price if price is None else price,
+                join_time=(each.offer.join_time or BOOT_S) if boot is None else boot,
+                **fees,
+            ),
+        )
+        for each in found
+    )
 
 
 class Site(msgspec.Struct, frozen=True):
@@ -47,7 +68,7 @@ class Site(msgspec.Struct, frozen=True):
     order: Order = Order.EASY
     settings: Settings = NO_FILE
     """`[deadlines]`, `[plan]` and `[[budget]]` of it count."""
-    offers: tuple[ProviderOffer, ...] = (usual_offer(),)
+    offers: tuple[ProviderOffer, ...] = sold_offers(NO_FILE, {})
     """What may be bought, in the order in which core takes it. A lease ends as if it
     began at time 0. Sizes and leases are no limits."""
     teardown: float = 60.0
@@ -78,37 +99,3 @@ class Site(msgspec.Struct, frozen=True):
             kinds = {**kinds, kind_of(each.offer.name, 1): known}
             found[each.provider] = ProviderTimes(kinds)
         return found
-
-
-def sold_offers(
-    settings: Settings,
-    offers: Mapping[str, Sequence[Offer]],
-    price: float | None = None,
-    boot: float | None = None,
-) -> tuple[ProviderOffer, ...]:
-    """Return what the providers of a file sell, by the name of each.
-
-    `price` (then there are no fees) and `boot` (seconds) overrule those of all offers.
-    Where they are not given, offers of which none has a price cost the lowest of
-    `[prices]`, or DEFAULT_PRICE, and nodes take BOOT_S where an offer does not say.
-    """
-    known = provider_offers(offers, {}, settings.deadlines, 0.0, settings.prices)
-    found = offer_catalog(known, Failures()).offers
-    fees = {} if price is None else {"fee": 0.0}
-    if price is None and not any(each.offer.price for each in found):
-        price = min(settings.prices.values(), default=DEFAULT_PRICE)
-    if not found:
-        boot, names = BOOT_S if boot is None else boot, settings.providers or ("",)
-        return tuple(usual_offer(price or 0.0, boot, name) for name in names)
-    return tuple(
-        msgspec.structs.replace(
-            each,
-            offer=msgspec.structs.replace(
-                each.offer,
-                price=each.offer.price if price is None else price,
-                join_time=(each.offer.join_time or BOOT_S) if boot is None else boot,
-                **fees,
-            ),
-        )
-        for each in found
-    )

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 from burst_replay.policies import Policy
-from burst_replay.site import Site, usual_offer
+from burst_replay.site import NO_FILE, Site, sold_offers
 from burst_replay.trace import Machine
 
 from burst.core.worth.rules import RuleSet
@@ -40,16 +40,17 @@ def site_of(
         machine,
         order,
         settings=settings(**tables),
-        offers=(usual_offer(boot=boot),),
+        offers=sold_offers(NO_FILE, {}, boot=boot),
         teardown=teardown,
     )
 
 
 def with_offer(site: Site, provider: str, lease_end: float = 0.0, **offer: Any) -> Site:
     """Return the site with an offer more, which is taken after the others."""
-    usual = usual_offer(provider=provider)
+    (usual,) = sold_offers(NO_FILE, {})
     more = msgspec.structs.replace(
         usual,
+        provider=provider,
         offer=msgspec.structs.replace(usual.offer, **offer),
         lease_end=lease_end,
     )

@@ -17,7 +17,7 @@ import pytest
 from burst_replay.policies import Policy
 from burst_replay.read_trace import read_trace
 from burst_replay.simulator import replay
-from burst_replay.site import Site, usual_offer
+from burst_replay.site import NO_FILE, Site, sold_offers
 from burst_replay.trace import Machine
 
 from burst.core.worth.rules import RuleSet
@@ -67,7 +67,7 @@ def replayed(record: Path, tables: Mapping[str, Any]) -> list[Outcome]:
         machine,
         Order.FIFO,
         settings=found_in,
-        offers=(usual_offer(boot=BOOT_S),),
+        offers=sold_offers(NO_FILE, {}, boot=BOOT_S),
         teardown=0.0,
     )
     found = replay(trace, site, policy)
