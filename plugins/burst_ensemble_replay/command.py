@@ -122,8 +122,8 @@ def _workload(options: dict[str, Any]) -> Workload:
     arrivals = []
     if options["trace"] is not None:
         trace = read_trace(options["trace"])
-        known = trace.machine.cores if trace.machine else trace.seen.node_cores or 1
-        arrivals += arrivals_of(trace, options["cores"] or known)
+        known = trace.machine or trace.least
+        arrivals += arrivals_of(trace, options["cores"] or known.cores)
     arrivals.sort(key=lambda arrival: arrival.at)
     return Workload(arrivals, drawn_job(options["seed"], options["failures"]))
 

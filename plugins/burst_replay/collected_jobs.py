@@ -22,7 +22,7 @@ from burst_replay.log_times import (
     parse_limit,
     parse_moment,
 )
-from burst_replay.trace import MOST_CORES, LeftOut, Machine, SeenUse, Trace, TraceJob
+from burst_replay.trace import MOST_CORES, LeftOut, Machine, Trace, TraceJob
 
 Row = dict[str, str | float]
 """What a record tells of a job, as its log writes it: `submit`, `start`, `end`,
@@ -52,7 +52,8 @@ class CollectedJobs:
         self._wholes: dict[str, int] = {}
         self._users: dict[str, int] = {}
         self._hosts: set[str] = set()
-        self._node_cores = 0
+        # Of one node, by one job.
+        self._node_cores = 1
         self._left_out: Counter[LeftOut] = Counter()
         self._examples: dict[LeftOut, str] = {}
         self.known: set[str] = set()
@@ -148,7 +149,7 @@ class CollectedJobs:
                 why: self._left_out[why] for why in LeftOut if why in self._left_out
             },
             examples=self._examples,
-            seen=SeenUse(self._most_cores(), self._named_nodes(), self._node_cores),
+            least=self._least(),
             notes=tuple(self.notes),
         )
 
@@ -178,6 +179,12 @@ class CollectedJobs:
             job = msgspec.structs.replace(job, userid=known)
         self._starts.append(parse_moment(start) if start else 0.0)
         self._records.append(job)
+
+    def _least(self) -> Machine:
+        """Return the smallest machine on which the jobs could have run so."""
+        cores = self._node_cores
+        nodes = max(self._named_nodes(), -(-self._most_cores() // cores), 1)
+        return Machine(nodes, cores)
 
     def _most_cores(self) -> int:
         """Return how many cores were in use at once, at most."""

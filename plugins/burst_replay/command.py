@@ -175,29 +175,17 @@ def _print_table(found: Mapping[str, PolicyResult]) -> None:
 def _machine(trace: Trace, nodes: int | None, cores: int | None) -> Machine:
     """Return own nodes as the command says, else as the trace does."""
     known = trace.machine
+    least = trace.least
     if known is None and nodes is None:
         raise TraceError(
             f"{trace.name}: does not say on how many nodes it was recorded",
-            f"give --nodes and --cores: {_least_text(trace)}",
+            "give --nodes and --cores: its jobs had at least"
+            f" --nodes {least.nodes} --cores {least.cores}",
         )
-    cores = cores or (known.cores if known else trace.seen.node_cores or 1)
+    cores = cores or (known or least).cores
     if nodes is None and known is not None:
         nodes = -(-known.total // cores)
     return Machine(nodes=nodes or 0, cores=cores)
-
-
-def _least_text(trace: Trace) -> str:
-    """Return in words on what the trace was recorded at least."""
-    seen, least = trace.seen, trace.seen.least
-    found = [f"at most {counted(seen.cores, 'core')} were in use at once"]
-    if seen.node_cores:
-        found.append(f"a job had up to {counted(seen.node_cores, 'core')} of a node")
-    if seen.nodes:
-        found.append(f"{counted(seen.nodes, 'node')} are named")
-    return (
-        f"in it {', '.join(found)}; the machine had at least --nodes {least.nodes}"
-        f" --cores {least.cores}"
-    )
 
 
 def _tell(trace: Trace, machine: Machine) -> None:

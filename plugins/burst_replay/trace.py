@@ -51,23 +51,6 @@ class Machine(msgspec.Struct, frozen=True):
         return -(-cores // self.cores)
 
 
-class SeenUse(msgspec.Struct, frozen=True):
-    """What the jobs of a trace used of the machine, which had at least that."""
-
-    cores: int = 0
-    """At once."""
-    nodes: int = 0
-    """That are named; 0 where none are."""
-    node_cores: int = 0
-    """Of one node, by one job; 0 where jobs do not tell on how many nodes they ran."""
-
-    @property
-    def least(self) -> Machine:
-        """Return the smallest machine on which the jobs could have run so."""
-        cores = self.node_cores or 1
-        return Machine(max(self.nodes, -(-self.cores // cores), 1), cores)
-
-
 class LeftOut(enum.StrEnum):
     """Why a record of a file is no job of the trace: its name in JSON, and in words.
 
@@ -114,7 +97,9 @@ class Trace(msgspec.Struct, frozen=True):
     """How many records are no jobs of it, by the reason."""
     examples: Mapping[LeftOut, str] = {}
     """Where the first such record is and what is wrong with it, of some reasons."""
-    seen: SeenUse = SeenUse()
+    least: Machine = Machine(1, 1)
+    """The smallest machine on which the jobs could have run as they did: by the cores
+    that they had at once, the nodes that are named, and what a job had of a node."""
     notes: tuple[str, ...] = ()
     """What all its records lack, and what was taken instead."""
 

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from burst_replay.json_jobs import read_json
 from burst_replay.read_trace import read_trace
-from burst_replay.trace import LeftOut, SeenUse, Trace, TraceJob
+from burst_replay.trace import LeftOut, Machine, Trace, TraceJob
 
 from burst.model.job_record import RecordedEvent
 from burst.model.jobid import JobId
@@ -33,7 +33,7 @@ from tests.plugins.replay.logs import (
 SYSTEM = {"duration": 90, "queue": "gpu", "bank": "b", "job": {"name": "lammps"}}
 JOBSPEC = {"attributes": {"system": SYSTEM}}
 LAMMPS = TraceJob(0.0, 60.0, 8, 90.0, 7, name="lammps", queue="gpu", bank="b")
-ONE = SeenUse(cores=8, nodes=2, node_cores=4)
+ONE = Machine(nodes=2, cores=4)
 
 
 def read(*rows: dict[str, Any] | str) -> Trace:
@@ -63,7 +63,7 @@ def test_what_a_daemon_recorded_is_read_as_the_journal_is(tmp_path: Path) -> Non
         )
     recorder.close()
     found = read_trace(tmp_path / "jobs")
-    assert (found.left_out, found.seen, found.jobs) == ({}, ONE, (LAMMPS,))
+    assert (found.left_out, found.least, found.jobs) == ({}, ONE, (LAMMPS,))
 
 
 def test_a_journal() -> None:
@@ -82,7 +82,7 @@ def test_a_journal() -> None:
     )
     assert (found.machine, found.started) == (None, T0)
     assert found.left_out == {LeftOut.NEVER_RAN: 1, LeftOut.NO_TIME: 1}
-    assert found.seen == SeenUse(cores=16, nodes=2, node_cores=4)
+    assert found.least == Machine(nodes=4, cores=4)
     assert found.jobs == (
         TraceJob(0.0, 70.0, 8, 90.0, userid=8),
         msgspec.structs.replace(LAMMPS, submit=10.0),
@@ -199,4 +199,4 @@ def test_what_is_not_there_is_taken_from_elsewhere() -> None:
     told = [(job.cores, job.run_time) for job in found.jobs]
     assert told == [(6, 60.0), (5, 60.0), (5, 60.0)]
     assert (found.jobs[0].bank, set(found.users)) == ("bio", {"bob"})
-    assert found.seen.node_cores == 2
+    assert found.least.cores == 2

@@ -10,7 +10,7 @@ from burst_replay.grid_engine import is_grid_engine, read_grid_engine
 from burst_replay.lsf import is_lsf, read_lsf
 from burst_replay.pbs import is_pbs, read_pbs
 from burst_replay.swf import read_swf
-from burst_replay.trace import LeftOut, Machine, SeenUse, TraceJob
+from burst_replay.trace import LeftOut, Machine, TraceJob
 
 from tests.plugins.replay.logs import (
     GRID_ENGINE_CATEGORY,
@@ -52,7 +52,7 @@ def test_cores_and_nodes_of_pbs(values: dict[str, str], cores: int, nodes: int) 
     found = read_with(read_pbs, [pbs(**values)])
     assert [job.cores for job in found.jobs] == [cores] * bool(cores)
     assert found.left_out == ({} if cores else {LeftOut.NO_CORES: 1})
-    assert found.seen.node_cores == (-(-cores // nodes) if nodes else 0)
+    assert found.least.cores == (-(-cores // nodes) if nodes else 1)
 
 
 def test_other_forms_of_times_of_pbs() -> None:
@@ -226,9 +226,9 @@ def test_what_a_header_leaves_out(header: list[str], machine: Machine | None) ->
 def test_what_was_used_at_once_is_known_by_the_waits() -> None:
     # The second starts when the first ends, and the third is still there.
     lines = [swf(submit=10), swf(submit=70, used=5), swf(submit=13, used=3)]
-    assert read_with(read_swf, lines).seen == SeenUse(cores=8)
+    assert read_with(read_swf, lines).least.nodes == 8
     without = [text.replace(" 3 ", " -1 ", 1) for text in lines]
-    assert read_with(read_swf, without).seen == SeenUse(cores=5)
+    assert read_with(read_swf, without).least.nodes == 5
 
 
 def test_jobs_are_by_submission_and_end_at_their_limit() -> None:

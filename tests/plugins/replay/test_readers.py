@@ -19,7 +19,7 @@ from burst_replay.pbs import read_pbs
 from burst_replay.read_trace import FORMATS, Reader, read_trace, reader_of
 from burst_replay.sacct import read_sacct
 from burst_replay.swf import read_swf
-from burst_replay.trace import LeftOut, SeenUse, Trace, TraceError, TraceJob
+from burst_replay.trace import LeftOut, Machine, Trace, TraceError, TraceJob
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -41,8 +41,8 @@ ONE_OF_EACH: list[tuple[str, Reader]] = [
     (logs.lsf(), read_lsf),
     (logs.grid_engine(), read_grid_engine),
 ]
-EIGHT = SeenUse(cores=8, nodes=2, node_cores=4)
-SLURMS = SeenUse(cores=64, nodes=2, node_cores=32)
+EIGHT = Machine(nodes=2, cores=4)
+SLURMS = Machine(nodes=2, cores=32)
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("reader", "lines", "cores", "named", "seen"),
+    ("reader", "lines", "cores", "named", "least"),
     [
         (read_sacct, [SACCT_NAMES, logs.sacct()], 64, ("batch", "chem"), SLURMS),
         (read_json, [json.dumps(logs.slurm_old())], 64, ("batch", "chem"), SLURMS),
@@ -66,7 +66,7 @@ def path(tmp_path: Path) -> Path:
             read_grid_engine,
             ["# Version: 8.1.9", "#", "", logs.grid_engine(project="bio")],
             # On how many nodes it ran is not told.
-            *(8, ("all.q", "bio"), SeenUse(cores=8, nodes=1)),
+            *(8, ("all.q", "bio"), Machine(nodes=8, cores=1)),
         ),
     ],
 )
@@ -75,12 +75,12 @@ def test_a_job(
     lines: Sequence[str],
     cores: int,
     named: tuple[str, str],
-    seen: SeenUse,
+    least: Machine,
 ) -> None:
     found = read_with(reader, lines)
     (only,) = found.jobs
     assert only == TraceJob(0.0, HOUR, cores, 2 * HOUR, only.userid, "relax", *named)
-    assert (found.left_out, found.notes, found.seen) == ({}, (), seen)
+    assert (found.left_out, found.notes, found.least) == ({}, (), least)
     assert found.users == {"ann": only.userid}
     # A number that no user has where the log does not tell it.
     assert only.userid == (1001 if reader in (read_sacct, read_lsf) else 2**32)

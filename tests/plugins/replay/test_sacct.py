@@ -42,7 +42,7 @@ def test_commas_in_lists_are_no_delimiters_between_commas() -> None:
     assert [job.name for job in found.jobs] == ["a", "a,b", "a,b,c"]
     assert found.left_out == {LeftOut.UNREADABLE: 1}
     assert found.examples[LeftOut.UNREADABLE] == "line 5: 9 fields instead of 7"
-    assert found.seen.nodes == 4
+    assert found.least.nodes == 4
 
 
 def test_parsable_ends_each_line_with_a_delimiter() -> None:
@@ -56,7 +56,7 @@ def test_windows_ends_of_lines_and_names_in_quotation_marks() -> None:
         for line in (SACCT_NAMES, sacct())
     )
     found = read(values, names=names)
-    assert (found.jobs[0].name, found.seen.nodes) == ("relax", 2)
+    assert (found.jobs[0].name, found.least.nodes) == ("relax", 2)
 
 
 def test_a_name_with_a_delimiter_in_it() -> None:
@@ -113,14 +113,16 @@ def test_components_of_a_heterogeneous_job_are_one_job() -> None:
     found = read(
         sacct(JobID="12+0"),
         sacct(JobID="12+0.batch"),
-        sacct(JobID="12+1", NCPUS="8", NNodes="1", NodeList="gpu1", Elapsed="01:30:00"),
+        sacct(
+            JobID="12+1", NCPUS="8", NNodes="1", NodeList="gpu[1-9]", Elapsed="01:30:00"
+        ),
         sacct(JobID="13+0"),
         sacct(JobID="13+"),
     )
     assert [job.cores for job in found.jobs] == [72, 64, 64]
     assert found.jobs[0].run_time == 1.5 * HOUR
     assert found.left_out == {LeftOut.STEP: 1, LeftOut.COMPONENT: 1}
-    assert found.seen.nodes == 3
+    assert found.least.nodes == 11
 
 
 @pytest.mark.parametrize(
@@ -163,8 +165,9 @@ def test_unfinished_jobs_without_ids_are_counted_each() -> None:
 
 
 def test_a_list_of_nodes_that_is_none_names_no_node() -> None:
-    found = read(sacct(NodeList="None assigned"), sacct(JobID="2", NodeList="cn[1-"))
-    assert (len(found.jobs), found.seen.nodes) == (2, 0)
+    named = ("None assigned", "cn[1-", "cn[1-9]")
+    found = read(*(sacct(JobID=str(n), NodeList=each) for n, each in enumerate(named)))
+    assert (len(found.jobs), found.least.nodes) == (3, 9)
 
 
 def test_clusters_have_ids_of_their_own() -> None:
@@ -185,7 +188,7 @@ def test_cores_are_what_was_allocated_or_else_asked() -> None:
     )
     assert [job.cores for job in found.jobs] == [4, 6, 9, 7, 2048, 1536]
     assert found.left_out == {LeftOut.NO_CORES: 1}
-    assert found.seen.node_cores == 3
+    assert found.least.cores == 3
 
 
 def test_raw_fields_count_seconds_and_minutes() -> None:
