@@ -15,7 +15,7 @@ from burst_replay.trace import Machine, Trace, TraceJob
 
 
 class PolicyResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What one policy came to on a trace. All but the last four are in `--json`."""
+    """What one policy came to on a trace, as `--json` has it."""
 
     mean_wait_s: float
     """Of the jobs that ran, in seconds."""
@@ -36,9 +36,6 @@ class PolicyResult(msgspec.Struct, frozen=True, kw_only=True):
     idle: float
     boot: float
     teardown: float
-
-
-_PARTS = ("work", "idle", "boot", "teardown")
 
 
 def policy_result(
@@ -67,14 +64,10 @@ def policy_result(
 
 def json_report(trace: Trace, found: dict[str, PolicyResult]) -> dict[str, Any]:
     """Return what `--json` prints."""
-    policies = {policy: msgspec.structs.asdict(row) for policy, row in found.items()}
-    for row in policies.values():
-        for part in _PARTS:
-            del row[part]
     return {
         "trace": trace.name,
         "jobs": len(trace.jobs),
         "left_out": trace.left_out,
         "notes": trace.notes,
-        "policies": policies,
+        "policies": {name: msgspec.structs.asdict(row) for name, row in found.items()},
     }

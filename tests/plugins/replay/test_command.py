@@ -87,6 +87,10 @@ def test_json_has_what_each_policy_comes_to(trace: Path, rules: Path) -> None:
         "money": pytest.approx(4.4),
         "bursts": 1,
         "refused": 0,
+        "work": 4.0,
+        "idle": 0.0,
+        "boot": pytest.approx(0.333333),
+        "teardown": pytest.approx(0.066667),
     }
 
 
