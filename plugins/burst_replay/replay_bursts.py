@@ -112,7 +112,7 @@ class ReplayBursts:
         self._jobs = trace.jobs
         self._events = events
         self._settings = site.reserving
-        self._spending = Spending(self._settings, policy.userids)
+        self._spending = Spending(self._settings, policy.userids, self._payer)
         self._times = site.past_times
         self._catalog = OfferCatalog(
             offers=site.offers, known=site.offers, failures=Failures()
@@ -219,7 +219,6 @@ class ReplayBursts:
         """Return what a plan would be asked for a job."""
         facts, number = self._jobs[job], JobId(job + 1)
         since = self._epoch(facts.submit)
-        self._spending.tell(number, facts, since)
         cores = self._site.machine.cores
         return Demand(
             job=number,
@@ -311,7 +310,7 @@ class ReplayBursts:
             end=candidate.lease_end,
         )
         online = now + offer.join_time
-        payer, up = self._payer(job, demand), self._epoch(online)
+        payer, up = self._payer_by_rule(demand), self._epoch(online)
         self._live[number] = BoughtBurst(lease, demand, payer, up, self._settings)
         self._on[job] = number
         self.made[job] = lease.nodes
@@ -321,15 +320,20 @@ class ReplayBursts:
     def _use(self, number: int, job: int, demand: Demand, now: float) -> None:
         """Run a job on the nodes that it has got of a live burst."""
         bought = self._live[number]
-        bought.use(demand, self._payer(job, demand), self._epoch(now))
+        bought.use(demand, self._payer_by_rule(demand), self._epoch(now))
         if not bought.free:
             del self._with_room[number]
         self._on[job] = number
         self._plan = None
 
-    def _payer(self, job: int, demand: Demand) -> Payer:
-        facts, rule = self._jobs[job], demand.preferences.rule
-        return Payer(facts.userid, facts.bank, facts.queue, rule)
+    def _payer(self, job: JobId) -> Payer:
+        facts = self._jobs[job - 1]
+        return Payer(facts.userid, facts.bank, facts.queue)
+
+    def _payer_by_rule(self, demand: Demand) -> Payer:
+        assert demand.job is not None
+        payer = self._payer(demand.job)
+        return msgspec.structs.replace(payer, rule=demand.preferences.rule)
 
     def _take_down(self, number: int, now: float) -> None:
         self._with_room.pop(number)

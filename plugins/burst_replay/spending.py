@@ -6,17 +6,15 @@ Days, weeks and months are those of the trace. Times are seconds since the epoch
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from burst.config import Settings
 from burst.core.plan.purchases import NO_PURCHASES, Purchases
 from burst.core.worth.budget import Accounts, Budgets
-from burst.core.worth.ledger import Entry, SettledBurst
+from burst.core.worth.ledger import Entry, Payer, SettledBurst
 from burst.core.worth.periods import Period, day_of, groups_of
 from burst.model.jobid import JobId
-from burst.model.lead import JobState, JobView
 from burst_replay.bought_burst import BoughtBurst
-from burst_replay.trace import TraceJob
 
 # No window of a budget is longer than a month; a burst counts in that of its making.
 _KEPT_S = 100 * 86400.0
@@ -25,26 +23,16 @@ _KEPT_S = 100 * 86400.0
 class Spending:
     """The money of one replay."""
 
-    def __init__(self, settings: Settings, userids: Mapping[str, int]) -> None:
-        """`userids` as `World.userids`."""
+    def __init__(
+        self,
+        settings: Settings,
+        userids: Mapping[str, int],
+        payer: Callable[[JobId], Payer],
+    ) -> None:
+        """`userids` as `World.userids`; `payer` as of `Purchases`."""
         self._settings = settings
-        self._userids = userids
+        self._userids, self._payer = userids, payer
         self._periods: dict[str, Period] = {}
-        self._jobs: dict[JobId, JobView] = {}
-
-    def tell(self, number: JobId, job: TraceJob, at: float) -> None:
-        """Tell of a job for which something may be bought; `at`: when it came."""
-        if self._settings.budget:
-            self._jobs[number] = JobView(
-                id=number,
-                userid=job.userid,
-                bank=job.bank,
-                queue=job.queue,
-                state=JobState.SCHED,
-                urgency=16,
-                request=None,
-                t_submit=at,
-            )
 
     def purchases(
         self, live: Mapping[int, BoughtBurst], leaving: Mapping[int, Entry], now: float
@@ -57,7 +45,7 @@ class Spending:
         entries |= {entry.burst: entry for entry in leaving.values()}
         accounts = Accounts(entries, self._periods, {}, self._userids)
         budgets = Budgets(self._settings.budget, accounts, now)
-        found = Purchases(budgets, self._settings, self._jobs, now)
+        found = Purchases(budgets, self._settings, self._payer, now)
         found.know(bursts, entries)
         return found
 

@@ -110,7 +110,7 @@ class OneBurst(Purchases):
     """Budgets that allow one live burst to be kept for jobs."""
 
     def __init__(self):
-        super().__init__(NO_BUDGETS, settings(), {}, T0)
+        super().__init__(NO_BUDGETS, settings(), lambda _: None, T0)
         self.kept = set()
 
     def refuse_use(self, demand, burst, key):

@@ -26,6 +26,8 @@ from burst.core.records import RecordsView, Transaction
 from burst.core.select.constraints import Constraints
 from burst.core.world import World
 from burst.core.worth.accounts import budgets_at
+from burst.core.worth.ledger import Payer
+from burst.core.worth.life import payer_of
 from burst.model.decision import Decision
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
@@ -103,7 +105,12 @@ def current_usage(
     lead = world.lead
     assert lead is not None
     budgets = budgets_at(records, settings, world.userids, now)
-    purchases = Purchases(budgets, settings, lead.jobs, now, world.banks)
+
+    def payer(job: JobId) -> Payer | None:
+        view = lead.jobs.get(job)
+        return None if view is None else payer_of(view, world.banks)
+
+    purchases = Purchases(budgets, settings, payer, now)
     purchases.know(records.bursts, records.entries)
     totals = {
         f"{name}/{offer.name}": offer.total

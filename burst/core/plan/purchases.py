@@ -7,7 +7,7 @@ once the plan is on record. Without budgets nothing is counted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -31,16 +31,13 @@ from burst.core.worth.life import (
     boot_limit,
     life_parts,
     lives_until,
-    payer_of,
 )
 from burst.core.worth.money import format_money, from_price
 from burst.core.worth.periods import Window
-from burst.model.banks import NOT_VERIFIED, Banks
 from burst.model.burst import Burst, BurstId
 from burst.model.decision import OfferRejection, moment
 from burst.model.fsd import format_fsd
 from burst.model.jobid import JobId
-from burst.model.lead import JobView
 from burst.model.reason import Reason
 
 
@@ -58,13 +55,12 @@ class Purchases:
         self,
         budgets: Budgets,
         settings: Settings,
-        jobs: Mapping[JobId, JobView],
+        payer: Callable[[JobId], Payer | None],
         now: float,
-        banks: Banks = NOT_VERIFIED,
     ) -> None:
-        """`jobs` and `banks` tell for whom each job's nodes are bought."""
+        """`payer` tells for whom a job's nodes are bought; None: that is not known."""
         self._budgets, self._settings = budgets, settings
-        self._jobs, self._banks, self._now = jobs, banks, now
+        self._payer, self._now = payer, now
         self._live: dict[BurstId, tuple[Burst, Commitment]] = {}
 
     def know(
@@ -230,10 +226,8 @@ class Purchases:
         )
 
     def _payers(self, demand: Demand) -> frozenset[Payer]:
-        job = None if demand.job is None else self._jobs.get(demand.job)
-        if job is None:
-            return frozenset({Payer(demand.userid)})
-        return frozenset({payer_of(job, self._banks)})
+        payer = None if demand.job is None else self._payer(demand.job)
+        return frozenset({payer or Payer(demand.userid)})
 
     def _refusal(
         self,
@@ -295,5 +289,5 @@ def _made_up(bought: Commitment, parts: Mapping[str, float]) -> str:
     )
 
 
-NO_PURCHASES = Purchases(NO_BUDGETS, Settings(), {}, 0.0)
+NO_PURCHASES = Purchases(NO_BUDGETS, Settings(), lambda _: None, 0.0)
 """Where there are no budgets."""

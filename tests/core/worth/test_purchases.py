@@ -21,7 +21,7 @@ ONE = JobId(1)
 
 def purchases(found=None):
     found = budgets(budget(1e6)) if found is None else found
-    return Purchases(found, SETTINGS, {}, T0)
+    return Purchases(found, SETTINGS, lambda _: None, T0)
 
 
 def candidate():
@@ -70,7 +70,8 @@ def test_a_burst_for_which_nothing_is_on_record_does_not_grow():
 def test_a_burst_grows_within_the_budgets_for_as_long_as_it_is_reserved_for(limit, may):
     """Two hours are reserved; another node is two more, and both come a bit later."""
     reserved = entry(2, provider="local")
-    found = Purchases(budgets(budget(limit), entries=[reserved]), SETTINGS, {}, NOON)
+    limited = budgets(budget(limit), entries=[reserved])
+    found = Purchases(limited, SETTINGS, lambda _: None, NOON)
     live = lifecycle.begin(LEASE, {}, NOON)
     found.know({reserved.burst: live}, {reserved.burst: reserved})
     assert found.grow(reserved.burst, 1) is may
