@@ -160,7 +160,7 @@ class _Replay:
             self._judge_by_starts(self._forecaster, waiting, now)
         else:
             for job in waiting:
-                # Own nodes may have got it when one before it had left.
+                # It may have started on own nodes when one before it had left.
                 if self._waits[job] == math.inf and self._leaves(job, math.inf, now):
                     self._left([job], now)
         self._too_large = [
@@ -170,7 +170,10 @@ class _Replay:
     def _judge_by_starts(
         self, forecaster: TraceForecasts, waiting: Sequence[int], now: float
     ) -> None:
-        """Judge jobs by when each would start on own nodes, and see that it does."""
+        """Judge jobs by when each would start on own nodes.
+
+        If one has not started by then, they are judged again.
+        """
         left: list[int] = []
 
         def leaves(place: int, at: float) -> bool:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from burst.core.plan.offers import ProviderOffer
 from burst.core.worth.money import to_units
+from burst.model.scheduler import Order
 from tests.builders import offer
 from tests.plugins.replay.rule import rules_of, site_of
 
@@ -87,6 +88,24 @@ def test_a_budget_begins_anew() -> None:
     # At midnight the first burst lives, so it counts in the next day until it is gone.
     late = [job(23, 90), *(job(23, 1, userid=user) for user in (1, 2))]
     assert waits(run(late, budget)) == [0, 0.02, 1.05]
+
+
+def test_one_behind_a_job_for_which_there_is_money_again_starts_on_own_nodes() -> None:
+    """One of two nodes is free, and is for the job in front as long as that waits."""
+    budget = {"limit": 7, "per": "day"}
+    site = site_of(
+        Machine(nodes=2, cores=1),
+        Order.FIFO,
+        boot=60.0,
+        teardown=60.0,
+        budget=[budget],
+        deadlines=DEADLINES,
+    )
+    wide = [msgspec.structs.replace(job(0, hours), cores=2) for hours in (3, 1)]
+    jobs = (job(0, 90), *wide, job(0, 1))
+    found = replay(Trace("test", jobs, started=STARTED), site, AT_ONCE)
+    assert waits(found) == [0, 0.02, 24.02, 24.0]
+    assert (found.bursts, found.turned_down) == (2, 2)
 
 
 def test_a_job_that_is_larger_than_own_nodes_waits_for_money() -> None:
