@@ -79,9 +79,7 @@ def group() -> None:
 
 @group.command()
 @_broker_options
-@click.option(
-    "--statedir", type=Path, help="Where the owner id and the store outlive the lead."
-)
+@click.option("--statedir", type=Path, help="Where the store outlives the lead.")
 def lead(config: Path, hostname: str, rundir: Path, statedir: Path | None) -> None:
     """Run rank 0, until SIGTERM. A stand-in for Flux, for the demo and for tests.
 
@@ -173,7 +171,7 @@ def submit(uri: str, command: tuple[str, ...], **options: Any) -> None:
         set_attribute(system, *parse_setattr(text))
     counts = {key: options[key] or 0 for key in ("nodes", "slots", "cores")}
     jobspec = build_jobspec(command, Wanted(**counts), system)
-    with closing(EmbeddedLead(uri, "")) as lead:
+    with closing(EmbeddedLead(uri)) as lead:
         (answer,) = lead.submit_jobs([NewJob(jobspec, DEFAULT_URGENCY)])
     if isinstance(answer, BurstError):
         raise answer
@@ -196,7 +194,7 @@ def attach(uri: str, job_id: JobId) -> None:
     if size >= OUTPUT_LIMIT:
         click.echo("burst: it wrote more than is kept; the rest is lost", err=True)
     status = 1
-    with closing(EmbeddedLead(uri, "")) as lead:
+    with closing(EmbeddedLead(uri)) as lead:
         for event in lead.events(job_id):
             if event.name == "exception":
                 text = "{type} {note}".format(**event.context)

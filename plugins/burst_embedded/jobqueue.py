@@ -9,6 +9,7 @@ blocks all behind it**. A job of urgency 0 is held and blocks none.
 from __future__ import annotations
 
 import bisect
+import errno
 import math
 import os
 import time
@@ -26,7 +27,7 @@ from burst.model.resource_set import ResourceSet
 from burst_embedded.job import HIGHEST_URGENCY, Job
 from burst_embedded.jobspec import parse_command
 from burst_embedded.pool import Infeasible, ResourcePool, slots_of, summary
-from burst_embedded.wire import Ended, KillTasks, Output, RunTasks, unknown_job
+from burst_embedded.wire import Ended, Failed, KillTasks, Output, RunTasks
 
 HISTORY = 1000
 """Jobs that ended and are still known; the oldest are forgotten first."""
@@ -85,7 +86,7 @@ class JobQueue:
         try:
             return self.jobs[job]
         except KeyError:
-            raise unknown_job() from None
+            raise Failed(errno.ENOENT, "unknown job") from None
 
     def set_urgency(self, job: JobId, urgency: int) -> None:
         """Change what it is sorted by; 0 holds it. Raises LeadError."""

@@ -11,8 +11,7 @@ from typing import Any
 
 import zmq
 
-from burst.flux.identity import propose_owner
-from burst.kits.atomic_file import write_atomically
+from burst.flux.identity import OWNER_KEY, propose_owner
 from burst.log import say
 from burst.model.lead import LeadIdentity
 from burst.model.resource_set import ResourceSet, shape_of
@@ -33,8 +32,8 @@ GOODBYE_S = 1.0
 class LeadBroker:
     """Rank 0. Call `run`, which ends by a signal.
 
-    Kept over a restart in `statedir`: the owner id, and the daemon's records. Jobs,
-    memos and drains are not kept.
+    Kept over a restart in `statedir`: the store, which has the owner tag and the
+    daemon's records. Jobs, memos and drains are not kept.
     """
 
     def __init__(
@@ -49,7 +48,9 @@ class LeadBroker:
         self._queue = JobQueue(ResourcePool(resources))
         self._tasks = TaskRunner(boot.hostname, rundir)
         store = FileStore(statedir or rundir)
-        identity = _identity(boot, resources, self._path, statedir)
+        # All that is made for this lead bears it, so it is made once for a store.
+        owner = store.load().get(OWNER_KEY) or propose_owner(boot.hostname)
+        identity = _identity(boot, resources, self._path, statedir, owner)
         self._methods = LeadMethods(self._queue, identity)
         functions: dict[str, Callable[..., Any]] = {
             **self._methods.table(),
@@ -61,6 +62,8 @@ class LeadBroker:
             self._server = Server(
                 self._context, self._path, boot, functions, self._methods.push
             )
+            # Now no other lead writes to it. A disk that takes nothing is found here.
+            store.write({OWNER_KEY: owner})
         except BaseException:
             self._context.destroy()
             raise
@@ -133,12 +136,13 @@ def _identity(
     resources: ResourceSet,
     control: Path,
     statedir: Path | None,
+    owner: str,
 ) -> LeadIdentity:
     return LeadIdentity(
         kind="embedded",
         version=PROTOCOL,
         uri=f"embedded://{control}",
-        owner=_owner(boot.hostname, statedir or control.parent),
+        owner=owner,
         hosts=tuple(entry.host for entry in boot.hosts),
         shapes=tuple(shape_of(node.children) for node in resources.nodes),
         properties=resources.properties,
@@ -149,14 +153,3 @@ def _identity(
         statedir=str(statedir or ""),
         follower_module="burst_embedded",
     )
-
-
-def _owner(hostname: str, directory: Path) -> str:
-    """Return the owner tag, made by the first lead that ran on this state."""
-    path = directory / "owner"
-    if path.exists():
-        return path.read_text().strip()
-    owner = propose_owner(hostname)
-    # All that is made for this lead bears it, so it must not be lost or damaged.
-    write_atomically(path, owner + "\n")
-    return owner

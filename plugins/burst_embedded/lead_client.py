@@ -25,20 +25,6 @@ from burst.model.shape import Shape
 from burst_embedded.handle import connect_handle
 
 
-def connect(uri: str, *, attribute: str = "burstable") -> EmbeddedLead:
-    """Return the lead at `embedded://PATH`; attribute is what marks a burstable job.
-
-    Raises LeadGone if there is none, ConfigError if that is no such URI.
-    """
-    lead = EmbeddedLead(uri, attribute)
-    try:
-        lead.identity()
-    except BaseException:
-        lead.close()
-        raise
-    return lead
-
-
 class _Ranks(msgspec.Struct, frozen=True):
     """How ranks are now, as LeadView has them."""
 
@@ -51,15 +37,21 @@ class _Ranks(msgspec.Struct, frozen=True):
 class EmbeddedLead(BaseLead):
     """What `burst.flux` does at Flux, over a connection to the embedded lead."""
 
-    def __init__(self, uri: str, attribute: str) -> None:
+    def __init__(self, uri: str, attribute: str = "burstable") -> None:
+        """The lead is at `embedded://PATH`; `attribute` marks a burstable job.
+
+        Raises LeadGone if there is none, ConfigError if that is no such URI.
+        """
         super().__init__(lambda: connect_handle(uri), attribute)
-        self._identity: LeadIdentity | None = None
+        try:
+            found = self._client.ask("embedded.identity")
+            self._identity = from_plain(found, LeadIdentity)
+        except BaseException:
+            self.close()
+            raise
 
     def identity(self) -> LeadIdentity:
         """Return what is fixed while the lead runs."""
-        if self._identity is None:
-            found = self._client.ask("embedded.identity")
-            self._identity = from_plain(found, LeadIdentity)
         return self._identity
 
     def read_ranks(self, journal: Journal, jobs: Mapping[JobId, JobView]) -> LeadView:  # noqa: ARG002 - see BaseLead
@@ -87,6 +79,10 @@ class EmbeddedLead(BaseLead):
     def _ask_anew(self, topic: str, payload: Mapping[str, Any]) -> dict[str, Any]:
         with closing(self._connect()) as handle:
             return RpcClient(handle).ask(topic, payload)
+
+
+connect = EmbeddedLead
+"""What the entry point of group `burst.leads` names."""
 
 
 class _LeadStore:

@@ -31,8 +31,6 @@ class FileStore:
                 "bring it back from a backup, or move it away, which forgets every"
                 " burst",
             ) from error
-        # So that a disk that takes nothing is found at the start.
-        self.write({})
 
     def load(self) -> dict[str, str]:
         """Return all records."""

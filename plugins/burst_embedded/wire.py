@@ -10,7 +10,6 @@ tag 0 without a topic now and then, which shows that they live.
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Callable, Mapping
 
 import msgspec
@@ -40,11 +39,6 @@ class Failed(LeadError):
     def __init__(self, errnum: int, text: str) -> None:
         super().__init__(text)
         self.errnum = errnum
-
-
-def unknown_job() -> Failed:
-    """Return the error of who asks for a job that is not known."""
-    return Failed(errno.ENOENT, "unknown job")
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True):

@@ -15,6 +15,7 @@ import pytest
 from burst_embedded.commands import group
 from burst_embedded.handle import connect_handle, read_stream
 from burst_embedded.methods import ATTACH
+from burst_embedded.store import STORE
 from burst_embedded.wire import decode_output
 from click.testing import CliRunner, Result
 
@@ -214,8 +215,8 @@ def test_a_lead_stops_cleanly_and_leaves_no_socket() -> None:
         lead.send_signal(signal.SIGINT)
         assert lead.wait(HANG_S) == 0
         assert not (instance.directory / "r" / "control").exists()
-        assert (instance.directory / "s" / "owner").exists()
-        assert not (instance.directory / "r" / "owner").exists()
+        assert (instance.directory / "s" / STORE).exists()
+        assert not (instance.directory / "r" / STORE).exists()
 
 
 def test_a_job_of_a_lead_that_stops_ends_with_it() -> None:

@@ -8,7 +8,6 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 from burst_embedded.lead_client import connect
@@ -17,6 +16,7 @@ from burst_embedded.wire import PROTOCOL
 
 from burst.config import IntakeSettings, Mode, Settings
 from burst.errors import BurstError, ConfigError, LeadGone, Unreadable
+from burst.flux.identity import OWNER_KEY
 from burst.lead import Queues, SchedulerHints
 from burst.model.lead import JobState
 from burst.runtime.lead_upkeep import prepare_intake
@@ -53,14 +53,12 @@ def test_it_is_honest_about_what_it_is_and_keeps_its_store_in_the_statedir(
     assert (instance.directory / "s" / STORE).is_file()
 
 
-def test_without_a_statedir_owner_and_store_are_in_the_rundir() -> None:
+def test_without_a_statedir_the_store_is_in_the_rundir() -> None:
     with embedded_instance(statedir=False) as instance:
         with closing(instance.lead()) as lead:
             assert lead.identity().statedir == ""
-            lead.store().write({"a": "1"})
-        rundir = Path(instance.directory / "r")
-        assert (rundir / STORE).is_file()
-        assert (rundir / "owner").is_file()
+            assert lead.store().load() == {OWNER_KEY: lead.identity().owner}
+        assert (instance.directory / "r" / STORE).is_file()
 
 
 def test_another_attribute_marks_burstable_jobs(instance: EmbeddedInstance) -> None:

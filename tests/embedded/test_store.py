@@ -28,8 +28,9 @@ def store(tmp_path: Path) -> FileStore:
 
 
 def test_nobody_else_can_read_it(store: FileStore, path: Path) -> None:
-    path.chmod(0o644)
     store.write({"a": "1"})
+    path.chmod(0o644)
+    store.write({"a": "2"})
     assert path.stat().st_mode & 0o777 == 0o600
 
 
@@ -42,7 +43,7 @@ def test_the_largest_value_fits(store: FileStore) -> None:
 def test_where_nothing_can_be_written_is_refused(tmp_path: Path, place: str) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match="cannot be"):
-        FileStore(tmp_path / place)
+        FileStore(tmp_path / place).write({"a": "1"})
 
 
 @pytest.mark.parametrize("text", ["something else", "[]", '{"a": 1}', ""])
