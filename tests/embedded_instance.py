@@ -25,7 +25,6 @@ from typing import Any
 
 import msgspec
 from burst_embedded.handle import connect_handle, read_stream
-from burst_embedded.jobspec import Wanted, build_jobspec
 from burst_embedded.lead_client import connect
 from burst_embedded.methods import ATTACH
 from burst_embedded.wire import decode_output
@@ -42,6 +41,7 @@ from burst.model.jobid import JobId
 from burst.model.lead import JobView
 from burst.model.resource_set import ResourceSet
 from tests.contract.instance import HOSTS, LastingInstance, Submission, rank_of
+from tests.embedded.jobspecs import Wanted, build_jobspec
 from tests.support.forked import Forked
 from tests.support.ports import free_port
 from tests.support.waiting import HANG_S

@@ -18,8 +18,9 @@ from burst.errors import ConfigError
 from burst.kits import certificate
 from burst.kits.broker import expand_hosts
 from burst.kits.certificate import Certificate
+from burst.lead_setup import lead_resources
 from burst.model.lead import Bootstrap, HostEntry
-from burst.model.resource_set import ResourceSet, decode_resource_set, shape_of
+from burst.model.resource_set import ResourceSet, shape_of
 
 
 class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,18 +106,16 @@ def read_resources(path: Path, hosts: Sequence[HostEntry]) -> ResourceSet:
             " `burst lead init` writes it",
         )
     where = Path(source)
+    resources = lead_resources.read_resources(where)
     try:
-        resources = _checked(decode_resource_set(where.read_bytes()))
         nodes = resources.nodes
-    except OSError as error:
-        raise ConfigError(
-            f"{where}: cannot be read: {error.strerror}",
-            f"it is resource.path of {path}",
-        ) from error
+        useless = [each for each in nodes if not shape_of(each.children).cores]
     except ValueError as error:
         raise ConfigError(
             f"{where}: is no R: {error}", "`burst lead init` or `flux R encode` do one"
         ) from error
+    if useless:
+        raise ConfigError(f"{where}: rank {useless[0].rank} has no cores")
     ours, theirs = [node.host for node in nodes], [entry.host for entry in hosts]
     if [node.rank for node in nodes] != list(range(len(nodes))) or ours != theirs:
         raise ConfigError(
@@ -124,12 +123,6 @@ def read_resources(path: Path, hosts: Sequence[HostEntry]) -> ResourceSet:
             + _difference(ours, theirs),
             "both must name the same hosts in the same order",
         )
-    return resources
-
-
-def _checked(resources: ResourceSet) -> ResourceSet:
-    if not all(shape_of(node.children).cores for node in resources.nodes):
-        raise ValueError("a rank has no cores")
     return resources
 
 

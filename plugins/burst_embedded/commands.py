@@ -5,32 +5,26 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import click
 
 from burst import log
+from burst.decode import from_json
 from burst.errors import BurstError, ConfigError
 from burst.extensions import StandIn
 from burst.flux.rpc import RpcClient
 from burst.lead import NewJob
 from burst.model.exit_status import shell_status
-from burst.model.fsd import parse_fsd
 from burst.model.hold import DEFAULT_URGENCY
 from burst.model.jobid import JobId, format_f58, parse_jobid
+from burst.model.program import command_jobspec
 from burst_embedded.boot import read_broker_config, read_resources
 from burst_embedded.follower import FollowerBroker
 from burst_embedded.handle import SCHEME, connect_handle, read_stream
-from burst_embedded.jobspec import (
-    Wanted,
-    build_jobspec,
-    parse_requires,
-    parse_setattr,
-    set_attribute,
-)
 from burst_embedded.lead import LeadBroker
 from burst_embedded.lead_client import EmbeddedLead
 from burst_embedded.methods import ATTACH
@@ -123,23 +117,11 @@ def follower(config: Path, hostname: str, rundir: Path) -> None:
         broker.run(stop)
 
 
-@contextmanager
-def _bad_parameter() -> Iterator[None]:
+def _job_id(text: str) -> JobId:
     try:
-        yield
+        return parse_jobid(text)
     except ValueError as error:
         raise click.BadParameter(str(error)) from error
-
-
-def _job_id(text: str) -> JobId:
-    with _bad_parameter():
-        return parse_jobid(text)
-
-
-def _duration(text: str) -> float:
-    with _bad_parameter():
-        found = parse_fsd(text)
-    return 0 if found == float("inf") else found
 
 
 _uri_option = click.option(
@@ -149,28 +131,26 @@ _uri_option = click.option(
 
 @group.command(context_settings={"allow_interspersed_args": False})
 @_uri_option
-@click.option("-N", "nodes", type=click.IntRange(1), metavar="N", help="Nodes.")
-@click.option("-n", "slots", type=click.IntRange(1), metavar="N", help="Tasks in all.")
+@click.option("-N", "nodes", type=click.IntRange(1), default=1, help="Whole nodes.")
 @click.option(
-    "-c", "cores", type=click.IntRange(1), default=1, metavar="N", help="Cores a task."
+    "--setattr", "attributes", multiple=True, type=click.Choice(["burstable"])
 )
-@click.option("-t", "limit", type=_duration, default="0", metavar="FSD", help="Limit.")
-@click.option("--setattr", "attributes", multiple=True, metavar="KEY[=VALUE]")
-@click.option("--requires", default="", help="Properties, such as burst or ^burst.")
+@click.option("--requires", metavar="PROPERTY", help="Of its nodes, such as burst.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-def submit(uri: str, command: tuple[str, ...], **options: Any) -> None:
-    """Submit a job, one task a slot or a node, and print its id."""
-    system: dict[str, Any] = {
-        "duration": options["limit"],
-        "cwd": str(Path.cwd()),
-        "environment": dict(os.environ),
-    }
-    if options["requires"]:
-        system["constraints"] = parse_requires(options["requires"])
-    for text in options["attributes"]:
-        set_attribute(system, *parse_setattr(text))
-    counts = {key: options[key] or 0 for key in ("nodes", "slots", "cores")}
-    jobspec = build_jobspec(command, Wanted(**counts), system)
+def submit(
+    uri: str,
+    nodes: int,
+    attributes: tuple[str, ...],
+    requires: str | None,
+    command: tuple[str, ...],
+) -> None:
+    """Submit a job, one task a node, and print its id."""
+    jobspec = from_json(command_jobspec(command, nodes, 0), dict[str, Any])
+    system = jobspec["attributes"]["system"]
+    system |= dict.fromkeys(attributes, True)
+    system |= {"cwd": str(Path.cwd()), "environment": dict(os.environ)}
+    if requires:
+        system["constraints"] = {"properties": [requires]}
     with closing(EmbeddedLead(uri)) as lead:
         (answer,) = lead.submit_jobs([NewJob(jobspec, DEFAULT_URGENCY)])
     if isinstance(answer, BurstError):

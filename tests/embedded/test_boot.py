@@ -139,7 +139,7 @@ def test_nodes_have_what_r_says(config: Path) -> None:
         ({"nodelist": ["lead-[0-1],burst-0-[0-3]"]}, "is no R"),
         ({"nodelist": ["lead-[0"]}, "is no R"),
         ({"R_lite": [{"rank": "0-9", "children": {"core": "x"}}]}, "is no R"),
-        ({"R_lite": [{"rank": "0-9", "children": {}}]}, "is no R"),
+        ({"R_lite": [{"rank": "0-9", "children": {}}]}, "rank 0 has no cores"),
         ({"R_lite": [{"rank": "1-10", "children": {"core": "0"}}]}, "does not match"),
         (
             {
@@ -163,7 +163,7 @@ def test_r_that_does_not_match_is_refused(
 @pytest.mark.parametrize("content", ["", "[]", "nonsense", '{"version": 2}'])
 def test_what_is_no_r_is_refused(directory: Path, config: Path, content: str) -> None:
     (directory / "R").write_text(content)
-    with pytest.raises(ConfigError, match="is no R"):
+    with pytest.raises(ConfigError, match="has to be R of RFC 20"):
         read_resources(config, ())
 
 

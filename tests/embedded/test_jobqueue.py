@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from burst_embedded.job import Job
 from burst_embedded.jobqueue import HISTORY, JobQueue
-from burst_embedded.jobspec import Wanted, build_jobspec
 from burst_embedded.pool import ResourcePool
 from burst_embedded.wire import OUTPUT_LIMIT, Ended, Output, RunTasks
 
 from burst.errors import JobspecError, LeadError
 from burst.model.lead import JobState
 from burst.model.shape import Shape
+from tests.embedded.jobspecs import Wanted, build_jobspec
 from tests.embedded.nodes import resources
 
 NOW = 1_800_000_000.0

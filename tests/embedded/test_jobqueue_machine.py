@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from burst_embedded.job import Job
 from burst_embedded.jobqueue import JobQueue
-from burst_embedded.jobspec import Wanted, build_jobspec
 from burst_embedded.pool import ResourcePool
 from burst_embedded.wire import Ended
 from hypothesis import settings
@@ -14,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from burst.model.lead import JobState
 from burst.model.shape import Shape
+from tests.embedded.jobspecs import Wanted, build_jobspec
 from tests.embedded.nodes import resources
 
 RANKS = range(4)

@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 import pytest
-from burst_embedded.jobspec import Wanted, build_jobspec
 from burst_embedded.pool import Infeasible, ResourcePool, summary
 
 from burst.model.request import ResourceRequest, parse_request
 from burst.model.shape import Shape
+from tests.embedded.jobspecs import Wanted, build_jobspec
 from tests.embedded.nodes import resources
 
 

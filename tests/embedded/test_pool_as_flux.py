@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from burst_embedded.jobspec import Wanted, build_jobspec
 from burst_embedded.pool import Infeasible, ResourcePool
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 from burst.model.ranks import format_idset
 from burst.model.request import parse_request
 from burst.model.resource_set import resource_set
+from tests.embedded.jobspecs import Wanted, build_jobspec
 from tests.embedded.oracle import (
     CONSTRAINTS,
     POOLS,

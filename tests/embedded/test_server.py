@@ -17,7 +17,6 @@ import zmq
 from burst_embedded.boot import read_broker_config
 from burst_embedded.handle import connect_handle
 from burst_embedded.jobqueue import JobQueue
-from burst_embedded.jobspec import Wanted, build_jobspec
 from burst_embedded.methods import JOURNAL, RANKS, LeadMethods
 from burst_embedded.pool import ResourcePool
 from burst_embedded.server import Server
@@ -27,6 +26,7 @@ from burst.errors import LeadGone
 from burst.flux.rpc import RpcClient
 from burst.model.lead import Bootstrap, LeadIdentity
 from burst.model.shape import Shape
+from tests.embedded.jobspecs import Wanted, build_jobspec
 from tests.embedded.nodes import resources
 from tests.embedded_instance import short_directory, write_files
 from tests.support.ports import free_port
