@@ -32,6 +32,10 @@ class WakeUp:
         with contextlib.suppress(BlockingIOError):
             os.write(self._writer, b"!")
 
+    def fileno(self) -> int:
+        """Return a descriptor that is readable from a `wake` to the next `wait`."""
+        return self._reader
+
     def wait(self, seconds: float, gather: float = 0.0) -> None:
         """Wait for `wake`, at most so many seconds; one from before counts.
 
@@ -39,7 +43,7 @@ class WakeUp:
         return.
         """
         pause = max(0.0, min(seconds, _LONGEST))
-        ready, _, _ = select.select([self._reader], [], [], pause)
+        ready, _, _ = select.select([self], [], [], pause)
         if ready:
             time.sleep(gather)
             os.read(self._reader, 65536)

@@ -92,11 +92,8 @@ def lead(config: Path, hostname: str, rundir: Path, statedir: Path | None) -> No
     if statedir:
         statedir = statedir.absolute()
         make_directory(statedir)
-    with (
-        stop_signals() as stop,
-        private_directory(rundir) as directory,
-        closing(LeadBroker(boot, resources, directory, statedir)) as broker,
-    ):
+    directory, stop = private_directory(rundir), stop_signals()
+    with closing(LeadBroker(boot, resources, directory, statedir)) as broker:
         broker.run(stop)
 
 
@@ -109,11 +106,8 @@ def follower(config: Path, hostname: str, rundir: Path) -> None:
     """
     log.start("text")
     boot = read_broker_config(config, hostname)
-    with (
-        stop_signals() as stop,
-        private_directory(rundir) as directory,
-        closing(FollowerBroker(boot, directory)) as broker,
-    ):
+    directory, stop = private_directory(rundir), stop_signals()
+    with closing(FollowerBroker(boot, directory)) as broker:
         broker.run(stop)
 
 

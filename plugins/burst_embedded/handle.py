@@ -8,6 +8,7 @@ import math
 import os
 import time
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -17,8 +18,8 @@ from zmq.utils.monitor import parse_monitor_message
 from burst.errors import BurstError, ConfigError, LeadGone
 from burst.flux.handle import RequestMessage, ResponseMessage
 from burst.flux.rpc import RpcClient, decode_response
+from burst.kits.broker import check_socket
 from burst_embedded.boot import BrokerConfig
-from burst_embedded.process import check_socket_path
 from burst_embedded.wire import GOODBYE, Message, calling_socket, decode
 
 TIMEOUT_S = 5.0
@@ -39,7 +40,7 @@ def connect_handle(uri: str) -> EmbeddedHandle:
             f"not the URI of an embedded lead: {uri!r}",
             "it is embedded:// and the path of the socket `control` in its --rundir",
         )
-    check_socket_path(path)
+    check_socket(Path(path))
     return EmbeddedHandle(f"ipc://{path}")
 
 
