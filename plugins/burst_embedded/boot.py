@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from burst.config import Seconds, convert, read_toml
+from burst.config import convert, read_toml
 from burst.errors import ConfigError
 from burst.kits import certificate
 from burst.kits.broker import expand_hosts
@@ -35,8 +35,6 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True):
     certificate_path: Path
     read_at: float
     """When the certificate was read, in seconds since the epoch."""
-    heartbeat_timeout: float
-    """How long a follower lives on without its lead, in seconds."""
 
     @property
     def hostname(self) -> str:
@@ -44,19 +42,12 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True):
         return self.hosts[self.rank].host
 
 
-class _Heartbeat(msgspec.Struct, frozen=True):
-    timeout: Seconds = Seconds(300)
-    period: Seconds = Seconds(2)
-    warn_thresh: int = 3
-
-
 def read_broker_config(path: Path, hostname: str) -> BrokerConfig:
     """Return what broker.toml says for the broker of that host.
 
     Raises ConfigError, CertificateError.
     """
-    tables = read_toml(path)
-    written = tables.get("bootstrap")
+    written = read_toml(path).get("bootstrap")
     if not isinstance(written, Mapping) or "curve_cert" not in written:
         raise ConfigError(
             f"{path}: bootstrap.curve_cert: is missing",
@@ -78,7 +69,6 @@ def read_broker_config(path: Path, hostname: str) -> BrokerConfig:
             "start it with the --hostname of one that is, or add it to the lead's file"
             " and restart the lead",
         )
-    heartbeat = tables.get("heartbeat", {})
     keypair = Path(str(written["curve_cert"])).absolute()
     read_at = time.time()
     return BrokerConfig(
@@ -88,7 +78,6 @@ def read_broker_config(path: Path, hostname: str) -> BrokerConfig:
         certificate=certificate.read(keypair),
         certificate_path=keypair,
         read_at=read_at,
-        heartbeat_timeout=convert(_Heartbeat, heartbeat, f"{path}: heartbeat").timeout,
     )
 
 

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
-import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 from burst.errors import BurstError, ConfigError, LeadError, LeadGone
@@ -15,7 +15,7 @@ from burst.flux.rpc import decode_response
 from burst.log import say
 from burst_embedded.boot import BrokerConfig
 from burst_embedded.handle import EmbeddedHandle
-from burst_embedded.methods import JOIN, STATE
+from burst_embedded.methods import JOIN
 from burst_embedded.tasks import TaskRunner
 from burst_embedded.wire import ANSWER, PROTOCOL, Ended, Output, RunTasks, decode_order
 
@@ -42,19 +42,16 @@ class FollowerBroker:
     def run(self, stop: int) -> None:
         """Serve until the descriptor `stop` is readable or the lead stops.
 
-        Waits for a lead that does not answer yet without a deadline, as Flux does. If
-        the lead is lost later, it ends after `[heartbeat] timeout`. Raises LeadError if
-        the lead refuses it, LeadGone.
+        Waits for a lead that does not answer yet without a deadline, as Flux does.
+        Raises LeadError if the lead sends it away, LeadGone if the lead is lost later,
+        which has lost this follower, too.
         """
         where, rank = self._boot.hosts[0].connect, self._boot.rank
         say("waiting for the lead at %s as rank %d", where, rank)
         while not self._connects():
             if _is_readable(stop, _AGAIN_S):
                 return
-        try:
-            self._serve(stop)
-        except LeadGone:
-            self._await_lead(stop)
+        self._serve(stop)
 
     def close(self) -> None:
         """Kill the tasks, say goodbye, and close."""
@@ -63,13 +60,11 @@ class FollowerBroker:
             self._handle.close()
 
     def _connects(self) -> bool:
-        if self._handle:
-            self._handle.close()
         try:
             self._handle = EmbeddedHandle(self._boot.hosts[0].connect, self._boot)
         except LeadGone:
-            self._handle = None
-        return self._handle is not None
+            return False
+        return True
 
     def _serve(self, stop: int) -> None:
         """Join, and carry out orders. Raises LeadError, LeadGone."""
@@ -79,29 +74,25 @@ class FollowerBroker:
         who = {"version": PROTOCOL, "hostname": self._boot.hostname}
         asked = {**who, "rank": self._boot.rank, "pid": os.getpid()}
         self._handle.send(JOIN, asked, streaming=True)
-        state = self._handle.send(STATE, {}, streaming=True)
-        states = 0
         while not _is_readable(stop):
-            for said in self._received(self._handle):
-                if said.matchtag == state:
-                    states += 1
-                elif said.payload == ANSWER:
-                    say("joined as rank %d", self._boot.rank)
-                else:
-                    self._take_order(said.payload)
-            if states > 1:
-                say("leaving: the lead is stopping")
-                return
+            while said := self._handle.receive():
+                assert isinstance(said, ResponseMessage)
+                if said.errnum == errno.ENODATA:
+                    say("leaving: the lead is stopping")
+                    return
+                self._hear(said)
             self._tell(self._tasks.collect())
             self._handle.wait(_IDLE_S)
 
-    def _received(self, handle: EmbeddedHandle) -> Iterator[ResponseMessage]:
-        while said := handle.receive():
-            assert isinstance(said, ResponseMessage)
-            error = decode_response(JOIN, said)
-            if isinstance(error, BurstError):
-                raise LeadError(f"the lead sends us away: {error}") from error
-            yield said
+    def _hear(self, said: ResponseMessage) -> None:
+        """Take the answer to its joining, or an order. Raises LeadError."""
+        error = decode_response(JOIN, said)
+        if isinstance(error, BurstError):
+            raise LeadError(f"the lead sends us away: {error}") from error
+        if said.payload == ANSWER:
+            say("joined as rank %d", self._boot.rank)
+        else:
+            self._take_order(said.payload)
 
     def _take_order(self, payload: bytes) -> None:
         order = decode_order(payload)
@@ -114,24 +105,6 @@ class FollowerBroker:
         assert self._handle is not None
         for piece in pieces:
             self._handle.send("embedded.take", {"piece": piece})
-
-    def _await_lead(self, stop: int) -> None:
-        """Wait for a lead that was lost: it has lost this follower, too.
-
-        Raises LeadError once it is back, LeadGone after `[heartbeat] timeout`.
-        """
-        deadline = time.monotonic() + self._boot.heartbeat_timeout
-        while time.monotonic() < deadline:
-            if self._connects():
-                raise LeadError("the lead has lost it; start it again")
-            for _ in self._tasks.collect():
-                continue  # nobody is there to be told
-            if _is_readable(stop, _AGAIN_S):
-                return
-        raise LeadGone(
-            f"no message from the lead for {self._boot.heartbeat_timeout:g} s",
-            "start the follower again when the lead is back",
-        )
 
 
 def _is_readable(descriptor: int, seconds: float = 0.0) -> bool:

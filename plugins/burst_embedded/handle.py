@@ -53,7 +53,7 @@ class EmbeddedHandle:
 
     def __init__(self, endpoint: str, boot: BrokerConfig | None = None) -> None:
         self._endpoint = endpoint
-        self._silence_s = boot.heartbeat_timeout if boot else TIMEOUT_S
+        self._silence_s = math.inf if boot else TIMEOUT_S
         self._tag = 0
         self._heard = 0.0
         """When the lead last said something, which it begins to after a request."""
@@ -106,6 +106,8 @@ class EmbeddedHandle:
 
     def receive(self) -> ResponseMessage | RequestMessage | None:
         """Return the next message that has arrived, or None. Does not wait."""
+        # First, since what was sent before the end is there by then.
+        lost = self._monitor.poll(0)
         while self._socket.poll(0):
             self._heard = time.monotonic()
             said = decode(self._socket.recv())
@@ -121,7 +123,7 @@ class EmbeddedHandle:
                 )
             if said.tag:
                 return ResponseMessage(said.tag, said.errnum, said.payload)
-        if self._monitor.poll(0):
+        if lost:
             raise self._gone("has closed the connection")
         if self._heard and time.monotonic() - self._heard > self._silence_s:
             raise self._gone(f"was silent for {self._silence_s:g} s")

@@ -106,7 +106,12 @@ class LeadMethods:
             self.server.send(member, order)
 
     def enter(self, state: str) -> None:
-        """Tell that the lead is in another state, named as Flux's brokers name it."""
+        """Send followers away, and tell others that the lead is in this state.
+
+        It is named as Flux's brokers name it.
+        """
+        for caller, _ in self.server.streams(JOIN):
+            self.server.fail(caller)
         self._state = state
         self._asked_state.clear()
         for caller, _ in self.server.streams(STATE):

@@ -51,7 +51,6 @@ def test_hosts_are_in_rank_order_with_their_addresses(config: Path) -> None:
     assert (boot.rank, boot.hostname) == (3, "burst-0-1")
     address = f"tcp://127.0.0.1:{PORT}"
     assert boot.hosts[0] == HostEntry("lead-0", bind=address, connect=address)
-    assert boot.heartbeat_timeout == 300
 
 
 def test_the_table_is_kept_as_it_was_written(config: Path) -> None:
@@ -74,11 +73,6 @@ def test_an_entry_of_its_own_and_a_parent_are_read(config: Path) -> None:
     assert boot.rank == 9
 
 
-def test_heartbeat_timeout_is_read(config: Path) -> None:
-    config.write_text(config.read_text() + '[heartbeat]\ntimeout = "10s"\n')
-    assert read_broker_config(config, "lead-0").heartbeat_timeout == 10
-
-
 def test_the_boot_shows_no_secret(config: Path) -> None:
     boot = read_broker_config(config, "lead-0")
     assert boot.certificate.secret.decode() not in repr(boot)
@@ -98,7 +92,6 @@ def test_the_boot_shows_no_secret(config: Path) -> None:
         ("hosts = [", "hosts = [[", "TOML"),
         ('"tcp://127.0.0.1:%p"', '"127.0.0.1:%p"', "tcp://"),
         ("lead-[0-1]", "other-[0-1]", "lead-0 is not among them; start it with"),
-        ("[resource]", '[heartbeat]\ntimeout = "soon"\n[resource]', "heartbeat"),
     ],
 )
 def test_a_bad_file_is_refused_by_name(
