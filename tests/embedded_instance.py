@@ -24,10 +24,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from burst_embedded.handle import connect_handle, read_stream
+from burst_embedded.handle import connect_handle
 from burst_embedded.lead_client import connect
-from burst_embedded.methods import ATTACH
-from burst_embedded.wire import decode_output
 
 from burst.decode import from_json
 from burst.errors import LeadGone
@@ -223,13 +221,11 @@ class EmbeddedInstance(LastingInstance):
         self.call("job-manager.urgency", {"id": job, "urgency": urgency})
 
     def output(self, job: JobId) -> str:
-        text = b""
-        with closing(connect_handle(self.uri)) as handle:
-            for each in read_stream(handle, ATTACH, {"id": job}):
-                piece = decode_output(each)
-                if piece.stream == 1:
-                    text += piece.data
-        return text.decode()
+        with closing(connect(self.uri)) as lead:
+            while lead.events(job)[-1].name != "clean":
+                time.sleep(_LOOK_S)
+            pieces = lead.output(job)
+        return b"".join(each.data for each in pieces if each.stream == 1).decode()
 
     def info(self, job: JobId) -> JobView:
         """Return a job, ended or not, by all its events."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -24,17 +25,17 @@ from burst.model.jobid import JobId, format_f58, parse_jobid
 from burst.model.program import command_jobspec
 from burst_embedded.boot import read_broker_config, read_resources
 from burst_embedded.follower import FollowerBroker
-from burst_embedded.handle import SCHEME, connect_handle, read_stream
+from burst_embedded.handle import SCHEME, connect_handle
 from burst_embedded.lead import LeadBroker
 from burst_embedded.lead_client import EmbeddedLead
-from burst_embedded.methods import ATTACH
 from burst_embedded.process import (
     SOCKET,
     make_directory,
     private_directory,
     stop_signals,
 )
-from burst_embedded.wire import OUTPUT_LIMIT, decode_output
+
+_LOOK_S = 0.1
 
 
 class _Group(click.Group):
@@ -156,26 +157,21 @@ def submit(
 @_uri_option
 @click.argument("job_id", type=_job_id)
 def attach(uri: str, job_id: JobId) -> None:
-    """Print what a job writes until it ends, and exit with its status."""
-    size = 0
-    with closing(connect_handle(uri)) as handle:
-        for each in read_stream(handle, ATTACH, {"id": job_id}):
-            piece = decode_output(each)
-            size += len(piece.data)
-            file = sys.stderr if piece.stream == 2 else sys.stdout
-            file.write(piece.data.decode(errors="replace"))
-            file.flush()
-    if size >= OUTPUT_LIMIT:
-        click.echo("burst: it wrote more than is kept; the rest is lost", err=True)
-    status = 1
+    """Wait for a job's end, print what it wrote, and exit with its status."""
     with closing(EmbeddedLead(uri)) as lead:
-        for event in lead.events(job_id):
-            if event.name == "exception":
-                text = "{type} {note}".format(**event.context)
-                click.echo(f"{format_f58(job_id)}: exception: {text}", err=True)
-            elif event.name == "finish":
-                code = os.waitstatus_to_exitcode(event.context["status"])
-                status = shell_status(code)
+        while (events := lead.events(job_id))[-1].name != "clean":
+            time.sleep(_LOOK_S)
+        pieces = lead.output(job_id)
+    for piece in pieces:
+        click.echo(piece.data, nl=False, err=piece.stream == 2)
+    status = 1
+    for event in events:
+        if event.name == "exception":
+            text = "{type} {note}".format(**event.context)
+            click.echo(f"{format_f58(job_id)}: exception: {text}", err=True)
+        elif event.name == "finish":
+            code = os.waitstatus_to_exitcode(event.context["status"])
+            status = shell_status(code)
     sys.exit(status)
 
 

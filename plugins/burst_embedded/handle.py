@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-import errno
 import math
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,9 @@ import msgspec
 import zmq
 from zmq.utils.monitor import parse_monitor_message
 
-from burst.errors import BurstError, ConfigError, LeadGone
+from burst.errors import ConfigError, LeadGone
 from burst.flux.handle import RequestMessage, ResponseMessage
-from burst.flux.rpc import RpcClient, decode_response
+from burst.flux.rpc import RpcClient
 from burst.kits.broker import check_socket
 from burst_embedded.boot import BrokerConfig
 from burst_embedded.wire import GOODBYE, Message, calling_socket, decode
@@ -165,22 +164,3 @@ class EmbeddedHandle:
             f"the lead at {self._endpoint} {how}",
             "start it, or give the --uri of another",
         )
-
-
-def read_stream(
-    handle: EmbeddedHandle, topic: str, payload: Mapping[str, Any]
-) -> Iterator[bytes]:
-    """Yield what a streaming request brings until it ends. Raises what it ends with."""
-    tag = handle.send(topic, payload, streaming=True)
-    while True:
-        said = handle.receive()
-        if not isinstance(said, ResponseMessage) or said.matchtag != tag:
-            handle.wait(TIMEOUT_S)
-        elif said.errnum == errno.ENODATA:
-            return
-        elif said.errnum:
-            error = decode_response(topic, said)
-            assert isinstance(error, BurstError)
-            raise error
-        else:
-            yield said.payload

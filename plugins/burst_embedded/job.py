@@ -14,10 +14,9 @@ from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.model.request import ResourceRequest
 from burst.model.resource_set import ResourceSet
-from burst_embedded.wire import OUTPUT_LIMIT, Output
+from burst_embedded.wire import Output
 
 HIGHEST_URGENCY = 31
-_EXPEDITED = 2**32 - 1
 
 
 class Job(msgspec.Struct, kw_only=True):
@@ -32,6 +31,7 @@ class Job(msgspec.Struct, kw_only=True):
     """Lent ranks on which it may run beside own ones; None for all."""
     duration: float
     urgency: int
+    """What the queue is sorted by, so it is the priority, too; 0 is held."""
     state: JobState = JobState.SCHED
     events: list[Event] = []
     R: ResourceSet | None = None
@@ -43,19 +43,11 @@ class Job(msgspec.Struct, kw_only=True):
     fatal: str = ""
     """Type of the first exception of severity 0."""
     output: list[Output] = []
-    """What is kept of it."""
-    output_size: int = 0
-    """Bytes of that."""
 
     def time_of(self, name: str) -> float:
         """Return when the first event of that name was, 0 if there is none."""
         found = (event.timestamp for event in self.events if event.name == name)
         return next(found, 0.0)
-
-    @property
-    def priority(self) -> int:
-        """What the queue is sorted by; 0 is held."""
-        return _EXPEDITED if self.urgency == HIGHEST_URGENCY else self.urgency
 
     @property
     def deadline(self) -> float:
@@ -76,8 +68,3 @@ class Job(msgspec.Struct, kw_only=True):
         if self.time_of("start") and self.status == 0:
             return "completed"
         return {"cancel": "canceled", "timeout": "timeout"}.get(self.fatal, "failed")
-
-    @property
-    def output_cut(self) -> bool:
-        """Whether it wrote more than is kept."""
-        return self.output_size >= OUTPUT_LIMIT

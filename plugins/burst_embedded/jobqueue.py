@@ -2,7 +2,7 @@
 """The queue: states and events of jobs, and which of them starts next.
 
 States and events are those of RFC 21 as Flux's job manager has them. The order is that
-of Flux's schedulers: by priority, then by age, and **the first job, if it cannot start,
+of Flux's schedulers: by urgency, then by age, and **the first job, if it cannot start,
 blocks all behind it**. A job of urgency 0 is held and blocks none.
 """
 
@@ -13,7 +13,6 @@ import errno
 import math
 import os
 import time
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -29,8 +28,6 @@ from burst_embedded.jobspec import parse_command
 from burst_embedded.pool import Infeasible, ResourcePool, slots_of, summary
 from burst_embedded.wire import Ended, Failed, KillTasks, Output, RunTasks
 
-HISTORY = 1000
-"""Jobs that ended and are still known; the oldest are forgotten first."""
 # FLUIDs count milliseconds in 40 bits. Counted from here, they last until 2054 and do
 # not come again after a restart of the lead.
 _EPOCH = 1_577_836_800.0
@@ -50,13 +47,12 @@ class JobQueue:
         self.pool = pool
         self.jobs: dict[JobId, Job] = {}
         self.orders: list[tuple[int, RunTasks | KillTasks]] = []
-        self.news: list[tuple[Job, Event | Output]] = []
+        self.news: list[tuple[Job, Event]] = []
         self.unsettled = False
         self.moved = False
         self._clock = clock
         self._line: list[tuple[int, JobId]] = []
         self._running: dict[JobId, Job] = {}
-        self._ended: deque[JobId] = deque()
         self._last_id = 0
 
     def submit(self, jobspec: dict[str, Any], urgency: int) -> Job:
@@ -137,12 +133,12 @@ class JobQueue:
         Raises LeadError.
         """
         found = self._active(job)
-        if found.state is not JobState.SCHED or found.priority:
+        if found.state is not JobState.SCHED or found.urgency:
             return {"done": False}
         found.status = exit_status << 8
         self._post(found, "alloc", bypass=True)
         self._post(found, "start")
-        self._keep(found, Output(job, 0, 1, output.encode()))
+        found.output.append(Output(job, 0, 1, output.encode()))
         self._post(found, "finish", status=found.status)
         self._clean(found)
         return {"done": True}
@@ -181,7 +177,7 @@ class JobQueue:
         if job is None:
             return
         if isinstance(piece, Output):
-            self._keep(job, piece)
+            job.output.append(piece)
         elif job.running.pop(piece.task, None) is not None:
             job.status = max(job.status, piece.status)
             if not job.running:
@@ -224,12 +220,12 @@ class JobQueue:
         self._move()
 
     def _line_up(self, job: Job) -> None:
-        self._post(job, "priority", priority=job.priority)
-        if job.priority:
-            bisect.insort(self._line, (-job.priority, job.id))
+        self._post(job, "priority", priority=job.urgency)
+        if job.urgency:
+            bisect.insort(self._line, (-job.urgency, job.id))
 
     def _step_out(self, job: Job) -> None:
-        place = (-job.priority, job.id)
+        place = (-job.urgency, job.id)
         index = bisect.bisect_left(self._line, place)
         if self._line[index : index + 1] == [place]:
             del self._line[index]
@@ -260,12 +256,6 @@ class JobQueue:
             order = RunTasks(job.id, tasks, command.argv, command.cwd, environment)
             self.orders.append((rank, order))
 
-    def _keep(self, job: Job, piece: Output) -> None:
-        if not job.output_cut:
-            job.output.append(piece)
-            job.output_size += len(piece.data)
-            self.news.append((job, piece))
-
     def _clean(self, job: Job) -> None:
         if self._running.pop(job.id, None) and job.R:
             self.pool.release(job.R)
@@ -273,9 +263,6 @@ class JobQueue:
             self._post(job, "free")
         job.state = JobState.INACTIVE
         self._post(job, "clean")
-        self._ended.append(job.id)
-        if len(self._ended) > HISTORY:
-            del self.jobs[self._ended.popleft()]
 
     def _active(self, job: JobId) -> Job:
         found = self.find(job)

@@ -23,6 +23,7 @@ from burst.model.jobid import JobId
 from burst.model.lead import JobView, LeadIdentity, LeadView
 from burst.model.shape import Shape
 from burst_embedded.handle import connect_handle
+from burst_embedded.wire import Output
 
 
 class _Ranks(msgspec.Struct, frozen=True):
@@ -67,6 +68,11 @@ class EmbeddedLead(BaseLead):
         """Give a held job the result of a run elsewhere."""
         asked = {"id": job, "exit_status": exit_status, "output": output}
         return bool(self._client.ask("embedded.finish", asked)["done"])
+
+    def output(self, job: JobId) -> list[Output]:
+        """Return what the job's tasks have written so far. Raises LeadError."""
+        found = self._client.ask("embedded.output", {"id": job})
+        return from_plain(found["pieces"], list[Output])
 
     def store(self) -> Store:
         """Return the store, which the lead keeps in a file."""

@@ -28,7 +28,6 @@ from burst_embedded.wire import PROTOCOL, Failed, Output
 JOURNAL = "job-manager.events-journal"
 RANKS = "resource.journal"
 STATE = "state-machine.monitor"
-ATTACH = "embedded.attach"
 JOIN = "overlay.join"
 _CONSTRAINTS = "attributes.system.constraints"
 # As RFC 43 and libjob/job.h number them; of states, those that end and those before.
@@ -57,6 +56,7 @@ class LeadMethods:
         queue = self._queue
         return {
             "embedded.finish": queue.finish_held,
+            "embedded.output": self.output,
             "embedded.identity": lambda: self._identity,
             "embedded.ranks": queue.pool.view,
             "embedded.take": queue.take,
@@ -73,7 +73,6 @@ class LeadMethods:
             "resource.drain": queue.drain,
             "resource.undrain": queue.undrain,
             "state-machine.get": self.state,
-            ATTACH: self.attach,
             JOIN: self.join,
             JOURNAL: self.follow_jobs,
             f"{JOURNAL}-cancel": self.cancel,
@@ -84,17 +83,9 @@ class LeadMethods:
     def push(self) -> None:
         """Send what happened since the last time to clients that follow it."""
         news, self._queue.news = self._queue.news, []
-        for job, what in news:
-            attached = self.server.streams(ATTACH)
-            readers = [caller for caller, which in attached if which == job.id]
-            for caller in readers:
-                if isinstance(what, Output):
-                    self.server.send(caller, what)
-                elif what.name == "clean":
-                    self.server.fail(caller)
-            if isinstance(what, Event):
-                for caller, allow in self.server.streams(JOURNAL):
-                    self.server.send(caller, _entry(job, [what], allow))
+        for job, event in news:
+            for caller, allow in self.server.streams(JOURNAL):
+                self.server.send(caller, _entry(job, [event], allow))
         if self._queue.moved:
             self._queue.moved = False
             for caller, _ in self.server.streams(RANKS):
@@ -198,14 +189,9 @@ class LeadMethods:
         self._asked_state.add(caller)
         self.server.send(caller, {"state": self._state})
 
-    def attach(self, job: JobId, caller: Caller) -> None:
-        """Send pieces of the job's output, until it ends. Raises Failed."""
-        found = self._queue.find(job)
-        self.server.open(caller, ATTACH, job)
-        for piece in found.output:
-            self.server.send(caller, piece)
-        if found.is_over:
-            self.server.fail(caller)
+    def output(self, job: JobId) -> dict[str, list[Output]]:
+        """Return what the job's tasks have written so far. Raises Failed."""
+        return {"pieces": self._queue.find(job).output}
 
     def join(
         self, version: str, hostname: str, rank: int, pid: int, caller: Caller

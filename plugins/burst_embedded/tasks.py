@@ -25,6 +25,7 @@ KILL_GRACE_S = 5.0
 """Seconds from SIGTERM to SIGKILL, as in Flux's job shell."""
 _STDERR = 2
 _CANNOT_RUN = 126 << 8
+_CUT = b"burst: it wrote more than is kept; the rest is lost\n"
 _CHUNK = 64 * 1024
 
 
@@ -128,6 +129,8 @@ class TaskRunner:
         task.allowance -= len(data)
         if data:
             yield Output(task.job, task.rank, stream, data)
+            if not task.allowance:
+                yield Output(task.job, task.rank, _STDERR, _CUT)
 
     def _close(self, task: _Task) -> Iterator[Output | Ended]:
         # Its pid, and so the group's id, is not reused before we wait for it.

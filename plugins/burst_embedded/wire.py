@@ -28,7 +28,7 @@ SILENCE_MS = 5000
 closes it at once; this finds one that hangs, and a busy host may give one no turn for
 seconds."""
 OUTPUT_LIMIT = 256 * 1024
-"""Bytes that are kept of the output of one job, and sent of that of one task."""
+"""Bytes that are kept of the output of one task."""
 GOODBYE = "goodbye"
 """Topic of who leaves; not answered."""
 
@@ -103,7 +103,6 @@ class Ended(_Tagged, frozen=True):
 
 Order = RunTasks | KillTasks
 decode_order: Callable[[bytes], Order] = json_decoder(Order).decode  # type: ignore[arg-type]
-decode_output = json_decoder(Output).decode
 
 
 def calling_socket(

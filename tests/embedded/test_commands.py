@@ -3,20 +3,16 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from burst_embedded.commands import group
-from burst_embedded.handle import connect_handle, read_stream
-from burst_embedded.methods import ATTACH
+from burst_embedded.lead_client import connect
 from burst_embedded.store import STORE
-from burst_embedded.wire import decode_output
 from click.testing import CliRunner, Result
 
 from burst.model.jobid import JobId, parse_jobid
@@ -30,7 +26,7 @@ from tests.embedded_instance import (
     write_files,
 )
 from tests.support.ports import free_port
-from tests.support.waiting import HANG_S
+from tests.support.waiting import HANG_S, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -104,22 +100,18 @@ def test_attach_exits_with_the_jobs_status(instance: EmbeddedInstance) -> None:
     assert run(instance, "attach", str(killed)).exit_code == 143
 
 
-def test_attach_follows_a_job_that_still_runs(instance: EmbeddedInstance) -> None:
+def test_attach_waits_for_a_job_that_still_runs(instance: EmbeddedInstance) -> None:
     script = "echo ready; while [ ! -e go ]; do sleep 0.02; done; echo gone"
     with short_directory() as directory:
         system = {"cwd": str(directory)}
         job = instance.submit(slots=1, command=("sh", "-c", script), attributes=system)
-        with subprocess.Popen(
-            [sys.executable, "-m", "burst_embedded", "attach", str(job)],
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "FLUX_URI": instance.uri},
-        ) as attached:
-            assert attached.stdout is not None
-            assert attached.stdout.readline() == "ready\n"
+        with ThreadPoolExecutor() as pool:
+            attached = pool.submit(run, instance, "attach", str(job))
+            with closing(connect(instance.uri)) as lead:
+                wait_until(lambda: lead.output(job), "what it writes first")
+            assert not attached.done()
             (directory / "go").touch()
-            assert attached.stdout.read() == "gone\n"
-    assert attached.returncode == 0
+            assert attached.result(HANG_S).stdout == "ready\ngone\n"
 
 
 def test_attach_says_that_output_was_cut(instance: EmbeddedInstance) -> None:
@@ -218,11 +210,10 @@ def test_a_lead_stops_cleanly_and_leaves_no_socket() -> None:
 
 
 def test_a_job_of_a_lead_that_stops_ends_with_it() -> None:
-    with embedded_instance() as instance, closing(instance.lead()) as lead:
+    with embedded_instance() as instance, closing(connect(instance.uri)) as lead:
         job = instance.submit(slots=1, command=("sh", "-c", "echo $$; exec sleep 600"))
         Watch(lead).state(job, JobState.RUN)
-        with closing(connect_handle(instance.uri)) as handle:
-            first = next(read_stream(handle, ATTACH, {"id": job}))
-        pid = int(decode_output(first).data)
+        wait_until(lambda: lead.output(job), "its pid")
+        pid = int(lead.output(job)[0].data)
         instance.stop()
         assert not Path(f"/proc/{pid}").exists()

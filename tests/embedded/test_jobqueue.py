@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from burst_embedded.job import Job
-from burst_embedded.jobqueue import HISTORY, JobQueue
+from burst_embedded.jobqueue import JobQueue
 from burst_embedded.pool import ResourcePool
-from burst_embedded.wire import OUTPUT_LIMIT, Ended, Output, RunTasks
+from burst_embedded.wire import Ended, Output, RunTasks
 
 from burst.errors import JobspecError, LeadError
 from burst.model.lead import JobState
@@ -186,20 +186,12 @@ def test_a_jobspec_that_cannot_be_read_is_no_job(queue: JobQueue) -> None:
     assert not queue.jobs
 
 
-def test_output_is_bounded(queue: JobQueue) -> None:
+def test_output_is_that_of_jobs_that_run(queue: JobQueue) -> None:
     job = submit(queue, slots=1)
-    half = b"x" * (OUTPUT_LIMIT // 2)
-    queue.take(Output(job.id, 0, 1, half))
-    assert not job.output, "it does not run"
+    piece = Output(job.id, 0, 1, b"x")
+    queue.take(piece)
     queue.schedule()
-    for _ in range(3):
-        queue.take(Output(job.id, 0, 1, half))
-    assert sum(len(piece.data) for piece in job.output) == OUTPUT_LIMIT
-    assert job.output_cut
+    for _ in range(2):
+        queue.take(piece)
     queue.take(Output(4711, 0, 1, b"x"))
-
-
-def test_old_jobs_are_forgotten(queue: JobQueue) -> None:
-    for _ in range(HISTORY + 2):
-        queue.raise_exception(submit(queue).id, "cancel", "")
-    assert len(queue.jobs) == HISTORY
+    assert job.output == [piece] * 2
