@@ -38,16 +38,6 @@ from burst_embedded.process import (
 _LOOK_S = 0.1
 
 
-class _Group(click.Group):
-    """Errors that people are meant to read are shown without a traceback."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except BurstError as error:
-            raise click.ClickException(str(error)) from error
-
-
 def _broker_options(command: Callable[..., None]) -> Callable[..., None]:
     for option in (
         click.option(
@@ -62,7 +52,7 @@ def _broker_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-@click.group("embedded", cls=_Group, hidden=True)
+@click.group("embedded", hidden=True)
 def group() -> None:
     """A lead and followers in pure Python: a stand-in for Flux.
 
