@@ -180,7 +180,7 @@ class Server:
         self._send(caller.peer, Message(caller.tag, "", text.encode(), number))
 
     def beat(self) -> None:
-        """Tell all that the lead lives; to fail finds who is gone."""
+        """Send to all, which finds who is gone."""
         for peer in self._peers:
             self._send(peer, BEAT)
 

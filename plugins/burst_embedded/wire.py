@@ -4,8 +4,9 @@
 It is Flux's, as far as a lead for bursts needs it: requests have a topic and a JSON
 object, responses the request's matchtag and an errno, which ends a stream with ENODATA.
 So `burst.flux` is the client. Under it are frames of ZeroMQ, over a Unix socket for
-clients on the same host and over TCP with CURVE for followers. Both send a message of
-tag 0 without a topic now and then, which shows that they live.
+clients on the same host and over TCP with CURVE for followers. ZeroMQ closes those of
+who is gone or hangs. The lead finds them closed as it sends all a message of tag 0 and
+without a topic now and then.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from burst_embedded.boot import BrokerConfig
 PROTOCOL = "3.0.0"
 """Version of the protocol; MAJOR.MINOR of both sides must be the same."""
 BEAT_S = 0.5
-"""Seconds between two signs of life."""
+"""Seconds between two such messages, and two probes of ZeroMQ."""
 SILENCE_MS = 5000
 """ZeroMQ closes a connection over which nothing came for this long. A process that ends
 closes it at once; this finds one that hangs, and a busy host may give one no turn for
