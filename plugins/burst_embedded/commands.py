@@ -102,13 +102,6 @@ def follower(config: Path, hostname: str, rundir: Path) -> None:
         broker.run(stop)
 
 
-def _job_id(text: str) -> JobId:
-    try:
-        return parse_jobid(text)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from error
-
-
 _uri_option = click.option(
     "--uri", envvar="FLUX_URI", required=True, help="Of the lead; default $FLUX_URI."
 )
@@ -145,7 +138,7 @@ def submit(
 
 @group.command()
 @_uri_option
-@click.argument("job_id", type=_job_id)
+@click.argument("job_id", type=parse_jobid)
 def attach(uri: str, job_id: JobId) -> None:
     """Wait for a job's end, print what it wrote, and exit with its status."""
     with closing(EmbeddedLead(uri)) as lead:
@@ -167,7 +160,7 @@ def attach(uri: str, job_id: JobId) -> None:
 
 @group.command()
 @_uri_option
-@click.argument("job_ids", nargs=-1, required=True, type=_job_id)
+@click.argument("job_ids", nargs=-1, required=True, type=parse_jobid)
 def cancel(uri: str, job_ids: tuple[JobId, ...]) -> None:
     """End jobs: those that wait at once, those that run by SIGTERM."""
     with closing(connect_handle(uri)) as handle:

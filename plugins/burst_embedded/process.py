@@ -38,8 +38,6 @@ def make_directory(path: Path) -> None:
         raise ConfigError(
             f"{path}: cannot be made: {error.strerror}", "name another directory"
         ) from error
-    if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
-        raise ConfigError(f"{path}: may not be written", "name another directory")
 
 
 def stop_signals() -> int:
