@@ -73,7 +73,7 @@ class FollowerBroker:
             self._handle.watch(descriptor)
         who = {"version": PROTOCOL, "hostname": self._boot.hostname}
         asked = {**who, "rank": self._boot.rank, "pid": os.getpid()}
-        self._handle.send(JOIN, asked, streaming=True)
+        joining = self._handle.send(JOIN, asked, streaming=True)
         while not _is_readable(stop):
             while said := self._handle.receive():
                 assert isinstance(said, ResponseMessage)
@@ -81,21 +81,19 @@ class FollowerBroker:
                     say("leaving: the lead is stopping")
                     return
                 self._hear(said)
+                if said.payload == ANSWER and said.matchtag == joining:
+                    say("joined as rank %d", self._boot.rank)
             self._tell(self._tasks.collect())
             self._handle.wait(_IDLE_S)
 
     def _hear(self, said: ResponseMessage) -> None:
-        """Take the answer to its joining, or an order. Raises LeadError."""
+        """Take an order, or an answer that says nothing more. Raises LeadError."""
         error = decode_response(JOIN, said)
         if isinstance(error, BurstError):
             raise LeadError(f"the lead sends us away: {error}") from error
         if said.payload == ANSWER:
-            say("joined as rank %d", self._boot.rank)
-        else:
-            self._take_order(said.payload)
-
-    def _take_order(self, payload: bytes) -> None:
-        order = decode_order(payload)
+            return
+        order = decode_order(said.payload)
         if isinstance(order, RunTasks):
             self._tell(self._tasks.run(order))
         else:

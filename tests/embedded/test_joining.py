@@ -183,6 +183,16 @@ def test_the_secret_key_is_in_no_log(instance: EmbeddedInstance, watch: Watch) -
         assert secret not in log.read_text()
 
 
+def test_a_follower_says_once_that_it_joined(
+    instance: EmbeddedInstance, watch: Watch
+) -> None:
+    join(instance, watch)
+    job = instance.submit(slots=1, cores=4, command=("echo", "x"))
+    assert instance.output(job) == "x\n"
+    instance.stop()
+    assert instance.log(HOST).count("joined as rank") == 1
+
+
 def test_a_follower_may_be_there_before_its_lead(instance: EmbeddedInstance) -> None:
     instance.stop()
     instance.start_follower(HOST)
