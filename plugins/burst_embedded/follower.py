@@ -48,10 +48,13 @@ class FollowerBroker:
         """
         where, rank = self._boot.hosts[0].connect, self._boot.rank
         say("waiting for the lead at %s as rank %d", where, rank)
-        while not self._connects():
-            if _is_readable(stop, _AGAIN_S):
-                return
-        self._serve(stop)
+        while not self._handle:
+            try:
+                self._handle = EmbeddedHandle(where, self._boot)
+            except LeadGone:
+                if _is_readable(stop, _AGAIN_S):
+                    return
+        self._serve(self._handle, stop)
 
     def close(self) -> None:
         """Kill the tasks, say goodbye, and close."""
@@ -59,23 +62,15 @@ class FollowerBroker:
         if self._handle:
             self._handle.close()
 
-    def _connects(self) -> bool:
-        try:
-            self._handle = EmbeddedHandle(self._boot.hosts[0].connect, self._boot)
-        except LeadGone:
-            return False
-        return True
-
-    def _serve(self, stop: int) -> None:
+    def _serve(self, handle: EmbeddedHandle, stop: int) -> None:
         """Join, and carry out orders. Raises LeadError, LeadGone."""
-        assert self._handle is not None
         for descriptor in (self._tasks.fileno(), stop):
-            self._handle.watch(descriptor)
+            handle.watch(descriptor)
         who = {"version": PROTOCOL, "hostname": self._boot.hostname}
         asked = {**who, "rank": self._boot.rank, "pid": os.getpid()}
-        joining = self._handle.send(JOIN, asked, streaming=True)
+        joining = handle.send(JOIN, asked, streaming=True)
         while not _is_readable(stop):
-            while said := self._handle.receive():
+            while said := handle.receive():
                 assert isinstance(said, ResponseMessage)
                 if said.errnum == errno.ENODATA:
                     say("leaving: the lead is stopping")
@@ -84,7 +79,7 @@ class FollowerBroker:
                 if said.payload == ANSWER and said.matchtag == joining:
                     say("joined as rank %d", self._boot.rank)
             self._tell(self._tasks.collect())
-            self._handle.wait(_IDLE_S)
+            handle.wait(_IDLE_S)
 
     def _hear(self, said: ResponseMessage) -> None:
         """Take an order, or an answer that says nothing more. Raises LeadError."""
