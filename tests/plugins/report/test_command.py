@@ -64,15 +64,17 @@ def test_a_report_in_short_as_a_page_and_for_programs(cli: CliHarness) -> None:
 
 
 def test_a_failure_is_told_with_its_reason(cli: CliHarness) -> None:
-    cli.write(deadlines={"join": "0s"})
+    # A follower whose Python finds no library ends before it joins.
+    broken = {**cli.options, "environment": {"PYTHONHOME": "/nowhere"}}
+    cli.write(providers={"local": {"type": "local", **broken}})
     with cli.daemon():
         cli.run("request", "-N1", "--no-wait")
         wait_until(
-            lambda: cli.status()["bursts"][-1]["state"] == "inactive", "it to be late"
+            lambda: cli.status()["bursts"][-1]["state"] == "inactive", "it to fail"
         )
         (row,) = cli.status()["bursts"]
         last = cli.run("report").lines[-1]
-    assert last.startswith(f"{row['id']} of local/local timeout: ")
+    assert last.startswith(f"{row['id']} of local/local failed: ")
     assert row["note"] in last
 
 
