@@ -17,6 +17,7 @@ from burst.model.resource_set import ResourceSet
 from burst_embedded.wire import Output
 
 HIGHEST_URGENCY = 31
+_EXPEDITED = 2**32 - 1
 
 
 class Job(msgspec.Struct, kw_only=True):
@@ -31,7 +32,6 @@ class Job(msgspec.Struct, kw_only=True):
     """Lent ranks on which it may run beside own ones; None for all."""
     duration: float
     urgency: int
-    """What the queue is sorted by, so it is the priority, too; 0 is held."""
     state: JobState = JobState.SCHED
     events: list[Event] = []
     R: ResourceSet | None = None
@@ -48,6 +48,11 @@ class Job(msgspec.Struct, kw_only=True):
         """Return when the first event of that name was, 0 if there is none."""
         found = (event.timestamp for event in self.events if event.name == name)
         return next(found, 0.0)
+
+    @property
+    def priority(self) -> int:
+        """What the queue is sorted by, as Flux has it; 0 is held."""
+        return _EXPEDITED if self.urgency == HIGHEST_URGENCY else self.urgency
 
     @property
     def deadline(self) -> float:

@@ -2,7 +2,7 @@
 """The queue: states and events of jobs, and which of them starts next.
 
 States and events are those of RFC 21 as Flux's job manager has them. The order is that
-of Flux's schedulers: by urgency, then by age, and **the first job, if it cannot start,
+of Flux's schedulers: by priority, then by age, and **the first job, if it cannot start,
 blocks all behind it**. A job of urgency 0 is held and blocks none.
 """
 
@@ -133,7 +133,7 @@ class JobQueue:
         Raises LeadError.
         """
         found = self._active(job)
-        if found.state is not JobState.SCHED or found.urgency:
+        if found.state is not JobState.SCHED or found.priority:
             return {"done": False}
         found.status = exit_status << 8
         self._post(found, "alloc", bypass=True)
@@ -220,12 +220,12 @@ class JobQueue:
         self._move()
 
     def _line_up(self, job: Job) -> None:
-        self._post(job, "priority", priority=job.urgency)
-        if job.urgency:
-            bisect.insort(self._line, (-job.urgency, job.id))
+        self._post(job, "priority", priority=job.priority)
+        if job.priority:
+            bisect.insort(self._line, (-job.priority, job.id))
 
     def _step_out(self, job: Job) -> None:
-        place = (-job.urgency, job.id)
+        place = (-job.priority, job.id)
         index = bisect.bisect_left(self._line, place)
         if self._line[index : index + 1] == [place]:
             del self._line[index]

@@ -88,8 +88,8 @@ class Labels(msgspec.Struct, frozen=True):
 
     def burst_of(self, labels: Mapping[str, str]) -> BurstId | None:
         """Return the burst with these labels; None if it is not one of them."""
-        owner, provider = self.labels.values()
-        return TAGS.burst_of(labels, owner, provider)
+        ours = self.labels
+        return TAGS.burst_of(labels, ours[OWNER], ours[PROVIDER])
 
 
 def _hash(text: str) -> str:

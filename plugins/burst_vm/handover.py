@@ -26,7 +26,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from burst.errors import SpecRefused
+from burst.errors import BurstError
 from burst.kits.atomic_file import write_atomically
 from burst.kits.private_dir import (
     PrivateDirectory,
@@ -56,6 +56,10 @@ class AskedVm(msgspec.Struct, frozen=True):
     """Until when its token is taken."""
     id: str = ""
     """The cloud's id of the VM; empty as long as the answer is not known."""
+
+
+class TokenRefused(BurstError):
+    """Why who showed a token gets no files."""
 
 
 class Handover:
@@ -120,24 +124,24 @@ class Handover:
     def take(self, burst: str, host: str, token: str, now: float) -> BurstSpec:
         """Take a follower's token, which is never taken again; return the spec.
 
-        Raises SpecRefused if it is not the token, or not any more.
+        Raises TokenRefused if it is not the token, or not any more.
         """
         # A name is a part of a path here, and comes from whoever connects.
         known = is_safe_name(burst) and is_host_name(host)
         noted = self.asked(burst, host) if known else None
         spec = self.spec(burst) if noted else None
         if noted is None or spec is None or host not in spec.hosts:
-            raise SpecRefused("there is no such follower")
+            raise TokenRefused("there is no such follower")
         if not hmac.compare_digest(_digest(token), noted.token_sha256):
-            raise SpecRefused("the token is wrong")
+            raise TokenRefused("the token is wrong")
         if now > noted.until:
-            raise SpecRefused("the token is too old")
+            raise TokenRefused("the token is too old")
         taken = self._home.path / burst / f"{host}.fetched"
         with disk_errors(taken, writing=True):
             try:
                 os.close(os.open(taken, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             except FileExistsError:
-                raise SpecRefused("the token was used before", _STOLEN) from None
+                raise TokenRefused("the token was used before", _STOLEN) from None
         return spec
 
     def forget(self, burst: str, host: str = "") -> None:

@@ -20,11 +20,11 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from burst.decode import from_json
-from burst.errors import BurstError, SpecRefused, Transient
+from burst.errors import BurstError, Transient
 from burst.kits import followers
 from burst.kits.munge_key import read_munge_key
 from burst.provider import BurstSpec
-from burst_vm.handover import Handover
+from burst_vm.handover import Handover, TokenRefused
 from burst_vm.settings import VmSettings
 
 _LIMIT_S = 10.0
@@ -78,7 +78,7 @@ class FollowerFiles:
         burst, host, now = asked.burst, asked.host, self._clock()
         try:
             spec = self._handover.take(burst, host, asked.token, now)
-        except SpecRefused as error:
+        except TokenRefused as error:
             about = f", for {host!r} of {burst!r}"
             about += error.advice and f": {error.advice}"
             return _refuse(error.what, whence, about)

@@ -120,7 +120,7 @@ class QueueMachine(RuleBasedStateMachine):
             for job in self.queue.jobs.values()
             if job.state is JobState.SCHED and job.urgency
         ]
-        waiting.sort(key=lambda job: (-job.urgency, job.id))
+        waiting.sort(key=lambda job: (-job.priority, job.id))
         assert [job_id for _, job_id in self.queue._line] == [j.id for j in waiting]
 
     @rule()

@@ -33,7 +33,7 @@ def wait_for_return(
 
     It is restarted more than once where the lead still has its old connection.
     """
-    restarted = rf"was restarted (once, last after {how}|\d+ times)"
+    restarted = rf"was restarted (once|\d+ times), last after {how}"
     wait_until(
         lambda: re.search(restarted, provider.observe()[0].why),
         lambda: f"{restarted}: {provider.observe()}",

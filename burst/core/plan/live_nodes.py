@@ -62,9 +62,8 @@ class LiveNodes:
         for live in self._context.live:
             if not self._is_there(demand, live):
                 continue
-            if self._why_not(demand, live):
-                continue
-            if live.pool.take(demand.request, admitted):
+            refused = self._why_not(demand, live)
+            if refused is None and live.pool.take(demand.request, admitted):
                 self._context.usage.purchases.use(demand, live.burst)
                 nodes = nodes_needed(demand.request, live.pool.shape)
                 self._join(demand, live, nodes)

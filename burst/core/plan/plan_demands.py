@@ -77,7 +77,7 @@ def plan_context(
     live = lending_bursts(records, world.lead, settings, now)
     eligible = Eligibility(
         catalog,
-        current_usage(records, world, settings, now),
+        _usage(records, world, settings, now),
         IsolatedFacts(world.identity, unreadable_isolated_record(records)),
         share_users=settings.plan.share_users,
         lasts=[each.source.lasts for each in live],
@@ -98,9 +98,7 @@ def plan_context(
     )
 
 
-def current_usage(
-    records: RecordsView, world: World, settings: Settings, now: float
-) -> Usage:
+def _usage(records: RecordsView, world: World, settings: Settings, now: float) -> Usage:
     """Return what live bursts use of limits and budgets."""
     lead = world.lead
     assert lead is not None

@@ -40,8 +40,9 @@ class PlannedBursts:
         pieces: Sequence[Piece],
     ) -> None:
         """Make a burst for a demand on each of these pieces, which are taken for it."""
+        context = self._context
         for slot, ranks in pieces:
-            planned = PlannedBurst(candidate, slot, self._context.whole_nodes)
+            planned = PlannedBurst(candidate, slot, context.whole_nodes)
             planned.grow(ranks)
             self._buy(planned, demand)
             planned.add(demand)
@@ -50,13 +51,13 @@ class PlannedBursts:
                 planned.most, planned.pool = 0, NodePool({}, {})
             self.made.append(planned)
             self._growing.append(planned)
-            until = self._context.until(candidate, demand)
-            self._context.table.take(slot, ranks, until)
+            until = context.until(candidate, demand)
+            context.table.take(slot, ranks, until)
             use = FurtherUse.new(candidate.key, (planned.nodes,), demand.userid, until)
-            self._context.usage.begin(planned.name, use)
+            context.usage.begin(planned.name, use)
             self._last[key] = planned
         sizes = tuple(len(ranks) for _, ranks in pieces)
-        self._context.eligible.failures.begin(candidate, sizes)
+        context.catalog.failures.begin(candidate, sizes)
 
     def join(self, demand: Demand, key: DemandKey) -> bool:
         """Give the job to a burst of this plan, which may grow for it."""
@@ -81,7 +82,7 @@ class PlannedBursts:
             return False
         joined = planned.source.joined_by(demand)
         use = FurtherUse.joined(demand.userid, Joined(joined, (planned.name,)), until)
-        if self._context.eligible.why_not(demand, planned.source, Portion(use)):
+        if context.eligible.why_not(demand, planned.source, Portion(use)):
             return False
         admitted = context.admitted(demand)
         if not planned.pool.take(demand.request, admitted):
@@ -111,7 +112,7 @@ class PlannedBursts:
         """
         offer, slot, context = planned.candidate, planned.slot, self._context
         nodes = nodes_needed(demand.request, slot.slot.shape)
-        until, before = self._context.until(offer, demand), planned.nodes
+        until, before = context.until(offer, demand), planned.nodes
         ranks = slot.usable(RankNeed(until, context.admitted(demand)))[:nodes]
         size = before + nodes
         if not nodes or len(ranks) < nodes or size > planned.most:
@@ -129,9 +130,9 @@ class PlannedBursts:
             staying=(planned.name,),
         )
         share = Portion(use, ((slot.slot.name, size),), before)
-        if self._context.eligible.why_not(demand, planned.source, share):
+        if context.eligible.why_not(demand, planned.source, share):
             return None
         planned.grow(ranks)
         context.table.take(slot, ranks, until)
-        self._context.eligible.failures.begin(offer, (size,))
+        context.catalog.failures.begin(offer, (size,))
         return use

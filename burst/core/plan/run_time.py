@@ -25,15 +25,6 @@ class RunTimes:
         )
         self._longest: dict[tuple[str, tuple[str, ...]], float] = {}
 
-    def _longest_offered(self, preferences: BurstPreferences) -> float:
-        """Return for how many seconds any offer that a job may have lasts."""
-        wanted = preferences.provider, preferences.allowed
-        found = self._longest.get(wanted)
-        if found is None:
-            lasts = [candidate.run_time for candidate in self._may_have(preferences)]
-            found = self._longest[wanted] = max(lasts, default=0.0)
-        return found
-
     def needed(self, demand: Demand) -> float:
         """Return for how many seconds a burst has to last for a job.
 
@@ -58,6 +49,15 @@ class RunTimes:
         if longest >= demand.duration or not any(self._may_have(demand.preferences)):
             return None
         return {"most": format_fsd(longest)}
+
+    def _longest_offered(self, preferences: BurstPreferences) -> float:
+        """Return for how many seconds any offer that a job may have lasts."""
+        wanted = preferences.provider, preferences.allowed
+        found = self._longest.get(wanted)
+        if found is None:
+            lasts = [candidate.run_time for candidate in self._may_have(preferences)]
+            found = self._longest[wanted] = max(lasts, default=0.0)
+        return found
 
     def _may_have(self, preferences: BurstPreferences) -> Iterator[ProviderOffer]:
         """Return the offers of the providers that a job may have."""

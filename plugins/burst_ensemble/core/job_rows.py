@@ -28,7 +28,7 @@ _FORGOTTEN = 300.0
 """Seconds for which a job that has ended is known: longer than a lead shows it."""
 _UNSEEN = 300.0
 """Seconds for which a job that was submitted counts as new before the lead shows it. A
-lead that was lost with its jobs shows it never."""
+lead that has lost its jobs never shows it."""
 _WAITING = (JobState.PRIORITY, JobState.SCHED)
 _Time = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
 
