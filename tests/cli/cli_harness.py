@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -145,6 +146,8 @@ class DaemonProcess:
         """Return its exit status once it has ended."""
         try:
             return self.process.wait(HANG_S)
+        except subprocess.TimeoutExpired as error:
+            raise AssertionError(f"it does not end: {self.log}") from error
         finally:
             self.process.kill()
             self.process.wait()

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 
 from burst.errors import BurstError
 from burst.lead import ServiceRequest
@@ -27,7 +28,6 @@ class EnsemblePackage:
 
     def __init__(self, host: PackageHost) -> None:
         self._host = host
-        self.runs_here = True
         daemon = DaemonClient(
             call=host.call,
             lead=host.lead,
@@ -36,6 +36,15 @@ class EnsemblePackage:
         )
         self.service = EnsembleService(daemon, load_external(daemon))
 
+    @cached_property
+    def runs_here(self) -> bool:
+        """Whether ensembles run in this process, as the settings say at its start.
+
+        The service answers before `start`, and a process of ensembles that asks then
+        ends where it reads that they run here.
+        """
+        return ensemble_settings(self._host.snapshot().settings).in_daemon
+
     def methods(self) -> Mapping[str, Method]:
         """Return the methods of the service."""
         own = dict.fromkeys(self.service.methods, self._answer)
@@ -43,7 +52,6 @@ class EnsemblePackage:
 
     def start(self) -> None:
         """Begin to run the ensembles on record, and those that are started later."""
-        self.runs_here = ensemble_settings(self._host.snapshot().settings).in_daemon
         if self.runs_here:
             self.service.ensembles.start()
 
