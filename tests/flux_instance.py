@@ -269,7 +269,10 @@ class FluxInstance(LastingInstance, SharedInstance):
         raise AssertionError(f"no active job {job}")
 
     def exception(self, job: JobId) -> tuple[str, str]:
-        event = flux_bindings().job.event_wait(self._handle, job, "exception")
+        try:
+            event = flux_bindings().job.event_wait(self._handle, job, "exception")
+        except OSError:
+            return "", ""  # it has ended without one
         return event.context["type"], event.context["note"]
 
     def drain(self, host: str, reason: str) -> None:

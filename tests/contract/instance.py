@@ -129,7 +129,7 @@ class Instance(Protocol):
         ...
 
     def exception(self, job: JobId) -> tuple[str, str]:
-        """Return type and note of the job's last exception."""
+        """Return type and note of the job's last exception; empty if it has none."""
         ...
 
     def drain(self, host: str, reason: str) -> None:

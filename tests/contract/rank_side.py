@@ -153,8 +153,10 @@ class RanksContract(WithInstance):
         ends(follower)
         ended = watch.state(lost, JobState.INACTIVE)
         assert ended.result == "failed"
-        # By this a job is known that is to run again.
-        assert ended.lost_node
+        # By this a job is known that is to run again. Flux 0.88 may lose the exception
+        # where the broker's connector ends before the shell has raised it.
+        _, note = instance.exception(lost)
+        assert ended.lost_node or (end == "stop" and not note), note
         view = watch.until(
             lambda view: RANK not in view.online and view.allocated == {RANK + 1},
             "offline and without an allocation",
