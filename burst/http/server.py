@@ -44,7 +44,7 @@ IDLE_S = 5
 """A connection on which nothing comes or goes for so long is closed."""
 THREADS = 4
 """That answer."""
-_CLOSE_S = 1
+_CLOSE_S = 5
 """How long answers under way may take when the server ends."""
 _LONGEST_QUERY = 20
 _ALWAYS = (("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"))
@@ -104,7 +104,7 @@ class HttpServer:
         self._thread.start()
 
     def close(self) -> None:
-        """Listen no longer. Answers under way have a second to their end."""
+        """Listen no longer. Answers under way have five seconds to their end."""
         self._server.task_dispatcher.shutdown(timeout=_CLOSE_S)
         if self._thread is None:
             self._close_sockets()

@@ -58,7 +58,9 @@ class DaemonState:
 
     def lose(self, why: str) -> None:
         """Note that no lead is served."""
-        self._served, self._trouble = None, why
+        # First: another thread that finds no lead tells why.
+        self._trouble = why
+        self._served = None
 
     @property
     def served(self) -> Served | None:

@@ -132,8 +132,9 @@ class ProviderWorkers:
     def _work(self, line: CallLine) -> None:
         while call := line.take():
             result = run_call(call, self._clock)
-            line.done(call)
+            # First: whoever sees that no call is under way finds its result.
             self._results.put(result)
+            line.done(call)
             self._wake()
 
 

@@ -19,12 +19,13 @@ from burst.errors import ConfigError, LeadGone
 from burst.http.server import IDLE_S, MOST_CONNECTIONS
 from burst.lead import Lead
 from burst.runtime.daemon_state import DaemonState, Served
+from burst.runtime.snapshot import Snapshot
 from burst.runtime.tally import Tally
 from tests.embedded_instance import embedded_instance
 from tests.fakes import FakeLead, WatchedLead
 from tests.http.clients import Answer, ask, bearer
 from tests.support.ports import free_port
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 TOKEN = "a" * 40
 QUICK = {"cadence": "0.1s"}
@@ -57,7 +58,7 @@ def running(daemon: Daemon) -> Iterator[list[BaseException]]:
         yield raised
     finally:
         daemon.stop()
-        thread.join(60)
+        thread.join(HANG_S)
         assert not thread.is_alive()
 
 
@@ -189,6 +190,28 @@ def test_a_daemon_that_does_not_go_on_is_told_of() -> None:
     state.lose("it is gone")
     assert state.why_not_ready() == "it is gone"
     assert not lost
+
+
+def test_where_no_lead_is_served_it_is_told_why_at_each_moment() -> None:
+    class Watched(DaemonState):
+        """Asks after each change of a field, as another thread may."""
+
+        asks = False
+
+        def __setattr__(self, name: str, value: object) -> None:
+            super().__setattr__(name, value)
+            if self.asks and self.served is None:
+                told.append(self.why_lead_away())
+
+    def snapshot() -> Snapshot:
+        raise AssertionError("nobody reads it")
+
+    told: list[str] = []
+    state = Watched(Tally())
+    state.serve(Served(snapshot, {}, lambda _: {}))
+    state.asks = True
+    state.lose("it is gone")
+    assert set(told) == {"it is gone"}
 
 
 def test_clients_that_never_end_hold_up_no_tick(tmp_path: Path) -> None:

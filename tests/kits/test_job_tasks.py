@@ -19,6 +19,7 @@ from burst.kits.job_tasks import (
 from burst.model.shape import Shape
 from burst.provider import BurstId, Failure, Offer, Phase
 from burst.testing import example_lead, example_spec
+from tests.support.commands import run_captured
 
 ID = BurstId("burst-0-000000")
 
@@ -51,6 +52,18 @@ def test_a_follower_that_ended_is_told_with_the_end_of_its_log(burst: Burst) -> 
     assert phase is Phase.FAILED
     assert why == f"burst-0-1 {what}: a disk is broken"
     assert followers == [(Phase.RUNNING, ""), (Phase.FAILED, what)]
+
+
+def test_how_a_follower_ended_is_there_whole_at_once(tmp_path: Path) -> None:
+    spec = example_spec(example_lead(tmp_path), 0, "nodes")
+    files = JobTasks(tmp_path / "burst")
+    files.write(spec, "false", "RANK")
+    ended = files.place / f"{spec.hosts[1]}.ended"
+    ended.write_text("earlier\n")
+    with ended.open() as seen:
+        run_captured(["env", "RANK=1", "sh", str(files.task)])
+        assert seen.read() == "earlier\n", "no file is changed under who reads it"
+    assert ended.read_text() == "1\n"
 
 
 def test_a_job_that_ended_after_its_start_has_lost_its_followers(burst: Burst) -> None:

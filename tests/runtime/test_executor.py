@@ -19,7 +19,7 @@ from burst.model.burst import BurstId
 from burst.runtime.executor import ProviderWorkers, run_call
 from burst.runtime.queued_call import QueuedCall
 from burst.testing.fake import FakeProvider
-from tests.support.waiting import HANG_S
+from tests.support.waiting import HANG_S, wait_until
 
 
 class Reaping(FakeProvider):
@@ -235,6 +235,38 @@ def test_without_a_number_calls_are_made_one_after_the_other(said):
     assert len(reap(provider, "burst-1", "burst-2")) == 2
     assert provider.most == 1
     assert provider.reaped == ["burst-1", "burst-2"], "and in order"
+
+
+def test_while_its_result_is_not_there_a_call_is_under_way():
+    """A tick that sees none under way knows the results of all."""
+    under_way, added, go = (threading.Event() for _ in range(3))
+
+    class Held(dict[str, FakeProvider]):
+        """Has who adds its call keep the line until `go`."""
+
+        def get(self, *args):
+            added.set()
+            assert go.wait(HANG_S)
+            return super().get(*args)
+
+    def call():
+        under_way.set()
+        assert added.wait(HANG_S)
+
+    workers = ProviderWorkers(lambda: 0.0, lambda: None)
+    workers.submit(task(call))
+    assert under_way.wait(HANG_S)
+    second = reaping(Held(p=FakeProvider("p")))
+    adding = threading.Thread(target=workers.submit, args=(second,))
+    adding.start()
+    try:
+        # The first has ended, and cannot be noted as such yet.
+        wait_until(workers.collect, "its result")
+        assert workers.busy("p")
+    finally:
+        go.set()
+        adding.join()
+        assert workers.finish(1e9)
 
 
 def test_after_a_reload_calls_of_the_provider_before_end_first():
