@@ -51,11 +51,12 @@ from burst.runtime.record_store import RecordStore
 # What listens on the host answers in a millisecond, in another cloud in a tenth of a
 # second; a firewall that drops packets never does. A lead on a busy machine may take
 # seconds, and is not to pass for somebody else.
-_REACH_S = 8.0
+_REACH_S = 30.0
 # Looking a name up may take longer than connecting to it.
-_REACH_DEADLINE_S = 10.0
-# All providers together, each on a thread of its own: a cloud answers in seconds.
-PROVIDERS_DEADLINE_S = 30.0
+_REACH_DEADLINE_S = 60.0
+# All providers together, each on a thread of its own: a cloud answers in
+# seconds, but this host may be busy.
+PROVIDERS_DEADLINE_S = 60.0
 # What `burst setup` installs for commands of users, and the variables that name where.
 _PLUGIN, _PLUGINS = "burst.py", "FLUX_CLI_PLUGINPATH"
 _FORMAT, _FORMATS = "flux-jobs.burst.toml", "XDG_CONFIG_DIRS"
