@@ -41,6 +41,7 @@ from burst.runtime.notifier import Notifier
 from burst.runtime.reload import PreparedChange, SettingsReloader
 from burst.runtime.retry import Retry
 from burst.runtime.session import DaemonProcess, Session
+from burst.runtime.systemd_notify import tell_ready
 from burst.runtime.tally import Tally
 from burst.wakeup import WakeUp, on_signals
 
@@ -185,6 +186,7 @@ class Daemon:
             identity.uri,
             session.owner,
         )
+        tell_ready()
         return session
 
     def _make_session(self, lead: Lead) -> Session:

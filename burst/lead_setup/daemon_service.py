@@ -50,6 +50,9 @@ After=flux.service
 PartOf=flux.service
 
 [Service]
+# Started once the daemon serves the lead, for which it may wait ([deadlines] lead).
+Type=notify
+TimeoutStartSec=infinity
 # The owner of the lead: nobody else can be its daemon.
 User={user}
 {before}ExecStart={daemon}
@@ -58,8 +61,6 @@ ExecReload=/bin/kill -HUP $MAINPID
 KillMode=process
 Restart=on-failure
 RestartSec=5s
-# A reload that comes before the daemon handles it ends it, which counts as no failure.
-RestartForceExitStatus=SIGHUP
 
 [Install]
 WantedBy=flux.service

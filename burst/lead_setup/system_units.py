@@ -75,6 +75,9 @@ After=flux.service
 PartOf=flux.service
 
 [Service]
+# Started once the daemon serves the lead, for which it may wait ([deadlines] lead).
+Type=notify
+TimeoutStartSec=infinity
 # The owner of the instance: Flux gives nobody else the rights that the daemon uses,
 # see docs/multi-user.md. root would have more than it uses.
 User={user}
@@ -84,8 +87,6 @@ Environment=FLUX_URI={uri}
 ExecReload=/bin/kill -HUP $MAINPID
 Restart=on-failure
 RestartSec=5s
-# A reload that comes before the daemon handles it ends it, which counts as no failure.
-RestartForceExitStatus=SIGHUP
 {rights}
 [Install]
 WantedBy=flux.service

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """How a daemon begins, begins again, reloads and stops."""
 
+import socket
 from collections.abc import Callable
 from pathlib import Path
+from socket import AF_UNIX, SOCK_DGRAM
 
 import msgspec
 import pytest
@@ -17,6 +19,7 @@ from burst.model.record import encode_record
 from tests.builders import whole
 from tests.fakes import FakeLead, WatchedLead
 from tests.lifecycles import WHOLE_WAY, run
+from tests.support.fluxlead import short_directory
 
 
 class LeadAtListen(FakeLead):
@@ -75,6 +78,35 @@ def test_a_lead_that_is_still_starting_is_waited_for(before: list[FakeLead]) -> 
     daemon.run()
     assert starting.closed
     assert up.closed
+
+
+@pytest.mark.parametrize("abstract", [False, True])
+def test_systemd_is_told_that_it_serves_and_once(
+    monkeypatch: pytest.MonkeyPatch, *, abstract: bool
+) -> None:
+    up = WatchedLead()
+    daemon = daemon_of([starting_lead(), going_lead(), up])
+    up.at_observe = daemon.stop
+    with short_directory() as place, socket.socket(AF_UNIX, SOCK_DGRAM) as manager:
+        path = f"{place}/notify"
+        manager.bind(f"\0{path}" if abstract else path)
+        monkeypatch.setenv("NOTIFY_SOCKET", f"@{path}" if abstract else path)
+        manager.setblocking(False)
+        daemon.run()
+        assert manager.recv(100) == b"READY=1"
+        with pytest.raises(BlockingIOError):
+            manager.recv(100)
+
+
+def test_what_systemd_cannot_be_told_is_logged_and_the_daemon_serves(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    up = WatchedLead()
+    daemon = daemon_of([up])
+    up.at_observe = daemon.stop
+    monkeypatch.setenv("NOTIFY_SOCKET", "/nowhere/notify")
+    daemon.run()
+    assert "systemd cannot be told that the daemon serves" in caplog.text
 
 
 def test_a_lead_that_stays_away_is_given_up_with_what_was_wrong_with_it() -> None:
