@@ -12,7 +12,4 @@ pytestmark = pytest.mark.slurm
 
 
 class TestSlurmProvider(WithSlurmProvider, ProviderContract):
-    # A program of Slurm tries for ten seconds to reach a controller, and starting a job
-    # takes some.
-    prompt = 60.0
     lease = 20.0

@@ -14,6 +14,19 @@ def brokers(burst_id: str) -> dict[str, int]:
         with contextlib.suppress(OSError):
             words = (entry / "cmdline").read_text().split("\0")
             hosts = [w[11:] for w in words if w.startswith("-Shostname=")]
-            if hosts and any(burst_id in word for word in words):
+            ours = hosts and any(burst_id in word for word in words)
+            if ours and not is_fork(entry):
                 found[hosts[0]] = int(entry.name)
     return found
+
+
+def is_fork(entry: Path) -> bool:
+    """Tell whether a process, by its directory in /proc, is as yet a copy of another.
+
+    A broker forks to start a program, and its command line is there twice meanwhile.
+    """
+    with contextlib.suppress(OSError):
+        parent = (entry / "stat").read_text().rpartition(")")[2].split()[1]
+        of_parent = entry.with_name(parent) / "cmdline"
+        return (entry / "cmdline").read_text() == of_parent.read_text()
+    return False

@@ -19,6 +19,7 @@ from burst.provider import BurstSpec
 from burst.testing import Backend, example_spec
 from burst.testing.fixtures import ContractFixtures, MakeProvider, MakeSpec
 from tests.embedded_instance import embedded_instance
+from tests.support.waiting import HANG_S
 
 
 class WithLead(ContractFixtures):
@@ -26,6 +27,7 @@ class WithLead(ContractFixtures):
 
     offer = "nodes"
     """The provider's, of which the bursts are."""
+    patience = prompt = HANG_S
 
     @pytest.fixture(scope="class")
     @classmethod

@@ -64,7 +64,6 @@ class SiteBackend(LeadBackend):
 
 
 class TestCommandProvider(WithLead, ProviderContract):
-    patience = 90.0
     pause = 0.1
     ends_leases = True
     lease = 5.0

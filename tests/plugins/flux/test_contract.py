@@ -59,9 +59,7 @@ class OtherBackend(ProcessBackend):
 
 
 class TestFluxProvider(WithLead, ProviderContract):
-    patience = 90.0
     pause = 1.0
-    prompt = 60.0
     ends_leases = True
     lease = 8.0
 

@@ -75,7 +75,6 @@ class SlurmBackend(ProcessBackend):
 class WithSlurmProvider(WithLead):
     """Give it a fixture `cluster`."""
 
-    patience = 90.0
     pause = 0.1
     ends_leases = True
     lease = 12.0

@@ -72,7 +72,9 @@ class CloudBackend(LeadBackend):
 
     def given(self, spec: BurstSpec) -> str:
         _, vm = self.hosts.of(spec.burst_id, spec.hosts[0])
-        return (vm.place / HOME.strip("/") / "broker.toml").read_text()
+        path = vm.place / HOME.strip("/") / "broker.toml"
+        wait_until(path.exists, "the VM to have its files")
+        return path.read_text()
 
     def left(self, spec: BurstSpec) -> Sequence[str]:
         notes = (self.cloud.path / "notes").rglob("*")
@@ -81,7 +83,6 @@ class CloudBackend(LeadBackend):
 
 
 class TestVmProvider(WithLead, ProviderContract):
-    patience = 90.0
     pause = 0.1
     ends_leases = True
     lease = 12.0
