@@ -73,7 +73,6 @@ def test_past_the_deadline_it_says_what_kept_it() -> None:
     told = r"within 500ms: .*nobody there.*deadlines\.lead"
     with pytest.raises(LeadError, match=told):
         door.daemon.run()
-    assert door.knocks == 2
 
 
 def test_nothing_begins_before_the_address_answers(

@@ -62,7 +62,7 @@ class OtherInstance:
             "type": "flux",
             "uri": self.settings.uri,
             "dir": self.settings.dir,
-            "time": "10m",
+            "time": "1h",
             "cores": CORES,
             "gpus": 1,
             "max_nodes": NODES,
@@ -161,7 +161,11 @@ def other_instance() -> Iterator[OtherInstance]:
         }
         path = directory / "R"
         path.write_text(json.dumps({"version": 1, "execution": resources}))
-        table = {"resource": {"path": str(path), "noverify": True}}
+        table = {
+            "resource": {"path": str(path), "noverify": True},
+            # Else it kills what takes 5 s to leave, as all does on a busy machine.
+            "exec": {"kill-timeout": "10m"},
+        }
         (directory / "broker.toml").write_text(tomli_w.dumps(table))
         command = [
             *(FLUX, "start", f"--test-size={NODES}", f"--test-rundir={directory}"),
