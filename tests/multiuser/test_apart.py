@@ -118,7 +118,7 @@ while True:
 
 
 FROM_A_FOLLOWER = """
-import time, flux, flux.job
+import signal, flux, flux.job
 handle = flux.Flux()
 on_lent = ({"properties": ["burst"]}, {"ranks": ["2-5"]})
 for burst, constraint in ((0, {}), (1, {}), *((0, each) for each in on_lent)):
@@ -134,7 +134,7 @@ for burst, constraint in ((0, {}), (1, {}), *((0, each) for each in on_lent)):
             print("taken", flush=True)
         except OSError as error:
             print("refused", error, flush=True)
-time.sleep(300)
+signal.pause()
 """
 
 
@@ -179,7 +179,7 @@ def test_a_guest_gets_no_nodes_of_another_guests_burst(
     ann, bob = Guest(system, "ann"), Guest(system, "bob")
     one = {"max_bursts": 1}
     with serve(system, mode, limits=one, deadlines={"idle": "4s"}) as daemon:
-        job = ann.submit("-N3", "-n3", "--burst", "sleep", "300")
+        job = ann.submit("-N3", "-n3", "--burst", "sleep", "inf")
         assert job, ann.refused
 
         def told() -> str:
@@ -218,7 +218,7 @@ def test_nor_by_what_a_job_of_his_submits_from_his_own_burst(
     """There a broker of its own takes the jobs."""
     ann, bob = Guest(system, "ann"), Guest(system, "bob")
     with serve(system, mode) as daemon:
-        hers = ann.submit("-N3", "-n3", "--burst", "sleep", "300")
+        hers = ann.submit("-N3", "-n3", "--burst", "sleep", "inf")
         wait_until(lambda: ranks_of(system, hers) == "[2-4]", daemon.log)
         from_there = ("flux", "python", "-c", FROM_A_FOLLOWER)
         his = bob.submit("-N3", "-n3", "--burst", *from_there)
@@ -252,7 +252,7 @@ def test_nor_by_an_own_node_that_lacks_the_frobnicator(system: SystemInstance) -
     listed = ("resource", "list", "-s", "free", "-no{nnodes}")
     wait_until(lambda: system.flux("bob", *listed) == "2", lambda: system.log("lead-1"))
     with serve(system, "scheduler") as daemon:
-        hers = ann.submit("-N3", "-n3", "--burst", "sleep", "300")
+        hers = ann.submit("-N3", "-n3", "--burst", "sleep", "inf")
         wait_until(lambda: ranks_of(system, hers) == "[2-4]", daemon.log)
         words = ("submit", "--dry-run", "--job-name=around", "-n1", "--requires=burst")
         spec = bob.type(*words, "true").stdout

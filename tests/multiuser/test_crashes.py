@@ -146,9 +146,12 @@ def test_what_a_guest_runs_after_its_follower_was_killed_is_told_until_it_ends(
             )
             if last_burst(system)["state"] == "reap":
                 break
-        assert last_burst(system)["state"] == "reap"
+        else:
+            pytest.fail(f"in {_TRIES} attempts nothing outlived its follower")
         for pid in told_to_kill(system):
-            os.kill(pid, signal.SIGKILL)
+            # It may end by itself yet.
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         wait_for_nothing(system)
         after = system.flux("bob", "submit", *LENT, "-N1", "id", "-u")
         assert system.wait_for_end("bob", after).stdout.split() == [str(UIDS["bob"])]

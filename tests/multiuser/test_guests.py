@@ -21,7 +21,7 @@ from tests.multiuser.apart import serve
 from tests.multiuser.guest_calls import FORGED
 from tests.multiuser.lab import GUESTS, OWNER, UIDS
 from tests.multiuser.system_instance import SystemInstance
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 pytestmark = pytest.mark.multiuser
 
@@ -33,7 +33,7 @@ KEPT: dict[str, Any] = {"deadlines": {"idle": "10m"}}
 _ID = re.compile(r"ƒ[1-9A-HJ-NP-Za-km-z]+")
 _BURST = re.compile(r"burst-\d-[0-9a-f]{6}")
 _CALLS = ("python", "-m", "tests.multiuser.guest_calls")
-_LONG = ("-N3", "--setattr=burstable", "sleep", "600")
+_LONG = ("-N3", "--setattr=burstable", "sleep", "inf")
 
 
 def states(system: SystemInstance) -> dict[str, str]:
@@ -167,7 +167,7 @@ def test_a_flood_of_one_guest_delays_neither_the_owner_nor_another(
         for number in range(3):
             logs.append(Path(system.directory / f"flood-{number}"))
             with logs[-1].open("wb") as log:
-                words = (*_CALLS, system.uri, "flood", "0", "200")
+                words = (*_CALLS, system.uri, "flood", "0", f"{HANG_S}")
                 floods.append(system.lab.start("ann", *words, log=log))
         wait_until(
             lambda: all("many were refused\n" in log.read_text() for log in logs),
@@ -179,7 +179,7 @@ def test_a_flood_of_one_guest_delays_neither_the_owner_nor_another(
         for flood in floods:
             flood.terminate()
         for flood in floods:
-            assert flood.wait(60.0) == 0, [log.read_text()[-500:] for log in logs]
+            assert flood.wait(HANG_S) == 0, [log.read_text()[-500:] for log in logs]
         lasted = time.monotonic() - began
         found = [json.loads(log.read_text().splitlines()[-1]) for log in logs]
         assert daemon.process.poll() is None

@@ -157,6 +157,17 @@ class Adopted:
         """Return the state of each burst."""
         return {row["id"]: row["state"] for row in self.site.bursts()}
 
+    def online_burst(self) -> str:
+        """Wait until one burst is online, which may be later than its job's start."""
+        found: list[str] = []
+
+        def is_there() -> bool:
+            found[:] = [name for name, at in self.states().items() if at == "online"]
+            return len(found) == 1
+
+        wait_until(is_there, lambda: self.tell(OWNER, "none"), pause=_LOOK_S)
+        return found[0]
+
     def wait_until_reaped(self) -> None:
         """Wait until no burst lives, and nothing of one is left on the host."""
         wait_until(
@@ -167,7 +178,10 @@ class Adopted:
         assert self.followers() == []
 
     def followers(self) -> list[int]:
-        """Return the processes of followers on the first host, as it numbers them."""
+        """Return the processes of followers on the first host, as it numbers them.
+
+        The first has not been forked by another a moment ago.
+        """
         found = self.site.head.try_run("root", "pgrep", "-f", "Shostname=burst-0-")
         return [int(word) for word in found.stdout.split()]
 

@@ -70,6 +70,11 @@ def init_script(name: str, directory: Path, shared: Path) -> str:
         f"echo {secrets.token_hex(16)} > etc/machine-id",
         ": > etc/fstab",
         "rm -f etc/resolv.conf",
+        # The machine may be busy.
+        "mkdir -p etc/systemd/system.conf.d etc/systemd/user.conf.d",
+        "for each in system user; do"
+        " printf '[Manager]\\nDefaultTimeoutStartSec=10min\\n'"
+        " > etc/systemd/$each.conf.d/test.conf; done",
         "ip link set lo up",
         *("mkdir -p oldroot", "pivot_root . oldroot", "umount -l /oldroot"),
         f"exec env -i container=site PATH={PATH} {SYSTEMD} --system"

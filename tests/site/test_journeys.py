@@ -121,7 +121,7 @@ def test_after_a_lost_follower_the_next_burst_works(adopted: Adopted) -> None:
     # On lent nodes only, so that any follower is one of the job's.
     job = adopted.submit("ann", f"-N{LENT}", "--requires=burst", "sleep", "inf")
     adopted.wait_for_event("ann", job, "start")
-    adopted.site.root("kill", "-9", str(adopted.followers()[-1]))
+    adopted.site.root("kill", "-9", str(adopted.followers()[0]))
     assert adopted.wait_for_end("ann", job).returncode
     adopted.wait_until_reaped()
     # It was a unit of the systemd that followers share with the lead's broker.
@@ -133,7 +133,7 @@ def test_after_a_lost_follower_the_next_burst_works(adopted: Adopted) -> None:
 def test_a_daemon_that_is_killed_goes_on_with_what_it_had(adopted: Adopted) -> None:
     job = adopted.submit("ann", f"-N{_NODES}", "sleep", "inf")
     adopted.wait_for_event("ann", job, "start")
-    (burst,) = [name for name, state in adopted.states().items() if state == "online"]
+    burst = adopted.online_burst()
     old = adopted.pid()
     adopted.site.root("kill", "-9", str(old))
     wait_until(lambda: adopted.pid() not in (0, old), adopted.site.log, pause=0.2)
@@ -164,7 +164,7 @@ def test_a_burst_that_drains_as_the_lead_is_restarted_is_reaped(
 ) -> None:
     job = adopted.submit("ann", f"-N{_NODES}", "sleep", "inf")
     adopted.wait_for_event("ann", job, "start")
-    (burst,) = [name for name, state in adopted.states().items() if state == "online"]
+    burst = adopted.online_burst()
     adopted.site.root("runuser", "-u", OWNER, "--", "burst", "down", "--no-wait", burst)
     wait_until(lambda: adopted.states()[burst] == "drain", adopted.site.log, pause=0.2)
     adopted.site.restart()

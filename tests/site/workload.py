@@ -81,7 +81,8 @@ def run_workload(site: Site) -> Answers:
             pause=0.2,
         )
     for name in site.active_jobs():
-        site.flux("root", "cancel", jobs[name])
+        # It may end meanwhile: Fluxion denies what waits once no other job is ahead.
+        site.try_flux("root", "cancel", jobs[name])
     wait_until(lambda: not site.active_jobs(), lambda: _tell(site), pause=0.2)
     lines = site.flux("root", "jobs", "-ano", _FORM, *jobs.values()).splitlines()
     ended = {name: rest for name, _, rest in (line.partition(" ") for line in lines)}
@@ -128,8 +129,10 @@ def _where(how: str, may_wait: bool, named: bool) -> str:
     And of a job that can never start, whether Fluxion had denied it when what waits is
     canceled: it does so once no other job is ahead.
     """
-    status, ranks, *rest = how.split(" ")
+    status, ranks, returncode, *rest = how.split(" ")
     if may_wait and not ranks and status in ("FAILED", "CANCELED"):
         return "never started"
     is_chance = not named and ranks in {str(rank) for rank in range(len(HOSTS))}
-    return " ".join([status, "own" if is_chance else ranks, *rest])
+    # A task that does not end soon on SIGTERM gets SIGKILL.
+    code = "killed" if status in ("TIMEOUT", "CANCELED") else returncode
+    return " ".join([status, "own" if is_chance else ranks, code, *rest])
