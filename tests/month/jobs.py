@@ -20,9 +20,8 @@ from tests.flux_instance import FluxInstance, flux_bindings
 
 CHECKPOINT_S = 1.0
 """How often the lead's KVS is made safe; what is newer may be lost with the lead."""
-_MARGIN_S = 4.0
-_MOST_S = 30.0
-"""How long a job may be safe in part, on a machine whose disk has other work."""
+_MARGIN_S = 30.0
+"""By so much a busy machine, or its disk, may be late."""
 # How many jobs in a hundred are like this: nodes, slots, lent nodes only, burstable.
 _KINDS = (
     (50, (0, 1, True, True)),
@@ -156,15 +155,11 @@ class Jobs:
         """Return what became of each job that ought to have ended otherwise."""
         ended = {job.id: job for job in self.ended()}
         leads = [killing.when for killing in killings if killing.what == "lead"]
-        log = self._instance.log("lead-0")
         wrong = []
         for job, when in self.accepted.items():
             name = format_f58(job)
             if job not in ended:
                 safe = when + CHECKPOINT_S + _MARGIN_S
-                if f"job {name} not replayed" in log:
-                    # Made safe in part: the new lead could not go on with it.
-                    safe = when + _MOST_S
                 if not any(when <= killed <= safe for killed in leads):
                     after = [f"{killed - when:.1f} s" for killed in leads]
                     wrong.append(f"{name} is lost; the lead was killed after {after}")

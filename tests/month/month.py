@@ -33,8 +33,6 @@ IDLE_EVERY = 4
 """Batches after which the site falls idle until no burst is left."""
 FAULT_S = 5.0
 """The longest that jobs wait for a provider that fails."""
-REPLAY_S = 240.0
-"""A lead that was killed replays all jobs that it ever had, each in some 10 ms."""
 NOWHERE_S = 60.0
 """Flux takes far less to end a job that has lost its node."""
 PROVIDERS = ("east", "west")
@@ -222,7 +220,8 @@ class Month:
         instance.kill()
         # It would leave by itself once the new lead knows nothing of it.
         instance.kill_follower("lead-1")
-        instance.start(REPLAY_S)
+        # It replays all jobs that it ever had, each in some 10 ms.
+        instance.start()
         instance.start_follower("lead-1")
         self.repaired += self.jobs.repair()
         self.killings.append(Killing("lead", time.time()))
@@ -243,7 +242,7 @@ class Month:
             deadlines={
                 "idle": some.choice(["0.5s", "1s", "2s"]),
                 "rejoin": "2s",
-                "join": "30s",
+                "join": "5m",
             },
             limits={
                 "cooldown": "1s",

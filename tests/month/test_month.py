@@ -19,7 +19,7 @@ pytestmark = [
     pytest.mark.month,
     pytest.mark.flux,
     pytest.mark.skipif(not FLUX, reason=MISSING),
-    pytest.mark.timeout(1800),
+    pytest.mark.timeout(5400),
 ]
 SEED = "BURST_TEST_MONTH_SEED"
 
