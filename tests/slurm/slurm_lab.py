@@ -2,7 +2,8 @@
 """A real Slurm on this host: slurmctld, several slurmd, and munge, all of a test's own.
 
 Its nodes n0 to n5 are this host, by one slurmd each. Files, sockets and ports are the
-lab's; the machine's own Slurm and munge are not touched. It has no accounting.
+lab's; the machine's own Slurm and munge are not touched. It has no accounting. What it
+kills or drains past a time it does after ten minutes, as this host may be busy.
 
     batch   n[0-3], an hour at most
     few     n[0-3], one node for five minutes at most
@@ -62,7 +63,9 @@ SelectTypeParameters=CR_Core
 SlurmdParameters=config_overrides
 SchedulerParameters=batch_sched_delay=0,sched_interval=2,sched_min_interval=0
 ReturnToService=2
-KillWait={wait}
+KillWait=600
+UnkillableStepTimeout=600
+BatchStartTimeout=600
 MinJobAge=600
 GresTypes=gpu
 Licenses=matlab:2
@@ -73,8 +76,6 @@ PartitionName=few Nodes=n[0-3] MaxNodes=1 MaxTime=5 State=UP
 PartitionName=away Nodes=n[4-5] MaxTime=60 State=DOWN
 """
 _NODES = 6
-KILL_WAIT_S = 10
-"""How long Slurm waits after SIGTERM before it sends SIGKILL."""
 # Submits, and then cannot say so.
 _CUT = """\
 #!/bin/sh
@@ -172,6 +173,7 @@ class SlurmLab:
 
     def go_on_controller(self) -> None:
         self._daemons["slurmctld"].send_signal(signal.SIGCONT)
+        wait_until(self._answers, self.log)
 
     @contextlib.contextmanager
     def controller_away(self) -> Iterator[None]:
@@ -183,6 +185,7 @@ class SlurmLab:
             yield
         finally:
             self._run("slurmctld", "-D")
+            wait_until(self._answers, self.log)
 
     # What the contract needs of a cluster.
 
@@ -263,13 +266,16 @@ class SlurmLab:
         wait_until(self._is_idle, self.log)
 
     def _is_idle(self) -> bool:
+        return f"{_NODES} idle" in self._answers()
+
+    def _answers(self) -> list[str]:
+        """Return how many nodes are in which state; empty if nobody answers."""
         for name, daemon in self._daemons.items():
             assert daemon.poll() is None, (self.place / f"{name}.out").read_text()
         try:
-            found = self.slurm("sinfo", "--noheader", "--format=%D %T").split("\n")
+            return self.slurm("sinfo", "--noheader", "--format=%D %T").splitlines()
         except AssertionError:
-            return False
-        return f"{_NODES} idle" in found
+            return []
 
     def log(self) -> str:
         """Return the end of what slurmctld has written."""
@@ -288,7 +294,6 @@ class SlurmLab:
             ports=f"[{','.join(map(str, others))}]",
             user=pwd.getpwuid(os.geteuid()).pw_name,
             place=self.place,
-            wait=KILL_WAIT_S,
         )
         (self.place / "slurm.conf").write_text(text)
         (self.place / "gres.conf").write_text("Name=gpu Type=k80 File=/dev/null\n")

@@ -39,7 +39,7 @@ def site(
     table = {
         "type": "slurm",
         "dir": str(cluster.dir),
-        "time": "10m",
+        "time": "1h",
         "cores": 4,
         "gpus": 1,
         "max_nodes": 4,
@@ -128,7 +128,7 @@ def provision(outage: Outage) -> Iterator[None]:
 
 def pending(outage: Outage) -> Iterator[None]:
     """It goes away before it has answered sbatch, and the job waits for nodes."""
-    outage.cluster.slurm("sbatch", *_FULL, "--wrap=sleep 600")
+    outage.cluster.slurm("sbatch", *_FULL, "--wrap=sleep inf")
     lost = outage.cluster.lose_an_answer()
     outage.submit()
     wait_until(lambda: not lost.exists(), "sbatch")

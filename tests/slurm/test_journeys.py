@@ -26,7 +26,7 @@ from burst.provider import BurstId, BurstSpec, BurstStatus, Failure, Phase
 from burst.testing import example_spec
 from tests.cli.cli_harness import CliHarness, open_harness
 from tests.flux_instance import FluxInstance
-from tests.slurm.slurm_lab import KILL_WAIT_S, SlurmLab
+from tests.slurm.slurm_lab import SlurmLab
 from tests.support.brokers import brokers
 from tests.support.reaping import reap_until_gone
 from tests.support.waiting import HANG_S, wait_until
@@ -101,7 +101,7 @@ def cli(cluster: SlurmLab, instance: FluxInstance) -> Iterator[CliHarness]:
                 "cluster": {
                     "type": "slurm",
                     "dir": str(cluster.dir),
-                    "time": "10m",
+                    "time": "1h",
                     "cores": 4,
                     "gpus": 1,
                     "max_nodes": 4,
@@ -151,11 +151,9 @@ def test_the_brokers_leave_in_order_before_slurm_kills_them(place: Cluster) -> N
         assert not [w for w in environ.split("\0") if w.startswith(FOREIGN)]
     # The file is gone then, but not what was written to it.
     with next(place.lab.dir.rglob("log")).open() as log:
-        began = time.monotonic()
         reap_until_gone(place.provider, place.spec.burst_id)
-        took, said = time.monotonic() - began, log.read()
+        said = log.read()
     assert said.count("unload-builtins->exit") == 2, said
-    assert took < KILL_WAIT_S, said
 
 
 def test_a_burst_that_is_canceled_under_its_followers_is_told(place: Cluster) -> None:
@@ -212,6 +210,9 @@ def test_a_controller_that_hangs_decides_nothing_and_makes_no_second_job(
     with place.lab.crash(submitted=True), pytest.raises(Transient):
         place.provider.provision(place.spec)
     first = place.job()
+    # Without its controller Slurm starts no task of a job that runs: srun fails.
+    begun = len(place.spec.hosts)
+    wait_until(lambda: len(brokers(place.spec.burst_id)) == begun, place.status)
     with hung(place.lab):
         with pytest.raises(Transient):
             place.provider.provision(place.spec)
@@ -222,9 +223,6 @@ def test_a_controller_that_hangs_decides_nothing_and_makes_no_second_job(
     place.provider.provision(place.spec)
     place.wait_for(Phase.RUNNING)
     assert place.job() == first
-    # Without its controller Slurm starts no task of a job that runs: srun fails.
-    begun = len(place.spec.hosts)
-    wait_until(lambda: len(brokers(place.spec.burst_id)) == begun, place.status)
     # It is restarted, and its jobs go on.
     with place.lab.controller_away(), pytest.raises(Transient):
         place.provider.observe()
@@ -233,7 +231,7 @@ def test_a_controller_that_hangs_decides_nothing_and_makes_no_second_job(
     # A request that was late is carried out now: the job waits for the first.
     name = place.lab.jobs("%j")[0]
     late = ("--parsable", f"--job-name={name}", "--dependency=singleton")
-    place.lab.slurm("sbatch", *late, "--output=/dev/null", "--wrap=sleep 600")
+    place.lab.slurm("sbatch", *late, "--output=/dev/null", "--wrap=sleep inf")
     assert "PENDING singleton(unfulfilled)" in place.lab.jobs("%T %E")
     assert place.status().phase is Phase.RUNNING
     with pytest.raises(NotFound):
