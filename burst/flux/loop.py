@@ -23,8 +23,8 @@ from burst.flux.connection import Connection
 from burst.flux.handle import RequestMessage, ResponseMessage
 from burst.flux.rpc import decode_response
 
-CLOSE_DEADLINE_S = 5.0
-"""How long the thread may take to end; none of its work takes as long."""
+CLOSE_DEADLINE_S = 60.0
+"""How long the thread may take to end: only one that hangs takes as long."""
 
 # Messages handled before it looks at the pipe, so that many do not delay posted work.
 _BATCH = 100
@@ -49,6 +49,7 @@ class Loop:
         self.on_lost: Callable[[], None] | None = None
         """Called once, when the broker is gone or the thread failed."""
         self._lost: LeadGone | None = None
+        """Set once the thread handles nothing any more, whatever ended it."""
         self._waiting: set[Future[Any]] = set()
         self._posted: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
@@ -76,8 +77,8 @@ class Loop:
     ) -> _T:
         """Have the thread run something, and return the result that it sets.
 
-        Raises what it sets as exception, LeadGone once the broker is gone, and
-        Unreadable at the deadline. From any other thread.
+        Raises what it sets as exception, LeadGone once the broker is gone or this is
+        closed, and Unreadable at the deadline. From any other thread.
         """
         future: Future[_T] = Future()
         self._waiting.add(future)
@@ -106,7 +107,7 @@ class Loop:
         self.on_response[tag] = answer
 
     def check(self) -> None:
-        """Raise LeadGone if the broker is gone or the thread failed."""
+        """Raise LeadGone if the broker is gone, the thread has failed or is closed."""
         if self._lost is not None:
             raise LeadGone(self._lost.what, self._lost.advice)
 
@@ -116,9 +117,11 @@ class Loop:
         heapq.heappush(self._timers, (due, next(self._order), work))
 
     def close(self) -> None:
-        """End the thread and disconnect. From any other thread."""
-        self._ending = True
-        self._wake()
+        """End the thread and disconnect. From any other thread.
+
+        What was posted before is done. Who waits for anything else gets LeadGone.
+        """
+        self.post(self._end)
         self._thread.join(self._close_deadline_s)
         if self._thread.is_alive():
             # Not freed while the thread may use it; the process ends soon.
@@ -139,10 +142,14 @@ class Loop:
             except BlockingIOError:
                 return  # full of wake-ups, one of which does
 
+    def _end(self) -> None:
+        self._ending = True
+
     def _run(self) -> None:
         try:
             while not self._ending:
                 self._turn()
+            self._fail_waiting(LeadGone("the connection to the lead is closed"))
         except LeadGone as error:
             self._lose(error)
         except Exception as error:  # noqa: BLE001 - callers that wait get it
@@ -150,13 +157,16 @@ class Loop:
             self._lose(LeadGone(f"internal error: {error!r}", "the log has more"))
 
     def _lose(self, error: LeadGone) -> None:
+        self._fail_waiting(error)
+        if self.on_lost is not None:
+            self.on_lost()
+
+    def _fail_waiting(self, error: LeadGone) -> None:
         # Set before waiting calls get the error, so that later calls see it.
         self._lost = error
         for future in list(self._waiting):
             if not future.done():
                 future.set_exception(LeadGone(error.what, error.advice))
-        if self.on_lost is not None:
-            self.on_lost()
 
     def _turn(self) -> None:
         busy = self._receive()

@@ -61,19 +61,24 @@ class FluxService:
         self._holder = dict(holder)
         self._admit = admit
         self._workers = RequestThreads(f"{name}-service")
+        # These are for the loop's thread alone.
+        self._unanswered: dict[int, RequestMessage] = {}
+        """Requests that wait or are worked on, by `id`."""
+        self._closed = False
 
     def register(
         self, client: RpcClient, deadline_s: float = REGISTER_DEADLINE_S
     ) -> None:
         """Register the name. Raises ServiceTaken, Denied, Unreadable.
 
-        `client` asks the process that has the name for its `holder`.
+        `client` asks the process that has the name for its `holder`. One that has the
+        name and is never there is waited for so many seconds.
         """
         self._loop.on_request = self._take
         deadline = time.monotonic() + deadline_s
         while True:
             try:
-                self._loop.wait_for(self._begin, deadline_s, _ADD)
+                self._loop.wait_for(self._begin, REGISTER_DEADLINE_S, _ADD)
             except RequestFailed as error:
                 if error.errnum != errno.EEXIST:
                     raise
@@ -84,8 +89,21 @@ class FluxService:
                 raise taken or ServiceTaken(f"the name {self._name} cannot be had")
 
     def close(self) -> None:
-        """Take no more requests. Work under way goes on, and is not waited for."""
+        """Take no more requests, and refuse those that are not answered.
+
+        Work under way goes on, and is not waited for. Close the loop after this.
+        """
         self._workers.close()
+        self._loop.post(self._refuse_all)
+
+    def _refuse_all(self) -> None:
+        # Flux does not answer what this process leaves unanswered as it disconnects.
+        self._closed = True
+        while self._unanswered:
+            self._refuse(self._unanswered.popitem()[1])
+
+    def _refuse(self, request: RequestMessage) -> None:
+        self._loop.handle.refuse(request, errno.ENOSYS, f"{self._name} is stopping")
 
     def _begin(self, done: Future[None]) -> None:
         def answer(said: dict[str, Any] | BurstError) -> None:
@@ -99,6 +117,9 @@ class FluxService:
     def _take(self, request: RequestMessage) -> None:
         if not request.wants_response:
             return  # a client that asked something has disconnected
+        if self._closed:
+            self._refuse(request)
+            return
         method = request.topic.removeprefix(f"{self._name}.")
         userid, owner, handle = request.userid, request.owner, self._loop.handle
         try:
@@ -109,6 +130,7 @@ class FluxService:
                 return
             check_length(request.payload)
             self._workers.submit(method, userid, owner, lambda: self._work(request))
+            self._unanswered[id(request)] = request
         except CallsTooOften as error:
             handle.refuse(request, errno.EAGAIN, str(error))
         except Denied as error:
@@ -117,8 +139,14 @@ class FluxService:
             handle.refuse(request, errno.EPROTO, str(error))
 
     def _work(self, request: RequestMessage) -> None:
+        answer = self._answer(request)
+
+        def send() -> None:
+            if self._unanswered.pop(id(request), None) is not None:
+                answer()
+
         # Only the loop's thread may use the handle.
-        self._loop.post(self._answer(request))
+        self._loop.post(send)
 
     def _answer(self, request: RequestMessage) -> Callable[[], None]:
         handle = self._loop.handle

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import queue
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
@@ -24,14 +25,23 @@ class EngineCommands:
     def __init__(self) -> None:
         self._waiting: queue.SimpleQueue[tuple[EngineCommand, Future[Any]]]
         self._waiting = queue.SimpleQueue()
+        self._posting = threading.Lock()
+        self._closed = False
 
     def __bool__(self) -> bool:
         return not self._waiting.empty()
 
     def post(self, command: EngineCommand) -> Future[Any]:
-        """Have the next tick carry out a command; the future gets its answer."""
+        """Have the next tick carry out a command; the future gets its answer.
+
+        That is a BurstError once `refuse` was called.
+        """
         future: Future[Any] = Future()
-        self._waiting.put((command, future))
+        with self._posting:
+            if self._closed:
+                future.set_exception(_stopping())
+            else:
+                self._waiting.put((command, future))
         return future
 
     def carry_out(
@@ -58,7 +68,13 @@ class EngineCommands:
                 future.set_result(answer)
 
     def refuse(self) -> None:
-        """Answer all of them that nobody will carry them out."""
+        """Answer all of them that nobody will carry them out, now and from now on."""
+        with self._posting:
+            self._closed = True
         while self:
             _, future = self._waiting.get()
-            future.set_exception(BurstError("the daemon is stopping", "ask it again"))
+            future.set_exception(_stopping())
+
+
+def _stopping() -> BurstError:
+    return BurstError("the daemon is stopping", "ask it again")

@@ -162,6 +162,28 @@ class ServiceContract(WithInstance):
             go_on.set()
             assert waiting.result() == {"method": "slow"}
 
+    def test_who_waits_for_a_daemon_that_closes_is_told(
+        self, caller: Lead, instance: Instance
+    ) -> None:
+        begun, go_on = threading.Event(), threading.Event()
+
+        def slow(_: ServiceRequest) -> dict[str, Any]:
+            begun.set()
+            assert go_on.wait(HANG_S)
+            return {}
+
+        first = instance.lead()
+        first.serve(slow, HOLDER)
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(caller.call, "slow", {}, HANG_S)
+            assert begun.wait(HANG_S)
+            first.close()
+            try:
+                with pytest.raises(NoDaemon):
+                    waiting.result()
+            finally:
+                go_on.set()
+
     def test_many_requests_at_once(self, lead: Lead, instance: Instance) -> None:
         lead.serve(answer, HOLDER)
 

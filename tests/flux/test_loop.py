@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
@@ -143,6 +143,21 @@ def test_a_lost_broker_is_told_to_all(broker: FakeHandle, loop: Loop) -> None:
     assert told.wait(HANG_S)
     with pytest.raises(LeadGone):
         loop.wait_for(finish, HANG_S, "later")
+
+
+def test_who_waits_as_it_is_closed_or_later_is_told(broker: FakeHandle) -> None:
+    loop = Loop(broker.as_handle(), "to-be-closed")
+    lost, begun = threading.Event(), threading.Event()
+    loop.on_lost = lost.set
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(loop.wait_for, lambda done: begun.set(), HANG_S, "x")
+        assert begun.wait(HANG_S)
+        loop.close()
+        with pytest.raises(LeadGone, match="is closed"):
+            waiting.result()
+    with pytest.raises(LeadGone, match="is closed"):
+        loop.wait_for(finish, HANG_S, "later")
+    assert not lost.is_set()
 
 
 def test_close_ends_the_thread_and_disconnects(broker: FakeHandle) -> None:

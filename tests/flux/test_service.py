@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import errno
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,7 +24,7 @@ from burst.flux.service import FluxService, call_service
 from burst.lead import ServiceRequest
 from tests.contract.serving import HOLDER, answer
 from tests.flux.fake_handle import FakeHandle, Fault
-from tests.support.waiting import HANG_S
+from tests.support.waiting import HANG_S, wait_until
 
 
 def request(topic: str, payload: bytes = b"{}", **more: Any) -> RequestMessage:
@@ -54,13 +55,18 @@ def service(loop: Loop) -> Iterator[FluxService]:
 def answered(broker: FakeHandle, message: RequestMessage) -> tuple[int, Any]:
     """Return errnum, and payload or text, of the answer to a request."""
     broker.arrive(message)
-    tries = threading.Event()
-    for _ in range(2000):
-        for about, errnum, said in broker.answers:
-            if about == message.message:
-                return errnum, said
-        tries.wait(0.01)
-    raise AssertionError(f"no answer to {message.topic}")
+    found: list[tuple[int, Any]] = []
+
+    def came() -> bool:
+        found[:] = [
+            (errnum, said)
+            for about, errnum, said in broker.answers
+            if about == message.message
+        ]
+        return bool(found)
+
+    wait_until(came, f"an answer to {message.topic}")
+    return found[0]
 
 
 def test_a_request_is_answered(broker: FakeHandle, service: FluxService) -> None:
@@ -116,6 +122,38 @@ def test_who_serves_is_told(broker: FakeHandle, service: FluxService) -> None:
     assert answered(broker, request("burst.holder")) == (0, HOLDER)
 
 
+def test_as_it_closes_all_that_is_not_answered_and_all_that_comes_is_refused(
+    broker: FakeHandle, loop: Loop
+) -> None:
+    begun, go_on = threading.Semaphore(0), threading.Event()
+
+    def slow(_: ServiceRequest) -> dict[str, Any]:
+        begun.release()
+        assert go_on.wait(HANG_S)
+        return {}
+
+    service = FluxService(loop, slow, HOLDER, name="closing")
+    service.register(RpcClient(FakeHandle({}).as_handle()))
+    asked = [f"closing.{number}" for number in range(6)]
+    for topic in asked:
+        broker.arrive(request(topic))
+    for _ in range(4):  # the others wait for a thread
+        assert begun.acquire(timeout=HANG_S)
+    service.close()
+    assert answered(broker, request("closing.late"))[0] == errno.ENOSYS
+    go_on.set()
+    threads = "closing-service-owner"
+    wait_until(
+        lambda: not [t for t in threading.enumerate() if t.name.startswith(threads)],
+        "the end of what was being answered",
+    )
+    posted = threading.Event()
+    loop.post(posted.set)
+    assert posted.wait(HANG_S)
+    told = sorted((about, errnum) for about, errnum, _ in broker.answers)
+    assert told == [(topic, errno.ENOSYS) for topic in (*asked, "closing.late")]
+
+
 class TestTheNameIsTaken:
     @pytest.fixture
     def broker(self) -> FakeHandle:
@@ -148,6 +186,16 @@ class TestTheNameIsTaken:
     def test_by_one_that_is_never_there_when_asked(self, loop: Loop) -> None:
         with pytest.raises(ServiceTaken, match="cannot be had"):
             self.register(loop, lambda _: Fault(errno.ENOSYS), deadline_s=1.0)
+
+    def test_and_the_broker_may_take_its_time_to_say_so(
+        self, broker: FakeHandle, loop: Loop
+    ) -> None:
+        def slow(_: Any) -> dict[str, Any]:
+            time.sleep(0.1)
+            return {}
+
+        broker.services["service.add"] = slow
+        self.register(loop, lambda _: HOLDER, deadline_s=0.0)
 
     def test_and_the_lead_is_gone(self, loop: Loop) -> None:
         other = FakeHandle({})
