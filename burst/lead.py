@@ -39,6 +39,10 @@ MAX_VALUE_BYTES = 2**20
 """Bytes of UTF-8 that one value of a store may have."""
 
 
+ANSWER_S = 60.0
+"""Seconds in which a daemon has answered, also what waits for its next tick."""
+
+
 class Store(Protocol):
     """Where records live: keys such as `burst/ID` to text.
 
@@ -211,7 +215,7 @@ class Lead(Protocol):
         ...
 
     def call(
-        self, method: str, payload: Mapping[str, Any], timeout: float = 10.0
+        self, method: str, payload: Mapping[str, Any], timeout: float = ANSWER_S
     ) -> dict[str, Any]:
         """Call the daemon that serves this lead, from any rank, as owner or guest.
 

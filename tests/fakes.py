@@ -253,7 +253,7 @@ class FakeLead:
     def serve(self, handler, holder, admit=admit_all):
         self.handler, self.admit = handler, admit
 
-    def call(self, method, payload, timeout=10.0):
+    def call(self, method, payload, timeout=0.0):
         return self.handler(ServiceRequest(method, dict(payload), 0, owner=True))
 
     def close(self):

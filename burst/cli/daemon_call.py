@@ -16,7 +16,7 @@ def call_daemon(
 ) -> dict[str, Any] | None:
     """Return what the daemon answers, None where none serves the lead."""
     try:
-        return lead.call(method, payload or {}, timeout=60.0)
+        return lead.call(method, payload or {})
     except NoDaemon:
         return None
 
@@ -26,7 +26,6 @@ def ask_or_read(
     target: Target,
     method: str,
     asked: Mapping[str, Any] = {},
-    timeout: float = 10.0,
 ) -> dict[str, Any]:
     """Return what the daemon answers; without one, the answer of the records.
 
@@ -34,7 +33,7 @@ def ask_or_read(
     guest, who may not read records.
     """
     try:
-        return lead.call(method, asked, timeout=timeout)
+        return lead.call(method, asked)
     except NoDaemon as error:
         return read_instead(lead, target, method, asked, error)
 

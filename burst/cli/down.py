@@ -76,7 +76,7 @@ def down(
         named = [{"tag": tag}] if tag else [{"burst": burst} for burst in found]
         for each in named:
             with show_wait("waiting for the daemon"):
-                told = lead.call("down", {**each, **asked}, timeout=60.0)
+                told = lead.call("down", {**each, **asked})
             if not tag:
                 tell_of_renewal(told)
                 tell_of_tag(told)

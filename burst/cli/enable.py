@@ -16,5 +16,5 @@ from burst.cli.target import Target, target_options
 def enable(provider: str, target: Target) -> None:
     """Use a PROVIDER again that was disabled or failed."""
     with target.lead() as lead, show_wait("waiting for the daemon"):
-        lead.call("enable", {"provider": provider}, timeout=60.0)
+        lead.call("enable", {"provider": provider})
     click.echo(f"{provider} is tried again from now on")

@@ -115,7 +115,7 @@ def _await_reaps(lead: Lead, asked: list[list[str]]) -> None:
     ends = time.monotonic() + GC_DEADLINE
     while wanted and time.monotonic() < ends:
         time.sleep(0.5)
-        found = lead.call("gc", {}, timeout=60.0)
+        found = lead.call("gc", {})
         reaps = {(row["provider"], row["id"]): row for row in found["reaps"]}
         listed = {(row["provider"], row["id"]) for row in found["orphans"]}
         for key, note in list(wanted.items()):

@@ -110,7 +110,7 @@ def request(
     asked = _asked(command, **wanted)
     with target.lead() as lead:
         with show_wait("waiting for the daemon"):
-            made = lead.call("request", asked, timeout=60.0)
+            made = lead.call("request", asked)
         click.echo(made["text"])
         # A daemon of an earlier version does not say these.
         for note in filter(None, (made.get("why"), made.get("beside"))):
@@ -170,7 +170,7 @@ def _burst_for(job: str, target: Target, no_wait: bool) -> None:
     """Request a burst for a job, and tell what comes of it."""
     with target.lead() as lead:
         with show_wait("waiting for the daemon"):
-            lead.call("request-job", {"id": job}, timeout=60.0)
+            lead.call("request-job", {"id": job})
             ends = time.monotonic() + _DECIDED_S
             found = lead.call("explain", {"id": job})
             while found["verdict"] in _BY_WORTH and time.monotonic() < ends:

@@ -34,7 +34,7 @@ def resize(typed: str, nodes: int, target: Target, *, note: str, no_wait: bool) 
 
         burst = find_burst(typed, look)
         asked = {"burst": burst, "nodes": nodes, "note": note}
-        told = lead.call("resize", asked, timeout=60.0)
+        told = lead.call("resize", asked)
         click.echo(told["text"])
         tell_of_tag(told)
         if not no_wait:

@@ -152,12 +152,12 @@ class _ManualBurst:
             if not rows:
                 raise BurstError(f"there is no burst in {slot}", "burst status -a")
             for row in rows:
-                lead.call("down", {"burst": row["id"]}, timeout=60.0)
+                lead.call("down", {"burst": row["id"]})
                 wait_for_burst(look, row["id"], until="inactive")
             return
         nodes = self._wanted["nodes"] or len(parse_hostlist(slot))
         asked = {"nodes": nodes, "provider": self._provider, "slot": slot}
-        made = lead.call("request", asked, timeout=60.0)
+        made = lead.call("request", asked)
         click.echo(made["text"])
         for burst in made["bursts"]:
             wait_for_burst(look, burst)

@@ -28,6 +28,7 @@ from burst.flux.rpc import Query, RpcClient
 from burst.flux.service import FluxService, call_service
 from burst.flux.submit import find_jobs, job_outcomes, submit_jobs
 from burst.lead import (
+    ANSWER_S,
     JobFailures,
     MayBurst,
     NewJob,
@@ -244,7 +245,7 @@ class BaseLead(ABC):
         self._services.append(service)
 
     def call(
-        self, method: str, payload: Mapping[str, Any], timeout: float = 10.0
+        self, method: str, payload: Mapping[str, Any], timeout: float = ANSWER_S
     ) -> dict[str, Any]:
         """See `burst.lead.Lead`."""
         return call_service(self._client, method, payload, timeout)

@@ -28,7 +28,7 @@ _CORE = "_flux._core"
 _ASK = "import os, _flux; print(os.path.dirname(os.path.abspath(_flux.__file__)))"
 _INSTALLED = "lib/flux/python{}.{}/_flux".format(*sys.version_info)
 """In Flux's prefix: to ask Flux costs the start of another Python."""
-_ASK_DEADLINE_S = 20.0
+_ASK_DEADLINE_S = 60.0
 
 
 def import_core() -> ModuleType:

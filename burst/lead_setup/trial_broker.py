@@ -31,8 +31,8 @@ from burst.lead_setup.add_slots import declared_hosts
 from burst.model.ranks import parse_idset
 from burst.model.resource_set import ResourceSet, resource_set
 
-DEADLINE_S = 60.0
-"""A broker of a thousand ranks takes two seconds; a busy machine some more."""
+DEADLINE_S = 600.0
+"""A broker of a thousand ranks takes two seconds: only one that hangs takes so long."""
 _MODULES = ("content", "kvs", "kvs-watch", "resource", "job-manager")
 # Of another instance, or of a job that this is typed in: it would join them.
 _NOT_PASSED = ("FLUX_", "PMI_", "SLURM_")

@@ -72,7 +72,7 @@ def _days_ago() -> datetime.date:
 def _ask(target: Target, since: str) -> dict[str, Any]:
     asked = {"since": since}
     with target.lead() as lead, show_wait("reading what happened"):
-        return ask_or_read(lead, target, "report", asked, timeout=60.0)
+        return ask_or_read(lead, target, "report", asked)
 
 
 def _write(page: Path, text: str) -> None:

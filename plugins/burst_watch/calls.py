@@ -16,8 +16,6 @@ from burst.errors import BurstError
 from burst.lead import Lead
 from burst_watch.rows import STATUS
 
-_CALL_S = 60.0
-
 Connect = Callable[[], AbstractContextManager[Lead]]
 
 
@@ -84,7 +82,7 @@ class DaemonCalls(threading.Thread):
 
     def _answer(self, lead: Lead, call: DaemonCall) -> None:
         try:
-            found = lead.call(call.method, call.payload, timeout=_CALL_S)
+            found = lead.call(call.method, call.payload)
         except BurstError as error:
             self._tell(call, None, str(error))
         else:

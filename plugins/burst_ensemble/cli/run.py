@@ -70,7 +70,7 @@ def up(file: Path, target: Target) -> None:
         loaded, _ = read_ensemble(file, served_providers(lead))
         environment = environment_of(os.environ, {})
         asked = {"tables": spec_tables(loaded.spec), "environment": environment}
-        row = ask_ensembles(lead, "ensemble-up", asked, timeout=60.0)
+        row = ask_ensembles(lead, "ensemble-up", asked)
     members = ", ".join(row["members"])
     click.echo(f"ensemble {row['name']} is started: {members}")
     click.echo(f"burst ensemble status {row['name']} shows it", err=True)
@@ -110,7 +110,7 @@ def submit(name: str, target: Target, **asked: str | int) -> None:
     --burst --burst-tag=NAME/MEMBER.
     """
     with target.lead() as lead:
-        ask_ensembles(lead, "ensemble-submit", {"name": name, **asked}, timeout=60.0)
+        ask_ensembles(lead, "ensemble-submit", {"name": name, **asked})
     what = counted(int(asked["count"]), "job")
     click.echo(f"{what} of {asked['jobs']} are being submitted for {asked['member']}")
 
@@ -127,7 +127,7 @@ def resize(name: str, member: str, nodes: int, target: Target) -> None:
     """
     asked = {"name": name, "member": member, "nodes": nodes}
     with target.lead() as lead:
-        ask_ensembles(lead, "ensemble-resize", asked, timeout=60.0)
+        ask_ensembles(lead, "ensemble-resize", asked)
     what = f"{name}/{member} is to have {counted(nodes, 'node')}"
     click.echo(f"{what}, until its algorithms say otherwise")
 
@@ -143,7 +143,7 @@ def down(name: str, note: str, target: Target, *, no_wait: bool) -> None:
     Jobs that run go on to their end; then the nodes are taken down.
     """
     with target.lead() as lead:
-        ask_ensembles(lead, "ensemble-down", {"name": name, "note": note}, timeout=60.0)
+        ask_ensembles(lead, "ensemble-down", {"name": name, "note": note})
         if not no_wait:
             _wait_for_end(lead, name)
             click.echo(f"ensemble {name} has ended; nothing of it is left")

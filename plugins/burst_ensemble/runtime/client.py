@@ -14,7 +14,7 @@ from burst.config import Settings
 from burst.core.tagged_nodes import TaggedNodes
 from burst.decode import from_plain
 from burst.errors import NoDaemon
-from burst.lead import JobSubmitter, Lead, NamedServices, submitter_of
+from burst.lead import ANSWER_S, JobSubmitter, Lead, NamedServices, submitter_of
 from burst.runtime.daemon_package import CallService
 from burst.runtime.service_answers import Row
 
@@ -49,16 +49,14 @@ class DaemonClient(NamedTuple):
         return from_plain(self.call("tagged", {}), TaggedNodes)
 
 
-def ask_ensembles(
-    lead: Lead, method: str, payload: Mapping[str, Any], timeout: float = 10.0
-) -> Row:
+def ask_ensembles(lead: Lead, method: str, payload: Mapping[str, Any]) -> Row:
     """Ask whoever runs the ensembles of a lead: a process of their own, or the daemon.
 
     Raises BurstError.
     """
     if isinstance(lead, NamedServices):
         try:
-            return lead.call_named(SERVICE, method, payload, timeout)
+            return lead.call_named(SERVICE, method, payload, ANSWER_S)
         except NoDaemon:
             pass
-    return lead.call(method, payload, timeout)
+    return lead.call(method, payload)
