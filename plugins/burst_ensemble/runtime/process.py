@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: MIT
 """Runs ensembles in a process of their own: `burst ensemble run`.
 
-It has two connections to the lead: one serves `burst-ensemble`, submits jobs and keeps
-the records, by the other it calls the daemon. The service is its lock. It goes on while
-no daemon serves; where the lead is lost it connects again and reads its records anew.
+Over one connection to the lead it serves `burst-ensemble`, submits jobs and keeps the
+records; each request to the daemon has a connection of its own. The service is its
+lock. It goes on while no daemon serves; where the lead is lost it connects again and
+reads its records anew.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -18,8 +18,16 @@ from typing import Any
 
 from burst import log
 from burst.config import Settings
-from burst.errors import ConfigError, Denied, LeadError, NoDaemon, ServiceTaken
-from burst.lead import Lead, NamedServices, ServiceRequest
+from burst.errors import (
+    ConfigError,
+    Denied,
+    LeadError,
+    LeadGone,
+    NoDaemon,
+    ServiceTaken,
+    Unreadable,
+)
+from burst.lead import ANSWER_S, Lead, NamedServices, ServiceRequest
 from burst.runtime.connect import require_owner
 from burst.runtime.service_answers import Row, describe_process
 from burst.wakeup import WakeUp
@@ -29,8 +37,9 @@ from burst_ensemble.runtime.service import EnsembleService
 
 _AGAIN_S = 1.0
 """Between two attempts to connect, and between two looks whether the lead is there."""
-_CALL_S = 60.0
-"""A request for nodes waits for a tick of the daemon."""
+_READ_S = 10.0
+"""What waits for no tick of the daemon is answered at once; one that was killed never
+answers what it was asked, and then this is how long it is waited for."""
 _ADVICE = "set in_daemon = false under [ensemble], and start the daemon again"
 
 
@@ -65,18 +74,15 @@ class EnsembleProcess:
         """
         while not self._stopping:
             try:
-                with (
-                    closing(self._connector()) as lead,
-                    closing(self._connector()) as caller,
-                ):
-                    self._serve(lead, SharedConnection(caller))
+                with closing(self._connector()) as lead:
+                    self._serve(lead)
             except ServiceTaken:
                 raise
             except LeadError as error:
                 self._say(str(error))
             self._wakeup.wait(0.0 if self._stopping else _AGAIN_S)
 
-    def _serve(self, lead: Lead, calls: SharedConnection) -> None:
+    def _serve(self, lead: Lead) -> None:
         """Run ensembles until told to stop. Raises LeadGone where the lead is lost."""
         require_owner(lead.identity(), os.geteuid())
         if not isinstance(lead, NamedServices):
@@ -84,9 +90,9 @@ class EnsembleProcess:
                 f"a lead of kind {lead.identity().kind} has only the daemon's service",
                 "leave in_daemon out: the daemon runs its ensembles",
             )
-        calls.check_alone()
+        _check_alone(lead)
         daemon = DaemonClient(
-            call=calls.call,
+            call=self._call,
             lead=lead,
             settings=lambda: self._settings,
             clock=self._clock,
@@ -104,10 +110,25 @@ class EnsembleProcess:
         log.say("runs the ensembles of %s", lead.identity().uri)
         try:
             while not self._stopping:
-                calls.check_alone()
                 self._wakeup.wait(_AGAIN_S)
+                try:
+                    _check_alone(lead)
+                except LeadGone:
+                    raise
+                except Unreadable:
+                    continue  # it was killed as it was asked, or is busy
         finally:
             service.ensembles.close()
+
+    def _call(self, method: str, payload: dict[str, Any]) -> Row:
+        """Call a method of the service `burst`, from any thread.
+
+        Nobody waits for an answer to somebody else. Raises BurstError: NoDaemon while
+        none serves, LeadGone where the lead is lost.
+        """
+        limit = _READ_S if method == "tagged" else ANSWER_S
+        with closing(self._connector()) as lead:
+            return lead.call(method, payload, limit)
 
     def _say(self, text: str) -> None:
         if text != self._said:
@@ -115,29 +136,14 @@ class EnsembleProcess:
         self._said = text
 
 
-class SharedConnection:
-    """Calls the daemon over one connection, from any thread, one call at a time."""
+def _check_alone(lead: Lead) -> None:
+    """Raise ConfigError if the daemon runs ensembles, LeadGone where the lead is lost.
 
-    def __init__(self, lead: Lead) -> None:
-        self._lead = lead
-        self._lock = threading.Lock()
-
-    def call(self, method: str, payload: dict[str, Any]) -> Row:
-        """Call a method of the service `burst`.
-
-        Raises BurstError: NoDaemon while none serves, LeadGone where the lead is lost.
-        """
-        with self._lock:
-            return self._lead.call(method, payload, _CALL_S)
-
-    def check_alone(self) -> None:
-        """Raise ConfigError if the daemon runs ensembles, LeadGone without a lead.
-
-        While no daemon serves nobody else does.
-        """
-        try:
-            found = self.call(IN_DAEMON, {})
-        except NoDaemon:
-            return
-        if found["in_daemon"]:
-            raise ConfigError("the daemon of this lead runs ensembles", _ADVICE)
+    While no daemon serves nobody else does. Raises Unreadable where none answers.
+    """
+    try:
+        found = lead.call(IN_DAEMON, {}, _READ_S)
+    except NoDaemon:
+        return
+    if found["in_daemon"]:
+        raise ConfigError("the daemon of this lead runs ensembles", _ADVICE)

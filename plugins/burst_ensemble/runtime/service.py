@@ -15,7 +15,7 @@ import msgspec
 
 from burst.config.convert import convert
 from burst.core.tagged_nodes import TaggedNodes
-from burst.errors import BurstError, NoDaemon
+from burst.errors import BurstError, NoDaemon, Unreadable
 from burst.runtime.service_answers import Row
 from burst.runtime.service_requests import MAX_NAME
 from burst_ensemble.config.file import EnsembleFile
@@ -141,13 +141,13 @@ class EnsembleService:
         return ensemble_row(seen, name, external)
 
     def _told(self) -> TaggedNodes:
-        """Return what the daemon tells, of no bursts and jobs while none serves.
+        """Return what the daemon tells, of no bursts and jobs while none answers.
 
         What is asked meanwhile is put on record, and done once one serves again.
         """
         try:
             return self._daemon.nodes()
-        except NoDaemon:
+        except (NoDaemon, Unreadable):
             return TaggedNodes(now=self._daemon.clock(), is_read=False)
 
     def _status(self, asked: EnsembleRequest) -> Row:

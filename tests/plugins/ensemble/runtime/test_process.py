@@ -15,12 +15,19 @@ from burst_ensemble.runtime.client import IN_DAEMON, SERVICE
 from burst_ensemble.runtime.process import EnsembleProcess
 
 from burst.config.convert import convert
-from burst.errors import BurstError, ConfigError, Denied, LeadGone, NoDaemon
-from burst.lead import RequestHandler, ServiceRequest
+from burst.errors import (
+    BurstError,
+    ConfigError,
+    Denied,
+    LeadGone,
+    NoDaemon,
+    Unreadable,
+)
+from burst.lead import ANSWER_S, RequestHandler, ServiceRequest
 from tests.builders import settings
 from tests.plugins.ensemble.runtime.ensemble_site import MEMBER, USER, host_of
 from tests.sim import Sim
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 APART = {"ensemble": {"in_daemon": False}}
 
@@ -45,13 +52,9 @@ class ConnectedLead:
         raise NoDaemon(name)
 
     def call(
-        self, method: str, payload: Mapping[str, Any], timeout: float = 10.0
+        self, method: str, payload: Mapping[str, Any], timeout: float = ANSWER_S
     ) -> dict[str, Any]:
-        if self._site.error is not None:
-            raise self._site.error
-        if method == IN_DAEMON:
-            return {"in_daemon": self._site.in_daemon}
-        return self._site.call(method, dict(payload))
+        return self._site.answer(method, dict(payload), timeout)
 
     def close(self) -> None:
         self._site.closed += 1
@@ -63,15 +66,41 @@ class Apart:
     def __init__(self) -> None:
         self.sim = Sim(**APART)
         self.sim.tick(2)
-        self.call = host_of(self.sim).call
+        self._daemon = host_of(self.sim)
+        self._one_at_a_time = threading.Lock()
         self.handlers: list[RequestHandler] = []
         self.error: BurstError | None = None
         self.in_daemon = False
-        self.closed = 0
+        self.checks = 0
+        """How often the daemon was asked whether it runs ensembles."""
+        self.killed: threading.Event | None = None
+        """The daemon was killed as it was asked that; set once that is given up."""
+        self.limits: dict[str, float] = {}
+        """Seconds for an answer, by method."""
+        self.connected = self.closed = 0
 
     def process(self) -> EnsembleProcess:
-        connected: Any = lambda: ConnectedLead(self)  # noqa: E731
-        return EnsembleProcess(settings(**APART), connected, lambda: self.sim.now)
+        def connect() -> Any:
+            self.connected += 1
+            return ConnectedLead(self)
+
+        return EnsembleProcess(settings(**APART), connect, lambda: self.sim.now)
+
+    def answer(
+        self, method: str, payload: dict[str, Any], timeout: float
+    ) -> dict[str, Any]:
+        """Answer for the daemon."""
+        self.limits[method] = timeout
+        self.checks += method == IN_DAEMON
+        if method == IN_DAEMON and self.killed is not None:
+            assert self.killed.wait(HANG_S)
+            raise Unreadable(f"no answer within {timeout:g}s")
+        if self.error is not None:
+            raise self.error
+        if method == IN_DAEMON:
+            return {"in_daemon": self.in_daemon}
+        with self._one_at_a_time:
+            return self._daemon.call(method, payload)
 
     def ask(self, method: str, owner: bool = True, **payload: Any) -> Any:
         return self.handlers[-1](ServiceRequest(method, payload, USER, owner=owner))
@@ -108,7 +137,26 @@ def test_it_answers_the_owner_with_and_without_a_daemon() -> None:
             site.ask("ensemble-up", tables=tables(MEMBER))
         with pytest.raises(Denied):
             site.ask("ensemble-status", owner=False)
-    assert site.closed == 2
+    assert site.closed == site.connected
+
+
+def test_a_daemon_that_is_killed_as_it_is_asked_holds_up_nobody() -> None:
+    site = Apart()
+    with site.running():
+        site.ask("ensemble-up", tables=tables(MEMBER))
+        site.killed, before = threading.Event(), site.checks
+        wait_until(lambda: site.checks > before, "it to be asked, without an answer")
+        site.error = NoDaemon("no daemon serves this lead")
+        (row,) = site.ask("ensemble-status")["ensembles"]
+        assert row["name"] == "sweep"
+        site.error = Unreadable("no answer either")
+        (row,) = site.ask("ensemble-status")["ensembles"]
+        assert row["name"] == "sweep"
+        site.killed.set()
+        wait_until(lambda: site.checks > before + 1, "it to be asked again")
+        assert len(site.handlers) == 1, "it has gone on"
+    for method in (IN_DAEMON, "tagged"):
+        assert site.limits[method] < ANSWER_S, "neither waits for a tick"
 
 
 def test_members_with_agents_are_for_the_daemon_to_run() -> None:
@@ -124,7 +172,7 @@ def test_where_the_lead_is_lost_it_connects_again_and_has_its_records(
     with site.running():
         site.ask("ensemble-up", tables=tables(MEMBER))
         site.error = LeadGone("the connection is lost")
-        wait_until(lambda: site.closed >= 2, "the connections to be closed")
+        wait_until(lambda: "tries again" in caplog.text, "the loss to be noticed")
         site.error = None
         wait_until(lambda: len(site.handlers) == 2, "another connection")
         (row,) = site.ask("ensemble-status")["ensembles"]
