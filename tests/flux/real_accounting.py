@@ -16,7 +16,7 @@ from typing import Any
 
 from burst.flux.accounting import PLUGIN
 from tests.flux_instance import FLUX
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 
 def _is_installed() -> bool:
@@ -101,4 +101,4 @@ def real_accounting(
         yield its
     finally:
         service.terminate()
-        service.wait(90)
+        service.wait(HANG_S)

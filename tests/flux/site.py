@@ -142,6 +142,14 @@ class Site:
             lambda: f"{job} to be {status}: {self.explain(job)}",
         )
 
+    def wait_for_start(self, job: str) -> None:
+        """Wait until the shells of a job run, which is after the state RUN."""
+        self.flux("job", "wait-event", f"--timeout={HANG_S:g}", job, "start")
+
+    def write_kvs(self) -> None:
+        """Have the lead write its KVS to disk; one that is killed has that again."""
+        self.flux("kvs", "put", "--sync", "written=true")
+
     def explain(self, job: str) -> str:
         """Return what `burst explain` says, even if it says why it cannot."""
         said = self.cli.run("explain", job)

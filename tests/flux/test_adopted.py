@@ -14,6 +14,7 @@ import tempfile
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tomli_w
@@ -28,7 +29,6 @@ from burst.model.shape import Shape
 from tests.cli.cli_harness import burst
 from tests.flux_instance import FLUX, FluxInstance
 from tests.support.ports import free_port
-from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.flux
 
@@ -61,9 +61,7 @@ class SiteInstance(FluxInstance):
         return self.directory / "conf.d"
 
     def _configure(self) -> None:
-        if self.config_path.exists():
-            return
-        self.config_path.mkdir()
+        self.config_path.mkdir(exist_ok=True)
         text = SITE.format(directory=self.directory, port=free_port())
         (self.config_path / "system.toml").write_text(text)
         (self.config_path / "broker.toml").write_text("[resource]\nnoverify = true\n")
@@ -128,8 +126,17 @@ def test_what_a_broker_would_not_start_with_is_said_before_the_restart(
     assert declared_hosts(read_config(site.config_path))[-1] == "burst-0-3"
 
 
-def test_a_broker_on_trial_leaves_nothing_and_has_an_end(site: SiteInstance) -> None:
-    before = set(Path("/tmp").glob("burst-*"))
+def test_a_broker_on_trial_leaves_nothing_and_has_an_end(
+    site: SiteInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    make = tempfile.mkdtemp
+
+    def note(*words: Any, **options: Any) -> str:
+        made.append(make(*words, **options))
+        return made[-1]
+
+    monkeypatch.setattr(tempfile, "mkdtemp", note)
     tables = read_config(site.config_path)
     result = try_broker(tables, FLUX)
     assert result.resources is not None
@@ -139,8 +146,8 @@ def test_a_broker_on_trial_leaves_nothing_and_has_an_end(site: SiteInstance) -> 
     assert late.said[0] == "it did not end in 0.01s"
     wrong = {**tables, "resource": {"path": "/none"}}
     assert "unable to open /none" in try_broker(wrong, FLUX).said[0]
-    # Those of other tests have an end, too.
-    wait_until(lambda: not set(Path("/tmp").glob("burst-*")) - before, "what is left")
+    assert len(made) == 3
+    assert not any(map(os.path.exists, made))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="another user's broker takes root")

@@ -86,6 +86,7 @@ def test_after_a_rotation_bursts_get_what_the_lead_has_until_it_is_restarted(
 
     left = site.followers()
     assert len(left) == 8
+    site.write_kvs()
     site.instance.kill()
     site.instance.start()
     provider = site.cli.provider()

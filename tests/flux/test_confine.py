@@ -27,7 +27,7 @@ from tests.flux_pool import FluxPool
 from tests.intake.modes import CONFINING, QUEUES
 from tests.intake.user_cli import SCHEDULER as SCHEDULER_FILE
 from tests.intake.user_cli import UserCli
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 pytestmark = pytest.mark.flux
 
@@ -225,7 +225,7 @@ def test_a_reload_while_the_scheduler_starts_holds_up_neither(
     with subprocess.Popen(words, env=environment) as loading:
         time.sleep(0.1)
         instance.reload_config(GUESTS)
-        assert loading.wait(60) == 0
+        assert loading.wait(HANG_S) == 0
     user.ended(user.submit("true"))
 
 
@@ -254,14 +254,14 @@ def test_what_came_around_the_frobnicator_gets_no_lent_nodes(
     for own in (lent, {"or": [lent]}, {"and": [lent]}, *wrong):
         said = user.submit_spec(spec, own)
         if said.status == 0:  # the validator refuses some
-            user.do("job", "wait-event", "-t20", str(said), "exception")
+            user.event(str(said), "exception")
     own_nodes: list[Any] = [{"properties": ["^burst"]}, {}]
     for own in (*own_nodes, {"and": [{"properties": ["local"]}]}):
         said = user.submit_spec(spec, own)
         user.ended(str(said))
         assert user.hosts(str(said)) == "lead-0"
     too_many = user.submit("-N3", "true")
-    user.do("job", "wait-event", "-t20", too_many, "exception")
+    user.event(too_many, "exception")
 
 
 @pytest.mark.parametrize("extra", [{**SCHEDULER, "queues": SITES}])
@@ -296,7 +296,7 @@ def test_jobs_from_before_there_were_queues_get_into_that_of_ordinary_jobs(
     user.do("queue", "start", "--queue=batch")
     user.do("job", "urgency", held, "default")
     for job in (waits, held, first, kept):
-        user.do("job", "wait-event", "-t60", job, "clean")
+        user.ended(job)
         assert instance.job_line("{queue} {result}", job) == "batch COMPLETED"
         assert user.constraint(job)["and"][0] == NEVER_LENT
     assert user.constraint(kept)["and"][1] == {"properties": ["^nosuch"]}

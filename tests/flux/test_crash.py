@@ -21,7 +21,7 @@ def test_a_burst_goes_on_under_the_next_daemon_at_each_step_of_its_life(
 def test_a_job_on_a_follower_that_dies_gets_fluxs_own_exception(site: Site) -> None:
     with site.cli.daemon():
         job = site.submit("-N3", "--requires=burst", *UNTIL_TOLD)
-        site.wait_for_job(job, "RUN")
+        site.wait_for_start(job)
         burst_id = site.wait_for_burst("online")
         site.kill_follower("burst-0-1")
         site.wait_for_job(job, "FAILED")
@@ -62,19 +62,18 @@ def test_a_lead_that_was_killed_comes_back_and_what_was_left_is_reaped(
     site.write(deadlines=SOON | {"rejoin": "1s"})
     with site.cli.daemon() as daemon:
         job = site.submit("-N2", "--requires=burst", *UNTIL_TOLD)
-        site.wait_for_job(job, "RUN")
+        # A lead that is killed loses what it has not written: it would know of no start
+        # of the job, and still keep its nodes for it.
+        site.wait_for_start(job)
         burst_id = site.wait_for_burst("online")
         before = site.followers()
         assert len(before) == 2
-        # A lead that is killed loses what it has not written: it would know of no start
-        # of the job, and still keep its nodes for it.
-        site.flux("job", "wait-event", job, "start")
-        site.flux("kvs", "put", "--sync", "written=true")
+        site.write_kvs()
         site.instance.kill()
         daemon.says("looking for the lead again")
         site.instance.start()
         daemon.says(" serves ", times=2)
         site.wait_for_end(burst_id)
         site.check_that_nothing_is_left()
-        assert site.job(job) == "FAILED"
+        site.wait_for_job(job, "FAILED")
         assert site.jobs("{exception.type}", job) == "exec", "of Flux's own making"

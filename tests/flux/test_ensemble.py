@@ -14,7 +14,7 @@ import pytest
 from tests.cli.cli_harness import DaemonProcess
 from tests.flux.site import Site
 from tests.support.ensemble_story import ensemble, until_told
-from tests.support.waiting import HANG_S, wait_until
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.flux
 
@@ -52,8 +52,8 @@ def put_on_disk(site: Site) -> None:
     """Have on the lead's disk what it knows of the jobs that run: that lags behind."""
     running = site.flux("jobs", "--filter=running", "-no", "{id}").split()
     for job in running:
-        site.flux("job", "wait-event", f"--timeout={HANG_S:g}", job, "start")
-    site.flux("kvs", "put", "--sync", "test.on-disk=1")
+        site.wait_for_start(job)
+    site.write_kvs()
 
 
 def member(site: Site) -> Any:

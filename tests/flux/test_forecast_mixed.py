@@ -8,26 +8,27 @@ say on a busy machine, too.
 
 from __future__ import annotations
 
+import math
 import time
 from contextlib import closing
 from typing import Any, NamedTuple
 
 import pytest
 
-from burst.model.jobid import JobId
+from burst.model.jobid import JobId, format_f58
 from tests.contract.whole_queue import QueueReader
 from tests.flux.fluxion import needs_fluxion, scheduled, use_fluxion
 from tests.flux.forecasting import daemon
 from tests.flux_instance import FluxInstance, flux_instance
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 pytestmark = pytest.mark.flux
 
 # Beside the lead of two cores: one like it, and three of four cores and a GPU.
 NODES = ("lead-1", "more-0", "more-1", "more-2")
-# Flux takes a moment to end one job and start the next; a fifth of what the daemon
-# allows where it grades its forecasts.
-_LATE_S = 1.0
+# Units of time by which a job may start later: Flux takes a moment to end each of those
+# before it. A fifth of what the daemon allows where it grades its forecasts.
+_LATE = 1.0
 FIRST = 12
 """Jobs that tell how long those behind them take."""
 JOBS = 30
@@ -57,13 +58,22 @@ KINDS = (
 )
 
 
-def submit(instance: FluxInstance, number: int) -> JobId:
-    """Submit the next job, which runs for a third of its time limit, more or less.
+def unit_of_time(instance: FluxInstance) -> float:
+    """Return seconds, ten times what Flux takes with a job on this machine.
 
-    Limits are whole seconds: Fluxion rounds them.
+    They are whole, as time limits have to be: Fluxion rounds them.
     """
+    run = {"exec": {"test": {"run_duration": "0.01s"}}}
+    job = format_f58(instance.submit(slots=1, burstable=False, attributes=run))
+    instance.flux("job", "wait-event", f"--timeout={HANG_S:g}", job, "clean")
+    began, ended = instance.job_line("{t_submit} {t_inactive}", job).split()
+    return max(1.0, math.ceil(10 * (float(ended) - float(began))))
+
+
+def submit(instance: FluxInstance, number: int, unit: float) -> JobId:
+    """Submit the next job, which runs for a third of its time limit, more or less."""
     kind = KINDS[number * 7 % len(KINDS)]
-    limit = 1.0 + number * 5 % 3
+    limit = unit * (1.0 + number * 5 % 3)
     run = limit * (0.25 + 0.05 * (number % 5))
     system: dict[str, Any] = {
         "duration": limit,
@@ -105,6 +115,7 @@ def test_nine_of_ten_jobs_start_within_the_interval_that_is_told(policy: str) ->
             lambda: instance.rpc("resource.status", {})["online"] == "0-1,10-12",
             lambda: f"own nodes: {instance.rpc('resource.status', {})}",
         )
+        unit = unit_of_time(instance)
         with (
             closing(instance.lead()) as other,
             daemon(instance, {"daemon": {"forecast": "100ms"}}) as serving,
@@ -115,7 +126,7 @@ def test_nine_of_ten_jobs_start_within_the_interval_that_is_told(policy: str) ->
             submitted: dict[JobId, float] = {}
             for last in (FIRST, JOBS):
                 for number in range(len(submitted), last):
-                    submitted[submit(instance, number)] = time.time()
+                    submitted[submit(instance, number, unit)] = time.time()
                 wait_for_ends(ends, 8 if last == FIRST else last)
             told = dict(serving.told)
             grade = serving.ask("status")["forecasts"]["grade"]
@@ -123,7 +134,7 @@ def test_nine_of_ten_jobs_start_within_the_interval_that_is_told(policy: str) ->
     # Less what Flux takes on a busy machine, which no forecast knows: as for the first
     # job, which found idle nodes.
     first, at = next(iter(submitted.items()))
-    late = _LATE_S + 2 * (ends.over[first].t_start - at)
+    late = unit * _LATE + 2 * (ends.over[first].t_start - at)
     assert len(told) >= len(submitted) / 2, "too few had to wait"
     inside = [
         told[job].earliest - 0.1 <= at <= told[job].latest + late

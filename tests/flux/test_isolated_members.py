@@ -36,10 +36,19 @@ name = "far"
 provider = "far"
 mode = "isolated"
 max = 3
-algorithm = [
-    {{ name = "workload-demand", options = {{ scaleUpStrategy = "total" }} }},
-    {{ name = "stop", options = {{ successTarget = 4, failureTarget = 9 }} }},
-]
+
+[[members.algorithm]]
+name = "workload-demand"
+options = {{ order = "", scaleUpStrategy = "total" }}
+
+[[members.algorithm]]
+name = "stop"
+options = {{ successTarget = 4, failureTarget = 9 }}
+
+# The first: it has begun when the others have succeeded, which ends the member.
+[[members.jobs]]
+name = "bad"
+command = "sh -c 'echo bad >> {log}; exit 3'"
 
 [[members.jobs]]
 name = "one"
@@ -50,10 +59,6 @@ count = 3
 name = "two"
 command = "sh -c 'echo two $(flux getattr size) >> {log}; echo told'"
 nodes = 2
-
-[[members.jobs]]
-name = "bad"
-command = "sh -c 'echo bad >> {log}; exit 3'"
 """
 
 

@@ -239,7 +239,8 @@ def test_hosts_in_another_order(lead: FluxLead, local: LocalHarness) -> None:
     assert why.startswith(
         "burst-0-0 exited with status 1: its list of hosts is not the lead's: "
     )
-    assert "burst-0-1 is configured as rank 2: mismatched config?" in lead.log()
+    said = "burst-0-1 is configured as rank 2: mismatched config?"
+    wait_until(lambda: said in lead.log(), lambda: f"{said!r} in {lead.log()}")
 
 
 @pytest.mark.parametrize(

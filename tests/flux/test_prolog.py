@@ -142,7 +142,7 @@ def test_a_prolog_that_fails_costs_two_bursts_and_no_slot(
 def test_housekeeping_that_never_ends_is_named_and_ended(
     instance: FluxInstance, cli: CliHarness
 ) -> None:
-    cli.write(deadlines={"housekeeping": "5s", "idle": "1h"})
+    cli.write(deadlines={"housekeeping": "1h", "idle": "1h"})
     with cli.daemon():
         assert ended(instance, submit(instance)) == "COMPLETED"
         (row,) = cli.status()["bursts"]
@@ -153,6 +153,8 @@ def test_housekeeping_that_never_ends_is_named_and_ended(
             ),
             lambda: f"housekeeping to be named: {cli.row(name)}",
         )
+        cli.write(deadlines={"housekeeping": "5s", "idle": "1h"})
+        assert cli.run("reload").status == 0
         is_idle(cli, name)
         takes_down(cli, name)
         told = cli.run("explain", name).stdout

@@ -28,7 +28,7 @@ def test_a_job_is_run_again_whose_follower_ends(
     site.write(deadlines=SOON)
     with site.cli.daemon():
         job = site.submit(*WANTED, "--urgency=10", *UNTIL_TOLD)
-        site.wait_for_job(job, "RUN")
+        site.wait_for_start(job)
         site.wait_for_burst("online")
         (follower,) = site.followers().values()
         os.kill(follower.pid, end)

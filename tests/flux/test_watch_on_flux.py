@@ -22,7 +22,7 @@ def cli(instance: FluxInstance) -> Iterator[CliHarness]:
 
 
 def test_it_is_watched_through_a_proxy(cli: CliHarness, instance: FluxInstance) -> None:
-    job = instance.flux("submit", "-N2", "--setattr=burstable", "sleep", "300").strip()
+    job = instance.flux("submit", "-N2", "--setattr=burstable", "sleep", "inf").strip()
     argv = [FLUX, "proxy", cli.uri, BURST, "watch", "-c", str(cli.config)]
     with on_terminal(argv, {}) as screen:
         # What Enter shows is read once.

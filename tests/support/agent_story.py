@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.cli.cli_harness import BURST, CliHarness
-from tests.support.ensemble_story import ensemble
+from tests.support.ensemble_story import ensemble, until_told
 from tests.support.ports import free_port
 from tests.support.waiting import HANG_S, wait_until
 
@@ -47,7 +47,7 @@ class AgentProcess:
 
     @property
     def log(self) -> str:
-        return self._path.read_text()
+        return self._path.read_text(errors="replace")
 
     def says(self, text: str) -> None:
         wait_until(lambda: text in self.log, lambda: f"{text!r} in {self.log}")
@@ -80,7 +80,7 @@ class AgentStory:
         )
 
     def up(self, command: str = "", count: int = 6, target: int | None = None) -> None:
-        script = self.directory / "step.sh"
+        script = self.directory / "job.sh"
         script.write_text(f"#!/bin/sh\n{command}\necho $FLUX_JOB_ID >> {self.ran}\n")
         script.chmod(0o700)
         file = self.directory / "sweep.toml"
@@ -122,7 +122,6 @@ class AgentStory:
         wait_until(
             lambda: self.row["state"] == "ended",
             lambda: f"its end: {self.row}",
-            limit=120.0,
         )
 
     def each_ran_once(self, count: int) -> None:
@@ -135,13 +134,15 @@ def runs_its_jobs_and_ends(story: AgentStory) -> None:
     """An agent runs the jobs of its member, tells what there is, and ends."""
     with story.cli.daemon(), story.agent() as agent:
         assert story.cli.status()["bursts"] == []
-        story.up(command="sleep 0.3")
-        story.wait_for_runs(1)
+        step, go = until_told(story.directory)
+        story.up(command=str(step))
+        wait_until(lambda: "nodes" in story.md, lambda: f"its nodes: {story.row}")
         shown = story.md
         assert shown["nodes"]["node_up_count"] >= 1
         assert shown["nodes"]["node_cores_up"] >= shown["nodes"]["node_cores_free"]
         assert shown["member"]["silent"] is False
         assert shown["member"]["nodes"] == shown["nodes"]["node_up_count"]
+        go.touch()
         story.wait_for_end()
         assert "6 jobs have succeeded" in story.md["member"]["why"]
         assert agent.ends() == 0
