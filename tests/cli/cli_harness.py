@@ -124,7 +124,7 @@ class DaemonProcess:
     @property
     def log(self) -> str:
         """All that it has said."""
-        return self._path.read_text()
+        return self._path.read_text(errors="replace")
 
     def says(self, text: str, times: int = 1) -> None:
         """Wait until it has said that. Fails at once if it has ended without it."""
