@@ -61,7 +61,7 @@ class SiteInstance(FluxInstance):
         return self.directory / "conf.d"
 
     def _configure(self) -> None:
-        self.config_path.mkdir(exist_ok=True)
+        self.config_path.mkdir()
         text = SITE.format(directory=self.directory, port=free_port())
         (self.config_path / "system.toml").write_text(text)
         (self.config_path / "broker.toml").write_text("[resource]\nnoverify = true\n")

@@ -94,16 +94,15 @@ class FluxLead:
         """Return what the lead's broker has said."""
         return self.files.config.with_name("lead.log").read_text(errors="replace")
 
-    def serves(self) -> bool:
-        """Return once the lead serves, False where another took its port before it."""
+    def wait(self) -> None:
+        """Return once the lead serves."""
 
-        def ended() -> bool:
-            return any(process.poll() is not None for process in self._processes)
+        def runs() -> bool:
+            ended = any(process.poll() is not None for process in self._processes)
+            assert not ended, self.log()
+            return " run " in self.flux("uptime").stdout
 
-        wait_until(lambda: ended() or " run " in self.flux("uptime").stdout, self.log)
-        if ended():
-            assert "Address already in use" in self.log(), self.log()
-        return not ended()
+        wait_until(runs, self.log)
 
     def online(self) -> frozenset[str]:
         """Return the hosts that Flux would start jobs on, busy or not."""
@@ -157,23 +156,20 @@ def flux_lead(
     It has one own node, or as many as `hosts`, a hostlist, names.
     """
     with short_directory() as directory:
-        while True:
-            plan = LeadPlan(
-                hosts=hosts,
-                shape=Shape(2),
-                slots=slots or (PlannedSlot(hosts="burst-0-[0-3]", shape=Shape(2)),),
-                address=address,
-                port=free_port(),
-                gateways=gateways,
-            )
-            files = write_lead(directory / "lead", plan)
-            if certificate:
-                files.certificate.write_bytes(certificate.read_bytes())
-            lead = FluxLead(files, plan)
-            try:
-                if lead.serves():
-                    yield lead
-                    return
-            finally:
-                lead.stop()
-            shutil.rmtree(directory / "lead")
+        plan = LeadPlan(
+            hosts=hosts,
+            shape=Shape(2),
+            slots=slots or (PlannedSlot(hosts="burst-0-[0-3]", shape=Shape(2)),),
+            address=address,
+            port=free_port(),
+            gateways=gateways,
+        )
+        files = write_lead(directory / "lead", plan)
+        if certificate:
+            files.certificate.write_bytes(certificate.read_bytes())
+        lead = FluxLead(files, plan)
+        try:
+            lead.wait()
+            yield lead
+        finally:
+            lead.stop()
