@@ -9,16 +9,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from burst.errors import BurstError
+from burst.kits.process_environs import PROC, read_environs
 
 MARK = "BURST_DEMO"
 """Variable that all processes of a demo have; its value is the demo's directory."""
-_COMMAND_S = 30.0
+_COMMAND_S = 120.0
 _STEP_S = 0.05
-_KILL_S = 5.0
+_KILL_S = 60.0
 # Variables that would lead the demo's commands to another lead or other settings.
 _FOREIGN = ("FLUX_", "BURST_")
 
@@ -99,8 +100,7 @@ class Processes:
         # What was killed stays in /proc until it is waited for.
         for process in self._background.values():
             process.poll()
-        pids = (int(name) for name in os.listdir("/proc") if name.isdigit())
-        return sorted(pid for pid in pids if self._is_marked(pid))
+        return self._marked(int(pid) for pid in os.listdir(PROC) if pid.isdigit())
 
     def await_end(self, limit_s: float) -> int:
         """Return how many processes are left, once there are none or time is up."""
@@ -127,17 +127,15 @@ class Processes:
             try:
                 # The pid may have been given to another process since it was listed;
                 # the handle cannot.
-                if self._is_marked(pid):
+                if self._marked([pid]):
                     signal.pidfd_send_signal(handle, signal.SIGKILL)
             finally:
                 os.close(handle)
 
-    def _is_marked(self, pid: int) -> bool:
-        try:
-            content = Path(f"/proc/{pid}/environ").read_bytes()
-        except OSError:
-            return False  # it ended, or it is another user's
-        return os.fsencode(f"{MARK}={self._directory}") in content.split(b"\0")
+    def _marked(self, pids: Iterable[int]) -> list[int]:
+        mark = os.fsencode(f"{MARK}={self._directory}")
+        environs = read_environs(pids)
+        return sorted(pid for pid in environs if mark in environs[pid].split(b"\0"))
 
 
 def _runnable(argv: Sequence[str]) -> list[str]:

@@ -64,7 +64,7 @@ def limit_time(argv: list[str], lease_end: float) -> list[str]:
     if program is None:
         raise Refused("there is no program 'timeout'", "install GNU coreutils")
     left = max(1.0, lease_end - time.time())
-    return [program, "--kill-after=30", f"{left:.0f}", *argv]
+    return [program, "--kill-after=30", f"{left:.3f}", *argv]
 
 
 def start(

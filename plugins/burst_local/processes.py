@@ -13,17 +13,12 @@ from pathlib import Path
 import msgspec
 
 from burst.errors import Refused
+from burst.kits.process_environs import PROC, has_ended, read_environs, read_stat
 
-PROC = Path("/proc")
 TAGS = ("BURST_OWNER", "BURST_PROVIDER", "BURST_ID", "BURST_HOST")
 """Variables of each follower and of the processes that it starts, unless these clear
 their environment. Flux starts jobs with the environment of their submission instead."""
 _KEPT = (*TAGS, "FLUX_URI")
-# PF_KTHREAD of the flags in proc_pid_stat(5).
-_KERNEL_THREAD = 0x00200000
-# After how many seconds a process without an environment is read again, and again. The
-# longer ones are for a busy host, where it may have no turn within execve(2).
-_PAUSES = (0.002,) * 10 + (0.02,) * 5
 
 
 class ProcessIdentity(msgspec.Struct, frozen=True):
@@ -47,8 +42,6 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
     beside it has root's."""
     environ: Mapping[str, str]
     """Those of the variables above that it has; empty if we may not read it."""
-    bare: bool = False
-    """Whether it shows no environment, as any process in execve(2) for a moment."""
     ended: bool = False
     """Whether it is a zombie: it has ended, and its parent has not waited for it."""
 
@@ -84,14 +77,14 @@ def scan_all(proc: Path = PROC) -> dict[int, Process]:
             "followers on this host need Linux and a readable /proc",
         ) from error
     seen = {pid: _read(proc, pid, boot) for pid in pids}
-    for pause in _PAUSES:
-        bare = [p.pid for p in seen.values() if p and p.bare]
-        if not bare:
-            break
-        # Without its tags a process of ours would not be recognized.
-        time.sleep(pause)
-        seen |= {pid: _read(proc, pid, boot) for pid in bare}
-    return {pid: process for pid, process in seen.items() if process}
+    found = {pid: process for pid, process in seen.items() if process}
+    # Afterwards: that of another with a reused pid goes with the identity of the one
+    # before, to which no signal is sent.
+    environs = read_environs(found, proc)
+    return {
+        pid: msgspec.structs.replace(process, environ=_kept(environs.get(pid, b"")))
+        for pid, process in found.items()
+    }
 
 
 def send(signum: signal.Signals, processes: Iterable[Process]) -> None:
@@ -124,7 +117,7 @@ def may_signal(process: Process) -> bool:
 
 def identity_of(pid: int) -> ProcessIdentity:
     """Return the identity of a child of ours, also of a zombie."""
-    return ProcessIdentity(pid, int(_stat(PROC, pid)[19]), _boot(PROC))
+    return ProcessIdentity(pid, int(read_stat(pid)[19]), _boot(PROC))
 
 
 def is_hidden(pid: int, proc: Path = PROC) -> bool:
@@ -134,7 +127,7 @@ def is_hidden(pid: int, proc: Path = PROC) -> bool:
     """
     try:
         os.kill(pid, 0)
-        _stat(proc, pid)
+        read_stat(pid, proc)
     except ProcessLookupError:
         return False
     except PermissionError as error:
@@ -148,38 +141,25 @@ def _boot(proc: Path) -> str:
     return (proc / "sys/kernel/random/boot_id").read_text().strip()
 
 
-def _stat(proc: Path, pid: int) -> list[str]:
-    """Return the fields after the name."""
-    stat = (proc / str(pid) / "stat").read_text(errors="replace")
-    # The name, in parentheses, may hold spaces and parentheses itself.
-    return stat.rpartition(")")[2].split()
-
-
 def _read(proc: Path, pid: int, boot: str) -> Process | None:
+    """Return a process without its environment; None if there is none."""
     try:
-        fields = _stat(proc, pid)
+        fields = read_stat(pid, proc)
         user = (proc / str(pid)).stat().st_uid
     except (FileNotFoundError, ProcessLookupError, PermissionError):
         return None
-    content = _environ(proc / str(pid) / "environ")
-    # A process that ends is a zombie before the last of its threads has ended.
-    ended = fields[0] in "ZX" and int(fields[17]) <= 1
-    pairs = (entry.partition(b"=") for entry in (content or b"").split(b"\0"))
-    named = {os.fsdecode(name): os.fsdecode(value) for name, _, value in pairs}
     return Process(
         identity=ProcessIdentity(pid, int(fields[19]), boot),
         parent=int(fields[1]),
         group=int(fields[2]),
         session=int(fields[3]),
         user=user,
-        environ={name: named[name] for name in _KEPT if name in named},
-        bare=content == b"" and not (ended or int(fields[6]) & _KERNEL_THREAD),
-        ended=ended,
+        environ={},
+        ended=has_ended(fields),
     )
 
 
-def _environ(path: Path) -> bytes | None:
-    try:
-        return path.read_bytes()
-    except (FileNotFoundError, ProcessLookupError, PermissionError):
-        return None
+def _kept(environ: bytes) -> dict[str, str]:
+    pairs = (entry.partition(b"=") for entry in environ.split(b"\0"))
+    named = {os.fsdecode(name): os.fsdecode(value) for name, _, value in pairs}
+    return {name: named[name] for name in _KEPT if name in named}

@@ -7,8 +7,8 @@ import contextlib
 import os
 import signal
 from collections.abc import Iterator
-from pathlib import Path
 
+from burst.kits.process_environs import PROC, read_environs
 from tests.support.waiting import wait_until
 
 _AT_START = dict(os.environ)
@@ -16,13 +16,9 @@ _AT_START = dict(os.environ)
 
 def pids_with(text: str) -> list[int]:
     """Return the processes in whose environment the text is, except this one."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            with contextlib.suppress(OSError):
-                if text.encode() in (entry / "environ").read_bytes():
-                    found.append(int(entry.name))
-    return found
+    others = {int(pid) for pid in os.listdir(PROC) if pid.isdigit()} - {os.getpid()}
+    environs = read_environs(others)
+    return [pid for pid, environ in environs.items() if text.encode() in environ]
 
 
 def kill_all_with(text: str) -> None:

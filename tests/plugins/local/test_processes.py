@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,26 +45,6 @@ def test_a_process_is_seen_with_its_session_and_our_variables_only(
     assert found.pid == found.group == found.session == child.pid
     assert found.environ == {"BURST_ID": "burst-0-abc", "FLUX_URI": "local:///x"}
     assert found.identity == identity_of(child.pid)
-
-
-def test_a_process_has_its_tags_while_it_calls_execve(tmp_path: Path) -> None:
-    """Looked at alone, so that few are enough: on a busy host one may take long."""
-    script = tmp_path / "again.sh"
-    script.write_text(f"sleep 0.01; exec /bin/sh {script}\n")
-    (tmp_path / "sys").symlink_to("/proc/sys")
-    with subprocess.Popen(["/bin/sh", script], env={"BURST_ID": "x"}) as process:
-        pid, met = process.pid, 0
-        (tmp_path / f"{pid}").symlink_to(f"/proc/{pid}")
-        try:
-            wait_until(lambda: bool(scan(tmp_path)[pid].environ), "its first exec")
-            ends = time.monotonic() + HANG_S
-            while met < 3:
-                assert scan(tmp_path)[pid].environ == {"BURST_ID": "x"}
-                # Of both reads it is chance whether they meet it within execve(2).
-                met += Path(f"/proc/{pid}/environ").read_bytes() == b""
-                assert time.monotonic() < ends, met
-        finally:
-            process.kill()
 
 
 def test_a_zombie_does_not_run_but_has_a_birth(child: subprocess.Popen[bytes]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from burst_local.launch import follower_command
+from burst_local.launch import follower_command, limit_time
 from burst_local.provider import LocalProvider, LocalSettings
 
 from burst.config import convert
@@ -291,3 +291,9 @@ def test_a_lease_that_nothing_could_end_is_refused(
     with pytest.raises(Refused, match="no program 'timeout'; install GNU"):
         local.provider().provision(local.spec(lease_end=1.0))
     assert local.provider().observe() == []
+
+
+def test_a_lease_is_not_cut_by_a_part_of_a_second() -> None:
+    ends = time.time() + 1000.4
+    given = float(limit_time(["follower"], ends)[2])
+    assert given > ends - time.time() - 0.01
