@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -31,12 +30,13 @@ from burst.batch.batch_plan import (
 )
 from burst.batch.flux_command import run_flux
 from burst.batch.lead_directory import LeadDirectory
-from burst.config import Settings, parse, read_settings
+from burst.config import parse, read_settings
 from burst.errors import BurstError, ConfigError, LeadError
 from burst.flux.bindings import find_program
 from burst.flux_setup.setup_files import IntakeChoice
 from burst.kits.atomic_file import write_atomically
 from burst.kits.own_command import own_command
+from burst.lead_setup.free_port import free_port
 from burst.lead_setup.intake_files import install_intake
 from burst.lead_setup.lead_files import write_lead
 from burst.model.exit_status import shell_status
@@ -229,7 +229,8 @@ def _make_lead(
     found = batch_tables(tables, settings, left_s)
     write_atomically(directory.settings, tomli_w.dumps(found))
     request = directory.request()
-    plan = make_plan(request, nodes, settings, _port(request.port, settings))
+    port = request.port or settings.lead.port or free_port()
+    plan = make_plan(request, nodes, settings, port)
     share = settings.plan.share_users
     intake = settings.intake
     choice = IntakeChoice(intake=intake, local_queue="batch", share_users=share)
@@ -244,13 +245,3 @@ def _make_lead(
         name: ":".join(filter(None, (path, os.environ.get(name))))
         for name, path in extra.environment.items()
     }
-
-
-def _port(asked: int, settings: Settings) -> int:
-    """Return the port to listen at: the one that is set, or one that is free."""
-    port = asked or settings.lead.port
-    if port:
-        return port
-    with socket.socket() as probe:
-        probe.bind(("", 0))
-        return int(probe.getsockname()[1])

@@ -133,6 +133,16 @@ def test_a_port_of_the_settings_is_listened_at(directory: Path) -> None:
     assert bootstrap["default_port"] == 7001
 
 
+def test_a_port_that_nobody_sets_is_none_that_linux_gives_away(
+    directory: Path,
+) -> None:
+    place = place_with(directory)
+    prepare_broker(place, task(directory, 0), [], ["script"])
+    bootstrap = tomllib.loads((place.path / "broker.toml").read_text())["bootstrap"]
+    given = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()
+    assert 1023 < bootstrap["default_port"] < int(given[0])
+
+
 def test_a_node_that_does_not_see_the_files_says_so(directory: Path) -> None:
     place = place_with(directory)
     with pytest.raises(
