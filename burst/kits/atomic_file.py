@@ -9,12 +9,13 @@ import stat
 from pathlib import Path
 
 
-def write_atomically(
+def write_atomically(  # noqa: PLR0913 - those with a name have a usual value
     path: Path,
     content: str | bytes,
     *,
     private: bool = False,
     replace: bool = True,
+    sync: bool = True,
     like: os.stat_result | None = None,
 ) -> None:
     """Write the file, whose readers see the old content or the new one, never a part.
@@ -23,8 +24,10 @@ def write_atomically(
     before it gets the name. An error leaves no such file; a SIGKILL may leave one.
     `private`: at no moment can another user read it (mode 0600). `like`: it gets the
     owner, group and mode of that file. Otherwise they are those of any new file.
-    Without `replace`, raises FileExistsError if `path` exists. Raises OSError, which
-    names a file also where write(2) or fsync(2) fails, as on a full disk.
+    Without `replace`, raises FileExistsError if `path` exists. Without `sync` there is
+    no fsync, which may take seconds on a busy disk; a crash of the machine may then
+    leave an empty file. Raises OSError, which names a file also where write(2) or
+    fsync(2) fails, as on a full disk.
     """
     data = content.encode() if isinstance(content, str) else content
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
@@ -37,7 +40,8 @@ def write_atomically(
             file.flush()
             if like:
                 _make_like(descriptor, like)
-            os.fsync(descriptor)
+            if sync:
+                os.fsync(descriptor)
         if replace:
             part.replace(path)
         else:

@@ -7,6 +7,7 @@ import errno
 import os
 import select
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from burst.errors import BurstError, ConfigError, LeadError, LeadGone
@@ -96,8 +97,10 @@ class FollowerBroker:
 
     def _tell(self, pieces: Iterable[Output | Ended]) -> None:
         assert self._handle is not None
-        for piece in pieces:
-            self._handle.send("embedded.take", {"piece": piece})
+        # That the lead is gone is raised by `receive`, after what it said before.
+        with suppress(LeadGone):
+            for piece in pieces:
+                self._handle.send("embedded.take", {"piece": piece})
 
 
 def _is_readable(descriptor: int, seconds: float = 0.0) -> bool:

@@ -20,8 +20,11 @@ from burst.kits.broker import check_socket
 from burst_embedded.boot import BrokerConfig
 from burst_embedded.wire import GOODBYE, Message, calling_socket, decode
 
+CONNECT_S = 30.0
+"""Seconds in which a lead that is there takes a client; ZeroMQ itself gives up then.
+Where there is no lead, that is told at once."""
 TIMEOUT_S = 5.0
-"""Seconds in which a lead that is there is connected to, and the longest wait."""
+"""Seconds in which it takes a follower, which tries again, and the longest wait."""
 SCHEME = "embedded://"
 _UP = zmq.EVENT_HANDSHAKE_SUCCEEDED
 _DOWN = zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED | zmq.EVENT_CONNECT_RETRIED
@@ -66,7 +69,8 @@ class EmbeddedHandle:
                 f"{endpoint}: no address to connect to: {error.strerror}",
                 "see connect and default_connect in flux-config-bootstrap(5)",
             ) from error
-        if not self._monitor.poll(int(TIMEOUT_S * 1000)) or self._event() != _UP:
+        limit = TIMEOUT_S if boot else CONNECT_S
+        if not self._monitor.poll(int(limit * 1000)) or self._event() != _UP:
             self.close()
             raise self._gone("is not there")
 

@@ -25,7 +25,7 @@ from burst_embedded.store import FileStore
 from burst_embedded.tasks import TaskRunner
 from burst_embedded.wire import BEAT_S, PROTOCOL, KillTasks, RunTasks
 
-GOODBYE_S = 1.0
+GOODBYE_S = 15.0
 """A lead that stops waits so long for those that it has told."""
 
 
@@ -47,27 +47,26 @@ class LeadBroker:
         self._path = rundir / SOCKET
         self._queue = JobQueue(ResourcePool(resources))
         self._tasks = TaskRunner(boot.hostname, rundir)
-        store = FileStore(statedir or rundir)
-        # All that is made for this lead bears it, so it is made once for a store.
-        owner = store.load().get(OWNER_KEY) or propose_owner(boot.hostname)
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        try:
+            self._server = Server(self._context, self._path, boot)
+            # From here on no other lead writes to it.
+            store = FileStore(statedir or rundir)
+            # All that is made for this lead bears it, so it is made once for a store.
+            owner = store.load().get(OWNER_KEY) or propose_owner(boot.hostname)
+            # A disk that takes nothing is found here.
+            store.write({OWNER_KEY: owner})
+        except BaseException:
+            self._context.destroy()
+            raise
         identity = _identity(boot, resources, self._path, statedir, owner)
-        self._methods = LeadMethods(self._queue, identity)
+        self._methods = LeadMethods(self._queue, identity, self._server)
         functions: dict[str, Callable[..., Any]] = {
             **self._methods.table(),
             "embedded.load": store.load,
             "embedded.write": store.write,
         }
-        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        try:
-            self._server = Server(
-                self._context, self._path, boot, functions, self._methods.push
-            )
-            # Now no other lead writes to it. A disk that takes nothing is found here.
-            store.write({OWNER_KEY: owner})
-        except BaseException:
-            self._context.destroy()
-            raise
-        self._methods.server = self._server
+        self._server.answer_by(functions, self._methods.push)
         self._next_beat = 0.0
         self._queue.rank_online(boot.rank)
 
@@ -98,6 +97,8 @@ class LeadBroker:
             self._methods.enter(state)
             while not self._methods.all_know() and time.monotonic() < deadline:
                 self._server.sockets[0].poll(20)
+                # Finds those who end meanwhile, and are not waited for.
+                self._server.beat()
                 self._server.receive()
         self._server.close()
         self._context.term()

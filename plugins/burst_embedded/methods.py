@@ -38,16 +38,12 @@ _DECODED, _CURRENT = 1, 2
 
 
 class LeadMethods:
-    """The methods. `server` is to be set before it listens.
+    """The methods. Its owner calls `push` once the queue has settled."""
 
-    Its owner calls `push` once the queue has settled.
-    """
-
-    server: Server
-
-    def __init__(self, queue: JobQueue, identity: LeadIdentity) -> None:
+    def __init__(self, queue: JobQueue, identity: LeadIdentity, server: Server) -> None:
         self._queue = queue
         self._identity = identity
+        self._server = server
         self._state = "run"
         self._asked_state: set[Caller] = set()
 
@@ -84,35 +80,35 @@ class LeadMethods:
         """Send what happened since the last time to clients that follow it."""
         news, self._queue.news = self._queue.news, []
         for job, event in news:
-            for caller, allow in self.server.streams(JOURNAL):
-                self.server.send(caller, _entry(job, [event], allow))
+            for caller, allow in self._server.streams(JOURNAL):
+                self._server.send(caller, _entry(job, [event], allow))
         if self._queue.moved:
             self._queue.moved = False
-            for caller, _ in self.server.streams(RANKS):
-                self.server.send(caller)
+            for caller, _ in self._server.streams(RANKS):
+                self._server.send(caller)
 
     def order(self, rank: int, order: Any) -> None:
         """Tell a follower what to do."""
         if member := self._member(rank):
-            self.server.send(member, order)
+            self._server.send(member, order)
 
     def enter(self, state: str) -> None:
         """Send followers away, and tell others that the lead is in this state.
 
         It is named as Flux's brokers name it.
         """
-        for caller, _ in self.server.streams(JOIN):
-            self.server.fail(caller)
+        for caller, _ in self._server.streams(JOIN):
+            self._server.fail(caller)
         self._state = state
         self._asked_state.clear()
-        for caller, _ in self.server.streams(STATE):
-            self.server.send(caller)
+        for caller, _ in self._server.streams(STATE):
+            self._server.send(caller)
 
     def all_know(self) -> bool:
         """Return whether all who follow the state have asked for it since."""
         return all(
             any(asked.peer == caller.peer for asked in self._asked_state)
-            for caller, _ in self.server.streams(STATE)
+            for caller, _ in self._server.streams(STATE)
         )
 
     def submit(self, jobspec: dict[str, Any], urgency: int) -> dict[str, JobId]:
@@ -164,30 +160,30 @@ class LeadMethods:
 
     def follow_jobs(self, allow: dict[str, int], caller: Caller) -> None:
         """Send all active jobs, an entry of id -1, then each event that is allowed."""
-        self.server.open(caller, JOURNAL, allow)
+        self._server.open(caller, JOURNAL, allow)
         for job in self._queue.jobs.values():
             if not job.is_over:
-                self.server.send(caller, _entry(job, job.events, allow))
-        self.server.send(caller, {"id": -1, "events": []})
+                self._server.send(caller, _entry(job, job.events, allow))
+        self._server.send(caller, {"id": -1, "events": []})
 
     def cancel(self, matchtag: int, caller: Caller) -> None:
         """End a stream of the caller's."""
-        self.server.fail(Caller(caller.peer, matchtag))
+        self._server.fail(Caller(caller.peer, matchtag))
 
     def follow_ranks(self, caller: Caller) -> None:
         """Send a response now, and one at each change of a rank."""
-        self.server.open(caller, RANKS)
-        self.server.send(caller)
+        self._server.open(caller, RANKS)
+        self._server.send(caller)
 
     def follow_state(self, caller: Caller) -> None:
         """Send a response now, and one when the lead begins to stop."""
-        self.server.open(caller, STATE)
-        self.server.send(caller)
+        self._server.open(caller, STATE)
+        self._server.send(caller)
 
     def state(self, caller: Caller) -> None:
         """Return the name of the state that the lead is in."""
         self._asked_state.add(caller)
-        self.server.send(caller, {"state": self._state})
+        self._server.send(caller, {"state": self._state})
 
     def output(self, job: JobId) -> dict[str, list[Output]]:
         """Return what the job's tasks have written so far. Raises Failed."""
@@ -210,16 +206,16 @@ class LeadMethods:
             return
         if other:
             why = "another broker joined as this rank"
-            self.server.fail(other, LeadError(why))
+            self._server.fail(other, LeadError(why))
             # Its jobs must have failed before new ones start on its rank.
             self._lose_member(rank, f"is lost: {why}")
-        self.server.open(caller, JOIN, rank, lambda how: self._lose_member(rank, how))
-        self.server.send(caller)
+        self._server.open(caller, JOIN, rank, lambda how: self._lose_member(rank, how))
+        self._server.send(caller)
         say("%s (rank %d) joined, pid %d", hostname, rank, pid)
         self._queue.rank_online(rank)
 
     def _member(self, rank: int) -> Caller | None:
-        joined = self.server.streams(JOIN)
+        joined = self._server.streams(JOIN)
         return next((caller for caller, whose in joined if whose == rank), None)
 
     def _lose_member(self, rank: int, how: str) -> None:

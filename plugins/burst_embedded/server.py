@@ -96,8 +96,7 @@ class _Method:
 class Server:
     """All who are connected. `receive` is to be called when a socket is readable.
 
-    A topic that is not in `functions` is that of a service, if a client registered it
-    by `service.add`.
+    As long as it lives, no other lead has its sockets.
     """
 
     def __init__(
@@ -105,14 +104,11 @@ class Server:
         context: zmq.Context[zmq.Socket[bytes]],
         path: Path,
         boot: BrokerConfig,
-        functions: Mapping[str, Callable[..., Any]],
-        push: Callable[[], None],
     ) -> None:
-        """`push` is called before each answer, to send what happened before it."""
-        self._push = push
+        """Listen. Raises LeadError where another has the port."""
         self._key = boot.certificate.public
-        functions = {**functions, "service.add": self._add_service}
-        self._methods = {topic: _Method(each) for topic, each in functions.items()}
+        self._push: Callable[[], None] = lambda: None
+        self._methods: dict[str, _Method] = {}
         self._peers: set[Peer] = set()
         self._streams: dict[Caller, _Stream] = {}
         self._services: dict[str, Peer] = {}
@@ -130,6 +126,18 @@ class Server:
         self._local = serving_socket(context)
         _bind(self._remote, boot)
         self._local.bind(f"ipc://{path}")
+
+    def answer_by(
+        self, functions: Mapping[str, Callable[..., Any]], push: Callable[[], None]
+    ) -> None:
+        """Have these functions called, by topic. To be called before `receive`.
+
+        Another topic is that of a service, if a client registered it by `service.add`.
+        `push` is called before each answer, to send what happened before it.
+        """
+        self._push = push
+        functions = {**functions, "service.add": self._add_service}
+        self._methods = {topic: _Method(each) for topic, each in functions.items()}
 
     @property
     def sockets(self) -> tuple[zmq.Socket[bytes], ...]:

@@ -18,7 +18,11 @@ STORE = "burst.json"
 
 
 class FileStore:
-    """burst.lead.Store in a file of mode 0600. Raises StoreError."""
+    """burst.lead.Store in a file of mode 0600. Raises StoreError.
+
+    A write is not waited for until it is on the disk: meanwhile the lead would serve
+    nobody. What was written outlives the lead, not a crash of its machine.
+    """
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / STORE
@@ -43,7 +47,8 @@ class FileStore:
         merged = {**self._kept, **changes}
         kept = {key: value for key, value in merged.items() if value is not None}
         try:
-            write_atomically(self._path, msgspec.json.encode(kept), private=True)
+            text = msgspec.json.encode(kept)
+            write_atomically(self._path, text, private=True, sync=False)
         except OSError as error:
             raise StoreError(
                 f"{self._path}: cannot be written: {error.strerror}",

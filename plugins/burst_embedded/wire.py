@@ -133,6 +133,8 @@ def serving_socket(
     socket = context.socket(zmq.ROUTER)
     socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
     _set_common(socket, boot)
+    # Those who are told that the lead stops may read it late on a busy host.
+    socket.setsockopt(zmq.LINGER, 10_000)
     if boot:
         socket.setsockopt(zmq.CURVE_SERVER, 1)
         socket.setsockopt(zmq.ZAP_DOMAIN, b"burst")

@@ -79,17 +79,31 @@ def test_the_end_of_the_lead_is_noticed_at_once(lone: EmbeddedInstance) -> None:
 
 
 def test_a_lead_that_hangs_is_told_and_its_late_answer_is_taken_for_no_other(
-    instance: EmbeddedInstance, handle: EmbeddedHandle
+    instance: EmbeddedInstance,
 ) -> None:
+    # On a busy machine it may hang for so long that ZeroMQ closes the connection.
+    while (kind := kind_after_a_hang(instance)) is None:
+        pass
+    assert kind == "embedded"
+
+
+def kind_after_a_hang(instance: EmbeddedInstance) -> str | None:
+    """Return what a lead that hung for a while is; None if that lost the connection."""
     lead = instance.process("lead-0")
-    client = RpcClient(handle)
-    os.kill(lead.pid, signal.SIGSTOP)
-    try:
-        with pytest.raises(Unreadable, match=r"within 0.3s"):
-            client.ask("embedded.ranks", {}, 0.3)
-    finally:
-        os.kill(lead.pid, signal.SIGCONT)
-    assert client.ask("embedded.identity")["kind"] == "embedded"
+    with closing(connect_handle(instance.uri)) as handle:
+        client = RpcClient(handle)
+        os.kill(lead.pid, signal.SIGSTOP)
+        try:
+            with pytest.raises(Unreadable) as raised:
+                client.ask("embedded.ranks", {}, 0.3)
+        finally:
+            os.kill(lead.pid, signal.SIGCONT)
+        try:
+            kind: str = client.ask("embedded.identity")["kind"]
+        except LeadGone:
+            return None
+        assert "within 0.3s" in str(raised.value)
+        return kind
 
 
 @pytest.mark.parametrize(

@@ -54,10 +54,9 @@ class Lead:
     def __init__(self, context: zmq.Context[zmq.Socket[bytes]], path: Path) -> None:
         boot = read_broker_config(write_files(path, free_port()), "lead-0")
         self.queue = BrokenQueue(ResourcePool(resources((Shape(1), []))))
-        self.methods = LeadMethods(self.queue, IDENTITY)
-        table, push = self.methods.table(), self.methods.push
-        self.server = Server(context, path / "control", boot, table, push)
-        self.methods.server = self.server
+        self.server = Server(context, path / "control", boot)
+        self.methods = LeadMethods(self.queue, IDENTITY, self.server)
+        self.server.answer_by(self.methods.table(), self.methods.push)
         self.client = calling_socket(context)
         self.client.connect(f"ipc://{path}/control")
 

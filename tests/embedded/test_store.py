@@ -3,18 +3,24 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from burst_embedded.boot import read_broker_config, read_resources
+from burst_embedded.lead import LeadBroker
 from burst_embedded.store import STORE, FileStore
 
-from burst.errors import StoreError
+from burst.errors import LeadError, StoreError
 from burst.lead import MAX_VALUE_BYTES
+from tests.contract.instance import HOSTS
+from tests.embedded_instance import short_directory, write_files
 
 
 @pytest.fixture
@@ -54,6 +60,24 @@ def test_a_file_that_is_something_else_is_refused_and_kept(
     with pytest.raises(StoreError, match=r"cannot be read.*move it away"):
         FileStore(path.parent)
     assert path.read_text() == text
+
+
+def test_a_write_does_not_wait_for_the_disk(
+    store: FileStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "fsync", lambda _: pytest.fail("it waited for the disk"))
+    store.write({"a": "1"})
+
+
+def test_a_lead_reads_it_once_no_other_lead_can_write_to_it(path: Path) -> None:
+    path.write_text("what another lead is about to replace")
+    with short_directory() as directory, socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        config = write_files(directory, other.getsockname()[1])
+        boot = read_broker_config(config, HOSTS[0])
+        resources = read_resources(config, boot.hosts)
+        with pytest.raises(LeadError, match="cannot listen on"):
+            LeadBroker(boot, resources, directory, path.parent)
 
 
 @pytest.fixture
