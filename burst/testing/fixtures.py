@@ -27,7 +27,7 @@ class ContractFixtures:
     """Seconds until a burst must be listed, run or be gone."""
     pause = 0.2
     """Seconds between two calls of `observe`."""
-    prompt = 10.0
+    prompt = 90.0
     """Seconds for one call to return."""
     ends_leases = False
     """Whether the provider promises to end a burst at its `lease_end` by itself."""

@@ -89,7 +89,7 @@ class FakeBackend(Backend):
 class FakeContract(ProviderContract):
     """The contract over one fake cloud a test."""
 
-    patience = 90.0
+    patience = 600.0
     pause = 0.01
     programs = True
     ends_leases = True

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import msgspec
 from burst_local.launch import Command
-from burst_local.processes import scan
+from burst_local.processes import Process, scan
 from burst_local.provider import LocalProvider, LocalSettings
 
 from burst.provider import BurstSpec, Provider
 from burst.testing import Backend
 from burst.testing.backend import Moment, missing
+from tests.support.waiting import wait_until
 
 
 class AnswerLost(LocalProvider):
@@ -72,13 +73,18 @@ class LocalBackend(Backend):
         self._signal(spec, host, signal.SIGTERM)
 
     def _signal(self, spec: BurstSpec, host: str, signum: signal.Signals) -> None:
-        for pid in processes(spec, host):
-            if os.getsid(pid) == pid:
-                os.kill(pid, signum)
+        def leaders() -> list[int]:
+            found = processes(spec, host)
+            return [each.pid for each in found if each.pid == each.session]
+
+        # While it begins to run a program it may not be told by its environment.
+        wait_until(leaders, f"{host} of {spec.burst_id}")
+        for pid in leaders():
+            os.kill(pid, signum)
 
     def public(self, spec: BurstSpec) -> str:
-        pids = [pid for host in spec.hosts for pid in processes(spec, host)]
-        told = [Path(f"/proc/{pid}/cmdline") for pid in pids]
+        found = [each for host in spec.hosts for each in processes(spec, host)]
+        told = [Path(f"/proc/{each.pid}/cmdline") for each in found]
         return "\n".join(_text(path) for path in told + self._files(0o044))
 
     def given(self, spec: BurstSpec) -> str:
@@ -106,8 +112,8 @@ def _text(path: Path) -> str:
         return ""
 
 
-def processes(spec: BurstSpec, host: str) -> list[int]:
-    """Return the pids of a follower, and of all that it started."""
+def processes(spec: BurstSpec, host: str) -> list[Process]:
+    """Return the process of a follower, and all that it started."""
     tags = {"BURST_OWNER": spec.owner, "BURST_ID": spec.burst_id, "BURST_HOST": host}
     found = scan().values()
-    return [p.pid for p in found if tags.items() <= p.environ.items()]
+    return [each for each in found if tags.items() <= each.environ.items()]

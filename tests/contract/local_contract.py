@@ -33,7 +33,7 @@ def _directory(pid: int) -> Sequence[Path]:
 
 
 class WithLocalProvider(ContractFixtures):
-    patience = 90.0
+    patience = 600.0
     pause = 0.1
     ends_leases = True
     command: Command = staticmethod(sleeper)

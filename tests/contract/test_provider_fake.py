@@ -3,8 +3,20 @@
 
 from __future__ import annotations
 
+import time
+
+from burst.provider import BurstSpec
 from burst.testing import FakeProvider
 from tests.contract.fake_contract import FakeContract
+
+
+class StartsLateOnce(FakeProvider):
+    """The lease of its first burst is over before anybody sees it run."""
+
+    def provision(self, spec: BurstSpec) -> None:
+        if spec.lease_end and not self.cloud.begun:
+            time.sleep(2 * TestEventuallyConsistentFakeProvider.lease)
+        super().provision(spec)
 
 
 class TestFakeProvider(FakeContract):
@@ -12,6 +24,9 @@ class TestFakeProvider(FakeContract):
 
 
 class TestEventuallyConsistentFakeProvider(FakeContract):
+    kind = StartsLateOnce
+    lease = 0.05
+
     def tune(self, provider: FakeProvider) -> FakeProvider:
         provider.listed_after = 3
         provider.starts_after = 2

@@ -19,7 +19,7 @@ from tests.plugins.kind.harness import KindHarness, open_desk
 class TestKindProvider(ProviderContract):
     """The cluster is made with the first burst and deleted with the last."""
 
-    patience = 90.0
+    patience = 600.0
     pause = 0.02
 
     @pytest.fixture

@@ -114,7 +114,7 @@ def test_it_is_as_short_as_it_is_said_to_be() -> None:
 
 class TestHereProvider(WithLead, ProviderContract):
     offer = "n"
-    patience = 60.0
+    patience = 600.0
     pause = 0.1
     ends_leases = True
     lease = 5.0

@@ -46,7 +46,7 @@ class LabCloud(EksCloud):
 
 
 class TestEks(ContractFixtures):
-    patience = 90.0
+    patience = 600.0
     pause = 0.02
 
     @pytest.fixture(scope="class")

@@ -63,7 +63,7 @@ class LabGke(Gke):
 
 
 class TestClusterForEachBurst(ContractFixtures):
-    patience = 90.0
+    patience = 600.0
     pause = 0.02
 
     @pytest.fixture

@@ -36,7 +36,7 @@ def place(lab: Cluster) -> Iterator[str]:
 
 
 class KubeContract(ProviderContract):
-    patience = 90.0
+    patience = 600.0
     pause = 0.02
     ends_leases = True
     lease = 30.0

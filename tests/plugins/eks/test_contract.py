@@ -65,7 +65,7 @@ class EksBackend(Backend):
 
 
 class TestEks(ProviderContract):
-    patience = 90.0
+    patience = 600.0
     pause = 0.005
 
     @pytest.fixture

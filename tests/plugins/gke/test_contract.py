@@ -87,7 +87,7 @@ class GkeBackend(Backend):
 
 
 class TestClusterForEachBurst(ProviderContract):
-    patience = 90.0
+    patience = 600.0
     pause = 0.005
 
     @pytest.fixture
