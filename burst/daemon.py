@@ -179,14 +179,6 @@ class Daemon:
                 session.close()
             lead.close()
             raise
-        log.say(
-            "burst %s serves %s %s as %s",
-            __version__,
-            identity.kind,
-            identity.uri,
-            session.owner,
-        )
-        tell_ready()
         return session
 
     def _make_session(self, lead: Lead) -> Session:
@@ -211,6 +203,15 @@ class Daemon:
             Served(lambda: engine.snapshot, api.holder(), api.answer, session.packages)
         )
         try:
+            identity = session.lead.identity()
+            log.say(
+                "burst %s serves %s %s as %s",
+                __version__,
+                identity.kind,
+                identity.uri,
+                session.owner,
+            )
+            tell_ready()
             while not self._stopping and not (step := session.clock.step()):
                 self._tick(session)
             if self._stopping:

@@ -27,8 +27,8 @@ MAX_ALL_GUESTS_REQUESTS = 512
 answered, and where `[guests] take_subuids` is set one user may have many ids."""
 MAX_OWNER_REQUESTS = 256
 FAST_METHODS = ("intake", "ping")
-"""Methods that only read. They have a thread of their own, as `flux submit --burst`
-waits for `intake`."""
+"""Methods that only read, and no more than what is known before the first tick. They
+have a thread of their own, as `flux submit --burst` waits for `intake`."""
 COMMANDS = ("down", "release", "request", "request-job")
 """Methods of guests that wait for a tick. They have threads of their own, so that who
 only reads does not wait for a tick."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import msgspec
 
 STEP_S = 2.0
 """The system clock was set, or the machine suspended, where it is off by so much."""
+_APART_S = 0.1
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -33,6 +35,21 @@ class ClockMark(msgspec.Struct, frozen=True):
         return step if abs(step) > STEP_S else 0.0
 
 
+def clock_offset(
+    wall: Callable[[], float] = time.time,
+    monotonic: Callable[[], float] = time.monotonic,
+) -> float:
+    """Return the seconds since the epoch at which the monotonic clock was 0.
+
+    Both are read again if other processes had the processor between them: the time
+    that passed would be taken for a step of the system clock.
+    """
+    while True:
+        before, now, after = monotonic(), wall(), monotonic()
+        if after - before < _APART_S:
+            return now - after
+
+
 class Clock:
     """Seconds since the epoch: the system clock at the start plus monotonic time since.
 
@@ -45,7 +62,7 @@ class Clock:
         boot = ""
         with suppress(OSError):  # not Linux
             boot = _BOOT_ID.read_text().strip()
-        self.mark = ClockMark(boot, time.time() - time.monotonic())
+        self.mark = ClockMark(boot, clock_offset())
 
     def __call__(self) -> float:
         """Return the time now."""
@@ -53,5 +70,5 @@ class Clock:
 
     def step(self) -> float:
         """Return by how much the system clock was set since the start, in seconds."""
-        now = ClockMark(self.mark.boot or "?", time.time() - time.monotonic())
+        now = ClockMark(self.mark.boot or "?", clock_offset())
         return msgspec.structs.replace(self.mark, boot=now.boot).step_to(now)

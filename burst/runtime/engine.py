@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
@@ -111,6 +112,7 @@ class Engine:
             reap_harmless=reap_harmless,
         )
         self._closing = False
+        self._ticked = threading.Event()
         self._due = math.inf
         """When the next tick is due, as the last one said."""
         self._snapshot = Snapshot(
@@ -134,8 +136,12 @@ class Engine:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The last tick."""
+        """The last tick; before the first, the records alone."""
         return self._snapshot
+
+    def await_tick(self, limit_s: float) -> bool:
+        """Return whether it has ticked within so many seconds. From any thread."""
+        return self._ticked.wait(limit_s)
 
     @property
     def directories(self) -> Mapping[str, tuple[str, ...]]:
@@ -196,6 +202,7 @@ class Engine:
             untold=self._beside.notifier.troubles if self._beside.notifier else {},
             standing=self._standing_keeper.refused,
         )
+        self._ticked.set()
         self._beside.tell(self._snapshot, result, self._records.store)
         if view is not None and not self._lead_silent:
             self._lead_upkeep.ask(records, view, result.decisions, now)

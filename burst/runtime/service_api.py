@@ -3,7 +3,7 @@
 
 Guests may read what concerns their own jobs, release those, and, where `[guests]`
 allows it, request bursts for themselves; everything else is the instance owner's.
-Answers to reads come from the last tick, without waiting for one.
+Answers to reads come from the last tick, without waiting for one but the first.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from burst.core.tagged_nodes import tagged_nodes
 from burst.errors import BurstError
 from burst.lead import ServiceRequest
 from burst.model.confinement import LENT
+from burst.request_threads import FAST_METHODS
 from burst.runtime import service_answers
 from burst.runtime.call_limits import CallLimits
 from burst.runtime.engine import Engine
@@ -56,7 +57,7 @@ class ServiceApi:
         deadline: float = TICK_S,
     ) -> None:
         """`served_by` describes this process, as `describe_process` returns it."""
-        self._engine = engine
+        self._engine, self._deadline = engine, deadline
         self._served_by = served_by
         self._limits = CallLimits()
         self._methods: dict[str, Method] = {
@@ -96,6 +97,8 @@ class ServiceApi:
                 f"the daemon knows no method {request.method[:MAX_NAME]}",
                 f"it is version {__version__}; the command may be newer",
             )
+        if request.method not in FAST_METHODS:
+            self._await_tick()
         snapshot = self._engine().snapshot
         if request.owner:
             return method(request, snapshot)
@@ -111,6 +114,11 @@ class ServiceApi:
             return answer  # what their own job printed
         hidden: Row = guest_view(self._engine().snapshot, request.userid).hide(answer)
         return hidden
+
+    def _await_tick(self) -> None:
+        """Return once there was a tick: before, nothing is known of the lead."""
+        if not self._engine().await_tick(self._deadline):
+            raise BurstError("the daemon is starting", "ask it again")
 
     def _ping(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
         """Return which process serves, its settings file, and what is wrong with it."""

@@ -3,6 +3,7 @@
 
 import contextlib
 import json
+import logging
 import socket
 import threading
 import time
@@ -113,6 +114,39 @@ def test_a_daemon_of_a_real_lead_answers_and_closes_when_it_stops(
             assert TOKEN not in text + json.dumps(shown)
         assert not raised
         assert not is_up(port)
+
+
+class AskedWhenItServes(logging.Handler):
+    """Asks a daemon whether it is ready at the moment at which it logs that it serves.
+
+    Then the daemon is told to stop.
+    """
+
+    def __init__(self, port: int, daemon: Daemon) -> None:
+        super().__init__()
+        self._port, self._daemon = port, daemon
+        self.told: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if " serves " in record.getMessage():
+            self.told.append(ask(self._port, "/readyz").body)
+            self._daemon.stop()
+
+
+def test_a_daemon_that_says_that_it_serves_answers(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    port = free_port()
+    found = settings(port, tmp_path / "t")
+    daemon = Daemon(lambda: found, None, lambda _, __: FakeLead())
+    asked, logger = AskedWhenItServes(port, daemon), logging.getLogger("burst")
+    logger.addHandler(asked)
+    try:
+        with caplog.at_level(logging.INFO, "burst"):
+            daemon.run()
+    finally:
+        logger.removeHandler(asked)
+    assert asked.told == ["the lead cannot be read: it has not been read yet\n"]
 
 
 class LeavingLead(FakeLead):

@@ -13,7 +13,7 @@ from burst.errors import StoreError
 from burst.model.burst import BurstId
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
-from burst.runtime.clock import Clock, ClockMark
+from burst.runtime.clock import Clock, ClockMark, clock_offset
 from burst.runtime.record_store import RecordStore
 from tests.builders import T0
 from tests.fakes import MemoryStore
@@ -139,6 +139,12 @@ def test_what_is_no_step_moves_nothing(disk: MemoryStore, mark: ClockMark) -> No
     # Nor does a mark that cannot be read.
     disk.records["meta/clock"] = "[]"
     assert ages(load(disk, later(7200.0))[1]) == ages(RECORDS)
+
+
+def test_what_passes_between_two_clocks_is_no_step() -> None:
+    # It has no turn for seconds between the first two reads.
+    readings = iter([10.0, 15.0, 20.0, 20.0])
+    assert clock_offset(lambda: T0 + 20.0, lambda: next(readings)) == T0
 
 
 def test_a_clock_tells_its_step() -> None:

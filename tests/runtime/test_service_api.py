@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """What the service answers, to the owner and to a guest."""
 
+from concurrent.futures import Future
+
 import msgspec
 import pytest
 
@@ -29,6 +31,7 @@ from tests.builders import NODE, whole
 from tests.core.isolation import BOTH
 from tests.fakes import FakeLead
 from tests.runtime.asking import GUEST, Asking
+from tests.sim import Sim
 
 
 def test_a_status_shows_everything_at_a_glance():
@@ -416,6 +419,24 @@ def test_a_daemon_that_stops_or_does_not_tick_answers_what_was_asked_of_it():
         stopping = ServiceApi(lambda: asking.sim.engine, wake, *parts)
         with pytest.raises(BurstError, match="the daemon is stopping"):
             stopping.answer(request)
+
+
+def test_before_the_first_tick_nothing_is_told_of_the_lead():
+    sim = Sim()
+    served_by = describe_process(0.0)
+    api = ServiceApi(lambda: sim.engine, sim.tick, Future, served_by, deadline=0.0)
+
+    def ask(method, **payload):
+        return api.answer(ServiceRequest(method, payload, 0, True))
+
+    job = format_f58(sim.submit_lent(1))
+    assert ask("ping")
+    assert ask("intake")
+    for method, payload in (("explain", {"id": job}), ("plan", {}), ("status", {})):
+        with pytest.raises(BurstError, match="the daemon is starting"):
+            ask(method, **payload)
+    sim.tick()
+    assert ask("explain", id=job)["id"] == job
 
 
 def test_anybody_may_ask_how_jobs_come_in():
