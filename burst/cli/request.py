@@ -111,16 +111,17 @@ def request(
     with target.lead() as lead:
         with show_wait("waiting for the daemon"):
             made = lead.call("request", asked)
-        click.echo(made["text"])
         # A daemon of an earlier version does not say these.
         for note in filter(None, (made.get("why"), made.get("beside"))):
             click.echo(note, err=True)
         if no_wait:
+            click.echo(made["text"])
             return
+        said = iter([made["text"]])
         for burst in made["bursts"]:
             ends = command or wanted["batch"]
             until = "inactive" if ends else "online"
-            wait_for_burst(lambda: lead.call("status", {}), burst, until=until)
+            wait_for_burst(lambda: lead.call("status", {}), burst, until, said)
             if ends:
                 show_output(lead.call("output", {"id": burst}))
             elif wanted["isolated"]:
@@ -181,4 +182,4 @@ def _burst_for(job: str, target: Target, no_wait: bool) -> None:
             print_text([f"  {refusal['offer']}: {refusal['why']}"])
         live = [burst for burst in found["bursts"] if burst["state"] in _COMING]
         for burst in () if no_wait else live:
-            wait_for_burst(lambda: lead.call("status", {}), burst["id"], until="online")
+            wait_for_burst(lambda: lead.call("status", {}), burst["id"])

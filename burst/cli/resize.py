@@ -35,7 +35,8 @@ def resize(typed: str, nodes: int, target: Target, *, note: str, no_wait: bool) 
         burst = find_burst(typed, look)
         asked = {"burst": burst, "nodes": nodes, "note": note}
         told = lead.call("resize", asked)
-        click.echo(told["text"])
         tell_of_tag(told)
-        if not no_wait:
-            watch_resize(look, burst, nodes)
+        if no_wait:
+            click.echo(told["text"])
+        else:
+            watch_resize(look, burst, nodes, [told["text"]])

@@ -158,9 +158,9 @@ class _ManualBurst:
         nodes = self._wanted["nodes"] or len(parse_hostlist(slot))
         asked = {"nodes": nodes, "provider": self._provider, "slot": slot}
         made = lead.call("request", asked)
-        click.echo(made["text"])
+        said = iter([made["text"]])
         for burst in made["bursts"]:
-            wait_for_burst(look, burst)
+            wait_for_burst(look, burst, said=said)
 
     def _without_daemon(self, lead: Lead, settings: Settings, slot: str) -> None:
         provider = self._provider

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -28,14 +28,16 @@ Row = dict[str, Any]
 Look = Callable[[], Row]
 
 
-def wait_for_burst(look: Look, burst_id: str, until: str = "online") -> dict[str, Any]:
+def wait_for_burst(
+    look: Look, burst_id: str, until: str = "online", said: Iterable[str] = ()
+) -> dict[str, Any]:
     """Wait until a burst is online, or `inactive`, and return its row.
 
-    `look` returns what `burst status` shows. Raises BurstError once it cannot come to
-    that any more. Ctrl-C stops the waiting only.
+    `look` returns what `burst status` shows. `said` are lines to print before. Raises
+    BurstError once it cannot come to that any more. Ctrl-C stops the waiting only.
     """
     began = time.monotonic()
-    with _progress(burst_id, _goes_on(burst_id, until)) as show:
+    with _progress(burst_id, _goes_on(burst_id, until), said) as show:
         row = wait_for_state(
             _rows(look, burst_id),
             until,
@@ -53,15 +55,15 @@ def wait_for_burst(look: Look, burst_id: str, until: str = "online") -> dict[str
     return row
 
 
-def watch_resize(look: Look, burst_id: str, nodes: int) -> None:
+def watch_resize(look: Look, burst_id: str, nodes: int, said: Iterable[str]) -> None:
     """Wait until a burst that is online has so many nodes, and says so.
 
-    Raises BurstError once it cannot come to that any more. Ctrl-C stops the waiting
-    only.
+    `said` are lines to print before. Raises BurstError once it cannot come to that any
+    more. Ctrl-C stops the waiting only.
     """
     began = time.monotonic()
     rows = _rows(look, burst_id)
-    with _progress(burst_id, "its nodes go on to come or leave") as show:
+    with _progress(burst_id, "its nodes go on to come or leave", said) as show:
         while (row := next(rows))["resize"] and row["state"] == "online":
             show(row)
     if row["state"] != "online":
@@ -77,9 +79,14 @@ def watch_resize(look: Look, burst_id: str, nodes: int) -> None:
 
 
 @contextlib.contextmanager
-def _progress(burst_id: str, goes_on: str) -> Iterator[Callable[[Row], None]]:
+def _progress(
+    burst_id: str, goes_on: str, said: Iterable[str]
+) -> Iterator[Callable[[Row], None]]:
     """Yield what shows how far a burst is; say after Ctrl-C that it goes on."""
     try:
+        # Here, as who has read them may press Ctrl-C at once.
+        for line in said:
+            click.echo(line)
         with _spinner(f"{burst_id}: asked for") as update:
             yield lambda row: update(line_of(row))
     except KeyboardInterrupt:

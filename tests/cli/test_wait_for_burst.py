@@ -43,10 +43,24 @@ def test_an_interrupted_wait_says_that_it_goes_on(
     assert f"burst-0-a: only the waiting ended, {told}" in said
 
 
+def test_so_it_does_while_the_first_line_is_printed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def said() -> Iterator[str]:
+        yield "2 nodes of local/local as burst-0-a"
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        wait_for_burst(dict, "burst-0-a", said=said())
+    output, errors = capsys.readouterr()
+    assert output == "2 nodes of local/local as burst-0-a\n"
+    assert "burst-0-a: only the waiting ended, it is made all the same" in errors
+
+
 def test_so_does_an_interrupted_wait_for_a_size(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     seen = looks("online")
     with pytest.raises(KeyboardInterrupt):
-        watch_resize(lambda: next(seen), "burst-0-a", 4)
+        watch_resize(lambda: next(seen), "burst-0-a", 4, ())
     assert "its nodes go on to come or leave" in capsys.readouterr().err
