@@ -55,7 +55,7 @@ class Parent:
         command = [FLUX, "shutdown", "--quiet"]
         try:
             subprocess.run(command, env=environment, check=False, timeout=HANG_S)
-            self.process.wait(90)
+            self.process.wait(HANG_S)
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)

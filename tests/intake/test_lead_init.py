@@ -62,7 +62,7 @@ class Started:
     def end(self) -> None:
         self.broker.terminate()
         try:
-            self.broker.wait(90)
+            self.broker.wait(HANG_S)
         finally:
             self.broker.kill()
             self.broker.wait()
