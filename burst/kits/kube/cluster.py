@@ -81,6 +81,16 @@ class Cluster:
 
         It needs the verb `create`. One of that name that exists is fine.
         """
+        return warnings_of(self._rehearse(manifest))
+
+    def is_there(self, manifest: Manifest) -> bool:
+        """Return whether there is an object of that kind and name, without reading it.
+
+        It needs the verb `create`: whether it could be created is tried by a dry run.
+        """
+        return is_taken(self._rehearse(manifest))
+
+    def _rehearse(self, manifest: Manifest) -> ApiResponse:
         kind = self.kind_of(manifest)
         namespace, name = (
             manifest["metadata"]["namespace"],
@@ -93,7 +103,7 @@ class Cluster:
         )
         if not is_taken(answer):
             _checked(answer, attempt)
-        return warnings_of(answer)
+        return answer
 
     def merge(self, manifest: Manifest, change: Manifest) -> Manifest:
         """Change this object, found by its uid, by a merge patch (RFC 7386)."""

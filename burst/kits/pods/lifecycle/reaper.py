@@ -5,18 +5,20 @@ A Job is deleted in the foreground: it exists until its pods are gone, and all t
 owns. A MiniCluster cannot be: its operator makes children again while it exists, so one
 that waited for them would exist for ever. An operator that read it just before its end
 makes children after that, which Kubernetes deletes as their owner is gone. So the
-marker of the burst, a ConfigMap, is deleted last, some time after all other objects.
+marker of the burst, a ConfigMap, is deleted last, some time after all other objects,
+and not before the Secret.
 """
 
 from __future__ import annotations
 
-from burst.errors import NotFound
+from burst.errors import InsufficientCapacity, NotFound, Refused
 from burst.kits.kube.cluster import Cluster
 from burst.kits.kube.kinds import (
     CONFIG_MAP,
     JOB,
     MINICLUSTER,
     POD,
+    SECRET,
     SERVICE,
     Kind,
     Manifest,
@@ -191,10 +193,22 @@ class Reaper:
         """
         since = annotations_of(marker).get(ALONE_SINCE)
         if since is not None:
-            return now - float(since) >= SETTLE_S
+            return now - float(since) >= SETTLE_S and not self._has_secret(marker)
         noted = {"annotations": {ALONE_SINCE: f"{now:.3f}"}}
         self._cluster.merge(marker, {"metadata": noted})
         return False
+
+    def _has_secret(self, marker: Manifest) -> bool:
+        """Return whether the Secret beside the marker is there, as far as can be known.
+
+        Kubernetes deletes it some time after the MiniCluster, and it cannot be listed.
+        """
+        meta = {key: marker["metadata"][key] for key in ("namespace", "name", "labels")}
+        secret = {"apiVersion": SECRET.api, "kind": SECRET.name, "metadata": meta}
+        try:
+            return self._cluster.is_there(secret)
+        except (InsufficientCapacity, Refused):
+            return False  # not who deletes only, or where a rule or a quota is first
 
 
 def _parts_of(manifest: Manifest) -> set[str]:
