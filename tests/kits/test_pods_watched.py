@@ -166,6 +166,39 @@ def test_what_was_resized_is_listed_anew_even_if_the_call_failed(
     assert not any(f"{ID}={BURSTS[1]}" in path for path in paths)
 
 
+def test_how_it_was_before_it_was_listed_is_not_told_later(
+    namespace: Namespace, tmp_path: Path
+) -> None:
+    """The watch goes on from before the list."""
+    namespace.watch()
+    namespace.server.answer("GET", f"{JOBS}/{BURSTS[0]}", (503, {"kind": "Status"}))
+    with pytest.raises(Transient):
+        namespace.bursts.resize(replace(make_spec(tmp_path), burst_id=BURSTS[0]))
+
+    def version(number: int, hosts: str) -> Manifest:
+        made = job(BURSTS[0])
+        made["metadata"]["annotations"][HOSTS] = hosts
+        made["metadata"]["resourceVersion"] = str(number)
+        return made
+
+    namespace.serve(JOBS, version(12, "burst-0-[0-1]"))
+    namespace.serve(PODS, pod(BURSTS[0]))
+
+    def hosts() -> list[list[str]]:
+        return [[f.host for f in s.followers] for s in namespace.bursts.observe()]
+
+    assert hosts() == [["burst-0-0", "burst-0-1"], ["burst-1-0"]]
+    jobs = namespace.server.watches[JOBS][-1]
+    jobs.say("MODIFIED", version(11, "burst-0-0"))
+    other = job(BURSTS[1])
+    other["metadata"]["annotations"][HOSTS] = "burst-1-1"
+    jobs.say("MODIFIED", other)
+    wait_until(lambda: hosts()[1] == ["burst-1-1"], hosts)
+    assert hosts()[0] == ["burst-0-0", "burst-0-1"]
+    jobs.say("MODIFIED", version(13, "burst-0-[0-2]"))
+    wait_until(lambda: len(hosts()[0]) == 3, hosts)
+
+
 def test_the_end_of_one_before_does_not_end_what_was_listed(
     namespace: Namespace, tmp_path: Path
 ) -> None:

@@ -45,6 +45,8 @@ class WatchedBursts:
         self._watched: dict[Kind, WatchedKind[KeptObject]] = {}
         self._kept: dict[BurstId, dict[_Key, bytes]] = {}
         self._burst_of: dict[_Key, BurstId] = {}
+        self._versions: dict[_Key, int] = {}
+        """Of these objects, the newest that was read."""
         self._former: dict[BurstId, dict[_Key, bytes]] = {}
         """The last pod that is gone, by the hosts of its Job and its index there."""
         self._changed: set[BurstId] = set()
@@ -108,9 +110,10 @@ class WatchedBursts:
             self._apply(kind, self._watched[kind].changes())
 
     def _list(self, burst: BurstId) -> None:
-        """Add the objects of one burst. What the watches tell of it later is no less.
+        """Add the objects of one burst, which the watches may tell of later.
 
-        They go on from before this list, so that what has gone since is told, too.
+        They go on from before this list, so that what has gone since is told, too, and
+        how an object was before (`_put`).
         """
         for kind in self._watched:
             selected = self._selection(kind, {**self._labels, ID: burst})
@@ -131,6 +134,7 @@ class WatchedBursts:
         if changes.listed is not None:
             there = {(kind.name, item.metadata.name) for item in changes.listed}
             for key in [key for key in self._burst_of if key[0] == kind.name]:
+                self._versions.pop(key, None)
                 if key not in there:
                     self._drop(key)
             for item in changes.listed:
@@ -145,10 +149,17 @@ class WatchedBursts:
 
     def _put(self, kind: Kind, item: KeptObject) -> None:
         key, burst = (kind.name, item.metadata.name), BurstId(item.burst)
+        given = item.metadata.resource_version
+        version = int(given) if given.isdecimal() else 0
+        if version < self._versions.get(key, 0):
+            return  # how it was before it was listed
         if self._burst_of.get(key, burst) != burst:
             self._drop(key)
         if not burst:
             return  # It has our labels but no burst's, so it was not made by us.
+        self._versions[key] = version
+        # A new version of it may be the same in all that is kept.
+        item.metadata.resource_version = ""
         kept = msgspec.json.encode(item)
         found = self._kept.setdefault(burst, {})
         if found.get(key) != kept:
@@ -166,6 +177,7 @@ class WatchedBursts:
     def _drop(self, key: _Key, last: KeptObject | None = None) -> None:
         """Forget an object; `last` is how it was at its end, if that was told."""
         burst = self._burst_of.pop(key, None)
+        self._versions.pop(key, None)
         if burst is None:
             return
         kept = self._kept[burst].pop(key)

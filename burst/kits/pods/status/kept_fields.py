@@ -55,6 +55,7 @@ class _Metadata(_Kept):
     uid: str = ""
     labels: _Labels | None = None
     annotations: _Annotations | None = None
+    resource_version: str = ""
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
 
