@@ -293,7 +293,7 @@ NOT_PULLED = "image flux:0.88.0 cannot be pulled: ImagePullBackOff"
     ("looks", "what", "advice"),
     [
         ([ended(255, "exec /bin/sh: exec format error")], OTHER_KIND, ""),
-        ([RUNNING] * 90, "there is no answer within 30 s", "firewall"),
+        ([RUNNING] * 300, "there is no answer within 120 s", "firewall"),
         ([{"phase": "Pending", **container(waiting=NO_IMAGE)}], NOT_PULLED, ""),
     ],
     ids=["another machine", "silence", "no image"],

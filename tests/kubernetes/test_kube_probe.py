@@ -11,9 +11,10 @@ from burst_kube.provider import KubeProvider
 
 from burst.errors import Refused
 from burst.model.finding import Finding, Level
-from tests.kubernetes.bursts import Bursts, attempt, with_guests
+from tests.kubernetes.bursts import Bursts, attempt, wait_for_number, with_guests
 from tests.kubernetes.conftest import account
 from tests.kubernetes.rights import grant
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kubernetes
 __all__ = ["account"]
@@ -30,8 +31,8 @@ def probe(
             bursts.end_pod(pod, status, message, "probe")
 
     (found,) = provider.probe(bursts.lead, hear)
-    assert not bursts.objects("jobs")
-    assert not bursts.objects("pods")
+    for kind in ("jobs", "pods"):
+        wait_for_number(bursts, kind, 0)
     return found
 
 
@@ -71,4 +72,4 @@ def test_for_a_guest_it_owns_what_its_pod_mounts(
     assert any("there is no user root there" in finding.what for finding in found)
     # The pod, the Secret and the ConfigMap.
     assert owners == ["Job"] * 3
-    assert ours() == []
+    wait_until(lambda: not ours(), ours)

@@ -19,6 +19,7 @@ from tests.e2e.programs import host_paths
 from tests.kubelab.build import PAUSE_IMAGE
 from tests.kubelab.cluster import Cluster
 from tests.kubelab.sandbox import OUTSIDE_IP
+from tests.nodes.waiting import wait_until
 
 pytestmark = pytest.mark.nodes
 
@@ -29,6 +30,7 @@ def settings(cluster: Cluster, namespace: str) -> KubeSettings:
     table = {
         "kubeconfig": str(cluster.kubeconfig),
         "namespace": namespace,
+        "timeout": "2m",
         "image": PAUSE_IMAGE,
         "image_pull": "Never",
         "offers": {"nodes": {"cores": 1, "max_nodes": 4, "cpu": "100m"}},
@@ -50,7 +52,7 @@ def probe(settings: KubeSettings, lead: LeadIdentity, address: str) -> Finding:
     told = msgspec.structs.replace(lead, endpoint=f"tcp://{address}")
     found, *others = provider.probe(told, print)
     assert all(other.level is not Level.WRONG for other in others)
-    assert provider.observe() == []
+    wait_until(lambda: not provider.observe(), provider.observe)
     return found
 
 

@@ -45,10 +45,10 @@ _GIVEN_UP = "ImagePullBackOff"
 class ProbeTiming(msgspec.Struct, frozen=True):
     """The time limits of a probe, in seconds, and its clock."""
 
-    answer: float = 30.0
+    answer: float = 120.0
     """From its start to its result, which takes a tenth of a second where the node is
-    not busy; TCP sends a packet that was dropped again after one, two, four, eight."""
-    removal: float = 20.0
+    not busy; silence is told as a fault, so a busy one has a thousand times as long."""
+    removal: float = 120.0
     every: float = 0.5
     """Between two requests."""
     clock: Callable[[], float] = time.monotonic
