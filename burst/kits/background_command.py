@@ -24,11 +24,11 @@ import msgspec
 from burst.errors import Transient
 
 _SCRIPT = """\
-echo "$1 $$"
+echo "$$"
 trap 'echo "exit $?"' EXIT
 set -e
 """
-_FIRST = re.compile(r"(\w+) (\d+)\n")
+_FIRST = re.compile(r"(\w+) (?:(\d+)\n)?")
 _LAST = re.compile(r"^exit (\d+)\n\Z", re.MULTILINE)
 _LONGEST_WORDS = 800
 # How lines begin that name a step: those of kind, and those of `command`.
@@ -46,6 +46,7 @@ class BackgroundCommand(msgspec.Struct, frozen=True):
     what: str = ""
     """The name of the task; empty if there was none."""
     group: int = 0
+    """0 until it has begun to run."""
     running: bool = False
     status: int | None = None
     """Exit status; None while it runs, and if it was killed."""
@@ -75,9 +76,11 @@ def start(
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.ftruncate(file, 0)
+        # Here, and not in the script, which begins to run some time later.
+        os.write(file, f"{what} ".encode())
         script = _SCRIPT + "\n".join(commands)
         child = subprocess.Popen(
-            ["/bin/sh", "-c", script, "sh", what],
+            ["/bin/sh", "-c", script],
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=file,
@@ -118,7 +121,7 @@ def status_of(log: Path) -> BackgroundCommand:
     status = int(last[1]) if last and not running else None
     return BackgroundCommand(
         what=first[1] if first else "",
-        group=int(first[2]) if first else 0,
+        group=int(first[2] or 0) if first else 0,
         running=running,
         status=status,
         message=_words(body, failed=bool(status)),

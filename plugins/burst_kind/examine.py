@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from burst.errors import ProviderError
+from burst.errors import NotFound, ProviderError
 from burst.model.finding import Finding, note, ok, wrong
 from burst.model.host import is_loopback
 from burst.model.lead import LeadIdentity
@@ -49,8 +49,10 @@ def examine_programs(programs: Programs, settings: KindSettings) -> Iterator[Fin
             if not is_archive(image):
                 programs.run(programs.docker("image", "inspect", "--format=.", image))
             yield ok(f"{image} can be loaded")
-        except ProviderError:
+        except NotFound:
             yield wrong(f"docker has no image {image}", f"docker pull {image}")
+        except ProviderError as error:
+            yield wrong(error.what, error.advice or "try again")
 
 
 def examine_address(setting: str, lead: LeadIdentity) -> Iterator[Finding]:

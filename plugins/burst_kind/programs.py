@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from burst.errors import Refused, Transient
+from burst.errors import NotFound, Refused, Transient
 from burst.kits import program
 from burst.kits.program import ErrorPattern
 
@@ -22,6 +22,7 @@ _ADVICE = {
     "kind": "install kind (https://kind.sigs.k8s.io)",
 }
 _PATTERNS = (
+    ErrorPattern("no such image", NotFound),
     ErrorPattern(
         "permission denied",
         Refused,
@@ -66,7 +67,9 @@ class Programs:
         return [self._find("docker"), *words]
 
     def run(self, argv: list[str]) -> str:
-        """Return the output of a command that ends at once. Raises Transient, Refused.
+        """Return the output of a command that ends at once.
+
+        Raises Transient, Refused, and NotFound for an image that docker does not have.
 
         Not for those that take minutes, such as `kind create cluster`.
         """

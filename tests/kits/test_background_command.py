@@ -38,6 +38,14 @@ def test_where_there_was_none_there_is_none(log: Path) -> None:
     assert background_command.status_of(log) == BackgroundCommand()
 
 
+def test_which_it_is_is_known_before_it_runs(log: Path) -> None:
+    """Here it never does."""
+    too_long = {"A": "x" * 1_000_000}
+    with pytest.raises(Transient, match="cannot be run now"):
+        background_command.start("make", ["true"], log, too_long)
+    assert background_command.status_of(log) == BackgroundCommand(what="make")
+
+
 def test_commands_run_one_after_the_other_until_one_fails(log: Path) -> None:
     begin(
         log,

@@ -42,7 +42,9 @@ class World:
             ranges = '[{"Gateway": "fc00::1"}, {"Gateway": "172.18.0.1"}]'
             say(ranges if words[-1] == "kind" else "null")
         elif words[:2] == ["image", "inspect"]:
-            self._image(words[-1])
+            self._fail_if("inspect-error")
+            if not (self.path / "images" / words[-1]).exists():
+                sys.exit(f"Error response from daemon: No such image: {words[-1]}")
         else:
             sys.exit(f"fake docker: unknown: {text}")
 

@@ -110,6 +110,16 @@ def test_before_there_is_a_cluster_its_needs_are_looked_at(kind: KindHarness) ->
     ]
 
 
+def test_docker_that_does_not_answer_is_not_told_as_an_image_that_lacks(
+    kind: KindHarness,
+) -> None:
+    kind.set("inspect-error", "Cannot connect to the Docker daemon at unix:///x.sock.")
+    found = kind.provider(images=("flux:1",)).examine(lead(kind))
+    (told,) = (f for f in found if "docker image" in f.what or "flux:1" in f.what)
+    assert "Cannot connect to the Docker daemon" in told.what
+    assert "start docker" in told.advice
+
+
 def test_the_address_that_followers_get_is_told(kind: KindHarness) -> None:
     found = kind.provider(lead="host").examine(lead(kind))
     (told,) = (text for text in texts(found, Level.OK) if "followers" in text)
