@@ -10,6 +10,7 @@ tests.kubelab.cluster` proves itself; with `kwok` at its end, on kwok's nodes.
 
 import json
 import os
+import re
 import shutil
 import ssl
 import subprocess
@@ -26,6 +27,10 @@ USERS = {  # static tokens: name of the file, (user, groups)
     "controllers": ("system:kube-controller-manager", ""),
     "scheduler": ("system:kube-scheduler", ""),
 }
+BUSY = re.compile(
+    "TLS handshake timeout|error dialing backend|was refused - did you|etcdserver: request timed"
+)
+"""What kubectl says where a busy machine did not answer in time, as it will a moment later."""
 FACTS = "facts.json"  # what a Joined cluster has to know, under `root`
 
 
@@ -33,7 +38,11 @@ def kubectl(*args, manifest=None, check=True, env=None) -> str:
     """-> what kubectl prints. `manifest`, an object, goes to its stdin (create -f -)."""
     stdin = None if manifest is None else json.dumps(manifest)
     command = ["kubectl", *map(str, args)]
-    done = subprocess.run(command, input=stdin, capture_output=True, text=True, env=env)
+    for _ in range(10):
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, env=env)
+        if not (done.returncode and BUSY.search(done.stderr)):
+            break
+        time.sleep(1)
     if check and done.returncode:
         raise RuntimeError(f"{' '.join(command[:6])}: {done.stderr.strip()}")
     return done.stdout
@@ -139,6 +148,8 @@ class Cluster(Programs):
             f"--cluster-signing-key-file={pki['ca.key']}",
             f"--flex-volume-plugin-dir={self.root / 'flex'}",
             *("--kube-api-qps=1000", "--kube-api-burst=2000"),
+            # On a busy machine heartbeats are late, and nobody makes kwok's pods ready again.
+            "--node-monitor-grace-period=1h",
             *self.controller_flags(),
         )
 

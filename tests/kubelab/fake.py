@@ -15,7 +15,7 @@ SIZE = {"cpu": "64", "memory": "256Gi", "pods": "110", "ephemeral-storage": "100
 
 
 def create_node(cluster, name, ready=True, labels=(), **spec):
-    """A node that the scheduler binds pods to; without kwok it turns NotReady after 50 s."""
+    """A node that the scheduler binds pods to."""
     meta = {"name": name, "labels": {"kubernetes.io/hostname": name, **dict(labels)}}
     conditions = [{"type": "Ready", "status": "True", "reason": "KubeletReady"}] if ready else []
     status = {"capacity": SIZE, "allocatable": SIZE, "conditions": conditions}

@@ -8,6 +8,7 @@ import time
 import urllib.request
 
 from tests.support.ports import free_port
+from tests.support.waiting import HANG_S
 
 
 def free_ports(count):
@@ -59,7 +60,7 @@ class Programs:
         """-> the end of a program's log, for error messages."""
         return (self.root / f"{name}.log").read_text(errors="replace")[-3000:]
 
-    def wait_for(self, what, check, timeout=60, needs=()):
+    def wait_for(self, what, check, timeout=HANG_S, needs=()):
         """Waits until check() is true, notes the seconds; a dead program ends the wait."""
         start = time.monotonic()
         while not check():

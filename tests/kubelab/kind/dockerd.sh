@@ -11,8 +11,9 @@ case $1 in
     iptables -S FORWARD | head -1 > "$dir/forward.before"
     setsid dockerd -H "unix://$dir/docker.sock" --data-root "$dir/data" --exec-root "$dir/exec" -p "$dir/docker.pid" \
       --add-runtime "trim=$here/runc-trim" --default-runtime trim > "$dir/dockerd.log" 2>&1 < /dev/null &
-    for i in $(seq 150); do
+    for i in $(seq 3000); do
       docker -H "unix://$dir/docker.sock" version > /dev/null 2>&1 && exit 0
+      kill -0 $! 2> /dev/null || break
       sleep 0.2
     done
     tail "$dir/dockerd.log"; exit 1 ;;
