@@ -11,7 +11,6 @@ import secrets
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from tests.kubelab import fake
 from tests.kubelab.build import Unavailable
 from tests.kubelab.cluster import Cluster, Joined, kubectl
 from tests.kubernetes.api import Api
+from tests.support.waiting import wait_until
 
 GIVEN = "BURST_TEST_KUBECONFIG"
 CRD = "BURST_TEST_MINICLUSTER_CRD"
@@ -61,15 +61,9 @@ class GivenCluster:
         done = subprocess.run(command, capture_output=True, env=self.env(), check=False)
         return done.stdout if done.returncode == 0 else None
 
-    def wait_for(
-        self, what: str, check: Callable[[], object], timeout: float = 60
-    ) -> None:
+    def wait_for(self, what: str, check: Callable[[], object]) -> None:
         """Poll until check() is true."""
-        deadline = time.monotonic() + timeout
-        while not check():
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"{what}: not after {timeout} s")
-            time.sleep(0.05)
+        wait_until(check, what)
 
     def write_kubeconfig(self, name: str, user: Mapping[str, str]) -> Path:
         """Write NAME.kubeconfig for a user such as {"token": ...}; return its path."""
@@ -104,6 +98,12 @@ def with_played_nodes(cluster: Cluster) -> Cluster:
     if not isinstance(cluster, Joined):
         fake.start_kwok(cluster, nodes=2, complete=False)
     return cluster
+
+
+def played_nodes(api: Api) -> list[str]:
+    """Return the nodes that all tests share; others come and go."""
+    names = [node["metadata"]["name"] for node in api.items("/api/v1/nodes")]
+    return [name for name in names if name.startswith("kwok-")]
 
 
 @contextlib.contextmanager

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from tests.kubernetes.access import AnyCluster
+from tests.support.waiting import wait_until
 
 
 def refusal(cluster: AnyCluster, namespace: str, template: dict[str, Any]) -> str:
@@ -19,3 +21,20 @@ def refusal(cluster: AnyCluster, namespace: str, template: dict[str, Any]) -> st
     except RuntimeError as error:
         return str(error)
     return ""
+
+
+def check_restricted(
+    cluster: AnyCluster, namespace: str, template: dict[str, Any]
+) -> None:
+    """Check that the pod keeps to the restricted standard, which is enforced there.
+
+    Admission learns of a namespace's labels late: with less it is not admitted.
+    """
+    less = copy.deepcopy(template)
+    del less["spec"]["containers"][0]["securityContext"]
+    words = 'violates PodSecurity "restricted'
+    wait_until(
+        lambda: words in refusal(cluster, namespace, less),
+        lambda: refusal(cluster, namespace, less),
+    )
+    assert refusal(cluster, namespace, template) == ""

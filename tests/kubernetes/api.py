@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tests.kubelab.cluster import Cluster
+from tests.support.waiting import HANG_S, wait_until
 
 
 class Api:
@@ -74,7 +75,7 @@ class Api:
             if not select.select([connection.sock], [], [], 0)[0]:
                 return connection
             connection.close()
-        return self._connection(30)
+        return self._connection(HANG_S)
 
     def _connection(self, timeout: float) -> http.client.HTTPSConnection:
         host, port = self._where.hostname or "", self._where.port
@@ -109,6 +110,15 @@ class Api:
         body = json.dumps(manifest).encode()
         status, _, answer = self.send("POST", path, body, headers)
         return status, answer
+
+    def make_quota(self, namespace: str, name: str, hard: Mapping[str, str]) -> None:
+        """Make a ResourceQuota; return once it holds."""
+        quotas = f"/api/v1/namespaces/{namespace}/resourcequotas"
+        spec = {"hard": {**hard, "resourcequotas": "1"}}
+        self.create(quotas, {"metadata": {"name": name}, "spec": spec})
+        # Admission learns later than others what is used; one more would be too many.
+        another = f"{quotas}?dryRun=All", {"metadata": {"name": "another"}}
+        wait_until(lambda: b"exceeded quota" in self._post(*another)[1], "the quota")
 
     def patch(
         self, path: str, change: Mapping[str, Any], kind: str = "merge-patch"

@@ -21,7 +21,6 @@ from burst.testing.backend import Moment
 from tests.kubernetes.api import Api
 from tests.kubernetes.proxy import Fault, Proxy
 from tests.support.pod_words import pod_words
-from tests.support.waiting import wait_until
 
 METHODS = ("GET", "POST", "PATCH", "DELETE")
 CONFIG_MAPS = ("/api/v1/{}/configmaps",)
@@ -51,12 +50,12 @@ class KubeBackend(Backend):
 
     @contextlib.contextmanager
     def stalled(self) -> Iterator[None]:
-        path = f"/api/v1/namespaces/{self.settings.namespace}/resourcequotas"
-        none = {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}
-        self.api.create(path, none)
-        wait_until(lambda: "used" in self.api.get(f"{path}/none")["status"], "a quota")
-        yield
-        self.api.delete(f"{path}/none")
+        namespace = self.settings.namespace
+        self.api.make_quota(namespace, "none", {"pods": "0"})
+        try:
+            yield
+        finally:
+            self.api.delete(f"/api/v1/namespaces/{namespace}/resourcequotas/none")
 
     def full(self, owner: str) -> Provider:
         return self.provider(

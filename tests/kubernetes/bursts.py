@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from burst_kube.provider import KubeProvider, KubeSettings
 
+from burst.config import Seconds
 from burst.errors import NotFound, ProviderError, Transient
 from burst.kits.pods import MultiUserTable, OfferTable
 from burst.model.lead import GuestAccess, LeadIdentity
@@ -32,6 +33,7 @@ class Bursts:
         self.spec = example_spec(self.lead, 0, "nodes")
         self.settings = KubeSettings(
             kubeconfig=str(lab.kubeconfig),
+            timeout=Seconds(120),
             namespace=namespace,
             image="local.test/flux:v0.88.0",
             user=1000,
@@ -51,13 +53,7 @@ class Bursts:
 
     def make_quota(self, **hard: str) -> None:
         """Make a ResourceQuota, and wait until it holds."""
-        path = f"/api/v1/namespaces/{self.namespace}/resourcequotas"
-        self.api.create(path, {"metadata": {"name": "small"}, "spec": {"hard": hard}})
-
-        def counted() -> bool:
-            return "used" in self.api.get(f"{path}/small")["status"]
-
-        wait_until(counted, lambda: "the quota to hold")
+        self.api.make_quota(self.namespace, "small", hard)
 
     def bind(self, pod: str, node: str) -> None:
         """Put a pod on a node, as the scheduler would, whether there is one or not."""

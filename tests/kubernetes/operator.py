@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import threading
 from typing import Any
@@ -10,8 +11,9 @@ from typing import Any
 from tests.kubernetes.api import Api
 
 _GROUP = "/apis/flux-framework.org/v1alpha2"
-_TRIED_AGAIN = (403, 404, 409)
-"""In a namespace that is being deleted nothing can be made; another may be faster."""
+_TRIED_AGAIN = (403, 404, 409, 429, 500, 503, 504)
+"""In a namespace that is being deleted nothing can be made; another may be faster; an
+API server may be busy."""
 
 
 class PlayedOperator:
@@ -26,6 +28,7 @@ class PlayedOperator:
         self._mine = f"{_GROUP}/namespaces/{namespace}/miniclusters"
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run)
+        self._failures: list[Exception] = []
 
     def __enter__(self) -> PlayedOperator:
         self._thread.start()
@@ -34,11 +37,18 @@ class PlayedOperator:
     def __exit__(self, *_: object) -> None:
         self._end.set()
         self._thread.join()
+        if self._failures:
+            raise self._failures[0]
 
     def _run(self) -> None:
         while not self._end.wait(0.05):
-            for found in self._api.items(self._mine):
-                self._reconcile(found)
+            try:
+                for found in self._api.items(self._mine):
+                    self._reconcile(found)
+            except (OSError, http.client.HTTPException):
+                pass  # the next round may go through
+            except Exception as error:  # noqa: BLE001  it is raised at the end
+                self._failures.append(error)
 
     def _reconcile(self, found: Any) -> None:
         name, namespace = found["metadata"]["name"], found["metadata"]["namespace"]

@@ -51,6 +51,17 @@ def restricted(bursts: Bursts, tmp_path: Path) -> Bursts:
         return "used" in (bursts.api.get(path) or {}).get("status", {})
 
     bursts.lab.wait_for("the quota", holds)
+    # Admission learns of both a moment later.
+    spec = {"type": "NodePort", "ports": [{"port": 80}]}
+    port = {"metadata": {"name": "tried"}, "spec": spec}
+    services = f"/api/v1/namespaces/{bursts.namespace}/services"
+    bursts.lab.wait_for("its limits", lambda: not bursts.api.admits(services, port))
+    loose = {"spec": {"containers": [{"name": "a", "image": "b"}]}}
+
+    def is_restricted() -> bool:
+        return "violates" in refusal(bursts.lab, bursts.namespace, loose)
+
+    bursts.lab.wait_for("the standard", is_restricted)
     return bursts
 
 

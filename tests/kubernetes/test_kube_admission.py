@@ -18,7 +18,14 @@ from burst.kits.pods import PodBursts
 from burst.kits.pods.names import OWNER
 from burst.provider import BurstSpec, BurstStatus, Failure, Level, Phase
 from tests.kubernetes.admit import refusal
-from tests.kubernetes.bursts import Bursts, attempt, bring_up, reap_all, wait_status
+from tests.kubernetes.bursts import (
+    Bursts,
+    attempt,
+    bring_up,
+    reap_all,
+    wait_for_number,
+    wait_status,
+)
 from tests.kubernetes.controller import Controller
 from tests.support.pod_words import pod_words
 from tests.support.waiting import wait_until
@@ -130,6 +137,8 @@ def test_policies_that_demand_labels_of_jobs_and_secrets(bursts: Bursts) -> None
         wait_until(lambda: bool(refused_by(bursts, spec)), lambda: name)
         assert DENIED in wrongs(bursts.provider(), bursts)
         assert DENIED not in wrongs(labelled, bursts)
+        # Of a burst that was let in before the policies held.
+        wait_for_number(bursts, "pods", 0)
         bring_up(labelled, spec)
         for kind in ("jobs", "pods", "configmaps", "secrets"):
             made = [o for o in bursts.objects(kind) if OWNER in labels_of(o)]
@@ -178,8 +187,7 @@ def test_what_does_not_exist_fails_the_burst_after_a_minute_unless_it_is_made(
     provider = bursts.provider(pod=pod_words(serviceAccountName="late"))
     provider.provision(bursts.spec)
     words = 'serviceaccount "late" not found'
-    status = wait_status(provider, lambda seen: words in seen.why)
-    assert status.phase is Phase.PENDING
+    wait_status(provider, lambda s: s.phase is Phase.PENDING and words in s.why)
     later = a_minute_later(bursts, provider)
     assert (later.phase, later.failure) == (Phase.FAILED, Failure.OTHER)
     assert words in later.why

@@ -3,23 +3,22 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import pytest
 from burst_kube.provider import KubeProvider
 
 from burst.config import Seconds
 from burst.errors import NotFound, Transient
 from burst.provider import Phase
-from tests.kubernetes.bursts import Bursts, attempt, bring_up, reap_all
+from tests.kubernetes.bursts import (
+    Bursts,
+    attempt,
+    bring_up,
+    reap_all,
+    wait_for_number,
+)
 from tests.kubernetes.proxy import Fault, Proxy
-from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kubernetes
-
-
-def is_empty(bursts: Bursts, kind: str) -> bool:
-    return not bursts.objects(kind)
 
 
 @pytest.fixture
@@ -61,7 +60,7 @@ def test_a_list_from_before_does_not_pass_for_gone(
     # The Job's controller may make a pod as its Job goes. Kubernetes deletes it and the
     # Secret as their owner is gone; that they are there is seen by no stale list.
     for kind in ("pods", "secrets"):
-        wait_until(partial(is_empty, bursts, kind), partial(bursts.objects, kind))
+        wait_for_number(bursts, kind, 0)
 
 
 def test_a_deletion_that_did_nothing_is_not_believed(
@@ -75,4 +74,4 @@ def test_a_deletion_that_did_nothing_is_not_believed(
     assert len(bursts.objects("pods")) == 2
     proxy.faults.clear()
     reap_all(provider, bursts.spec)
-    assert bursts.objects("pods") == []
+    wait_for_number(bursts, "pods", 0)

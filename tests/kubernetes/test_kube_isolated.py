@@ -65,7 +65,7 @@ def test_its_objects_are_taken_and_its_pods_are_made(
     provider.provision(spec)
     assert len(ours(bursts, spec)["pods"]) == 2
     reap_all(provider, spec)
-    assert not any(ours(bursts, spec).values())
+    wait_until(lambda: not any(ours(bursts, spec).values()), lambda: ours(bursts, spec))
 
 
 def test_a_lead_that_fails_is_not_made_again(bursts: Bursts, spec: BurstSpec) -> None:

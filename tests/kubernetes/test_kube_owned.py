@@ -51,7 +51,7 @@ def test_to_delete_the_job_is_to_delete_all(bursts: Bursts, mode: str) -> None:
     assert owned <= left(bursts).keys()
     bursts.lab.kubectl("delete", "job", bursts.spec.burst_id, "-n", bursts.namespace)
     wait_empty(bursts)
-    assert provider.observe() == []
+    wait_until(lambda: not provider.observe(), provider.observe)
 
 
 def test_what_its_lease_ended_is_deleted_by_kubernetes(bursts: Bursts) -> None:

@@ -100,7 +100,7 @@ def test_a_namespace_that_was_deleted_with_the_role_in_it(bursts: Bursts) -> Non
     # Until it is gone its Role may lack already.
     there = f"/api/v1/namespaces/{far}"
     wait_until(lambda: bursts.api.get(there) is None, lambda: bursts.api.get(there))
-    assert list(provider.observe()) == []
+    wait_until(lambda: not provider.observe(), provider.observe)
     reap_all(provider, bursts.spec)
     error = attempt(lambda: provider.provision(bursts.spec))
     assert isinstance(error, Refused)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from pathlib import Path
 
@@ -32,6 +33,9 @@ def account(bursts: Bursts, tmp_path: Path) -> Path:
     bursts.lab.kubectl("delete", "cronjob", "burst-gc", *where)
     token = bursts.lab.kubectl("create", "token", "burst-gc", *where).strip()
     path: Path = bursts.lab.write_kubeconfig(f"gc-{bursts.namespace}", {"token": token})
+    with contextlib.closing(Cluster(Kubeconfig(str(path)))) as client:
+        # Roles take effect some milliseconds late.
+        wait_until(lambda: client.may("delete", JOB, bursts.namespace), "its rights")
     return path
 
 
@@ -72,13 +76,10 @@ def test_its_account_can_create_nothing(bursts: Bursts, account: Path) -> None:
     error = attempt(lambda: bursts.provider(kubeconfig=str(account)).provision(spec))
     assert isinstance(error, Refused)
     assert "may not create" in error.what
-    client = Cluster(Kubeconfig(str(account)))
-    try:
+    with contextlib.closing(Cluster(Kubeconfig(str(account)))) as client:
         for verb in ("create", "patch", "update"):
             assert not client.may(verb, JOB, bursts.namespace)
         assert client.may("delete", JOB, bursts.namespace)
         assert not client.may("list", JOB, "default")
         for verb in ("get", "list", "watch"):
             assert not client.may(verb, SECRET, bursts.namespace)
-    finally:
-        client.close()

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from tests.kubernetes.access import AnyCluster, new_namespace
-from tests.kubernetes.admit import refusal
+from tests.kubernetes.admit import check_restricted
 from tests.kubernetes.kustomize import (
     MANIFESTS,
     apply_all,
@@ -113,12 +113,7 @@ def test_the_lead_keeps_to_the_restricted_standard(
     built = build(cluster, tmp_path, part, namespace=namespace)
     found = list(yaml.safe_load_all(built.read_text()))
     apply_all(cluster, found, "Namespace", "ServiceAccount")
-    template = of_kind(found, "Job")["spec"]["template"]
-    assert refusal(cluster, namespace, template) == ""
-    # It is enforced: with less the same pod is not admitted.
-    del template["spec"]["containers"][0]["securityContext"]
-    why = refusal(cluster, namespace, template)
-    assert 'violates PodSecurity "restricted' in why
+    check_restricted(cluster, namespace, of_kind(found, "Job")["spec"]["template"])
 
 
 def test_an_ensemble_is_applied_in_one_go(
@@ -140,11 +135,7 @@ def test_an_ensemble_is_applied_in_one_go(
         apply_all(cluster, found, *kinds)
         of_gc = gc["spec"]["jobTemplate"]["spec"]["template"]
         for place, template in ((namespace, lead["spec"]["template"]), (far, of_gc)):
-            assert refusal(cluster, place, template) == ""
-            # It is enforced: with less the same pod is not admitted.
-            del template["spec"]["containers"][0]["securityContext"]
-            why = refusal(cluster, place, template)
-            assert 'violates PodSecurity "restricted' in why
+            check_restricted(cluster, place, template)
 
 
 @pytest.mark.usefixtures("miniclusters")
@@ -167,7 +158,7 @@ def test_a_minicluster_with_an_agent_is_applied_with_its_lead(
         kinds = ("Namespace", "ServiceAccount")
         apply_all(cluster, found, *kinds)
         template = lead["spec"]["template"]
-        assert refusal(cluster, namespace, template) == ""
+        check_restricted(cluster, namespace, template)
         volume = {"secretName": "burst-http-token", "defaultMode": 0o400}
         assert {"name": "http-token", "secret": volume} in template["spec"]["volumes"]
         mounts = {

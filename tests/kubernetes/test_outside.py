@@ -58,11 +58,17 @@ class Far:
         options = ("--subresource=status", "-p", patch)
         self.cluster.kubectl("patch", "node", self.node, *options)
         container = {"name": "main", "image": "local.test/none:1"}
-        spec = {"nodeName": self.node, "containers": [container]}
+        spec = {"schedulerName": "none", "containers": [container]}
         meta = {"name": "lead-0-x", "labels": LABELS}
         self._create({"kind": "Pod", "metadata": meta, "spec": spec})
-        status = {"phase": "Running", "hostIP": "10.9.0.1"}
+        # kwok would write another address of its node, but for a pod that has its own.
+        status = {"phase": "Running", "hostIP": "10.9.0.1", "podIP": "10.1.0.9"}
         fake.patch_pod_status(self.cluster, self.namespace, "lead-0-x", status)
+        target = {"apiVersion": "v1", "kind": "Node", "name": self.node}
+        binding = {"metadata": {"name": "lead-0-x"}, "target": target}
+        path = f"/api/v1/namespaces/{self.namespace}/pods/lead-0-x/binding"
+        manifest = {"apiVersion": "v1", "kind": "Binding", **binding}
+        self.cluster.kubectl("create", "--raw", path, "-f", "-", manifest=manifest)
 
     def patch_service(self, status: dict[str, Any]) -> None:
         options = ("--subresource=status", "-p", json.dumps({"status": status}))
@@ -133,10 +139,10 @@ def test_a_node_port_that_changes_is_noticed(far: Far, tmp_path: Path) -> None:
     watch = AddressWatch(lambda: None, read, pause=0.2)
     assert watch.follow(lead, settings, 0.0) is lead
     before = far.port()
-    far.cluster.kubectl("delete", "service", SERVICE, "-n", far.namespace)
-    other = {"port": 8050, "nodePort": before + 1 if before < 32767 else before - 1}
-    far.add_service("NodePort", other)
-    expected = f"tcp://10.9.0.1:{other['nodePort']}"
+    while far.port() == before:
+        far.cluster.kubectl("delete", "service", SERVICE, "-n", far.namespace)
+        far.add_service("NodePort")
+    expected = f"tcp://10.9.0.1:{far.port()}"
     wait_until(
         lambda: watch.follow(lead, settings, 0.0).endpoint == expected, lambda: expected
     )

@@ -25,9 +25,10 @@ from burst.testing import example_lead, example_spec
 from burst.testing.fixtures import ContractFixtures, MakeProvider, MakeSpec
 from burst.testing.trial import Trial
 from tests.kubelab.cluster import Cluster
-from tests.kubernetes.access import new_namespace
+from tests.kubernetes.access import new_namespace, played_nodes
 from tests.kubernetes.api import Api
 from tests.plugins.eks.moto_eks import CLUSTER, NOW, MotoEks, MotoServer
+from tests.support.waiting import HANG_S
 
 pytestmark = pytest.mark.kubernetes
 
@@ -46,7 +47,7 @@ class LabCloud(EksCloud):
 
 
 class TestEks(ContractFixtures):
-    patience = 600.0
+    patience = prompt = HANG_S
     pause = 0.02
 
     @pytest.fixture(scope="class")
@@ -84,7 +85,7 @@ class TestEks(ContractFixtures):
     ) -> None:
         spec = msgspec.structs.replace(spec, lease_end=NOW)
         name = name_of(Tags(spec.owner, "eks"), spec.burst_id)
-        node = api.items("/api/v1/nodes")[0]["metadata"]["name"]
+        node = played_nodes(api)[0]
         path = f"/api/v1/nodes/{node}"
         api.patch(path, {"metadata": {"labels": {LABEL: name}}})
         try:

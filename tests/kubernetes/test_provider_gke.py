@@ -24,13 +24,14 @@ from burst.provider import BurstSpec
 from burst.testing.fixtures import ContractFixtures, Count, MakeProvider, MakeSpec
 from burst.testing.trial import Trial
 from tests.kubelab.cluster import Cluster
-from tests.kubernetes.access import new_namespace
+from tests.kubernetes.access import new_namespace, played_nodes
 from tests.kubernetes.api import Api
 from tests.plugins.gke import build
 from tests.plugins.gke.apis import Google, Services
 from tests.plugins.gke.apis import serve as serve_apis
 from tests.plugins.gke.gke import PROJECT, Gke
 from tests.plugins.gke.server import Service, Token, connect, serve
+from tests.support.waiting import HANG_S
 
 pytestmark = pytest.mark.kubernetes
 
@@ -40,12 +41,6 @@ def place(lab: Cluster) -> Iterator[str]:
     """One namespace for all, as each test has an owner of its own."""
     with new_namespace(lab, "gke") as name:
         yield name
-
-
-def played_nodes(api: Api) -> list[str]:
-    """Return the nodes that all tests share; others come and go."""
-    names = [node["metadata"]["name"] for node in api.items("/api/v1/nodes")]
-    return [name for name in names if name.startswith("kwok-")]
 
 
 class LabGke(Gke):
@@ -63,7 +58,7 @@ class LabGke(Gke):
 
 
 class TestClusterForEachBurst(ContractFixtures):
-    patience = 600.0
+    patience = prompt = HANG_S
     pause = 0.02
 
     @pytest.fixture

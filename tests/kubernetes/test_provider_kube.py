@@ -15,6 +15,7 @@ import msgspec
 import pytest
 from burst_kube.provider import KubeProvider, KubeSettings
 
+from burst.config import Seconds
 from burst.kits.pods import OfferTable
 from burst.provider import BurstSpec, Provider
 from burst.testing import ProviderContract, example_lead, example_spec
@@ -24,6 +25,7 @@ from tests.kubernetes.access import new_namespace
 from tests.kubernetes.api import Api
 from tests.kubernetes.backend import KubeBackend, another_proxy
 from tests.kubernetes.proxy import Fault, Proxy
+from tests.support.waiting import HANG_S
 
 pytestmark = pytest.mark.kubernetes
 
@@ -36,7 +38,7 @@ def place(lab: Cluster) -> Iterator[str]:
 
 
 class KubeContract(ProviderContract):
-    patience = 600.0
+    patience = prompt = HANG_S
     pause = 0.02
     ends_leases = True
     lease = 30.0
@@ -48,6 +50,7 @@ class KubeContract(ProviderContract):
     def settings(self, lab: Cluster, place: str) -> KubeSettings:
         return KubeSettings(
             kubeconfig=str(lab.kubeconfig),
+            timeout=Seconds(120),
             namespace=place,
             form=self.form,
             image="local.test/flux:v0.88.0",
