@@ -226,7 +226,7 @@ class HostLead(EmbeddedPodLead):
     def stop(self) -> None:
         """End it."""
         self._process.terminate()
-        self._process.wait(60)
+        self._process.wait(LONG_S)
         self._log.close()
 
     def _address(self) -> str:

@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from tests.kubelab.cluster import kubectl
 from tests.support.waiting import wait_until
 
 NAME = "near"
@@ -17,11 +18,11 @@ LONG_S = 900.0
 """What a cluster, and what joins from it, may take on a busy machine."""
 
 
-def run(*words: object, given: str = "") -> str:
+def run(*words: object) -> str:
     """Return what a program says. Fails, with its complaint, if it does."""
     argv = [str(word) for word in words]
     done = subprocess.run(
-        argv, input=given, capture_output=True, text=True, timeout=LONG_S, check=False
+        argv, capture_output=True, text=True, timeout=LONG_S, check=False
     )
     assert done.returncode == 0, f"{' '.join(argv)}: {done.stdout}{done.stderr}"
     return done.stdout
@@ -74,8 +75,7 @@ class NearCluster:
 
     def kubectl(self, *words: object, manifest: Any = None) -> str:
         """Return what kubectl says of it."""
-        given = json.dumps(manifest) if manifest else ""
-        return run("kubectl", "--kubeconfig", self.kubeconfig, *words, given=given)
+        return kubectl("--kubeconfig", self.kubeconfig, *words, manifest=manifest)
 
     def address(self) -> str:
         """Return the node's address in kind's docker network."""

@@ -97,7 +97,7 @@ class Daemon:
         return {
             "lead": {"uri": lead.uri},
             "daemon": {"cadence": "1s"},
-            "deadlines": {"idle": "2s"},
+            "deadlines": {"idle": "2s", "join": "1h"},
             "providers": {"far": far},
         }
 
@@ -135,7 +135,7 @@ class Daemon:
         """End it, and then whatever it left."""
         self.process.send_signal(signal.SIGTERM)
         try:
-            self.process.wait(60)
+            self.process.wait(LONG_S)
         finally:
             self.kill()
             for cluster in run("kind", "get", "clusters").split():

@@ -146,7 +146,8 @@ class _Outside(SystemInstance):
 
     def write_settings(self, **tables: Any) -> None:
         """Write the daemon's settings, without the provider of local followers."""
-        super().write_settings(**tables)
+        # On a busy machine pods are late.
+        super().write_settings(**{"deadlines": {"join": "1h"}, **tables})
         found = tomllib.loads(self.settings.read_text())
         del found["providers"]["local"]
         self.settings.write_text(tomli_w.dumps(found))
