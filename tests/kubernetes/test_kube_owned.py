@@ -78,7 +78,7 @@ def test_no_secret_is_read_listed_changed_or_deleted(
     assert may == ["create"]
     bring_up(account, bursts.spec)
     reap_all(account, bursts.spec)
-    assert left(bursts) == {}
+    wait_empty(bursts)
 
 
 @pytest.mark.usefixtures("miniclusters")

@@ -244,7 +244,7 @@ def test_a_pod_that_has_ended_leaves_with_its_host(
     bursts.end_pod(pod, 0)
     wait_status(provider, lambda status: status.phase is Phase.FAILED)
     resize_all(provider, sized(bursts, "burst-0-0"))
-    assert len(bursts.objects("pods")) == 1
+    wait_for_number(bursts, "pods", 1)
     resize_all(provider, two)
     reap_all(provider, two)
 
