@@ -104,6 +104,7 @@ def isolated_site(
         found = IsolatedSite(lead, cluster, namespace, place)
         tables = {
             "daemon": {"cadence": "1s"},
+            "deadlines": {"join": "1h"},
             "providers": {"far": table},
         }
         found.config.write_text(tomli_w.dumps(tables))

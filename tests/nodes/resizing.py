@@ -37,10 +37,14 @@ def check_resizes(site: IsolatedSite, parent: str) -> None:
         assert _status(site, first) == "RUN"
     assert pod in _pods(site)
     second = _begin_job(site, "burst-0-1")
+
+    def jobs() -> list[str]:
+        return [job for b in _bursts(site) if b["id"] == burst for job in b["jobs"]]
+
     # Neither is a job that the burst was made for.
-    (row,) = (row for row in _bursts(site) if row["id"] == burst)
-    assert row["jobs"] == [first, second]
-    assert f"{burst} of far: online" in site.burst("explain", second)
+    wait_until(lambda: jobs() == [first, second], site.look)
+    told = f"{burst} of far: online"
+    wait_until(lambda: told in site.burst("explain", second), site.look)
     _evict_first(site, burst, first)
     assert _status(site, second) == "RUN"
     _delete_first_part(site, burst, parent)

@@ -12,7 +12,7 @@ import pwd
 import shutil
 import tomllib
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,15 @@ OF_SEED = "example.com/of-seed"
 def some_user() -> int:
     """Return a user that is not root and has a name, as a broker wants."""
     return next(entry.pw_uid for entry in pwd.getpwall() if entry.pw_uid >= 1000)
+
+
+def has_processes(uid: str) -> bool:
+    """Tell whether a pod has any on this machine, by their cgroups."""
+    for path in Path("/proc").glob("[0-9]*/cgroup"):
+        with suppress(OSError):  # it has ended
+            if uid in path.read_text():
+                return True
+    return False
 
 
 class Seed:
@@ -159,8 +168,12 @@ class Seed:
 
     def delete_pod(self, *how: str) -> None:
         """Delete the lead's pod, as an eviction does; its Job makes another."""
-        where = ("-l", "job-name=lead", "-n", self.near)
-        self.cluster.kubectl("delete", "pods", *where, *how)
+        where = ("pods", "-l", "job-name=lead", "-n", self.near)
+        path = "jsonpath={.items[*].metadata.uid}"
+        uids = self.cluster.kubectl("get", *where, "-o", path).split()
+        self.cluster.kubectl("delete", *where, *how)
+        # By force, it is deleted while its containers still run.
+        wait_until(lambda: not any(map(has_processes, uids)), self.look)
 
     def containers(self) -> dict[str, dict[str, Any]]:
         """Return the states of the containers of the lead's pod, by name."""
@@ -295,7 +308,7 @@ class Seed:
             group["children"]["core"] = "0"
         (self.place / "R").write_text(json.dumps(resources))
         tables = tomllib.loads((self.files / "burst.toml").read_text())
-        tables["deadlines"]["idle"] = idle
+        tables["deadlines"] |= {"idle": idle, "join": "1h"}
         tables["daemon"] |= {"cadence": "1s"}
         tables["providers"]["kube"] |= {
             "namespace": self.far,
@@ -471,13 +484,19 @@ def _check_events(seed: Seed) -> None:
 
 def _check_doctor(seed: Seed) -> None:
     """In the daemon's container nothing is wrong: rights, address, certificate."""
-    said = json.loads(seed.burst("doctor", "--json"))
+    said: dict[str, Any] = {}
+
+    def is_fine() -> bool:
+        said.update(json.loads(seed.burst("doctor", "--json", check=False) or "{}"))
+        return bool(said.get("ok"))
+
+    # The NodePort opens later: kube-proxy takes its time.
+    wait_until(is_fine, lambda: f"{said} {seed.look()}")
     told = [finding["what"] for finding in said["findings"]]
     assert f"has all rights that it needs in namespace {seed.far}" in told
     [reached] = [what for what in told if "accepts its certificate" in what]
     assert reached.partition(" ")[0].endswith(f":{seed.port}:")
     assert f"pods connect to the lead at {reached.partition(': ')[0]}" in told
-    assert said["ok"]
 
 
 def _check_secret(seed: Seed, made: list[dict[str, Any]]) -> None:

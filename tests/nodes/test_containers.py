@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import signal
 import subprocess
 import urllib.error
 import urllib.request
@@ -23,7 +24,7 @@ from burst_kube.provider import KubeProvider, KubeSettings
 
 from burst.config import convert, load
 from burst.provider import Phase
-from tests.e2e.programs import FLUX, PATH, ROOT, host_paths, provider_table, running
+from tests.e2e.programs import FLUX, PATH, ROOT, host_paths, provider_table
 from tests.kubelab.build import PAUSE_IMAGE
 from tests.kubelab.cluster import Cluster
 from tests.kubelab.sandbox import OUTSIDE_IP
@@ -111,7 +112,7 @@ def test_a_container_that_goes_on_does_not_keep_an_isolated_burst(
         said = site.burst("request", "-N2", "--isolated", "--", "hostname")
         hosts = {line for line in said.splitlines() if line.endswith(("-0", "-1"))}
         assert len(hosts) == 2, said
-        assert site.objects() == []
+        site.gone()
 
 
 def test_a_native_sidecar_ends_with_the_broker_though_no_daemon_is_there(
@@ -142,8 +143,17 @@ def forwarded(site: IsolatedSite, pod: str, port: int) -> Iterator[str]:
     own = free_port()
     where = ["kubectl", "--kubeconfig", str(site.cluster.kubeconfig)]
     words = ["-n", site.namespace, "port-forward", pod, f"{own}:{port}"]
-    with running([*where, *words], site.place / "forward.log"):
+    # It ends with the first connection that the pod refuses.
+    again = f"while :; do {shlex.join([*where, *words])}; sleep 0.2; done"
+    with (site.place / "forward.log").open("wb") as log:
+        loop = subprocess.Popen(
+            ["sh", "-c", again], stdout=log, stderr=log, start_new_session=True
+        )
+    try:
         yield f"http://127.0.0.1:{own}"
+    finally:
+        os.killpg(loop.pid, signal.SIGKILL)
+        loop.wait()
 
 
 def ask(url: str, token: str, **body: Any) -> tuple[int, dict[str, Any]]:
@@ -198,7 +208,7 @@ def test_the_service_of_the_example_has_the_instance(
             status, job = ask(path, TOKEN)
             assert (status, job["exit_status"]) == (200, 3)
         site.burst("down", row["id"])
-        assert site.objects() == []
+        site.gone()
 
 
 def test_a_python_program_outside_has_the_instance(
@@ -224,4 +234,4 @@ def test_a_python_program_outside_has_the_instance(
         burst_id = json.loads(site.burst("status", "--json"))["bursts"][0]["id"]
         assert sorted(done.stdout.split()) == [f"{burst_id}-0", f"{burst_id}-1"]
         site.burst("down", burst_id)
-        assert site.objects() == []
+        site.gone()

@@ -144,8 +144,11 @@ def test_three_members_grow_shrink_succeed_and_leave_nothing(
     assert (largest["train"], largest["sample"] in {1, 2}) == (1, True), largest
     check_jobs(seed, row)
     wait_until(lambda: not seed.left(), seed.look)
-    states = [burst["state"] for burst in seed.status("--all")["bursts"]]
-    assert states == ["inactive"] * len(states)
+
+    def states() -> set[str]:
+        return {burst["state"] for burst in seed.status("--all").get("bursts", ())}
+
+    wait_until(lambda: states() == {"inactive"}, seed.look)
     check_restart(seed, row)
 
 
@@ -173,9 +176,14 @@ def check_restart(seed: EnsembleSeed, before: dict[str, Any]) -> None:
     """The next pod of the lead has the ensemble on record, and starts no other."""
     bursts = len(seed.status("--all")["bursts"])
     seed.delete_pod()
-    wait_until(lambda: seed.ensemble() != {}, seed.look)
+    after: dict[str, Any] = {}
+
+    def is_back() -> bool:
+        after.update(seed.ensemble())
+        return bool(after)
+
+    wait_until(is_back, seed.look)
     wait_until(lambda: "on record" in seed.log(), seed.look)
-    after = seed.ensemble()
     assert (after["started"], after["ended"]) == (before["started"], before["ended"])
     assert after["state"] == "ended"
     assert len(seed.status("--all")["bursts"]) == bursts

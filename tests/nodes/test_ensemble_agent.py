@@ -49,12 +49,19 @@ FILES = MANIFESTS / "ensemble-agent"
 TOKEN = "0123456789abcdef0123456789abcdef"
 SOCKET = "local:///mnt/flux/config/run/flux/local"
 ABOUT = "shared/research"
+_WAIT = "flux kvs get --namespace=primary --waitcreate"
+STEP = (
+    "sh -c 'n=$(flux jobs -n --filter=completed | wc -l);"
+    f" [ $n -lt 2 ] || {_WAIT} restarted; [ $n -lt 5 ] || {_WAIT} moved'"
+)
+"""In place of `sleep 5`: after so many, the next waits for what the test does."""
 
 
 class AgentSeed(Seed):
     """Both sides, with the names that are in the files; `far` is the member's."""
 
     overlay = "ensemble-agent"
+    changed = (*Seed.changed, "ensemble.toml")
 
     def apply(self, idle: str = "1s") -> None:
         kubectl = self.cluster.kubectl
@@ -85,6 +92,11 @@ class AgentSeed(Seed):
         tables = tomllib.loads((FILES / "lead" / "burst.toml").read_text())
         tables["daemon"] |= {"cadence": "1s"}
         (self.place / "burst.toml").write_text(tomli_w.dumps(tables))
+        ensemble = tomllib.loads((FILES / "lead" / "ensemble.toml").read_text())
+        (step,) = ensemble["members"][0]["jobs"]
+        assert step["command"] == "sleep 5"
+        step["command"] = STEP
+        (self.place / "ensemble.toml").write_text(tomli_w.dumps(ensemble))
 
     def _member(self) -> dict[str, Any]:
         """Return the patch that puts this machine's programs in place of images."""
@@ -151,19 +163,32 @@ class AgentSeed(Seed):
         found = pod["status"].get("containerStatuses", ())
         return next((each for each in found if each["name"] == "agent"), {})
 
+    def first_pod(self) -> str:
+        """Return the name of the pod of the member's rank 0, empty without one."""
+        return str(self.pods().get("0", {"metadata": {"name": ""}})["metadata"]["name"])
+
     def member_flux(self, *words: str, check: bool = True) -> str:
         """Run flux in the broker's container of the member's rank 0."""
-        pod = self.pods()["0"]["metadata"]["name"]
-        where = ("exec", "-n", self.far, pod, "-c", "research")
+        where = ("exec", "-n", self.far, self.first_pod(), "-c", "research")
         program = ("env", f"FLUX_URI={SOCKET}", "flux")
         return self.cluster.kubectl(*where, "--", *program, *words, check=check)
+
+    def serves(self) -> bool:
+        """Tell whether the member's instance answers.
+
+        With one pod of two it runs jobs, and says that it waits for a quorum.
+        """
+        return bool(self.member_flux("kvs", "dir", check=False))
+
+    def tell(self, event: str) -> None:
+        """Have the jobs end that wait for this."""
+        self.member_flux("kvs", "put", f"{event}=1")
 
     def look(self) -> str:
         """Return, too, what the member's instance says of its nodes and jobs."""
         told = [super().look(), json.dumps(self.row)]
-        if "0" in self.pods():
-            commands = (("resource", "list"), ("overlay", "status"), ("jobs", "-a"))
-            told += [self.member_flux(*words, check=False) for words in commands]
+        commands = (("resource", "list"), ("overlay", "status"), ("jobs", "-a"))
+        told += [self.member_flux(*words, check=False) for words in commands]
         return "\n".join(told)
 
     def agent_log(self) -> str:
@@ -211,16 +236,19 @@ def test_a_minicluster_of_somebody_else_runs_each_job_once(seed: AgentSeed) -> N
     kill_agent()
     wait_until(lambda: seed.agent().get("restartCount", 0) >= 1, seed.look)
     before = seed.succeeded()
+    seed.tell("restarted")
     wait_until(lambda: seed.succeeded() > before, seed.look)
 
     # The pod of rank 0 with broker and agent; the next one has the same instance.
-    pod = seed.pods()["0"]["metadata"]["name"]
+    pod = seed.first_pod()
     seed.cluster.kubectl("delete", "pod", pod, "-n", seed.far, "--grace-period=20")
+    wait_until(seed.serves, seed.look)
+    seed.tell("moved")
     wait_until(lambda: seed.row.get("state") == "ended", seed.look)
     member = seed.member["member"]
     assert member["why"] == "8 jobs have succeeded"
     assert member["instance"] == instance
-    assert seed.pods()["0"]["metadata"]["name"] != pod
+    assert seed.first_pod() != pod
     check_jobs(seed, own)
     wait_until(lambda: ended(seed) == [0, 0], seed.look)
     check_token(seed)
@@ -234,7 +262,9 @@ def ended(seed: AgentSeed) -> list[int | None]:
 
 def check_report(seed: AgentSeed) -> str:
     """The daemon knows the instance by its agent; return which it is."""
-    wait_until(lambda: seed.member["nodes"]["node_up_count"] == 2, seed.look)
+    wait_until(
+        lambda: seed.member.get("nodes", {}).get("node_up_count") == 2, seed.look
+    )
     shown = seed.member
     assert shown["member"]["silent"] is False
     assert shown["member"]["bursts"] == []
@@ -256,7 +286,7 @@ def check_report(seed: AgentSeed) -> str:
 
 def check_jobs(seed: AgentSeed, own: str) -> None:
     """Each job ran once, on nodes of the MiniCluster, and none at the lead."""
-    wait_until(lambda: seed.pods().get("0", {}).get("status", {}), seed.look)
+    wait_until(seed.serves, seed.look)
     form = ("jobs", "-a", "-n", "-o", "{id} {name} {result} {nodelist}")
     rows = [line.split() for line in seed.member_flux(*form).splitlines()]
     assert own in {row[0] for row in rows}, rows

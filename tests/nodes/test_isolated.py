@@ -73,7 +73,7 @@ def test_one_of_ones_own_is_reached_and_taken_down(site: IsolatedSite) -> None:
     assert sorted(hosts) == [f"{row['id']}-0", f"{row['id']}-1"]
     check_secret(site)
     site.burst("down", row["id"])
-    assert site.objects() == []
+    site.gone()
 
 
 def test_a_service_has_an_address(site: IsolatedSite) -> None:
@@ -87,7 +87,7 @@ def test_a_service_has_an_address(site: IsolatedSite) -> None:
         lambda: site.cluster.kubectl(*inside, check=False).strip() == "200", site.look
     )
     site.burst("down", json.loads(site.burst("status", "--json"))["bursts"][0]["id"])
-    assert site.objects() == []
+    site.gone()
 
 
 def check_secret(site: IsolatedSite) -> None:

@@ -56,7 +56,8 @@ def test_a_broker_that_is_cut_off_comes_back(settings: KubeSettings) -> None:
         spec = burst(lead, provider, 2)
         cut = lead.flux("overlay", "disconnect", "1")
         assert cut.returncode == 0, cut.stderr
-        wait_for_return(lead, provider, spec, "exit status 1")
+        # By what status it ended a busy kubelet does not always know.
+        wait_for_return(lead, provider, spec, "exit status")
         reap_all(provider, spec)
 
 
@@ -115,5 +116,9 @@ def test_by_hand_with_run_burst(
         assert "burst-0-[0-1] joined as ranks 1-2" in run(*command)
         check_hosts(lead, "burst-0-0", "burst-0-1")
         assert "is gone: " in run(*command, "--down")
-    ours = ("-l", "burst.flux-framework.org/owner", "-o", "name")
-    assert cluster.kubectl("get", KINDS, "-n", table["namespace"], *ours) == ""
+    ours = ("-n", table["namespace"], "-l", "burst.flux-framework.org/owner")
+
+    def left() -> str:
+        return cluster.kubectl("get", KINDS, *ours, "-o", "name")
+
+    wait_until(lambda: not left(), left)

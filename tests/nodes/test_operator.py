@@ -116,7 +116,7 @@ def test_its_brokers_join_run_a_job_and_leave_nothing(
         check_secret(lead.identity().certificate, made, operator.read_text())
         reap_all(provider, spec)
         wait_until(lambda: not lead.online() & set(spec.hosts), "the lead to miss them")
-    assert objects(cluster, namespace) == []
+    wait_until(lambda: not objects(cluster, namespace), "all to be gone")
 
 
 @pytest.mark.usefixtures("operator")

@@ -31,7 +31,9 @@ def test_a_lost_lead_pod_does_not_lose_its_burst(
     with planted(Seed, cluster, tmp_path) as seed:
         seed.apply(idle="10m")
         wait_until(lambda: " serves flux " in seed.log(), seed.look)
-        seed.flux("submit", "-N3", "--setattr=burstable", "--cwd=/tmp", "true")
+        options = ("-N3", "--setattr=burstable", "--cwd=/tmp")
+        job = seed.flux("submit", *options, "true").strip()
+        wait_until(lambda: "clean" in seed.flux("job", "eventlog", job), seed.look)
         wait_until(lambda: live(seed) == ["online"], seed.look)
         before = seed.status()
         seed.delete_pod(*how)

@@ -35,6 +35,7 @@ def settings(cluster: Cluster, namespace: str, source: str) -> KubeSettings:
     table = {
         "kubeconfig": str(cluster.kubeconfig),
         "namespace": namespace,
+        "timeout": "2m",
         # What an application's image has is this machine's; its Flux is hidden there.
         "image": PAUSE_IMAGE,
         "host_paths": host_paths(*mounts_beside(FLUX)),
