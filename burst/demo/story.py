@@ -30,7 +30,7 @@ this, all limits here are reached only where something hangs."""
 _LOOK_EVERY_S = 0.3
 _DAEMON_S = 120.0
 _BROKER_S = 60.0
-_GONE_S = 30.0
+_GONE_S = 10.0
 
 Row = Mapping[str, Any]
 

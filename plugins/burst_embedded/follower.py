@@ -7,7 +7,6 @@ import errno
 import os
 import select
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 
 from burst.errors import BurstError, ConfigError, LeadError, LeadGone
@@ -75,6 +74,7 @@ class FollowerBroker:
                 assert isinstance(said, ResponseMessage)
                 if said.errnum == errno.ENODATA:
                     say("leaving: the lead is stopping")
+                    handle.drop()
                     return
                 self._hear(said)
                 if said.payload == ANSWER and said.matchtag == joining:
@@ -98,9 +98,8 @@ class FollowerBroker:
     def _tell(self, pieces: Iterable[Output | Ended]) -> None:
         assert self._handle is not None
         # That the lead is gone is raised by `receive`, after what it said before.
-        with suppress(LeadGone):
-            for piece in pieces:
-                self._handle.send("embedded.take", {"piece": piece})
+        for piece in pieces:
+            self._handle.send("embedded.take", {"piece": piece})
 
 
 def _is_readable(descriptor: int, seconds: float = 0.0) -> bool:

@@ -25,6 +25,8 @@ CONNECT_S = 30.0
 Where there is no lead, that is told at once."""
 TIMEOUT_S = 5.0
 """Seconds in which it takes a follower, which tries again, and the longest wait."""
+_GOODBYE_MS = 1000
+"""How long ZeroMQ goes on to send after `close`."""
 SCHEME = "embedded://"
 _UP = zmq.EVENT_HANDSHAKE_SUCCEEDED
 _DOWN = zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED | zmq.EVENT_CONNECT_RETRIED
@@ -54,6 +56,7 @@ class EmbeddedHandle:
 
     def __init__(self, endpoint: str, boot: BrokerConfig | None = None) -> None:
         self._endpoint = endpoint
+        self._is_up = False
         self._tag = 0
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._socket = calling_socket(self._context, boot)
@@ -64,23 +67,31 @@ class EmbeddedHandle:
         try:
             self._socket.connect(endpoint)
         except zmq.ZMQError as error:
-            self.close()
+            self.drop()
             raise ConfigError(
                 f"{endpoint}: no address to connect to: {error.strerror}",
                 "see connect and default_connect in flux-config-bootstrap(5)",
             ) from error
         limit = TIMEOUT_S if boot else CONNECT_S
         if not self._monitor.poll(int(limit * 1000)) or self._event() != _UP:
-            self.close()
+            self.drop()
             raise self._gone("is not there")
+        self._is_up = True
 
     def close(self) -> None:
-        """Disconnect. The lead then ends our services and streams."""
+        """Say goodbye, and disconnect. The lead then ends our services and streams."""
+        if self._is_up and not self._socket.closed and not self._monitor.poll(0):
+            self._socket.setsockopt(zmq.LINGER, _GOODBYE_MS)
+            self._send(Message(0, GOODBYE))
+        self.drop()
+
+    def drop(self) -> None:
+        """Disconnect from a lead that is gone, or that leaves us.
+
+        ZeroMQ 4.3 may abort the process where it has something to send to one that
+        disconnects at that moment.
+        """
         if not self._socket.closed:
-            try:
-                self._socket.send(Message(0, GOODBYE).encode(), zmq.NOBLOCK)
-            except zmq.Again:
-                self._socket.setsockopt(zmq.LINGER, 0)
             self._socket.disable_monitor()
             self._monitor.close()
             self._socket.close()

@@ -28,6 +28,7 @@ SILENCE_MS = 5000
 """ZeroMQ closes a connection over which nothing came for this long. A process that ends
 closes it at once; this finds one that hangs, and a busy host may give one no turn for
 seconds."""
+_NEVER_MS = 2**31 - 1
 OUTPUT_LIMIT = 256 * 1024
 """Bytes that are kept of the output of one task."""
 GOODBYE = "goodbye"
@@ -109,14 +110,15 @@ decode_order: Callable[[bytes], Order] = json_decoder(Order).decode  # type: ign
 def calling_socket(
     context: zmq.Context[zmq.Socket[bytes]], boot: BrokerConfig | None = None
 ) -> zmq.Socket[bytes]:
-    """Return a socket to the lead, on which nothing is queued while it is away.
+    """Return a socket to the lead; what has come can be read when the lead is gone.
 
     With `boot` it is a follower's, and talks to the lead with this certificate alone.
     """
     socket = context.socket(zmq.DEALER)
-    socket.setsockopt(zmq.IMMEDIATE, 1)
     _set_common(socket, boot)
-    socket.setsockopt(zmq.RECONNECT_IVL, -1)
+    # Not -1, nor IMMEDIATE: ZeroMQ then drops what was not read as the lead goes.
+    socket.setsockopt(zmq.RECONNECT_IVL, _NEVER_MS)
+    socket.setsockopt(zmq.LINGER, 0)
     if boot:
         socket.setsockopt(zmq.CURVE_PUBLICKEY, boot.certificate.public)
         socket.setsockopt(zmq.CURVE_SERVERKEY, boot.certificate.public)
@@ -142,7 +144,6 @@ def serving_socket(
 
 
 def _set_common(socket: zmq.Socket[bytes], boot: BrokerConfig | None) -> None:
-    socket.setsockopt(zmq.LINGER, 1000)
     socket.setsockopt(zmq.SNDHWM, 0)
     # ZeroMQ probes connections by itself, and closes those that are silent.
     socket.setsockopt(zmq.HEARTBEAT_IVL, int(BEAT_S * 1000))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 from collections.abc import Iterator
@@ -13,15 +14,17 @@ import msgspec
 import pytest
 import zmq
 from burst_embedded.handle import EmbeddedHandle, connect_handle
+from burst_embedded.wire import Message
 
 from burst.errors import ConfigError, LeadError, LeadGone, Unreadable
+from burst.flux.handle import ResponseMessage
 from burst.flux.rpc import RequestFailed, RpcClient, ServiceMissing
 from tests.embedded_instance import (
     EmbeddedInstance,
     embedded_instance,
     short_directory,
 )
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +79,25 @@ def test_the_end_of_the_lead_is_noticed_at_once(lone: EmbeddedInstance) -> None:
         lone.kill()
         with pytest.raises(LeadGone, match="closed the connection"):
             RpcClient(handle).ask("embedded.ranks")
+
+
+def test_what_a_lead_said_before_its_end_is_read() -> None:
+    with short_directory() as directory:
+        context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        lead = context.socket(zmq.ROUTER)
+        lead.bind(f"ipc://{directory}/control")
+        with closing(connect_handle(f"embedded://{directory}/control")) as handle:
+            handle.send("job-list.list", {})
+            identity, _ = lead.recv_multipart()
+            lead.send_multipart([identity, Message(1, errnum=errno.ENODATA).encode()])
+            lead.close()
+            context.term()
+            assert handle._monitor.poll(int(HANG_S * 1000))
+            said = handle.receive()
+            assert isinstance(said, ResponseMessage)
+            assert said.errnum == errno.ENODATA
+            with pytest.raises(LeadGone, match="closed the connection"):
+                handle.receive()
 
 
 def test_a_lead_that_hangs_is_told_and_its_late_answer_is_taken_for_no_other(

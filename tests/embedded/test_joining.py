@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import signal
@@ -12,27 +11,22 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from socket import socketpair
 from threading import Thread
-from typing import Any, cast
 
 import msgspec
 import pytest
 import zmq
 from burst_embedded.boot import read_broker_config
 from burst_embedded.follower import FollowerBroker
-from burst_embedded.handle import EmbeddedHandle
 from burst_embedded.methods import JOIN
 from burst_embedded.wire import (
     GOODBYE,
     PROTOCOL,
     Message,
-    RunTasks,
     calling_socket,
     decode,
     serving_socket,
 )
 
-from burst.errors import LeadGone
-from burst.flux.handle import ResponseMessage
 from burst.kits import certificate
 from burst.model.lead import JobState
 from tests.contract.watching import Watch
@@ -248,42 +242,6 @@ def test_goodbye_is_said_before_the_answer_is_read() -> None:
         finally:
             signaled.send(b"x")
             context.destroy(linger=0)
-
-
-class LeavingHandle:
-    """A lead that sends an order, stops, and is gone before it is answered."""
-
-    def __init__(self) -> None:
-        # No process can be started with that, so there is something to tell.
-        order = RunTasks(1, (0,), ("\0",), "/", {})
-        self._said = [
-            ResponseMessage(1, errno.ENODATA, b""),
-            ResponseMessage(1, 0, msgspec.json.encode(order)),
-        ]
-
-    def watch(self, fd: int) -> None:
-        pass
-
-    def send(self, topic: str, *_: Any, **__: Any) -> int:
-        if topic != JOIN:
-            raise LeadGone("it has closed the connection")
-        return 1
-
-    def receive(self) -> ResponseMessage:
-        return self._said.pop()
-
-    def close(self) -> None:
-        pass
-
-
-def test_a_lead_that_stops_is_heard_though_it_cannot_be_told_any_more() -> None:
-    stop, signaled = socketpair()
-    with short_directory() as directory, stop, signaled:
-        config = write_files(directory, free_port())
-        broker = FollowerBroker(read_broker_config(config, HOST), directory)
-        broker._handle = handle = cast("EmbeddedHandle", LeavingHandle())
-        with closing(broker):
-            broker._serve(handle, stop.fileno())
 
 
 def heard(lead: zmq.Socket[bytes]) -> Message:

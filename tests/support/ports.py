@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections import deque
 
@@ -10,7 +11,8 @@ from burst.lead_setup import free_port as product
 
 # By then what asked for the first of them listens, or never will.
 _MOST_CLAIMS = 100
-_claims: deque[socket.socket] = deque()
+_claims: deque[int] = deque()
+"""Descriptors of sockets."""
 
 
 def free_port() -> int:
@@ -29,7 +31,7 @@ def free_port() -> int:
         except OSError:
             claim.close()
             continue
-        _claims.append(claim)
+        _claims.append(claim.detach())
         if len(_claims) > _MOST_CLAIMS:
-            _claims.popleft().close()
+            os.close(_claims.popleft())
         return port

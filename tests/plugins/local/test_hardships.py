@@ -16,9 +16,10 @@ import pytest
 from burst_local import launch
 from burst_local.processes import scan_all
 
-from burst.errors import InsufficientCapacity, NotFound, Refused, Transient
+from burst.errors import InsufficientCapacity, Refused, Transient
 from burst.provider import Phase
 from tests.plugins.local.harness import STUBBORN, LocalHarness
+from tests.support.reaping import reap_until_gone
 from tests.support.waiting import HANG_S, wait_until
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -55,9 +56,8 @@ def test_on_full_disk_a_burst_is_reaped(small_disk: Path, local: LocalHarness) -
     assert local.status(provider).phase is Phase.ENDING
     with pytest.raises(Transient, match="is being reaped"):
         provider.provision(spec)
-    wait_until(lambda: not local.pids(spec.burst_id), "their end")
-    with pytest.raises(NotFound):
-        provider.reap(spec.burst_id)
+    # One that ends shows no tags any more a moment before it has ended.
+    reap_until_gone(provider, spec.burst_id)
     assert os.listdir(small_disk) == ["fill"]
 
 
@@ -93,9 +93,8 @@ def test_without_a_place_to_write_the_grace_is_kept_too(local: LocalHarness) -> 
     assert local.status(provider).phase is Phase.ENDING
     local.now += 10
     provider.reap(spec.burst_id)
-    wait_until(lambda: not local.pids(spec.burst_id), "their end")
-    with pytest.raises(NotFound):
-        provider.reap(spec.burst_id)
+    # One that ends shows no tags any more a moment before it has ended.
+    reap_until_gone(provider, spec.burst_id)
 
 
 def test_a_link_as_the_base_directory_is_not_followed(local: LocalHarness) -> None:
