@@ -117,6 +117,7 @@ def request(
         if no_wait:
             click.echo(made["text"])
             return
+        # An iterator: the wait for the first burst prints it, and no other.
         said = iter([made["text"]])
         for burst in made["bursts"]:
             ends = command or wanted["batch"]

@@ -158,6 +158,7 @@ class _ManualBurst:
         nodes = self._wanted["nodes"] or len(parse_hostlist(slot))
         asked = {"nodes": nodes, "provider": self._provider, "slot": slot}
         made = lead.call("request", asked)
+        # An iterator: the wait for the first burst prints it, and no other.
         said = iter([made["text"]])
         for burst in made["bursts"]:
             wait_for_burst(look, burst, said=said)

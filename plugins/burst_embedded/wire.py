@@ -29,6 +29,7 @@ SILENCE_MS = 5000
 closes it at once; this finds one that hangs, and a busy host may give one no turn for
 seconds."""
 _NEVER_MS = 2**31 - 1
+"""When a lost connection would be opened again: 24 days, long after it is closed."""
 OUTPUT_LIMIT = 256 * 1024
 """Bytes that are kept of the output of one task."""
 GOODBYE = "goodbye"

@@ -20,6 +20,8 @@ from burst.runtime.service_answers import Row
 
 IN_DAEMON = "ensemble-in-daemon"
 """Method of the daemon's service: whether ensembles run in its process."""
+TAGGED = "tagged"
+"""And what it knows of bursts and jobs with tags."""
 
 SERVICE = "burst-ensemble"
 """The service of a process that runs ensembles beside the daemon."""
@@ -46,7 +48,7 @@ class DaemonClient(NamedTuple):
 
         Raises BurstError.
         """
-        return from_plain(self.call("tagged", {}), TaggedNodes)
+        return from_plain(self.call(TAGGED, {}), TaggedNodes)
 
 
 def ask_ensembles(lead: Lead, method: str, payload: Mapping[str, Any]) -> Row:

@@ -32,7 +32,7 @@ from burst.runtime.connect import require_owner
 from burst.runtime.service_answers import Row, describe_process
 from burst.wakeup import WakeUp
 from burst_ensemble.config.settings import ensemble_settings
-from burst_ensemble.runtime.client import IN_DAEMON, SERVICE, DaemonClient
+from burst_ensemble.runtime.client import IN_DAEMON, SERVICE, TAGGED, DaemonClient
 from burst_ensemble.runtime.service import EnsembleService
 
 _AGAIN_S = 1.0
@@ -126,7 +126,7 @@ class EnsembleProcess:
         Nobody waits for an answer to somebody else. Raises BurstError: NoDaemon while
         none serves, LeadGone where the lead is lost.
         """
-        limit = _READ_S if method == "tagged" else ANSWER_S
+        limit = _READ_S if method == TAGGED else ANSWER_S
         with closing(self._connector()) as lead:
             return lead.call(method, payload, limit)
 
