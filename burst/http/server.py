@@ -109,8 +109,17 @@ class HttpServer:
         if self._thread is None:
             self._close_sockets()
         else:
+            pulled = threading.Event()
+
+            def close_sockets() -> None:
+                # A task that ends may wake the thread before the trigger was written
+                # to, which is one of those that are closed.
+                pulled.wait()
+                self._close_sockets()
+
             # In its own thread, which ends when it has no socket left.
-            self._server.trigger.pull_trigger(self._close_sockets)
+            self._server.trigger.pull_trigger(close_sockets)
+            pulled.set()
             self._thread.join()
         if self._made is not None:
             with contextlib.suppress(FileNotFoundError):
