@@ -27,9 +27,11 @@ mode = "external"
 jobs = [{{ name = "step", command = "{command}", count = {count} }}]
 algorithm = [
     {{ name = "more-jobs", options = {{}} }},
-    {{ name = "stop", options = {{ successTarget = {target} }} }},
+    {{ name = "stop", options = {{ successTarget = {target}, {stays} }} }},
 ]
 """
+# What a test does between two jobs may take longer than an idle member is kept.
+STAYS = 'disableTermination = "yes"'
 
 
 class AgentProcess:
@@ -84,8 +86,8 @@ class AgentStory:
         script.write_text(f"#!/bin/sh\n{command}\necho $FLUX_JOB_ID >> {self.ran}\n")
         script.chmod(0o700)
         file = self.directory / "sweep.toml"
-        text = FILE.format(command=script, count=count, target=target or count)
-        file.write_text(text)
+        jobs = {"command": script, "count": count, "target": target or count}
+        file.write_text(FILE.format(stays=STAYS, **jobs))
         lines = self.cli.run("ensemble", "check", str(file)).lines
         assert "its own" in lines[2]
         assert self.cli.run("ensemble", "up", str(file)).status == 0
