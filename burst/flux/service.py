@@ -37,7 +37,7 @@ from burst.request_threads import RequestThreads, check_length, read_payload
 NAME = "burst"
 REGISTER_DEADLINE_S = 10.0
 """How long the broker may take to register the name; it takes a tenth of a ms."""
-HOLDER_DEADLINE_S = 5.0
+HOLDER_DEADLINE_S = 30.0
 """How long a daemon may take to say who it is."""
 
 _HOLDER = "holder"

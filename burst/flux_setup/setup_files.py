@@ -45,7 +45,7 @@ _PIECE_HEADER = """\
 # run `burst setup` again. `burst doctor` finds a list that lacks ours.
 
 {}"""
-_ASK_DEADLINE_S = 20.0
+_ASK_DEADLINE_S = 60.0
 _CONFDIR = "from flux.conf_builtin import conf_builtin_get; print(conf_builtin_get({}))"
 
 

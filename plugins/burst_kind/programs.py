@@ -14,8 +14,8 @@ from burst.errors import NotFound, Refused, Transient
 from burst.kits import program
 from burst.kits.program import ErrorPattern
 
-# Each of these calls takes a hundredth of it.
-_DEADLINE_S = 20.0
+# Each of these calls takes a hundredth of it on an idle machine.
+_DEADLINE_S = 60.0
 _NODES = "{{.Names}} {{.ID}} {{.State}}"
 _ADVICE = {
     "docker": "install docker; kind runs its nodes in it",

@@ -39,10 +39,11 @@ from tests.support.reaping import reap_until_gone
 from tests.support.waiting import HANG_S, wait_until
 
 BURST = str(Path(sys.executable).with_name("burst"))
-# Bursts stay until they are taken down, and the daemon is quick.
+# Bursts stay until they are taken down, however long they take to join, and the daemon
+# is quick.
 TABLES: dict[str, Any] = {
     "daemon": {"cadence": "1s"},
-    "deadlines": {"idle": "1h"},
+    "deadlines": {"idle": "1h", "join": "1h"},
 }
 
 

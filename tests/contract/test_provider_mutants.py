@@ -119,7 +119,7 @@ class Broken(FakeContract):
     # Most of them use these up, and nothing depends on a stall: what is to fail fails.
     patience = 0.4
     pause = 0.01
-    prompt = 0.5
+    prompt = 60.0
     lease = 0.2
 
     @pytest.fixture
@@ -148,10 +148,12 @@ class Broken(FakeContract):
 
 
 OWN_TIMES: dict[str, dict[str, float]] = {
-    "MixesCallsAtATime": {"prompt": 60.0},
     "EndsBeforeItsLease": {"lease": 60.0},
+    "WaitsForProgress": {"prompt": 0.5},
+    "WaitsUntilItRuns": {"prompt": 0.5},
+    "WaitsUntilItHasGrown": {"prompt": 5.0},
 }
-"""Of those that do not use them up."""
+"""Of those that use `prompt` up, and of one that does not use up its lease."""
 
 
 def must_fail(test: Callable[..., None], only: str) -> Callable[..., None]:

@@ -61,7 +61,7 @@ def depends(instance: FluxInstance, job: JobId, kind: str) -> str:
 
 def results(instance: FluxInstance, jobs: dict[str, str]) -> dict[str, str]:
     for job in jobs.values():
-        instance.flux("job", "wait-event", "-t", "120", job, "clean")
+        instance.flux("job", "wait-event", "-t", f"{HANG_S:g}", job, "clean")
     return {kind: instance.job_line("{result}", job) for kind, job in jobs.items()}
 
 
@@ -151,7 +151,7 @@ def test_what_a_crash_cut_short_is_completed(
         for name, context in STEPS[:posted]:
             post(instance, job, name, context)
         last = STEPS[posted - 1][0]
-        instance.flux("job", "wait-event", "-t", "120", format_f58(job), last)
+        instance.flux("job", "wait-event", "-t", f"{HANG_S:g}", format_f58(job), last)
     lead.store().write({"all-before": "is kept"})
     lead.close()
     instance.kill()

@@ -259,7 +259,8 @@ def test_where_sched_burst_is_wanted_fluxion_is_kept_out() -> None:
         lead = place / "lead"
         own = ("--hosts", "lead-0", "--cores", "2", "--gpus", "0")
         slot = ("--slot", "burst-0-[0-1]:2", "--port", str(free_port()))
-        burst("lead", "init", str(lead), *own, *slot, "--mode", "scheduler")
+        made = burst("lead", "init", str(lead), *own, *slot, "--mode", "scheduler")
+        assert made.status == 0, made
         rundir = place / "run"
         rundir.mkdir()
         paths = f"{lead / 'flux' / 'modprobe'}:{fluxion.modprobe}"

@@ -14,7 +14,6 @@ from burst.errors import Denied, LeadGone, Unreadable
 from burst.flux.handle import ResponseMessage
 from burst.flux.journal import SOON_S, Journal
 from burst.flux.loop import Loop
-from burst.flux.stream import RETRY_S
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from tests.flux.fake_handle import FakeHandle, Fault
@@ -369,27 +368,6 @@ def test_a_journal_that_is_followed_otherwise_is_canceled_and_read_anew(
     views = synced.job_views()
     assert set(views) == {2}
     assert not views[JobId(2)].burstable
-
-
-def test_a_stream_that_waits_to_be_requested_again_is_opened_once(
-    fake: FakeHandle, synced: Journal
-) -> None:
-    asked: list[Any] = []
-
-    def count(payload: Any) -> dict[str, Any]:
-        asked.append(payload)
-        return SENTINEL
-
-    # Nobody answers yet: after RETRY_S it is asked for again.
-    fake.services[TOPIC] = lambda _: None
-    fake.push(TOPIC, "job manager unloaded", errno.ENODATA)
-    with pytest.raises(Unreadable):
-        synced.job_views()
-    fake.services[TOPIC] = count
-    synced.restart(Told(), None)
-    time.sleep(RETRY_S * 1.5)
-    assert synced.active_jobs() == []
-    assert len(asked) == 1
 
 
 def test_a_jobspec_of_which_it_cannot_be_told_whether_it_may_burst(

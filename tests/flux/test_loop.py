@@ -108,7 +108,7 @@ def test_what_is_not_done_in_time_is_unreadable(loop: Loop) -> None:
 
 def test_what_the_work_sets_as_exception_is_raised(loop: Loop) -> None:
     with pytest.raises(LeadError, match="no"):
-        loop.wait_for(lambda done: done.set_exception(LeadError("no")), 1.0, "x")
+        loop.wait_for(lambda done: done.set_exception(LeadError("no")), HANG_S, "x")
 
 
 def test_a_result_that_came_before_the_loss_is_kept(

@@ -25,7 +25,8 @@ def test_a_job_is_run_again_whose_follower_ends(
     end: signal.Signals, site: Site
 ) -> None:
     """In order too, as where a cloud warns a node before it takes it back."""
-    site.write(deadlines=SOON)
+    # Flux may take a while to start it, and would then be told to put it first.
+    site.write(deadlines=SOON, intake={"release_urgency": 0})
     with site.cli.daemon():
         job = site.submit(*WANTED, "--urgency=10", *UNTIL_TOLD)
         site.wait_for_start(job)

@@ -33,7 +33,7 @@ _MODE = "queue"
 # Nothing waits longer than a test would.
 _QUICK = {
     "daemon": {"cadence": "0.5s"},
-    "deadlines": {"idle": "3s"},
+    "deadlines": {"idle": "3s", "join": "1h"},
 }
 
 

@@ -121,6 +121,7 @@ def test_after_a_lost_follower_the_next_burst_works(adopted: Adopted) -> None:
     # On lent nodes only, so that any follower is one of the job's.
     job = adopted.submit("ann", f"-N{LENT}", "--requires=burst", "sleep", "inf")
     adopted.wait_for_event("ann", job, "start")
+    adopted.online_burst()  # one that fails before sets its offer aside
     adopted.site.root("kill", "-9", str(adopted.followers()[0]))
     assert adopted.wait_for_end("ann", job).returncode
     adopted.wait_until_reaped()
@@ -150,6 +151,7 @@ def test_after_a_restart_of_the_lead_nothing_is_left_and_the_next_burst_works(
 ) -> None:
     job = adopted.submit("ann", f"-N{_NODES}", "sleep", "inf")
     adopted.wait_for_event("ann", job, "start")
+    adopted.online_burst()
     waits = adopted.submit("bob", f"-N{LENT}", "true")
     adopted.site.restart()
     adopted.wait_until_served()

@@ -15,7 +15,7 @@ import flux
 from flux.cli.plugin import CLIPlugin
 from flux.util import parse_fsd
 
-_ASK_S = 10.0
+_ASK_S = 60.0
 _AUTO = "auto"
 _WITH_BURST = (
     *("burst_provider", "burst_policy", "burst_max_price"),

@@ -121,8 +121,9 @@ def _load(name: str, place: _Place, plugins: Mapping[str, EntryPoint]) -> Any:
     return kind
 
 
-LONGEST_S = 1.0
-"""How long one answer may take."""
+LONGEST_S = 10.0
+"""How long one answer may take. No tick of the daemon waits for it, and an algorithm
+that is late is not asked for a minute."""
 
 
 class AlgorithmCalls:
