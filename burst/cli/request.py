@@ -18,7 +18,7 @@ from burst.cli.wait_for_burst import wait_for_burst
 from burst.model.listing import parse_listing
 
 # So long, in seconds, the next tick may take to decide on a job.
-_DECIDED_S = 10.0
+_DECIDED_S = 30.0
 _LOOK_S = 0.1
 _BY_WORTH = ("not-worth", "not-forecast")
 _COMING = ("new", "provision", "join")

@@ -53,10 +53,10 @@ from burst.runtime.record_store import RecordStore
 # seconds, and is not to pass for somebody else.
 _REACH_S = 30.0
 # Looking a name up may take longer than connecting to it.
-_REACH_DEADLINE_S = 60.0
+_REACH_DEADLINE_S = 120.0
 # All providers together, each on a thread of its own: a cloud answers in
 # seconds, but this host may be busy.
-PROVIDERS_DEADLINE_S = 60.0
+PROVIDERS_DEADLINE_S = 180.0
 # What `burst setup` installs for commands of users, and the variables that name where.
 _PLUGIN, _PLUGINS = "burst.py", "FLUX_CLI_PLUGINPATH"
 _FORMAT, _FORMATS = "flux-jobs.burst.toml", "XDG_CONFIG_DIRS"

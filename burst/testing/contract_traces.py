@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from burst.errors import ProviderError
 from burst.kits import certificate
 from burst.provider import BurstSpec, OwnedBurst, Phase
 from burst.testing.backend import Backend
@@ -138,10 +139,10 @@ class TraceChecks(ContractFixtures):
         lease = self.lease
         while True:
             leased = msgspec.structs.replace(spec, lease_end=time.time() + lease)
-            trial.provision(leased)
             try:
+                trial.provision(leased)
                 trial.wait_running(leased, within=lease)
-            except (AssertionError, pytest.fail.Exception):
+            except (AssertionError, ProviderError, pytest.fail.Exception):
                 if time.time() < leased.lease_end or lease > self.patience:
                     raise
             else:

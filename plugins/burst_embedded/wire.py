@@ -24,7 +24,7 @@ PROTOCOL = "3.0.0"
 """Version of the protocol; MAJOR.MINOR of both sides must be the same."""
 BEAT_S = 0.5
 """Seconds between two such messages, and two probes of ZeroMQ."""
-SILENCE_MS = 5000
+SILENCE_MS = 20_000
 """ZeroMQ closes a connection over which nothing came for this long. A process that ends
 closes it at once; this finds one that hangs, and a busy host may give one no turn for
 seconds."""

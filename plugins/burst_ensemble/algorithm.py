@@ -25,7 +25,7 @@ What holds of `decide`:
   often it is called changes with the load and with restarts.
 * It **may ask for anything**. The daemon keeps sizes between `least` and `most`, keeps
   the limits of the ensemble, shares nodes among members, and waits between changes.
-* It **returns within 10 ms**. One that raises, or takes a second, is not asked for a
+* It **returns within 10 ms**. One that raises, or takes ten seconds, is not asked for a
   while, and its member stays as it is.
 
 A member may have several algorithms. They are asked in the order of the file: the first

@@ -13,13 +13,15 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from tests.support.waiting import HANG_S
+
 TOP = Path(__file__).parents[2]
 
 
 def build(top: Path, site: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-d", str(site)]
     return subprocess.run(
-        command, cwd=top, capture_output=True, text=True, check=False, timeout=120
+        command, cwd=top, capture_output=True, text=True, check=False, timeout=HANG_S
     )
 
 

@@ -23,7 +23,7 @@ JOB = 7
 
 @pytest.fixture
 def tasks(tmp_path: Path) -> Iterator[TaskRunner]:
-    tasks = TaskRunner("burst-0-1", tmp_path)
+    tasks = TaskRunner("burst-0-1", tmp_path, grace=HANG_S)
     yield tasks
     tasks.kill_all()
 

@@ -105,7 +105,9 @@ def machines(place: Path, count: int) -> Iterator[Machines]:
         (place / "bin").mkdir()
         ssh = place / "bin" / "ssh"
         ssh.write_text(
-            f'#!/bin/sh\nexec {shutil.which("ssh")} -F {place}/client.conf "$@"\n'
+            # The first value of an option counts: a busy machine takes longer.
+            f"#!/bin/sh\nexec {shutil.which('ssh')} -F {place}/client.conf"
+            ' -oConnectTimeout=20 "$@"\n'
         )
         ssh.chmod(0o755)
         yield made

@@ -118,7 +118,7 @@ def test_each_query_is_answered_and_no_alert_fires_on_a_daemon_that_is_well(
             )
             wait_until(
                 lambda: found.query(
-                    'increase(flux_burst_stage_duration_seconds_count{stage="online"}[1m])'
+                    'increase(flux_burst_stage_duration_seconds_count{stage="online"}[1h])'
                     " > 0"
                 ),
                 "the burst in a histogram",

@@ -46,7 +46,7 @@ def test_a_job_larger_than_the_allocation_runs_in_it(user: User) -> None:
         exit 3
     """
     (user.directory / "script.sh").write_text(f"#!/bin/sh\n{script}")
-    (job,) = user.batch("-N2", "-t", "10m", "script.sh", "word").lines
+    (job,) = user.batch("-N2", "-t", "1h", "script.sh", "word").lines
     assert user.status(job) == 3
     said = user.output().splitlines()
     assert said[:2] == ["6", f"own: {job} word"]

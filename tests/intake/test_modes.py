@@ -95,17 +95,17 @@ def test_a_job_does_not_start_on_a_busy_burst_whose_lease_ends_before_it(
     user: UserCli, cli: CliHarness, serve: Serve, mode: str
 ) -> None:
     """Flux would give it the free node of that burst, which comes first."""
-    times = {"lease": "10m", "drain": "1m"}
+    times = {"lease": "30m", "drain": "1m"}
     with serve(mode, deadlines=times):
         own = user.submit("-N1", "sleep", "inf")
         user.event(own, "start")
         assert cli.run("request", "-N2").status == 0
-        busy = user.submit(*BURST, "-N1", "-t5m", "sleep", "inf")
+        busy = user.submit(*BURST, "-N1", "-t15m", "sleep", "inf")
         user.event(busy, "start")
         assert user.hosts(busy) in ("burst-0-0", "burst-0-1")
-        cli.write(intake={"mode": mode}, deadlines=times | {"lease": "1h"})
+        cli.write(intake={"mode": mode}, deadlines=times | {"lease": "3h"})
         assert cli.run("reload").status == 0
-        longer = user.submit(*BURST, "-N1", "-t30m", "true")
+        longer = user.submit(*BURST, "-N1", "-t1h", "true")
         user.ended(longer)
         where = user.hosts(longer)
         assert where.startswith("burst-")

@@ -54,7 +54,8 @@ class Requeue:
             "type": "local",
             "flux": str(self._program),
         }
-        tables = {"providers": {"local": local}, "deadlines": {"rejoin": "1s"}}
+        times = {"rejoin": "1s", "join": "1h"}
+        tables = {"providers": {"local": local}, "deadlines": times}
         self._stack.enter_context(self._serve(self._mode, **tables))
 
     def send_back(self) -> None:

@@ -87,6 +87,8 @@ class Daemon:
             "images": [IMAGE],
             "image": IMAGE,
             "image_pull": "Never",
+            "timeout": "2m",
+            "schedule": "1h",
             **self._place(lead),
             "python": sys.executable,
             "flux": shutil.which("flux") or "flux",
@@ -98,6 +100,7 @@ class Daemon:
             "lead": {"uri": lead.uri},
             "daemon": {"cadence": "1s"},
             "deadlines": {"idle": "2s", "join": "1h"},
+            "limits": {"cooldown": "10s"},
             "providers": {"far": far},
         }
 

@@ -22,7 +22,7 @@ from tests.support.waiting import wait_until
 pytestmark = [pytest.mark.kind, pytest.mark.multiuser]
 IMAGE = "local.test/multi-user:1"
 NAMESPACE = "guests"
-WHO = ("sh", "-c", "id -un; id -u; ls -d /burst/config; hostname; sleep 5")
+WHO = ("sh", "-c", "id -un; id -u; ls -d /burst/config; hostname; sleep 30")
 
 
 def change() -> str:

@@ -54,7 +54,7 @@ def _follower(config: Path, host: str, rundir: Path) -> Iterator[None]:
     finally:
         process.terminate()
         try:
-            process.wait(90)
+            process.wait(HANG_S)
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)

@@ -38,7 +38,22 @@ class Api:
         body: bytes | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> tuple[int, dict[str, str], bytes]:
-        """Return status, headers and body of the answer."""
+        """Return status, headers and body of the answer.
+
+        A write that a busy etcd did not confirm in time is sent again.
+        """
+        while True:
+            found = self._send(method, path, body, headers)
+            if found[0] < 500 or b"etcdserver: request timed out" not in found[2]:
+                return found
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        headers: Mapping[str, str] | None,
+    ) -> tuple[int, dict[str, str], bytes]:
         authorized = {"Authorization": f"Bearer {self._token}", **(headers or {})}
         connection = self._take()
         try:

@@ -118,7 +118,10 @@ def wait_status(
     seen: list[BurstStatus] = []
 
     def done() -> bool:
-        seen[:] = provider.observe()
+        try:
+            seen[:] = provider.observe()
+        except Transient:
+            return False  # as a daemon does, which asks again
         return len(seen) == 1 and holds(seen[0])
 
     wait_until(done, lambda: seen)

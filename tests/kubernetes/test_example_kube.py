@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from burst_kube.provider import KubeSettings
 
-from burst.config import convert, load
+from burst.config import Seconds, convert, load
 from burst.kits.pods.names import KUEUE_QUEUE
 from burst.model.finding import Level
 from burst.model.shape import Shape
@@ -30,6 +30,7 @@ def settings_of(bursts: Bursts, name: str) -> dict[str, Any]:
     return {
         **{key: getattr(settings, key) for key in settings.__struct_fields__},
         **here,
+        "timeout": Seconds(120),
         "namespace": bursts.namespace,
         "user": 1000,
         "one_per_node": False,  # other tests' pods are on the same nodes

@@ -41,10 +41,14 @@ def running(status: BurstStatus) -> bool:
 
 def a_minute_later(bursts: Bursts, provider: KubeProvider) -> BurstStatus:
     """Return the status as it would be then, if nothing else happened."""
+    return seen_at(bursts, provider, time.time() + 61)
+
+
+def seen_at(bursts: Bursts, provider: KubeProvider, now: float) -> BurstStatus:
+    """Return the status at that time by the clock, of what there is."""
     cluster, tags = provider.bursts().cluster, provider.tags
     settings = msgspec.structs.replace(bursts.settings)
-    later = PodBursts(cluster, settings, tags, clock=lambda: time.time() + 61)
-    (status,) = later.observe()
+    (status,) = PodBursts(cluster, settings, tags, clock=lambda: now).observe()
     return status
 
 
@@ -187,7 +191,9 @@ def test_what_does_not_exist_fails_the_burst_after_a_minute_unless_it_is_made(
     provider = bursts.provider(pod=pod_words(serviceAccountName="late"))
     provider.provision(bursts.spec)
     words = 'serviceaccount "late" not found'
-    wait_status(provider, lambda s: s.phase is Phase.PENDING and words in s.why)
+    wait_status(provider, lambda s: words in s.why)
+    begun = seen_at(bursts, provider, time.time() - 61)
+    assert (begun.phase, words in begun.why) == (Phase.PENDING, True)
     later = a_minute_later(bursts, provider)
     assert (later.phase, later.failure) == (Phase.FAILED, Failure.OTHER)
     assert words in later.why

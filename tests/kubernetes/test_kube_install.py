@@ -15,7 +15,7 @@ from burst.errors import Transient
 from burst.kits.kube import Cluster, Kubeconfig, install
 from tests.kubelab.cluster import Cluster as Lab
 from tests.kubernetes.bursts import attempt
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 pytestmark = pytest.mark.kubernetes
 
@@ -63,7 +63,7 @@ def test_what_is_missing_is_made_and_waited_for(
     path = tmp_path / "operator.yaml"
     documents = [definition(group), deployment(namespace)]
     path.write_text("---\n" + yaml.safe_dump_all(documents))
-    cluster = Cluster(Kubeconfig(str(lab.kubeconfig)))
+    cluster = Cluster(Kubeconfig(str(lab.kubeconfig)), timeout=HANG_S)
     first = attempt(lambda: install(cluster, path))
     assert isinstance(first, Transient)
     late = f"CustomResourceDefinition gadgets.{group}, Deployment gadgeteer"

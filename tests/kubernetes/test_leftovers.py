@@ -17,7 +17,7 @@ from burst.testing import example_spec
 from tests.cli.cli_harness import burst
 from tests.kubernetes.bursts import Bursts, attempt
 from tests.kubernetes.kustomize import build
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 pytestmark = pytest.mark.kubernetes
 GC = ("--provider", "kube", "--any-owner", "--expired", "--yes")
@@ -33,7 +33,7 @@ def account(bursts: Bursts, tmp_path: Path) -> Path:
     bursts.lab.kubectl("delete", "cronjob", "burst-gc", *where)
     token = bursts.lab.kubectl("create", "token", "burst-gc", *where).strip()
     path: Path = bursts.lab.write_kubeconfig(f"gc-{bursts.namespace}", {"token": token})
-    with contextlib.closing(Cluster(Kubeconfig(str(path)))) as client:
+    with contextlib.closing(Cluster(Kubeconfig(str(path)), timeout=HANG_S)) as client:
         # Roles take effect some milliseconds late.
         wait_until(lambda: client.may("delete", JOB, bursts.namespace), "its rights")
     return path
@@ -52,6 +52,7 @@ def test_it_deletes_what_has_expired_and_nothing_else(
     config.write_text(
         f'[providers.kube]\ntype = "kube"\nkubeconfig = "{account}"\n'
         f'namespace = "{bursts.namespace}"\nimage = "not-used"\n'
+        'timeout = "2m"\n'
         "[providers.kube.offers.nodes]\ncores = 1\nmax_nodes = 1\n"
     )
     said = burst("gc", "-c", str(config), *GC)
@@ -76,7 +77,8 @@ def test_its_account_can_create_nothing(bursts: Bursts, account: Path) -> None:
     error = attempt(lambda: bursts.provider(kubeconfig=str(account)).provision(spec))
     assert isinstance(error, Refused)
     assert "may not create" in error.what
-    with contextlib.closing(Cluster(Kubeconfig(str(account)))) as client:
+    client = Cluster(Kubeconfig(str(account)), timeout=HANG_S)
+    with contextlib.closing(client):
         for verb in ("create", "patch", "update"):
             assert not client.may(verb, JOB, bursts.namespace)
         assert client.may("delete", JOB, bursts.namespace)

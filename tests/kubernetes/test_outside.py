@@ -15,7 +15,7 @@ import pytest
 import yaml
 from burst_kube.provider import KubeProvider, KubeSettings
 
-from burst.config import LeadSettings
+from burst.config import LeadSettings, Seconds
 from burst.errors import BurstError, LeadError, Refused
 from burst.kits.kube import Cluster, Kubeconfig
 from burst.kits.pods import OfferTable
@@ -27,7 +27,7 @@ from burst.testing import example_lead, example_spec
 from tests.kubelab import fake
 from tests.kubernetes.access import GIVEN, AnyCluster, GivenCluster
 from tests.kubernetes.kustomize import MANIFESTS, build, of_kind
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 pytestmark = pytest.mark.kubernetes
 LABELS = {"job-name": "lead"}
@@ -83,7 +83,7 @@ class Far:
         path = self.cluster.kubeconfig
         if user:
             path = self.cluster.write_kubeconfig(self.namespace, user)
-        client = Cluster(Kubeconfig(str(path)))
+        client = Cluster(Kubeconfig(str(path)), timeout=HANG_S)
         try:
             settings = LeadSettings(address=address, service=service)
             found = resolve_service(settings, client, self.namespace)
@@ -93,7 +93,7 @@ class Far:
 
     def owner(self) -> str:
         """Return the owner tag that the Service makes."""
-        client = Cluster(Kubeconfig(str(self.cluster.kubeconfig)))
+        client = Cluster(Kubeconfig(str(self.cluster.kubeconfig)), timeout=HANG_S)
         try:
             settings = LeadSettings(owner="service")
             return resolve_service(settings, client, self.namespace).owner
@@ -216,6 +216,7 @@ def test_followers_get_the_address_of_the_manifests_load_balancer(
     spec_of = example_spec(lead, 0, "nodes")
     settings = KubeSettings(
         kubeconfig=str(far.cluster.kubeconfig),
+        timeout=Seconds(120),
         namespace=far.namespace,
         image="local.test/flux:v0.88.0",
         one_per_node=False,

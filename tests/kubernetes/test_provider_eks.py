@@ -69,7 +69,8 @@ class TestEks(ContractFixtures):
 
     @pytest.fixture
     def make_provider(self, eks: MotoEks, lab: Cluster, place: str) -> MakeProvider:
-        settings = eks.settings(namespace=place, user=1000, one_per_node=False)
+        own = {"namespace": place, "user": 1000, "one_per_node": False}
+        settings = eks.settings(**own, timeout="2m")
         cloud = LabCloud(settings, eks, lab.tokens["admin"])
         return lambda owner: EksProvider("eks", settings, owner, EksDependencies(cloud))
 

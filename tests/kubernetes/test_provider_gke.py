@@ -104,7 +104,7 @@ class TestClusterForEachBurst(ContractFixtures):
     @pytest.fixture
     def settings(self, place: str, form: str) -> GkeSettings:
         table = {"namespace": place, "user": 1000, "one_per_node": False}
-        return build.settings(**table, form=form)
+        return build.settings(**table, form=form, timeout="2m")
 
     @pytest.mark.usefixtures("operator")
     @pytest.mark.parametrize("form", ["job", "operator"])

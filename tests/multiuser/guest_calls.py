@@ -44,7 +44,7 @@ FORGED = (
 _LEAST = 200
 _IN_FLIGHT = 2000
 _MANY_REFUSED = 1000
-_ASKED_S = 60.0
+_ASKED_S = 300.0
 
 
 def _answer(handle: Handle) -> ResponseMessage:

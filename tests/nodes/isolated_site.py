@@ -10,6 +10,7 @@ import json
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,8 @@ from tests.support.waiting import HANG_S
 KINDS = "pods,jobs,configmaps,secrets,services"
 OURS = ("-l", "burst.flux-framework.org/owner")
 SLOT = PlannedSlot(hosts="burst-0-[0-1]", shape=Shape(1))
+UNTIL_TOLD = "until [ -e /tmp/told ]; do sleep 0.2; done"
+"""A script that ends once `tell_pods` was called."""
 
 
 class IsolatedSite:
@@ -84,6 +87,16 @@ class IsolatedSite:
         assert not given or note.endswith(f": exit status {status}")
         return note
 
+    def tell_pods(self) -> None:
+        """Have what runs in the pods end."""
+        told = ("-c", "broker", "--", "sh", "-c", "touch /tmp/told && echo told")
+        for pod in self.objects("pods"):
+            where = ("exec", "-n", self.namespace, pod["metadata"]["name"])
+            wait_until(partial(self._says, "told", *where, *told), self.look)
+
+    def _says(self, word: str, *words: str) -> bool:
+        return word in self.cluster.kubectl(*words, check=False)
+
     def gone(self) -> None:
         """Wait until nothing of any burst is left."""
         wait_until(lambda: not self.objects(), self.look)
@@ -104,7 +117,8 @@ def isolated_site(
         found = IsolatedSite(lead, cluster, namespace, place)
         tables = {
             "daemon": {"cadence": "1s"},
-            "deadlines": {"join": "1h"},
+            # A mount that the kubelet tries again, and a join, take minutes.
+            "deadlines": {"join": "1h", "rejoin": "1h"},
             "providers": {"far": table},
         }
         found.config.write_text(tomli_w.dumps(tables))

@@ -80,7 +80,7 @@ def _tables(cluster: Cluster, namespace: str) -> dict[str, Any]:
     tables = tomllib.loads((EXAMPLE / "burst.toml").read_text())
     # The lead's own files say at which address and port it is.
     del tables["lead"]
-    tables["deadlines"] |= {"idle": "1s", "join": "1h"}
+    tables["deadlines"] |= {"idle": "20s", "join": "1h"}
     tables["daemon"] = {"cadence": "1s"}
     table = tables["providers"]["far"]
     del table["context"]

@@ -55,7 +55,7 @@ def check_resizes(site: IsolatedSite, parent: str) -> None:
 
 def _begin_job(site: IsolatedSite, host: str) -> str:
     where = ("--setattr=burstable", f"--requires=host:{host}", "--cwd=/")
-    job = site.flux("submit", *where, "sleep", "600")
+    job = site.flux("submit", *where, "sleep", "inf")
     wait_until(lambda: _status(site, job) == "RUN", site.look)
     return job
 

@@ -29,7 +29,12 @@ from tests.kubelab.build import PAUSE_IMAGE
 from tests.kubelab.cluster import Cluster
 from tests.kubelab.sandbox import OUTSIDE_IP
 from tests.nodes.fluxbursts import burst, reap_all, wait_for_return
-from tests.nodes.isolated_site import SLOT, IsolatedSite, isolated_site
+from tests.nodes.isolated_site import (
+    SLOT,
+    UNTIL_TOLD,
+    IsolatedSite,
+    isolated_site,
+)
 from tests.nodes.waiting import wait_until
 from tests.support.fluxlead import flux_lead, needs_flux
 from tests.support.ports import free_port
@@ -121,11 +126,12 @@ def test_a_native_sidecar_ends_with_the_broker_though_no_daemon_is_there(
     pod = {"spec": {"initContainers": [shared("watcher")]}}
     more: dict[str, Any] = {"pod": pod, "share_socket": True}
     with isolated_site(cluster, namespace, tmp_path, **more) as site:
-        words = ("--isolated", "--no-wait", "--", "sleep", "5")
+        words = ("--isolated", "--no-wait", "--", "sh", "-c", UNTIL_TOLD)
         site.burst("request", "-N2", *words)
         wait_until(lambda: len(site.objects("pods")) == 2, site.look)
         site.daemon.kill()
         site.daemon.wait()
+        site.tell_pods()
 
         def complete() -> bool:
             (job,) = site.objects("jobs")

@@ -262,11 +262,15 @@ def ended(seed: AgentSeed) -> list[int | None]:
 
 def check_report(seed: AgentSeed) -> str:
     """The daemon knows the instance by its agent; return which it is."""
-    wait_until(
-        lambda: seed.member.get("nodes", {}).get("node_up_count") == 2, seed.look
-    )
-    shown = seed.member
-    assert shown["member"]["silent"] is False
+    shown: dict[str, Any] = {}
+
+    def is_told() -> bool:
+        shown.clear()
+        shown.update(seed.member)
+        up = shown.get("nodes", {}).get("node_up_count")
+        return up == 2 and shown["member"]["silent"] is False
+
+    wait_until(is_told, seed.look)
     assert shown["member"]["bursts"] == []
     assert seed.status()["providers"] == []
     said = (

@@ -16,7 +16,12 @@ import pytest
 
 from burst.kits import certificate
 from tests.kubelab.cluster import Cluster
-from tests.nodes.isolated_site import KINDS, IsolatedSite, isolated_site
+from tests.nodes.isolated_site import (
+    KINDS,
+    UNTIL_TOLD,
+    IsolatedSite,
+    isolated_site,
+)
 from tests.nodes.waiting import wait_until
 from tests.support.fluxlead import needs_flux
 
@@ -53,11 +58,12 @@ def test_a_job_runs_there_and_its_end_and_output_come_back(site: IsolatedSite) -
 
 
 def test_it_runs_once_though_its_daemon_dies(site: IsolatedSite) -> None:
-    job = site.flux("submit", "-N2", *ISOLATED, "sh", "-c", "echo once; sleep 3")
+    job = site.flux("submit", "-N2", *ISOLATED, "sh", "-c", f"echo once; {UNTIL_TOLD}")
     wait_until(lambda: site.objects("pods"), site.look)
     site.daemon.kill()
     site.daemon.wait()
     site.daemon = site.start()
+    site.tell_pods()
     assert site.ended(job).endswith(": exit status 0")
     assert site.burst("output", job) == "once\nonce\n"
     site.gone()

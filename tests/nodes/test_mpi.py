@@ -62,7 +62,7 @@ def shell(site: MpiLead, script: str, workdir: Path) -> str:
         env=site.lead.environment(),
         capture_output=True,
         text=True,
-        timeout=HANG_S,
+        timeout=2 * HANG_S,
         check=False,
     )
     assert done.returncode == 0, f"{done.stdout}{done.stderr}{site.look()}"

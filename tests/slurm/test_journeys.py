@@ -29,7 +29,7 @@ from tests.flux_instance import FluxInstance
 from tests.slurm.slurm_lab import SlurmLab
 from tests.support.brokers import brokers
 from tests.support.reaping import reap_until_gone
-from tests.support.waiting import HANG_S, wait_until
+from tests.support.waiting import wait_until
 
 # What Slurm, a site and its MPI give to tasks of a job.
 FOREIGN = ("SLURM", "PMI", "TMPDIR")
@@ -82,7 +82,7 @@ def place(cluster: SlurmLab, instance: FluxInstance) -> Iterator[Cluster]:
     with closing(instance.lead()) as lead:
         identity = lead.identity()
     spec = msgspec.structs.replace(
-        example_spec(identity, 0, "nodes"), lease_end=time.time() + HANG_S
+        example_spec(identity, 0, "nodes"), lease_end=time.time() + 3600
     )
     found = Cluster(cluster, spec)
     try:

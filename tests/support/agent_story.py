@@ -66,7 +66,7 @@ class AgentStory:
     """What a test does with them."""
 
     def __init__(
-        self, cli: CliHarness, member: str, directory: Path, silence: str = "30s"
+        self, cli: CliHarness, member: str, directory: Path, silence: str = "10m"
     ) -> None:
         """`silence`: after which time without a report an agent counts as silent."""
         self.cli, self.member, self.directory = cli, member, directory

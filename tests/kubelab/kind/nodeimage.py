@@ -203,7 +203,7 @@ def _succeeds(*command):
     return subprocess.run(command, capture_output=True).returncode == 0
 
 
-def _wait_until(check, timeout=30):
+def _wait_until(check, timeout=600):
     end = time.monotonic() + timeout
     while not check():
         if time.monotonic() > end:

@@ -122,7 +122,7 @@ def test_a_program_that_breaks_a_rule(
     # What never comes, and never goes, is waited for no longer than that.
     never = "in vain" in what or "before" in what
     waits: dict[str, Any] = (
-        {"join_time": Seconds(1), "limit": Seconds(2)} if never else {}
+        {"join_time": Seconds(1), "limit": Seconds(12)} if never else {}
     )
     found = site.provider("check-1", program=program, **waits).check(lambda _: None)
     assert [each.what for each in found[:held]] == list(RULES[:held])

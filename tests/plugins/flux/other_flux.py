@@ -51,7 +51,7 @@ class OtherInstance:
             dir=str(self.files),
             cores=CORES,
             max_nodes=NODES,
-            time=Seconds(HANG_S),
+            time=Seconds(3600),
             flux=str(program),
         )
 

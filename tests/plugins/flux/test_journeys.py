@@ -23,7 +23,7 @@ from tests.flux_instance import FLUX, MISSING, FluxInstance
 from tests.plugins.flux.other_flux import OtherInstance, environment_of, rundirs
 from tests.support.brokers import brokers
 from tests.support.reaping import reap_until_gone
-from tests.support.waiting import HANG_S, wait_until
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
 
@@ -80,7 +80,7 @@ def spec(identity: LeadIdentity) -> BurstSpec:
         # A job that is over keeps its name, as its burst's id names one burst for good.
         burst_id=new_id(),
         shape=msgspec.structs.replace(spec.shape, gpus=0),
-        lease_end=time.time() + HANG_S,
+        lease_end=time.time() + 3600,
     )
 
 

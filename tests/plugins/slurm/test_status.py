@@ -31,7 +31,9 @@ def test_why_a_follower_does_not_join_is_in_its_log(cluster: FakeCluster) -> Non
     place = place_of(cluster)
     cluster.set("state", "RUNNING")
     (place / "log").write_text(f"0: <6>all is well\n1: <3>{WRONG_VERSION[0]}\n")
-    [early] = cluster.provider().observe()
+    [job] = cluster.world.jobs.iterdir()
+    began = float((job / "submitted").read_text())
+    [early] = cluster.provider(clock=lambda: began).observe()
     assert (early.phase, early.why) == (Phase.RUNNING, "")
     [late] = cluster.later(30).observe()
     assert late.phase is Phase.RUNNING

@@ -23,6 +23,7 @@ from burst.kits import certificate
 from burst.provider import BurstSpec, Phase
 from tests.plugins.vm.fake_cloud import FakeCloud
 from tests.plugins.vm.hypervisor import this_user
+from tests.support.waiting import HANG_S
 
 
 def run_fetch(
@@ -218,7 +219,7 @@ def reachable(cloud: FakeCloud) -> bool:
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     try:
-        with socket.create_connection(("127.0.0.1", cloud.port), 5) as plain:
+        with socket.create_connection(("127.0.0.1", cloud.port), HANG_S) as plain:
             context.wrap_socket(plain).close()
     except OSError:
         return False

@@ -16,6 +16,7 @@ from burst_vm.user_data import HOME, LONGEST
 from burst.errors import Refused
 from tests.plugins.vm.fake_cloud import FakeCloud
 from tests.plugins.vm.hypervisor import commands, written
+from tests.support.waiting import HANG_S
 
 UNITS = Path("/etc/systemd/system")
 
@@ -81,16 +82,20 @@ def test_it_powers_off_after_the_lease_whatever_happened(
     cloud.now = time.time() - 7200
     unit = written(user_data(cloud, time.time() + left))[UNITS / "burst-end.service"]
     assert "Restart=always" in unit
-    assert run(tmp_path, commands(unit)["ExecStart"], "running") is powers_off
+    command = commands(unit)["ExecStart"]
+    assert run(tmp_path, command, "running", ends=powers_off) is powers_off
 
 
 def test_without_a_lease_it_never_powers_off(cloud: FakeCloud, tmp_path: Path) -> None:
     unit = written(user_data(cloud, 0.0))[UNITS / "burst-end.service"]
-    assert run(tmp_path, commands(unit)["ExecStart"], "running") is False
+    assert run(tmp_path, commands(unit)["ExecStart"], "running", ends=False) is False
 
 
-def run(place: Path, command: list[str], state: str) -> bool:
-    """Run a unit's command for two seconds; return whether it powers off."""
+def run(place: Path, command: list[str], state: str, *, ends: bool = True) -> bool:
+    """Run a unit's command until it ends, and one that does not for two seconds.
+
+    Return whether it powers off.
+    """
     program = place / "bin/systemctl"
     program.parent.mkdir()
     lines = ["#!/bin/sh", f'[ "$1" = is-system-running ] && echo {state} && exit']
@@ -100,7 +105,7 @@ def run(place: Path, command: list[str], state: str) -> bool:
     environment = {"PATH": f"{program.parent}:/usr/bin:/bin"}
     process = subprocess.Popen(command, env=environment)
     try:
-        process.wait(2)
+        process.wait(HANG_S if ends else 2)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

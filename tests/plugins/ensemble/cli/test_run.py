@@ -42,7 +42,8 @@ def test_members_grow_run_their_jobs_and_end(cli: CliHarness, tmp_path: Path) ->
 
 def test_down_ends_it(cli: CliHarness, tmp_path: Path) -> None:
     file = tmp_path / "sweep.toml"
-    file.write_text(FILE)
+    # Its jobs outlast all that is typed here.
+    file.write_text(FILE.replace("sleep 1", "sleep 5").replace("= 6", "= 100"))
     with cli.daemon():
         assert cli.run("ensemble", "status").lines == [
             "there is no ensemble; burst ensemble up FILE starts one"
