@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEV := $(VENV)/.dev
 
-.PHONY: demo test soak e2e mutants lint bench docs clean help
+.PHONY: demo compiled test soak e2e mutants lint bench docs clean help
 help:
 	@echo "make demo   two whole bursts on this machine, in a minute"
 	@echo "make test   linters, and the tests that need Python alone; minutes"
@@ -48,8 +48,13 @@ lint: $(DEV)
 	$(BIN)/mypy tests benchmarks
 	$(BIN)/lint-imports --no-cache
 
+# The first time the tests are compiled, which each of their workers would do by itself.
+compiled: $(DEV)
+	@$(BIN)/python -m pytest --collect-only -qq -p no:cacheprovider >/dev/null 2>&1 || true
+
 MEASURED ?=
-test: lint
+test: $(DEV)
+	@$(MAKE) --no-print-directory -j2 lint compiled
 	$(BIN)/python -m tests $(if $(MEASURED),--measured)
 
 SOAK ?= 10m
