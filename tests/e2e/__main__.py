@@ -111,18 +111,19 @@ _SITE = (*_USERS, "ip", "systemctl", "loginctl", "dbus-user-session", "pam_syste
 # In the order in which they begin: the longest first.
 STAGES = (
     Stage("site", _run_here({}), _SITE, ("fluxion",), hosts=True),
-    Stage("flux", _run_here({}), ("flux",), _SSH, workers=5),
+    Stage("flux", _run_here({}), ("flux",), _SSH, workers=4),
     Stage("kind", _run_with_docker, (*_NODES, *_DOCKER), ("flux",), hosts=True),
     Stage("slurm", _run_here({}), _SLURM, ("flux",), workers=2),
     Stage("nodes", _run_on_nodes, _NODES, ("flux", *_MPI), 4, hosts=True),
-    Stage("kubernetes", _run_with_kubernetes, _LAB, workers=6),
+    Stage("kubernetes", _run_with_kubernetes, _LAB, workers=5),
     Stage("programs", _run_here({}), wants=_PROGRAMS),
     Stage("machine", _run_here({})),
     Stage("multiuser", _run_here({}), _USERS),
     Stage("month", _run_here(_MONTH), ("flux",)),
 )
-_AT_A_TIME = 3
-"""Stages. Many wait half of their time."""
+_AT_A_TIME = 2
+"""Stages. They keep two processors busy; with more, each test takes longer, and nothing
+is done sooner."""
 
 
 def main(words: Sequence[str], machine: Machine, stages: Sequence[Stage]) -> int:
