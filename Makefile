@@ -50,7 +50,7 @@ lint: $(DEV)
 
 # The first time the tests are compiled, which each of their workers would do by itself.
 compiled: $(DEV)
-	@$(BIN)/python -m pytest --collect-only -qq -p no:cacheprovider >/dev/null 2>&1 || true
+	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest --collect-only -qq -p no:cacheprovider >/dev/null 2>&1 || true
 
 MEASURED ?=
 test: $(DEV)

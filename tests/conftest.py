@@ -135,8 +135,9 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     That would go on where its own pauses, in tests marked no_cover (pytest-cov 7.1).
     """
     coverage = session.config.pluginmanager.get_plugin("_cov")
-    if coverage and hasattr(session.config, "workerinput"):
-        coverage.cov_controller.cov.stop()
+    measures = coverage and coverage.cov_controller
+    if measures and hasattr(session.config, "workerinput"):
+        measures.cov.stop()
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

@@ -43,7 +43,7 @@ from burst.runtime.service_requests import (
 )
 from burst.runtime.snapshot import Snapshot
 
-TICK_S = 50.0
+TICK_S = 30.0
 """How long a command may wait for the tick that carries it out, in seconds."""
 
 

@@ -24,7 +24,7 @@ from tests.support.waiting import HANG_S, wait_until
 
 SETTINGS = {
     "daemon": {"cadence": "1s"},
-    "deadlines": {"reap": "10m"},
+    "deadlines": {"reap": "10m", "join": "1h"},
 }
 
 

@@ -9,6 +9,7 @@ import json
 import select
 import socket
 import ssl
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -42,9 +43,11 @@ class Api:
 
         A write that a busy etcd did not confirm in time is sent again.
         """
+        ends = time.monotonic() + HANG_S
         while True:
             found = self._send(method, path, body, headers)
-            if found[0] < 500 or b"etcdserver: request timed out" not in found[2]:
+            late = found[0] >= 500 and b"etcdserver: request timed out" in found[2]
+            if not late or time.monotonic() > ends:
                 return found
 
     def _send(

@@ -40,7 +40,7 @@ _AWAIT = ("job", "wait-event", f"--timeout={HANG_S:g}")
 # the frobnicator in the lead's configuration (test_apart.py).
 _SETTINGS: dict[str, Any] = {
     "daemon": {"cadence": "0.2s"},
-    "deadlines": {"idle": "2s"},
+    "deadlines": {"idle": "2s", "join": "1h"},
     "plan": {"share_users": True},
 }
 

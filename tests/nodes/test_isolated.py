@@ -59,7 +59,7 @@ def test_a_job_runs_there_and_its_end_and_output_come_back(site: IsolatedSite) -
 
 def test_it_runs_once_though_its_daemon_dies(site: IsolatedSite) -> None:
     job = site.flux("submit", "-N2", *ISOLATED, "sh", "-c", f"echo once; {UNTIL_TOLD}")
-    wait_until(lambda: site.objects("pods"), site.look)
+    wait_until(lambda: len(site.objects("pods")) == 2, site.look)
     site.daemon.kill()
     site.daemon.wait()
     site.daemon = site.start()
