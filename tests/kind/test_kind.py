@@ -23,7 +23,7 @@ from tests.e2e.programs import ROOT
 from tests.kind.kindlead import FOLLOWERS, HostLead, PodLead, pod_lead
 from tests.kind.kindnear import LONG_S, NODE, NearCluster, run
 from tests.kubelab.kind import hostimage
-from tests.support.fluxlead import needs_flux, short_directory
+from tests.support.fluxlead import short_directory
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kind
@@ -44,7 +44,8 @@ def near() -> Iterator[NearCluster]:
             cluster.delete()
 
 
-@pytest.fixture(params=["embedded", pytest.param("flux", marks=needs_flux)])
+# A real one where it can be: clusters that come and go have nothing to do with which.
+@pytest.fixture(params=["flux" if shutil.which("flux") else "embedded"])
 def lead(request: pytest.FixtureRequest, near: NearCluster) -> Iterator[PodLead]:
     if request.param != "flux" and ROOT.is_relative_to("/tmp"):
         # Of the image our package is below /tmp then, and a follower's pod has its own.
