@@ -48,7 +48,8 @@ lint: $(DEV)
 	$(BIN)/mypy tests benchmarks
 	$(BIN)/lint-imports --no-cache
 
-# The first time the tests are compiled, which each of their workers would do by itself.
+# On a fresh clone each worker of pytest-xdist would compile all tests by itself. What
+# cannot be collected is told by the run that follows, not here.
 compiled: $(DEV)
 	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest --collect-only -qq -p no:cacheprovider >/dev/null 2>&1 || true
 

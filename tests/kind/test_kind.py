@@ -44,7 +44,7 @@ def near() -> Iterator[NearCluster]:
             cluster.delete()
 
 
-# A real one where it can be: clusters that come and go have nothing to do with which.
+# Flux where it is installed: which lead it is makes no difference to kind clusters.
 @pytest.fixture(params=["flux" if shutil.which("flux") else "embedded"])
 def lead(request: pytest.FixtureRequest, near: NearCluster) -> Iterator[PodLead]:
     if request.param != "flux" and ROOT.is_relative_to("/tmp"):

@@ -42,7 +42,7 @@ def init_script(name: str, directory: Path, shared: Path) -> str:
         f"mkdir {directory}/layer/up {directory}/layer/work",
         f"mount -t overlay box -o lowerdir=/,upperdir={directory}/layer/up,"
         f"workdir={directory}/layer/work {root}",
-        # systemd empties it as a host boots: of all that the machine has there.
+        # systemd would empty it at boot, file by file of what the machine has there.
         f"mount -t tmpfs -o mode=1777 tmp {root}/tmp",
         *_mounted_places(root),
         f"mkdir -p {root}{shared}",

@@ -23,8 +23,8 @@ _NIGHT = CONFIG / "night.toml"
 _SLEEP = ("sleep", "inf")
 # More than the site has itself.
 _NODES = len(HOSTS) + 1
-# Each mode, both schedulers, and each shape of a site that a failure may meet. Which of
-# them has which mode, and the policy of Fluxion's queues, has no part in it.
+# Sites for what is done after a failure: each mode, both schedulers, an excluded head,
+# whole nodes, accounting. The policy of Fluxion's queues makes no difference to it.
 _FAILING = named(
     "simple-scheduler", "easy-hold", "conservative-queue", "conservative-hold"
 )

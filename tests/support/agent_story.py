@@ -25,13 +25,15 @@ checkSeconds = "0.3s"
 name = "md"
 mode = "external"
 jobs = [{{ name = "step", command = "{command}", count = {count} }}]
-algorithm = [
-    {{ name = "more-jobs", options = {{}} }},
-    {{ name = "stop", options = {{ successTarget = {target}, {stays} }} }},
-]
-"""
+
+[[members.algorithm]]
+name = "more-jobs"
+
+[[members.algorithm]]
+name = "stop"
 # What a test does between two jobs may take longer than an idle member is kept.
-STAYS = 'disableTermination = "yes"'
+options = {{ successTarget = {target}, disableTermination = "yes" }}
+"""
 
 
 class AgentProcess:
@@ -65,10 +67,7 @@ class AgentProcess:
 class AgentStory:
     """What a test does with them."""
 
-    def __init__(
-        self, cli: CliHarness, member: str, directory: Path, silence: str = "10m"
-    ) -> None:
-        """`silence`: after which time without a report an agent counts as silent."""
+    def __init__(self, cli: CliHarness, member: str, directory: Path) -> None:
         self.cli, self.member, self.directory = cli, member, directory
         self.port = free_port()
         self.token = directory / "token"
@@ -78,7 +77,8 @@ class AgentStory:
         self.token.chmod(0o600)
         cli.write(
             http={"listen": f"127.0.0.1:{self.port}", "token_file": str(self.token)},
-            ensemble={"agent": silence},
+            # Without a report for so long an agent counts as silent.
+            ensemble={"agent": "10m"},
         )
 
     def up(self, command: str = "", count: int = 6, target: int | None = None) -> None:
@@ -86,8 +86,8 @@ class AgentStory:
         script.write_text(f"#!/bin/sh\n{command}\necho $FLUX_JOB_ID >> {self.ran}\n")
         script.chmod(0o700)
         file = self.directory / "sweep.toml"
-        jobs = {"command": script, "count": count, "target": target or count}
-        file.write_text(FILE.format(stays=STAYS, **jobs))
+        text = FILE.format(command=script, count=count, target=target or count)
+        file.write_text(text)
         lines = self.cli.run("ensemble", "check", str(file)).lines
         assert "its own" in lines[2]
         assert self.cli.run("ensemble", "up", str(file)).status == 0

@@ -94,7 +94,7 @@ def _make_credential(user: int) -> str:
     """Return a credential that this user alone may decode; empty without munge."""
     command = ["munge", "--no-input", f"--restrict-uid={user}", f"--ttl={_TTL_S}"]
     try:
-        return run(command, limit=30.0)
+        return run(command)
     except ProviderError:
         # The finding then says that this was not tried.
         return ""
