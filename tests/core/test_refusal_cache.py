@@ -197,7 +197,9 @@ def test_a_burst_that_is_gone_is_no_ground_and_its_slot_is_free() -> None:
 
 def test_the_slot_of_a_burst_or_of_an_unreadable_record_is_not_free() -> None:
     records = Records(bursts={ID: run()}, unreadable={"burst/burst-1-torn": "torn"})
-    assert grounds(records).ranks.free == FIRST.difference(LEASE.ranks)
+    found = grounds(records)
+    assert found.ranks.free == FIRST.difference(LEASE.ranks)
+    assert found.unreadable == {"burst/burst-1-torn"}
 
 
 def test_free_is_what_is_free_of_ranks_that_can_run_jobs() -> None:
