@@ -43,25 +43,11 @@ class Failure(NamedTuple):
         return f"seed {self.seed}: {self.text}\n\nreplay(\n{scenario},\n{steps})\n"
 
 
-class Scope(NamedTuple):
-    """Of what is explored, what is left out; nothing, by default."""
-
-    steps: frozenset[str] = frozenset()
-    invariants: frozenset[str] = frozenset()
-    scenario: frozenset[str] = frozenset()
-    """Keys of scenarios."""
-
-
-ALL = Scope()
-
-
-def make(seed: int, scope: Scope = ALL) -> tuple[dict[str, Any], list[Taken]]:
+def make(seed: int) -> tuple[dict[str, Any], list[Taken]]:
     """Return the interleaving of a seed."""
     random = Random(seed)
-    drawn = draw(random)
-    scenario = {key: drawn[key] for key in drawn if key not in scope.scenario}
+    scenario = draw(random)
     names = [n for n in STEPS if n in _NEEDED or random.random() > _LEFT_OUT]
-    names = [n for n in names if n not in scope.steps]
     weights = [STEPS[name].weight for name in names]
     chosen = random.choices(names, weights, k=random.randint(*_LENGTH))
     return scenario, [(name, _arguments(name, random)) for name in chosen]
@@ -83,20 +69,18 @@ def _shown(name: str, arguments: dict[str, Any]) -> str:
     return f"taken({', '.join(words)})"
 
 
-def replay(scenario: dict[str, Any], *steps: Taken, scope: Scope = ALL) -> None:
+def replay(scenario: dict[str, Any], *steps: Taken) -> None:
     """Run one interleaving to its end. Raises Broken, and what the daemon raises."""
-    machine = Steps(scenario, scope.invariants)
+    machine = Steps(scenario)
     for name, arguments in steps:
         machine.take(name, arguments)
     end(machine)
 
 
-def attempt(
-    scenario: dict[str, Any], steps: Sequence[Taken], scope: Scope = ALL
-) -> tuple[str, str] | None:
+def attempt(scenario: dict[str, Any], steps: Sequence[Taken]) -> tuple[str, str] | None:
     """Run one interleaving; return what broke, and the text of it, or None."""
     try:
-        replay(scenario, *steps, scope=scope)
+        replay(scenario, *steps)
     except Broken as broken:
         return broken.name, str(broken)
     except Exception as error:  # noqa: BLE001 - whatever ends the daemon
@@ -104,25 +88,25 @@ def attempt(
     return None
 
 
-def explore(seed: int, scope: Scope = ALL) -> Failure | None:
+def explore(seed: int) -> Failure | None:
     """Run the interleaving of a seed; return the shortest found that breaks alike."""
-    scenario, steps = make(seed, scope)
-    found = attempt(scenario, steps, scope)
+    scenario, steps = make(seed)
+    found = attempt(scenario, steps)
     if found is None:
         return None
-    scenario, steps = shorten(scenario, steps, found[0], scope)
-    again = attempt(scenario, steps, scope)
+    scenario, steps = shorten(scenario, steps, found[0])
+    again = attempt(scenario, steps)
     assert again, "it broke once, and does not when it is run again"
     return Failure(seed, again[0], again[1], scenario, steps)
 
 
 def shorten(
-    scenario: dict[str, Any], steps: list[Taken], name: str, scope: Scope = ALL
+    scenario: dict[str, Any], steps: list[Taken], name: str
 ) -> tuple[dict[str, Any], list[Taken]]:
     """Return less of an interleaving in which the same invariant breaks."""
 
     def breaks(its_scenario: dict[str, Any], its_steps: list[Taken]) -> bool:
-        found = attempt(its_scenario, its_steps, scope)
+        found = attempt(its_scenario, its_steps)
         return found is not None and found[0] == name
 
     size = max(1, len(steps) // 2)

@@ -28,7 +28,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Container
 from typing import Any
 
 import msgspec
@@ -111,9 +110,8 @@ class Since:
 class Invariants:
     """Looks at a world, and raises Broken."""
 
-    def __init__(self, world: World, ignored: Container[str] = ()):
+    def __init__(self, world: World):
         self.world = world
-        self._ignored = ignored
         self._spending = Spending(world)
         self._scarcity = Scarcity(world)
         self.reaped_under_a_job: list[str] = []
@@ -269,14 +267,13 @@ class Invariants:
         self._isolation()
         self._once()
         self._money()
-        self._failed()
         largest = self.world.lead.disk.largest
         self.must(
             "bounded", largest <= RECORD_MOST, f"a record of {largest} characters"
         )
 
     def must(self, name: str, holds: object, what: str):
-        if not holds and name not in self._ignored:
+        if not holds:
             raise Broken(name, what, self.world.story())
 
     # One by one.
@@ -739,19 +736,6 @@ class Invariants:
             self.must("money", counts == state.used, text)
             text = f"{state.budget}: {bought - late} of {state.limit} bought"
             self.must("money", bought - late <= state.limit, text)
-
-    def _failed(self):
-        """No job is failed for a budget that own nodes could run, or without a rule."""
-        world = self.world
-        for entry in world.lead.log:
-            if entry[0] != "fail" or "would pass a budget" not in str(entry[2]):
-                continue
-            job = world.lead.jobs[JobId(entry[1])]
-            assert job.request is not None
-            own = world.lead.admitted(job) & set(OWN)
-            here = sum(world.lead.holds(job, r) for r in own) >= job.request.nodes
-            fails = not here and world.scenario.get("policy")
-            self.must("money", fails, f"job {job.id} was failed: {entry[2]}")
 
     def _help_on_the_way(self):
         """Nodes that each pending job can count on before the tick."""

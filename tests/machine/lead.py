@@ -73,8 +73,6 @@ class SimLead(FakeLead):
     """Whether a person has stopped all queues."""
     mode: str = "hold"
     silence: Silence = field(default_factory=Silence)
-    orders: int = 0
-    """RPCs that the daemon has sent, but for looks."""
     touched: list[JobId] = field(default_factory=list)
     """Jobs that the daemon has given an order for."""
     specs: dict[JobId, object] = field(default_factory=dict)
@@ -174,12 +172,10 @@ class SimLead(FakeLead):
 
     def fail_job(self, job, reason):
         self.touched.append(job)
-        self.orders += 1
         self.silence.call("fail", lambda: super(SimLead, self).fail_job(job, reason))
 
     def finish_job(self, job, exit_status, output):
         self.touched.append(job)
-        self.orders += 1
         return self.silence.call(
             "finish", lambda: super(SimLead, self).finish_job(job, exit_status, output)
         )
@@ -190,15 +186,12 @@ class SimLead(FakeLead):
         return self.silence.call("jobspec", lambda: super(SimLead, self).jobspec(job))
 
     def drain(self, ranks, reason):
-        self.orders += 1
         self.silence.call("drain", lambda: super(SimLead, self).drain(ranks, reason))
 
     def undrain(self, ranks):
-        self.orders += 1
         self.silence.call("undrain", lambda: super(SimLead, self).undrain(ranks))
 
     def end_housekeeping(self, ranks, signum):
-        self.orders += 1
         self.silence.call(
             "sweep", lambda: super(SimLead, self).end_housekeeping(ranks, signum)
         )
@@ -313,6 +306,5 @@ class SimLead(FakeLead):
             self._late[job] = known
 
     def _order(self, name, jobs, effect):
-        self.orders += 1
         self.touched += jobs
         return self.silence.call(name, lambda: effect(jobs))

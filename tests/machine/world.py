@@ -343,9 +343,7 @@ class World:
             for name, site in self.sites.items()
         }
         budget = self.scenario.get("budget", [])
-        policy = self.scenario.get("policy", [])
         tables = {**self.tables, "providers": providers, "budget": budget}
-        tables["policy"] = policy
         # The same few are asked for again and again, and parsing takes long.
         key = repr(tables)
         if key not in _PARSED:
