@@ -55,7 +55,7 @@ def measure(bursts: int, calls: int, rounds: int) -> Sequence[Measure]:
         raise Skipped(f"no Kubernetes: {missing}") from None
     nodes = -(-(bursts + 2) * _PODS // _PODS_OF_A_NODE)
     with _cluster() as lab, tempfile.TemporaryDirectory() as place:
-        fake.start_kwok(lab, nodes=nodes, complete=False)  # type: ignore[no-untyped-call]
+        fake.start_kwok(lab, nodes=nodes)  # type: ignore[no-untyped-call]
         with new_namespace(lab, "bench") as namespace:
             config = str(lab.kubeconfig)
             lead = _lead(Path(place))

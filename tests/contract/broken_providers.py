@@ -8,9 +8,9 @@ import math
 import os
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -25,39 +25,76 @@ from burst.kits import certificate
 from burst.model.burst import BurstId
 from burst.model.shape import Shape
 from burst.provider import BurstSpec, BurstStatus, Offer, OwnedBurst, Phase
-from burst.testing import FakeProvider
+from burst.testing import FakeCloud, FakeProvider
+
+BROKEN: dict[type[FakeProvider], str] = {}
+"""By broken provider: the test of the contract that has to fail, without `test_`."""
+Kind = TypeVar("Kind", bound=type[FakeProvider])
 
 
+def caught_by(test: str) -> Callable[[Kind], Kind]:
+    """Have a provider run that test alone, with its parameter in brackets."""
+
+    def note(kind: Kind) -> Kind:
+        BROKEN[kind] = test
+        return kind
+
+    return note
+
+
+class Retelling(FakeProvider):
+    """Tells of each burst something else than is so."""
+
+    def retold(self, status: BurstStatus) -> BurstStatus:
+        raise NotImplementedError
+
+    def observe(self) -> Sequence[BurstStatus]:
+        return [self.retold(status) for status in super().observe()]
+
+
+class SellingAnyNumber(FakeProvider):
+    """Takes a burst of any number of nodes in the block."""
+
+    @contextlib.contextmanager
+    def selling_any_number(self) -> Iterator[None]:
+        most = self.settings
+        self.settings = msgspec.structs.replace(most, max_nodes=1000)
+        yield
+        self.settings = most
+
+
+@caught_by("offers_are_sane")
 class SellsNothing(FakeProvider):
     def offers(self) -> Sequence[Offer]:
         return []
 
 
+@caught_by("isolated_it_tells_how_its_program_ended")
 class NeverTellsTheEnd(FakeProvider):
     ends_with = None
 
 
+@caught_by("isolated_it_tells_how_its_program_ended")
 class ForgetsTheEndAtARestart(FakeProvider):
     def provision(self, spec: BurstSpec) -> None:
         self.ends_with = None if self.cloud.begun else 0
         super().provision(spec)
 
 
-class EndsBadly(FakeProvider):
-    ends_with = 1
-
-
+@caught_by("offers_are_sane")
 class SellsOneTwice(FakeProvider):
     def offers(self) -> Sequence[Offer]:
         return [*super().offers(), *super().offers()]
 
 
+@caught_by("offers_are_sane")
 class SellsEmptyNodes(FakeProvider):
     def offers(self) -> Sequence[Offer]:
         offers = super().offers()
         return [msgspec.structs.replace(offer, shape=Shape(0)) for offer in offers]
 
 
+@caught_by("offers_are_sane")
 class SellsWhatIsFree(FakeProvider):
     def offers(self) -> Sequence[Offer]:
         asked = len(self.calls)
@@ -67,14 +104,12 @@ class SellsWhatIsFree(FakeProvider):
         ]
 
 
-class NeverStarts(FakeProvider):
-    starts_only = 0
-
-
+@caught_by("a_burst_is_listed_and_then_runs")
 class StartsInPart(FakeProvider):
     starts_only = 1
 
 
+@caught_by("provisioned_twice_it_is_made_once")
 class MakesTwiceOnARepeat(FakeProvider):
     def provision(self, spec: BurstSpec) -> None:
         known = self._mine().get(spec.burst_id)
@@ -83,6 +118,7 @@ class MakesTwiceOnARepeat(FakeProvider):
             known.made += spec.hosts
 
 
+@caught_by("a_restart_finds_what_was_made")
 class ForgetsAtARestart(FakeProvider):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -96,18 +132,21 @@ class ForgetsAtARestart(FakeProvider):
         return [s for s in super().observe() if s.burst_id in self.mine]
 
 
+@caught_by("half_built_it_is_listed_and_completed")
 class ListsOnlyWhatIsWhole(FakeProvider):
     def observe(self) -> Sequence[BurstStatus]:
         whole = {i for i, b in self._mine().items() if len(b.made) == len(b.spec.hosts)}
         return [status for status in super().observe() if status.burst_id in whole]
 
 
+@caught_by("half_built_it_is_listed_and_completed")
 class LeavesHalfBuiltThingsHalfBuilt(FakeProvider):
     def provision(self, spec: BurstSpec) -> None:
         if spec.burst_id not in self._mine():
             super().provision(spec)
 
 
+@caught_by("half_built_it_can_be_reaped")
 class SaysNotFoundForHalfBuiltThings(FakeProvider):
     def reap(self, burst_id: BurstId) -> None:
         burst = self._mine().get(burst_id)
@@ -116,11 +155,13 @@ class SaysNotFoundForHalfBuiltThings(FakeProvider):
         super().reap(burst_id)
 
 
+@caught_by("another_owners_burst_is_neither_seen_nor_touched")
 class IgnoresTheOwner(FakeProvider):
     def __init__(self, owner: str, **kwargs: Any) -> None:
         super().__init__(owner="anybody", **kwargs)
 
 
+@caught_by("another_owners_burst_is_neither_seen_nor_touched")
 class ReapsForAnyOwner(FakeProvider):
     def reap(self, burst_id: BurstId) -> None:
         for key in [key for key in self.cloud.bursts if key[2] == burst_id]:
@@ -128,12 +169,14 @@ class ReapsForAnyOwner(FakeProvider):
         raise NotFound("it is gone now")
 
 
+@caught_by("reaped_it_is_gone")
 class ReapsNothing(FakeProvider):
     def reap(self, burst_id: BurstId) -> None:
         if burst_id not in self._mine():
             raise NotFound("there is none")
 
 
+@caught_by("two_bursts_are_independent")
 class ReapsEverything(FakeProvider):
     def reap(self, burst_id: BurstId) -> None:
         super().reap(burst_id)
@@ -141,6 +184,7 @@ class ReapsEverything(FakeProvider):
             super().reap(other)
 
 
+@caught_by("reaped_it_is_gone")
 class SaysNotFoundTooEarly(FakeProvider):
     ends_after = 5
 
@@ -149,12 +193,7 @@ class SaysNotFoundTooEarly(FakeProvider):
         raise NotFound("asked for is as good as done")
 
 
-class NeverSaysNotFound(FakeProvider):
-    def reap(self, burst_id: BurstId) -> None:
-        if burst_id in self._mine():
-            super().reap(burst_id)
-
-
+@caught_by("reaping_what_never_was_is_not_found")
 class RaisesItsOwnErrorForTheUnknown(FakeProvider):
     def reap(self, burst_id: BurstId) -> None:
         try:
@@ -163,10 +202,12 @@ class RaisesItsOwnErrorForTheUnknown(FakeProvider):
             raise KeyError(burst_id) from error
 
 
+@caught_by("reaped_it_is_gone")
 class ListsWhatIsGone(FakeProvider):
     listed_still = 1_000_000_000
 
 
+@caught_by("reaped_while_it_is_made_it_does_not_come_back")
 class ComesBackAfterItsEnd(FakeProvider):
     def reap(self, burst_id: BurstId) -> None:
         known = self._mine().get(burst_id)
@@ -182,6 +223,7 @@ class ComesBackAfterItsEnd(FakeProvider):
         return statuses
 
 
+@caught_by("provisioned_while_it_is_reaped_it_still_ends")
 class RevivesWhatIsReaped(FakeProvider):
     ends_after = 1
 
@@ -193,15 +235,14 @@ class RevivesWhatIsReaped(FakeProvider):
         super().provision(spec)
 
 
-class TellsTheSecretInAStatus(FakeProvider):
-    def observe(self) -> Sequence[BurstStatus]:
-        mine = self._mine()
-        return [
-            msgspec.structs.replace(status, why=_secret(mine[status.burst_id].spec))
-            for status in super().observe()
-        ]
+@caught_by("a_burst_is_listed_and_then_runs")
+class TellsTheSecretInAStatus(Retelling):
+    def retold(self, status: BurstStatus) -> BurstStatus:
+        secret = _secret(self._mine()[status.burst_id].spec)
+        return msgspec.structs.replace(status, why=secret)
 
 
+@caught_by("a_burst_is_listed_and_then_runs")
 class TellsTheSecretInAnError(FakeProvider):
     def provision(self, spec: BurstSpec) -> None:
         if spec.burst_id not in self._mine():
@@ -210,42 +251,38 @@ class TellsTheSecretInAnError(FakeProvider):
         super().provision(spec)
 
 
-class ListsWhatCannotBeEncoded(FakeProvider):
-    def observe(self) -> Sequence[BurstStatus]:
-        return [
-            msgspec.structs.replace(status, why=Path("/a/log"))
-            for status in super().observe()
-        ]
+@caught_by("a_burst_is_listed_and_then_runs")
+class ListsWhatCannotBeEncoded(Retelling):
+    def retold(self, status: BurstStatus) -> BurstStatus:
+        return msgspec.structs.replace(status, why=Path("/a/log"))
 
 
+@caught_by("a_burst_is_listed_and_then_runs")
 class ListsOneTwice(FakeProvider):
     def observe(self) -> Sequence[BurstStatus]:
         return [status for status in super().observe() for _ in (1, 2)]
 
 
-class ListsAFollowerTwice(FakeProvider):
-    def observe(self) -> Sequence[BurstStatus]:
-        return [
-            msgspec.structs.replace(status, followers=status.followers * 2)
-            for status in super().observe()
-        ]
+@caught_by("a_burst_is_listed_and_then_runs")
+class ListsAFollowerTwice(Retelling):
+    def retold(self, status: BurstStatus) -> BurstStatus:
+        return msgspec.structs.replace(status, followers=status.followers * 2)
 
 
-class RunsWithAFollowerMissing(FakeProvider):
-    def observe(self) -> Sequence[BurstStatus]:
-        return [
-            msgspec.structs.replace(
-                status, phase=Phase.RUNNING, followers=status.followers[1:]
-            )
-            for status in super().observe()
-        ]
+@caught_by("a_burst_is_listed_and_then_runs")
+class RunsWithAFollowerMissing(Retelling):
+    def retold(self, status: BurstStatus) -> BurstStatus:
+        fewer = status.followers[1:]
+        return msgspec.structs.replace(status, phase=Phase.RUNNING, followers=fewer)
 
 
+@caught_by("two_bursts_are_independent")
 class MixesBursts(FakeProvider):
     def observe(self) -> Sequence[BurstStatus]:
         return list(super().observe())[:1]
 
 
+@caught_by("what_it_does_not_sell_it_declines[offer]")
 class IsDisabledByOneSpec(FakeProvider):
     def provision(self, spec: BurstSpec) -> None:
         try:
@@ -254,19 +291,14 @@ class IsDisabledByOneSpec(FakeProvider):
             raise Refused(error.what) from error
 
 
-class SellsAnything(FakeProvider):
+@caught_by("what_it_does_not_sell_it_declines[nodes]")
+class SellsAnyNumber(SellingAnyNumber):
     def provision(self, spec: BurstSpec) -> None:
-        super().provision(msgspec.structs.replace(spec, offer="nodes"))
+        with self.selling_any_number():
+            super().provision(spec)
 
 
-class SellsAnyNumber(FakeProvider):
-    def provision(self, spec: BurstSpec) -> None:
-        most = self.settings
-        self.settings = msgspec.structs.replace(most, max_nodes=1000)
-        super().provision(spec)
-        self.settings = most
-
-
+@caught_by("a_burst_is_listed_and_then_runs")
 class WaitsForProgress(FakeProvider):
     def provision(self, spec: BurstSpec) -> None:
         # Far longer than a stall of the machine; nobody waits for it.
@@ -274,6 +306,7 @@ class WaitsForProgress(FakeProvider):
         super().provision(spec)
 
 
+@caught_by("misconfigured_it_says_so_in_errors_of_the_taxonomy")
 class RaisesWhatNobodyKnows(FakeProvider):
     def offers(self) -> Sequence[Offer]:
         if self.settings.credentials != "good":
@@ -281,11 +314,13 @@ class RaisesWhatNobodyKnows(FakeProvider):
         return super().offers()
 
 
+@caught_by("unreachable_it_raises_and_never_says_that_nothing_is_there")
 class ListsNothingWhenUnreachable(FakeProvider):
     def observe(self) -> Sequence[BurstStatus]:
         return super().observe() if self.cloud.reachable else []
 
 
+@caught_by("unreachable_it_raises_and_never_says_that_nothing_is_there")
 class SaysNotFoundWhenUnreachable(FakeProvider):
     def reap(self, burst_id: BurstId) -> None:
         if not self.cloud.reachable:
@@ -293,6 +328,7 @@ class SaysNotFoundWhenUnreachable(FakeProvider):
         super().reap(burst_id)
 
 
+@caught_by("unreachable_it_raises_and_never_says_that_nothing_is_there")
 class RaisesItsOwnErrorWhenUnreachable(FakeProvider):
     def observe(self) -> Sequence[BurstStatus]:
         if not self.cloud.reachable:
@@ -300,6 +336,7 @@ class RaisesItsOwnErrorWhenUnreachable(FakeProvider):
         return super().observe()
 
 
+@caught_by("a_follower_that_dies_is_told_with_a_reason")
 class CallsTheDeadRunning(FakeProvider):
     def observe(self) -> Sequence[BurstStatus]:
         for burst in self._mine().values():
@@ -308,6 +345,7 @@ class CallsTheDeadRunning(FakeProvider):
         return super().observe()
 
 
+@caught_by("the_end_of_one_follower_is_not_that_of_the_others")
 class EndsWithOneOfItsFollowers(FakeProvider):
     def observe(self) -> Sequence[BurstStatus]:
         for burst in self._mine().values():
@@ -316,6 +354,7 @@ class EndsWithOneOfItsFollowers(FakeProvider):
         return super().observe()
 
 
+@caught_by("grown_the_end_of_its_first_follower_is_not_that_of_the_others")
 class EndsWithWhatItGrewFrom(FakeProvider):
     def observe(self) -> Sequence[BurstStatus]:
         for burst in self._mine().values():
@@ -324,16 +363,14 @@ class EndsWithWhatItGrewFrom(FakeProvider):
         return super().observe()
 
 
-class GivesNoReasonForADeath(FakeProvider):
-    def observe(self) -> Sequence[BurstStatus]:
-        return [
-            msgspec.structs.replace(status, why="")
-            if status.phase is Phase.FAILED
-            else status
-            for status in super().observe()
-        ]
+@caught_by("a_follower_that_dies_is_told_with_a_reason")
+class GivesNoReasonForADeath(Retelling):
+    def retold(self, status: BurstStatus) -> BurstStatus:
+        failed = status.phase is Phase.FAILED
+        return msgspec.structs.replace(status, why="") if failed else status
 
 
+@caught_by("without_room_it_says_so_by_insufficient_capacity")
 class CallsAFullBackendTransient(FakeProvider):
     def provision(self, spec: BurstSpec) -> None:
         if self.cloud.full:
@@ -341,13 +378,7 @@ class CallsAFullBackendTransient(FakeProvider):
         super().provision(spec)
 
 
-class CallsAFullBackendRefused(FakeProvider):
-    def provision(self, spec: BurstSpec) -> None:
-        if self.cloud.full:
-            raise Refused("no room")
-        super().provision(spec)
-
-
+@caught_by("after_a_crash_at_the_request_it_is_made_once[after]")
 class MakesAgainWhatWasNotAnswered(FakeProvider):
     def provision(self, spec: BurstSpec) -> None:
         known = self._mine().get(spec.burst_id)
@@ -361,6 +392,7 @@ class MakesAgainWhatWasNotAnswered(FakeProvider):
             answered.add(spec.burst_id)
 
 
+@caught_by("after_a_crash_at_the_request_it_is_made_once[before]")
 class TakesItsIntentForTheDeed(FakeProvider):
     def provision(self, spec: BurstSpec) -> None:
         died = isinstance(self.next_provision_error, RuntimeError)
@@ -371,6 +403,7 @@ class TakesItsIntentForTheDeed(FakeProvider):
         super().provision(spec)
 
 
+@caught_by("after_a_crash_at_the_request_nothing_outlives_the_reaping[after]")
 class ListsNothingWhoseAnswerWasLost(FakeProvider):
     def provision(self, spec: BurstSpec) -> None:
         lost = self.next_answer_lost
@@ -386,21 +419,21 @@ class ListsNothingWhoseAnswerWasLost(FakeProvider):
         super().reap(burst_id)
 
 
+@caught_by("a_certificate_that_cannot_be_used_is_an_error_of_the_taxonomy[None]")
 class ReadsACertificateWithoutCare(FakeProvider):
     def provision(self, spec: BurstSpec) -> None:
         Path(spec.lead.certificate).read_text()
         super().provision(spec)
 
 
+@caught_by("provision_does_not_wait_for_progress")
 class WaitsUntilItRuns(FakeProvider):
     def provision(self, spec: BurstSpec) -> None:
         super().provision(spec)
-        for _ in range(1000):
-            if not self.cloud.stalled:
-                return
-            threading.Event().wait(0.01)
+        _wait_while_stalled(self.cloud)
 
 
+@caught_by("no_secret_is_in_what_others_can_read")
 class PutsTheSecretIntoAFile(FakeProvider):
     def provision(self, spec: BurstSpec) -> None:
         super().provision(spec)
@@ -408,6 +441,7 @@ class PutsTheSecretIntoAFile(FakeProvider):
             self.cloud.files[f"{spec.burst_id}/job.sh"] = _secret(spec)
 
 
+@caught_by("once_reaped_no_file_and_no_object_of_it_is_left")
 class LeavesAFile(FakeProvider):
     def reap(self, burst_id: BurstId) -> None:
         left = {path: self.cloud.files[path] for path in self.cloud.files_of(burst_id)}
@@ -417,6 +451,7 @@ class LeavesAFile(FakeProvider):
             self.cloud.files |= left
 
 
+@caught_by("once_reaped_no_temporary_file_tells_of_it")
 class LeavesATemporaryFile(FakeProvider):
     def provision(self, spec: BurstSpec) -> None:
         super().provision(spec)
@@ -424,28 +459,33 @@ class LeavesATemporaryFile(FakeProvider):
         os.close(handle)
 
 
+@caught_by("followers_are_given_the_leads_endpoint")
 class GivesTheEndpointOfAnotherLead(FakeProvider):
     def provision(self, spec: BurstSpec) -> None:
         super().provision(spec)
         self.cloud.files[f"{spec.burst_id}/broker.toml"] = "tcp://10.0.0.1:9"
 
 
+@caught_by("another_providers_burst_of_the_same_owner_is_neither_seen_nor_touched")
 class LeavesItsNameOutOfItsTags(FakeProvider):
     def __init__(self, name: str = "fake", **kwargs: Any) -> None:
         super().__init__(name="any", **kwargs)
 
 
+@caught_by("the_bursts_of_all_owners_are_listed_with_their_tags")
 class ListsOnlyItsOwn(FakeProvider):
     def list_all(self) -> Sequence[OwnedBurst]:
         return [burst for burst in super().list_all() if burst.owner == self.owner]
 
 
+@caught_by("the_bursts_of_all_owners_are_listed_with_their_tags")
 class LeavesTheLeaseOutOfItsTags(FakeProvider):
     def list_all(self) -> Sequence[OwnedBurst]:
         found = super().list_all()
         return [msgspec.structs.replace(burst, lease_end=0.0) for burst in found]
 
 
+@caught_by("called_for_two_bursts_at_a_time_it_makes_and_ends_both")
 class MixesCallsAtATime(FakeProvider):
     concurrency = 2
 
@@ -458,18 +498,21 @@ class MixesCallsAtATime(FakeProvider):
         super().provision(self._present)
 
 
+@caught_by("its_followers_join_the_lead_and_leave_it")
 class StartsWhatNeverJoins(FakeProvider):
     def provision(self, spec: BurstSpec) -> None:
         super().provision(spec)
         self._mine()[spec.burst_id].joins = False
 
 
+@caught_by("at_the_end_of_its_lease_it_ends_by_itself")
 class IgnoresTheEndOfALease(FakeProvider):
     def observe(self) -> Sequence[BurstStatus]:
         self.clock = None
         return super().observe()
 
 
+@caught_by("at_the_end_of_its_lease_it_ends_by_itself")
 class EndsBeforeItsLease(FakeProvider):
     def observe(self) -> Sequence[BurstStatus]:
         statuses = super().observe()
@@ -477,6 +520,7 @@ class EndsBeforeItsLease(FakeProvider):
         return statuses
 
 
+@caught_by("grown_twice_it_grows_once")
 class GrowsAgainOnARepeat(FakeProvider):
     def resize(self, spec: BurstSpec) -> None:
         known = self._mine().get(spec.burst_id)
@@ -486,6 +530,7 @@ class GrowsAgainOnARepeat(FakeProvider):
             known.made += spec.hosts[1:]
 
 
+@caught_by("a_restart_goes_on_with_a_growth")
 class ForgetsAGrowthAtARestart(FakeProvider):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -494,6 +539,7 @@ class ForgetsAGrowthAtARestart(FakeProvider):
                 burst.made, burst.grown_at = burst.made[:1], {}
 
 
+@caught_by("grown_it_runs_with_all_its_followers")
 class GrowsInNameOnly(FakeProvider):
     def resize(self, spec: BurstSpec) -> None:
         super().resize(spec)
@@ -501,6 +547,7 @@ class GrowsInNameOnly(FakeProvider):
         known.made = known.made[:1]
 
 
+@caught_by("shrunk_its_first_followers_go_on")
 class RestartsWhatItResizes(FakeProvider):
     def resize(self, spec: BurstSpec) -> None:
         known = self._mine().get(spec.burst_id)
@@ -510,6 +557,7 @@ class RestartsWhatItResizes(FakeProvider):
             self.starts_after = 1
 
 
+@caught_by("shrunk_its_first_followers_go_on")
 class ShrinksFromTheBottom(FakeProvider):
     def resize(self, spec: BurstSpec) -> None:
         known = self._mine().get(spec.burst_id)
@@ -519,6 +567,7 @@ class ShrinksFromTheBottom(FakeProvider):
             known.made = made[len(spec.hosts) :]
 
 
+@caught_by("shrunk_its_first_followers_go_on")
 class NeverEndsWhatLeaves(FakeProvider):
     def resize(self, spec: BurstSpec) -> None:
         self.ends_after = 1_000_000_000
@@ -526,6 +575,7 @@ class NeverEndsWhatLeaves(FakeProvider):
         self.ends_after = 0
 
 
+@caught_by("shrunk_its_first_followers_go_on")
 class ListsNothingOfWhatLeaves(FakeProvider):
     def resize(self, spec: BurstSpec) -> None:
         known = self._mine().get(spec.burst_id)
@@ -535,6 +585,7 @@ class ListsNothingOfWhatLeaves(FakeProvider):
             known.made = made
 
 
+@caught_by("reaped_while_it_grows_it_is_gone")
 class ReapsWithoutItsGrowth(FakeProvider):
     def reap(self, burst_id: BurstId) -> None:
         known = self._mine().get(burst_id)
@@ -545,6 +596,7 @@ class ReapsWithoutItsGrowth(FakeProvider):
         raise NotFound("what was provisioned is gone")
 
 
+@caught_by("what_does_not_exist_is_not_made_by_a_resize")
 class MakesByAResizeWhatNeverWas(FakeProvider):
     def resize(self, spec: BurstSpec) -> None:
         try:
@@ -553,12 +605,14 @@ class MakesByAResizeWhatNeverWas(FakeProvider):
             self.provision(spec)
 
 
+@caught_by("what_does_not_exist_is_not_made_by_a_resize")
 class SaysNothingOfWhatNeverWas(FakeProvider):
     def resize(self, spec: BurstSpec) -> None:
         with contextlib.suppress(NotFound):
             super().resize(spec)
 
 
+@caught_by("another_burst_is_not_touched_when_one_is_resized")
 class ResizesForAnyOwner(FakeProvider):
     def resize(self, spec: BurstSpec) -> None:
         owners = [key[0] for key in self.cloud.bursts if key[2] == spec.burst_id]
@@ -566,6 +620,7 @@ class ResizesForAnyOwner(FakeProvider):
         super().resize(spec)
 
 
+@caught_by("while_it_is_reaped_it_does_not_grow")
 class RevivesByAResize(FakeProvider):
     ends_after = 1
 
@@ -577,14 +632,14 @@ class RevivesByAResize(FakeProvider):
         super().resize(spec)
 
 
-class GrowsPastItsOffer(FakeProvider):
+@caught_by("past_what_it_sells_it_does_not_grow")
+class GrowsPastItsOffer(SellingAnyNumber):
     def resize(self, spec: BurstSpec) -> None:
-        most = self.settings
-        self.settings = msgspec.structs.replace(most, max_nodes=1000)
-        super().resize(spec)
-        self.settings = most
+        with self.selling_any_number():
+            super().resize(spec)
 
 
+@caught_by("past_what_it_sells_it_does_not_grow")
 class IsDisabledByALargeGrowth(FakeProvider):
     def resize(self, spec: BurstSpec) -> None:
         try:
@@ -595,6 +650,7 @@ class IsDisabledByALargeGrowth(FakeProvider):
             raise
 
 
+@caught_by("other_followers_are_no_resize")
 class TakesAnyHosts(FakeProvider):
     def resize(self, spec: BurstSpec) -> None:
         try:
@@ -604,6 +660,7 @@ class TakesAnyHosts(FakeProvider):
             known.spec, known.made = spec, list(spec.hosts)
 
 
+@caught_by("without_room_its_first_followers_go_on")
 class EndsABurstForWantOfRoom(FakeProvider):
     def resize(self, spec: BurstSpec) -> None:
         try:
@@ -614,27 +671,26 @@ class EndsABurstForWantOfRoom(FakeProvider):
             raise
 
 
+@caught_by("unreachable_a_resize_raises")
 class SaysThatItGrewWhenUnreachable(FakeProvider):
     def resize(self, spec: BurstSpec) -> None:
         if self.cloud.reachable:
             super().resize(spec)
 
 
+@caught_by("a_resize_does_not_wait_for_progress")
 class WaitsUntilItHasGrown(FakeProvider):
     def resize(self, spec: BurstSpec) -> None:
         super().resize(spec)
-        for _ in range(1000):
-            if not self.cloud.stalled:
-                return
-            threading.Event().wait(0.01)
+        _wait_while_stalled(self.cloud)
+
+
+def _wait_while_stalled(cloud: FakeCloud) -> None:
+    for _ in range(1000):
+        if not cloud.stalled:
+            return
+        threading.Event().wait(0.01)
 
 
 def _secret(spec: BurstSpec) -> str:
     return certificate.read(Path(spec.lead.certificate)).secret.decode()
-
-
-BROKEN = {
-    kind.__name__: kind
-    for kind in FakeProvider.__subclasses__()
-    if kind.__module__ == __name__
-}

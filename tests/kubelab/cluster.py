@@ -4,8 +4,7 @@
 with Cluster() as cluster:
     cluster.kubectl("create", "namespace", "test")     # or a client, with cluster.kubeconfig
 
-Its nodes are none, or fake ones (kwok, or statuses that the test writes). `python3 -m
-tests.kubelab.cluster` proves itself; with `kwok` at its end, on kwok's nodes.
+Its nodes are none, or fake ones (kwok, or statuses that the test writes).
 """
 
 import json
@@ -14,11 +13,10 @@ import re
 import shutil
 import ssl
 import subprocess
-import sys
 import tempfile
 import time
 
-from tests.kubelab import build, fake
+from tests.kubelab import build
 from tests.kubelab.pki import Pki
 from tests.kubelab.programs import Programs, free_ports, http_get
 
@@ -247,68 +245,3 @@ class Joined(Cluster):
 
     def stop(self):
         """It is not this one's to stop."""
-
-
-def _indexed_job(name, size):
-    container = {"name": "main", "image": build.PAUSE_IMAGE}
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": name},
-        "spec": {
-            "completions": size,
-            "parallelism": size,
-            "completionMode": "Indexed",
-            "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
-        },
-    }
-
-
-def _check_job(cluster, with_kwok):
-    """An indexed Job runs to its end on nodes that are not there."""
-    if with_kwok:
-        fake.start_kwok(cluster)
-    else:
-        fake.create_node(cluster, "by-hand")
-    cluster.kubectl("create", "-f", "-", manifest=_indexed_job("pair", 2))
-    if not with_kwok:
-        chosen = ("get", "pods", "-l", "job-name=pair", "-o", "jsonpath={.items[*].spec.nodeName}")
-        cluster.wait_for("pods bound", lambda: cluster.kubectl(*chosen) == "by-hand by-hand")
-        for pod in cluster.kubectl("get", "pods", "-o", "name").split():
-            status = {"phase": "Succeeded", "podIP": "10.1.0.9"}
-            fake.patch_pod_status(cluster, "default", pod.removeprefix("pod/"), status)
-    cluster.kubectl("wait", "--for=condition=Complete", "job/pair", "--timeout=30s")
-    done = cluster.kubectl("get", "job", "pair", "-o", "jsonpath={.status.completedIndexes}")
-    assert done == "0,1", done
-
-
-def _check_rbac(cluster):
-    """A service account's token may do what its role says, and nothing else."""
-    cluster.kubectl("create", "serviceaccount", "reader")
-    cluster.kubectl("create", "role", "reader", "--verb=list", "--resource=jobs")
-    cluster.kubectl(
-        *("create", "rolebinding", "reader", "--role=reader", "--serviceaccount=default:reader")
-    )
-    token = cluster.kubectl("create", "token", "reader").strip()
-    config = cluster.write_kubeconfig("reader", {"token": token})
-    answers = {
-        kind: cluster.kubectl("get", kind, f"--kubeconfig={config}", check=False)
-        for kind in ("jobs", "secrets")
-    }
-    assert "pair" in answers["jobs"] and not answers["secrets"], answers
-
-
-def main():
-    start = time.monotonic()
-    with Cluster() as cluster:
-        _check_job(cluster, "kwok" in sys.argv)
-        _check_rbac(cluster)
-        memory = cluster.memory_mib()
-        seconds = cluster.seconds
-        stop = time.monotonic()
-    seconds |= {"stop": round(time.monotonic() - stop, 2), "all": round(stop - start, 2)}
-    print(json.dumps({"seconds": seconds, "MiB": memory}))
-
-
-if __name__ == "__main__":
-    main()

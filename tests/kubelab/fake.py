@@ -10,7 +10,6 @@ from tests.kubelab import build
 from tests.kubelab.programs import free_ports
 
 STAGES = ("node/fast/node-initialize", "pod/fast/pod-ready", "pod/fast/pod-delete")
-COMPLETE = "pod/fast/pod-complete"
 SIZE = {"cpu": "64", "memory": "256Gi", "pods": "110", "ephemeral-storage": "100Gi"}
 
 
@@ -30,13 +29,12 @@ def patch_pod_status(cluster, namespace, pod, status):
     cluster.kubectl("patch", "pod", pod, "-n", namespace, "--subresource=status", "-p", patch)
 
 
-def start_kwok(cluster, nodes=2, complete=True):
-    """Ready nodes kwok-0, ...: pods run at once and, with `complete`, those of Jobs succeed."""
+def start_kwok(cluster, nodes=2):
+    """Ready nodes kwok-0, ...: pods run at once, those of Jobs too, and do not end."""
     paths = build.ensure(kwok=True)
-    names = [*STAGES, *([COMPLETE] if complete else [])]
     config = cluster.root / "kwok.yaml"
     config.write_text(
-        "\n---\n".join((paths.kwok_stages / f"{name}.yaml").read_text() for name in names)
+        "\n---\n".join((paths.kwok_stages / f"{name}.yaml").read_text() for name in STAGES)
     )
     cluster.spawn(
         "kwok",

@@ -1,15 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Writes a container image of one layer, without a container builder: a docker-archive tar.
+"""Writes a container image of one layer, without a container builder: a docker-archive tar."""
 
-python3 -m tests.kubelab.mkimage OUT.tar NAME:TAG [--entrypoint A,B] [--env K=V] SRC[:DEST] ...
-Load it into every node of a lab with `tests.kubelab.nodes run --image OUT.tar -- ...`.
-"""
-
-import argparse
 import hashlib
 import io
 import json
-import pathlib
 import platform
 import tarfile
 
@@ -63,22 +57,3 @@ def write_image(out, name, files, entrypoint=(), env=()):
             info = tarfile.TarInfo(member)
             info.size = len(data)
             tar.addfile(info, io.BytesIO(data))
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("out", type=pathlib.Path)
-    parser.add_argument("name", help="NAME:TAG, with a host part, such as local.test/tool:1")
-    parser.add_argument("files", nargs="+", metavar="SRC[:DEST]")
-    parser.add_argument("--entrypoint", default="", help="comma-separated")
-    parser.add_argument("--env", action="append", default=[], metavar="K=V")
-    args = parser.parse_args()
-    files = {}
-    for spec in args.files:
-        source, _, dest = spec.partition(":")
-        files[dest or source] = source
-    write_image(args.out, args.name, files, filter(None, args.entrypoint.split(",")), args.env)
-
-
-if __name__ == "__main__":
-    main()

@@ -73,15 +73,6 @@ class Programs:
             time.sleep(0.05)
         self.seconds[what] = round(time.monotonic() - start, 2)
 
-    def memory_mib(self):
-        """-> {program: resident MiB}."""
-        sizes = {}
-        for name, proc in self.procs.items():
-            status = pathlib.Path(f"/proc/{proc.pid}/status").read_text()
-            resident = status.partition("VmRSS:")[2].split()
-            sizes[name] = int(resident[0]) // 1024 if resident else 0
-        return sizes
-
     def kill_all(self):
         """SIGKILL: their data is thrown away next, so a slow goodbye buys nothing."""
         for proc in self.procs.values():

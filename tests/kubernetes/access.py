@@ -96,7 +96,7 @@ def find_cluster() -> AnyCluster:
 def with_played_nodes(cluster: Cluster) -> Cluster:
     """Return the cluster with nodes that are not there: pods run at once."""
     if not isinstance(cluster, Joined):
-        fake.start_kwok(cluster, nodes=2, complete=False)
+        fake.start_kwok(cluster, nodes=2)
     return cluster
 
 
