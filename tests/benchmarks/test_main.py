@@ -11,7 +11,6 @@ from benchmarks.__main__ import (
     NAMES,
     Failed,
     Outcome,
-    main,
     run_alone,
     summary,
     to_json,
@@ -50,11 +49,3 @@ def test_a_benchmark_that_cannot_run_has_failed(
 @pytest.mark.parametrize("name", NAMES)
 def test_each_name_is_a_benchmark(name: str) -> None:
     assert callable(importlib.import_module(f"benchmarks.{name}").measure)
-
-
-def test_help_says_when_the_status_is_not_zero(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    with pytest.raises(SystemExit):
-        main(["--help"])
-    assert "failed to run" in capsys.readouterr().out

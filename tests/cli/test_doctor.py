@@ -3,10 +3,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import pytest
-
 from tests.cli.cli_harness import CliHarness, CommandResult
 from tests.cli.conftest import Shared
 
@@ -45,35 +41,18 @@ def test_for_programs_it_is_one_object(served: CliHarness) -> None:
         "what": f"{served.config} is read; providers: local",
         "advice": "",
     }
-
-
-def test_lines_may_have_a_form(served: CliHarness) -> None:
     lines = served.run("doctor", "-o", "{level}:{about}").lines
     assert lines[0] == "ok:settings"
-    assert "no field 'nope'" in served.run("doctor", "-o", "{nope}").error
 
 
-@pytest.mark.parametrize(
-    ("tables", "told"),
-    [
-        (
-            {"limits": {"max_node": 3}},
-            "limits.max_node: no such key -> did you mean max_",
-        ),
-        ({"lead": {"slots": ["x-[0-1]"]}}, "x-[0-1] is not in the lead's hosts -> "),
-        ({"lead": {"address": "127.0.0.1", "port": 1}}, "endpoint"),
-    ],
-)
-def test_what_is_wrong_is_told_with_what_to_do(
-    tables: dict[str, Any], told: str, served: CliHarness
-) -> None:
-    served.write(**tables)
+def test_what_is_wrong_is_told_with_what_to_do(served: CliHarness) -> None:
+    served.write(lead={"slots": ["x-[0-1]"]})
     try:
         said = served.run("doctor")
         found = served.run("doctor", "--json")
     finally:
         served.write()
-    assert told in wrong(said)
+    assert "x-[0-1] is not in the lead's hosts -> " in wrong(said)
     assert found.status == 1
     assert '"ok": false' in found.stdout
 

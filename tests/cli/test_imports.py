@@ -6,11 +6,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from importlib.metadata import version
 
 import pytest
 
-from burst import __version__
 from tests.cli.cli_harness import CliHarness
 
 _TELL = """
@@ -75,7 +73,3 @@ def test_a_flux_lead_is_found_without_a_look_at_what_is_installed() -> None:
         check=True,
     )
     assert done.stdout == "True False\n"
-
-
-def test_the_version_that_is_told_is_that_of_the_package() -> None:
-    assert __version__ == version("flux-burst-orchestrator")

@@ -85,15 +85,11 @@ def test_bursts_that_a_daemon_left_are_found_on_record(
     assert "systemctl start burst && burst down" in refused.error
 
 
-def test_an_instance_that_does_not_run_has_nothing_that_lives(site: Site) -> None:
-    said = unadopt(site)
-    assert "the instance does not run" in said.stdout
-    assert said.status == 0, said.stderr
-    assert site.files() == site.before
-
-
-def test_repeated_it_says_that_there_is_nothing_to_do(site: Site) -> None:
+def test_it_needs_no_instance_and_says_that_nothing_is_left_to_do(
+    site: Site,
+) -> None:
     first, again = unadopt(site), unadopt(site)
+    assert "the instance does not run" in first.stdout
     assert "systemctl restart flux" in first.stdout
     assert "`burst lead adopt` did nothing here" in again.error
     assert again.stdout == "", "no command is told"

@@ -7,11 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from burst_replay.picture import draw
 from burst_replay.report import PolicyResult
-
-from burst.cli.picture import PictureError
 
 NONE = PolicyResult(
     mean_wait_s=7200.0,
@@ -35,12 +32,6 @@ def test_a_picture_names_trace_and_policies(tmp_path: Path) -> None:
     text = path.read_text()
     assert "<!-- mine.swf -->" in text
     assert "<!-- never -->" in text
-
-
-@pytest.mark.parametrize("name", ["a.what", "nowhere/a.png"])
-def test_a_file_that_cannot_be_written(tmp_path: Path, name: str) -> None:
-    with pytest.raises(PictureError, match="cannot be written"):
-        draw(tmp_path / name, "mine.swf", {"never": NONE})
 
 
 def test_without_matplotlib_it_says_how_to_install_it() -> None:

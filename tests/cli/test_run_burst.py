@@ -100,18 +100,12 @@ def test_it_is_made_for_the_job_that_waits(unserved: Quiet) -> None:
     instance, cli = unserved
     job = instance.submit(nodes=2)
     with taken_down(cli, "burst-1"):
-        up, _ = run_burst(cli, "--name", "burst-1").lines
+        up, _ = run_burst(cli, "--name", "burst-1", "--lead-size", "10").lines
         assert up.startswith("burst-1-[0-1] joined as ranks 6-7: ")
         wait_until(
             lambda: instance.info(job).state is JobState.INACTIVE, format_f58(job)
         )
     assert instance.info(job).result == "completed"
-
-
-def test_the_number_of_nodes_may_be_given(quiet: CliHarness) -> None:
-    with taken_down(quiet, "burst-1"):
-        up, _ = run_burst(quiet, "--name", "burst-1", "-N1", "--lead-size", "10").lines
-        assert up.startswith("burst-1-0 joined as rank")
 
 
 @pytest.mark.parametrize(

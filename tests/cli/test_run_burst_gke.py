@@ -14,14 +14,12 @@ from pathlib import Path
 
 import pytest
 from burst_gke.provider_type import GkeType
-from click.testing import CliRunner
 
 from burst.cli.run_burst import make_command
-from burst.errors import BurstError
 from burst.kits.kube import Cluster, Kubeconfig
 from burst.kits.pods.diagnose.own_image import OwnImage, find_own_image, read_own_image
 from burst.provider_type import GROUP
-from tests.cli.cli_harness import CliHarness, CommandResult
+from tests.cli.cli_harness import CliHarness, CommandResult, invoke
 from tests.embedded_instance import (
     EmbeddedInstance,
     R,
@@ -98,13 +96,7 @@ class Runner:
 
         def run(*words: str) -> CommandResult:
             more = ("-c", str(config), "--uri", uri)
-            result = CliRunner().invoke(COMMAND, [*words, *more])
-            if isinstance(result.exception, BurstError):
-                text = f"{result.stderr}{result.exception}"
-                return CommandResult(1, result.stdout, text)
-            if result.exception and not isinstance(result.exception, SystemExit):
-                raise result.exception
-            return CommandResult(result.exit_code, result.stdout, result.stderr)
+            return invoke(COMMAND, "run-burst", *words, *more)
 
         with short_directory() as home, serve(Service(self._gke)) as address:
             self._patch.setenv("BURST_TEST_GKE_HOME", str(home))

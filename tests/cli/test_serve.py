@@ -114,27 +114,17 @@ def test_a_reload_by_signal_makes_new_settings_count(shared: Shared) -> None:
     hang_up(daemon, f"reloaded {cli.config}", len(daemon.log))
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ('[lead]\nslots = ["x-0"]\n', "x-0 is not in the lead's hosts; ranks are"),
-        (None, "cannot be read: No such file or directory; name another file"),
-    ],
-)
 def test_settings_that_are_wrong_are_told_and_the_old_ones_stay(
-    text: str | None, told: str, shared: Shared
+    shared: Shared,
 ) -> None:
     _, cli, daemon = shared
     with settings(cli):
-        if text is None:
-            cli.config.unlink()
-        else:
-            cli.config.write_text(text)
+        cli.config.unlink()
         line = hang_up(
             daemon, "not reloaded, the old settings stay in use: ", len(daemon.log)
         )
     assert f"the old settings stay in use: {cli.config}: " in line
-    assert told in line
+    assert "cannot be read: No such file or directory; name another file" in line
     # What a provider offers is asked anew after each reload.
     wait_until(lambda: bool(cli.status()["providers"][0]["offers"]), "its offers")
     assert cli.status()["providers"][0]["offers"][0]["max_nodes"] == 8

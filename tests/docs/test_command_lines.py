@@ -12,7 +12,7 @@ import pytest
 
 from burst.cli import group
 from burst.cli.run_burst import make_command
-from tests.docs.doc_pages import PAGES, TOP, blocks, told_commands, typed_commands
+from tests.docs.doc_pages import PAGES, TOP, told_commands, typed_commands
 
 _PROGRAMS: dict[str, click.Command] = {"burst": group, "run-burst": make_command()}
 
@@ -74,10 +74,3 @@ def test_commands_are_found_on_the_pages() -> None:
     assert ["burst", "lead", "add-slot", "DIR", "burst-2-[0-3]:8"] in [
         words[:5] for words in typed
     ]
-
-
-def test_a_block_that_is_not_run_says_why() -> None:
-    for page in PAGES:
-        for block in blocks(page):
-            if block.mark == "not run":
-                assert len(block.said) > 10, block

@@ -119,6 +119,8 @@ def test_what_a_page_says_can_be_done(page: Path, reader: Reader) -> None:
         assert block.mark, f"{page}: say how this is run, or why not: {block.commands}"
         if block.mark == "run":
             reader.type(block)
+        else:
+            assert len(block.said) > 10, block
 
 
 def test_a_command_that_fails_is_found(reader: Reader) -> None:

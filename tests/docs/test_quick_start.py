@@ -24,16 +24,6 @@ def test_the_extras_that_are_named_are_there() -> None:
     assert named == optional.keys() - {"dev"}
 
 
-def test_replay_names_the_extra_of_its_pictures() -> None:
-    (shown,) = re.findall(r"\$ (burst replay \S+ --frontier --picture \S+)", REPLAY)
-    assert shown
-    assert "pip install 'flux-burst-orchestrator[plot]'" in REPLAY
-
-
-def test_the_lead_that_is_made_first_lets_neither_jobs_nor_lent_nodes_wait() -> None:
-    assert "burst lead init lead --mode scheduler" in README
-
-
 @pytest.mark.no_cover
 def test_the_replay_prints_what_is_shown_of_it() -> None:
     (shown,) = re.findall(r"\n(never  .*?)\n```", REPLAY, re.DOTALL)
