@@ -296,12 +296,6 @@ def test_what_an_interrupted_command_left_is_no_safe_restart(site: Path) -> None
     assert without_resources(site / "conf.d", ["x"]) == []
 
 
-@pytest.mark.parametrize("slot", ["[[[:4", "burst-0-[0-3", "a/b:4", ":4"])
-def test_a_slot_that_is_none_is_refused(site: Path, slot: str) -> None:
-    with pytest.raises(ConfigError, match=r"such as burst-0-\[0-3\]|host name"):
-        adopt_lead(request(site, slot))
-
-
 @pytest.mark.parametrize(
     "hosts", ["hosts = []", "", 'hosts = [{ host = "burst-0-0" }]']
 )

@@ -24,10 +24,6 @@ def test_a_hosts_name_becomes_a_dns_label(hostname: str, name: str) -> None:
     assert is_host_name(name)
 
 
-def test_this_host_has_a_name() -> None:
-    assert is_host_name(short_name())
-
-
 def put(path: Path, text: str = "") -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
