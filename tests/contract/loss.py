@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from contextlib import closing
 
@@ -15,6 +14,7 @@ from burst.model.jobid import JobId
 from tests.contract.base import WithInstance
 from tests.contract.instance import LastingInstance
 from tests.contract.serving import HOLDER, answer
+from tests.contract.storing import LARGE, kept
 from tests.contract.watching import Watch
 from tests.support.waiting import HANG_S
 
@@ -34,15 +34,22 @@ def until_gone(lead: Lead) -> None:
 
 class LossContract(WithInstance):
     @pytest.mark.parametrize("end", ["stop", "kill"])
-    def test_the_end_of_the_lead_wakes_and_is_said(
+    def test_the_end_of_the_lead_wakes_and_is_said_and_what_it_kept_outlives_it(
         self, end: str, instance: LastingInstance, watch: Watch
     ) -> None:
         assert isinstance(watch.lead, OrderlyEnd)
         assert not watch.lead.shuts_down()
+        owner = watch.lead.identity().owner
+        watch.lead.store().write({"burst/gone": "x", "burst/large": LARGE})
+        watch.lead.store().write({"burst/gone": None})
         with watch.woken_by("the end of the lead"):
             instance.stop() if end == "stop" else instance.kill()
         until_gone(watch.lead)
         assert watch.lead.shuts_down() == (end == "stop")
+        instance.start()
+        with closing(instance.lead()) as after:
+            assert after.identity().owner == owner
+            assert kept(after) == {"burst/large": LARGE}
 
     def test_every_call_says_that_the_lead_is_gone_until_a_new_client_goes_on(
         self, instance: LastingInstance, watch: Watch
@@ -77,14 +84,3 @@ class LossContract(WithInstance):
             job = instance.submit(nodes=4)
             again.until(lambda view: job in view.jobs, "the new job")
             new.serve(answer, HOLDER)
-
-    def test_close_does_not_hang_when_the_lead_is_gone(
-        self, instance: LastingInstance, lead: Lead
-    ) -> None:
-        lead.listen(lambda: None)
-        lead.serve(answer, HOLDER)
-        instance.kill()
-        closing_thread = threading.Thread(target=lead.close, daemon=True)
-        closing_thread.start()
-        closing_thread.join(HANG_S)
-        assert not closing_thread.is_alive()

@@ -76,21 +76,6 @@ class StoreContract(WithInstance):
 
 
 class LastingStore(WithInstance):
-    @pytest.mark.parametrize("end", ["stop", "kill"])
-    def test_what_was_written_and_the_owner_survive_the_lead(
-        self, end: str, instance: LastingInstance
-    ) -> None:
-        with closing(instance.lead()) as before:
-            owner = before.identity().owner
-            before.store().write({"burst/burst-0-1a": "one", "burst/large": LARGE})
-            before.store().write({"burst/gone": "x"})
-            before.store().write({"burst/gone": None})
-        instance.stop() if end == "stop" else instance.kill()
-        instance.start()
-        with closing(instance.lead()) as after:
-            assert after.identity().owner == owner
-            assert kept(after) == {"burst/burst-0-1a": "one", "burst/large": LARGE}
-
     def test_one_that_takes_nothing_says_so_and_takes_it_later(
         self, instance: LastingInstance
     ) -> None:
