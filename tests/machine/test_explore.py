@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from burst.errors import Unreadable
+from burst.errors import StoreError, Unreadable
+from tests.builders import but
 from tests.machine.explore import Failure, Taken, attempt, make, replay, shorten, taken
 from tests.machine.invariants import Broken, Since
 from tests.machine.steps import Steps
@@ -96,6 +97,40 @@ def test_a_job_that_stands_in_the_queue_for_absent_ranks_is_seen(
     machine.world.engine.tick = lambda now: now + 1.0  # type: ignore[method-assign]
     machine.take("submit", {"nodes": 8, "user": 1})
     breaks(machine, "harm")
+
+
+def test_a_burst_that_is_kept_as_the_store_is_full_is_seen(machine: Steps) -> None:
+    machine.take("store_is_full", {"full": True})
+    machine.take("running_jobs_end", {})
+
+    def tick(now: float) -> float:
+        raise StoreError("no space left")
+
+    machine.world.engine.tick = tick  # type: ignore[method-assign]
+    breaks(machine, "use")
+
+
+def test_a_provider_that_is_asked_for_more_than_it_has_is_seen() -> None:
+    machine = Steps(SCENARIO)
+    machine.world.sites["a"]["total"] = 2  # which it does not say
+    machine.take("submit", {"nodes": 4, "user": 1})
+    breaks(machine, "asked")
+
+
+def test_a_burst_that_is_made_beside_free_own_nodes_is_seen() -> None:
+    """For a job that begins later and is told to wait from its submission on."""
+    machine = Steps(SCENARIO)
+    seen = machine.world.lead.observe
+
+    def observe():
+        view = seen()
+        jobs = {j: but(v, t_eligible=0.0) for j, v in view.jobs.items()}
+        return but(view, jobs=jobs)
+
+    machine.world.lead.observe = observe  # type: ignore[method-assign]
+    machine.take("submit_later", {"nodes": 1, "seconds": 15.0, "held": False})
+    machine.take("person_stops_queues", {"stopped": True})
+    breaks(machine, "use")
 
 
 def test_time_counts_from_the_second_tick_and_only_while_it_is_so() -> None:

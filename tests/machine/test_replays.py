@@ -185,3 +185,12 @@ def test_an_idle_burst_that_a_limit_needs_gone_does_not_stay_for_the_job() -> No
         taken("daemon_is_away", seconds=1000.0, ends=True, dies=False),
         submit(8, 1, wish=0, constraint=1, duration=30.0, held=True),
     )
+
+
+def test_a_host_that_is_declared_is_never_told_to_be_none() -> None:
+    """Of two nodes on one host, which there will never be, another reason is told."""
+    replay(
+        {"providers": {"a": {"max_nodes": 3}}},
+        submit(2, 1, constraint=3, held=True),  # host:burst-0-3
+        taken("time_passes", ticks=5),
+    )
