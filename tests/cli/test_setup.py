@@ -82,15 +82,6 @@ def test_two_places_are_refused() -> None:
     assert "--dir goes without" in said.stderr
 
 
-def test_a_running_instance_is_looked_at(home: Path, flux_pool: FluxPool) -> None:
-    queues = {"queues": {"burst": {"requires": ["debug"]}, "batch": {}}}
-    with flux_pool.lend(queues) as instance:
-        asked = ("setup", "--dir", str(home / "d"), "--uri", instance.uri, "--mode")
-        assert "already has a queue burst" in burst(*asked, "queue").error
-        burst(*asked, "scheduler")
-    assert "policy" not in (home / "d/conf.d/zz-burst-lead.toml").read_text()
-
-
 def test_a_sites_own_queue_is_not_redefined(home: Path, flux_pool: FluxPool) -> None:
     limits = {"policy": {"limits": {"duration": "1h"}}}
     default = {"jobspec": {"defaults": {"system": {"queue": "batch"}}}}

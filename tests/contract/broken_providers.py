@@ -548,16 +548,6 @@ class GrowsInNameOnly(FakeProvider):
 
 
 @caught_by("shrunk_its_first_followers_go_on")
-class RestartsWhatItResizes(FakeProvider):
-    def resize(self, spec: BurstSpec) -> None:
-        known = self._mine().get(spec.burst_id)
-        super().resize(spec)
-        if known and len(spec.hosts) < 2:
-            known.grown_at |= dict.fromkeys(spec.hosts, known.observed)
-            self.starts_after = 1
-
-
-@caught_by("shrunk_its_first_followers_go_on")
 class ShrinksFromTheBottom(FakeProvider):
     def resize(self, spec: BurstSpec) -> None:
         known = self._mine().get(spec.burst_id)
@@ -603,13 +593,6 @@ class MakesByAResizeWhatNeverWas(FakeProvider):
             super().resize(spec)
         except NotFound:
             self.provision(spec)
-
-
-@caught_by("what_does_not_exist_is_not_made_by_a_resize")
-class SaysNothingOfWhatNeverWas(FakeProvider):
-    def resize(self, spec: BurstSpec) -> None:
-        with contextlib.suppress(NotFound):
-            super().resize(spec)
 
 
 @caught_by("another_burst_is_not_touched_when_one_is_resized")
