@@ -62,6 +62,11 @@ def place_with(directory: Path, r: object = R, **request: Any) -> LeadDirectory:
     return place
 
 
+def broker_does(directory: Path, what: str) -> None:
+    with (directory / "flux").open("a") as flux:
+        flux.write(f"\n[ $1 = broker ] && {what} || true\n")
+
+
 def task(directory: Path, rank: int) -> BatchTask:
     tmpdir = directory / f"tmp-{rank}"
     tmpdir.mkdir()
@@ -183,13 +188,11 @@ def test_a_node_has_the_status_of_its_broker_and_leaves_nothing(
     directory: Path,
 ) -> None:
     place = place_with(directory)
-    with (directory / "flux").open("a") as flux:
-        flux.write(f"\n[ $1 = broker ] && touch {place.log} && exit 3 || true\n")
+    broker_does(directory, f"touch {place.log} && exit 3")
     assert run_node(place, [], ["script"]) == 3
     assert not place.path.exists()
     place = place_with(directory)
-    with (directory / "flux").open("a") as flux:
-        flux.write(f"\n[ $1 = broker ] && touch {place.log} && kill -9 $$ || true\n")
+    broker_does(directory, f"touch {place.log} && kill -9 $$")
     place.set_owner("me-1")
     assert run_node(place, [], ["script"]) == 128 + 9
     assert place.owner() == "me-1"
@@ -214,8 +217,7 @@ def test_a_broker_that_ends_before_the_script_begins_ends_the_job(
     directory: Path,
 ) -> None:
     place = place_with(directory)
-    with (directory / "flux").open("a") as flux:
-        flux.write("\n[ $1 = broker ] && exit 1 || true\n")
+    broker_does(directory, "exit 1")
     with pytest.raises(LeadError, match="ended with status 1 before the script began"):
         run_node(place, [], ["script"])
     assert "rank 0: the broker ended" in (directory / "asked").read_text()

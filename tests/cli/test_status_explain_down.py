@@ -13,7 +13,6 @@ import pytest
 from burst.cli.listing import money
 from burst.cli.status import notices
 from burst.model.jobid import JobId, format_f58
-from burst.model.lead import JobState
 from tests.cli.cli_harness import CliHarness
 from tests.cli.conftest import Shared
 from tests.contract.instance import SLEEP
@@ -42,8 +41,9 @@ def job_of(instance: EmbeddedInstance, nodes: int) -> Iterator[JobId]:
         instance.cancel(job)
 
 
-def test_a_status_shows_bursts_slots_and_what_to_know_of(served: CliHarness) -> None:
-    lines = served.run("status").lines
+def test_a_status_shows_bursts_slots_and_what_to_know_of(shared: Shared) -> None:
+    _, cli, daemon = shared
+    lines = cli.run("status").lines
     assert lines[:3] == [
         "no bursts",
         "",
@@ -51,10 +51,6 @@ def test_a_status_shows_bursts_slots_and_what_to_know_of(served: CliHarness) -> 
     ]
     assert lines[3] == "burst-0  2-5    4 cores, 1 GPU  free   -"
     assert len(lines) == 5
-
-
-def test_a_status_for_programs_is_one_object(shared: Shared) -> None:
-    _, cli, daemon = shared
     found = cli.run("status", "--json").json
     assert found["daemon"]["pid"] == daemon.process.pid
     assert found["lead"]["uri"] == cli.uri
@@ -125,27 +121,6 @@ def test_what_cannot_be_had_is_refused_with_the_reason(
     # The burst of an earlier test may just have gone: its ranks are undrained after it.
     assert not [row for row in served.status()["bursts"] if row["state"] != "inactive"]
     wait_until(lambda: served.status()["slots"][0]["state"] == "free", "a free slot")
-
-
-def test_a_jobs_story_is_told_from_its_demand_to_its_nodes(shared: Shared) -> None:
-    instance, cli, _ = shared
-    with job_of(instance, 2) as job:
-        wait_until(lambda: instance.info(job).state is JobState.RUN, "the job to run")
-        name = format_f58(job)
-        runs = f" job {name} runs"
-        wait_until(lambda: runs in cli.run("explain", name).stdout, "its start")
-        lines = cli.run("explain", name).lines
-        found = cli.run("explain", str(int(job)), "--json").json
-        (burst,) = found["bursts"]
-    cli.run("down", burst["id"])
-    assert lines[0].startswith(f"{name}: run, 2 whole nodes")
-    # Which ranks are free depends on how far the bursts of the tests before are.
-    assert re.search(r"it runs on burst-\d-\[\d-\d\]", lines[1])
-    assert f"  {burst['id']} of local: online" in lines
-    assert found["verdict"] == "running"
-    assert "job-start" in [event["name"] for event in burst["events"]]
-    # In sentences: the fields of events are for programs.
-    assert not re.search(r" \w+=", "\n".join(lines))
 
 
 def test_a_job_that_nobody_can_help_is_told_why_and_can_be_released(

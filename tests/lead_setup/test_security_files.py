@@ -21,7 +21,8 @@ INSTALL = FluxInstall(
 SIGN, EXEC = "/etc/flux/security/conf.d/site.toml", "/etc/flux/imp/conf.d/site.toml"
 SIGNED = {"max-ttl": 600, "default-type": "munge", "allowed-types": ["munge"]}
 GOOD_SIGN = {SIGN: {"sign": SIGNED}}
-GOOD_EXEC = {EXEC: {"exec": {"allowed-users": ["flux"], "allowed-shells": [SHELL]}}}
+RUNS = {"allowed-users": ["flux"], "allowed-shells": [SHELL]}
+GOOD_EXEC = {EXEC: {"exec": RUNS}}
 
 
 def test_where_there_is_nothing_both_files_are_wanted() -> None:
@@ -37,9 +38,7 @@ def test_where_there_is_nothing_both_files_are_wanted() -> None:
                 "allowed-types": ["munge"],
             }
         },
-        "/etc/flux/imp/conf.d/imp.toml": {
-            "exec": {"allowed-users": ["flux"], "allowed-shells": [SHELL]}
-        },
+        "/etc/flux/imp/conf.d/imp.toml": {"exec": RUNS},
     }
 
 
@@ -52,67 +51,49 @@ def test_files_of_the_site_that_say_it_are_kept() -> None:
 @pytest.mark.parametrize(
     ("sign", "run", "expected"),
     [
+        # What flux-security does not read as an array, or as a number, says nothing.
+        ({}, {"allowed-users": ["other"]}, 'add "flux" to allowed-users under [exec]'),
+        ({}, {"allowed-users": "flux"}, 'add "flux" to allowed-users under [exec]'),
+        ({}, {"allowed-shells": []}, f'add "{SHELL}" to allowed-shells under [exec]'),
         (
-            GOOD_SIGN,
-            {EXEC: {"exec": {"allowed-users": ["other"], "allowed-shells": [SHELL]}}},
-            f'{EXEC}: add "flux" to allowed-users under [exec]',
+            {"allowed-types": ["none"]},
+            {},
+            'add "munge" to allowed-types under [sign]',
+        ),
+        ({"allowed-types": "munge"}, {}, 'add "munge" to allowed-types under [sign]'),
+        (
+            {"max-ttl": True},
+            {},
+            "set max-ttl under [sign] to seconds, such as 1209600",
         ),
         (
-            GOOD_SIGN,
-            {EXEC: {"exec": {"allowed-users": ["flux"]}}},
-            f'{EXEC}: add "{SHELL}" to allowed-shells under [exec]',
+            {"default-type": "curve"},
+            {},
+            "set default-type under [sign] to one of allowed-types: jobs are signed by"
+            " curve, which is not accepted",
         ),
         (
-            {SIGN: {"sign": {"default-type": "munge", "allowed-types": ["none"]}}},
-            GOOD_EXEC,
-            f'{SIGN}: add "munge" to allowed-types under [sign]',
-        ),
-        (
-            # None of these is what flux-security reads as an array, or as a number.
-            {SIGN: {"sign": {**SIGNED, "allowed-types": "munge"}}},
-            GOOD_EXEC,
-            f'{SIGN}: add "munge" to allowed-types under [sign]',
-        ),
-        (
-            GOOD_SIGN,
-            {EXEC: {"exec": {"allowed-users": "flux", "allowed-shells": [SHELL]}}},
-            f'{EXEC}: add "flux" to allowed-users under [exec]',
-        ),
-        (
-            {SIGN: {"sign": {**SIGNED, "max-ttl": True}}},
-            GOOD_EXEC,
-            f"{SIGN}: set max-ttl under [sign] to seconds, such as 1209600",
-        ),
-        (
-            {SIGN: {"sign": {**SIGNED, "default-type": "curve"}}},
-            GOOD_EXEC,
-            f"{SIGN}: set default-type under [sign] to one of allowed-types: jobs are"
-            " signed by curve, which is not accepted",
-        ),
-        (
-            {SIGN: {"sign": {**SIGNED, "allowed-types": ["munge", "curve"]}}},
-            GOOD_EXEC,
-            f"{SIGN}: add the table [sign.curve] with require-ca",
-        ),
-        (
-            # The last file's table counts, whole.
-            {**GOOD_SIGN, SIGN.replace("site", "z"): {"sign": {}}},
-            GOOD_EXEC,
-            f'{SIGN.replace("site", "z")}: add "munge" to allowed-types under [sign]',
-        ),
-        (
-            GOOD_SIGN,
-            {**GOOD_EXEC, EXEC.replace("site", "z"): {"exec": {}}},
-            f'{EXEC.replace("site", "z")}: add "flux" to allowed-users under [exec]',
+            {"allowed-types": ["munge", "curve"]},
+            {},
+            "add the table [sign.curve] with require-ca",
         ),
     ],
 )
 def test_files_of_the_site_that_do_not_are_left_for_the_site_to_change(
     sign: dict[str, Any], run: dict[str, Any], expected: str
 ) -> None:
-    plan = plan_security(INSTALL, "flux", sign, run)
+    tables = {SIGN: {"sign": SIGNED | sign}}, {EXEC: {"exec": RUNS | run}}
+    plan = plan_security(INSTALL, "flux", *tables)
     assert plan.wanted == {}
-    assert expected in plan.by_hand
+    assert f"{SIGN if sign else EXEC}: {expected}" in plan.by_hand
+
+
+def test_of_several_files_the_whole_table_of_the_last_counts() -> None:
+    sign, run = SIGN.replace("site", "z"), EXEC.replace("site", "z")
+    tables = GOOD_SIGN | {sign: {"sign": {}}}, GOOD_EXEC | {run: {"exec": {}}}
+    told = plan_security(INSTALL, "flux", *tables).by_hand
+    assert f'{sign}: add "munge" to allowed-types under [sign]' in told
+    assert f'{run}: add "flux" to allowed-users under [exec]' in told
 
 
 def test_a_file_of_the_site_without_the_table_is_not_installed_over() -> None:
