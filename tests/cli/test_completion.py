@@ -136,20 +136,18 @@ def test_a_held_job_by_either_spelling(
 
 
 def test_without_a_daemon_providers_are_those_of_the_settings(
-    shell: str, cli: CliHarness, tmp_path: Path
+    cli: CliHarness, tmp_path: Path
 ) -> None:
-    typist = Typist(shell, cli.uri, tmp_path)
+    typist = Typist("bash", cli.uri, tmp_path)
     given = ("-c", str(cli.config))
     typist.wait_for({"local"}, "burst", "enable", *given, "")
     assert typist.tab("burst", "down", *given, "") == set()
 
 
-def test_no_lead_and_settings_that_are_wrong_are_silent(
-    shell: str, tmp_path: Path
-) -> None:
+def test_no_lead_and_settings_that_are_wrong_are_silent(tmp_path: Path) -> None:
     wrong = tmp_path / "burst.toml"
     wrong.write_text("[intake]\npatience = 1\nx")
-    typist = Typist(shell, "embedded:///nowhere", tmp_path)
+    typist = Typist("bash", "embedded:///nowhere", tmp_path)
     assert typist.tab("burst", "down", "") == set()
     assert typist.tab("burst", "enable", "-c", str(wrong), "") == set()
 

@@ -83,8 +83,3 @@ def test_a_file_that_cannot_be_used_is_the_one_thing_that_is_wrong(
     assert "not TOML: " in wrong(said)
     assert said.stdout.splitlines()[-1].startswith("1 wrong, ")
     assert "not checked without the settings: " in said.stdout
-
-
-def test_a_lead_without_a_daemon_is_told_of(cli: CliHarness) -> None:
-    said = cli.run("doctor")
-    assert f"burst daemon -c {cli.config}" in said.stdout

@@ -10,11 +10,12 @@ import pytest
 
 from burst.core.job_end import JobEnd, end_of
 from burst.errors import LeadError
-from burst.lead import Lead
+from burst.lead import Lead, NewJob
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, LeadView
 from tests.contract.base import WithInstance
 from tests.contract.instance import SLEEP, SLOT_0, SLOT_1, Instance
+from tests.contract.submitting import ids, jobspec, submitter
 from tests.contract.watching import Watch
 
 UNKNOWN = JobId(12345)
@@ -170,7 +171,8 @@ class OrdersContract(WithInstance):
         assert instance.memo(job) == {"state": "released", "burst": "burst-0-1"}
 
     def test_hundreds_at_once(self, instance: Instance, watch: Watch) -> None:
-        jobs = [instance.submit(nodes=4, urgency=0) for _ in range(300)]
+        held = NewJob(jobspec("held", "true"), urgency=0)
+        jobs = ids(submitter(watch.lead).submit_jobs([held] * 300))
         view = watch.until(lambda view: set(jobs) <= set(view.jobs), "300 jobs")
         assert {view.jobs[job].urgency for job in jobs} == {0}
         assert not watch.lead.release(dict.fromkeys(jobs, 5))
