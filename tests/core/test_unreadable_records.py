@@ -59,7 +59,7 @@ def test_its_job_ends_first_then_all_of_it_is_deleted():
     sim.run_job(whole(8))
 
 
-def test_its_ranks_are_known_by_their_hosts_where_slots_were_declared_anew():
+def test_its_ranks_are_known_by_hosts_and_drains_where_slots_were_declared_anew():
     """Else its slot were free at once, and what runs there reaped under its job."""
     sim = Sim()
     name, _ = spoilt(sim)
@@ -67,9 +67,10 @@ def test_its_ranks_are_known_by_their_hosts_where_slots_were_declared_anew():
     anew = ("burst-0-[0-1]", "burst-0-[2-3]", "burst-1-[0-3]")
     blind = but(seen.world.providers["local"], statuses={})
     slots = find_slots(seen.world.identity, anew)
-    world = but(seen.world, slots=slots, providers={"local": blind})
+    lead = but(seen.world.lead, drained={6: f"burst: {name} is being taken down"})
+    world = but(seen.world, slots=slots, providers={"local": blind}, lead=lead)
     made, _ = take_down_any(seen.records, world, TakeDown(name), sim.now)
-    assert made.records.bursts[name].lease.ranks == (2, 3, 4, 5)
+    assert made.records.bursts[name].lease.ranks == (2, 3, 4, 5, 6)
 
 
 def test_ranks_of_other_bursts_are_not_drained():

@@ -25,17 +25,6 @@ EIGHT = {
 }
 
 
-def test_ranks_drained_by_a_record_that_was_lost_are_undrained() -> None:
-    replay(
-        ONE,
-        taken("request", nodes=2, provider=""),
-        *ticks(40.0),
-        taken("down", burst=0),
-        *ticks(40.0),
-        taken("record_is_spoiled", burst=0, text="{"),
-    )
-
-
 def test_a_job_that_may_have_no_offer_is_not_told_that_it_runs_too_long() -> None:
     machine = Steps({**ONE, "standing": True})
     wish = 3  # for a provider that there is not
@@ -106,24 +95,6 @@ def test_a_job_that_does_not_start_leaves_all_of_its_bursts_at_once() -> None:
     )
 
 
-def test_what_a_job_would_use_that_gets_nothing_leaves_others_their_budget() -> None:
-    """It was counted for the rest of the plan, and others were told of that."""
-    replay(
-        {
-            "budget": [
-                {"limit": 8.0},
-                {"limit": 0.6, "match": {"provider": "a"}, "per": "day"},
-            ],
-            "providers": {"a": {"capacity": 6, "max_nodes": 4, "price": 1.0}},
-            "standing": True,
-        },
-        submit(9, 3, duration=30.0),
-        *ticks(7.0),
-        taken("request", nodes=1, provider=""),
-        submit(2, 3, wish=1, constraint=2),
-    )
-
-
 def test_a_job_that_is_refused_beside_a_growth_is_told_that_slots_are_kept() -> None:
     replay(
         {
@@ -134,24 +105,6 @@ def test_a_job_that_is_refused_beside_a_growth_is_told_that_slots_are_kept() -> 
         },
         submit(8, 1),
         submit(3, 2, wish=1, duration=30.0, held=True),
-    )
-
-
-def test_slots_are_kept_for_another_where_the_first_is_held_and_was_urgent() -> None:
-    """Its release had given it a higher urgency than it has now that it is held."""
-    offer = {"max_nodes": 4, "starts_after": 0}
-    replay(
-        {
-            "intake": {"release_urgency": 20},
-            "providers": {"a": {**offer, "price": 2.0}, "b": {**offer, "price": 1.0}},
-            "standing": True,
-        },
-        submit(5, 3, wish=4, constraint=1, duration=30.0),
-        *ticks(7.0),
-        submit(8, 2, constraint=1),
-        *ticks(40.0),
-        taken("record_is_spoiled", burst=5, text=""),
-        submit(4, 1, wish=4, constraint=1, duration=300.0, held=True),
     )
 
 
