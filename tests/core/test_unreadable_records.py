@@ -67,6 +67,7 @@ def test_its_ranks_are_known_by_hosts_and_drains_where_slots_were_declared_anew(
     anew = ("burst-0-[0-1]", "burst-0-[2-3]", "burst-1-[0-3]")
     blind = but(seen.world.providers["local"], statuses={})
     slots = find_slots(seen.world.identity, anew)
+    assert seen.world.lead
     lead = but(seen.world.lead, drained={6: f"burst: {name} is being taken down"})
     world = but(seen.world, slots=slots, providers={"local": blind}, lead=lead)
     made, _ = take_down_any(seen.records, world, TakeDown(name), sim.now)
