@@ -125,11 +125,6 @@ def test_a_command_that_cannot_even_be_tried_ends_its_task(tasks: TaskRunner) ->
     assert ended == Ended(JOB, 0, 126 << 8)
 
 
-def test_signals_are_told_apart_from_codes(tasks: TaskRunner) -> None:
-    start(tasks, order("sh", "-c", "kill -9 $$"))
-    assert until_ended(tasks)[1] == [Ended(JOB, 0, signal.SIGKILL)]
-
-
 def test_a_broken_pipe_ends_a_command_as_it_does_elsewhere(tasks: TaskRunner) -> None:
     start(tasks, order("sh", "-c", "yes | head -n 1; echo after"))
     output, ended = until_ended(tasks)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any, NoReturn
 
 import msgspec
@@ -91,48 +92,27 @@ def test_jobs_are_submitted_held_and_run_on_nodes_of_their_member() -> None:
     assert says.saw[-1].queue.inactive == 2
 
 
-def test_a_restart_submits_nothing_twice_and_counts_nothing_twice() -> None:
+@pytest.mark.parametrize("known", ["seen", "told", "found by its name"])
+def test_a_job_that_ends_while_no_daemon_runs_counts_once(known: str) -> None:
+    """Also where the answer to its submission was lost, or nobody saw it run."""
     site = EnsembleSite()
     says = site.up(**ONE)["a"]
-    site.lead.lost = True
-    site.once("md")
-    assert len(site.sim.lead.jobs) == 1
-    site.lead.lost = False
-    site.restart()
-    site.step(3)
-    assert len(site.sim.lead.jobs) == 1, "it was found by its name"
-    assert site.lead.searched
-    assert says.saw[-1].tally.events["submit"] == 1
-    (job,) = site.sim.lead.jobs.values()
-    # It ends, and is forgotten by the lead, while no daemon runs.
-    assert job.t_start
-    site.lead.ended[job.id] = JobOutcome("completed", job.t_start, job.t_start + 5)
-    del site.sim.lead.jobs[job.id]
-    site.restart()
-    site.step(2)
-    tally = says.saw[-1].tally
-    assert (tally.success, tally.duration.mean) == (1, 5.0)
-
-
-@pytest.mark.parametrize("lost", [False, True], ids=["told", "found by its name"])
-def test_a_job_that_ends_while_no_daemon_runs_and_was_never_seen_counts(
-    *, lost: bool
-) -> None:
-    site = EnsembleSite()
-    says = site.up(**ONE)["a"]
-    site.lead.lost = lost
+    site.lead.lost = known == "found by its name"
     site.once("md")
     site.lead.lost = False
-    # The daemon is killed before the next look.
+    if known == "seen":
+        site.step(3)
+    # The daemon is killed, and the job is forgotten by the lead.
     (number,) = site.lead.names.values()
-    site.lead.ended[number] = JobOutcome("completed", T0 + 1, T0 + 3)
+    began = site.sim.lead.jobs[number].t_start or T0 + 1
+    site.lead.ended[number] = JobOutcome("completed", began, began + 5)
     del site.sim.lead.jobs[number]
     site.restart()
-    site.step()
-    assert says.saw[-1].queue.inactive == (0 if lost else 1)
-    site.step(2)
+    site.step(3)
+    assert len(site.lead.names) == 1, "it is not submitted again"
     tally = says.saw[-1].tally
     assert (tally.events["submit"], tally.events["start"], tally.success) == (1, 1, 1)
+    assert tally.duration.mean == 5.0
     assert says.saw[-1].queue.inactive == 1
 
 
@@ -224,18 +204,6 @@ def test_without_an_algorithm_that_is_gone_it_stays_and_can_be_ended(
     assert site.records.live == []
 
 
-def test_an_ensemble_may_be_started_again_once_nothing_is_left_of_it() -> None:
-    site = EnsembleSite()
-    site.up(**ONE)
-    with pytest.raises(BurstError, match="an ensemble sweep is there already"):
-        site.up(**ONE)
-    site.down()
-    site.step(4)
-    site.up(**ONE)
-    site.step(3)
-    assert site.live("a") == 1
-
-
 def test_jobs_of_an_earlier_run_do_not_count_in_the_next() -> None:
     """The lead shows them for a while after their end; their bursts stay on record."""
     site = EnsembleSite(prices={"local.nodes": 3600.0})
@@ -248,25 +216,17 @@ def test_jobs_of_an_earlier_run_do_not_count_in_the_next() -> None:
     assert says.saw[-1].tally.success == 1
     first = says.saw[-1].spent
     assert first > 30
+    with pytest.raises(BurstError, match="an ensemble sweep is there already"):
+        site.up(**ONE)
     site.down()
     site.step(4)
     again = site.up(**ONE)["a"]
     site.step(3)
+    assert site.live("a") == 1
     assert site.sim.lead.jobs[job].state is JobState.INACTIVE
     assert again.saw[-1].tally.events.get("submit", 0) == 0
     assert again.saw[0].spent == 0
     assert 0 < again.saw[-1].spent < first
-
-
-def test_a_limit_of_the_file_is_told_where_it_holds_a_member_back() -> None:
-    site = EnsembleSite()
-    both = site.up(**TWO, limits={"nodes": 2})
-    both["a"].says = MemberDecision(nodes=3)
-    site.step(4)
-    assert site.shown()["member"]["waits_for"] == (
-        "of 3 nodes that it wants [limits] nodes and its fair share leave 1"
-    )
-    assert site.shown("b")["member"]["waits_for"] == ""
 
 
 def test_a_member_without_nodes_has_the_price_of_its_offer() -> None:
@@ -316,19 +276,13 @@ def test_a_job_for_a_member_that_it_does_not_have_keeps_no_ensemble(
     site.up(**ONE)
 
 
-def test_custom_commands_are_run_once(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    out = tmp_path_factory.mktemp("custom")
+def test_custom_commands_are_run_once(tmp_path: Path) -> None:
     site = EnsembleSite()
-    site.up(
-        **ONE,
-        directory=str(out),
-        custom={"tell": ["sh", "-c", "echo $BURST_MEMBER >> told"]},
-    )
+    command = ["sh", "-c", "echo $BURST_MEMBER >> told"]
+    site.up(**ONE, directory=str(tmp_path), custom={"tell": command})
     site.once(custom=("tell",), why="it is time")
     site.step(4)
-    told = out / "told"
+    told = tmp_path / "told"
     wait_until(lambda: told.exists() and told.read_text(), "the command")
     assert told.read_text().splitlines() == ["a"]
 
