@@ -26,12 +26,6 @@ def test_an_agent_runs_the_jobs_of_its_member_and_ends(story: AgentStory) -> Non
     runs_its_jobs_and_ends(story)
 
 
-def test_an_agent_without_an_instance_ends(story: AgentStory, tmp_path: Path) -> None:
-    with story.agent("--uri", f"embedded://{tmp_path}/none", "--start", "1s") as agent:
-        assert agent.ends() == 1
-        assert "no instance answered within 1s" in agent.log
-
-
 def test_an_agent_ends_with_its_instance(cli: CliHarness, tmp_path: Path) -> None:
     with embedded_instance() as member, cli.daemon():
         story = AgentStory(cli, member.uri, tmp_path)

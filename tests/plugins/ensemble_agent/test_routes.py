@@ -172,12 +172,6 @@ def test_a_daemon_that_ends_while_it_answers_is_away(
             client.post("sweep.m", report())
 
 
-def test_a_daemon_that_is_away_is_told(token: Path) -> None:
-    client = AgentClient("http://127.0.0.1:9", str(token))
-    with pytest.raises(AgentTrouble, match="cannot be reached"):
-        client.post("e.m", report())
-
-
 def test_a_token_goes_to_another_host_in_the_clear_only_where_that_is_said(
     token: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

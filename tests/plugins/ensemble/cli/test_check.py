@@ -33,15 +33,10 @@ def test_check_as_json_has_what_the_table_has(place: Path) -> None:
     found = json.loads(run(place, "check", "--json").stdout)
     assert found["limits"] == {"nodes": 8, "money": 5.0, "time": "7200.0s"}
     assert [each["name"] for each in found["members"]] == ["small", "rules"]
+    (place / "e.toml").write_text('name = "x"\n[[members]]\n')
+    assert "no limits" in run(place, "check").stdout
     (algorithm,) = found["members"][0]["algorithm"]
     assert algorithm == {"name": "workload-demand", "options": {"scaleChecks": 3}}
-
-
-def test_check_needs_no_limits(place: Path) -> None:
-    text = 'name = "x"\n[[members]]\n'
-    (place / "e.toml").write_text(text)
-    assert "no limits" in run(place, "check").stdout
-    assert json.loads(run(place, "check", "--json").stdout)["limits"]["time"] == "inf"
 
 
 def test_a_format_prints_a_line_for_each_member_and_nothing_else(place: Path) -> None:
@@ -70,7 +65,6 @@ max = 4
     [
         ("far", "job", "", ""),
         ("far", "operator", "", "provider far makes no isolated bursts"),
-        ("here", "job", "", "provider here makes no isolated bursts"),
         ("far", "operator", "lammps:2", ""),
         ("here", "operator", "lammps:2", "here have no images"),
     ],

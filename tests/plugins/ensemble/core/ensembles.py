@@ -15,6 +15,7 @@ from burst_ensemble.config.spec import (
     JobSpec,
     MemberSpec,
 )
+from burst_ensemble.core.algorithms import BUILT_IN
 from burst_ensemble.core.controller import EnsembleStep, take_step
 from burst_ensemble.core.job_rows import JobRow, MemberState
 from burst_ensemble.core.reading import SizedReading
@@ -22,7 +23,7 @@ from burst_ensemble.core.record import EnsembleRecord
 from burst_ensemble.core.views import take_in
 from burst_ensemble.core.wishes import Answer
 
-from burst.config import Seconds
+from burst.config import Seconds, convert
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
 
@@ -134,6 +135,31 @@ def taken_in(
 def rewritten(record: EnsembleRecord) -> EnsembleRecord:
     """The record after it was written to the store and read again."""
     return msgspec.json.decode(msgspec.json.encode(record), type=EnsembleRecord)
+
+
+def make(name: str, **options: Any) -> Any:
+    """A built-in algorithm with these options."""
+    kind = BUILT_IN[name]
+    return kind(convert(kind.Options, options, "test"))
+
+
+def decided(
+    name: str, seen: MemberView, memory: Any = None, **options: Any
+) -> MemberDecision:
+    """What a built-in algorithm says to a view."""
+    found: MemberDecision = make(name, **options).decide(seen, memory or {}, NOW)
+    return found
+
+
+def looked_at(algorithm: Any, views: Sequence[MemberView]) -> list[MemberDecision]:
+    """What an algorithm says to these views, ten seconds apart."""
+    memory: Any = {}
+    found = []
+    for number, each in enumerate(views):
+        decision = algorithm.decide(each, memory, NOW + 10 * number)
+        memory = decision.memory
+        found.append(decision)
+    return found
 
 
 def wants(nodes: int | None = None, **changes: Any) -> MemberDecision:

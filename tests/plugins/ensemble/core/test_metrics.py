@@ -15,7 +15,7 @@ from burst_ensemble.algorithm import (
     draw,
     shuffled,
 )
-from burst_ensemble.core.controller import end_all, new_record
+from burst_ensemble.core.controller import new_record
 from burst_ensemble.core.metrics import holds, metrics, parse_when
 from burst_ensemble.core.reading import (
     LATEST,
@@ -146,7 +146,7 @@ def test_the_state_has_the_keys_of_the_sidecar_and_correct_values() -> None:
         next_jobs=(3,),
     )
     trouble = Trouble(what="a: no", first=NOW, until=NOW + 60)
-    record = record.with_member("m", trouble=trouble)
+    record = record.with_member("m", trouble=trouble, limited="few nodes")
     view = make_views(spec, record, {"m": read})["m"]
     (one,) = Ensemble(EnsembleStart(spec=spec, userid=100), record).members
     found = member_row(one, view, [])
@@ -162,19 +162,10 @@ def test_the_state_has_the_keys_of_the_sidecar_and_correct_values() -> None:
     assert found["waiting"] == {"3": 1}
     assert found["nextJobs"] == [3]
     assert found["member"]["trouble"] == "a: no"
+    assert found["member"]["waits_for"] == "few nodes"
     again = json.loads(json.dumps(found))
     assert {**again, "jobs": {}} == {**found, "jobs": {}}
     assert again["jobs"]["x"]["count"] == 2
-
-
-def test_a_member_that_has_ended_has_only_its_record_in_the_state() -> None:
-    spec = ensemble(member("a"), member("b"))
-    record = new_record(spec, NOW)
-    record = end_all(record, "down", NOW)
-    one, _ = Ensemble(EnsembleStart(spec=spec, userid=100), record).members
-    found = member_row(one, None, [])
-    assert set(found) == {"member", "jobs"}
-    assert (found["member"]["ended"], found["member"]["why"]) == (NOW, "down")
 
 
 @given(st.integers(1, 50), st.integers(), st.text())

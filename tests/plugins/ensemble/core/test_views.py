@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from burst_ensemble.core.controller import new_record
-from burst_ensemble.core.views import fresh_view, make_views
+from burst_ensemble.core.views import make_views
 
 from tests.plugins.ensemble.core.ensembles import NOW, ensemble, member, reading
 
@@ -17,9 +17,3 @@ def test_nodes_that_isolated_bursts_may_yet_have_are_free(mode, up, free) -> Non
     (found,) = make_views(spec, record, {"m": reading(2, 1)}).values()
     assert (found.nodes, found.nodes_paid) == (5, 2)
     assert (found.nodes_up, found.nodes_free) == (up, free)
-
-
-def test_of_a_member_that_is_not_made_yet_all_is_0() -> None:
-    found = fresh_view(ensemble(), member())
-    assert (found.nodes_paid, found.nodes_up, found.nodes_free) == (0, 0, 0)
-    assert (found.cores_up, found.cores_free) == (0, 0)
