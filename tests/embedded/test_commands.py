@@ -175,21 +175,18 @@ def test_brokers_that_cannot_start_say_one_sentence() -> None:
             assert "\n" not in str(result.exception)
 
 
-def test_a_lead_stops_cleanly_and_leaves_no_socket() -> None:
+def test_a_lead_stops_cleanly_and_leaves_neither_socket_nor_job() -> None:
     with embedded_instance() as instance:
-        lead = instance.process("lead-0")
-        lead.send_signal(signal.SIGINT)
-        assert lead.wait(HANG_S) == 0
+        with closing(connect(instance.uri)) as lead:
+            script = "echo $$; exec sleep 600"
+            job = instance.submit(slots=1, command=("sh", "-c", script))
+            Watch(lead).state(job, JobState.RUN)
+            wait_until(lambda: lead.output(job), "its pid")
+            pid = int(lead.output(job)[0].data)
+        process = instance.process("lead-0")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(HANG_S) == 0
+        assert not Path(f"/proc/{pid}").exists()
         assert not (instance.directory / "r" / "control").exists()
         assert (instance.directory / "s" / STORE).exists()
         assert not (instance.directory / "r" / STORE).exists()
-
-
-def test_a_job_of_a_lead_that_stops_ends_with_it() -> None:
-    with embedded_instance() as instance, closing(connect(instance.uri)) as lead:
-        job = instance.submit(slots=1, command=("sh", "-c", "echo $$; exec sleep 600"))
-        Watch(lead).state(job, JobState.RUN)
-        wait_until(lambda: lead.output(job), "its pid")
-        pid = int(lead.output(job)[0].data)
-        instance.stop()
-        assert not Path(f"/proc/{pid}").exists()

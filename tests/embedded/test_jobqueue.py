@@ -59,10 +59,6 @@ def submit(
     return queue.submit(jobspec, urgency)
 
 
-def state(job: Job) -> JobState:
-    return job.state
-
-
 def names(job: Job) -> list[str]:
     return [event.name for event in job.events]
 
@@ -76,14 +72,14 @@ def test_the_events_of_a_job_that_runs_are_those_of_flux(
     queue: JobQueue, clock: Clock
 ) -> None:
     job = submit(queue, slots=2)
-    assert state(job) is JobState.SCHED
+    assert job.state is JobState.SCHED
     clock.now = NOW + 1
     queue.schedule()
-    assert state(job) is JobState.RUN
+    assert job.state is JobState.RUN
     assert job.running == {0: 0, 1: 0}
     clock.now = NOW + 9
     end(queue, job)
-    assert state(job) is JobState.INACTIVE
+    assert job.state is JobState.INACTIVE
     assert names(job) == [
         *("submit", "validate", "depend", "priority"),
         *("alloc", "start", "finish", "release", "free", "clean"),
@@ -125,7 +121,7 @@ def test_what_never_fits_fails_with_an_exception(queue: JobQueue) -> None:
         "note": "unsatisfiable request: no ranks could ever hold it",
     }
     assert (job.result, job.time_of("start")) == ("failed", 0)
-    assert state(behind) is JobState.RUN
+    assert behind.state is JobState.RUN
 
 
 def test_the_first_exception_decides_the_result(queue: JobQueue) -> None:
@@ -141,7 +137,7 @@ def test_the_highest_status_is_the_jobs(queue: JobQueue) -> None:
     job = submit(queue, slots=2)
     queue.schedule()
     queue.take(Ended(job.id, 1, 3 << 8))
-    assert state(job) is JobState.RUN
+    assert job.state is JobState.RUN
     queue.take(Ended(job.id, 0, 0))
     assert (job.status, job.result) == (3 << 8, "failed")
 
@@ -150,7 +146,7 @@ def test_the_end_of_what_is_not_running_is_passed_over(queue: JobQueue) -> None:
     job = submit(queue, slots=1)
     queue.take(Ended(job.id, 0, 0))
     queue.take(Ended(4711, 0, 0))
-    assert state(job) is JobState.SCHED
+    assert job.state is JobState.SCHED
 
 
 @pytest.mark.parametrize("urgency", [-1, 32])
