@@ -17,11 +17,7 @@ from burst_embedded.wire import Message
 from burst.errors import ConfigError, LeadError, LeadGone
 from burst.flux.handle import ResponseMessage
 from burst.flux.rpc import RequestFailed, RpcClient, ServiceMissing
-from tests.embedded_instance import (
-    EmbeddedInstance,
-    embedded_instance,
-    short_directory,
-)
+from tests.embedded_instance import EmbeddedInstance, embedded_instance, short_directory
 from tests.support.waiting import HANG_S, wait_until
 
 

@@ -69,14 +69,6 @@ def alive(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] != "Z"
 
 
-def test_both_streams_and_the_status_come_back(tasks: TaskRunner) -> None:
-    start(tasks, order("sh", "-c", "echo out; echo err >&2; exit 3"))
-    output, ended = until_ended(tasks)
-    assert text(output) == "out\n"
-    assert text(output, stream=2) == "err\n"
-    assert ended == [Ended(JOB, 0, 3 << 8)]
-
-
 def test_tasks_know_who_and_where_they_are(tasks: TaskRunner) -> None:
     script = "echo $FLUX_TASK_RANK $BURST_HOSTNAME $OWN $(pwd)"
     start(tasks, order("sh", "-c", script, ranks=(2, 5), OWN="x", cwd="/usr"))

@@ -11,12 +11,7 @@ from burst_ensemble.core import commands
 from burst_ensemble.core.controller import new_record
 from burst_ensemble.core.intents import Done, JobRef
 from burst_ensemble.core.job_rows import JobsSeen, count_jobs
-from burst_ensemble.core.record import (
-    EnsembleStart,
-    KnownJob,
-    MemberRecord,
-    Seen,
-)
+from burst_ensemble.core.record import EnsembleStart, KnownJob, MemberRecord, Seen
 from burst_ensemble.core.views import fresh_view, make_views
 
 from burst.errors import BurstError

@@ -14,11 +14,7 @@ from typing import Any, ClassVar
 import msgspec
 import pytest
 from burst_ensemble_agent.client import AgentClient, AgentTrouble
-from burst_ensemble_agent.report import (
-    REPORT_BYTES,
-    REPORT_VERSION,
-    AgentAnswer,
-)
+from burst_ensemble_agent.report import REPORT_BYTES, REPORT_VERSION, AgentAnswer
 from burst_ensemble_agent.routes import agent_routes
 
 from burst.config import ListenAddress
@@ -71,8 +67,6 @@ def test_a_report_is_taken_and_answered(state: DaemonState, token: Path) -> None
         assert answer == AgentAnswer(version=REPORT_VERSION, check=10.0)
         with pytest.raises(AgentTrouble, match=r"\(409\): stale"):
             client.post("sweep.m", report())
-        with pytest.raises(AgentTrouble, match=r"\(404\): there is no ensemble other"):
-            client.post("other.m", report(number=2))
 
 
 def test_a_wrong_token_is_refused(

@@ -6,13 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from burst_ensemble.algorithm import (
-    JobGroup,
-    JobTally,
-    MemberView,
-    QueueCounts,
-    Spread,
-)
+from burst_ensemble.algorithm import JobGroup, JobTally, MemberView, QueueCounts, Spread
 
 from burst.errors import ConfigError
 from tests.plugins.ensemble.core.ensembles import (

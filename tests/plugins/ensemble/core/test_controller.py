@@ -16,10 +16,7 @@ from burst_ensemble.algorithm import (
     Memory,
     QueueCounts,
 )
-from burst_ensemble.core.algorithms.workload_demand import (
-    DemandOptions,
-    WorkloadDemand,
-)
+from burst_ensemble.core.algorithms.workload_demand import DemandOptions, WorkloadDemand
 from burst_ensemble.core.controller import (
     confirm,
     confirm_run,
@@ -36,12 +33,7 @@ from burst_ensemble.core.intents import (
     SubmitJobs,
 )
 from burst_ensemble.core.job_rows import JobsSeen, MemberState, count_jobs
-from burst_ensemble.core.record import (
-    Ensemble,
-    EnsembleRecord,
-    EnsembleStart,
-    KnownJob,
-)
+from burst_ensemble.core.record import Ensemble, EnsembleRecord, EnsembleStart, KnownJob
 from burst_ensemble.core.views import is_due, make_views
 from burst_ensemble.core.wishes import AlgorithmFault, Answer
 

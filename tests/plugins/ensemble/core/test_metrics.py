@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Metrics, comparisons, statistics, and the state as JSON."""
+"""What algorithms see of members: views, metrics, statistics; the state as JSON."""
 
 from __future__ import annotations
 
@@ -17,11 +17,7 @@ from burst_ensemble.algorithm import (
 )
 from burst_ensemble.core.controller import new_record
 from burst_ensemble.core.metrics import holds, metrics, parse_when
-from burst_ensemble.core.reading import (
-    LATEST,
-    with_event,
-    with_value,
-)
+from burst_ensemble.core.reading import LATEST, with_event, with_value
 from burst_ensemble.core.record import Ensemble, EnsembleStart, Trouble
 from burst_ensemble.core.report import member_row
 from burst_ensemble.core.views import make_views
@@ -121,6 +117,17 @@ def test_quartiles_and_the_median_distance_are_those_of_the_latest() -> None:
     assert (found.iqr, found.mad) == ((LATEST - 1) / 2, LATEST / 4)
     one = Spread(count=1, mean=3.0, min=3.0, max=3.0, latest=(3.0,))
     assert with_value(Spread(), 3.0) == one
+
+
+@pytest.mark.parametrize(("mode", "up", "free"), [("joined", 2, 1), ("isolated", 5, 4)])
+def test_nodes_that_isolated_bursts_may_yet_have_are_free(
+    mode: str, up: int, free: int
+) -> None:
+    spec = ensemble(member("m", mode=mode))
+    record = new_record(spec, NOW).with_member("m", nodes=5)
+    (found,) = make_views(spec, record, {"m": reading(2, 1)}).values()
+    assert (found.nodes, found.nodes_paid) == (5, 2)
+    assert (found.nodes_up, found.nodes_free) == (up, free)
 
 
 def test_members_see_each_other() -> None:

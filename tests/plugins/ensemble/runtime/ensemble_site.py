@@ -67,7 +67,6 @@ class Submitted:
         """Whether the answer to a submission is lost; the jobs are there."""
         self.names: dict[str, JobId] = {}
         self.ended: dict[JobId, JobOutcome] = {}
-        self.searched: list[str] = []
 
     def submit_jobs(self, jobs: Sequence[NewJob]) -> Sequence[JobId | BurstError]:
         if self.refuses:
@@ -78,7 +77,6 @@ class Submitted:
         return answers
 
     def find_jobs(self, names: Collection[str]) -> Mapping[str, JobId]:
-        self.searched += names
         return {name: self.names[name] for name in names if name in self.names}
 
     def outcomes(self, jobs: Collection[JobId]) -> Mapping[JobId, JobOutcome]:
@@ -198,11 +196,6 @@ class EnsembleSite:
         answer = self.service.answer("ensemble-status", {"name": name})
         rows: list[Any] = answer["ensembles"]
         return rows
-
-    def command(self, command: Any) -> None:
-        future = self.sim.engine.post(command)
-        self.sim.tick()
-        future.result(0)
 
     def down(self, name: str = "sweep") -> None:
         self.ask("down", name=name, note="by hand")
