@@ -13,9 +13,6 @@ import pytest
 from burst_embedded.boot import read_broker_config, read_resources
 
 from burst.errors import ConfigError
-from burst.model.lead import HostEntry
-from burst.model.resource_set import shape_of
-from tests.contract.instance import BURST_SHAPE, HOSTS, OWN_SHAPE
 from tests.embedded_instance import R, short_directory, write_files
 
 PORT = 28551
@@ -45,14 +42,6 @@ def write_r(directory: Path, **changes: Any) -> None:
     (directory / "R").write_text(json.dumps(r))
 
 
-def test_hosts_are_in_rank_order_with_their_addresses(config: Path) -> None:
-    boot = read_broker_config(config, "burst-0-1")
-    assert tuple(entry.host for entry in boot.hosts) == HOSTS
-    assert (boot.rank, boot.hostname) == (3, "burst-0-1")
-    address = f"tcp://127.0.0.1:{PORT}"
-    assert boot.hosts[0] == HostEntry("lead-0", bind=address, connect=address)
-
-
 def test_the_boot_shows_no_secret(config: Path) -> None:
     boot = read_broker_config(config, "lead-0")
     assert boot.certificate.secret.decode() not in repr(boot)
@@ -76,16 +65,6 @@ def test_a_bad_file_is_refused_by_name(
         read_broker_config(config, "lead-0")
     assert str(caught.value).startswith(str(config))
     assert said in str(caught.value)
-
-
-def test_nodes_have_what_r_says(config: Path) -> None:
-    found = read_resources(config, read_broker_config(config, "lead-0").hosts)
-    assert found.hosts == HOSTS
-    shapes = [shape_of(node.children) for node in found.nodes]
-    assert shapes == [OWN_SHAPE] * 2 + [BURST_SHAPE] * 8
-    having = found.properties
-    assert [name for name in having if 0 in having[name]] == ["local"]
-    assert [name for name in having if 9 in having[name]] == ["burst", "burst-1"]
 
 
 @pytest.mark.parametrize(

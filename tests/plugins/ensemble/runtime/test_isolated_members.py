@@ -167,13 +167,18 @@ def test_no_jobs_are_submitted_while_nothing_is_offered(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     site = Far()
+    assert set(site.abilities()) == {"joined", "isolated"}
     site.sim.enabled = False
     site.restart()
+    assert set(site.abilities()) == set(), "no file is refused yet"
     site.wants(1, "md")
     assert site.sim.lead.jobs == {}
     assert "provider local offers no isolated bursts now" in caplog.text
     site.sim.enabled = True
+    can = msgspec.structs.replace(site.sim.fake_settings, own_images=True)
+    site.sim.fake_settings = can
     site.restart()
+    assert set(site.abilities()) == {"joined", "isolated", "image"}
     site.step(2)
     assert len(site.sim.lead.jobs) == 1
 
@@ -197,18 +202,6 @@ def test_a_job_that_no_burst_could_hold_does_not_keep_others_waiting() -> None:
     site.end_programs()
     site.step(3)
     assert "2 nodes" in site.row["member"]["waits_for"]
-
-
-def test_a_daemon_knows_what_is_made_once_it_is_offered() -> None:
-    site = Far()
-    assert set(site.abilities()) == {"joined", "isolated"}
-    can = msgspec.structs.replace(site.sim.fake_settings, own_images=True)
-    site.sim.fake_settings = can
-    site.restart()
-    assert set(site.abilities()) == {"joined", "isolated", "image"}
-    site.sim.enabled = False
-    site.restart()
-    assert set(site.abilities()) == set(), "nothing is refused yet"
 
 
 def test_bursts_of_an_ensemble_that_is_lost_end_with_their_jobs() -> None:
