@@ -11,6 +11,10 @@ from tests.plugins.ensemble.cli.file_commands import place, run
 __all__ = ["place"]
 
 
+def test_a_format_prints_a_line_for_each_member_and_nothing_else(place: Path) -> None:
+    assert run(place, "replay", "-o", "{name}").stdout == "small\nrules\n"
+
+
 def test_replay_shows_what_each_member_paid_needed_and_why_it_ended(
     place: Path,
 ) -> None:

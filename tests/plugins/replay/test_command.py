@@ -262,6 +262,16 @@ def test_users_are_those_of_the_host_where_the_trace_is_of_it(
     assert "for user no-such, whom this host does not know" in done.stderr
 
 
+def test_names_of_users_say_nothing_of_numbers_that_were_made_up(
+    trace: Path, rules: Path
+) -> None:
+    rules.write_text('[[policy]]\nmatch = { user = "root" }\nmax_price = 0\n')
+    trace.write_text(trace.read_text().replace(" 7 1 5 2 ", " 0 1 5 2 "))
+    done = run(trace, "--policy", rules)
+    assert "no job that waited is for: policy-1" in done.stderr
+    assert "does not know" not in done.stderr
+
+
 SITE = """\
 [providers.far]
 type = "local"

@@ -62,6 +62,11 @@ def test_where_no_offer_has_a_price(
     assert {each[1:] for each in shown(sold)} == {(price, 300.0)}
 
 
+def test_where_no_offer_is_known_each_provider_has_one() -> None:
+    sold = sold_offers(site(), {}, boot=0.0)
+    assert shown(sold) == [("gke/", 1.0, 0.0), ("kube/", 1.0, 0.0)]
+
+
 def bought(job: TraceJob, rule: dict[str, Any]) -> ReplayOutcome:
     """Replay a job on a machine that is too small for it."""
     found = site(policy=[rule])

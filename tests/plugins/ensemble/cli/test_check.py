@@ -33,10 +33,15 @@ def test_check_as_json_has_what_the_table_has(place: Path) -> None:
     found = json.loads(run(place, "check", "--json").stdout)
     assert found["limits"] == {"nodes": 8, "money": 5.0, "time": "7200.0s"}
     assert [each["name"] for each in found["members"]] == ["small", "rules"]
-    (place / "e.toml").write_text('name = "x"\n[[members]]\n')
-    assert "no limits" in run(place, "check").stdout
     (algorithm,) = found["members"][0]["algorithm"]
     assert algorithm == {"name": "workload-demand", "options": {"scaleChecks": 3}}
+
+
+def test_a_member_that_is_an_instance_of_its_own_needs_no_limits(place: Path) -> None:
+    (place / "e.toml").write_text('name = "x"\n[[members]]\nmode = "external"\n')
+    lines = run(place, "check").stdout.splitlines()
+    assert "no limits" in lines[0]
+    assert "its own" in lines[2]
 
 
 def test_a_format_prints_a_line_for_each_member_and_nothing_else(place: Path) -> None:

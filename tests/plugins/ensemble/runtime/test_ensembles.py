@@ -28,7 +28,12 @@ from burst.provider import Provider
 from burst.testing import FakeProvider
 from tests.builders import T0, identity, whole
 from tests.fakes import FakeLead
-from tests.plugins.ensemble.runtime.ensemble_site import MEMBER, USER, EnsembleSite
+from tests.plugins.ensemble.runtime.ensemble_site import (
+    MEMBER,
+    USER,
+    EnsembleSite,
+    Scripted,
+)
 from tests.sim import Sim
 from tests.support.waiting import wait_until
 
@@ -37,9 +42,14 @@ ONE = {"members": [{**MEMBER, **JOBS}]}
 TWO = {"members": [{**MEMBER, **JOBS}, {**MEMBER, "name": "b"}]}
 
 
-def test_a_member_is_made_grows_shrinks_and_ends() -> None:
+def started() -> tuple[EnsembleSite, Scripted]:
+    """A daemon with an ensemble of one member, and the algorithm of that."""
     site = EnsembleSite()
-    says = site.up(**ONE)["a"]
+    return site, site.up(**ONE)["a"]
+
+
+def test_a_member_is_made_grows_shrinks_and_ends() -> None:
+    site, says = started()
     site.step(2)
     assert site.live("a") == 1
     says.says = MemberDecision(nodes=3, why="more jobs wait")
@@ -91,8 +101,7 @@ def test_jobs_are_submitted_held_and_run_on_nodes_of_their_member() -> None:
 @pytest.mark.parametrize("known", ["seen", "told", "found by its name"])
 def test_a_job_that_ends_while_no_daemon_runs_counts_once(known: str) -> None:
     """Also where the answer to its submission was lost, or nobody saw it run."""
-    site = EnsembleSite()
-    says = site.up(**ONE)["a"]
+    site, says = started()
     site.lead.lost = known == "found by its name"
     site.once("md")
     site.lead.lost = False
@@ -115,8 +124,7 @@ def test_a_job_that_ends_while_no_daemon_runs_counts_once(known: str) -> None:
 def test_what_the_lead_does_not_take_is_tried_again_and_told(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    site = EnsembleSite()
-    says = site.up(**ONE)["a"]
+    site, says = started()
     says.says = MemberDecision(submit=("md",))
     site.lead.refuses = "the queue is disabled"
     site.step(3)
@@ -144,8 +152,7 @@ def test_an_algorithm_that_raises_leaves_its_member_as_it_is_and_that_is_logged(
 
 
 def test_down_cancels_what_waits_and_lets_what_runs_end() -> None:
-    site = EnsembleSite()
-    site.up(**ONE)
+    site, _ = started()
     site.once("md", "md", "md")
     site.step(4)
     running = site.sim.lead.running()
@@ -162,8 +169,7 @@ def test_down_cancels_what_waits_and_lets_what_runs_end() -> None:
 
 
 def test_bursts_of_an_ensemble_that_is_not_on_record_are_taken_down() -> None:
-    site = EnsembleSite()
-    site.up(**ONE)
+    site, _ = started()
     site.step(3)
     assert site.live("a") == 1
     store = site.sim.lead.disk.records
@@ -178,8 +184,7 @@ def test_without_an_algorithm_that_is_gone_it_stays_and_can_be_ended(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Such as after an upgrade: its nodes were paid to the end of their lease."""
-    site = EnsembleSite()
-    site.up(**ONE)
+    site, _ = started()
     site.once("md")
     site.step(3)
 
@@ -294,8 +299,7 @@ def test_a_member_that_cannot_grow_says_why() -> None:
 
 
 def test_nothing_is_done_while_the_lead_cannot_be_read() -> None:
-    site = EnsembleSite()
-    says = site.up(**ONE)["a"]
+    site, says = started()
     site.sim.lead.unreadable = True
     site.step(3)
     assert says.saw == []
@@ -307,8 +311,7 @@ def test_nothing_is_done_while_the_lead_cannot_be_read() -> None:
 def test_a_step_that_finds_the_lead_gone_is_taken_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    site = EnsembleSite()
-    says = site.up(**ONE)["a"]
+    site, says = started()
 
     def blind(view: MemberView, memory: Memory, now: float) -> MemberDecision:
         site.sim.lead.unreadable = True
@@ -349,8 +352,7 @@ def test_a_member_whose_slot_is_gone_gets_no_jobs(
 
 
 def test_a_step_that_is_under_way_does_not_take_back_what_a_person_does() -> None:
-    site = EnsembleSite()
-    says = site.up(**ONE)["a"]
+    site, says = started()
     site.step(3)
     assert site.live("a") == 1
 
@@ -401,8 +403,7 @@ def test_a_person_submits_jobs_of_the_file() -> None:
 
 
 def test_a_person_resizes_a_member() -> None:
-    site = EnsembleSite()
-    site.up(**ONE)
+    site, _ = started()
     site.step(3)
 
     def resize(nodes: int) -> None:
@@ -431,8 +432,7 @@ def test_a_member_is_made_of_the_offer_that_its_file_names() -> None:
 
 
 def test_it_waits_for_nodes_that_leave_before_it_grows_past_its_most() -> None:
-    site = EnsembleSite()
-    says = site.up(**ONE)["a"]
+    site, says = started()
     site.once("md", "md", "md", nodes=3)
     site.step(6)
     assert len(site.sim.lead.running()) == 3
