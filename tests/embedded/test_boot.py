@@ -36,12 +36,6 @@ def change(config: Path, old: str, new: str) -> None:
     config.write_text(text.replace(old, new))
 
 
-def write_r(directory: Path, **changes: Any) -> None:
-    r: dict[str, Any] = deepcopy(R)
-    r["execution"].update(changes)
-    (directory / "R").write_text(json.dumps(r))
-
-
 def test_the_boot_shows_no_secret(config: Path) -> None:
     boot = read_broker_config(config, "lead-0")
     assert boot.certificate.secret.decode() not in repr(boot)
@@ -88,7 +82,9 @@ def test_a_bad_file_is_refused_by_name(
 def test_r_that_does_not_match_is_refused(
     directory: Path, config: Path, changes: dict[str, Any], said: str
 ) -> None:
-    write_r(directory, **changes)
+    changed: dict[str, Any] = deepcopy(R)
+    changed["execution"].update(changes)
+    (directory / "R").write_text(json.dumps(changed))
     with pytest.raises(ConfigError) as caught:
         read_resources(config, read_broker_config(config, "lead-0").hosts)
     assert str(directory / "R") in str(caught.value)

@@ -142,16 +142,16 @@ EVIL = (
 )
 
 
-def texts_replaced(value, text, path=()):
+def texts_replaced(value, text):
     """Return an answer in which each text that others write is another one."""
     ours = {"state", "result", "month", "by", "since"}
     if isinstance(value, dict):
         return {
-            key: each if key in ours else texts_replaced(each, text, (*path, key))
+            key: each if key in ours else texts_replaced(each, text)
             for key, each in value.items()
         }
     if isinstance(value, list):
-        return [texts_replaced(each, text, path) for each in value]
+        return [texts_replaced(each, text) for each in value]
     return text if isinstance(value, str) else value
 
 

@@ -119,17 +119,11 @@ def stepped(
     for name, given in decisions.items():
         each = given if isinstance(given, (list, tuple)) else [given]
         answers[name] = {f"a{n}": one for n, one in enumerate(each)}
-    return take_step(spec, taken_in(record, readings), readings, answers, now)
-
-
-def taken_in(
-    record: EnsembleRecord, readings: Mapping[str, SizedReading]
-) -> EnsembleRecord:
-    """The record once these were read, of members whose jobs are known already."""
-    members = record.members
-    return take_in(
-        record, {name: MemberState(readings[name], members[name]) for name in readings}
-    )
+    # The jobs of members are known already.
+    read = {
+        name: MemberState(readings[name], record.members[name]) for name in readings
+    }
+    return take_step(spec, take_in(record, read), readings, answers, now)
 
 
 def rewritten(record: EnsembleRecord) -> EnsembleRecord:

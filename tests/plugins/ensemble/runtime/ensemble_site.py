@@ -118,14 +118,6 @@ def nodes_of(sim: Sim) -> TaggedNodes:
     return tagged_nodes(seen.records, seen.world, seen.settings, seen.now)
 
 
-def client_of(sim: Sim, user: int = USER) -> DaemonClient:
-    """The same, as ensembles have it."""
-    host = host_of(sim, user)
-    return DaemonClient(
-        host.call, sim.lead, lambda: sim.engine.snapshot.settings, host.clock
-    )
-
-
 class EnsembleSite:
     """A daemon with one ensemble at a time."""
 
@@ -160,8 +152,12 @@ class EnsembleSite:
         )
 
     def client(self) -> DaemonClient:
+        """What ensembles have of the daemon."""
         lead: Any = self.lead
-        return client_of(self.sim, self.user)._replace(lead=lead)
+        host = host_of(self.sim, self.user)
+        return DaemonClient(
+            host.call, lead, lambda: self.sim.engine.snapshot.settings, host.clock
+        )
 
     def restart(self) -> None:
         """Start the daemon again."""
