@@ -319,6 +319,15 @@ def test_options_overrule_the_settings(trace: Path, rules: Path) -> None:
     assert found["at once"]["money"] == pytest.approx(6.6)
 
 
+def test_what_a_budget_without_money_turned_down_is_told(
+    trace: Path, rules: Path
+) -> None:
+    rules.write_text("[[budget]]\nlimit = 0\n")
+    told = run(trace, "--policy", rules).stderr
+    assert f"{rules}: budget everything, per month: its limit is 0" in told
+    assert f"{rules}: no budget had the money for 1 job" in told
+
+
 def test_an_idle_that_never_ends_is_refused(trace: Path, rules: Path) -> None:
     rules.write_text(SITE.replace("30m", "inf"))
     with pytest.raises(BurstError, match="no burst would end; give --idle"):
