@@ -80,13 +80,16 @@ def test_the_first_exception_decides_the_result(queue: JobQueue) -> None:
     assert job.result == "timeout"
 
 
-def test_the_highest_status_is_the_jobs(queue: JobQueue) -> None:
+@pytest.mark.parametrize(("status", "result"), [(3 << 8, "failed"), (0, "completed")])
+def test_the_highest_status_is_the_jobs(
+    queue: JobQueue, status: int, result: str
+) -> None:
     job = submit(queue, slots=2)
     queue.schedule()
-    queue.take(Ended(job.id, 1, 3 << 8))
+    queue.take(Ended(job.id, 1, status))
     assert job.state is JobState.RUN
     queue.take(Ended(job.id, 0, 0))
-    assert (job.status, job.result) == (3 << 8, "failed")
+    assert (job.status, job.result) == (status, result)
 
 
 def test_the_end_of_what_is_not_running_is_passed_over(queue: JobQueue) -> None:
