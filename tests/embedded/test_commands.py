@@ -50,15 +50,6 @@ def submit(instance: EmbeddedInstance, *words: str) -> JobId:
     return parse_jobid(result.output)
 
 
-def test_help_says_what_it_is() -> None:
-    for words in ([], ["lead"], ["follower"]):
-        help_text = CliRunner().invoke(group, [*words, "--help"]).output
-        assert "stand-in for Flux" in help_text
-    assert "Flux is the real thing" in " ".join(
-        CliRunner().invoke(group, ["--help"]).output.split()
-    )
-
-
 def test_submit_prints_an_id_that_attach_takes(instance: EmbeddedInstance) -> None:
     result = run(instance, "submit", "-N2", "sh", "-c", "echo $BURST_HOSTNAME")
     assert result.output.startswith("ƒ")
@@ -115,14 +106,6 @@ def test_attach_waits_for_a_job_that_still_runs(instance: EmbeddedInstance) -> N
             assert attached.result(HANG_S).stdout == "ready\ngone\n"
 
 
-def test_attach_says_that_output_was_cut(instance: EmbeddedInstance) -> None:
-    job = submit(instance, "head", "-c", "1000000", "/dev/zero")
-    result = run(instance, "attach", str(job))
-    assert result.exit_code == 0
-    assert "more than is kept" in result.stderr
-    assert len(result.stdout) < 1_000_000
-
-
 def test_cancel_ends_jobs_that_wait_and_that_run(instance: EmbeddedInstance) -> None:
     running = submit(instance, "sleep", "600")
     waiting = submit(instance, "-N9", "sleep", "600")
@@ -176,45 +159,34 @@ def broker(directory: Path, *words: str, hostname: str = "lead-0") -> Result:
 def test_brokers_that_cannot_start_say_one_sentence() -> None:
     with short_directory() as directory:
         write_files(directory, free_port())
-        config = directory / "broker.toml"
-        keypair = directory / "curve.cert"
         wrong = broker(directory, "lead", hostname="burst-0-0")
         assert "burst-0-0 is rank 2, and the lead is rank 0" in str(wrong.exception)
-        keypair.chmod(0o644)
-        opened = broker(directory, "lead")
+        (directory / "curve.cert").chmod(0o644)
+        opened = broker(directory, "follower", hostname="burst-0-0")
         assert "chmod 600" in str(opened.exception)
-        keypair.chmod(0o600)
-        keypair.write_text("")
-        empty = broker(directory, "follower", hostname="burst-0-0")
-        assert "is empty" in str(empty.exception)
-        (directory / "r").mkdir()
         write_files(directory, free_port())
-        shared = broker(directory, "lead")
-        assert "is not private" in str(shared.exception)
-        config.write_text(config.read_text().replace("default_bind", "# bind"))
-        (directory / "r").chmod(0o700)
+        (directory / "broker.toml").write_text(
+            (directory / "broker.toml").read_text().replace("default_bind", "# bind")
+        )
         unbound = broker(directory, "lead")
         assert "has no bind address" in str(unbound.exception)
-        for result in (wrong, opened, empty, shared, unbound):
+        for result in (wrong, opened, unbound):
             assert isinstance(result.exception, BurstError)
             assert "\n" not in str(result.exception)
 
 
-def test_a_lead_stops_cleanly_and_leaves_no_socket() -> None:
+def test_a_lead_stops_cleanly_and_leaves_neither_socket_nor_job() -> None:
     with embedded_instance() as instance:
-        lead = instance.process("lead-0")
-        lead.send_signal(signal.SIGINT)
-        assert lead.wait(HANG_S) == 0
+        with closing(connect(instance.uri)) as lead:
+            script = "echo $$; exec sleep 600"
+            job = instance.submit(slots=1, command=("sh", "-c", script))
+            Watch(lead).state(job, JobState.RUN)
+            wait_until(lambda: lead.output(job), "its pid")
+            pid = int(lead.output(job)[0].data)
+        process = instance.process("lead-0")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(HANG_S) == 0
+        assert not Path(f"/proc/{pid}").exists()
         assert not (instance.directory / "r" / "control").exists()
         assert (instance.directory / "s" / STORE).exists()
         assert not (instance.directory / "r" / STORE).exists()
-
-
-def test_a_job_of_a_lead_that_stops_ends_with_it() -> None:
-    with embedded_instance() as instance, closing(connect(instance.uri)) as lead:
-        job = instance.submit(slots=1, command=("sh", "-c", "echo $$; exec sleep 600"))
-        Watch(lead).state(job, JobState.RUN)
-        wait_until(lambda: lead.output(job), "its pid")
-        pid = int(lead.output(job)[0].data)
-        instance.stop()
-        assert not Path(f"/proc/{pid}").exists()

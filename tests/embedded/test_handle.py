@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import errno
-import os
-import signal
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
@@ -16,14 +14,10 @@ import zmq
 from burst_embedded.handle import EmbeddedHandle, connect_handle
 from burst_embedded.wire import Message
 
-from burst.errors import ConfigError, LeadError, LeadGone, Unreadable
+from burst.errors import ConfigError, LeadError, LeadGone
 from burst.flux.handle import ResponseMessage
 from burst.flux.rpc import RequestFailed, RpcClient, ServiceMissing
-from tests.embedded_instance import (
-    EmbeddedInstance,
-    embedded_instance,
-    short_directory,
-)
+from tests.embedded_instance import EmbeddedInstance, embedded_instance, short_directory
 from tests.support.waiting import HANG_S, wait_until
 
 
@@ -35,50 +29,23 @@ def instance() -> Iterator[EmbeddedInstance]:
 
 
 @pytest.fixture
-def lone() -> Iterator[EmbeddedInstance]:
-    """A lead of this test's own, which it may end."""
-    with embedded_instance() as instance:
-        yield instance
-
-
-@pytest.fixture
 def handle(instance: EmbeddedInstance) -> Iterator[EmbeddedHandle]:
     with closing(connect_handle(instance.uri)) as handle:
         yield handle
 
 
 @pytest.mark.parametrize(
-    "uri", ["", "local:///run/flux", "embedded://", "embedded://relative/control"]
+    ("uri", "why"),
+    [
+        ("local:///run/flux", "embedded:// and the path"),
+        ("embedded://", "embedded:// and the path"),
+        ("embedded://relative/control", "embedded:// and the path"),
+        (f"embedded:///{'x' * 100}/control", "at most 107"),
+    ],
 )
-def test_what_is_no_uri_is_refused(uri: str) -> None:
-    with pytest.raises(ConfigError, match="embedded:// and the path"):
+def test_what_is_no_uri_is_refused(uri: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
         connect_handle(uri)
-
-
-def test_a_path_too_long_is_refused() -> None:
-    with pytest.raises(ConfigError, match="at most 107"):
-        connect_handle(f"embedded:///{'x' * 100}/control")
-
-
-def test_no_lead_is_said_at_once() -> None:
-    with short_directory() as directory, pytest.raises(LeadGone, match="not there"):
-        connect_handle(f"embedded://{directory}/control")
-
-
-def test_the_socket_of_a_lead_that_was_killed_is_no_lead(
-    lone: EmbeddedInstance,
-) -> None:
-    lone.kill()
-    assert (lone.directory / "r" / "control").exists()
-    with pytest.raises(LeadGone, match="not there"):
-        connect_handle(lone.uri)
-
-
-def test_the_end_of_the_lead_is_noticed_at_once(lone: EmbeddedInstance) -> None:
-    with closing(connect_handle(lone.uri)) as handle:
-        lone.kill()
-        with pytest.raises(LeadGone, match="closed the connection"):
-            RpcClient(handle).ask("embedded.ranks")
 
 
 def test_what_a_lead_said_before_its_end_is_read() -> None:
@@ -98,34 +65,6 @@ def test_what_a_lead_said_before_its_end_is_read() -> None:
             assert said.errnum == errno.ENODATA
             with pytest.raises(LeadGone, match="closed the connection"):
                 handle.receive()
-
-
-def test_a_lead_that_hangs_is_told_and_its_late_answer_is_taken_for_no_other(
-    instance: EmbeddedInstance,
-) -> None:
-    # On a busy machine it may hang for so long that ZeroMQ closes the connection.
-    while (kind := kind_after_a_hang(instance)) is None:
-        pass
-    assert kind == "embedded"
-
-
-def kind_after_a_hang(instance: EmbeddedInstance) -> str | None:
-    """Return what a lead that hung for a while is; None if that lost the connection."""
-    lead = instance.process("lead-0")
-    with closing(connect_handle(instance.uri)) as handle:
-        client = RpcClient(handle)
-        os.kill(lead.pid, signal.SIGSTOP)
-        try:
-            with pytest.raises(Unreadable) as raised:
-                client.ask("embedded.ranks", {}, 0.3)
-        finally:
-            os.kill(lead.pid, signal.SIGCONT)
-        try:
-            kind: str = client.ask("embedded.identity")["kind"]
-        except LeadGone:
-            return None
-        assert "within 0.3s" in str(raised.value)
-        return kind
 
 
 @pytest.mark.parametrize(

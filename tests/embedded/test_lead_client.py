@@ -15,15 +15,13 @@ from burst_embedded.store import STORE
 from burst_embedded.wire import PROTOCOL
 
 from burst.config import IntakeSettings, Mode, Settings
-from burst.errors import BurstError, ConfigError, LeadGone, Unreadable
+from burst.errors import ConfigError, LeadGone, Unreadable
 from burst.flux.identity import OWNER_KEY
 from burst.lead import Queues, SchedulerHints
 from burst.model.lead import JobState
 from burst.runtime.lead_upkeep import prepare_intake
-from tests.contract.serving import HOLDER
 from tests.contract.watching import Watch
 from tests.embedded_instance import EmbeddedInstance, embedded_instance
-from tests.support.waiting import HANG_S
 
 
 @pytest.fixture(scope="module")
@@ -99,58 +97,6 @@ def test_observing_wakes_nobody(instance: EmbeddedInstance) -> None:
                 second.observe()
                 lead.store().write({"a": "1"})
             assert not woken.wait(0.3)
-
-
-def test_an_answer_that_cannot_be_sent_fails_that_request_alone(
-    instance: EmbeddedInstance,
-) -> None:
-    with closing(instance.lead()) as lead, closing(instance.lead()) as caller:
-        lead.serve(lambda request: {request.method: object()}, HOLDER)
-        for _ in range(2):
-            with pytest.raises(BurstError, match="internal error"):
-                caller.call("odd", {})
-
-
-def test_payloads_arrive_as_json_does(instance: EmbeddedInstance) -> None:
-    with closing(instance.lead()) as lead, closing(instance.lead()) as caller:
-        lead.serve(lambda request: {"sent": request.payload, "set": {1}}, HOLDER)
-        answer = caller.call("odd", {"tuple": (1, 2), "keys": {1: "one"}})
-    assert answer == {"sent": {"tuple": [1, 2], "keys": {"1": "one"}}, "set": [1]}
-
-
-def test_a_request_that_waits_is_told_when_the_daemon_ends(
-    instance: EmbeddedInstance,
-) -> None:
-    asked, go_on = threading.Event(), threading.Event()
-
-    def slow(_: object) -> dict[str, str]:
-        asked.set()
-        go_on.wait(HANG_S)
-        return {}
-
-    failures: list[BurstError] = []
-
-    def ask() -> None:
-        with closing(instance.lead()) as caller:
-            try:
-                caller.call("slow", {}, HANG_S)
-            except BurstError as error:
-                failures.append(error)
-
-    daemon = instance.lead()
-    daemon.serve(slow, HOLDER)
-    asking = threading.Thread(target=ask)
-    asking.start()
-    assert asked.wait(HANG_S)
-    daemon.close()
-    asking.join(HANG_S)
-    go_on.set()
-    assert "no daemon serves this lead" in str(failures[0])
-
-
-def test_the_attribute_is_all_that_connect_takes(instance: EmbeddedInstance) -> None:
-    with pytest.raises(ConfigError):
-        connect("flux:///nowhere")
 
 
 def test_it_has_neither_queues_nor_a_scheduler_that_takes_leases(

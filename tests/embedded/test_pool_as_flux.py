@@ -15,14 +15,7 @@ from burst.model.ranks import format_idset
 from burst.model.request import parse_request
 from burst.model.resource_set import resource_set
 from tests.embedded.jobspecs import Wanted, build_jobspec
-from tests.embedded.oracle import (
-    CONSTRAINTS,
-    POOLS,
-    Node,
-    Oracle,
-    as_r,
-    open_oracle,
-)
+from tests.embedded.oracle import CONSTRAINTS, POOLS, Node, Oracle, as_r, open_oracle
 
 pytestmark = pytest.mark.flux
 

@@ -15,10 +15,10 @@ import pytest
 import zmq
 from burst_embedded.boot import read_broker_config
 from burst_embedded.jobqueue import JobQueue
-from burst_embedded.methods import JOURNAL, RANKS, LeadMethods
+from burst_embedded.methods import JOURNAL, LeadMethods
 from burst_embedded.pool import ResourcePool
 from burst_embedded.server import Server
-from burst_embedded.wire import BEAT, Message, calling_socket, decode
+from burst_embedded.wire import Message, calling_socket, decode
 
 from burst.model.lead import Bootstrap, LeadIdentity
 from burst.model.shape import Shape
@@ -111,17 +111,6 @@ def test_a_bug_in_one_call_is_told_and_logged_and_ends_nothing(
     assert owner(lead, 2) == "x"
 
 
-def test_nothing_is_pushed_unless_something_changed(lead: Lead) -> None:
-    lead.ask(1, RANKS)
-    lead.methods.push()
-    assert lead.hear(0.05) is None
-    lead.queue.drain("0", "why")
-    lead.methods.push()
-    lead.methods.push()
-    assert lead.hear() == Message(1, payload=b"{}")
-    assert lead.hear(0.05) is None
-
-
 def test_what_happened_is_told_before_the_answer_to_what_came_after(
     lead: Lead,
 ) -> None:
@@ -147,21 +136,8 @@ def test_a_stream_that_is_canceled_brings_nothing_more(lead: Lead) -> None:
     assert lead.hear(0.05) is None
 
 
-def test_all_who_are_known_are_sent_a_message(lead: Lead) -> None:
-    lead.server.beat()
-    assert lead.hear(0.05) is None
-    lead.ask(1, "job-manager.ping")
-    lead.server.beat()
-    assert lead.hear() == BEAT
-
-
 def test_a_request_without_a_tag_is_answered_if_it_fails(lead: Lead) -> None:
     lead.say(0, "resource.drain", targets="0", reason="why")
     assert lead.hear(0.05) is None
     answer = lead.ask(0, "resource.drain", targets="7", reason="why")
     assert answer.payload == b"no such rank: 7"
-
-
-def test_an_answer_that_nobody_asked_for_is_dropped(lead: Lead) -> None:
-    lead.say(7, "")
-    assert owner(lead, 2) == "x"

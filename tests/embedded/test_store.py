@@ -4,12 +4,7 @@
 from __future__ import annotations
 
 import os
-import resource
-import signal
 import socket
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +13,6 @@ from burst_embedded.lead import LeadBroker
 from burst_embedded.store import STORE, FileStore
 
 from burst.errors import LeadError, StoreError
-from burst.lead import MAX_VALUE_BYTES
 from tests.contract.instance import HOSTS
 from tests.embedded_instance import short_directory, write_files
 
@@ -38,11 +32,6 @@ def test_nobody_else_can_read_it(store: FileStore, path: Path) -> None:
     path.chmod(0o644)
     store.write({"a": "2"})
     assert path.stat().st_mode & 0o777 == 0o600
-
-
-def test_the_largest_value_fits(store: FileStore) -> None:
-    store.write({"big": "x" * MAX_VALUE_BYTES})
-    assert len(store.load()["big"]) == MAX_VALUE_BYTES
 
 
 @pytest.mark.parametrize("place", ["file", "none"])
@@ -76,55 +65,5 @@ def test_a_lead_reads_it_once_no_other_lead_can_write_to_it(path: Path) -> None:
         config = write_files(directory, other.getsockname()[1])
         boot = read_broker_config(config, HOSTS[0])
         resources = read_resources(config, boot.hosts)
-        with pytest.raises(LeadError, match="cannot listen on"):
+        with pytest.raises(LeadError, match=r"cannot listen on.*ss -ltnp"):
             LeadBroker(boot, resources, directory, path.parent)
-
-
-@pytest.fixture
-def no_file_grows() -> Iterator[None]:
-    """Have every write that makes a file larger fail, as on a full disk."""
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (64 * 1024, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    signal.signal(signal.SIGXFSZ, handler)
-
-
-@pytest.mark.usefixtures("no_file_grows")
-def test_a_disk_that_takes_no_more_loses_nothing(
-    store: FileStore, tmp_path: Path
-) -> None:
-    store.write({"a": "1"})
-    with pytest.raises(StoreError, match="cannot be written"):
-        store.write({"a": "2", "b": "x" * MAX_VALUE_BYTES})
-    assert store.load() == FileStore(tmp_path).load() == {"a": "1"}
-    store.write({"a": "3"})
-    assert store.load() == {"a": "3"}
-
-
-WRITER = """
-import sys
-from pathlib import Path
-from burst_embedded.store import FileStore
-store = FileStore(Path(sys.argv[1]))
-n = 0
-while True:
-    store.write({"a": str(n), "b": str(n)})
-    print(n, flush=True)
-    n += 1
-"""
-
-
-def test_a_writer_that_is_killed_leaves_whole_writes(tmp_path: Path) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE, text=True
-    ) as writer:
-        assert writer.stdout is not None
-        told = 0
-        for _ in range(20):
-            told = int(writer.stdout.readline())
-        writer.kill()
-    kept = FileStore(tmp_path).load()
-    assert kept["a"] == kept["b"]
-    assert int(kept["a"]) >= told

@@ -69,14 +69,6 @@ def alive(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] != "Z"
 
 
-def test_both_streams_and_the_status_come_back(tasks: TaskRunner) -> None:
-    start(tasks, order("sh", "-c", "echo out; echo err >&2; exit 3"))
-    output, ended = until_ended(tasks)
-    assert text(output) == "out\n"
-    assert text(output, stream=2) == "err\n"
-    assert ended == [Ended(JOB, 0, 3 << 8)]
-
-
 def test_tasks_know_who_and_where_they_are(tasks: TaskRunner) -> None:
     script = "echo $FLUX_TASK_RANK $BURST_HOSTNAME $OWN $(pwd)"
     start(tasks, order("sh", "-c", script, ranks=(2, 5), OWN="x", cwd="/usr"))
@@ -123,11 +115,6 @@ def test_a_command_that_cannot_even_be_tried_ends_its_task(tasks: TaskRunner) ->
     assert isinstance(output, Output)
     assert b"burst-0-1" in output.data
     assert ended == Ended(JOB, 0, 126 << 8)
-
-
-def test_signals_are_told_apart_from_codes(tasks: TaskRunner) -> None:
-    start(tasks, order("sh", "-c", "kill -9 $$"))
-    assert until_ended(tasks)[1] == [Ended(JOB, 0, signal.SIGKILL)]
 
 
 def test_a_broken_pipe_ends_a_command_as_it_does_elsewhere(tasks: TaskRunner) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.cli.cli_harness import BURST, CliHarness
-from tests.support.ensemble_story import ensemble, until_told
+from tests.support.ensemble_story import ensemble
 from tests.support.ports import free_port
 from tests.support.waiting import HANG_S, wait_until
 
@@ -130,27 +130,6 @@ class AgentStory:
         found = Counter(self.ran.read_text().split())
         assert self.runs() == count
         assert found.total() == len(found) == count
-
-
-def runs_its_jobs_and_ends(story: AgentStory) -> None:
-    """An agent runs the jobs of its member, tells what there is, and ends."""
-    with story.cli.daemon(), story.agent() as agent:
-        assert story.cli.status()["bursts"] == []
-        step, go = until_told(story.directory)
-        story.up(command=str(step))
-        wait_until(lambda: "nodes" in story.md, lambda: f"its nodes: {story.row}")
-        shown = story.md
-        assert shown["nodes"]["node_up_count"] >= 1
-        assert shown["nodes"]["node_cores_up"] >= shown["nodes"]["node_cores_free"]
-        assert shown["member"]["silent"] is False
-        assert shown["member"]["nodes"] == shown["nodes"]["node_up_count"]
-        go.touch()
-        story.wait_for_end()
-        assert "6 jobs have succeeded" in story.md["member"]["why"]
-        assert agent.ends() == 0
-        assert "has ended: 6 jobs have succeeded" in agent.log
-        story.each_ran_once(6)
-        assert story.cli.status()["bursts"] == []
 
 
 def loses_and_doubles_nothing(story: AgentStory) -> None:

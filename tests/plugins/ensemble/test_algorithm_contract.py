@@ -4,65 +4,49 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import pytest
 from burst_ensemble.algorithm import MemberDecision, MemberView, Memory
 from burst_ensemble.core.algorithms import BUILT_IN
-from burst_ensemble.core.algorithms.workload_demand import (
-    DemandOptions,
-    WorkloadDemand,
-)
+from burst_ensemble.core.algorithms.workload_demand import DemandOptions, WorkloadDemand
 from burst_ensemble.testing import AlgorithmContract
 
 
-class TestWorkloadDemand(AlgorithmContract):
-    algorithm = BUILT_IN["workload-demand"]
+def suite(algorithm: str | type, **options: Any) -> type[AlgorithmContract]:
+    """The contract for an algorithm, or a built-in one, with these options."""
+    kind = BUILT_IN[algorithm] if isinstance(algorithm, str) else algorithm
+    found = {"algorithm": kind, "options": options}
+    return type("Suite", (AlgorithmContract,), found)
 
 
-class TestWorkloadDemandTotal(AlgorithmContract):
-    algorithm = BUILT_IN["workload-demand"]
-    options: ClassVar[Mapping[str, Any]] = {
-        "scaleUpStrategy": "total",
-        "disableTermination": "yes",
-        "order": "descending",
-    }
-
-
-class TestWorkloadDemandRandom(AlgorithmContract):
-    algorithm = BUILT_IN["workload-demand"]
-    options: ClassVar[Mapping[str, Any]] = {"scaleUpStrategy": "randomJob"}
-
-
-class TestStop(AlgorithmContract):
-    algorithm = BUILT_IN["stop"]
-    options: ClassVar[Mapping[str, Any]] = {"successTarget": 9, "mostTime": "1h"}
-
-
-class TestMoreJobs(AlgorithmContract):
-    algorithm = BUILT_IN["more-jobs"]
-    options: ClassVar[Mapping[str, Any]] = {"batch": 20, "order": "random"}
-
-
-class TestTriggers(AlgorithmContract):
-    algorithm = BUILT_IN["triggers"]
-    options: ClassVar[Mapping[str, Any]] = {
-        "rules": [
-            {"trigger": "start", "action": {"name": "submit", "label": "own"}},
-            {
-                "trigger": "metric",
-                "name": "mean.own-duration",
-                "when": "> 5",
-                "action": {"name": "grow", "repetitions": 50, "backoff": 3},
-            },
-            {
-                "trigger": "job-finish",
-                "action": {"name": "custom", "label": "x", "repetitions": 3},
-            },
-        ]
-        + [
+TestWorkloadDemand = suite("workload-demand")
+TestWorkloadDemandTotal = suite(
+    "workload-demand",
+    scaleUpStrategy="total",
+    disableTermination="yes",
+    order="descending",
+)
+TestWorkloadDemandRandom = suite("workload-demand", scaleUpStrategy="randomJob")
+TestStop = suite("stop", successTarget=9, mostTime="1h")
+TestMoreJobs = suite("more-jobs", batch=20, order="random")
+TestTriggers = suite(
+    "triggers",
+    rules=[
+        {"trigger": "start", "action": {"name": "submit", "label": "own"}},
+        {
+            "trigger": "metric",
+            "name": "mean.own-duration",
+            "when": "> 5",
+            "action": {"name": "grow", "repetitions": 50, "backoff": 3},
+        },
+        {
+            "trigger": "job-finish",
+            "action": {"name": "custom", "label": "x", "repetitions": 3},
+        },
+        *(
             {
                 "trigger": "metric",
                 "name": "queue.run",
@@ -70,8 +54,9 @@ class TestTriggers(AlgorithmContract):
                 "action": {"name": "shrink"},
             }
             for number in range(47)
-        ]
-    }
+        ),
+    ],
+)
 
 
 # -- What breaks the contract. Each is a workload-demand with one thing wrong.
@@ -149,9 +134,8 @@ WRONG: list[tuple[type, str]] = [
 
 @pytest.mark.parametrize(("mutant", "broken"), WRONG)
 def test_what_breaks_the_contract_fails_it(mutant: type, broken: str) -> None:
-    suite = type("Suite", (AlgorithmContract,), {"algorithm": mutant})()
     with pytest.raises((AssertionError, AttributeError, msgspec.ValidationError)):
-        getattr(suite, f"test_{broken}")()
+        getattr(suite(mutant)(), f"test_{broken}")()
 
 
 @pytest.mark.parametrize(
@@ -159,8 +143,7 @@ def test_what_breaks_the_contract_fails_it(mutant: type, broken: str) -> None:
 )
 def test_what_is_no_mutant_passes_each_test_by_hand(right: type) -> None:
     """So that a mutant does not fail for the way in which it is run."""
-    suite = type("Suite", (AlgorithmContract,), {"algorithm": right})()
     tests = [name for name in dir(AlgorithmContract) if name.startswith("test_")]
     assert len(tests) == 7
     for name in tests:
-        getattr(suite, name)()
+        getattr(suite(right)(), name)()

@@ -14,13 +14,6 @@ def test_by_default_the_daemon_starts_none() -> None:
     assert ensemble_settings(parse({}, "x")).files == ()
 
 
-def test_files_and_variables_are_read() -> None:
-    table = {"files": ["/etc/a.toml"], "environment": {"PATH": "/bin"}}
-    found = ensemble_settings(parse({"ensemble": table}, "x"))
-    assert found.files == ("/etc/a.toml",)
-    assert found.environment == {"PATH": "/bin"}
-
-
 @pytest.mark.parametrize("path", ["sweep.toml", "", "./a.toml"])
 def test_a_path_is_absolute(path: str) -> None:
     with pytest.raises(ConfigError, match="not an absolute path") as caught:

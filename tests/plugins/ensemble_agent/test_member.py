@@ -8,18 +8,11 @@ import pytest
 from burst_ensemble.algorithm import JobTally, QueueCounts
 from burst_ensemble.config.spec import ANY_SIZE
 from burst_ensemble.core import commands
-from burst_ensemble.core.controller import end_all, new_record
+from burst_ensemble.core.controller import new_record
 from burst_ensemble.core.intents import Done, JobRef
 from burst_ensemble.core.job_rows import JobsSeen, count_jobs
-from burst_ensemble.core.record import (
-    Ensemble,
-    EnsembleStart,
-    KnownJob,
-    MemberRecord,
-    Seen,
-)
+from burst_ensemble.core.record import EnsembleStart, KnownJob, MemberRecord, Seen
 from burst_ensemble.core.views import fresh_view, make_views
-from burst_ensemble_agent.member import AgentMember
 
 from burst.errors import BurstError
 from burst.model.active_job import JobOutcome
@@ -72,6 +65,7 @@ def test_what_an_agent_reports_is_read() -> None:
     assert reading.waiting == {1: 1, 3: 1}
     assert reading.next_jobs == (1, 3), "by urgency"
     assert found.member.statistics.keys() == {"step", ""}
+    assert found.member.total.finished == 0, "it had ended before the first report"
     assert found.member.instance == "flux-1"
     again = agent_member(known=found.member)
     same = again.read(report(jobs=(row(1, t_start=6.0),)), NOW + 1).member
@@ -83,15 +77,6 @@ def test_jobs_that_would_start_on_no_nodes_do_not_wait_for_nodes() -> None:
     seen = JobsSeen(rows, {}, held_back={JobId(2)})
     found = count_jobs(MemberRecord(started=NOW), seen, NOW).reading
     assert (found.waiting, found.next_jobs, found.queue.sched) == ({1: 1}, (1,), 2)
-
-
-def test_what_had_ended_before_the_first_report_does_not_count() -> None:
-    ended = {"t_start": 6.0, "t_finish": 8.0, "result": "completed"}
-    old, new = (row(number, JobState.INACTIVE, **ended) for number in (5, 6))
-    first = agent_member().read(report(jobs=(old,)), NOW).member
-    assert first.statistics == {}
-    later = agent_member(known=first).read(report(jobs=(old, new)), NOW + 1).member
-    assert events(later) == {"submit": 1, "start": 1, "finish": 1}
 
 
 def test_a_job_that_ended_between_two_reports_is_asked_for_and_counted_once() -> None:
@@ -151,13 +136,6 @@ def test_a_directory_of_the_file_and_cores_of_the_nodes_are_in_the_job() -> None
     none_up = msgspec.structs.replace(report().nodes, up=0, cores_up=0)
     (job,) = one.answer(report(nodes=none_up)).submit.values()
     assert job["resources"][0]["with"][0]["with"][0]["count"] == 1
-
-
-def test_an_end_is_told() -> None:
-    one = agent_member(OWN).ensemble
-    over = Ensemble(one.start, end_all(one.record, "enough", NOW))
-    answer = AgentMember(over, "m").answer(report())
-    assert (answer.end, answer.submit) == ("enough", {})
 
 
 def test_its_size_is_what_it_reports_and_nothing_resizes_it() -> None:

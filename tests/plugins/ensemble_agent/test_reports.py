@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from burst_ensemble.algorithm import MemberDecision
 from burst_ensemble.http.routes import RequestRefused
-from burst_ensemble_agent.report import (
-    AgentNodes,
-)
+from burst_ensemble_agent.report import AgentNodes
 
 from burst.model.lead import JobState
 from tests.plugins.ensemble_agent.agent_site import OUTSIDE, Outside
@@ -90,12 +90,6 @@ def test_nothing_is_decided_while_the_agent_is_silent(
     assert len(outside.says.saw) == 2
 
 
-def test_it_is_told_of_while_the_lead_cannot_be_read() -> None:
-    outside = Outside()
-    outside.send()
-    assert outside.row(is_read=False)["member"]["nodes"] == 2
-
-
 def test_an_agent_that_never_came_is_told_of(caplog: pytest.LogCaptureFixture) -> None:
     outside = Outside()
     assert "has not reported" in outside.row()["member"]["waits_for"]
@@ -130,34 +124,6 @@ def test_an_ensemble_that_is_started_again_begins_anew() -> None:
     assert len(outside.says.saw) == 1
 
 
-FOREIGN = [
-    ("other.m", 404, "no ensemble other"),
-    ("sweep.x", 404, "has no member x"),
-    ("sweep.joined", 409, "made by the daemon"),
-    ("sweep", 404, "has no member"),
-]
-
-
-@pytest.mark.parametrize("case", FOREIGN, ids=lambda case: case[2])
-def test_foreign_reports_are_refused(case: tuple[str, int, str]) -> None:
-    about, status, what = case
-    outside = Outside()
-    outside.send()
-    with pytest.raises(RequestRefused) as caught:
-        outside.send(about)
-    assert what in caught.value.what
-    assert caught.value.status == status
-
-
-def test_stale_reports_are_refused_and_change_nothing() -> None:
-    outside = Outside()
-    outside.send(number=5)
-    none = AgentNodes(up=0, free=0, cores_up=0, cores_free=0)
-    with pytest.raises(RequestRefused, match="stale"):
-        outside.send(number=4, nodes=none)
-    assert outside.row()["member"]["nodes"] == 2
-
-
 def test_reports_of_ensembles_that_are_forgotten_are_dropped() -> None:
     outside = Outside()
     outside.send()
@@ -165,3 +131,29 @@ def test_reports_of_ensembles_that_are_forgotten_are_dropped() -> None:
     outside.site.store.change(lambda known: {"other": known["other"]})
     outside.send("other.m")
     assert set(outside.reports.last) == {"other/m"}
+
+
+NO_NODES = AgentNodes(up=0, free=0, cores_up=0, cores_free=0)
+REFUSED = [
+    ("other.m", {}, 404, "no ensemble other"),
+    ("sweep.x", {}, 404, "has no member x"),
+    ("sweep.joined", {}, 409, "made by the daemon"),
+    ("sweep", {}, 404, "has no member"),
+    ("sweep.m", {"number": 5, "nodes": NO_NODES}, 409, "stale"),
+]
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case[3])
+def test_reports_that_are_refused_change_nothing(
+    case: tuple[str, dict[str, Any], int, str],
+) -> None:
+    about, changes, status, what = case
+    outside = Outside()
+    outside.send(number=5)
+    with pytest.raises(RequestRefused) as caught:
+        outside.send(about, **changes)
+    assert what in caught.value.what
+    assert caught.value.status == status
+    assert outside.row(is_read=False)["member"]["nodes"] == 2, (
+        "also while the lead cannot be read"
+    )

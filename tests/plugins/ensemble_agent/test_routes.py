@@ -14,18 +14,11 @@ from typing import Any, ClassVar
 import msgspec
 import pytest
 from burst_ensemble_agent.client import AgentClient, AgentTrouble
-from burst_ensemble_agent.report import (
-    REPORT_BYTES,
-    REPORT_VERSION,
-    AgentAnswer,
-)
+from burst_ensemble_agent.report import REPORT_BYTES, REPORT_VERSION, AgentAnswer
 from burst_ensemble_agent.routes import agent_routes
 
-from burst.config import ListenAddress
 from burst.errors import ConfigError
-from burst.http.routes import Routes
-from burst.http.server import HttpServer
-from burst.runtime.daemon_state import DaemonState
+from tests.http.clients import serving
 from tests.http.tls_proxy import make_certificate, tls_proxy
 from tests.plugins.ensemble.http.served import served_by
 from tests.plugins.ensemble_agent.agent_site import Outside
@@ -40,20 +33,11 @@ def outside() -> Outside:
 
 
 @pytest.fixture
-def state(outside: Outside) -> DaemonState:
-    return served_by(outside.site)
-
-
-@contextmanager
-def serving(state: DaemonState) -> Iterator[str]:
-    """A server with these routes; yields its URL."""
-    address = ListenAddress(host="127.0.0.1")
-    server = HttpServer(address, Routes(agent_routes(state)), TOKEN.encode())
-    server.start()
-    try:
+def url(outside: Outside) -> Iterator[str]:
+    """Where a daemon with these routes is asked."""
+    routes = agent_routes(served_by(outside.site))
+    with serving(*routes, token=TOKEN.encode()) as server:
         yield f"http://127.0.0.1:{server.port}"
-    finally:
-        server.close()
 
 
 @pytest.fixture
@@ -64,35 +48,27 @@ def token(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_report_is_taken_and_answered(state: DaemonState, token: Path) -> None:
-    with serving(state) as url:
-        client = AgentClient(f"{url}/", str(token))
-        answer = client.post("sweep.m", report())
-        assert answer == AgentAnswer(version=REPORT_VERSION, check=10.0)
-        with pytest.raises(AgentTrouble, match=r"\(409\): stale"):
-            client.post("sweep.m", report())
-        with pytest.raises(AgentTrouble, match=r"\(404\): there is no ensemble other"):
-            client.post("other.m", report(number=2))
-
-
-def test_a_wrong_token_is_refused(
-    state: DaemonState, token: Path, outside: Outside
-) -> None:
-    with serving(state) as url:
-        client = AgentClient(url, str(token))
-        token.write_text("another-token-of-16")
-        with pytest.raises(AgentTrouble, match=r"\(401\): the token is missing"):
-            client.post("sweep.m", report())
-        assert outside.reports.last == {}
-        token.write_text(TOKEN)
+def test_a_report_is_taken_and_answered(url: str, token: Path) -> None:
+    client = AgentClient(f"{url}/", str(token))
+    answer = client.post("sweep.m", report())
+    assert answer == AgentAnswer(version=REPORT_VERSION, check=10.0)
+    with pytest.raises(AgentTrouble, match=r"\(409\): stale"):
         client.post("sweep.m", report())
 
 
-def test_an_oversize_report_is_refused(
-    state: DaemonState, token: Path, outside: Outside
-) -> None:
+def test_a_wrong_token_is_refused(url: str, token: Path, outside: Outside) -> None:
+    client = AgentClient(url, str(token))
+    token.write_text("another-token-of-16")
+    with pytest.raises(AgentTrouble, match=r"\(401\): the token is missing"):
+        client.post("sweep.m", report())
+    assert outside.reports.last == {}
+    token.write_text(TOKEN)
+    client.post("sweep.m", report())
+
+
+def test_an_oversize_report_is_refused(url: str, token: Path, outside: Outside) -> None:
     large = report(refused={"a": "x" * REPORT_BYTES})
-    with serving(state) as url, pytest.raises(AgentTrouble):
+    with pytest.raises(AgentTrouble):
         AgentClient(url, str(token)).post("sweep.m", large)
     assert outside.reports.last == {}
 
@@ -137,45 +113,30 @@ def strange(**attributes: Any) -> Iterator[tuple[str, list[str]]]:
         server.server_close()
 
 
-ANSWERS = [
-    (200, b"<html>", "what answered is not a daemon"),
-    (
-        200,
-        msgspec.json.encode(AgentAnswer(version=9, check=1.0)),
-        "answers in version 9",
-    ),
-    (302, b"", r"did not take the report \(302\)"),
-]
+WHOLE = msgspec.json.encode(AgentAnswer(version=REPORT_VERSION, check=1.0))
+VERSION_9 = msgspec.json.encode(AgentAnswer(version=9, check=1.0))
 
 
-@pytest.mark.parametrize("case", ANSWERS, ids=lambda case: case[2])
-def test_what_is_no_daemon_is_told(token: Path, case: tuple[int, bytes, str]) -> None:
-    status, body, what = case
-    with strange(says=body, status=status) as (url, seen):
+@pytest.mark.parametrize(
+    ("status", "says", "lost", "what"),
+    [
+        (200, b"<html>", 0, "what answered is not a daemon"),
+        (200, VERSION_9, 0, "answers in version 9"),
+        (302, b"", 0, r"did not take the report \(302\)"),
+        # A daemon that ends while it answers is away.
+        (200, b"", len(WHOLE), "cannot be reached"),
+        (200, WHOLE[:10], len(WHOLE) - 10, "cannot be reached"),
+        (503, WHOLE[:10], len(WHOLE) - 10, "did not take the report"),
+    ],
+)
+def test_what_is_no_answer_of_a_daemon_is_told(
+    token: Path, status: int, says: bytes, lost: int, what: str
+) -> None:
+    with strange(status=status, says=says, lost=lost) as (url, seen):
         client = AgentClient(url, str(token))
         with pytest.raises(AgentTrouble, match=what):
             client.post("sweep.m", report())
     assert seen == ["/ensembles-agent/sweep.m"], "no redirect is followed"
-
-
-@pytest.mark.parametrize("status", [200, 503])
-@pytest.mark.parametrize("sent", [0, 10])
-def test_a_daemon_that_ends_while_it_answers_is_away(
-    token: Path, status: int, sent: int
-) -> None:
-    whole = msgspec.json.encode(AgentAnswer(version=REPORT_VERSION, check=1.0))
-    lost = len(whole) - sent
-    with strange(says=whole[:sent], status=status, lost=lost) as (url, _):
-        client = AgentClient(url, str(token))
-        what = "cannot be reached" if status == 200 else "did not take the report"
-        with pytest.raises(AgentTrouble, match=what):
-            client.post("sweep.m", report())
-
-
-def test_a_daemon_that_is_away_is_told(token: Path) -> None:
-    client = AgentClient("http://127.0.0.1:9", str(token))
-    with pytest.raises(AgentTrouble, match="cannot be reached"):
-        client.post("e.m", report())
 
 
 def test_a_token_goes_to_another_host_in_the_clear_only_where_that_is_said(
@@ -194,31 +155,30 @@ def test_a_token_goes_to_another_host_in_the_clear_only_where_that_is_said(
 
 @pytest.mark.skipif(not shutil.which("openssl"), reason="want of openssl")
 def test_a_proxy_that_ends_tls_is_trusted_by_its_certificate_only(
-    state: DaemonState, token: Path, tmp_path: Path
+    url: str, token: Path, tmp_path: Path
 ) -> None:
     trusted, key = make_certificate(tmp_path, "proxy")
     other, _ = make_certificate(tmp_path, "other")
-    with serving(state) as url:
-        port = int(url.rpartition(":")[2])
-        with tls_proxy(port, trusted, key) as (listens, seen):
-            where = f"https://localhost:{listens}"
-            for authority in (str(other), ""):
-                stranger = AgentClient(where, str(token), authority)
-                with pytest.raises(AgentTrouble, match="certificate verify failed"):
-                    stranger.post("sweep.m", report())
-            assert seen == [], "nothing was sent, the token neither"
-            client = AgentClient(where, str(token), str(trusted))
-            answer = client.post("sweep.m", report())
+    port = int(url.rpartition(":")[2])
+    with tls_proxy(port, trusted, key) as (listens, seen):
+        where = f"https://localhost:{listens}"
+        for authority in (str(other), ""):
+            stranger = AgentClient(where, str(token), authority)
+            with pytest.raises(AgentTrouble, match="certificate verify failed"):
+                stranger.post("sweep.m", report())
+        assert seen == [], "nothing was sent, the token neither"
+        client = AgentClient(where, str(token), str(trusted))
+        answer = client.post("sweep.m", report())
     assert answer == AgentAnswer(version=REPORT_VERSION, check=10.0)
     assert TOKEN.encode() in b"".join(seen)
 
 
 @pytest.mark.parametrize(
-    "url", ["", "ftp://a", "127.0.0.1:9", "http://a?x=1", "https://u:p@a"]
+    "address", ["", "ftp://a", "127.0.0.1:9", "http://a?x=1", "https://u:p@a"]
 )
-def test_an_address_that_is_none_is_refused(token: Path, url: str) -> None:
+def test_an_address_that_is_none_is_refused(token: Path, address: str) -> None:
     with pytest.raises(ConfigError):
-        AgentClient(url, str(token))
+        AgentClient(address, str(token))
 
 
 def test_files_that_are_missing_are_refused(token: Path, tmp_path: Path) -> None:

@@ -17,14 +17,10 @@ from tests.builders import settings
 
 def rules_of(*tables: dict[str, Any]) -> Policy:
     """Return the policy of such `[[policy]]` tables."""
-    providers = {name: {"type": "fake"} for each in tables for name in _named(each)}
+    named = {name for each in tables for name in each.get("providers", [])}
+    providers = {name: {"type": "fake"} for name in named}
     found = settings(policy=list(tables), providers=providers).rules
     return Policy("rule", RuleSet(found))
-
-
-def _named(table: dict[str, Any]) -> list[str]:
-    named: list[str] = table.get("providers", [])
-    return named
 
 
 def site_of(

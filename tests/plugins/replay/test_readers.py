@@ -19,7 +19,7 @@ from burst_replay.pbs import read_pbs
 from burst_replay.read_trace import FORMATS, Reader, read_trace, reader_of
 from burst_replay.sacct import read_sacct
 from burst_replay.swf import read_swf
-from burst_replay.trace import LeftOut, Machine, Trace, TraceError, TraceJob
+from burst_replay.trace import LeftOut, Machine, TraceError, TraceJob
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -294,10 +294,6 @@ def lines_of_logs(draw: st.DrawFn) -> str:
 LINES = st.lists(st.one_of(st.sampled_from(SEEDS), lines_of_logs(), st.text()))
 
 
-def count_of(trace: Trace) -> int:
-    return len(trace.jobs) + sum(trace.left_out.values())
-
-
 @given(READERS, LINES)
 def test_any_lines_are_a_trace_or_a_trace_error(
     reader: Reader, lines: list[str]
@@ -323,7 +319,7 @@ def test_each_line_is_counted_once(reader: Reader, lines: list[str]) -> None:
         if line.strip(" \t-=_*+|~") and line[0] not in "#;" and "Submit" not in line
     ]
     found = read_with(reader, [*WHOLE[reader], *records])
-    assert count_of(found) == 1 + len(records)
+    assert len(found.jobs) + sum(found.left_out.values()) == 1 + len(records)
 
 
 @given(st.binary(max_size=200))

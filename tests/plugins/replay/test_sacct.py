@@ -50,15 +50,6 @@ def test_parsable_ends_each_line_with_a_delimiter() -> None:
     assert (len(found.jobs), found.left_out) == (2, {})
 
 
-def test_windows_ends_of_lines_and_names_in_quotation_marks() -> None:
-    names, values = (
-        ",".join(f'"{text}"' for text in line.split("|")) + "\r"
-        for line in (SACCT_NAMES, sacct())
-    )
-    found = read(values, names=names)
-    assert (found.jobs[0].name, found.least.nodes) == ("relax", 2)
-
-
 def test_a_name_with_a_delimiter_in_it() -> None:
     assert read(sacct(JobName="a|b|c")).jobs[0].name == "a|b|c"
     assert read(sacct(JobName="a|b", Submit="x")).left_out == {LeftOut.UNREADABLE: 1}

@@ -193,12 +193,6 @@ def test_what_is_larger_than_the_machine_runs_on_bought_nodes_or_never() -> None
     assert (result.refused, result.mean_wait_s) == (1, 0.0)
 
 
-def test_a_rule_may_try_own_nodes_first() -> None:
-    patient = rules_of({"wait": "30m"})
-    jobs = [job(0, 10, 1), job(0, 2, 1), job(0.8, 4, 1)]
-    assert hours(run(jobs, patient)) == [0, 0.6, 0.2]
-
-
 def test_progress_is_told() -> None:
     told: list[int] = []
     trace = Trace("test", (job(0, 1, 1),) * 300)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from burst_replay.policies import Policy
-from burst_replay.simulator import replay
+from burst_replay.simulator import ReplayOutcome, replay
 from burst_replay.site import Site, sold_offers
 from burst_replay.trace import Machine, Trace, TraceJob
 
@@ -67,6 +67,13 @@ def test_where_no_offer_is_known_each_provider_has_one() -> None:
     assert shown(sold) == [("gke/", 1.0, 0.0), ("kube/", 1.0, 0.0)]
 
 
+def bought(job: TraceJob, rule: dict[str, Any]) -> ReplayOutcome:
+    """Replay a job on a machine that is too small for it."""
+    found = site(policy=[rule])
+    sells = Site(Machine(1, 1), offers=sold_offers(found, OFFERS))
+    return replay(Trace("test", (job,)), sells, Policy("x", RuleSet(found.rules)))
+
+
 @pytest.mark.parametrize(
     ("rule", "money", "wait"),
     [
@@ -79,13 +86,8 @@ def test_where_no_offer_is_known_each_provider_has_one() -> None:
 def test_a_rule_buys_the_first_offer_that_it_allows(
     rule: dict[str, Any], money: float, wait: float
 ) -> None:
-    """For an hour, on a machine that is too small; boot and tear-down are paid, too."""
-    found = site(policy=[rule])
-    small = Machine(1, 1)
-    sells = Site(small, offers=sold_offers(found, OFFERS))
-    job = TraceJob(0.0, 3600.0, 2, 3600.0)
-    policy = Policy("x", RuleSet(found.rules))
-    outcome = replay(Trace("test", (job,)), sells, policy)
+    """For an hour; boot and tear-down are paid, too."""
+    outcome = bought(TraceJob(0.0, 3600.0, 2, 3600.0), rule)
     assert outcome.waits == [wait]
     assert outcome.costs.work == 2e6 * money
 
@@ -98,13 +100,7 @@ def test_a_rule_buys_the_first_offer_that_it_allows(
     ],
 )
 def test_a_rule_is_for_the_jobs_that_it_matches(match: dict[str, Any]) -> None:
-    found = site(policy=[{"match": match, "max_price": 0}])
-    small = Machine(1, 1)
-    sells = Site(small, offers=sold_offers(found, OFFERS))
+    rule = {"match": match, "max_price": 0}
     mine = TraceJob(0.0, 3600.0, 2, 3600.0, 7, "app-1", "gpu", "bio")
-    outcome = replay(
-        Trace("test", (mine, TraceJob(0.0, 60.0, 3, 60.0))),
-        sells,
-        Policy("x", RuleSet(found.rules)),
-    )
-    assert outcome.waits == [math.inf, 30.0]
+    assert bought(mine, rule).waits == [math.inf]
+    assert bought(TraceJob(0.0, 60.0, 3, 60.0), rule).waits == [30.0]

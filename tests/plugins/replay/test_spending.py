@@ -81,15 +81,6 @@ def test_what_was_reserved_and_not_used_can_be_spent_again() -> None:
     assert found.turned_down == 1
 
 
-def test_a_budget_begins_anew() -> None:
-    budget = {"limit": 1.5, "per": "day"}
-    jobs = [job(20, 90), *(job(20, 1, userid=user) for user in (1, 2))]
-    assert waits(run(jobs, budget)) == [0, 0.02, 4.02]
-    # At midnight the first burst lives, so it counts in the next day until it is gone.
-    late = [job(23, 90), *(job(23, 1, userid=user) for user in (1, 2))]
-    assert waits(run(late, budget)) == [0, 0.02, 1.05]
-
-
 def test_one_behind_a_job_for_which_there_is_money_again_starts_on_own_nodes() -> None:
     """One of two nodes is free, and is for the job in front as long as that waits."""
     budget = {"limit": 7, "per": "day"}
@@ -116,12 +107,6 @@ def test_a_job_that_is_larger_than_own_nodes_waits_for_money() -> None:
     assert waits(found) == [0.02, 23.52]
     never = run(large, {"limit": 2.0, "per": "day"})
     assert never.waits == [math.inf, math.inf]
-
-
-def test_after_its_last_day_a_budget_buys_nothing() -> None:
-    jobs = [job(0, 90), job(1, 1), job(49, 1)]
-    found = run(jobs, {"limit": 99, "until": datetime.date(2026, 10, 2)})
-    assert waits(found) == [0, 0.02, 41.0]
 
 
 def test_budgets_are_by_user_bank_queue_and_provider() -> None:
@@ -183,7 +168,6 @@ def test_the_fee_of_a_burst_is_paid_and_reserved() -> None:
     assert to_units(found.costs.total) == pytest.approx(2.5 * (1 + 2 / 60))
     # Four minutes are reserved for beside the hour.
     assert run(jobs, {"limit": 2.66}, offers=offers).bursts == 0
-    assert run(jobs, {"limit": 2.67}, offers=offers).bursts == 1
 
 
 _JOBS = st.lists(

@@ -96,15 +96,6 @@ def costs(**changes) -> Any:
     }
 
 
-NO_COSTS: dict[str, Any] = {
-    "by": "provider",
-    "months": [],
-    "rows": [],
-    "budgets": [],
-    "left_out": 0,
-}
-
-
 def report_answer(**changes) -> Any:
     """What happened in two hours."""
     failed = {"result": "failed", "note": 'quota "C4" < 24 & full'}
@@ -147,12 +138,7 @@ def report_answer(**changes) -> Any:
 
 def nothing_yet() -> Any:
     """The report of a daemon that has just been started for the first time."""
-    empty: dict[str, Any] = {
-        "bursts": [],
-        "jobs": [],
-        "waiting": [],
-        "providers": [],
-        "forecasts": [],
-        "left_out": 0,
-    }
-    return report_answer(since="", cost=NO_COSTS, **empty)
+    lists = ("bursts", "jobs", "waiting", "providers", "forecasts")
+    empty: dict[str, Any] = {name: [] for name in lists}
+    no_costs = costs(months=[], rows=[], budgets=[])
+    return report_answer(since="", cost=no_costs, left_out=0, **empty)

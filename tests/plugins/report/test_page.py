@@ -4,14 +4,11 @@
 from __future__ import annotations
 
 from html.parser import HTMLParser
-from typing import Any
 
 import pytest
-from burst_report.bars import Scale
-from burst_report.figures import failures, results, sums, waits_of
 from burst_report.page import render_report
-from burst_report.words import amount, clock, quantile
-from hypothesis import given, settings
+from burst_report.words import quantile
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.plugins.report.report_answers import (
@@ -76,6 +73,7 @@ def read(answer=None, **changes):
         "waited 2m00s, ran 16m40s",
         "4 jobs started on bursts: half of them within 2m00s",
         "Of 3 of them it was forecast",
+        "where 1h00m was expected. Together they waited 1h54m less than that",
         "gke/n2: no rank slot has 9 nodes",
         "2023-11-14 22:14:20",
         "42.50 is reserved for live bursts",
@@ -144,16 +142,16 @@ EVIL = (
 )
 
 
-def texts_replaced(value, text, path=()):
+def texts_replaced(value, text):
     """Return an answer in which each text that others write is another one."""
     ours = {"state", "result", "month", "by", "since"}
     if isinstance(value, dict):
         return {
-            key: each if key in ours else texts_replaced(each, text, (*path, key))
+            key: each if key in ours else texts_replaced(each, text)
             for key, each in value.items()
         }
     if isinstance(value, list):
-        return [texts_replaced(each, text, path) for each in value]
+        return [texts_replaced(each, text) for each in value]
     return text if isinstance(value, str) else value
 
 
@@ -164,17 +162,13 @@ def shape(page):
 HARMLESS = shape(read(texts_replaced(report_answer(), "x")))
 
 
-def test_no_text_becomes_an_element():
-    hostile = read(texts_replaced(report_answer(), EVIL))
-
-    assert shape(hostile) == HARMLESS
-    assert "alert(1)" in hostile.text
-
-
 @settings(max_examples=30)
 @given(st.text(min_size=1, max_size=40))
+@example(EVIL)
 def test_any_text_is_shown_as_text(text):
-    assert shape(read(texts_replaced(report_answer(), text))) == HARMLESS
+    shown = read(texts_replaced(report_answer(), text))
+    assert shape(shown) == HARMLESS
+    assert text != EVIL or "alert(1)" in shown.text
 
 
 def bars(page):
@@ -209,24 +203,6 @@ def test_many_failures_are_counted_and_the_latest_are_listed():
     assert "150 of gke failed" in text
 
 
-def test_figures():
-    answer = report_answer()
-
-    waits = waits_of(answer)
-    assert waits is not None
-    assert (waits.jobs, waits.known, waits.median) == (4, 3, 120.0)
-    assert (waits.median_here, waits.saved) == (3600.0, 3600.0 * 2 + 10 - 360)
-    assert waits_of(report_answer(jobs=[])) is None
-    assert [row["id"] for row in failures(answer)] == [
-        "burst-1-failed",
-        "burst-1-older0",
-    ]
-    assert results(answer) == {"live": 1, "completed": 1, "failed": 1, "reclaimed": 1}
-    assert results(report_answer(bursts=[report_burst(result=None, state="inactive")]))
-    assert sums(answer)["reserved"] == 42.5
-    assert sums(nothing_yet()) == {}
-
-
 def test_a_month_without_costs_and_a_budget_without_warning_are_shown():
     quiet = costs(budgets=[budget(warns=False)], rows=[], left_out=4)
     for month in quiet["months"]:
@@ -244,12 +220,3 @@ def test_a_month_without_costs_and_a_budget_without_warning_are_shown():
 )
 def test_no_more_is_told_than_that_part_of_the_values_needs(values, part, found):
     assert quantile(values, part) == found
-
-
-def test_amounts_times_and_scales():
-    given: dict[float, Any] = {0: "0.00", 0.00123: "0.0012", 1234.5: "1,234.50"}
-    assert {value: amount(value) for value in given} == given
-    assert clock(NOW, days=False) == "22:13:20"
-    assert clock(NOW, days=True) == "11-14 22:13"
-    assert Scale(5.0, 5.0).x(5.0) == 0.0
-    assert Scale(0.0, 10.0).x(99.0) == 1000.0

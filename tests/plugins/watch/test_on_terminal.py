@@ -106,23 +106,6 @@ def test_without_colour_the_selected_row_is_still_marked(served: CliHarness) -> 
     assert not re.search("\x1b\\[[0-9;]*[349][0-8]m", screen.text)
 
 
-def test_a_daemon_that_goes_is_missed_one_that_comes_is_shown(cli: CliHarness) -> None:
-    with watched(cli) as screen:
-        screen.shows("no answer: ")
-        with cli.daemon():
-            at = len(screen.text)
-            screen.shows("HEALTH", at)
-        at = len(screen.text)
-        screen.shows("no answer: ", at)
-        screen.shows("HEALTH", at)
-        with cli.daemon() as daemon:
-            screen.press("d")
-            daemon.end(signal.SIGKILL)
-        screen.press("q")
-        assert screen.ended() == 0
-        assert is_restored(screen)
-
-
 def test_without_a_terminal_one_plain_frame_is_printed(shared: Shared) -> None:
     instance, cli, _ = shared
     job = instance.submit(nodes=9, command=SLEEP)

@@ -150,20 +150,6 @@ def test_it_shows_all_tables_and_what_is_wrong() -> None:
     watch(daemon, story)
 
 
-def test_a_daemon_that_is_gone_from_the_beginning_is_told() -> None:
-    daemon = FakeDaemon()
-    daemon.failure = "no route"
-
-    async def story(app: WatchApp, pilot: Pilot[None]) -> None:
-        await shows(pilot, "no answer: no route")
-        await pilot.press("d", "enter", "r")
-        assert "select a job to release it" in shown(app)
-        daemon.failure = ""
-        await shows(pilot, "burst-0-aaaaaa")
-
-    watch(daemon, story)
-
-
 def test_a_wide_terminal_shows_more_of_each_job() -> None:
     async def story(app: WatchApp, pilot: Pilot[None]) -> None:
         await shows(pilot, "JOB  WAITS")
@@ -316,14 +302,20 @@ def test_a_call_that_fails_is_told() -> None:
     watch(daemon, story)
 
 
-def test_where_nothing_is_no_key_does_anything() -> None:
+def test_where_nothing_is_or_nobody_answers_no_key_does_anything() -> None:
     names = ("bursts", "jobs", "slots", "providers", "budgets")
     nothing: dict[str, Any] = {name: [] for name in names}
+    daemon = FakeDaemon(**nothing)
+    daemon.failure = "no route"
 
     async def story(app: WatchApp, pilot: Pilot[None]) -> None:
+        await shows(pilot, "no answer: no route")
+        await pilot.press("d", "enter", "r")
+        assert "select a job to release it" in shown(app)
+        daemon.failure = ""
         await shows(pilot, "BEFORE  none", "WHY  none")
         await pilot.press("up", "tab", "enter", "d", "r", "x", "escape")
         assert selected(app) == ""
         assert app.return_code is None
 
-    watch(FakeDaemon(**nothing), story)
+    watch(daemon, story)

@@ -34,11 +34,6 @@ def burst_row(name="burst-0-aaaaaa", state="online", age=72.0, **changes) -> Any
     }
 
 
-def ended_row(name, age, **changes) -> Any:
-    """A burst that ended so long ago."""
-    return burst_row(name, "inactive", age, **changes)
-
-
 def job_row(number: int, **changes) -> Any:
     """A job that waits as its rank slot is too small."""
     why = "the largest free rank slot for it has 4 nodes; 6 needed"
@@ -118,8 +113,10 @@ def answer(**changes) -> Any:
         "bursts": [
             burst_row(),
             burst_row("burst-1-bbbbbb", "join", 4.0, online=1, note="2 pods pend"),
-            ended_row("burst-2-cccccc", 30.0, result="failed", note="quota"),
-            ended_row("burst-3-dddddd", 999.0, result="completed"),
+            burst_row(
+                "burst-2-cccccc", "inactive", 30.0, result="failed", note="quota"
+            ),
+            burst_row("burst-3-dddddd", "inactive", 999.0, result="completed"),
         ],
         "jobs": jobs,
         "pending": 3,

@@ -12,11 +12,7 @@ from burst_ensemble.cli.run import print_ensemble
 from burst.cli.listing import Listing
 from tests.cli.cli_harness import CliHarness, burst
 from tests.plugins.ensemble.runtime.far_site import Far
-from tests.support.ensemble_story import (
-    FILE,
-    ensemble,
-    run_to_its_end,
-)
+from tests.support.ensemble_story import FILE, ensemble, run_to_its_end
 from tests.support.waiting import wait_until
 
 

@@ -15,6 +15,7 @@ from burst_ensemble.config.spec import (
     JobSpec,
     MemberSpec,
 )
+from burst_ensemble.core.algorithms import BUILT_IN
 from burst_ensemble.core.controller import EnsembleStep, take_step
 from burst_ensemble.core.job_rows import JobRow, MemberState
 from burst_ensemble.core.reading import SizedReading
@@ -22,7 +23,7 @@ from burst_ensemble.core.record import EnsembleRecord
 from burst_ensemble.core.views import take_in
 from burst_ensemble.core.wishes import Answer
 
-from burst.config import Seconds
+from burst.config import Seconds, convert
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
 
@@ -118,22 +119,41 @@ def stepped(
     for name, given in decisions.items():
         each = given if isinstance(given, (list, tuple)) else [given]
         answers[name] = {f"a{n}": one for n, one in enumerate(each)}
-    return take_step(spec, taken_in(record, readings), readings, answers, now)
-
-
-def taken_in(
-    record: EnsembleRecord, readings: Mapping[str, SizedReading]
-) -> EnsembleRecord:
-    """The record once these were read, of members whose jobs are known already."""
-    members = record.members
-    return take_in(
-        record, {name: MemberState(readings[name], members[name]) for name in readings}
-    )
+    # The jobs of members are known already.
+    read = {
+        name: MemberState(readings[name], record.members[name]) for name in readings
+    }
+    return take_step(spec, take_in(record, read), readings, answers, now)
 
 
 def rewritten(record: EnsembleRecord) -> EnsembleRecord:
     """The record after it was written to the store and read again."""
     return msgspec.json.decode(msgspec.json.encode(record), type=EnsembleRecord)
+
+
+def make(name: str, **options: Any) -> Any:
+    """A built-in algorithm with these options."""
+    kind = BUILT_IN[name]
+    return kind(convert(kind.Options, options, "test"))
+
+
+def decided(
+    name: str, seen: MemberView, memory: Any = None, **options: Any
+) -> MemberDecision:
+    """What a built-in algorithm says to a view."""
+    found: MemberDecision = make(name, **options).decide(seen, memory or {}, NOW)
+    return found
+
+
+def looked_at(algorithm: Any, views: Sequence[MemberView]) -> list[MemberDecision]:
+    """What an algorithm says to these views, ten seconds apart."""
+    memory: Any = {}
+    found = []
+    for number, each in enumerate(views):
+        decision = algorithm.decide(each, memory, NOW + 10 * number)
+        memory = decision.memory
+        found.append(decision)
+    return found
 
 
 def wants(nodes: int | None = None, **changes: Any) -> MemberDecision:

@@ -35,13 +35,13 @@ def spec(job: dict[str, Any], **tables: Any) -> EnsembleSpec:
     return convert(EnsembleSpec, found, "test")
 
 
-def made(number: int = 0, *, slots: bool = True, **job: Any) -> NewJob:
+def made(number: int = 0, **job: Any) -> NewJob:
     ensemble = spec(job, directory="/data/run")
     start = EnsembleStart(
         spec=ensemble,
         userid=1000,
         environment={"HOME": "/home/u"},
-        slots={"a": ("burst-0-0", "burst-0-1")} if slots else {},
+        slots={"a": ("burst-0-0", "burst-0-1")},
     )
     assert start.spec == ensemble
     ref = JobRef("md", number)
@@ -74,10 +74,6 @@ def test_a_job_is_held_and_for_nodes_of_its_member() -> None:
     assert request(job).exclusive
 
 
-def test_one_without_a_slot_has_no_constraint() -> None:
-    assert "constraints" not in system(made(slots=False))
-
-
 def test_tasks_and_cores() -> None:
     assert (request(made(nodes=2)).slots, request(made(nodes=2)).cores_per_slot) == (
         2,
@@ -100,6 +96,7 @@ def test_lines_of_a_batch_and_jobs_that_are_shared() -> None:
     job = make_job(start, "a", ref, "x", SITE)
     assert job.jobspec["tasks"][0]["command"] == ["run"]
     assert system(job)["cwd"] == "/"
+    assert "constraints" not in system(job), "it has no slot"
 
 
 def test_a_specification_is_kept_as_json_has_it() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Metrics, comparisons, statistics, and the state as JSON."""
+"""What algorithms see of members: views, metrics, statistics; the state as JSON."""
 
 from __future__ import annotations
 
@@ -15,13 +15,9 @@ from burst_ensemble.algorithm import (
     draw,
     shuffled,
 )
-from burst_ensemble.core.controller import end_all, new_record
+from burst_ensemble.core.controller import new_record
 from burst_ensemble.core.metrics import holds, metrics, parse_when
-from burst_ensemble.core.reading import (
-    LATEST,
-    with_event,
-    with_value,
-)
+from burst_ensemble.core.reading import LATEST, with_event, with_value
 from burst_ensemble.core.record import Ensemble, EnsembleStart, Trouble
 from burst_ensemble.core.report import member_row
 from burst_ensemble.core.views import make_views
@@ -123,6 +119,17 @@ def test_quartiles_and_the_median_distance_are_those_of_the_latest() -> None:
     assert with_value(Spread(), 3.0) == one
 
 
+@pytest.mark.parametrize(("mode", "up", "free"), [("joined", 2, 1), ("isolated", 5, 4)])
+def test_nodes_that_isolated_bursts_may_yet_have_are_free(
+    mode: str, up: int, free: int
+) -> None:
+    spec = ensemble(member("m", mode=mode))
+    record = new_record(spec, NOW).with_member("m", nodes=5)
+    (found,) = make_views(spec, record, {"m": reading(2, 1)}).values()
+    assert (found.nodes, found.nodes_paid) == (5, 2)
+    assert (found.nodes_up, found.nodes_free) == (up, free)
+
+
 def test_members_see_each_other() -> None:
     spec = ensemble(member("a"), member("b", max=6, jobs=(jobs("x"),)))
     seen = {"a": reading(2), "b": reading(3, free=1, waiting={2: 1}, price=0.5)}
@@ -146,7 +153,7 @@ def test_the_state_has_the_keys_of_the_sidecar_and_correct_values() -> None:
         next_jobs=(3,),
     )
     trouble = Trouble(what="a: no", first=NOW, until=NOW + 60)
-    record = record.with_member("m", trouble=trouble)
+    record = record.with_member("m", trouble=trouble, limited="few nodes")
     view = make_views(spec, record, {"m": read})["m"]
     (one,) = Ensemble(EnsembleStart(spec=spec, userid=100), record).members
     found = member_row(one, view, [])
@@ -162,19 +169,10 @@ def test_the_state_has_the_keys_of_the_sidecar_and_correct_values() -> None:
     assert found["waiting"] == {"3": 1}
     assert found["nextJobs"] == [3]
     assert found["member"]["trouble"] == "a: no"
+    assert found["member"]["waits_for"] == "few nodes"
     again = json.loads(json.dumps(found))
     assert {**again, "jobs": {}} == {**found, "jobs": {}}
     assert again["jobs"]["x"]["count"] == 2
-
-
-def test_a_member_that_has_ended_has_only_its_record_in_the_state() -> None:
-    spec = ensemble(member("a"), member("b"))
-    record = new_record(spec, NOW)
-    record = end_all(record, "down", NOW)
-    one, _ = Ensemble(EnsembleStart(spec=spec, userid=100), record).members
-    found = member_row(one, None, [])
-    assert set(found) == {"member", "jobs"}
-    assert (found["member"]["ended"], found["member"]["why"]) == (NOW, "down")
 
 
 @given(st.integers(1, 50), st.integers(), st.text())

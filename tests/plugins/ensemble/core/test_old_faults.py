@@ -8,54 +8,45 @@ from __future__ import annotations
 
 from typing import Any
 
-from burst_ensemble.algorithm import JobGroup, JobTally, MemberDecision, MemberView
-from burst_ensemble.core.algorithms import BUILT_IN
+from burst_ensemble.algorithm import JobGroup, JobTally, MemberView
 from burst_ensemble.core.job_rows import JobsSeen, count_jobs
 from burst_ensemble.core.reading import SizedReading
 from burst_ensemble.core.record import MemberRecord
 
-from burst.config import convert
 from burst.model.lead import JobState
-from tests.plugins.ensemble.core.ensembles import NOW, queued, reading, row, view
+from tests.plugins.ensemble.core.ensembles import (
+    NOW,
+    looked_at,
+    make,
+    queued,
+    reading,
+    row,
+    view,
+)
 
 
-def demand(**options: Any) -> Any:
-    kind = BUILT_IN["workload-demand"]
-    return kind(convert(kind.Options, options, "test"))
-
-
-def looked_at(algorithm: Any, views: list[MemberView]) -> list[MemberDecision]:
-    """What it says to these views, ten seconds apart."""
-    memory: Any = {}
-    found = []
-    for number, each in enumerate(views):
-        decision = algorithm.decide(each, memory, NOW + 10 * number)
-        memory = decision.memory
-        found.append(decision)
-    return found
-
-
-def last_size(algorithm: Any, views: list[MemberView]) -> int | None:
-    return looked_at(algorithm, views)[-1].nodes
+def demand(views: list[MemberView], **options: Any) -> list[int | None]:
+    """The sizes that workload-demand asks for."""
+    answers = looked_at(make("workload-demand", **options), views)
+    return [each.nodes for each in answers]
 
 
 def test_progress_begins_the_wait_anew() -> None:
     """The number of jobs was compared with a mapping, and never stored before."""
     many, fewer = view(4, **queued(2, 2, 2)), view(4, **queued(2, 2))
-    assert last_size(demand(), [many] * 4 + [fewer] * 5) is None
-    assert last_size(demand(), [many] * 4 + [fewer] * 6) == 6
+    assert demand([many] * 4 + [fewer] * 5)[-1] is None
+    assert demand([many] * 4 + [fewer] * 6)[-1] == 6
 
 
 def test_nodes_that_stay_free_are_given_back() -> None:
     """The number of free nodes was compared with the counter of checks itself."""
     idle = view(6, 3, queue=reading().queue, jobs=())
-    answers = looked_at(demand(terminateChecks=100), [idle] * 8)
-    assert [each.nodes for each in answers] == [None] * 7 + [3]
+    assert demand([idle] * 8, terminateChecks=100) == [None] * 7 + [3]
 
 
 def test_only_what_was_free_all_the_time_is_given_back() -> None:
     busy, idle = view(6, 1), view(6, 4)
-    assert last_size(demand(terminateChecks=100), [idle, busy] + [idle] * 6) == 5
+    assert demand([idle, busy] + [idle] * 6, terminateChecks=100)[-1] == 5
 
 
 def read(*jobs: tuple[int, JobState, int, int]) -> SizedReading:
@@ -93,32 +84,27 @@ def test_the_next_jobs_are_the_first_of_the_queue() -> None:
 def test_it_does_not_shrink_below_the_least() -> None:
     """The minimum was ignored."""
     idle = view(6, 6, least=3)
-    assert last_size(demand(terminateChecks=100), [idle] * 8) == 3
+    assert demand([idle] * 8, terminateChecks=100)[-1] == 3
 
 
 def test_the_option_of_the_example_is_read() -> None:
     """`scaleUpChecks` of the example had no effect."""
     waits = view(4, **queued(2))
-    assert last_size(demand(scaleUpChecks=1), [waits] * 2) == 6
-    assert last_size(demand(scaleUpChecks=9), [waits] * 9) is None
+    assert demand([waits] * 2, scaleUpChecks=1)[-1] == 6
+    assert demand([waits] * 9, scaleUpChecks=9)[-1] is None
 
 
 def test_jobs_that_depend_on_others_do_not_make_it_grow() -> None:
     waits = read((1, JobState.DEPEND, 8, 16))
     seen = view(4, queue=waits.queue, waiting=waits.waiting)
-    assert last_size(demand(), [seen] * 20) is None
+    assert demand([seen] * 20)[-1] is None
 
 
 def test_nodes_that_are_free_or_boot_count() -> None:
     """It grew by the whole size of the job, whatever was free."""
-    assert last_size(demand(), [view(4, 1, **queued(3))] * 6) == 6
+    assert demand([view(4, 1, **queued(3))] * 6)[-1] == 6
     booting = view(6, nodes_up=4, nodes_free=0, **queued(2))
-    assert last_size(demand(), [booting] * 20) is None
-
-
-def triggers(*rules: dict[str, Any]) -> Any:
-    kind = BUILT_IN["triggers"]
-    return kind(convert(kind.Options, {"rules": list(rules)}, "test"))
+    assert demand([booting] * 20)[-1] is None
 
 
 def tallied(success: int = 0, **events: int) -> MemberView:
@@ -134,7 +120,9 @@ def test_a_count_that_jumps_over_a_number_has_reached_it() -> None:
         "when": 3,
         "action": {"name": "submit", "label": "x"},
     }
-    answers = looked_at(triggers(rule), [tallied(n) for n in (0, 2, 5, 6)])
+    answers = looked_at(
+        make("triggers", rules=[rule]), [tallied(n) for n in (0, 2, 5, 6)]
+    )
     assert [each.again for each in answers] == [(), (), ("x", "x"), ()]
 
 
@@ -146,5 +134,5 @@ def test_no_event_is_lost_between_two_looks() -> None:
         "action": {"name": "grow", "repetitions": 5},
     }
     seen = [tallied(finish=n) for n in (0, 3, 3, 4, 9)]
-    sizes = [each.nodes for each in looked_at(triggers(rule), seen)]
+    sizes = [each.nodes for each in looked_at(make("triggers", rules=[rule]), seen)]
     assert sizes == [None, 7, None, 5, 5]

@@ -67,7 +67,6 @@ class Submitted:
         """Whether the answer to a submission is lost; the jobs are there."""
         self.names: dict[str, JobId] = {}
         self.ended: dict[JobId, JobOutcome] = {}
-        self.searched: list[str] = []
 
     def submit_jobs(self, jobs: Sequence[NewJob]) -> Sequence[JobId | BurstError]:
         if self.refuses:
@@ -78,7 +77,6 @@ class Submitted:
         return answers
 
     def find_jobs(self, names: Collection[str]) -> Mapping[str, JobId]:
-        self.searched += names
         return {name: self.names[name] for name in names if name in self.names}
 
     def outcomes(self, jobs: Collection[JobId]) -> Mapping[JobId, JobOutcome]:
@@ -120,14 +118,6 @@ def nodes_of(sim: Sim) -> TaggedNodes:
     return tagged_nodes(seen.records, seen.world, seen.settings, seen.now)
 
 
-def client_of(sim: Sim, user: int = USER) -> DaemonClient:
-    """The same, as ensembles have it."""
-    host = host_of(sim, user)
-    return DaemonClient(
-        host.call, sim.lead, lambda: sim.engine.snapshot.settings, host.clock
-    )
-
-
 class EnsembleSite:
     """A daemon with one ensemble at a time."""
 
@@ -162,8 +152,12 @@ class EnsembleSite:
         )
 
     def client(self) -> DaemonClient:
+        """What ensembles have of the daemon."""
         lead: Any = self.lead
-        return client_of(self.sim, self.user)._replace(lead=lead)
+        host = host_of(self.sim, self.user)
+        return DaemonClient(
+            host.call, lead, lambda: self.sim.engine.snapshot.settings, host.clock
+        )
 
     def restart(self) -> None:
         """Start the daemon again."""
@@ -198,11 +192,6 @@ class EnsembleSite:
         answer = self.service.answer("ensemble-status", {"name": name})
         rows: list[Any] = answer["ensembles"]
         return rows
-
-    def command(self, command: Any) -> None:
-        future = self.sim.engine.post(command)
-        self.sim.tick()
-        future.result(0)
 
     def down(self, name: str = "sweep") -> None:
         self.ask("down", name=name, note="by hand")

@@ -75,7 +75,9 @@ def test_it_is_started_and_its_jobs_have_the_variables_of_the_settings(
     given.site.step(3)
     assert given.site.live("a") == 1
     start = given.site.store.read()["sweep"].start
-    assert start.environment["PATH"] == "/opt/bin"
+    kept = environment_of(dict(os.environ), {})
+    assert start.environment == {**kept, "PATH": "/opt/bin"}
+    assert environment_of({"PATH": "/bin", "TOKEN": "x"}, {}) == {"PATH": "/bin"}
     given.wait()
     assert caplog.text.count("ensemble sweep is started, as") == 1
     assert "on record" not in caplog.text
@@ -165,10 +167,3 @@ def test_it_is_on_record_however_many_others_end(given: Given) -> None:
     assert "other-0" not in known
     given.wait()
     assert given.started == began
-
-
-def test_variables_of_the_settings_take_the_place_of_those_that_are_kept() -> None:
-    found = environment_of(
-        {"PATH": "/bin", "HOME": "/root", "TOKEN": "x"}, {"PATH": "/opt/bin", "A": "b"}
-    )
-    assert found == {"PATH": "/opt/bin", "HOME": "/root", "A": "b"}

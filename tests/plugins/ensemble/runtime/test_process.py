@@ -12,17 +12,11 @@ import pytest
 from burst_ensemble.config.spec import EnsembleSpec
 from burst_ensemble.core.record import spec_tables
 from burst_ensemble.runtime.client import IN_DAEMON, SERVICE
+from burst_ensemble.runtime.package import EnsemblePackage
 from burst_ensemble.runtime.process import EnsembleProcess
 
 from burst.config.convert import convert
-from burst.errors import (
-    BurstError,
-    ConfigError,
-    Denied,
-    LeadGone,
-    NoDaemon,
-    Unreadable,
-)
+from burst.errors import BurstError, ConfigError, Denied, LeadGone, NoDaemon, Unreadable
 from burst.lead import ANSWER_S, RequestHandler, ServiceRequest
 from tests.builders import settings
 from tests.plugins.ensemble.runtime.ensemble_site import MEMBER, USER, host_of
@@ -187,3 +181,14 @@ def test_beside_a_daemon_that_runs_ensembles_it_does_not() -> None:
         site.process().run()
     with pytest.raises(ConfigError, match="run in the daemon's process"):
         EnsembleProcess(settings(), site.process)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("in_daemon", [True, False])
+def test_where_they_run_is_told_before_they_are_started(in_daemon: bool) -> None:
+    # The daemon serves a moment before: a process of ensembles may ask just then, and
+    # ends where it is told that the daemon runs them.
+    sim = Sim(ensemble={"in_daemon": in_daemon})
+    package = EnsemblePackage(host_of(sim))
+    asked: Any = ServiceRequest(IN_DAEMON, {}, USER, owner=True)
+    told = package.methods()[IN_DAEMON](asked, sim.engine.snapshot)
+    assert told == {"in_daemon": in_daemon}
