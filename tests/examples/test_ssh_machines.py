@@ -15,7 +15,6 @@ from burst_command.settings import CommandSettings
 
 from burst.errors import NotFound, ProviderError
 from burst.lead import Lead
-from burst.model.finding import Level
 from burst.provider import BurstSpec, Phase
 from burst.testing import example_spec
 from tests.embedded_instance import EmbeddedInstance, short_directory, write_files
@@ -89,27 +88,6 @@ def reap(provider: CommandProvider, spec: BurstSpec) -> None:
         return False
 
     wait_until(is_gone, "the end of the burst", pause=0.2)
-
-
-def test_it_keeps_the_rules(provider: CommandProvider) -> None:
-    found = provider.check(lambda _: None)
-    assert [each for each in found if each.level is not Level.OK] == []
-
-
-def test_followers_on_machines_join_the_lead_and_leave_it(
-    provider: CommandProvider, lead: Lead
-) -> None:
-    spec = spec_of(lead, 3)
-    provider.provision(spec)
-    wait_until(
-        lambda: set(spec.ranks) <= lead.observe().online,
-        lambda: f"{spec.ranks} online: {provider.observe()}",
-    )
-    assert [status.phase for status in provider.observe()] == [Phase.RUNNING]
-    reap(provider, spec)
-    wait_until(
-        lambda: not set(spec.ranks) & lead.observe().online, "the ranks to leave"
-    )
 
 
 def test_a_machine_that_is_cut_off_is_lost_and_taken_until_it_is_back(

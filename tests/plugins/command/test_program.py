@@ -17,7 +17,6 @@ from burst.config import convert
 from burst.errors import (
     ConfigError,
     InsufficientCapacity,
-    NotFound,
     ProviderError,
     Refused,
     SpecRefused,
@@ -113,13 +112,6 @@ def test_what_others_list_twice_is_no_fault_of_ours(says: Says) -> None:
     assert says.provider().observe() == []
 
 
-def test_an_error_names_the_word(says: Says) -> None:
-    says.script("exit 1")
-    shown = f"`/bin/sh {says.path}/program list` failed: exit status 1"
-    with pytest.raises(Transient, match=shown):
-        says.provider().observe()
-
-
 def test_a_program_that_does_not_end_is_killed(says: Says) -> None:
     says.script("sleep 600")
     with pytest.raises(Transient, match=r"did not end within 0.2 s"):
@@ -153,12 +145,6 @@ def test_what_it_is_asked_to_begin(says: Says) -> None:
 def test_a_burst_without_a_lease_has_no_end(says: Says) -> None:
     says.provider().provision(says.spec())
     assert says.asked("begin")["seconds"] == 0
-
-
-def test_what_is_listed_is_not_begun_again(says: Says) -> None:
-    says.lists(row())
-    says.provider().provision(says.spec())
-    assert not (says.path / "program.begin").exists()
 
 
 def test_the_status_is_what_it_lists_and_what_the_log_says(says: Says) -> None:
@@ -199,19 +185,6 @@ def test_what_is_not_listed_is_told_as_begun_or_not(says: Says) -> None:
     assert (status.phase, status.why) == (Phase.FAILED, "the program lists it no more")
 
 
-def test_files_go_once_it_lists_the_burst_no_more(says: Says) -> None:
-    provider = says.provider()
-    provider.provision(says.spec())
-    says.lists(row("ending"))
-    provider.reap(says.spec().burst_id)
-    assert says.asked("end")["name"] == f"owner.site.{BURST}"
-    assert (says.path / "shared" / "owner.site" / BURST).exists()
-    says.lists()
-    with pytest.raises(NotFound):
-        provider.reap(says.spec().burst_id)
-    assert not (says.path / "shared" / "owner.site").exists()
-
-
 @pytest.mark.parametrize(
     ("script", "level", "what"),
     [
@@ -232,11 +205,3 @@ def test_a_directory_that_depends_on_where_the_daemon_runs_is_an_error() -> None
     table = {"program": ["/x"], "dir": "shared", "cores": 4, "max_nodes": 1}
     with pytest.raises(ConfigError, match="'shared' is no absolute path"):
         convert(CommandSettings, table, "providers.site")
-
-
-def test_the_place_is_the_directory_and_the_program(says: Says) -> None:
-    assert (
-        says.provider()
-        .place()
-        .endswith(f":{says.path}/shared /bin/sh {says.path}/program")
-    )

@@ -67,12 +67,8 @@ def test_a_token_is_a_signed_url_that_names_us_to_one_cluster(eks: MotoEks) -> N
     assert query["X-Amz-Security-Token"] == "session-token"
     assert query["X-Amz-Expires"] == "60"
     assert "swordfish" not in url.query
-
-
-def test_tokens_of_two_clusters_have_two_signatures(eks: MotoEks) -> None:
-    tokens = [signing(eks, cluster=name).token() for name in ("bursts", "others")]
-    queries = [parse_qs(urlsplit(url_of(token)).query) for token in tokens]
-    assert queries[0]["X-Amz-Signature"] != queries[1]["X-Amz-Signature"]
+    other = parse_qs(urlsplit(url_of(signing(eks, cluster="others").token())).query)
+    assert other["X-Amz-Signature"] != [query["X-Amz-Signature"]]
 
 
 def test_a_token_is_kept_for_eight_minutes_and_signed_anew_then(eks: MotoEks) -> None:

@@ -4,18 +4,14 @@
 from __future__ import annotations
 
 import datetime
-from pathlib import Path
 
-import msgspec
 import pytest
 from moto.autoscaling.models import autoscaling_backends
 
 from burst.errors import Transient
 from burst.provider import Phase
-from burst.testing import example_lead, example_spec
 from tests.plugins.eks.account import Account, provision, status
-from tests.plugins.eks.moto_eks import ACCOUNT, CLUSTER, NOW, REGION, ROLE, SUBNETS
-from tests.support.reaping import reap_until_gone
+from tests.plugins.eks.moto_eks import ACCOUNT, NOW, REGION
 
 
 def test_nodes_are_deleted_once_no_pod_is_left(eks: Account) -> None:
@@ -67,20 +63,3 @@ def test_after_the_end_of_a_lease_no_end_is_set(eks: Account) -> None:
     provision(provider, eks.spec)
     autoscaling = autoscaling_backends[ACCOUNT][REGION]
     assert not autoscaling.describe_scheduled_actions("eks-burst-0", [])
-
-
-def test_bursts_of_lost_leads_can_be_reaped(eks: Account, tmp_path: Path) -> None:
-    for number, owner in enumerate(("owner-a", "owner-b")):
-        spec = example_spec(example_lead(tmp_path, owner), number, "nodes")
-        spec = msgspec.structs.replace(spec, lease_end=NOW + 60)
-        with pytest.raises(Transient, match="begun"):
-            eks.provider(owner).provision(spec)
-    eks.backend.create_nodegroup(CLUSTER, ROLE, "burst-buffers", SUBNETS)
-    listed = eks.provider("owner-c").list_all()
-    assert [(b.owner, b.provider, b.lease_end) for b in listed] == [
-        ("owner-a", "eks", NOW + 60),
-        ("owner-b", "eks", NOW + 60),
-    ]
-    for burst in listed:
-        reap_until_gone(eks.provider(burst.owner, burst.provider), burst.burst_id)
-    assert list(eks.groups) == ["burst-buffers"]

@@ -58,11 +58,6 @@ def test_the_table_of_the_page_is_read() -> None:
     assert found.timeout == Seconds(10)
 
 
-def test_an_existing_cluster_is_told_in_a_few_lines() -> None:
-    assert "aws eks get-token" in PAGE
-    assert 'type = "kube"' in PAGE
-
-
 def test_the_table_that_lead_init_writes_works_once_it_is_filled_in() -> None:
     shape = Shape(8)
     nodes = NodesRequest(name="nodes", shape=shape, nodes=4)

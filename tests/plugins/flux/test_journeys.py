@@ -179,23 +179,6 @@ def test_followers_leave_before_the_time_limit_and_are_asked_once(burst: Burst) 
     assert "".join(said).count("unload-builtins->exit") == 2, "they left in order"
 
 
-def test_a_burst_waits_in_a_full_queue_until_nodes_are_free(burst: Burst) -> None:
-    others = burst.other.flux("submit", "-N4", "--exclusive", "sleep", "inf")
-    burst.other.flux("job", "wait-event", others, "alloc")
-    burst.provider.provision(burst.spec)
-    [job] = set(burst.other.jobs()) - {others}
-    wait_until(lambda: burst.status().why.endswith("waits for nodes"), burst.status)
-    assert burst.status().phase is Phase.PENDING
-    late = burst.other.provider(burst.spec.owner, later=3600.0)
-    [status] = late.observe()
-    assert (status.phase, status.why) == (
-        Phase.PENDING,
-        f"Flux job {job} waits for nodes",
-    )
-    burst.other.flux("cancel", others)
-    burst.wait_for(Phase.RUNNING)
-
-
 def test_what_does_not_start_is_told(burst: Burst) -> None:
     with burst.other.stopped():
         burst.provider.provision(burst.spec)

@@ -28,7 +28,7 @@ from burst.errors import (
 )
 from burst.model.finding import Level
 from burst.model.shape import Shape
-from burst.provider import BurstId, BurstSpec, Failure, Phase
+from burst.provider import BurstId, BurstSpec, Phase
 from burst.testing import example_lead, example_spec
 from tests.plugins.flux.flux_program import FluxProgram, job
 
@@ -162,23 +162,6 @@ def test_a_burst_has_one_job_be_it_listed_or_forgotten(other: Other) -> None:
     assert len(other.flux.calls("submit")) == 1
 
 
-def test_a_job_whose_answer_was_lost_is_found(other: Other) -> None:
-    other.flux.fail("submit", "the connection was lost")
-    provider = other.provider()
-    with pytest.raises(Transient):
-        provider.provision(other.spec)
-    [status] = provider.observe()
-    assert (status.phase, status.why) == (
-        Phase.PENDING,
-        "no job was submitted for it yet",
-    )
-    other.flux.jobs(job(other.name, "RUN", t_run=time.time()))
-    provider.provision(other.spec)
-    assert len(other.flux.calls("submit")) == 1
-    [status] = provider.observe()
-    assert status.phase is Phase.RUNNING
-
-
 def test_a_job_that_ends_is_canceled_no_more(other: Other) -> None:
     """Flux would send SIGTERM again, by which a broker that leaves does not end."""
     provider = other.provider()
@@ -226,35 +209,6 @@ def test_a_job_that_began_between_two_questions_is_told(other: Other) -> None:
 def test_what_cannot_be_a_burst_has_nothing_to_reap(other: Other) -> None:
     with pytest.raises(NotFound):
         other.provider().reap(BurstId("../up"))
-
-
-def test_a_place_is_an_instance_and_a_directory(other: Other) -> None:
-    assert other.provider().place() == f"local:///other {other.place}/files"
-
-
-def test_a_stopped_queue_is_want_of_capacity(other: Other) -> None:
-    other.provider().provision(other.spec)
-    other.flux.jobs(job(other.name, "SCHED", queue="batch"))
-    other.flux.answer("queue", "enabled|stopped")
-    [status] = other.provider().observe()
-    assert status.failure is Failure.CAPACITY
-    assert status.why.endswith("waits in a queue that is stopped")
-    assert other.flux.calls("queue")[0].startswith("queue list --queue=batch")
-
-
-def test_the_jobs_of_all_owners_are_listed_with_their_leases(other: Other) -> None:
-    spec = other.leased(500.0)
-    other.provider().provision(spec)
-    names = (
-        other.name,
-        "burst.them.other.burst-9",
-        "burst.a",
-        "x.b.c.d",
-        "burst.a.b.-",
-    )
-    other.flux.jobs(*(job(name, "RUN") for name in names))
-    found = {each.burst_id: each.lease_end for each in other.provider().list_all()}
-    assert found == {spec.burst_id: spec.lease_end, "burst-9": 0.0}
 
 
 def test_force_forgets_what_an_instance_had_that_is_gone(other: Other) -> None:

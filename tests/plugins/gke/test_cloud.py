@@ -99,8 +99,3 @@ def test_a_service_that_is_gone_may_come_back(gke: Gke) -> None:
         cloud = Cloud(PARENT, client=client, credentials=Token(), timeout=HANG_S)
         with pytest.raises(Transient):
             cloud.clusters()
-
-
-def test_directories_of_followers_are_known() -> None:
-    provider = GkeProvider("gke", build.settings(cwd=["/work"]), "owner-a")
-    assert "/work" in provider.directories()

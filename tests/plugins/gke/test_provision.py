@@ -188,6 +188,9 @@ def test_in_a_named_pool_nothing_is_made_but_pods(named: World, status: str) -> 
     found = named.kubernetes.bursts[named.spec.burst_id].settings
     chosen = {"cloud.google.com/gke-nodepool": "burstable"}
     assert found.pod["spec"]["nodeSelector"] == chosen
+    named.reap()
+    assert named.gke.calls["delete_cluster"] == named.gke.calls["delete_node_pool"] == 0
+    assert named.kubernetes.count(named.spec.burst_id) == 0
 
 
 def test_pods_end_when_google_ends_their_nodes(form: World) -> None:
@@ -202,11 +205,6 @@ def test_no_order_has_the_secret(form: World) -> None:
     secret = certificate.read(Path(form.spec.lead.certificate)).secret.decode()
     assert orders(form)
     assert secret not in str(form.gke.orders)
-
-
-def test_pods_get_the_token_of_the_moment(form: World) -> None:
-    form.provision()
-    assert set(form.kubernetes.tokens) == {"token-1"}
 
 
 def _put(world: World, labels: dict[str, str]) -> None:

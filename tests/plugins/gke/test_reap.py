@@ -94,14 +94,6 @@ def test_gone_between_two_looks_is_gone(form: World) -> None:
     assert form.gke.things() == {}
 
 
-def test_without_rights_to_delete_the_permission_is_named(form: World) -> None:
-    form.provision()
-    denial = Denied("PERMISSION_DENIED", 'Required "container.clusters.delete"')
-    form.gke.denials = {name: [denial] for name in DELETE}
-    with pytest.raises(Refused, match=r"grant container\.clusters\.delete"):
-        form.reap()
-
-
 def test_an_api_server_that_is_gone_keeps_no_cluster_alive(world: World) -> None:
     world.provision()
     world.kubernetes.trouble = Transient("no answer")
@@ -142,13 +134,6 @@ def test_bursts_are_found_though_settings_name_another_cluster(pooled: World) ->
     assert status.phase is Phase.RUNNING
     pooled.reap()
     assert pooled.gke.things() == {}
-
-
-def test_in_a_named_pool_only_pods_go(named: World) -> None:
-    named.provision()
-    named.reap()
-    assert deletions(named) == 0
-    assert named.kubernetes.count(named.spec.burst_id) == 0
 
 
 def test_one_api_server_in_trouble_hides_no_other_burst(world: World) -> None:

@@ -22,7 +22,6 @@ from google.cloud.container_v1.types import (
     CreateNodePoolRequest,
     NodePool,
     NodeTaint,
-    ReservationAffinity,
     WorkloadMetadataConfig,
 )
 
@@ -156,28 +155,6 @@ def test_without_a_word_of_networks_none_is_in_the_order(burst: BurstSpec) -> No
     assert "reservation_affinity" not in order_pool(burst).config
 
 
-def test_private_nodes_of_a_reservation_close_to_each_other(burst: BurstSpec) -> None:
-    affinity = {
-        "consume_reservation_type": "SPECIFIC_RESERVATION",
-        "key": "compute.googleapis.com/reservation-name",
-        "values": ["mine"],
-    }
-    part = {
-        "network_config": {"enable_private_nodes": True, "pod_range": "pods"},
-        "placement_policy": {"type_": "COMPACT"},
-        "config": {"reservation_affinity": affinity},
-    }
-    pool = order_pool(burst, request={"node_pool": part})
-    assert pool.network_config.enable_private_nodes
-    assert pool.network_config.pod_range == "pods"
-    assert pool.placement_policy.type_ == NodePool.PlacementPolicy.Type.COMPACT
-    found = pool.config.reservation_affinity
-    kind = ReservationAffinity.Type.SPECIFIC_RESERVATION
-    assert found.consume_reservation_type == kind
-    assert (found.key, list(found.values)) == (affinity["key"], ["mine"])
-    assert pool.config.machine_type == "n2-standard-8"
-
-
 def test_the_nodes_of_a_region_are_in_one_zone(burst: BurstSpec) -> None:
     region = {"location": "us-central1", "zone": "us-central1-b"}
     cluster = order_cluster(burst, **region)
@@ -251,12 +228,3 @@ def test_google_ends_what_nobody_ends(
     # The pods end with their nodes, or new nodes would be made for them.
     ends = with_lease(found, lent, NOW).lease_end
     assert ends == (NOW + seconds if seconds else 0.0)
-
-
-def test_by_its_name_its_own_cluster_is_reached_from_anywhere(burst: BurstSpec) -> None:
-    def dns(**table: Any) -> Any:
-        plane = order_cluster(burst, **table).control_plane_endpoints_config
-        return plane.dns_endpoint_config
-
-    assert dns(endpoint="dns").allow_external_traffic
-    assert not dns(endpoint="private").allow_external_traffic

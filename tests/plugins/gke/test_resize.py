@@ -132,22 +132,6 @@ def test_it_grows_by_the_bounds_of_its_pool_and_by_its_pods(form: World) -> None
     assert form.provider.observe() == []
 
 
-def test_it_gives_back_the_nodes_that_no_follower_is_on(form: World) -> None:
-    form.google.page = 1
-    sizes = SizedBurst(form, 4)
-    kept = sizes.at(2)
-    before = set(sizes.vms)
-    sizes.shrink(2)
-    assert set(sizes.vms) == set(kept.values()) < before
-    assert sizes.at(2) == kept
-    assert sizes.bound == 2
-    assert sizes.entry.noted.hosts == ()
-    assert form.gke.calls["set_node_pool_size"] == 0
-    sizes.grow(4)
-    assert sizes.at(2) == kept
-    assert len(sizes.vms) == sizes.bound == 4
-
-
 def test_what_left_is_listed_as_long_as_its_node_costs(pooled: World) -> None:
     sizes = SizedBurst(pooled, 3)
     pooled.gke.looks_to_delete = 8
@@ -191,22 +175,6 @@ def test_bounds_that_gke_does_not_change_leave_the_burst(
     assert len(sizes.entry.spec.hosts) == len(sizes.vms) == sizes.bound == 2
     sizes.runs(2)
     sizes.grow(4)
-
-
-def test_a_change_of_bounds_that_fails_later_is_requested_again(pooled: World) -> None:
-    sizes = SizedBurst(pooled, 1)
-    pooled.gke.fates = [Fate(error=(int(Code.INTERNAL), "internal"))]
-    sizes.grow(2)
-    assert len(calls(pooled)) == 2
-
-
-def test_while_gke_works_on_the_pool_it_waits(pooled: World) -> None:
-    sizes = SizedBurst(pooled, 1)
-    pooled.gke.fates = [Fate(looks=6)]
-    sizes.once(3)
-    assert "currently running" in sizes.once(3)
-    sizes.grow(3)
-    assert len(calls(pooled)) == 1
 
 
 def test_without_machines_it_is_as_it_was(pooled: World) -> None:
@@ -449,12 +417,15 @@ def test_whatever_goes_wrong_no_follower_loses_its_node(form: World, seed: int) 
     sizes = SizedBurst(form, 2)
     (group,) = form.gke.vms
     nodes = 2
+    form.google.page = 1
     for _ in range(12):
         wanted = chance.randint(1, SIZES)
         kept = sizes.at(min(nodes, wanted))
         form.google.lost = chance.sample(["deleteInstances", "listManagedInstances"], 1)
         form.gke.drops = {"set_node_pool_autoscaling": chance.randint(0, 1)}
         form.google.failing = {"Instances": 503} if chance.random() < 0.3 else {}
+        fails = Fate(error=(int(Code.INTERNAL), "internal"))
+        form.gke.fates = chance.sample([fails, Fate(looks=6), Fate()], 2)
         for _ in range(chance.randint(0, 6)):
             sizes.once(wanted)
             if chance.random() < 0.3:
@@ -467,7 +438,8 @@ def test_whatever_goes_wrong_no_follower_loses_its_node(form: World, seed: int) 
         sizes.shrink(wanted) if wanted < nodes else sizes.grow(wanted)
         nodes = wanted
         assert sizes.at(len(kept)) == kept, "a follower has lost its node"
-        assert len(sizes.vms) == nodes
+        assert len(sizes.vms) == sizes.bound == nodes
+        assert sizes.entry.noted.hosts == ()
     form.spec = sizes.spec(nodes)
     form.reap()
     assert form.gke.vms == {}

@@ -55,23 +55,6 @@ def test_docker_that_does_not_do_it(
         Programs(kind.environment).nodes("far")
 
 
-def test_a_program_that_is_none_is_refused(kind: KindHarness) -> None:
-    script = kind.path / "bin/kind"
-    script.write_text("#!/no/such/interpreter\n")
-    script.chmod(0o755)
-    programs = Programs(kind.environment)
-    with pytest.raises(Refused, match="kind cannot be run: No such file"):
-        programs.run(programs.kind("version"))
-
-
-def test_a_program_that_hangs_is_tried_again(kind: KindHarness) -> None:
-    kind.set("gate")
-    kind.set("wait-in-version")
-    programs = Programs(kind.environment, deadline=0.2)
-    with pytest.raises(Transient, match=r"`kind version` did not end within 0.2 s"):
-        programs.run(programs.kind("version"))
-
-
 def test_nodes_are_told_with_the_control_plane_first(kind: KindHarness) -> None:
     kind.make_cluster("dev", nodes=3)
     kind.make_cluster("other")

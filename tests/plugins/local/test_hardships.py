@@ -97,18 +97,6 @@ def test_without_a_place_to_write_the_grace_is_kept_too(local: LocalHarness) -> 
     reap_until_gone(provider, spec.burst_id)
 
 
-def test_a_link_as_the_base_directory_is_not_followed(local: LocalHarness) -> None:
-    elsewhere = local.directory / "elsewhere"
-    elsewhere.mkdir(mode=0o700)
-    link = local.directory / "link"
-    link.symlink_to(elsewhere)
-    provider = local.provider(dir=str(link))
-    for call in (lambda: provider.provision(local.spec()), provider.observe):
-        with pytest.raises(Refused, match=r"is a symbolic link.*directory that it"):
-            call()
-    assert os.listdir(elsewhere) == []
-
-
 def test_of_followers_that_ended_no_more_is_kept_than_how_the_last_did(
     local: LocalHarness,
 ) -> None:

@@ -18,23 +18,9 @@ from burst_local.provider import LocalProvider, LocalSettings
 from burst.config import convert
 from burst.errors import ConfigError, InsufficientCapacity, Refused, Transient
 from burst.model.shape import Shape
-from burst.provider import BurstSpec, Offer, Phase
+from burst.provider import BurstSpec, Phase
 from tests.plugins.local.harness import SLEEP, LocalHarness
 from tests.support.waiting import wait_until
-
-
-def test_the_offer_is_what_the_settings_say(local: LocalHarness) -> None:
-    provider = local.provider(max_nodes=3, cores=2, gpus=1, price=0.5)
-    assert provider.offers() == [
-        Offer(
-            name="local",
-            shape=Shape(2, 1),
-            max_nodes=3,
-            total=3,
-            price=0.5,
-            join_time=1.0,
-        )
-    ]
 
 
 @pytest.mark.parametrize("price", [-0.1, math.inf])

@@ -66,15 +66,6 @@ def test_what_sbatch_says_is_in_its_class(
     assert type(caught.value) is error
 
 
-def test_a_job_whose_answer_was_lost_is_found(cluster: FakeCluster) -> None:
-    cluster.set("stalled")
-    cluster.set("cut")
-    with pytest.raises(Transient, match="timed out"):
-        cluster.provider().provision(cluster.spec())
-    cluster.provider().provision(cluster.spec())
-    assert len(cluster.argv()) == 1
-
-
 def test_a_second_job_waits_and_both_are_canceled(cluster: FakeCluster) -> None:
     """A request that timed out may be carried out after the next look."""
     cluster.set("cut")
@@ -156,23 +147,6 @@ def test_a_job_that_is_not_listed_for_a_moment_is_not_lost(
         provider.reap(spec.burst_id)
 
 
-def test_what_was_never_submitted_waits_and_can_be_reaped(cluster: FakeCluster) -> None:
-    cluster.set("down")
-    provider, spec = cluster.provider(), cluster.spec()
-    for call in (lambda: provider.provision(spec), provider.observe):
-        with pytest.raises(Transient, match="Unable to contact slurm controller"):
-            call()
-    assert cluster.argv() == [], "it is not submitted unless it is seen to be missing"
-    cluster.unset("down")
-    [status] = provider.observe()
-    assert (status.phase, status.why) == (
-        Phase.PENDING,
-        "no job was submitted for it yet",
-    )
-    with pytest.raises(NotFound):
-        provider.reap(spec.burst_id)
-
-
 def test_the_options_of_a_job_are_those_of_the_settings(cluster: FakeCluster) -> None:
     cluster.set("stalled")
     provider = cluster.provider(
@@ -217,13 +191,6 @@ def test_the_job_ends_with_the_lease(
     spec = msgspec.structs.replace(cluster.spec(), lease_end=end)
     cluster.provider(clock=lambda: now).provision(spec)
     assert f"--time={minutes}" in cluster.argv()[0]
-
-
-def test_a_lease_that_has_ended_has_no_job(cluster: FakeCluster) -> None:
-    spec = msgspec.structs.replace(cluster.spec(), lease_end=1.0)
-    with pytest.raises(SpecRefused, match="lease has ended"):
-        cluster.provider().provision(spec)
-    assert cluster.argv() == []
 
 
 def test_variables_of_other_work_do_not_reach_slurms_programs(

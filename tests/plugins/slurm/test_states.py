@@ -4,56 +4,11 @@
 from __future__ import annotations
 
 import pytest
-from burst_slurm.states import SETTLES_S, reason_of, state_of
+from burst_slurm.states import SETTLES_S, reason_of
 
 from burst.provider import BurstStatus, Failure, Phase
 from tests.plugins.slurm.fake_cluster import FakeCluster
 from tests.support.reaping import reap_until_gone
-
-# States of squeue(1) and job_state_codes.html: (phase, whether Slurm has ended it).
-STATES = {
-    "PENDING": (Phase.PENDING, False),
-    "CONFIGURING": (Phase.PENDING, False),
-    "POWER_UP_NODE": (Phase.PENDING, False),
-    "REQUEUED": (Phase.PENDING, False),
-    "REQUEUE_FED": (Phase.PENDING, False),
-    "EXPEDITING": (Phase.PENDING, False),
-    "SUSPENDED": (Phase.PENDING, False),
-    "STOPPED": (Phase.PENDING, False),
-    "RUNNING": (Phase.RUNNING, False),
-    "SIGNALING": (Phase.RUNNING, False),
-    "RESIZING": (Phase.RUNNING, False),
-    "COMPLETING": (Phase.ENDING, False),
-    "STAGE_OUT": (Phase.ENDING, False),
-    "REQUEUE_HOLD": (Phase.FAILED, False),
-    "SPECIAL_EXIT": (Phase.FAILED, False),
-    "RESV_DEL_HOLD": (Phase.FAILED, False),
-    "LAUNCH_FAILED": (Phase.FAILED, False),
-    "RECONFIG_FAIL": (Phase.FAILED, False),
-    "REVOKED": (Phase.FAILED, False),
-    "COMPLETED": (Phase.FAILED, True),
-    "CANCELLED": (Phase.FAILED, True),
-    "FAILED": (Phase.FAILED, True),
-    "TIMEOUT": (Phase.FAILED, True),
-    "DEADLINE": (Phase.FAILED, True),
-    "NODE_FAIL": (Phase.FAILED, True),
-    "OUT_OF_MEMORY": (Phase.FAILED, True),
-    "BOOT_FAIL": (Phase.FAILED, True),
-    "PREEMPTED": (Phase.FAILED, True),
-    "A_STATE_OF_NEXT_YEAR": (Phase.PENDING, False),
-}
-
-
-@pytest.mark.parametrize("name", STATES)
-def test_a_state_has_a_phase(name: str) -> None:
-    state = state_of(name)
-    assert (state.phase, state.over) == STATES[name]
-
-
-def test_some_ends_are_of_a_kind() -> None:
-    kinds = {name: state_of(name).failure for name in STATES}
-    others = {n: kind for n, kind in kinds.items() if kind is not Failure.OTHER}
-    assert others == {"BOOT_FAIL": Failure.CAPACITY, "PREEMPTED": Failure.RECLAIMED}
 
 
 @pytest.mark.parametrize(

@@ -61,12 +61,6 @@ def test_spot_is_asked_for_where_the_offer_is(cloud: FakeCloud) -> None:
     assert cloud.asked[0]["ex_spot"] is True
 
 
-def test_vms_of_others_are_not_ours(cloud: FakeCloud) -> None:
-    cloud.provider().provision(cloud.spec(1))
-    cloud.nodes[0].extra["tags"] = {"Name": "burst-0-0"}
-    assert cloud.cloud().machines() == []
-
-
 def test_tags_that_somebody_changed_name_no_file(cloud: FakeCloud) -> None:
     cloud.provider().provision(cloud.spec(1))
     cloud.nodes[0].extra["tags"]["burst-id"] = "../../etc"

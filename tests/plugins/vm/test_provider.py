@@ -185,25 +185,6 @@ def test_what_the_cloud_refused_is_soon_gone(
         provider.reap(spec.burst_id)
 
 
-def test_it_shrinks_by_single_vms_and_grows_again(cloud: FakeCloud) -> None:
-    spec, provider = cloud.spec(2), cloud.provider()
-    provider.provision(spec)
-    small = msgspec.structs.replace(spec, hosts=spec.hosts[:1], ranks=spec.ranks[:1])
-    provider.resize(small)
-    assert len(cloud.destroyed) == 1
-    provider.resize(small)
-    assert [each.host for each in seen(provider).followers] == ["burst-0-0"]
-    provider.resize(spec)
-    assert len(cloud.nodes) == 2
-    assert cloud.asked[-1]["ex_metadata"]["burst-host"] == "burst-0-1"
-
-
-def test_a_burst_of_which_nothing_exists_is_not_resized(cloud: FakeCloud) -> None:
-    with pytest.raises(NotFound):
-        cloud.provider().resize(cloud.spec())
-    assert cloud.asked == []
-
-
 def test_without_its_notes_it_is_found_by_its_tags(cloud: FakeCloud) -> None:
     spec = cloud.spec()
     cloud.provider().provision(spec)
@@ -251,13 +232,6 @@ def test_changed_credentials_are_used(cloud: FakeCloud) -> None:
     assert [made["key"] for made in cloud.made] == ["a", "b"]
 
 
-def test_credentials_that_others_can_read_are_refused(cloud: FakeCloud) -> None:
-    cloud.credentials.chmod(0o644)
-    with pytest.raises(ConfigError, match="others may read it") as caught:
-        cloud.provider().observe()
-    assert "swordfish" not in str(caught.value)
-
-
 def test_credentials_that_are_no_toml_are_not_told(cloud: FakeCloud) -> None:
     cloud.credentials.write_text("swordfish")
     with pytest.raises(ConfigError, match="is not TOML") as caught:
@@ -283,15 +257,6 @@ def test_a_vm_never_made_is_asked_for_with_the_others(cloud: FakeCloud) -> None:
     cloud.now += 60
     provider.provision(cloud.spec(3))
     assert len(cloud.nodes) == 3
-
-
-def test_the_bursts_of_all_owners_are_listed(cloud: FakeCloud) -> None:
-    spec = msgspec.structs.replace(cloud.spec(), lease_end=5000.0)
-    cloud.provider().provision(spec)
-    cloud.nodes[0].extra["tags"]["burst-lease-end"] = "5000"
-    [found] = cloud.provider("another").list_all()
-    assert (found.owner, found.provider, found.lease_end) == ("owner", "vm", 5000.0)
-    assert cloud.provider("another").observe() == []
 
 
 @pytest.mark.parametrize("lacks", ["certificate", "munge_key", "user_data"])
