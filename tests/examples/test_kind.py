@@ -20,9 +20,3 @@ def test_the_settings_make_a_kind_provider() -> None:
     assert isinstance(providers["far"], KindProvider)
     (offer,) = providers["far"].offers()
     assert (offer.name, offer.shape.cores, offer.max_nodes) == ("pod", 2, 4)
-
-
-def test_the_readme_speaks_of_files_and_options_that_there_are() -> None:
-    text = (EXAMPLE / "README.md").read_text()
-    assert "manifests/base/service.yaml" in text
-    assert (EXAMPLE.parents[1] / "manifests/base/service.yaml").exists()

@@ -34,11 +34,6 @@ def test_an_applications_settings_make_one_too(tmp_path: Path) -> None:
     assert (offer.name, offer.shape, offer.max_nodes) == ("gpu", Shape(8, 2), 4)
 
 
-def test_what_the_readme_applies_is_there() -> None:
-    assert "kubectl apply -k manifests/far" in (EXAMPLE / "README.md").read_text()
-    assert (EXAMPLE.parents[1] / "manifests/far/kustomization.yaml").exists()
-
-
 def _with_kubeconfig(settings: Settings, directory: Path) -> Settings:
     """Name a file that is there: the example's is the site's own."""
     table = settings.providers["far"]

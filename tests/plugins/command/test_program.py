@@ -11,11 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from burst_command.settings import CommandSettings
 
-from burst.config import convert
 from burst.errors import (
-    ConfigError,
     InsufficientCapacity,
     ProviderError,
     Refused,
@@ -198,10 +195,3 @@ def test_the_doctor_lists(says: Says, script: str, level: Level, what: str) -> N
     found = says.provider().examine(None)[-1]
     assert found.level is level
     assert what in found.what
-
-
-def test_a_directory_that_depends_on_where_the_daemon_runs_is_an_error() -> None:
-    """The nodes are told the path."""
-    table = {"program": ["/x"], "dir": "shared", "cores": 4, "max_nodes": 1}
-    with pytest.raises(ConfigError, match="'shared' is no absolute path"):
-        convert(CommandSettings, table, "providers.site")

@@ -22,7 +22,6 @@ from tests.plugins.eks.moto_eks import (
     REGION,
     ROLE,
     STOCKOUT,
-    LocalSession,
     MotoEks,
 )
 
@@ -114,12 +113,6 @@ def test_without_credentials_it_says_how_to_find_out(
             ask(EksCloud(eks.settings()))
     with pytest.raises(Refused, match=r"absent.*aws sts get-caller-identity"):
         EksCloud(eks.settings(profile="absent")).cluster()
-
-
-def test_no_answer_is_transient(eks: MotoEks) -> None:
-    cloud = signing(eks, LocalSession("http://127.0.0.1:1"))
-    with pytest.raises(Transient, match="could not be asked to look at cluster bursts"):
-        cloud.cluster()
 
 
 @pytest.mark.parametrize(

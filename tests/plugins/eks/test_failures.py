@@ -14,7 +14,6 @@ from burst.errors import (
     SpecRefused,
     Transient,
 )
-from burst.provider import Failure
 
 # Those of health issues that pass, or that say nothing of what can be had.
 PASSING = {
@@ -127,11 +126,3 @@ def test_what_is_refused_of_an_offer_sets_that_offer_aside() -> None:
     found = error_of("InvalidParameterException", 400, "unknown instance type")
     assert isinstance(found, SpecRefused)
     assert found.by_rule
-
-
-def test_meanings_are_classes_of_failures() -> None:
-    found = [
-        meaning_of(code).failure
-        for code in ("InstanceLimitExceeded", "IamNodeRoleNotFound", "Unknown")
-    ]
-    assert found == [Failure.CAPACITY, Failure.REFUSED, Failure.OTHER]

@@ -9,10 +9,9 @@ import msgspec
 import pytest
 from burst_eks.groups import name_of, prefix_of
 
-from burst.errors import InsufficientCapacity, NotFound, Refused, SpecRefused, Transient
+from burst.errors import InsufficientCapacity, Refused, SpecRefused, Transient
 from burst.kits.pods import Tags
 from burst.model.burst import BurstId
-from burst.model.event import Event
 from burst.model.finding import Level
 from burst.provider import Failure, Phase
 from tests.plugins.eks.account import TAGS, Account, provision, status
@@ -154,23 +153,6 @@ def test_examine_says_who_this_is_and_what_is_there(eks: Account) -> None:
     assert f"bursts in cluster {CLUSTER} now: {eks.spec.burst_id}" in said
     assert "the cluster answers" in said
     assert Level.WRONG not in said.values()
-
-
-def test_examine_says_what_is_wrong(eks: Account) -> None:
-    with pytest.raises(Refused, match="set region, cluster and profile"):
-        eks.provider(cluster="another").examine(None)
-
-
-def test_events_go_to_the_cluster_as_it_was_last_reached(eks: Account) -> None:
-    provider = eks.provider()
-    event = Event(name="drain", timestamp=NOW)
-    with pytest.raises(NotFound):
-        provider.record_event(eks.spec.burst_id, event, "drained")
-    provision(provider, eks.spec)
-    asked = len(eks.calls)
-    provider.record_event(eks.spec.burst_id, event, "drained")
-    assert eks.made[0].told == (f"{eks.spec.burst_id} drain drained",)
-    assert len(eks.calls) == asked
 
 
 def test_a_probe_runs_in_the_cluster(eks: Account) -> None:

@@ -14,16 +14,6 @@ from tests.plugins.eks.account import Account, provision, status
 from tests.plugins.eks.moto_eks import ACCOUNT, NOW, REGION
 
 
-def test_nodes_are_deleted_once_no_pod_is_left(eks: Account) -> None:
-    provider = eks.begun()
-    eks.made[0].ends_after = 3
-    provider.reap(eks.spec.burst_id)
-    assert eks.group.status == "ACTIVE"
-    assert eks.reap(provider)
-    assert not eks.groups
-    assert not eks.pods.bursts
-
-
 def test_a_deletion_that_failed_is_repeated(eks: Account) -> None:
     provider = eks.begun()
     eks.errors["DELETE"] = 409, "ResourceInUseException"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from burst_gke.settings import offers_of
 
-from burst.errors import ConfigError, Refused
+from burst.errors import ConfigError
 from tests.plugins.gke.build import NAMED_POOL, OFFER, POOL, settings
 
 PART = {"network": "projects/host/global/networks/net"}
@@ -91,17 +91,6 @@ def test_what_cannot_be_is_refused(table: dict[str, Any], says: str) -> None:
     assert str(caught.value).startswith("providers.gke")
 
 
-def test_a_zone_of_a_region_is_taken() -> None:
-    found = settings(location="us-central1", zone="us-central1-b")
-    assert (found.location, found.zone) == ("us-central1", "us-central1-b")
-
-
-def test_parts_of_requests_are_taken() -> None:
-    assert settings(**CLUSTER_PART).request.cluster == PART
-    assert settings(**POOL_PART).node_config["disk_size_gb"] == 50
-    assert settings(**POOL, **POOL_PART).node_config["disk_size_gb"] == 50
-
-
 def test_nodes_are_private_by_the_cluster_or_by_the_pool() -> None:
     cluster = {"network_config": {"default_enable_private_nodes": True}}
     pool = {"network_config": {"enable_private_nodes": False}}
@@ -144,29 +133,6 @@ def test_cores_that_are_set_are_believed() -> None:
     assert found.machine(OFFER).cores == 6
 
 
-def test_offers_are_the_tables_with_prices() -> None:
-    offers = {
-        "cheap": {
-            "machine_type": "n2-standard-8",
-            "max_nodes": 8,
-            "price": 0.12,
-            "spot": True,
-        },
-        "gpu": {
-            "machine_type": "g2-standard-4",
-            "max_nodes": 2,
-            "gpus": 1,
-            "accelerator": "nvidia-l4",
-            "price": 0.71,
-            "join_time": "10m",
-        },
-    }
-    cheap, gpu = offers_of(settings(offers=offers))
-    assert (cheap.name, cheap.max_nodes, cheap.price) == ("cheap", 8, 0.12)
-    assert (cheap.spot, gpu.spot) == (True, False)
-    assert (gpu.shape.cores, gpu.shape.gpus, gpu.join_time) == (2, 1, 600.0)
-
-
 def test_a_cluster_that_is_made_has_a_fee_whatever_its_nodes() -> None:
     def fees(**table: Any) -> list[float]:
         return [offer.fee for offer in offers_of(settings(**table))]
@@ -174,16 +140,3 @@ def test_a_cluster_that_is_made_has_a_fee_whatever_its_nodes() -> None:
     assert fees() == [0.10]
     assert fees(cluster_fee=0) == [0.0]
     assert fees(**POOL) == fees(**NAMED_POOL, cluster_fee=5) == [0.0]
-
-
-def test_the_less_has_to_be_made_the_sooner_nodes_join() -> None:
-    times = [
-        offers_of(settings(**table))[0].join_time for table in ({}, POOL, NAMED_POOL)
-    ]
-    assert times == sorted(times, reverse=True)
-    assert times[0] > times[-1] > 0
-
-
-def test_an_offer_that_is_none_is_refused_with_those_there_are() -> None:
-    with pytest.raises(Refused, match=f"'big'; there are {OFFER}"):
-        settings().machine("big")

@@ -81,16 +81,6 @@ def test_an_isolated_burst_needs_no_address_of_the_lead(kind: KindHarness) -> No
     kind.reap_all(provider, kind.spec().burst_id)
 
 
-def test_another_process_finds_it_being_made_and_goes_on(kind: KindHarness) -> None:
-    begin(kind)
-    later = kind.provider()
-    assert "is being made" in kind.status(later).why
-    kind.unset("gate")
-    kind.provision(later, kind.spec())
-    assert kind.status(later).phase is Phase.RUNNING
-    assert sum("create cluster" in call for call in kind.calls()) == 1
-
-
 def test_reaped_while_it_is_made_nothing_of_it_is_left(kind: KindHarness) -> None:
     provider = begin(kind)
     kind.reap_all(provider, kind.spec().burst_id)
@@ -203,16 +193,6 @@ def test_new_settings_do_not_touch_a_cluster_with_bursts(kind: KindHarness) -> N
     changed = kind.provider(images=("other.tar",), config="/other.yaml")
     changed.provision(kind.spec(1))
     assert (cluster_of(kind), kind.containers()) == before
-
-
-def test_docker_that_fails_is_no_cluster_half_made(kind: KindHarness) -> None:
-    kind.provision(kind.provider(), kind.spec())
-    kind.set("docker-error", "Error response from daemon: no")
-    fresh = kind.provider()
-    with pytest.raises(Transient, match="Error response"):
-        fresh.provision(kind.spec())
-    kind.unset("docker-error")
-    assert kind.status(fresh).phase is Phase.RUNNING
 
 
 def test_after_a_deletion_cut_short_the_cluster_is_made_anew(kind: KindHarness) -> None:

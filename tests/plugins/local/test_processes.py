@@ -145,11 +145,6 @@ def test_what_ends_while_it_is_looked_at_is_passed_over(proc: Path) -> None:
     assert found.environ == {}
 
 
-def test_what_never_shows_an_environment_has_none(proc: Path) -> None:
-    (add(proc, 12, "S", 1) / "environ").touch()
-    assert scan(proc)[12].environ == {}
-
-
 @pytest.mark.parametrize(("threads", "runs"), [(2, True), (1, False)])
 def test_a_process_lives_as_its_threads(threads: int, runs: bool, proc: Path) -> None:
     add(proc, 12, "Z", threads)

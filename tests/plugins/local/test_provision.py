@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import signal
 import time
@@ -13,20 +12,13 @@ from typing import Any
 import msgspec
 import pytest
 from burst_local.launch import follower_command, limit_time
-from burst_local.provider import LocalProvider, LocalSettings
+from burst_local.provider import LocalProvider
 
-from burst.config import convert
-from burst.errors import ConfigError, InsufficientCapacity, Refused, Transient
+from burst.errors import InsufficientCapacity, Refused, Transient
 from burst.model.shape import Shape
 from burst.provider import BurstSpec, Phase
 from tests.plugins.local.harness import SLEEP, LocalHarness
 from tests.support.waiting import wait_until
-
-
-@pytest.mark.parametrize("price", [-0.1, math.inf])
-def test_a_price_is_an_amount_of_money(price: float) -> None:
-    with pytest.raises(ConfigError, match="price"):
-        convert(LocalSettings, {"price": price}, "providers.here")
 
 
 def test_by_default_a_follower_has_the_cores_we_may_use(local: LocalHarness) -> None:

@@ -13,7 +13,7 @@ from burst_vm.provider import VmProvider
 from libcloud.common.exceptions import BaseHTTPError
 from libcloud.compute.drivers.openstack import OpenStack_2_NodeDriver
 
-from burst.errors import InsufficientCapacity, NotFound
+from burst.errors import NotFound
 from burst.model.finding import Finding, Level
 from burst.provider import Failure, Phase
 from tests.plugins.vm.fake_cloud import FakeCloud
@@ -136,12 +136,6 @@ def test_a_server_for_which_there_is_no_host_is_want_of_capacity(nova: Nova) -> 
     [status] = nova.provider.observe()
     assert (status.phase, status.failure) == (Phase.FAILED, Failure.CAPACITY)
     assert message in status.why
-
-
-def test_a_quota_is_want_of_capacity(nova: Nova) -> None:
-    nova.full = True
-    with pytest.raises(InsufficientCapacity, match="Quota exceeded"):
-        nova.provider.provision(nova.spec)
 
 
 def quotas(nova: Nova) -> list[Finding]:

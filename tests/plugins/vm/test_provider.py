@@ -33,22 +33,6 @@ def fetch_all(cloud: FakeCloud, spec: BurstSpec) -> None:
         (cloud.path / f"notes/owner.vm/{spec.burst_id}/{host}.fetched").touch()
 
 
-def test_a_vm_is_made_with_the_tags_of_its_follower(cloud: FakeCloud) -> None:
-    spec = msgspec.structs.replace(cloud.spec(), lease_end=5000.4)
-    cloud.provider().provision(spec)
-    tags = {vm["ex_metadata"]["burst-host"]: vm["ex_metadata"] for vm in cloud.asked}
-    assert tags["burst-0-1"] == {
-        "burst-owner": "owner",
-        "burst-provider": "vm",
-        "burst-id": spec.burst_id,
-        "burst-host": "burst-0-1",
-        "burst-lead": "lead-0",
-        "burst-lease-end": "5000",
-    }
-    names = {f"{spec.burst_id}-0", f"{spec.burst_id}-1"}
-    assert {vm["name"] for vm in cloud.asked} == names
-
-
 def test_a_vm_that_is_listed_late_is_not_made_twice(cloud: FakeCloud) -> None:
     cloud.errors["answer"] = TimeoutError("timed out")
     cloud.late = {"i-1"}

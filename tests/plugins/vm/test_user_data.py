@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -141,28 +140,3 @@ def test_what_is_too_long_for_a_cloud_is_refused(cloud: FakeCloud) -> None:
     template.write_text("".join(f"{{{{{m}}}}}" for m in marks) + "#" * LONGEST)
     with pytest.raises(Refused, match="bytes"):
         user_data(cloud, user_data=str(template))
-
-
-@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="there is no systemd")
-def test_systemd_takes_the_units(cloud: FakeCloud, tmp_path: Path) -> None:
-    files = written(user_data(cloud, user="root"))
-    for name in ("burst-follower.service", "burst-end.service"):
-        path = tmp_path / name
-        path.write_text(files[UNITS / name])
-        done = subprocess.run(
-            ["systemd-analyze", "verify", "--recursive-errors=no", str(path)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        said = [line for line in done.stderr.splitlines() if str(path) in line]
-        assert said == []
-
-
-@pytest.mark.skipif(not shutil.which("cloud-init"), reason="there is no cloud-init")
-def test_cloud_init_takes_it(cloud: FakeCloud, tmp_path: Path) -> None:
-    path = tmp_path / "user-data"
-    path.write_text(user_data(cloud))
-    command = ["cloud-init", "schema", "--config-file", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
