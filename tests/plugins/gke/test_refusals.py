@@ -43,11 +43,6 @@ def deny(world: World, *answers: Denied) -> None:
             Transient,
             "RATE_LIMIT_EXCEEDED",
         ),
-        (
-            Denied("PERMISSION_DENIED", "Insufficient regional quota"),
-            InsufficientCapacity,
-            "raise the quota",
-        ),
         (Denied("NOT_FOUND", "network net not found"), Refused, "network net"),
     ],
 )
