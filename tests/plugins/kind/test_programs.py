@@ -16,14 +16,6 @@ def test_what_is_not_installed_is_refused_with_what_to_do(kind: KindHarness) -> 
         Programs({"PATH": f"{kind.path}/bin"}).kind("version")
 
 
-def test_by_default_they_run_in_the_daemons_environment(
-    kind: KindHarness, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", kind.environment["PATH"])
-    programs = Programs()
-    assert programs.run(programs.kind("version")) == "kind v0.0.0 fake\n"
-
-
 @pytest.mark.parametrize(
     ("said", "error", "told"),
     [

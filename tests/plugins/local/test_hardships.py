@@ -11,7 +11,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
 import pytest
 from burst_local import launch
 from burst_local.processes import scan_all
@@ -20,7 +19,7 @@ from burst.errors import InsufficientCapacity, Refused, Transient
 from burst.provider import Phase
 from tests.plugins.local.harness import STUBBORN, LocalHarness
 from tests.support.reaping import reap_until_gone
-from tests.support.waiting import HANG_S, wait_until
+from tests.support.waiting import wait_until
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
@@ -115,54 +114,6 @@ def test_of_followers_that_ended_no_more_is_kept_than_how_the_last_did(
 def _zombies() -> set[int]:
     mine = os.getpid()
     return {p.pid for p in scan_all().values() if p.ended and p.parent == mine}
-
-
-RESTARTED = """
-import msgspec, os, pathlib, sys, time
-from burst.errors import NotFound
-from burst.provider import BurstSpec
-from burst_local.provider import LocalProvider, LocalSettings
-from burst_local.processes import scan_all
-directory, owner, stage = sys.argv[1:]
-spec = msgspec.json.decode(pathlib.Path("spec").read_bytes(), type=BurstSpec)
-provider = LocalProvider(
-    "here",
-    LocalSettings(dir=directory, cores=8),
-    owner,
-    command=lambda *_: ["sh", "-c", "exit 3"],
-)
-def zombies():
-    found = scan_all().values()
-    return [p.pid for p in found if p.ended and p.parent == os.getpid()]
-if stage == "first":
-    provider.provision(spec)
-    while len(zombies()) < 2:
-        time.sleep(0.01)
-    os.execv(sys.executable, [sys.executable, __file__, directory, owner, "second"])
-assert len(zombies()) == 2
-print(provider.observe()[0].why, zombies())
-try:
-    provider.reap(spec.burst_id)
-except NotFound:
-    print("reaped")
-"""
-
-
-def test_a_daemon_that_execs_itself_collects_its_children(local: LocalHarness) -> None:
-    spec = local.spec()
-    (local.directory / "spec").write_bytes(msgspec.json.encode(spec))
-    script = local.directory / "restarted.py"
-    script.write_text(RESTARTED)
-    done = subprocess.run(
-        [sys.executable, script, local.settings.dir, local.owner, "first"],
-        cwd=local.directory,
-        capture_output=True,
-        text=True,
-        timeout=HANG_S,
-        check=True,
-    )
-    said = "burst-0-0 exited with status 3: its log is empty []\nreaped\n"
-    assert done.stdout == said
 
 
 AS_NOBODY = """
