@@ -31,16 +31,11 @@ from tests.support.reaping import reap_until_gone
     ("says", "error"),
     [
         ("Requested node configuration is not available", SpecRefused),
-        ("Node count specification invalid", SpecRefused),
-        ("More processors requested than permitted", SpecRefused),
         ("Unspecified error", SpecRefused),
         ("Requested time limit is invalid (missing or exceeds some limit)", Refused),
         ("Invalid account or account/partition combination specified", Refused),
         ("Invalid partition name specified", Refused),
-        ("Invalid feature specification", Refused),
-        ("Invalid license specification", Refused),
         ("Invalid generic resource (gres) specification", Refused),
-        ("Invalid qos specification", Refused),
         ("Requested reservation is invalid", Refused),
         ("Access denied to requested reservation", Refused),
         ("User's group not permitted to use this partition", Refused),
@@ -50,11 +45,9 @@ from tests.support.reaping import reap_until_gone
             " time limits)",
             InsufficientCapacity,
         ),
-        ("Requested partition configuration not available now", InsufficientCapacity),
         ("Required partition not available (inactive or drain)", InsufficientCapacity),
         ("Unable to contact slurm controller", Transient),
         ("Slurm temporarily unable to accept job, sleeping and retrying", Transient),
-        ("Protocol authentication error", Transient),
     ],
 )
 def test_what_sbatch_says_is_in_its_class(
@@ -111,31 +104,27 @@ def test_how_a_job_ended_that_is_not_listed_is_in_the_accounts(
         provider.reap(spec.burst_id)
 
 
-@pytest.mark.parametrize("accounts", ["", "RUNNING"])
+@pytest.mark.parametrize("accounts", [None, "RUNNING"])
 def test_a_job_that_is_not_listed_for_a_moment_is_not_lost(
-    cluster: FakeCluster, accounts: str
+    cluster: FakeCluster, accounts: str | None
 ) -> None:
     cluster.set("stalled")
-    now = [time.time()]
-    provider = cluster.provider(clock=lambda: now[0])
-    spec = cluster.spec()
-    provider.provision(spec)
-    cluster.set("forgot")
     if accounts:
         cluster.set("sacct", accounts)
-    unlisted = (
-        Phase.PENDING,
-        "Slurm job 11 is not listed, and how it ended is not known (unlisted)",
-    )
+    now = [time.time()]
+    provider, spec = cluster.provider(clock=lambda: now[0]), cluster.spec()
+    provider.provision(spec)
     for _ in range(2):
+        cluster.set("forgot")
         [status] = provider.observe()
-        assert (status.phase, status.why) == unlisted
+        assert status.phase is Phase.PENDING
+        assert status.why.startswith("Slurm job 11 is not listed, and how it ended")
         provider.reap(spec.burst_id)
         now[0] += SETTLES_S - 1
         cluster.unset("forgot")
         [status] = provider.observe()
         assert status.why == "Slurm job 11 waits"
-        cluster.set("forgot")
+    cluster.set("forgot")
     [status] = provider.observe()
     now[0] += SETTLES_S
     provider.provision(spec)
@@ -180,7 +169,7 @@ def test_the_options_of_a_job_are_those_of_the_settings(cluster: FakeCluster) ->
 
 @pytest.mark.parametrize(
     ("lease", "minutes"),
-    [(0, 60), (3600, 60), (7200, 60), (601, 11), (600, 10), (1, 1)],
+    [(0, 60), (7200, 60), (601, 11), (600, 10), (1, 1)],
 )
 def test_the_job_ends_with_the_lease(
     cluster: FakeCluster, lease: float, minutes: int
@@ -221,24 +210,14 @@ GOOD: dict[str, Any] = {"dir": "/shared", "cores": 4, "max_nodes": 2, "time": "1
         ({"time": "inf"}, "with an end"),
         ({"gpu_type": "a100"}, "set gpus, too"),
         ({"options": ["-p", "batch"]}, "is not of the form"),
-        ({"options": ["--nodes=3"]}, "set by a key of this table"),
-        ({"options": ["--time=3"]}, "set by a key of this table"),
         ({"options": ["--job-n=x"]}, "set by a key of this table"),
         ({"options": ["--export=ALL"]}, "set by a key of this table"),
         ({"options": ["--array=1-3"]}, "set by a key of this table"),
-        ({"cores": 0}, "cores"),
         ({"nodes": 3}, "no such key"),
     ],
 )
 def test_what_cannot_work_is_refused(wrong: dict[str, Any], says: str) -> None:
+    own = {"options": ["--mem-per-cpu=2G", "--hint=nomultithread", "--nice"]}
+    assert convert(SlurmSettings, {**GOOD, **own}, "burst.toml").exclusive
     with pytest.raises(ConfigError, match=says):
         convert(SlurmSettings, {**GOOD, **wrong}, "burst.toml")
-
-
-def test_settings_are_read() -> None:
-    settings = convert(
-        SlurmSettings,
-        {**GOOD, "options": ["--mem-per-cpu=2G", "--hint=nomultithread", "--nice"]},
-        "burst.toml",
-    )
-    assert (settings.time, settings.exclusive) == (3600.0, True)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from burst_slurm.states import SETTLES_S, reason_of
 
-from burst.provider import BurstStatus, Failure, Phase
+from burst.provider import Failure, Phase
 from tests.plugins.slurm.fake_cluster import FakeCluster
 from tests.support.reaping import reap_until_gone
 
@@ -50,43 +50,26 @@ def test_a_reason_has_a_kind(kind: Failure | None, reasons: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "age", "status"),
+    ("reason", "age", "words", "failure"),
     [
-        ("None", 0, "waits"),
-        ("Resources", 9999, "waits for nodes that are in use (Resources)"),
-        ("JobHeldUser", 9999, "is held, and a person has to release it"),
-        ("ReqNodeNotAvail", SETTLES_S - 9, "waits for nodes that are down, drained or"),
+        ("Resources", 9999, "waits for nodes that are in use (Resources)", None),
+        ("JobHeldUser", 9999, "is held, and a person has to release it", None),
+        ("ReqNodeNotAvail", SETTLES_S - 9, "waits for nodes that are down,", None),
+        ("ReqNodeNotAvail", SETTLES_S + 9, "waits for nodes", Failure.CAPACITY),
+        ("QOSMaxNodePerJobLimit", 0, "asks for more than", Failure.REFUSED),
     ],
 )
-def test_what_a_pending_job_waits_for_is_told(
-    cluster: FakeCluster, reason: str, age: float, status: str
+def test_a_pending_job_is_told_with_its_reason_and_failed_if_it_will_not_start(
+    cluster: FakeCluster, reason: str, age: float, words: str, failure: Failure | None
 ) -> None:
-    found = pending(cluster, reason, age)
-    assert found.why.startswith(f"Slurm job 11 {status}")
-    assert {f.phase for f in found.followers} == {Phase.PENDING}
-
-
-@pytest.mark.parametrize(
-    ("reason", "age", "failure"),
-    [
-        ("QOSMaxNodePerJobLimit", 0, Failure.REFUSED),
-        ("ReqNodeNotAvail", SETTLES_S + 9, Failure.CAPACITY),
-    ],
-)
-def test_what_will_not_start_is_failed(
-    cluster: FakeCluster, reason: str, age: float, failure: Failure
-) -> None:
-    found = pending(cluster, reason, age)
-    assert (found.phase, found.failure) == (Phase.FAILED, failure)
-    assert found.why.endswith(f" ({reason})")
-
-
-def pending(cluster: FakeCluster, reason: str, age: float) -> BurstStatus:
     cluster.set("stalled")
     cluster.provider().provision(cluster.spec())
     cluster.set("state", f"PENDING|{reason}")
     [status] = cluster.later(age).observe()
-    return status
+    assert status.phase is (Phase.FAILED if failure else Phase.PENDING)
+    assert status.failure is (failure or Failure.OTHER)
+    assert status.why.startswith(f"Slurm job 11 {words}")
+    assert reason in status.why
 
 
 @pytest.mark.parametrize(

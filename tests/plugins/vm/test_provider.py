@@ -7,12 +7,12 @@ import socket
 
 import msgspec
 import pytest
+from burst_vm.provider import VmProvider
 from libcloud.common.exceptions import BaseHTTPError
 from libcloud.compute.types import NodeState
 
 from burst.errors import (
     ConfigError,
-    InsufficientCapacity,
     NotFound,
     Refused,
     SpecRefused,
@@ -33,12 +33,18 @@ def fetch_all(cloud: FakeCloud, spec: BurstSpec) -> None:
         (cloud.path / f"notes/owner.vm/{spec.burst_id}/{host}.fetched").touch()
 
 
-def test_a_vm_that_is_listed_late_is_not_made_twice(cloud: FakeCloud) -> None:
-    cloud.errors["answer"] = TimeoutError("timed out")
+def unanswered(cloud: FakeCloud, call: str) -> VmProvider:
+    """Return a provider whose first VM had no answer at this call, and is unlisted."""
+    cloud.errors[call] = TimeoutError("timed out")
     cloud.late = {"i-1"}
     provider = cloud.provider()
     with pytest.raises(Transient):
         provider.provision(cloud.spec(1))
+    return provider
+
+
+def test_a_vm_that_is_listed_late_is_not_made_twice(cloud: FakeCloud) -> None:
+    provider = unanswered(cloud, "answer")
     cloud.now += 30
     with pytest.raises(Transient) as caught:
         provider.provision(cloud.spec(1))
@@ -50,11 +56,7 @@ def test_a_vm_that_is_listed_late_is_not_made_twice(cloud: FakeCloud) -> None:
 
 
 def test_it_is_not_gone_while_a_vm_may_be_listed_late(cloud: FakeCloud) -> None:
-    cloud.errors["answer"] = TimeoutError("timed out")
-    cloud.late = {"i-1"}
-    spec, provider = cloud.spec(1), cloud.provider()
-    with pytest.raises(Transient):
-        provider.provision(spec)
+    spec, provider = cloud.spec(1), unanswered(cloud, "answer")
     provider.reap(spec.burst_id)
     cloud.late = set()
     provider.reap(spec.burst_id)
@@ -66,35 +68,27 @@ def test_it_is_not_gone_while_a_vm_may_be_listed_late(cloud: FakeCloud) -> None:
 
 
 def test_a_vm_runs_for_the_daemon_once_it_has_its_files(cloud: FakeCloud) -> None:
-    spec, provider = cloud.spec(), cloud.provider()
+    spec, provider = cloud.spec(), cloud.provider(fetch_time="5m")
     provider.provision(spec)
     status = seen(provider)
     assert status.phase is Phase.PENDING
     assert "has not fetched its files yet" in status.why
-    fetch_all(cloud, spec)
-    assert seen(provider).phase is Phase.RUNNING
-    assert seen(provider).why == ""
-
-
-def test_a_vm_that_never_fetches_its_files_is_told(cloud: FakeCloud) -> None:
-    provider = cloud.provider(fetch_time="5m")
-    provider.provision(cloud.spec(1))
     cloud.now += 301
     status = seen(provider)
     assert status.phase is Phase.FAILED
     assert "did not fetch its files in time" in status.why
+    fetch_all(cloud, spec)
+    assert (seen(provider).phase, seen(provider).why) == (Phase.RUNNING, "")
 
 
 @pytest.mark.parametrize(
     ("state", "own", "phase"),
     [
         (NodeState.PENDING, "pending", Phase.PENDING),
-        (NodeState.REBOOTING, "REBOOT", Phase.PENDING),
         (NodeState.UNKNOWN, "a new word", Phase.PENDING),
         (NodeState.RUNNING, "running", Phase.RUNNING),
         (NodeState.UNKNOWN, "shutting-down", Phase.ENDING),
         (NodeState.PENDING, "STOPPING", Phase.ENDING),
-        (NodeState.STOPPED, "stopped", Phase.FAILED),
         (NodeState.ERROR, "ERROR", Phase.FAILED),
     ],
 )
@@ -150,20 +144,10 @@ def test_a_vm_that_is_not_listed_any_more_is_lost(cloud: FakeCloud) -> None:
     assert "VM i-1 is not listed any more" in status.why
 
 
-@pytest.mark.parametrize(
-    ("code", "text", "error"),
-    [
-        (500, "InsufficientInstanceCapacity: none", InsufficientCapacity),
-        (400, "VcpuLimitExceeded: 32", InsufficientCapacity),
-        (400, "InvalidSubnetID.NotFound: subnet-1", Refused),
-    ],
-)
-def test_what_the_cloud_refused_is_soon_gone(
-    cloud: FakeCloud, code: int, text: str, error: type[Exception]
-) -> None:
-    cloud.errors["create"] = BaseHTTPError(code, text)
+def test_what_the_cloud_refused_is_soon_gone(cloud: FakeCloud) -> None:
+    cloud.errors["create"] = BaseHTTPError(400, "InvalidSubnetID.NotFound: subnet-1")
     spec, provider = cloud.spec(1), cloud.provider()
-    with pytest.raises(error, match=text.partition(":")[0]):
+    with pytest.raises(Refused, match="InvalidSubnetID"):
         provider.provision(spec)
     with pytest.raises(NotFound):
         provider.reap(spec.burst_id)
@@ -233,10 +217,8 @@ def test_bursts_are_told_of_although_vms_cannot_fetch_files(cloud: FakeCloud) ->
 
 
 def test_a_vm_never_made_is_asked_for_with_the_others(cloud: FakeCloud) -> None:
-    cloud.errors["create"] = TimeoutError("timed out")
-    spec, provider = cloud.spec(1), cloud.provider()
-    with pytest.raises(Transient):
-        provider.provision(spec)
+    provider = unanswered(cloud, "create")
+    cloud.late = set()
     assert cloud.asked == []
     cloud.now += 60
     provider.provision(cloud.spec(3))
