@@ -75,12 +75,6 @@ BROKEN = {
         2,
         "runs more than once for the host",
     ),
-    "a host is begun a second time later": (
-        'setsid sh "$start" "$host" >> "$log" 2>&1 < /dev/null &\n',
-        'setsid sh -c "(sleep 0.7; sh $start $host) & sh $start $host" >> "$log" &\n',
-        2,
-        "runs more than once for the host",
-    ),
     "nothing runs": (
         'setsid sh "$start" "$host"',
         "setsid sleep 600",

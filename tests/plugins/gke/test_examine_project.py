@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 import yaml
-from burst_gke.apis import GoogleApis
 from burst_gke.permissions import ON_VMS, permissions
 
 from burst.model.finding import Level
-from tests.plugins.gke.apis import Google, Services, serve
+from tests.plugins.gke.apis import Google
 from tests.plugins.gke.build import NAMED_POOL, OFFER, POOL, World, settings
 from tests.plugins.gke.gke import PROJECT
 
@@ -211,11 +210,3 @@ def test_what_cannot_be_asked_is_a_note(
     assert not doctor.said(Level.WRONG)
     (found,) = doctor.said(Level.NOTE, "cannot be checked")
     assert found.startswith(f"{says}: no {part} for you")
-
-
-def test_without_an_answer_there_are_notes(doctor: Doctor) -> None:
-    with serve(Services(doctor.google)) as addresses:
-        pass
-    doctor.world.apis = GoogleApis(PROJECT, lambda: "token-1", addresses)
-    assert not doctor.said(Level.WRONG)
-    assert len(doctor.said(Level.NOTE, "cannot be checked: no answer")) == 4

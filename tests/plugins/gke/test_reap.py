@@ -69,13 +69,6 @@ def test_what_a_list_does_not_show_yet_is_not_forgotten(world: World) -> None:
     assert orders(world) == 1
 
 
-def test_an_answer_that_is_lost_does_no_harm(form: World) -> None:
-    form.provision()
-    form.gke.drops = dict.fromkeys(DELETE, 1)
-    form.reap()
-    assert form.gke.things() == {}
-
-
 def test_gone_between_two_looks_is_gone(form: World) -> None:
     form.provision()
     form.gke.denials = {name: [Denied("NOT_FOUND", "gone")] for name in DELETE}

@@ -319,13 +319,6 @@ def test_a_cluster_without_its_pool_is_not_resized(world: World) -> None:
         world.provider.resize(sizes.spec(1))
 
 
-def test_a_cluster_that_cannot_be_reached_is_waited_for(form: World) -> None:
-    sizes = SizedBurst(form, 2)
-    for cluster in form.gke.clusters.values():
-        cluster.endpoint = ""
-    assert "does not run now" in sizes.once(1)
-
-
 def test_a_burst_of_before_goes_on(form: World) -> None:
     """Its label has the hash of all of its hosts."""
     sizes = SizedBurst(form, 2)

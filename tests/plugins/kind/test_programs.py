@@ -59,13 +59,6 @@ def test_nodes_are_told_with_the_control_plane_first(kind: KindHarness) -> None:
     assert Programs(kind.environment).nodes("no") == ()
 
 
-def test_addresses_are_those_in_kinds_network(kind: KindHarness) -> None:
-    kind.make_cluster("lead")
-    programs = Programs(kind.environment)
-    assert programs.address("lead-control-plane") == "172.18.0.7"
-    assert programs.address("host") == "172.18.0.1"
-
-
 def test_in_another_network_there_may_be_none(kind: KindHarness) -> None:
     kind.make_cluster("lead")
     other = {**kind.environment, "KIND_EXPERIMENTAL_DOCKER_NETWORK": "other"}

@@ -239,14 +239,6 @@ def test_a_directory_too_long_for_a_socket_is_refused(local: LocalHarness) -> No
     assert not Path(deep).exists()
 
 
-def test_followers_run_what_their_lead_says(local: LocalHarness) -> None:
-    spec = local.spec()
-    lead = msgspec.structs.replace(spec.lead, follower_module="other_lead")
-    spec = msgspec.structs.replace(spec, lead=lead)
-    argv = follower_command("/no/flux")(spec, "burst-0-0", Path("/c"), Path("/run"))
-    assert argv[1:4] == ["-m", "other_lead", "follower"]
-
-
 def test_by_default_followers_are_in_a_short_directory(local: LocalHarness) -> None:
     settings = msgspec.structs.replace(local.settings, dir="")
     provider = LocalProvider(

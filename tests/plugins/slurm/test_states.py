@@ -101,3 +101,22 @@ def test_nodes_taken_for_others_are_told_as_that(cluster: FakeCluster) -> None:
     [status] = cluster.provider().observe()
     assert status.failure is Failure.RECLAIMED
     assert all(follower.reclaimed for follower in status.followers)
+
+
+def test_why_a_follower_does_not_join_is_told_some_time_after_the_job_began(
+    cluster: FakeCluster,
+) -> None:
+    cluster.set("stalled")
+    spec = cluster.spec()
+    cluster.provider().provision(spec)
+    cluster.set("state", "RUNNING")
+    said = "1: <3>client (0.87.0) version mismatched with server (0.88.0)"
+    log = cluster.dir / f"owner-a.slurm/{spec.burst_id}/log"
+    log.write_text(f"0: <6>all is well\n{said}\n")
+    [job] = cluster.world.jobs.iterdir()
+    began = float((job / "submitted").read_text())
+    [early] = cluster.provider(clock=lambda: began).observe()
+    assert (early.phase, early.why) == (Phase.RUNNING, "")
+    [late] = cluster.later(30).observe()
+    assert late.phase is Phase.RUNNING
+    assert late.why.startswith("burst-0-1 it runs Flux 0.87.0 and the lead 0.88.0")
