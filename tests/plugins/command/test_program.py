@@ -36,11 +36,8 @@ def says(tmp_path: Path) -> Says:
         ("begin", os.EX_UNAVAILABLE, InsufficientCapacity),
         ("begin", os.EX_TEMPFAIL, Transient),
         ("begin", os.EX_NOPERM, Refused),
-        ("begin", os.EX_CONFIG, Refused),
         ("begin", 1, Transient),
         ("list", os.EX_DATAERR, Transient),
-        ("list", os.EX_UNAVAILABLE, Transient),
-        ("list", os.EX_TEMPFAIL, Transient),
         ("list", os.EX_NOPERM, Refused),
         ("end", os.EX_UNAVAILABLE, Transient),
         ("end", os.EX_CONFIG, Refused),
@@ -72,7 +69,6 @@ def test_an_exit_status_says_which_error_it_is(
     [
         ("", "did not print a list of bursts.*it printed ''"),
         ("Welcome to the site", "it printed 'Welcome"),
-        ('{"name": "a.b.c"}', "Expected `array`"),
         ('[{"name": "a.b.c"}]', "missing required field `state`"),
         ('[{"name": "a.b.c", "state": "odd"}]', "Invalid enum value 'odd'"),
         ('[{"name": "a.b.c", "state": "failed", "reason": ""}]', "unknown field"),
@@ -102,11 +98,8 @@ def test_what_is_listed_twice_is_ended(says: Says) -> None:
     assert len(provider.list_all()) == 2
     provider.reap(spec.burst_id)
     assert says.asked("end")["name"] == f"owner.site.{BURST}"
-
-
-def test_what_others_list_twice_is_no_fault_of_ours(says: Says) -> None:
-    says.lists(*[{"name": "others.site.b", "state": "running"}] * 2)
-    assert says.provider().observe() == []
+    says.lists(row(), *[{"name": "others.site.b", "state": "running"}] * 2)
+    assert len(provider.observe()) == 1, "what others list twice is no fault of ours"
 
 
 def test_a_program_that_does_not_end_is_killed(says: Says) -> None:
@@ -137,11 +130,8 @@ def test_what_it_is_asked_to_begin(says: Says) -> None:
         "dir": f"{says.path}/shared",
         "arguments": {"queue": "long"},
     }
-
-
-def test_a_burst_without_a_lease_has_no_end(says: Says) -> None:
-    says.provider().provision(says.spec())
-    assert says.asked("begin")["seconds"] == 0
+    provider.provision(says.spec(burst_id="burst-1-0a1b2c"))
+    assert says.asked("begin")["seconds"] == 0, "without a lease it has no end"
 
 
 def test_the_status_is_what_it_lists_and_what_the_log_says(says: Says) -> None:

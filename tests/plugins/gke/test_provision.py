@@ -16,7 +16,6 @@ from burst.errors import InsufficientCapacity, NotFound, Refused, Transient
 from burst.kits import certificate
 from burst.model.shape import Shape
 from burst.provider import Event, Failure, Phase
-from tests.plugins.gke.answers import EXTERNAL_IP, igm
 from tests.plugins.gke.build import POOL, World, orders
 from tests.plugins.gke.gke import EXHAUSTED, STOCKOUT, Denied, Fate
 
@@ -63,8 +62,6 @@ def test_a_success_that_is_none_is_not_believed(form: World) -> None:
         (EXHAUSTED, STOCKOUT[1], InsufficientCapacity),
         (int(Code.INTERNAL), "Internal error", InsufficientCapacity),
         (int(Code.PERMISSION_DENIED), "may not act as x", Refused),
-        (int(Code.UNKNOWN), igm("CONDITION_NOT_MET", EXTERNAL_IP), Refused),
-        (int(Code.INTERNAL), igm("CONDITION_NOT_MET", EXTERNAL_IP), Refused),
     ],
 )
 def test_failed_and_gone_it_is_not_ordered_again(
