@@ -87,12 +87,6 @@ def test_a_flux_that_the_lead_would_not_take_is_wrong(
     assert what in only(examine(place, lead), Level.WRONG)
 
 
-def test_a_directory_that_others_may_write_is_wrong(place: Path) -> None:
-    (place / "home").mkdir()
-    (place / "home").chmod(0o777)
-    assert "others may write there" in only(examine(place), Level.WRONG)
-
-
 @pytest.mark.parametrize(
     ("inside", "what"),
     [

@@ -37,19 +37,15 @@ def lead(shared_lead: FluxLead) -> Iterator[FluxLead]:
     wait_until(lambda: shared_lead.online() == {"lead-0"}, "the followers to leave")
 
 
-def follower_provider(local: LocalHarness) -> LocalProvider:
-    # That they leave in order is what is tested, however long that takes.
-    settings = msgspec.structs.replace(local.settings, grace=Seconds(HANG_S))
-    return LocalProvider("here", settings, local.owner)
-
-
 @contextmanager
 def burst_of(
     lead: FluxLead, local: LocalHarness, nodes: int = 2
 ) -> Iterator[tuple[LocalProvider, BurstSpec]]:
     """Provision a burst; the local reaps it."""
     spec = example_spec(lead.identity(local.owner), 0, "local", nodes)
-    provider = follower_provider(local)
+    # That they leave in order is what is tested, however long that takes.
+    settings = msgspec.structs.replace(local.settings, grace=Seconds(HANG_S))
+    provider = LocalProvider("here", settings, local.owner)
     provider.provision(spec)
     yield provider, spec
 

@@ -61,25 +61,17 @@ def test_on_full_disk_a_burst_is_reaped(small_disk: Path, local: LocalHarness) -
 
 
 @needs_root
-def test_on_a_full_disk_nothing_is_started_and_the_job_goes_elsewhere(
+def test_on_a_full_disk_nothing_is_started_and_it_is_told_until_there_is_room(
     small_disk: Path, local: LocalHarness
 ) -> None:
-    fill(small_disk)
     provider, spec = local.provider(), local.spec()
-    with pytest.raises(InsufficientCapacity, match="No space left on device; free"):
-        provider.provision(spec)
-    assert local.pids(spec.burst_id) == set()
-
-
-@needs_root
-def test_a_full_disk_is_told_by_its_name_until_there_is_room(
-    small_disk: Path, local: LocalHarness
-) -> None:
-    provider = local.provider()
     assert [offer.name for offer in provider.offers()] == ["local"]
     fill(small_disk)
     with pytest.raises(Refused, match=f"the file system of {small_disk} is full; free"):
         provider.offers()
+    with pytest.raises(InsufficientCapacity, match="No space left on device; free"):
+        provider.provision(spec)
+    assert local.pids(spec.burst_id) == set()
     (small_disk / "fill").unlink()
     assert [offer.name for offer in provider.offers()] == ["local"]
 
