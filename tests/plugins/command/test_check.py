@@ -81,12 +81,6 @@ BROKEN = {
         2,
         "waited in vain for check-1.site.burst-check-0 to run on all its nodes",
     ),
-    "it fails": (
-        'setsid sh "$start" "$host"',
-        'setsid sh -c "echo no such node"',
-        2,
-        "failed: no such node",
-    ),
     "it forgets what still runs": (
         'kill -TERM "-$(cat "$node")"',
         'rm "$node"',

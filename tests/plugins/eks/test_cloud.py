@@ -145,7 +145,6 @@ def test_a_cluster_that_cannot_be_used_says_so(eks: MotoEks) -> None:
         ("CREATING", [STOCKOUT], Phase.FAILED),
         ("CREATING", [{"code": "IamThrottling", "message": "busy"}], Phase.PENDING),
         ("ACTIVE", [], Phase.RUNNING),
-        ("UPDATING", [], Phase.RUNNING),
         ("DEGRADED", [STOCKOUT], Phase.RUNNING),
         ("DELETING", [], Phase.ENDING),
         ("DELETE_FAILED", [], Phase.FAILED),

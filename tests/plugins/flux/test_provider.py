@@ -235,12 +235,6 @@ def test_a_uri_is_resolved_again_once_it_does_not_answer(other: Other) -> None:
     assert len(other.flux.calls("uri")) == 2
 
 
-def test_the_doctor_compares_each_node(other: Other) -> None:
-    *_, last = other.provider(gpus=1).examine(None)
-    told = "3 of its nodes have 4 cores, 1 GPU, and max_nodes is 4"
-    assert (last.level, last.what) == (Level.WRONG, told)
-
-
 def test_nodes_of_the_leads_own_job_are_not_counted(other: Other) -> None:
     lead = msgspec.structs.replace(other.spec.lead, uri="local:///lead/run/local")
     spec = msgspec.structs.replace(other.spec, lead=lead)

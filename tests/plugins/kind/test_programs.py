@@ -42,18 +42,6 @@ def test_docker_that_does_not_do_it(
         Programs(kind.environment).nodes("far")
 
 
-def test_nodes_are_told_with_the_control_plane_first(kind: KindHarness) -> None:
-    kind.make_cluster("dev", nodes=3)
-    kind.make_cluster("other")
-    nodes = Programs(kind.environment).nodes("dev")
-    assert [(node.name, node.state) for node in nodes] == [
-        ("dev-control-plane", "running"),
-        ("dev-worker1", "running"),
-        ("dev-worker2", "running"),
-    ]
-    assert Programs(kind.environment).nodes("no") == ()
-
-
 def test_in_another_network_there_may_be_none(kind: KindHarness) -> None:
     kind.make_cluster("lead")
     other = {**kind.environment, "KIND_EXPERIMENTAL_DOCKER_NETWORK": "other"}

@@ -145,7 +145,7 @@ def quotas(nova: Nova) -> list[Finding]:
     return [found for found in findings if any(text in found.what for text in texts)]
 
 
-def test_a_quota_that_has_less_left_than_a_burst_takes_is_told(nova: Nova) -> None:
+def test_a_quota_with_less_than_a_burst_takes_or_unreadable_is_told(nova: Nova) -> None:
     assert quotas(nova) == []
     nova.limits |= {"maxTotalInstances": 10, "totalInstancesUsed": 2}
     nova.limits |= {"maxTotalCores": 20, "totalCoresUsed": 8}
@@ -154,9 +154,6 @@ def test_a_quota_that_has_less_left_than_a_burst_takes_is_told(nova: Nova) -> No
     assert instances.what == "2 of 10 instances of the quota are in use"
     assert cores.level is Level.NOTE
     assert cores.what.endswith("are in use, and bursts of nodes (16) may need more")
-
-
-def test_a_quota_that_may_not_be_read_is_told(nova: Nova) -> None:
     nova.full = True
     [found] = quotas(nova)
     assert (found.level, bool(found.advice)) == (Level.NOTE, True)
