@@ -26,19 +26,6 @@ def test_by_default_a_follower_has_the_cores_we_may_use(local: LocalHarness) -> 
     assert offer.shape == Shape(len(os.sched_getaffinity(0)))
 
 
-def test_a_follower_leads_a_session_in_a_private_directory(local: LocalHarness) -> None:
-    local.script = f"pwd; {SLEEP}"
-    _, spec = local.begun()
-    place = local.home.burst(spec.burst_id)
-    for host in spec.hosts:
-        follower = place.follower(host)
-        identity = follower.identity()
-        assert identity
-        assert os.getsid(identity.pid) == os.getpgid(identity.pid) == identity.pid
-    said = [f"{place.follower(host).path}\n" for host in spec.hosts]
-    wait_until(lambda: local.logs(spec) == said, "their directories")
-
-
 def test_followers_get_no_more_of_our_environment_than_they_need(
     local: LocalHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
