@@ -113,11 +113,6 @@ def test_with_other_hosts_it_is_declined(eks: Account) -> None:
     ("issue", "error", "failure"),
     [
         (STOCKOUT, InsufficientCapacity, Failure.CAPACITY),
-        (
-            {"code": "Ec2SubnetNotFound", "message": "subnet-0a"},
-            SpecRefused,
-            Failure.REFUSED,
-        ),
         ({"code": "AccessDenied", "message": "by nodes"}, Refused, Failure.REFUSED),
     ],
 )

@@ -26,23 +26,15 @@ def deny(world: World, *answers: Denied) -> None:
         world.gke.denials[method] = list(answers)
 
 
+DISABLED = "SERVICE_DISABLED", {"service": "compute.googleapis.com"}
+LIMITED: tuple[str, dict[str, str]] = "RATE_LIMIT_EXCEEDED", {}
+
+
 @pytest.mark.parametrize(
     ("denied", "kind", "says"),
     [
-        (
-            Denied(
-                "PERMISSION_DENIED",
-                "no",
-                info=("SERVICE_DISABLED", {"service": "compute.googleapis.com"}),
-            ),
-            Refused,
-            "gcloud services enable compute.googleapis.com",
-        ),
-        (
-            Denied("RESOURCE_EXHAUSTED", "no", 12.0, ("RATE_LIMIT_EXCEEDED", {})),
-            Transient,
-            "RATE_LIMIT_EXCEEDED",
-        ),
+        (Denied("PERMISSION_DENIED", "", info=DISABLED), Refused, "enable compute.goo"),
+        (Denied("RESOURCE_EXHAUSTED", "", 12.0, LIMITED), Transient, LIMITED[0]),
         (Denied("NOT_FOUND", "network net not found"), Refused, "network net"),
     ],
 )

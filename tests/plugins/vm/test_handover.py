@@ -17,11 +17,12 @@ import pytest
 from burst_vm import fetch
 from burst_vm.provider import VmProvider
 
-from burst.errors import NotFound, Transient
+from burst.errors import Transient
 from burst.kits import certificate
 from burst.provider import BurstSpec, Phase
 from tests.plugins.vm.fake_cloud import FakeCloud
 from tests.plugins.vm.hypervisor import this_user
+from tests.support.reaping import reap_until_gone
 from tests.support.waiting import HANG_S
 
 
@@ -179,9 +180,7 @@ def test_the_port_is_open_while_bursts_live(cloud: FakeCloud, spec: BurstSpec) -
     assert not reachable(cloud)
     provider.provision(spec)
     assert reachable(cloud)
-    provider.reap(spec.burst_id)
-    with pytest.raises(NotFound):
-        provider.reap(spec.burst_id)
+    reap_until_gone(provider, spec.burst_id)
     assert not reachable(cloud)
 
 
@@ -227,9 +226,7 @@ def test_a_provider_after_a_reload_has_the_port_of_the_one_before(
     after.observe()
     del before
     assert run_fetch(cloud).returncode == 0
-    after.reap(spec.burst_id)
-    with pytest.raises(NotFound):
-        after.reap(spec.burst_id)
+    reap_until_gone(after, spec.burst_id)
     # Another identity: key and certificate are gone with the last burst.
     after.provision(spec)
     assert cloud.handover(0)["fingerprint"] != cloud.handover(1)["fingerprint"]

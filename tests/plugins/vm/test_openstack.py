@@ -13,10 +13,10 @@ from burst_vm.provider import VmProvider
 from libcloud.common.exceptions import BaseHTTPError
 from libcloud.compute.drivers.openstack import OpenStack_2_NodeDriver
 
-from burst.errors import NotFound
 from burst.model.finding import Finding, Level
 from burst.provider import Failure, Phase
 from tests.plugins.vm.fake_cloud import FakeCloud
+from tests.support.reaping import reap_until_gone
 
 AUTH = {
     "ex_force_auth_url": "http://127.0.0.1:1",
@@ -123,9 +123,7 @@ def test_a_server_is_made_found_by_its_metadata_and_deleted(nova: Nova) -> None:
     [status] = nova.provider.observe()
     assert status.phase is Phase.ENDING
     nova.servers[0]["OS-EXT-STS:task_state"] = None
-    nova.provider.reap(nova.spec.burst_id)
-    with pytest.raises(NotFound):
-        nova.provider.reap(nova.spec.burst_id)
+    reap_until_gone(nova.provider, nova.spec.burst_id)
     assert nova.servers == []
 
 

@@ -20,6 +20,7 @@ from burst.errors import (
 )
 from burst.provider import BurstSpec, BurstStatus, Failure, Phase, Provider
 from tests.plugins.vm.fake_cloud import FakeCloud
+from tests.support.reaping import reap_until_gone
 
 
 def seen(provider: Provider) -> BurstStatus:
@@ -160,9 +161,7 @@ def test_without_its_notes_it_is_found_by_its_tags(cloud: FakeCloud) -> None:
     status = seen(elsewhere)
     assert status.phase is Phase.RUNNING
     assert {each.host for each in status.followers} == set(spec.hosts)
-    elsewhere.reap(spec.burst_id)
-    with pytest.raises(NotFound):
-        elsewhere.reap(spec.burst_id)
+    reap_until_gone(elsewhere, spec.burst_id)
     assert cloud.nodes == []
 
 
