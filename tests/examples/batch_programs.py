@@ -118,6 +118,7 @@ def main(program: str, words: list[str]) -> None:
             ]
             print(json.dumps({"COMMAND": "bjobs", "RECORDS": rows}))  # noqa: T201
         case "ssh":
+            assert "-oConnectTimeout=5" in words, "a machine that is away is waited for"
             ssh(words[3], words[4])
 
 

@@ -70,14 +70,6 @@ class Machines:
         self.place = place
         self.names: list[str] = []
 
-    def cut(self, name: str, *, off: bool) -> None:
-        """Take a machine from the network, or connect it again."""
-        run("ip", "link", "set", _port(name), "down" if off else "up")
-
-
-def _port(name: str) -> str:
-    return f"b-{name.removeprefix('machine-')}"
-
 
 @contextmanager
 def machines(place: Path, count: int) -> Iterator[Machines]:
@@ -119,9 +111,10 @@ def _machine(place: Path, name: str, address: str) -> Iterator[None]:
     with ExitStack() as stack:
         run("ip", "netns", "add", name)
         stack.callback(run, "ip", "netns", "del", name)
+        port = f"b-{name.removeprefix('machine-')}"
         peer = ("type", "veth", "peer", "name", "eth0", "netns", name)
-        run("ip", "link", "add", _port(name), *peer)
-        run("ip", "link", "set", _port(name), "master", _BRIDGE, "up")
+        run("ip", "link", "add", port, *peer)
+        run("ip", "link", "set", port, "master", _BRIDGE, "up")
         run(*inside, "addr", "add", f"{address}/24", "dev", "eth0")
         run(*inside, "link", "set", "eth0", "up")
         run(*inside, "link", "set", "lo", "up")

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""The settings of examples/kube are read, and sell what they say."""
+"""The settings of examples/kube and examples/kind are read, and sell what they say."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import msgspec
+from burst_kind.provider import KindProvider
 from burst_kube.provider import KubeProvider
 
 from burst.config import Settings, load
@@ -34,9 +35,12 @@ def test_an_applications_settings_make_one_too(tmp_path: Path) -> None:
     assert (offer.name, offer.shape, offer.max_nodes) == ("gpu", Shape(8, 2), 4)
 
 
-def test_what_the_readme_applies_is_there() -> None:
-    assert "kubectl apply -k manifests/far" in (EXAMPLE / "README.md").read_text()
-    assert (EXAMPLE.parents[1] / "manifests/far/kustomization.yaml").exists()
+def test_the_settings_make_a_kind_provider() -> None:
+    settings = load(EXAMPLE.parent / "kind" / "burst.toml")
+    providers = provider_registry.load_providers(settings, "owner-1")
+    assert isinstance(providers["far"], KindProvider)
+    (offer,) = providers["far"].offers()
+    assert (offer.name, offer.shape.cores, offer.max_nodes) == ("pod", 2, 4)
 
 
 def _with_kubeconfig(settings: Settings, directory: Path) -> Settings:

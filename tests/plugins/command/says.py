@@ -54,7 +54,8 @@ class Says:
     def spec(self, nodes: int = 2, **changes: object) -> BurstSpec:
         made = example_spec(example_lead(self.path), 0, "nodes", nodes)
         shape = msgspec.structs.replace(made.shape, gpus=0)
-        return msgspec.structs.replace(made, burst_id=BURST, shape=shape, **changes)
+        changes = {"burst_id": BURST, "shape": shape, **changes}
+        return msgspec.structs.replace(made, **changes)
 
 
 def row(state: str = "running", **others: object) -> dict[str, object]:

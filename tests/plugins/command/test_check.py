@@ -75,23 +75,11 @@ BROKEN = {
         2,
         "runs more than once for the host",
     ),
-    "a host is begun a second time later": (
-        'setsid sh "$start" "$host" >> "$log" 2>&1 < /dev/null &\n',
-        'setsid sh -c "(sleep 0.7; sh $start $host) & sh $start $host" >> "$log" &\n',
-        2,
-        "runs more than once for the host",
-    ),
     "nothing runs": (
         'setsid sh "$start" "$host"',
         "setsid sleep 600",
         2,
         "waited in vain for check-1.site.burst-check-0 to run on all its nodes",
-    ),
-    "it fails": (
-        'setsid sh "$start" "$host"',
-        'setsid sh -c "echo no such node"',
-        2,
-        "failed: no such node",
     ),
     "it forgets what still runs": (
         'kill -TERM "-$(cat "$node")"',

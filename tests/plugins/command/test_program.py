@@ -11,13 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from burst_command.settings import CommandSettings
 
-from burst.config import convert
 from burst.errors import (
-    ConfigError,
     InsufficientCapacity,
-    NotFound,
     ProviderError,
     Refused,
     SpecRefused,
@@ -40,11 +36,8 @@ def says(tmp_path: Path) -> Says:
         ("begin", os.EX_UNAVAILABLE, InsufficientCapacity),
         ("begin", os.EX_TEMPFAIL, Transient),
         ("begin", os.EX_NOPERM, Refused),
-        ("begin", os.EX_CONFIG, Refused),
         ("begin", 1, Transient),
         ("list", os.EX_DATAERR, Transient),
-        ("list", os.EX_UNAVAILABLE, Transient),
-        ("list", os.EX_TEMPFAIL, Transient),
         ("list", os.EX_NOPERM, Refused),
         ("end", os.EX_UNAVAILABLE, Transient),
         ("end", os.EX_CONFIG, Refused),
@@ -76,7 +69,6 @@ def test_an_exit_status_says_which_error_it_is(
     [
         ("", "did not print a list of bursts.*it printed ''"),
         ("Welcome to the site", "it printed 'Welcome"),
-        ('{"name": "a.b.c"}', "Expected `array`"),
         ('[{"name": "a.b.c"}]', "missing required field `state`"),
         ('[{"name": "a.b.c", "state": "odd"}]', "Invalid enum value 'odd'"),
         ('[{"name": "a.b.c", "state": "failed", "reason": ""}]', "unknown field"),
@@ -106,18 +98,8 @@ def test_what_is_listed_twice_is_ended(says: Says) -> None:
     assert len(provider.list_all()) == 2
     provider.reap(spec.burst_id)
     assert says.asked("end")["name"] == f"owner.site.{BURST}"
-
-
-def test_what_others_list_twice_is_no_fault_of_ours(says: Says) -> None:
-    says.lists(*[{"name": "others.site.b", "state": "running"}] * 2)
-    assert says.provider().observe() == []
-
-
-def test_an_error_names_the_word(says: Says) -> None:
-    says.script("exit 1")
-    shown = f"`/bin/sh {says.path}/program list` failed: exit status 1"
-    with pytest.raises(Transient, match=shown):
-        says.provider().observe()
+    says.lists(row(), *[{"name": "others.site.b", "state": "running"}] * 2)
+    assert len(provider.observe()) == 1, "what others list twice is no fault of ours"
 
 
 def test_a_program_that_does_not_end_is_killed(says: Says) -> None:
@@ -148,17 +130,8 @@ def test_what_it_is_asked_to_begin(says: Says) -> None:
         "dir": f"{says.path}/shared",
         "arguments": {"queue": "long"},
     }
-
-
-def test_a_burst_without_a_lease_has_no_end(says: Says) -> None:
-    says.provider().provision(says.spec())
-    assert says.asked("begin")["seconds"] == 0
-
-
-def test_what_is_listed_is_not_begun_again(says: Says) -> None:
-    says.lists(row())
-    says.provider().provision(says.spec())
-    assert not (says.path / "program.begin").exists()
+    provider.provision(says.spec(burst_id="burst-1-0a1b2c"))
+    assert says.asked("begin")["seconds"] == 0, "without a lease it has no end"
 
 
 def test_the_status_is_what_it_lists_and_what_the_log_says(says: Says) -> None:
@@ -199,19 +172,6 @@ def test_what_is_not_listed_is_told_as_begun_or_not(says: Says) -> None:
     assert (status.phase, status.why) == (Phase.FAILED, "the program lists it no more")
 
 
-def test_files_go_once_it_lists_the_burst_no_more(says: Says) -> None:
-    provider = says.provider()
-    provider.provision(says.spec())
-    says.lists(row("ending"))
-    provider.reap(says.spec().burst_id)
-    assert says.asked("end")["name"] == f"owner.site.{BURST}"
-    assert (says.path / "shared" / "owner.site" / BURST).exists()
-    says.lists()
-    with pytest.raises(NotFound):
-        provider.reap(says.spec().burst_id)
-    assert not (says.path / "shared" / "owner.site").exists()
-
-
 @pytest.mark.parametrize(
     ("script", "level", "what"),
     [
@@ -225,18 +185,3 @@ def test_the_doctor_lists(says: Says, script: str, level: Level, what: str) -> N
     found = says.provider().examine(None)[-1]
     assert found.level is level
     assert what in found.what
-
-
-def test_a_directory_that_depends_on_where_the_daemon_runs_is_an_error() -> None:
-    """The nodes are told the path."""
-    table = {"program": ["/x"], "dir": "shared", "cores": 4, "max_nodes": 1}
-    with pytest.raises(ConfigError, match="'shared' is no absolute path"):
-        convert(CommandSettings, table, "providers.site")
-
-
-def test_the_place_is_the_directory_and_the_program(says: Says) -> None:
-    assert (
-        says.provider()
-        .place()
-        .endswith(f":{says.path}/shared /bin/sh {says.path}/program")
-    )

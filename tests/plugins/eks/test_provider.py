@@ -3,20 +3,29 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 import msgspec
 import pytest
 from burst_eks.groups import name_of, prefix_of
+from moto.autoscaling.models import autoscaling_backends
 
-from burst.errors import InsufficientCapacity, NotFound, Refused, SpecRefused, Transient
+from burst.errors import InsufficientCapacity, Refused, SpecRefused, Transient
 from burst.kits.pods import Tags
 from burst.model.burst import BurstId
-from burst.model.event import Event
 from burst.model.finding import Level
 from burst.provider import Failure, Phase
 from tests.plugins.eks.account import TAGS, Account, provision, status
-from tests.plugins.eks.moto_eks import CLUSTER, NOW, REGION, ROLE, STOCKOUT, SUBNETS
+from tests.plugins.eks.moto_eks import (
+    ACCOUNT,
+    CLUSTER,
+    NOW,
+    REGION,
+    ROLE,
+    STOCKOUT,
+    SUBNETS,
+)
 
 LABEL = "burst.flux-framework.org"
 
@@ -104,11 +113,6 @@ def test_with_other_hosts_it_is_declined(eks: Account) -> None:
     ("issue", "error", "failure"),
     [
         (STOCKOUT, InsufficientCapacity, Failure.CAPACITY),
-        (
-            {"code": "Ec2SubnetNotFound", "message": "subnet-0a"},
-            SpecRefused,
-            Failure.REFUSED,
-        ),
         ({"code": "AccessDenied", "message": "by nodes"}, Refused, Failure.REFUSED),
     ],
 )
@@ -156,23 +160,6 @@ def test_examine_says_who_this_is_and_what_is_there(eks: Account) -> None:
     assert Level.WRONG not in said.values()
 
 
-def test_examine_says_what_is_wrong(eks: Account) -> None:
-    with pytest.raises(Refused, match="set region, cluster and profile"):
-        eks.provider(cluster="another").examine(None)
-
-
-def test_events_go_to_the_cluster_as_it_was_last_reached(eks: Account) -> None:
-    provider = eks.provider()
-    event = Event(name="drain", timestamp=NOW)
-    with pytest.raises(NotFound):
-        provider.record_event(eks.spec.burst_id, event, "drained")
-    provision(provider, eks.spec)
-    asked = len(eks.calls)
-    provider.record_event(eks.spec.burst_id, event, "drained")
-    assert eks.made[0].told == (f"{eks.spec.burst_id} drain drained",)
-    assert len(eks.calls) == asked
-
-
 def test_a_probe_runs_in_the_cluster(eks: Account) -> None:
     (found,) = eks.provider().probe(eks.spec.lead, lambda _: None)
     assert eks.spec.lead.endpoint in found.what
@@ -187,3 +174,44 @@ def test_access_and_place_name_the_cluster(eks: Account) -> None:
     assert "--namespace=bursts" in pods
     assert provider.place() == f"{REGION} profile far cluster bursts namespace bursts"
     assert not provider.has("resize")
+
+
+def test_a_deletion_that_failed_is_repeated(eks: Account) -> None:
+    provider = eks.begun()
+    eks.errors["DELETE"] = 409, "ResourceInUseException"
+    with pytest.raises(Transient, match="to delete node group"):
+        eks.reap(provider)
+    del eks.errors["DELETE"]
+    eks.group.status = "DELETE_FAILED"
+    assert status(provider).phase is Phase.FAILED
+    assert eks.reap(provider)
+    assert not eks.groups
+
+
+def test_at_the_end_of_the_lease_aws_ends_the_instances(eks: Account) -> None:
+    autoscaling = autoscaling_backends[ACCOUNT][REGION]
+    eks.lease(3600)
+    provider = eks.provider()
+    with pytest.raises(Transient):
+        provider.provision(eks.spec)
+    eks.group.resources["autoScalingGroups"] = [{"name": "eks-burst-0"}]
+    eks.stalled = True
+    with pytest.raises(Transient, match="is CREATING"):
+        provider.provision(eks.spec)
+    (action,) = autoscaling.describe_scheduled_actions(
+        "eks-burst-0", ["burst-lease-end"]
+    )
+    assert action.desired_capacity == action.min_size == action.max_size == 0
+    end = datetime.datetime.fromisoformat(str(action.start_time))
+    assert end.timestamp() == NOW + 3600
+
+
+def test_after_the_end_of_a_lease_no_end_is_set(eks: Account) -> None:
+    eks.lease(30)
+    provider = eks.provider()
+    with pytest.raises(Transient):
+        provider.provision(eks.spec)
+    eks.group.resources["autoScalingGroups"] = [{"name": "eks-burst-0"}]
+    provision(provider, eks.spec)
+    autoscaling = autoscaling_backends[ACCOUNT][REGION]
+    assert not autoscaling.describe_scheduled_actions("eks-burst-0", [])

@@ -42,13 +42,6 @@ def test_a_wrong_key_is_named(eks: MotoEks, table: dict[str, Any], said: str) ->
         eks.settings(**table)
 
 
-def test_what_is_offered(eks: MotoEks) -> None:
-    (offer,) = eks.provider().offers()
-    assert (offer.name, offer.max_nodes, offer.shape) == ("nodes", 4, Shape(8))
-    assert offer.join_time == 180
-    assert not offer.spot
-
-
 def test_the_table_of_the_page_is_read() -> None:
     text = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)[0]
     table = parse(tomllib.loads(text), "docs/eks.md").providers["eks"]
@@ -56,11 +49,6 @@ def test_the_table_of_the_page_is_read() -> None:
     found = convert(EksSettings, table.options, "providers.eks")
     assert found.offers["spot"].spot
     assert found.timeout == Seconds(10)
-
-
-def test_an_existing_cluster_is_told_in_a_few_lines() -> None:
-    assert "aws eks get-token" in PAGE
-    assert 'type = "kube"' in PAGE
 
 
 def test_the_table_that_lead_init_writes_works_once_it_is_filled_in() -> None:

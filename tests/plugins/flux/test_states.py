@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from burst_flux.jobs import FluxJob, JobException
-from burst_flux.states import SETTLES_S, describe, waits_for_a_queue
+from burst_flux.states import SETTLES_S, describe
 
 from burst.provider import Failure, Phase
 
@@ -74,13 +74,6 @@ def test_want_of_capacity_is_told_once_it_has_lasted(
     seen = describe(given, SETTLES_S, closed)
     assert (seen.phase, seen.failure) == (Phase.FAILED, Failure.CAPACITY)
     assert seen.why == f"Flux job f1 {what}"
-
-
-def test_a_queue_is_asked_about_where_a_job_could_start() -> None:
-    assert waits_for_a_queue(job("SCHED"), SETTLES_S)
-    assert not waits_for_a_queue(job("SCHED"), 1.0)
-    assert not waits_for_a_queue(job("SCHED", urgency=0), SETTLES_S)
-    assert not waits_for_a_queue(job("RUN"), SETTLES_S)
 
 
 @pytest.mark.parametrize(

@@ -22,15 +22,11 @@ def quota_exceeded(name: str, limit: str) -> str:
     return igm("GCE_QUOTA_EXCEEDED", said, before)
 
 
-def regional(resource: str) -> str:
-    return (
-        f'Insufficient regional quota to satisfy request: resource "{resource}":'
-        " request requires '300.0' and is short '50.0'. project has a quota of '250.0'"
-        " with '250.0' available. View and manage quotas at https://console.cloud.google.com"
-        "/iam-admin/quotas?usage=USED&project=x."
-    )
-
-
+REGIONAL = (
+    'Insufficient regional quota to satisfy request: resource "SSD_TOTAL_GB":'
+    " request requires '300.0' and is short '50.0'. project has a quota of '250.0'"
+    " with '250.0' available."
+)
 EXTERNAL_IP = (
     "Constraint constraints/compute.vmExternalIpAccess violated for project"
     " 291560455175. Add instance projects/p/zones/us-central1-b/instances/gke-x to the"
@@ -41,12 +37,11 @@ CUSTOM = (
     ' ["customConstraints/custom.enforceNodePoolAutoRepair": "All node pools must have'
     ' auto-repair enabled."].'
 )
-ZONE = "The zone 'projects/p/zones/us-central1-c' does not have enough resources"
 STOCKOUT = igm(
     "GCE_STOCKOUT",
-    f"{ZONE} available to fulfill the request.  '(resource type:compute)'.",
+    "The zone 'projects/p/zones/us-central1-c' does not have enough resources"
+    " available to fulfill the request.  '(resource type:compute)'.",
 )
-POOL = igm("ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS", f"{ZONE} available.")
 REGIONS_GET = (
     "Retry budget exhausted (5 attempts): Google Compute Engine: Required"
     " 'compute.regions.get' permission for 'projects/p/regions/europe-west3'."

@@ -29,23 +29,20 @@ def kubernetes(gke: Gke) -> Kubernetes:
 
 
 @pytest.fixture(scope="session")
-def service() -> Service:
-    return Service(Gke())
-
-
-@pytest.fixture(scope="session")
-def connected(service: Service) -> Iterator[ClusterManagerClient]:
+def connected() -> Iterator[tuple[Service, ClusterManagerClient]]:
     """One server and one client for all tests; what they speak of is each test's."""
+    service = Service(Gke())
     with serve(service) as address, connect(address) as client:
-        yield client
+        yield service, client
 
 
 @pytest.fixture
 def client(
-    gke: Gke, service: Service, connected: ClusterManagerClient
+    gke: Gke, connected: tuple[Service, ClusterManagerClient]
 ) -> Iterator[ClusterManagerClient]:
+    service, client = connected
     service.gke = gke
-    yield connected
+    yield client
     service.release()
 
 
@@ -55,20 +52,17 @@ def google(gke: Gke) -> Google:
 
 
 @pytest.fixture(scope="session")
-def services() -> Services:
-    return Services(Google())
-
-
-@pytest.fixture(scope="session")
-def their_addresses(services: Services) -> Iterator[Addresses]:
-    with serve_apis(services) as found:
-        yield found
+def services() -> Iterator[tuple[Services, Addresses]]:
+    known = Services(Google())
+    with serve_apis(known) as addresses:
+        yield known, addresses
 
 
 @pytest.fixture
-def apis(google: Google, services: Services, their_addresses: Addresses) -> GoogleApis:
-    services.google = google
-    return GoogleApis(PROJECT, lambda: "token-1", their_addresses)
+def apis(google: Google, services: tuple[Services, Addresses]) -> GoogleApis:
+    known, addresses = services
+    known.google = google
+    return GoogleApis(PROJECT, lambda: "token-1", addresses)
 
 
 @pytest.fixture

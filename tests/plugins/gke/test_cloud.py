@@ -17,8 +17,7 @@ from google.cloud.container_v1 import ClusterManagerClient
 from burst.errors import BurstError, Refused, Transient
 from tests.plugins.gke import build
 from tests.plugins.gke.gke import Gke
-from tests.plugins.gke.server import Service, Token, connect, serve
-from tests.support.waiting import HANG_S
+from tests.plugins.gke.server import Token
 
 PARENT = "projects/some-project/locations/us-central1-a"
 
@@ -89,18 +88,3 @@ def test_a_hanging_service_is_given_up(gke: Gke, client: ClusterManagerClient) -
     cloud = Cloud(PARENT, client=client, credentials=Token(), timeout=0.2)
     with pytest.raises(Transient, match="Deadline Exceeded"):
         cloud.clusters()
-
-
-def test_a_service_that_is_gone_may_come_back(gke: Gke) -> None:
-    with serve(Service(gke)) as address, connect(address) as client:
-        cloud = Cloud(PARENT, client=client, credentials=Token(), timeout=HANG_S)
-        assert cloud.clusters() == []
-    with connect(address) as client:
-        cloud = Cloud(PARENT, client=client, credentials=Token(), timeout=HANG_S)
-        with pytest.raises(Transient):
-            cloud.clusters()
-
-
-def test_directories_of_followers_are_known() -> None:
-    provider = GkeProvider("gke", build.settings(cwd=["/work"]), "owner-a")
-    assert "/work" in provider.directories()

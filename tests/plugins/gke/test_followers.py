@@ -13,6 +13,7 @@ from burst_gke.followers import (
     GKE_LEAVING_SINCE,
     GkePods,
     LeavingHosts,
+    Members,
     Placement,
 )
 
@@ -66,12 +67,17 @@ def pod(index: int, node: str, **more: Any) -> dict[str, Any]:
     }
 
 
+def members_of(pods: GkePods) -> Members:
+    found = pods.members(BURST)
+    assert found is not None
+    return found
+
+
 def test_each_pod_is_told_with_its_host_and_its_node(said: Said, pods: GkePods) -> None:
     said.serve(JOBS, job({HOSTS: "b-[0-1]"}))
     ending = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
     said.serve(PODS, pod(0, "n-0"), pod(1, ""), pod(2, "n-2", **ending))
-    members = pods.members(BURST)
-    assert members is not None
+    members = members_of(pods)
     assert members.hosts == ("b-0", "b-1")
     assert members.pods == (
         Placement("b-0", "n-0"),
@@ -79,6 +85,8 @@ def test_each_pod_is_told_with_its_host_and_its_node(said: Said, pods: GkePods) 
         Placement("b-2", "n-2"),
     )
     assert not members.ending
+    said.serve(JOBS, job({HOSTS: "b-0"}, **ending))
+    assert members_of(pods).ending
 
 
 def test_a_pod_that_ended_has_no_node_any_more(said: Said, pods: GkePods) -> None:
@@ -86,28 +94,27 @@ def test_a_pod_that_ended_has_no_node_any_more(said: Said, pods: GkePods) -> Non
     said.serve(JOBS, job({HOSTS: "b-0"}))
     ended = {**pod(0, "n-gone"), "status": {"phase": "Failed"}}
     said.serve(PODS, ended, pod(0, "n-0"), pod(1, "n-1"))
-    members = pods.members(BURST)
-    assert members is not None
-    assert members.pods == (
+    assert members_of(pods).pods == (
         Placement("b-0", ""),
         Placement("b-0", "n-0"),
         Placement("b-1", "n-1"),
     )
 
 
-def test_what_is_being_deleted_says_so(said: Said, pods: GkePods) -> None:
-    gone = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
-    said.serve(JOBS, job({HOSTS: "b-0"}, **gone))
-    said.serve(PODS)
-    members = pods.members(BURST)
-    assert members is not None
-    assert members.ending
+OTHERS = {"labels": Tags("owner-b", "gke").labels(BURST)}
 
 
-def test_without_its_job_there_are_no_members(said: Said, pods: GkePods) -> None:
+@pytest.mark.parametrize(
+    "answer",
+    [ABSENT, (200, job({GKE_LEAVING: "b-2"}, **OTHERS))],
+    ids=["no Job", "another owner's"],
+)
+def test_without_its_job_there_are_no_members(
+    said: Said, pods: GkePods, answer: Any
+) -> None:
     said.serve(JOBS)
     said.serve(PODS, pod(0, "n-0"))
-    said.answer("GET", JOB, ABSENT)
+    said.answer("GET", JOB, answer)
     assert pods.members(BURST) is None
     assert pods.leaving(BURST) == LeavingHosts()
     pods.note(BURST, LeavingHosts(("b-1",), 5.0))
@@ -148,11 +155,3 @@ def test_what_is_noted_is_read_again(
 ) -> None:
     said.answer("GET", JOB, (200, job(noted)))
     assert pods.leaving(BURST) == leaving
-
-
-def test_a_job_of_another_owner_is_not_read(said: Said, pods: GkePods) -> None:
-    other = job({GKE_LEAVING: "b-2"}, labels=Tags("owner-b", "gke").labels(BURST))
-    said.answer("GET", JOB, (200, other))
-    assert pods.leaving(BURST) == LeavingHosts()
-    pods.note(BURST, LeavingHosts(("b-1",), 5.0))
-    assert {method for method, _, _ in said.asked} == {"GET"}

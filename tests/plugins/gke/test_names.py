@@ -8,15 +8,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from burst_gke.names import LEASE, Labels, label_value, name_of
-from burst_gke.resources import GkeResource, list_owned
+from burst_gke.names import Labels, label_value, name_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from burst.errors import Refused
 from burst.kits.pods.names import spec_hash
 from burst.model.burst import BurstId
-from burst.provider import Phase
 from tests.plugins.gke.build import spec
 
 NAME = re.compile(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?\Z")
@@ -45,41 +43,11 @@ def test_what_fits_is_left_as_it_is() -> None:
     assert label_value("owner-a_1") == "owner-a_1"
 
 
-def test_a_long_id_keeps_its_beginning() -> None:
-    name = name_of(BurstId(f"{'rack-' * 10}7-3fa9c1"))
-    assert name.startswith("rack-rack-")
-    assert len(name) <= 40
-
-
 @pytest.mark.parametrize("burst_id", ["", "Burst-0-1", "b" * 64, "burst-0-"])
 def test_an_id_that_is_no_label_is_refused(tmp_path: Path, burst_id: str) -> None:
     wrong = msgspec.structs.replace(spec(tmp_path), burst_id=BurstId(burst_id))
     with pytest.raises(Refused, match="cannot be a label"):
         Labels("owner-a", "gke").labels_of(wrong, "0")
-
-
-def test_labels_lead_back_to_the_burst_and_to_nobody_elses(tmp_path: Path) -> None:
-    burst = spec(tmp_path)
-    mark = Labels("owner-a", "gke")
-    labels = mark.labels_of(burst, "abc")
-    assert mark.burst_of(labels) == burst.burst_id
-    assert Labels("owner-b", "gke").burst_of(labels) is None
-    assert Labels("owner-a", "other").burst_of(labels) is None
-    assert mark.burst_of({}) is None
-    assert mark.burst_of(mark.labels) is None
-
-
-@pytest.mark.parametrize(("edited", "end"), [({}, 1.8e9), ({LEASE: "soon"}, 0.0)])
-def test_a_lease_that_somebody_edited_does_not_hide_the_burst(
-    tmp_path: Path, edited: dict[str, str], end: float
-) -> None:
-    burst = msgspec.structs.replace(spec(tmp_path), lease_end=1.8e9)
-    labels = Labels("owner-a", "gke").labels_of(burst, "abc")
-    assert labels["burst-lease-end"] == "1800000000"
-    edited = labels | edited
-    cluster = GkeResource(name="one", labels=edited, phase=Phase.RUNNING)
-    (found,) = list_owned([cluster])
-    assert (found.burst_id, found.lease_end) == (burst.burst_id, end)
 
 
 def test_the_hash_is_of_what_is_made(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from burst.errors import InsufficientCapacity, NotFound, Refused, Transient
 from burst.kits import certificate
 from burst.model.shape import Shape
 from burst.provider import Event, Failure, Phase
-from tests.plugins.gke.answers import EXTERNAL_IP, igm
 from tests.plugins.gke.build import POOL, World, orders
 from tests.plugins.gke.gke import EXHAUSTED, STOCKOUT, Denied, Fate
 
@@ -63,8 +62,6 @@ def test_a_success_that_is_none_is_not_believed(form: World) -> None:
         (EXHAUSTED, STOCKOUT[1], InsufficientCapacity),
         (int(Code.INTERNAL), "Internal error", InsufficientCapacity),
         (int(Code.PERMISSION_DENIED), "may not act as x", Refused),
-        (int(Code.UNKNOWN), igm("CONDITION_NOT_MET", EXTERNAL_IP), Refused),
-        (int(Code.INTERNAL), igm("CONDITION_NOT_MET", EXTERNAL_IP), Refused),
     ],
 )
 def test_failed_and_gone_it_is_not_ordered_again(
@@ -188,6 +185,9 @@ def test_in_a_named_pool_nothing_is_made_but_pods(named: World, status: str) -> 
     found = named.kubernetes.bursts[named.spec.burst_id].settings
     chosen = {"cloud.google.com/gke-nodepool": "burstable"}
     assert found.pod["spec"]["nodeSelector"] == chosen
+    named.reap()
+    assert named.gke.calls["delete_cluster"] == named.gke.calls["delete_node_pool"] == 0
+    assert named.kubernetes.count(named.spec.burst_id) == 0
 
 
 def test_pods_end_when_google_ends_their_nodes(form: World) -> None:
@@ -202,11 +202,6 @@ def test_no_order_has_the_secret(form: World) -> None:
     secret = certificate.read(Path(form.spec.lead.certificate)).secret.decode()
     assert orders(form)
     assert secret not in str(form.gke.orders)
-
-
-def test_pods_get_the_token_of_the_moment(form: World) -> None:
-    form.provision()
-    assert set(form.kubernetes.tokens) == {"token-1"}
 
 
 def _put(world: World, labels: dict[str, str]) -> None:

@@ -18,17 +18,6 @@ def deletions(world: World) -> int:
     return sum(world.gke.calls[name] for name in DELETE)
 
 
-def test_pods_leave_before_their_nodes(form: World) -> None:
-    form.kubernetes.looks_to_leave = 3
-    form.provision()
-    for _ in range(3):
-        form.provider.reap(form.spec.burst_id)
-        assert deletions(form) == 0
-    form.reap()
-    assert form.gke.things() == {}
-    assert form.kubernetes.count(form.spec.burst_id) == 0
-
-
 def test_pods_that_do_not_leave_are_deleted_by_force(form: World) -> None:
     form.kubernetes.looks_to_leave = 1000
     form.provision()
@@ -80,44 +69,11 @@ def test_what_a_list_does_not_show_yet_is_not_forgotten(world: World) -> None:
     assert orders(world) == 1
 
 
-def test_an_answer_that_is_lost_does_no_harm(form: World) -> None:
-    form.provision()
-    form.gke.drops = dict.fromkeys(DELETE, 1)
-    form.reap()
-    assert form.gke.things() == {}
-
-
 def test_gone_between_two_looks_is_gone(form: World) -> None:
     form.provision()
     form.gke.denials = {name: [Denied("NOT_FOUND", "gone")] for name in DELETE}
     form.reap()
     assert form.gke.things() == {}
-
-
-def test_without_rights_to_delete_the_permission_is_named(form: World) -> None:
-    form.provision()
-    denial = Denied("PERMISSION_DENIED", 'Required "container.clusters.delete"')
-    form.gke.denials = {name: [denial] for name in DELETE}
-    with pytest.raises(Refused, match=r"grant container\.clusters\.delete"):
-        form.reap()
-
-
-def test_an_api_server_that_is_gone_keeps_no_cluster_alive(world: World) -> None:
-    world.provision()
-    world.kubernetes.trouble = Transient("no answer")
-    world.reap()
-    assert world.gke.things() == {}
-
-
-def test_pods_nobody_can_ask_for_are_not_called_gone(pooled: World) -> None:
-    pooled.provision()
-    pooled.kubernetes.trouble = Transient("no answer")
-    with pytest.raises(AssertionError, match="no answer"):
-        pooled.reap()
-    assert pooled.gke.things() == {}, "the pool costs, so it goes"
-    pooled.kubernetes.trouble = None
-    pooled.reap()
-    assert pooled.kubernetes.count(pooled.spec.burst_id) == 0
 
 
 def test_of_a_shared_cluster_only_the_pool_goes(world: World) -> None:
@@ -142,13 +98,6 @@ def test_bursts_are_found_though_settings_name_another_cluster(pooled: World) ->
     assert status.phase is Phase.RUNNING
     pooled.reap()
     assert pooled.gke.things() == {}
-
-
-def test_in_a_named_pool_only_pods_go(named: World) -> None:
-    named.provision()
-    named.reap()
-    assert deletions(named) == 0
-    assert named.kubernetes.count(named.spec.burst_id) == 0
 
 
 def test_one_api_server_in_trouble_hides_no_other_burst(world: World) -> None:

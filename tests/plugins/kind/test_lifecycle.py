@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from burst.errors import (
     InsufficientCapacity,
     NotFound,
     ProviderError,
-    Refused,
     Transient,
 )
 from burst.model.burst import BurstId
@@ -79,16 +77,6 @@ def test_an_isolated_burst_needs_no_address_of_the_lead(kind: KindHarness) -> No
     with pytest.raises(ProviderError, match="no-such-container"):
         provider.provision(kind.spec(1))
     kind.reap_all(provider, kind.spec().burst_id)
-
-
-def test_another_process_finds_it_being_made_and_goes_on(kind: KindHarness) -> None:
-    begin(kind)
-    later = kind.provider()
-    assert "is being made" in kind.status(later).why
-    kind.unset("gate")
-    kind.provision(later, kind.spec())
-    assert kind.status(later).phase is Phase.RUNNING
-    assert sum("create cluster" in call for call in kind.calls()) == 1
 
 
 def test_reaped_while_it_is_made_nothing_of_it_is_left(kind: KindHarness) -> None:
@@ -176,15 +164,6 @@ def test_a_cluster_without_a_known_burst_is_seen_and_reaped(kind: KindHarness) -
     assert kind.containers() == {}
 
 
-def test_bursts_outlive_the_directory(kind: KindHarness) -> None:
-    kind.provision(kind.provider(), kind.spec())
-    shutil.rmtree(kind.path / "run")
-    provider = kind.provider()
-    assert kind.status(provider).phase is Phase.RUNNING
-    kind.reap_all(provider, kind.spec().burst_id)
-    assert kind.containers() == {}
-
-
 def test_the_clusters_of_others_are_never_deleted(kind: KindHarness) -> None:
     kind.make_cluster("far")
     kind.make_cluster("far-00000000")
@@ -203,16 +182,6 @@ def test_new_settings_do_not_touch_a_cluster_with_bursts(kind: KindHarness) -> N
     changed = kind.provider(images=("other.tar",), config="/other.yaml")
     changed.provision(kind.spec(1))
     assert (cluster_of(kind), kind.containers()) == before
-
-
-def test_docker_that_fails_is_no_cluster_half_made(kind: KindHarness) -> None:
-    kind.provision(kind.provider(), kind.spec())
-    kind.set("docker-error", "Error response from daemon: no")
-    fresh = kind.provider()
-    with pytest.raises(Transient, match="Error response"):
-        fresh.provision(kind.spec())
-    kind.unset("docker-error")
-    assert kind.status(fresh).phase is Phase.RUNNING
 
 
 def test_after_a_deletion_cut_short_the_cluster_is_made_anew(kind: KindHarness) -> None:
@@ -254,17 +223,6 @@ def test_the_cluster_is_made_as_the_settings_say(kind: KindHarness) -> None:
     assert kubeconfig.stat().st_mode & 0o077 == 0
 
 
-def test_by_default_it_has_one_node_and_its_own_addresses(kind: KindHarness) -> None:
-    kind.provision(kind.provider(), kind.spec())
-    (config,) = (kind.path / "run").rglob("cluster.json")
-    made = json.loads(config.read_text())
-    assert made["nodes"] == [{"role": "control-plane"}]
-    assert made["networking"] == {
-        "podSubnet": "10.245.0.0/16",
-        "serviceSubnet": "10.97.0.0/16",
-    }
-
-
 def test_a_namespaces_file_that_is_not_there_is_a_failure(kind: KindHarness) -> None:
     error = fail(kind, kind.provider(manifests=("/no/such.yaml",)))
     assert "/no/such.yaml" in str(error)
@@ -287,16 +245,6 @@ def test_inside_docker_the_inner_address_is_taken(kind: KindHarness) -> None:
     kind.provision(provider, kind.spec())
     (export,) = (call for call in kind.calls() if "export kubeconfig" in call)
     assert "--internal" in export
-
-
-def test_the_cluster_is_reached_by_its_kubeconfig(kind: KindHarness) -> None:
-    kind.provision(kind.provider(), kind.spec())
-    # The stand-in's is none that Kubernetes would know.
-    provider = KindProvider(
-        "far", kind.settings, kind.owner, environment=kind.environment
-    )
-    with pytest.raises(Refused, match=r"/kubeconfig: cannot be used"):
-        provider.observe()
 
 
 def test_where_nothing_can_be_written_pods_are_deleted_too(kind: KindHarness) -> None:

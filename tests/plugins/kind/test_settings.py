@@ -47,11 +47,6 @@ def test_a_cluster_of_ours_is_called_as_the_provider(kind: KindHarness) -> None:
     assert "the kind cluster far-" in finding.what
 
 
-def test_directories_of_followers_are_known(kind: KindHarness) -> None:
-    provider = kind.provider(cwd=("/work",))
-    assert "/work" in provider.directories()
-
-
 def test_a_cluster_not_there_is_refused_with_how_to_make_it(kind: KindHarness) -> None:
     with pytest.raises(Refused, match=r"no kind cluster dev; `kind create cluster"):
         kind.provider(create=False, cluster="dev").provision(kind.spec())

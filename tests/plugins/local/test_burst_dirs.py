@@ -53,33 +53,6 @@ def test_others_read_no_file_and_guests_pass_through_to_the_sockets(
         assert others == (of_directories if path.is_dir() else 0), path
 
 
-def test_what_is_made_is_found(home: ProviderDirectory, spec: BurstSpec) -> None:
-    place = home.burst(spec.burst_id)
-    assert not place.exists()
-    assert list(place.followers()) == []
-    place.make(spec, "[bootstrap]\n")
-    (found,) = ProviderDirectory(home.path.parent, "owner-1", "here").bursts()
-    assert (found.id, found.spec()) == (spec.burst_id, spec)
-    assert found.config.read_text() == "[bootstrap]\n"
-    assert [follower.host for follower in found.followers()] == list(spec.hosts)
-    assert found.ending_since() is None
-    found.note_ending(12.5)
-    assert found.ending_since() == 12.5
-
-
-def test_a_birth_is_remembered_until_it_is_forgotten(
-    home: ProviderDirectory, spec: BurstSpec
-) -> None:
-    home.burst(spec.burst_id).make(spec, "")
-    follower = home.burst(spec.burst_id).follower(spec.hosts[0])
-    assert follower.identity() is None
-    follower.record(ProcessIdentity(7, 8, "boot"))
-    assert follower.identity() == ProcessIdentity(7, 8, "boot")
-    follower.unrecord()
-    follower.unrecord()
-    assert follower.identity() is None
-
-
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"burst_id": 1}'])
 def test_a_damaged_record_is_no_record(
     damage: str, home: ProviderDirectory, spec: BurstSpec
@@ -109,15 +82,3 @@ def test_the_end_of_a_log_is_one_line(
     assert follower.last_words() == ""
     follower.log.write_bytes(said)
     assert follower.last_words() == told
-
-
-def test_home_goes_with_last_burst(home: ProviderDirectory, spec: BurstSpec) -> None:
-    home.burst(spec.burst_id).make(spec, "")
-    home.close()
-    assert home.path.exists()
-    home.burst(spec.burst_id).remove()
-    home.close()
-    home.close()
-    assert not home.path.exists()
-    assert home.bursts() == []
-    home.check()

@@ -53,13 +53,6 @@ def test_without_a_group_that_can_be_used_there_is_none(
     assert delegated_group(proc, os.geteuid()) is None
 
 
-def test_without_a_group_nothing_is_done() -> None:
-    groups = Cgroups("o.p", None)
-    groups.add("burst-0-1", "burst-0-0", os.getpid())
-    groups.kill("burst-0-1", ["burst-0-0"])
-    assert groups.remove("burst-0-1")
-
-
 def _kernels() -> Path | None:
     lines = Path("/proc/self/mounts").read_text().splitlines()
     mounts = (line.split() for line in lines)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -19,13 +18,10 @@ from burst.testing import example_spec
 from tests.plugins.local.harness import LocalHarness
 from tests.support.fluxlead import FluxLead, flux_lead, needs_flux
 from tests.support.ports import free_port
-from tests.support.waiting import HANG_S, growing_limits, wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 pytestmark = [pytest.mark.flux, needs_flux]
 
-LEASE_S = 15.0
-"""In which brokers are online unless the machine is slow."""
-PAUSE_S = 0.05
 SLOT = PlannedSlot(hosts="burst-0-[0-2]", shape=Shape(2))
 
 
@@ -41,19 +37,15 @@ def lead(shared_lead: FluxLead) -> Iterator[FluxLead]:
     wait_until(lambda: shared_lead.online() == {"lead-0"}, "the followers to leave")
 
 
-def follower_provider(local: LocalHarness) -> LocalProvider:
-    # That they leave in order is what is tested, however long that takes.
-    settings = msgspec.structs.replace(local.settings, grace=Seconds(HANG_S))
-    return LocalProvider("here", settings, local.owner)
-
-
 @contextmanager
 def burst_of(
     lead: FluxLead, local: LocalHarness, nodes: int = 2
 ) -> Iterator[tuple[LocalProvider, BurstSpec]]:
     """Provision a burst; the local reaps it."""
     spec = example_spec(lead.identity(local.owner), 0, "local", nodes)
-    provider = follower_provider(local)
+    # That they leave in order is what is tested, however long that takes.
+    settings = msgspec.structs.replace(local.settings, grace=Seconds(HANG_S))
+    provider = LocalProvider("here", settings, local.owner)
     provider.provision(spec)
     yield provider, spec
 
@@ -93,32 +85,3 @@ def test_behind_a_gateway_they_join_and_leave_too(local: LocalHarness) -> None:
         assert sorted(output) == ["0", "1", "2", "2"]
         local.reap_all(provider, spec.burst_id)
         wait_until(lambda: lead.online() == {"lead-0"}, "them to leave")
-
-
-def joins(lead: FluxLead, spec: BurstSpec) -> bool:
-    """Wait until all its followers are online; False at the end of its lease."""
-    everybody = {"lead-0", *spec.hosts}
-    while time.time() < spec.lease_end:
-        if lead.online() == everybody:
-            return True
-        time.sleep(PAUSE_S)
-    return False
-
-
-def test_at_the_end_of_its_lease_a_broker_leaves_by_itself(
-    lead: FluxLead, local: LocalHarness
-) -> None:
-    spec = example_spec(lead.identity(local.owner), 0, "local")
-    provider = follower_provider(local)
-    for lease in growing_limits(LEASE_S):
-        spec = msgspec.structs.replace(spec, lease_end=time.time() + lease)
-        provider.provision(spec)
-        # A broker that is asked to end while it starts does not hear it.
-        if joins(lead, spec):
-            break
-        local.reap_all(provider, spec.burst_id)
-    gone = "the end of the lease"
-    # Each look reads all of /proc.
-    wait_until(lambda: not local.pids(spec.burst_id), gone, pause=0.5)
-    assert "at the end of its lease" in local.status(provider).why
-    wait_until(lambda: lead.online() == {"lead-0"}, "the lead to see them leave")

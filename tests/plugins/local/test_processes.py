@@ -69,16 +69,11 @@ def _reborn(process: Process) -> Process:
 
 
 def test_a_signal_reaches_no_other_with_the_pid(child: subprocess.Popen[bytes]) -> None:
-    send(signal.SIGKILL, [_reborn(scan()[child.pid])])
-    assert child.poll() is None
-    send(signal.SIGTERM, [scan()[child.pid]])
-    assert child.wait(HANG_S) == -signal.SIGTERM, "and not by the signal before"
-
-
-def test_a_signal_to_what_has_ended_is_nothing(child: subprocess.Popen[bytes]) -> None:
     process = scan()[child.pid]
-    child.kill()
-    child.wait()
+    send(signal.SIGKILL, [_reborn(process)])
+    assert child.poll() is None
+    send(signal.SIGTERM, [process])
+    assert child.wait(HANG_S) == -signal.SIGTERM, "and not by the signal before"
     send(signal.SIGTERM, [process])
 
 
@@ -143,11 +138,6 @@ def test_what_ends_while_it_is_looked_at_is_passed_over(proc: Path) -> None:
     assert found.identity == ProcessIdentity(12, 777, "this-boot")
     assert found.session == 12
     assert found.environ == {}
-
-
-def test_what_never_shows_an_environment_has_none(proc: Path) -> None:
-    (add(proc, 12, "S", 1) / "environ").touch()
-    assert scan(proc)[12].environ == {}
 
 
 @pytest.mark.parametrize(("threads", "runs"), [(2, True), (1, False)])

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import signal
 import time
@@ -13,52 +12,18 @@ from typing import Any
 import msgspec
 import pytest
 from burst_local.launch import follower_command, limit_time
-from burst_local.provider import LocalProvider, LocalSettings
+from burst_local.provider import LocalProvider
 
-from burst.config import convert
-from burst.errors import ConfigError, InsufficientCapacity, Refused, Transient
+from burst.errors import InsufficientCapacity, Refused, Transient
 from burst.model.shape import Shape
-from burst.provider import BurstSpec, Offer, Phase
+from burst.provider import BurstSpec, Phase
 from tests.plugins.local.harness import SLEEP, LocalHarness
 from tests.support.waiting import wait_until
-
-
-def test_the_offer_is_what_the_settings_say(local: LocalHarness) -> None:
-    provider = local.provider(max_nodes=3, cores=2, gpus=1, price=0.5)
-    assert provider.offers() == [
-        Offer(
-            name="local",
-            shape=Shape(2, 1),
-            max_nodes=3,
-            total=3,
-            price=0.5,
-            join_time=1.0,
-        )
-    ]
-
-
-@pytest.mark.parametrize("price", [-0.1, math.inf])
-def test_a_price_is_an_amount_of_money(price: float) -> None:
-    with pytest.raises(ConfigError, match="price"):
-        convert(LocalSettings, {"price": price}, "providers.here")
 
 
 def test_by_default_a_follower_has_the_cores_we_may_use(local: LocalHarness) -> None:
     (offer,) = local.provider(cores=0).offers()
     assert offer.shape == Shape(len(os.sched_getaffinity(0)))
-
-
-def test_a_follower_leads_a_session_in_a_private_directory(local: LocalHarness) -> None:
-    local.script = f"pwd; {SLEEP}"
-    _, spec = local.begun()
-    place = local.home.burst(spec.burst_id)
-    for host in spec.hosts:
-        follower = place.follower(host)
-        identity = follower.identity()
-        assert identity
-        assert os.getsid(identity.pid) == os.getpgid(identity.pid) == identity.pid
-    said = [f"{place.follower(host).path}\n" for host in spec.hosts]
-    wait_until(lambda: local.logs(spec) == said, "their directories")
 
 
 def test_followers_get_no_more_of_our_environment_than_they_need(
@@ -259,14 +224,6 @@ def test_a_directory_too_long_for_a_socket_is_refused(local: LocalHarness) -> No
     with pytest.raises(Refused, match=r"unix socket.*shorter path"):
         LocalProvider("here", settings, local.owner).provision(local.spec())
     assert not Path(deep).exists()
-
-
-def test_followers_run_what_their_lead_says(local: LocalHarness) -> None:
-    spec = local.spec()
-    lead = msgspec.structs.replace(spec.lead, follower_module="other_lead")
-    spec = msgspec.structs.replace(spec, lead=lead)
-    argv = follower_command("/no/flux")(spec, "burst-0-0", Path("/c"), Path("/run"))
-    assert argv[1:4] == ["-m", "other_lead", "follower"]
 
 
 def test_by_default_followers_are_in_a_short_directory(local: LocalHarness) -> None:

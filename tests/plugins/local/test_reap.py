@@ -116,6 +116,7 @@ def test_a_follower_is_found_by_its_tags_whatever_is_lost_on_disk(
     assert local.status(provider).phase is Phase.RUNNING
     local.reap_all(provider, spec.burst_id)
     assert local.pids(spec.burst_id) == set()
+    assert not [pid for pid in before if Path(f"/proc/{pid}").exists()], "a zombie"
 
 
 @contextmanager
@@ -250,14 +251,6 @@ def test_while_a_broker_lives_its_jobs_are_its_own_to_end(local: LocalHarness) -
 def _sessions(spec: BurstSpec) -> set[int]:
     found = scan().values()
     return {p.session for p in found if p.environ.get("BURST_ID") == spec.burst_id}
-
-
-def test_what_lost_its_directory_leaves_no_zombie_either(local: LocalHarness) -> None:
-    provider, spec = local.begun()
-    pids = local.pids(spec.burst_id)
-    shutil.rmtree(local.home.path)
-    local.reap_all(provider, spec.burst_id)
-    assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]
 
 
 def test_a_gateway_is_asked_to_end_after_those_behind_it(local: LocalHarness) -> None:

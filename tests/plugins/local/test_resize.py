@@ -12,7 +12,7 @@ from burst_local.processes import scan
 
 from burst.errors import InsufficientCapacity, Refused, Transient
 from burst.provider import BurstSpec, Phase
-from tests.plugins.local.harness import SLEEP, STUBBORN, LocalHarness
+from tests.plugins.local.harness import STUBBORN, LocalHarness
 from tests.support.waiting import wait_until
 
 
@@ -75,18 +75,6 @@ def test_what_stays_in_a_shrink_is_killed_after_the_grace(local: LocalHarness) -
     provider.resize(small)
     assert len(local.status(provider).followers) == 1
     assert not local.place(spec, 1).path.exists()
-
-
-def test_a_growth_that_broke_off_is_gone_on_with(local: LocalHarness) -> None:
-    provider, spec = local.provider(), local.spec(nodes=3)
-    provider.provision(part(spec, 1))
-    local.script = SLEEP
-    # The daemon died when all was written, and nothing was started.
-    local.home.burst(spec.burst_id).make(spec, "")
-    assert local.status(provider).phase is Phase.PENDING
-    local.provider().resize(spec)
-    assert local.status(provider).phase is Phase.RUNNING
-    assert len(leaders(local, spec)) == 3
 
 
 def test_it_grows_within_the_host_only(local: LocalHarness) -> None:

@@ -111,10 +111,6 @@ def test_units_of_a_killed_follower_alone_are_killed(tmp_path: Path) -> None:
     assert not theirs.killed
 
 
-def test_without_a_systemd_there_are_no_units(tmp_path: Path) -> None:
-    assert Units(tmp_path / "run", tmp_path / "fs").kill([tmp_path / "burst-0-0"])
-
-
 @pytest.mark.usefixtures("bus")
 def test_an_excluded_host_is_not_told_so(local: LocalHarness, spec: BurstSpec) -> None:
     provider = local.provider()

@@ -4,56 +4,11 @@
 from __future__ import annotations
 
 import pytest
-from burst_slurm.states import SETTLES_S, reason_of, state_of
+from burst_slurm.states import SETTLES_S, reason_of
 
-from burst.provider import BurstStatus, Failure, Phase
+from burst.provider import Failure, Phase
 from tests.plugins.slurm.fake_cluster import FakeCluster
 from tests.support.reaping import reap_until_gone
-
-# States of squeue(1) and job_state_codes.html: (phase, whether Slurm has ended it).
-STATES = {
-    "PENDING": (Phase.PENDING, False),
-    "CONFIGURING": (Phase.PENDING, False),
-    "POWER_UP_NODE": (Phase.PENDING, False),
-    "REQUEUED": (Phase.PENDING, False),
-    "REQUEUE_FED": (Phase.PENDING, False),
-    "EXPEDITING": (Phase.PENDING, False),
-    "SUSPENDED": (Phase.PENDING, False),
-    "STOPPED": (Phase.PENDING, False),
-    "RUNNING": (Phase.RUNNING, False),
-    "SIGNALING": (Phase.RUNNING, False),
-    "RESIZING": (Phase.RUNNING, False),
-    "COMPLETING": (Phase.ENDING, False),
-    "STAGE_OUT": (Phase.ENDING, False),
-    "REQUEUE_HOLD": (Phase.FAILED, False),
-    "SPECIAL_EXIT": (Phase.FAILED, False),
-    "RESV_DEL_HOLD": (Phase.FAILED, False),
-    "LAUNCH_FAILED": (Phase.FAILED, False),
-    "RECONFIG_FAIL": (Phase.FAILED, False),
-    "REVOKED": (Phase.FAILED, False),
-    "COMPLETED": (Phase.FAILED, True),
-    "CANCELLED": (Phase.FAILED, True),
-    "FAILED": (Phase.FAILED, True),
-    "TIMEOUT": (Phase.FAILED, True),
-    "DEADLINE": (Phase.FAILED, True),
-    "NODE_FAIL": (Phase.FAILED, True),
-    "OUT_OF_MEMORY": (Phase.FAILED, True),
-    "BOOT_FAIL": (Phase.FAILED, True),
-    "PREEMPTED": (Phase.FAILED, True),
-    "A_STATE_OF_NEXT_YEAR": (Phase.PENDING, False),
-}
-
-
-@pytest.mark.parametrize("name", STATES)
-def test_a_state_has_a_phase(name: str) -> None:
-    state = state_of(name)
-    assert (state.phase, state.over) == STATES[name]
-
-
-def test_some_ends_are_of_a_kind() -> None:
-    kinds = {name: state_of(name).failure for name in STATES}
-    others = {n: kind for n, kind in kinds.items() if kind is not Failure.OTHER}
-    assert others == {"BOOT_FAIL": Failure.CAPACITY, "PREEMPTED": Failure.RECLAIMED}
 
 
 @pytest.mark.parametrize(
@@ -95,43 +50,26 @@ def test_a_reason_has_a_kind(kind: Failure | None, reasons: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "age", "status"),
+    ("reason", "age", "words", "failure"),
     [
-        ("None", 0, "waits"),
-        ("Resources", 9999, "waits for nodes that are in use (Resources)"),
-        ("JobHeldUser", 9999, "is held, and a person has to release it"),
-        ("ReqNodeNotAvail", SETTLES_S - 9, "waits for nodes that are down, drained or"),
+        ("Resources", 9999, "waits for nodes that are in use (Resources)", None),
+        ("JobHeldUser", 9999, "is held, and a person has to release it", None),
+        ("ReqNodeNotAvail", SETTLES_S - 9, "waits for nodes that are down,", None),
+        ("ReqNodeNotAvail", SETTLES_S + 9, "waits for nodes", Failure.CAPACITY),
+        ("QOSMaxNodePerJobLimit", 0, "asks for more than", Failure.REFUSED),
     ],
 )
-def test_what_a_pending_job_waits_for_is_told(
-    cluster: FakeCluster, reason: str, age: float, status: str
+def test_a_pending_job_is_told_with_its_reason_and_failed_if_it_will_not_start(
+    cluster: FakeCluster, reason: str, age: float, words: str, failure: Failure | None
 ) -> None:
-    found = pending(cluster, reason, age)
-    assert found.why.startswith(f"Slurm job 11 {status}")
-    assert {f.phase for f in found.followers} == {Phase.PENDING}
-
-
-@pytest.mark.parametrize(
-    ("reason", "age", "failure"),
-    [
-        ("QOSMaxNodePerJobLimit", 0, Failure.REFUSED),
-        ("ReqNodeNotAvail", SETTLES_S + 9, Failure.CAPACITY),
-    ],
-)
-def test_what_will_not_start_is_failed(
-    cluster: FakeCluster, reason: str, age: float, failure: Failure
-) -> None:
-    found = pending(cluster, reason, age)
-    assert (found.phase, found.failure) == (Phase.FAILED, failure)
-    assert found.why.endswith(f" ({reason})")
-
-
-def pending(cluster: FakeCluster, reason: str, age: float) -> BurstStatus:
     cluster.set("stalled")
     cluster.provider().provision(cluster.spec())
     cluster.set("state", f"PENDING|{reason}")
     [status] = cluster.later(age).observe()
-    return status
+    assert status.phase is (Phase.FAILED if failure else Phase.PENDING)
+    assert status.failure is (failure or Failure.OTHER)
+    assert status.why.startswith(f"Slurm job 11 {words}")
+    assert reason in status.why
 
 
 @pytest.mark.parametrize(
@@ -163,3 +101,22 @@ def test_nodes_taken_for_others_are_told_as_that(cluster: FakeCluster) -> None:
     [status] = cluster.provider().observe()
     assert status.failure is Failure.RECLAIMED
     assert all(follower.reclaimed for follower in status.followers)
+
+
+def test_why_a_follower_does_not_join_is_told_some_time_after_the_job_began(
+    cluster: FakeCluster,
+) -> None:
+    cluster.set("stalled")
+    spec = cluster.spec()
+    cluster.provider().provision(spec)
+    cluster.set("state", "RUNNING")
+    said = "1: <3>client (0.87.0) version mismatched with server (0.88.0)"
+    log = cluster.dir / f"owner-a.slurm/{spec.burst_id}/log"
+    log.write_text(f"0: <6>all is well\n{said}\n")
+    [job] = cluster.world.jobs.iterdir()
+    began = float((job / "submitted").read_text())
+    [early] = cluster.provider(clock=lambda: began).observe()
+    assert (early.phase, early.why) == (Phase.RUNNING, "")
+    [late] = cluster.later(30).observe()
+    assert late.phase is Phase.RUNNING
+    assert late.why.startswith("burst-0-1 it runs Flux 0.87.0 and the lead 0.88.0")

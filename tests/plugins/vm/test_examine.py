@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from libcloud.common.exceptions import BaseHTTPError
 
+from burst.errors import ConfigError
 from burst.model.finding import Level
 from burst.model.lead import GuestAccess, LeadIdentity
 from burst.testing import example_lead
@@ -39,6 +40,9 @@ def test_what_is_as_it_should_be_is_told(cloud: FakeCloud) -> None:
 def test_credentials_that_others_can_read(cloud: FakeCloud) -> None:
     cloud.credentials.chmod(0o644)
     assert "others may read it" in found(cloud)
+    assert "swordfish" not in found(cloud)
+    with pytest.raises(ConfigError, match="others may read it"):
+        cloud.provider().observe()
 
 
 def test_a_cloud_that_refuses(cloud: FakeCloud) -> None:
