@@ -220,16 +220,11 @@ def _act_on_jobs(
     Return the decisions with what the next tick is to know of that.
     """
     after, world = decided.left, jobs.world
-    promised = [jobs.lead.jobs[each.job] for each in after.promises]
-    urgencies = [*map(jobs.urgency, promised)]
     plan_job_holds(tx, jobs, unread, decided.fresh)
-    # Where their order is another, others may have what was promised.
-    reordered = [*map(jobs.urgency, promised)] != urgencies
     refused = (*decided.still_refused.values(), *decided.fresh.values())
-    jobs_wait = bool(promised) or any(map(_may_have_nodes_later, refused))
+    jobs_wait = bool(after.promises) or any(map(_may_have_nodes_later, refused))
     after = msgspec.structs.replace(
         after,
-        changed=after.changed or reordered,
         idle_parts=shrink_idle(
             tx, after.idle_parts, world, jobs.settings, jobs_wait=jobs_wait
         ),

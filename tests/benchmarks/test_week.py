@@ -34,7 +34,7 @@ def test_what_nodes_that_are_always_there_make_of_jobs():
 
 
 @pytest.mark.no_cover
-@pytest.mark.parametrize("layout", LAYOUTS[:5], ids=lambda layout: layout.name)
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.name)
 def test_what_is_paid_is_used_and_no_size_waits_for_ever(layout):
     jobs = make_jobs(60, 3)
     first = run_on_nodes(jobs, 9, FIRST)

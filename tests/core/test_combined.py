@@ -121,6 +121,12 @@ class OneBurst(Purchases):
     def use(self, demand, burst):
         self.kept.add(burst)
 
+    def mark(self):
+        return frozenset(self.kept)
+
+    def go_back(self, mark):
+        self.kept = set(mark)
+
 
 def test_bursts_that_no_budget_lets_a_job_keep_are_not_combined():
     rooms = [room("burst-0", 2), room("burst-1", 3)]
@@ -129,6 +135,19 @@ def test_bursts_that_no_budget_lets_a_job_keep_are_not_combined():
     rooms = [room("burst-0", 2), room("burst-1", 3)]
     found = made(demand(1, whole(7)), rooms=rooms, purchases=OneBurst())
     assert (found.assignments, leases(found)) == ({}, [])
+
+
+def test_what_a_job_did_not_get_counts_against_no_budget():
+    rooms = [room("burst-0", 2), room("burst-1", 3)]
+    jobs = (demand(1, whole(4)), demand(2, whole(2)))
+    # One of both was counted before the other was refused.
+    found = made(*jobs, rooms=rooms, purchases=OneBurst())
+    assert found.assignments == {2: ("burst-0-aaaaaa",)}
+    rooms = [room("burst-0", 2), room("burst-1", 2, userids=frozenset({7}))]
+    jobs = (demand(1, whole(7)), demand(2, whole(2), user=7))
+    # The idle nodes were counted before none were found for the rest.
+    found = made(*jobs, rooms=rooms, purchases=OneBurst())
+    assert found.assignments == {2: ("burst-1-aaaaaa",)}
 
 
 def test_nothing_is_made_beside_idle_nodes_for_a_job_that_is_not_worth_it():
