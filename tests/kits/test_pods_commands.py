@@ -21,7 +21,7 @@ from burst.kits.pods.settings import PodForm
 from burst.kits.pods.status.pod_status import why_not_started
 from burst.kits.pods.template.commands import PRE_FAILED
 from burst.provider import BurstSpec, Program
-from tests.kits.pods import SETTINGS, by_kind, read_settings, replace
+from tests.kits.pods import SETTINGS, by_kind, read_settings, replace, unpack
 from tests.support.waiting import HANG_S, wait_until
 
 BROKER = f"""#!{sys.executable}
@@ -67,10 +67,9 @@ def container(
     **environ: str,
 ) -> Container:
     """Return a container of a form; the operator's bash is played, too."""
-    for name in ("config", "secret", "run"):
-        (place / "burst" / name).mkdir(parents=True)
-    (place / "burst/config/hosts").write_text("burst-0-0\n")
+    unpack(place / "burst", {"hosts": "burst-0-0\n"})
     text = certificate.format_certificate(KEYS)
+    (place / "burst/secret/curve.cert").chmod(0o600)
     (place / "burst/secret/curve.cert").write_text(text)
     flux = place / "flux"
     flux.write_text(BROKER)
@@ -213,8 +212,7 @@ def test_a_broker_that_is_told_to_end_does_not_complete_its_job(
 def test_what_they_leave_running_does_not_hold_the_broker_up(
     spec: BurstSpec, tmp_path: Path
 ) -> None:
-    commands = CommandsTable(pre="sleep 1000 & echo $!")
-    made = container(tmp_path, spec, commands)
+    made = container(tmp_path, spec, CommandsTable(pre="sleep 1000 & echo $!"))
     with subprocess.Popen(made.command, env=made.environ, stdout=-1) as process:
         assert process.stdout is not None
         left = int(process.stdout.readline())

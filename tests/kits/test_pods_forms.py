@@ -49,15 +49,10 @@ def test_a_gateway_is_found_by_the_name_that_the_lead_gives_it(
 
 
 @pytest.mark.parametrize(
-    "address",
-    [
-        "tcp://10.0.0.7:8050",
-        "tcp://gateway.example.com:8050",
-        "tcp://burst-0.another.svc.cluster.local:8050",
-    ],
+    "host", ["10.0.0.7", "gateway.example.com", "burst-0.another.svc.cluster.local"]
 )
-def test_an_address_elsewhere_is_the_sites_own(spec: BurstSpec, address: str) -> None:
-    assert "Service" not in by_kind(gateway(spec, address), SETTINGS)
+def test_an_address_elsewhere_is_the_sites_own(spec: BurstSpec, host: str) -> None:
+    assert "Service" not in by_kind(gateway(spec, f"tcp://{host}:8050"), SETTINGS)
 
 
 def test_a_minicluster_has_no_secret_and_is_no_lead(spec: BurstSpec) -> None:
@@ -123,17 +118,17 @@ def test_a_miniclusters_start_lines_work(spec: BurstSpec, tmp_path: Path) -> Non
     flux = tmp_path / "flux"
     flux.write_text('#!/bin/sh\necho "$@"\n')
     flux.chmod(0o700)
+    theirs = "-Slog-stderr-level=0 -Slog-stderr-mode=local"
     environ = {
         "PATH": f"{tmp_path}:{os.environ['PATH']}",
         "curvepath": str(curve),
         "cfg": "/cfg",
         # As the operator writes them with `logging.quiet`.
-        "brokerOptions": "-Slog-stderr-level=0 -Slog-stderr-mode=local",
+        "brokerOptions": theirs,
         "JOB_COMPLETION_INDEX": "1",
     }
     script = lines.replace("/burst/secret", str(tmp_path))
     told = run(["bash", "-euc", script], environ)
-    theirs = "-Slog-stderr-level=0 -Slog-stderr-mode=local"
     # A broker ends at once if it gets the mode twice.
     expected = f"broker --config-path /cfg {theirs} -Shostname=burst-0-1"
     assert told.strip() == f"{expected} -Slog-stderr-level=7"
@@ -167,15 +162,13 @@ def test_too_many_nodes_and_an_owner_that_is_no_label_are_refused(
     for owner in ("o" * 64, "a b"):
         with pytest.raises(Refused, match="cannot be a label's value"):
             render(spec, SETTINGS, Tags(owner, "far"), 0)
-
-
-def test_a_lead_that_cannot_be_joined_is_refused(spec: BurstSpec) -> None:
-    nowhere = replace(spec, lead=replace(spec.lead, endpoint=""))
-    with pytest.raises(Refused, match="no follower can connect to the lead"):
-        render(nowhere, SETTINGS, TAGS, 0)
-    without = replace(spec, lead=replace(spec.lead, certificate="/no/such"))
-    with pytest.raises(Refused, match="/no/such"):
-        render(without, SETTINGS, TAGS, 0)
+    # Nor can a lead be joined without an address, or its certificate.
+    for words, missing in (
+        ("no follower can connect to the lead", {"endpoint": ""}),
+        ("/no/such", {"certificate": "/no/such"}),
+    ):
+        with pytest.raises(Refused, match=words):
+            render(replace(spec, lead=replace(spec.lead, **missing)), SETTINGS, TAGS, 0)
 
 
 def test_the_operator_starts_flux_and_hands_on_what_its_shell_leaves(

@@ -185,10 +185,11 @@ SCHEDULED = [
 def test_a_pod_that_has_no_node_says_what_it_waits_for(
     reason: str, message: str, status: dict[str, Any], words: str
 ) -> None:
-    seen = look(thing("Job"), unschedulable(0, message, reason, **status))
-    assert seen.phase is Phase.PENDING
+    waits = unschedulable(0, message, reason, **status)
+    seen = look(thing("Job"), waits, schedule=101)
+    assert (seen.phase, seen.failure) == (Phase.PENDING, Failure.OTHER)
     assert words in seen.followers[0].why
-    late = look(thing("Job"), unschedulable(0, message, reason, **status), schedule=10)
+    late = look(thing("Job"), waits, schedule=99)
     assert (late.phase, late.failure) == (Phase.FAILED, Failure.CAPACITY)
 
 

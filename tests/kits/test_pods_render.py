@@ -20,7 +20,7 @@ from burst.kits.pods.names import SPOT, hosts_of
 from burst.kits.pods.template.render import render
 from burst.model.lead import HostEntry
 from burst.provider import BurstSpec
-from tests.kits.pods import SETTINGS, TAGS, by_kind, pod_spec, replace, run
+from tests.kits.pods import SETTINGS, TAGS, by_kind, pod_spec, replace, run, unpack
 from tests.support.pod_words import pod_words
 
 
@@ -39,6 +39,9 @@ def test_every_object_says_whose_it_is(spec: BurstSpec) -> None:
     leases = {item["metadata"]["annotations"][f"{prefix}/lease"] for item in objects}
     assert leases == {"234"}
     assert {name_of(item) for item in objects} == {spec.burst_id}
+    assert objects[-1]["spec"]["ttlSecondsAfterFinished"] == 300
+    # It is the same each time.
+    assert render(spec, SETTINGS, TAGS, 1) == render(spec, SETTINGS, TAGS, 2)
 
 
 def test_followers_that_need_systemd_are_refused_before_anything_is_made(
@@ -58,16 +61,6 @@ def test_images_by_digest_stay_so(spec: BurstSpec, form: Any) -> None:
     for item in (made, render_probe("probe", spec.lead, given, TAGS)):
         found = set(re.findall(r'"image": "([^"]+)"', json.dumps(item)))
         assert found == {app, view}
-
-
-def test_a_job_makes_no_pod_before_it_is_started_and_does_not_stay(
-    spec: BurstSpec,
-) -> None:
-    job = by_kind(spec, SETTINGS)["Job"]["spec"]
-    assert job["suspend"] is True
-    assert job["ttlSecondsAfterFinished"] == 300
-    # It is the same each time.
-    assert render(spec, SETTINGS, TAGS, 1) == render(spec, SETTINGS, TAGS, 2)
 
 
 @pytest.mark.parametrize("form", ["job", "operator"])
@@ -123,27 +116,23 @@ def test_the_start_script_starts_the_host_of_its_index(
         bootstrap=replace(spec.lead.bootstrap, hosts=names),
     )
     told = replace(spec, lead=lead, hosts=hosts, ranks=(1, 2))
-    echo = replace(SETTINGS, flux="echo", python="echo")
+    work = tmp_path / "ann's/run"
+    echo = replace(SETTINGS, flux="echo", python="echo", cwd=(str(work),))
     data = by_kind(told, echo)["ConfigMap"]["data"]
-    for name in ("config", "secret", "run"):
-        (tmp_path / name).mkdir()
-    (tmp_path / "secret/curve.cert").write_text("key")
-    (tmp_path / "secret/curve.cert").chmod(0o440)
+    start = unpack(tmp_path, data)
     (tmp_path / "run/broker").mkdir()
     (tmp_path / "run/broker/left").touch()
-    for name, text in data.items():
-        moved = text.replace("/burst/", f"{tmp_path}/")
-        (tmp_path / "config" / name).write_text(moved)
     environ = {"PATH": os.environ["PATH"], "JOB_COMPLETION_INDEX": "1"}
-    command = ["/bin/sh", str(tmp_path / "config/start")]
     for _ in range(2):  # the kubelet starts it again in the same pod
-        told_by = run(command, environ)
+        told_by = run(["/bin/sh", start], environ)
         assert "n-03" in told_by
         assert "n-07" not in told_by
         assert str(tmp_path / "config/broker.toml") in told_by
     copy = tmp_path / "run/curve.cert"
     assert (copy.read_text(), copy.stat().st_mode & 0o777) == ("key", 0o600)
     assert list((tmp_path / "run/broker").iterdir()) == []
+    # Working directories are there before the broker starts.
+    assert work.is_dir()
 
 
 def test_a_pod_is_as_safe_as_can_be(spec: BurstSpec) -> None:

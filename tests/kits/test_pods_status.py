@@ -20,7 +20,6 @@ from tests.kits.seen_pods import (
     look,
     pod,
     thing,
-    unschedulable,
     waiting,
 )
 
@@ -54,7 +53,9 @@ PREEMPTED = "was preempted by pods of a higher priority"
 EVICTED = {"phase": "Failed", "reason": "Evicted", "message": "no memory"}
 NO_SECRET = waiting("CreateContainerConfigError", "no secret")
 ONCE: dict[str, Any] = {"restartCount": 1, "lastState": CRASHED, **UP}
+NO_PULL = "image flux:1 cannot be pulled:"
 NOT_PULLED = "cannot be pulled: ErrImagePull: no such"
+ENDED = "ended with exit status 1; is started again"
 INIT_ENDED = "its init container view ended with exit status 1"
 WORDS: list[tuple[dict[str, Any], Phase, str]] = [
     (RUNNING, RUNS, ""),
@@ -67,18 +68,10 @@ WORDS: list[tuple[dict[str, Any], Phase, str]] = [
     ({"phase": "Failed", "reason": "Odd"}, BEGINS, "ended: Odd"),
     ({"phase": "Failed"}, BEGINS, "is ending"),
     (broker(**PULL), BEGINS, f"image flux:1 {NOT_PULLED}"),
-    (
-        broker(**waiting("InvalidImageName")),
-        FAILS,
-        "image flux:1 cannot be pulled: InvalidImageName:",
-    ),
+    (broker(**waiting("InvalidImageName")), FAILS, f"{NO_PULL} InvalidImageName:"),
     (broker(**NO_SECRET), BEGINS, "CreateContainerConfigError: no secret"),
     (broker("Running", **ONCE), RUNS, "was restarted once, last after exit status 1"),
-    (
-        broker("Running", restartCount=3, **AGAIN),
-        RUNS,
-        "ended with exit status 1; is started again",
-    ),
+    (broker("Running", restartCount=3, **AGAIN), RUNS, ENDED),
     (init(image="view:1", **PULL), BEGINS, f"image view:1 {NOT_PULLED}"),
     (init(**UP), BEGINS, "waits for its init container view"),
     (init(state=CRASHED), BEGINS, INIT_ENDED),
@@ -111,19 +104,6 @@ def test_a_pod_that_is_not_bound_waits_and_one_that_is_ending_does_not_run() -> 
     assert (seen.phase, seen.why) == (Phase.PENDING, "n-1 is ending")
 
 
-@pytest.mark.parametrize(
-    ("schedule", "phase", "failure"),
-    [(101, Phase.PENDING, Failure.OTHER), (99, Phase.FAILED, Failure.CAPACITY)],
-)
-def test_a_pod_may_find_no_node_for_so_long(
-    schedule: float, phase: Phase, failure: Failure
-) -> None:
-    objects = thing("Job"), pod(0, **RUNNING), unschedulable(1)
-    seen = look(*objects, schedule=schedule)
-    assert (seen.phase, seen.failure) == (phase, failure)
-    assert "n-1 finds no node: 0/2 nodes are available" in seen.why
-
-
 def test_of_pods_of_one_index_the_last_that_lives_counts() -> None:
     first = named("a", EARLIER, phase="Failed", reason="Evicted")
     second = named("b", "1970-01-01T00:16:00Z", **RUNNING)
@@ -133,7 +113,6 @@ def test_of_pods_of_one_index_the_last_that_lives_counts() -> None:
 
 
 SHUTDOWN = "Pod was terminated in response to imminent node shutdown."
-NO_MEMORY = "The node was low on resource: memory."
 TAKEN: list[tuple[dict[str, Any], bool, bool]] = [
     # What happened to the pod, and whether it was reclaimed: on spot nodes, on others.
     (disruption("PreemptionByScheduler"), True, True),
@@ -141,9 +120,9 @@ TAKEN: list[tuple[dict[str, Any], bool, bool]] = [
     (disruption("EvictionByEvictionAPI"), True, False),
     (disruption("DeletionByPodGC"), True, False),
     (disruption("TerminationByKubelet", SHUTDOWN), True, False),
-    (disruption("TerminationByKubelet", NO_MEMORY), False, False),
+    (disruption("TerminationByKubelet", "low on memory"), False, False),
     ({"phase": "Failed", "reason": "Terminated", "message": SHUTDOWN}, True, False),
-    ({"phase": "Failed", "reason": "Evicted", "message": NO_MEMORY}, False, False),
+    (EVICTED, False, False),
     ({"phase": "Failed", "reason": "NodeLost"}, True, False),
     ({"phase": "Failed"}, False, False),
 ]
@@ -243,10 +222,8 @@ def test_an_index_is_found_in_the_annotation_too() -> None:
     stray = pod(0, **RUNNING)
     stray["metadata"]["labels"] = {ID: "b"}
     (found,) = group_by_burst([thing("Job"), old, stray])
-    assert {host: name for host, (_, name) in followers(found).items()} == {
-        "n-0": "",
-        "n-1": "p0",
-    }
+    named = {host: name for host, (_, name) in followers(found).items()}
+    assert named == {"n-0": "", "n-1": "p0"}
 
 
 @pytest.mark.parametrize(
@@ -274,10 +251,7 @@ def test_a_broker_without_memory_is_told_of(limits: Any, words: str) -> None:
     starved["spec"]["containers"][-1]["resources"] = {"limits": limits}
     seen = look(thing("Job"), pod(0, **RUNNING), starved)
     assert seen.phase is Phase.RUNNING
-    assert seen.why == (
-        "n-1 was restarted once, last after exit status 137, OOMKilled:"
-        f" it used more memory than {words}"
-    )
+    assert seen.why.endswith(f" 137, OOMKilled: it used more memory than {words}")
 
 
 def test_a_log_says_why_a_broker_ended_or_was_not_started() -> None:
@@ -291,19 +265,22 @@ def test_a_log_says_why_a_broker_ended_or_was_not_started() -> None:
     assert seen.why == f"n-1 {last}: cannot mount / no such"
 
 
+WEBHOOK = (
+    "FailedCreate: Error creating: Internal error occurred: failed calling webhook"
+    ' "validate.kyverno.svc-fail": context deadline exceeded'
+)
+
+
 def test_an_event_says_why_there_are_no_pods() -> None:
     words = "FailedCreate: exceeded quota: small"
     warnings = about("Job", "b", words)
     seen = look(thing("Job"), warnings=warnings)
     assert (seen.phase, seen.why) == (Phase.PENDING, f"pods cannot be made: {words}")
-    late = look(thing("Job"), warnings=warnings, schedule=10)
+    late = look(thing("Job"), warnings=warnings, schedule=99)
     assert (late.phase, late.failure) == (Phase.FAILED, Failure.CAPACITY)
-
-
-def test_an_operator_that_does_nothing_is_named() -> None:
-    seen = look(thing("MiniCluster"))
-    assert seen.phase is Phase.PENDING
-    assert "check that it runs" in seen.why
+    # A cluster that does not work denies nobody.
+    seen = look(thing("Job"), warnings=about("Job", "b", WEBHOOK))
+    assert (seen.phase, seen.why) == (Phase.PENDING, f"pods cannot be made: {WEBHOOK}")
 
 
 POLICY = {"type": "Failed", "reason": "PodFailurePolicy", "message": "x"}
@@ -330,6 +307,8 @@ def test_a_job_that_is_over_fails_the_burst(
 
 
 def test_half_built_it_waits_for_the_rest() -> None:
+    seen = look(thing("MiniCluster"))
+    assert (seen.phase, "check that it runs" in seen.why) == (Phase.PENDING, True)
     seen = look(thing("ConfigMap"), thing("Secret"))
     assert seen.phase is Phase.PENDING
     assert "provision or reap it again" in seen.why
@@ -358,12 +337,10 @@ def test_what_is_being_deleted_is_ending() -> None:
 
 def test_the_last_warning_counts() -> None:
     about_p: Manifest = {"involvedObject": {"kind": "Pod", "name": "p"}}
+    one, three = "1970-01-01T00:00:01Z", "1970-01-01T00:00:03Z"
     second = {"eventTime": "1970-01-01T00:00:02.000001Z", "reason": "B"}
-    first = {"metadata": {"creationTimestamp": "1970-01-01T00:00:01Z"}}
-    lasts = {
-        "firstTimestamp": "1970-01-01T00:00:01Z",
-        "lastTimestamp": "1970-01-01T00:00:03Z",
-    }
+    first = {"metadata": {"creationTimestamp": one}}
+    lasts = {"firstTimestamp": one, "lastTimestamp": three}
     events: list[Manifest] = [
         {"metadata": {}, **about_p, **second},
         {**about_p, **first},
@@ -375,17 +352,6 @@ def test_the_last_warning_counts() -> None:
     (long,) = found["", ""]
     assert len(long.text) < 400
     assert (long.first, long.last) == (1, 3)
-
-
-def test_a_cluster_that_does_not_work_denies_nobody() -> None:
-    words = (
-        "FailedCreate: Error creating: Internal error occurred: failed calling webhook"
-        ' "validate.kyverno.svc-fail": failed to call webhook: Post'
-        ' "https://kyverno-svc.kyverno.svc:443/validate/fail?timeout=10s": context'
-        " deadline exceeded"
-    )
-    seen = look(thing("Job"), warnings=about("Job", "b", words))
-    assert (seen.phase, seen.why) == (Phase.PENDING, f"pods cannot be made: {words}")
 
 
 def test_a_denial_from_before_the_newest_pod_is_over() -> None:
@@ -416,6 +382,10 @@ def test_a_job_that_is_suspended_is_queued() -> None:
     assert look(suspended(), thing("MiniCluster")).why.startswith("is queued")
     bare = thing("Job", spec={"suspend": True})
     assert look(bare, schedule=0).phase is Phase.PENDING
+    # One that was not started.
+    early = look(suspended(**{SPEC: "x"}))
+    assert early.phase is Phase.PENDING
+    assert early.why == "is not complete; provision or reap it again"
 
 
 def test_a_job_that_somebody_suspends_is_what_its_followers_were_lost_by() -> None:
@@ -435,9 +405,3 @@ def test_a_job_that_somebody_suspends_is_what_its_followers_were_lost_by() -> No
     grown["metadata"]["name"] = "b-g2"
     seen = look(thing("Job"), grown, *ends)
     assert "deleted, and not by burst" in seen.followers[0].lost
-
-
-def test_a_job_that_was_not_started_is_not_complete() -> None:
-    seen = look(suspended(**{SPEC: "x"}))
-    assert seen.phase is Phase.PENDING
-    assert seen.why == "is not complete; provision or reap it again"
