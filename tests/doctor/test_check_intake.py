@@ -77,23 +77,6 @@ def test_what_cannot_be_asked_is_told() -> None:
     assert said(found) == "no answer -> see the finding about the lead"
 
 
-def test_files_are_found_where_flux_looks(tmp_path: Path) -> None:
-    for name in ("plugins/burst.py", "xdg/flux/flux-jobs.burst.toml"):
-        path = tmp_path / name
-        path.parent.mkdir(parents=True)
-        path.write_text("")
-    environment = {
-        "HOME": str(tmp_path),
-        "FLUX_CLI_PLUGINPATH": f":{tmp_path}/none:{tmp_path}/plugins",
-        "XDG_CONFIG_DIRS": f"{tmp_path}/xdg",
-    }
-    assert read_installed(environment) == InstalledFacts(
-        plugin=f"{tmp_path}/plugins/burst.py",
-        jobs_format=f"{tmp_path}/xdg/flux/flux-jobs.burst.toml",
-    )
-    assert read_installed({"HOME": str(tmp_path)}) == InstalledFacts()
-
-
 @pytest.mark.parametrize(("named", "then"), [("", ""), ("/mine", ":/mine")])
 def test_a_shell_without_the_exports_of_a_lead_is_told_what_to_type(
     named: str, then: str, tmp_path: Path

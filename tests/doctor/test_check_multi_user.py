@@ -36,14 +36,6 @@ GOOD = MultiUserFacts(
 )
 
 
-def test_a_configuration_that_only_the_imp_can_read_is_not_wrong() -> None:
-    found = check_multi_user(msgspec.structs.replace(GOOD, exec_table=None))
-    (closed,) = [finding for finding in found if finding.level is NOTE]
-    assert "closed to this user" in closed.what
-    assert f'"flux" in allowed-users and "{SHELL}"' in closed.advice
-    assert levels(found).count(OK) == len(found) - 1
-
-
 def change(file: FileFacts | ReadFailure | None, **values: Any) -> FileFacts:
     assert isinstance(file, FileFacts)
     return msgspec.structs.replace(file, **values)
@@ -140,24 +132,12 @@ def test_each_thing_that_is_wrong_is_told_with_what_to_do(
     assert re.search(text, said(found)), said(found)
 
 
-def test_a_broker_that_does_not_answer_is_wrong() -> None:
-    assert "see the finding about the lead" in said(check_multi_user(CANNOT_READ))
-
-
-def test_a_daemon_of_root_is_worth_a_note() -> None:
-    found = check_multi_user(msgspec.structs.replace(GOOD, daemon=0))
-    assert [each.level for each in found if each.level is not OK] == [NOTE]
-    assert "User=flux" in said(found)
-
-
 def test_a_lead_that_has_all_is_fine() -> None:
     assert levels(check_multi_user(GOOD)) == [OK] * 9
     # What is not there is not judged.
     fewer = msgspec.structs.replace(GOOD, daemon=None)
     assert levels(check_multi_user(fewer)) == [OK] * 8
-
-
-def test_munge_may_be_away_where_jobs_are_signed_otherwise() -> None:
+    # Munge may be away where jobs are signed otherwise.
     signed: dict[str, Any] = {"default-type": "curve", "allowed-types": ["curve"]}
     signed |= {"max-ttl": 9, "curve": {}}
     facts = msgspec.structs.replace(
@@ -165,6 +145,18 @@ def test_munge_may_be_away_where_jobs_are_signed_otherwise() -> None:
     )
     found = check_multi_user(facts)
     assert levels(found) == [OK] * len(found)
+    # A broker that does not answer is wrong.
+    assert "see the finding about the lead" in said(check_multi_user(CANNOT_READ))
+    # A daemon of root is worth a note.
+    found = check_multi_user(msgspec.structs.replace(GOOD, daemon=0))
+    assert [each.level for each in found if each.level is not OK] == [NOTE]
+    assert "User=flux" in said(found)
+    # A configuration that only the imp can read is not wrong.
+    found = check_multi_user(msgspec.structs.replace(GOOD, exec_table=None))
+    (closed,) = [finding for finding in found if finding.level is NOTE]
+    assert "closed to this user" in closed.what
+    assert f'"flux" in allowed-users and "{SHELL}"' in closed.advice
+    assert levels(found).count(OK) == len(found) - 1
 
 
 @pytest.mark.parametrize(

@@ -40,9 +40,7 @@ def test_each_rank_slot_is_told_with_its_ranks_and_nodes() -> None:
         (OK, "burst-0: ranks 1-4, burst-0-[0-3], each 4 cores, 1 GPU"),
         (OK, "burst-1: ranks 5-6, burst-1-[0-1], each 4 cores, 1 GPU"),
     ]
-
-
-def test_slots_that_cannot_be_are_wrong() -> None:
+    # Slots that cannot be are wrong.
     found = check_slots(())
     assert levels(found) == [WRONG]
     assert "burst lead init DIR --slot 'burst-0-[0-3]'" in said(found)

@@ -36,28 +36,24 @@ def provider(**changes: Any) -> ProviderFacts:
     return msgspec.structs.replace(PROVIDER, **changes)
 
 
-def test_a_try_of_the_way_that_failed_is_wrong() -> None:
-    (found,) = check_probe(ReadFailure("no rights", "get some"))
-    assert (found.level, found.advice) == (WRONG, "get some")
-    assert "could not be tested from there: no rights" in found.what
-    assert check_probe([note("x")]) == [note("x")]
-
-
 def test_what_a_provider_offers_is_told() -> None:
     found = check_provider(provider(offers=(BIG, SMALL)), Health())
     assert [(finding.level, finding.what) for finding in found] == [
         (OK, "offers big: up to 4 nodes of 8 cores, 1 GPU, 1.5 per node and hour"),
         (OK, "offers small: up to 4 nodes of 1 core"),
     ]
-
-
-def test_a_standing_minimum_of_an_offer_that_there_is_not_is_wrong() -> None:
+    # A standing minimum of an offer that there is not is wrong.
     standing = (StandingNodes(nodes=1, offer="big"), StandingNodes(nodes=1, offer="x"))
     [_, found] = check_provider(provider(standing=standing), Health())
     assert (found.level, found.what) == (
         WRONG,
         "its table.standing 2: offer: there is no 'x'",
     )
+    # A try of the way that failed is wrong.
+    (found,) = check_probe(ReadFailure("no rights", "get some"))
+    assert (found.level, found.advice) == (WRONG, "get some")
+    assert "could not be tested from there: no rights" in found.what
+    assert check_probe([note("x")]) == [note("x")]
 
 
 def test_one_cause_is_named_once_whatever_fails_by_it() -> None:
@@ -162,9 +158,7 @@ def test_a_slot_that_is_kept_for_a_provider_is_for_its_offers_alone() -> None:
     ) in said(found)
     # Without a provider of that name the property keeps nobody out.
     assert levels(check_offers([PROVIDER], slots)) == [OK]
-
-
-def test_an_offer_whose_provider_may_lease_no_slot_is_told_how_it_gets_one() -> None:
+    # An offer whose provider may lease no slot is told how it gets one.
     cloud = provider(name="gke", offers=(BIG,))
     found = check_offers([PROVIDER, cloud], kept("burst-0-[0-1]", gke={1, 2}))
     assert levels(found) == [NOTE]
@@ -172,9 +166,7 @@ def test_an_offer_whose_provider_may_lease_no_slot_is_told_how_it_gets_one() -> 
         "offer here/big fits no rank slot: here/big has 8 cores, 1 GPU; burst-0 wants"
         " 4 cores, 1 GPU and is kept for gke -> declare rank slots for the provider"
     ) in said(found)
-
-
-def test_nothing_is_told_of_slots_that_an_unread_offer_may_fit() -> None:
+    # Nothing is told of slots that an unread offer may fit.
     slots = kept("burst-0-[0-1]", "tiny-0-[0-1]", gke={1, 2})
     tiny, none = provider(offers=(SMALL,)), provider(name="gke", offers=())
     assert levels(check_offers([tiny], slots, {"gke"})) == [OK]

@@ -30,7 +30,7 @@ OURS = {"burst": {"requires": ["burst"]}, "burst-ready": {"requires": ["burst"]}
 def judge(
     queues: Any, mode: Mode = "hold", plugins: Any = LIST, **more: Any
 ) -> list[Any]:
-    ranks = frozenset(range(4)) - more.pop("excluded", frozenset())
+    ranks = frozenset(range(4))
     frobnicator = {"plugins": plugins, "burst": {}} if plugins else {}
     config = {"queues": queues, "ingest": {"frobnicator": frobnicator}}
     default = more.pop("default", "")
@@ -66,14 +66,6 @@ def test_a_queue_has_nodes_and_no_lent_ones(
     assert found.level is level
 
 
-def test_a_node_that_is_excluded_runs_no_job_of_a_queue() -> None:
-    queues = {"q": {"requires": ["batch"]}, "big": {"requires": ["big"]}}
-    both, big = judge(queues, excluded=frozenset({1}))[1::-1]
-    assert both.what == "queue q: jobs run on ranks 0"
-    assert "big, and no node that runs jobs has that" in big.what
-    assert big.level is WRONG
-
-
 def test_limits_of_a_queue_are_told() -> None:
     limits = {"duration": "1h", "job-size": {"max": {"nnodes": 4}}}
     (found,) = judge({"q": {"policy": {"limits": limits}}})
@@ -106,9 +98,7 @@ def test_burst_jobs_of_a_queue_need_the_frobnicator_last(
 def test_our_queues_are_not_the_sites() -> None:
     assert judge(OURS, "queue") == []
     assert levels(judge({"burst": OURS["burst"]}, "hold")) == [NOTE]
-
-
-def test_our_queues_have_the_limits_of_the_default_queue() -> None:
+    # Our queues have the limits of the default queue.
     limits = {"policy": {"limits": {"duration": "1h"}}}
     queues = {"batch": {"requires": ["batch"], **limits}, **OURS}
     found = judge(queues, "queue", default="batch")

@@ -54,6 +54,9 @@ def test_who_serves_the_lead_is_told() -> None:
     (found,) = check_daemon(STATE, "/x.toml")
     assert found.level is OK
     assert f"burst {__version__} serves this lead: pid 7 on here" in found.what
+    # A daemon that does not answer is wrong.
+    found = check_daemon(state(daemon=ReadFailure("no answer within 10s")), "")
+    assert said(found).startswith("the daemon does not answer: no answer within 10s")
 
 
 @pytest.mark.parametrize(
@@ -76,11 +79,6 @@ def test_what_a_daemon_says_of_itself_is_judged(
     assert words in said(found)
 
 
-def test_a_daemon_that_does_not_answer_is_wrong() -> None:
-    found = check_daemon(state(daemon=ReadFailure("no answer within 10s")), "")
-    assert said(found).startswith("the daemon does not answer: no answer within 10s")
-
-
 @pytest.mark.parametrize(
     ("path", "start"),
     [("", "burst daemon"), ("/a b/x.toml", "burst daemon -c '/a b/x.toml'")],
@@ -101,9 +99,7 @@ def test_jobs_left_held_without_a_daemon_are_wrong() -> None:
     many = said(check_daemon(state(daemon=None, records=held(6)), ""))
     assert "6 jobs are held" in many
     assert f"{format_f58(5)} and others" in many
-
-
-def test_bursts_left_without_a_daemon_are_wrong() -> None:
+    # Bursts left without a daemon are wrong.
     found = check_daemon(state(daemon=None, records=LIVE), "")
     assert levels(found) == [NOTE, WRONG]
     assert "without a daemon nothing takes them down: burst-0-3fa9c1" in said(found)

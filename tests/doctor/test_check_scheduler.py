@@ -37,6 +37,14 @@ def test_fluxion_that_backfills_is_well() -> None:
     assert judge(Scheduler(name="sched-simple")) == []
     failed = ReadFailure("no answer")
     assert list(check_scheduler(failed, IntakeSettings())) == []
+    # What delays jobs is noted.
+    queues = {"default": {"requires": ["local"]}}
+    found = judge(fluxion("fcfs"), "queue", queues=queues)
+    assert levels(found) == [OK, NOTE]
+    assert "denies a job with a constraint" in said(found)
+    found = judge(fluxion(whole_nodes=True))
+    assert levels(found) == [OK, NOTE]
+    assert "gives each job whole nodes" in said(found)
 
 
 @pytest.mark.parametrize(
@@ -50,16 +58,6 @@ def test_what_cannot_work_is_wrong(known: Scheduler, says: str) -> None:
     found = judge(known)
     assert levels(found) == [WRONG]
     assert says in said(found)
-
-
-def test_what_delays_jobs_is_noted() -> None:
-    queues = {"default": {"requires": ["local"]}}
-    found = judge(fluxion("fcfs"), "queue", queues=queues)
-    assert levels(found) == [OK, NOTE]
-    assert "denies a job with a constraint" in said(found)
-    found = judge(fluxion(whole_nodes=True))
-    assert levels(found) == [OK, NOTE]
-    assert "gives each job whole nodes" in said(found)
 
 
 @pytest.mark.parametrize(

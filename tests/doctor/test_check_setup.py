@@ -34,12 +34,6 @@ BAD_LEAD = ReadFailure("cannot connect to local:///x", "start it")
 BAD_BINDINGS = ReadFailure("no bindings; tried everything", "install flux-core")
 
 
-def test_why_there_is_no_lead_is_told_with_what_to_do() -> None:
-    gone = ReadFailure("FLUX_URI is not set in this shell", "export FLUX_URI")
-    (found,) = check_lead(LeadFacts(uri="", source="", identity=gone), FLUX)
-    assert (found.what, found.advice) == (gone.what, gone.advice)
-
-
 def test_a_settings_file_is_named_with_its_providers() -> None:
     settings = parse({"providers": {"here": {"type": "local"}}}, "x")
     (found,) = check_settings(SettingsFacts(path="/x.toml", settings=settings))
@@ -59,6 +53,11 @@ def test_a_settings_file_that_cannot_be_used_is_wrong(advice: str) -> None:
 
 def test_flux_and_its_python_of_one_minor_version_are_fine() -> None:
     assert levels(check_flux_program(FLUX, needed=True)) == [OK, OK]
+    # A lead may need no flux.
+    none = FluxFacts(program="", bindings=BAD_BINDINGS)
+    (found,) = check_flux_program(none, needed=False)
+    assert found.level is OK
+    assert "needs none" in found.what
 
 
 ABSENT = {"program": "", "version": ""}
@@ -98,18 +97,21 @@ def test_what_is_wrong_with_flux_is_told(
     assert text in said(found)
 
 
-def test_a_lead_may_need_no_flux() -> None:
-    none = FluxFacts(program="", bindings=BAD_BINDINGS)
-    (found,) = check_flux_program(none, needed=False)
-    assert found.level is OK
-    assert "needs none" in found.what
-
-
 def test_a_lead_that_answers_its_owner_on_rank_0_is_fine() -> None:
     facts = LeadFacts(uri="local:///x", source="FLUX_URI", identity=LEAD, boot=BOOT)
     (found,) = check_lead(facts, FLUX)
     assert found.level is OK
     assert found.what.startswith("flux 0.88.0 at local:///x (by FLUX_URI), owner tag")
+    # Away from rank 0 no daemon can work.
+    boot = msgspec.structs.replace(BOOT, rank=3)
+    facts = LeadFacts(uri="u", source="--uri", identity=LEAD, boot=boot)
+    found = check_lead(facts, FLUX)
+    assert levels(found) == [OK, WRONG]
+    assert "this is rank 3 of the instance" in said(found)
+    # Why there is no lead is told with what to do.
+    gone = ReadFailure("FLUX_URI is not set in this shell", "export FLUX_URI")
+    (found,) = check_lead(LeadFacts(uri="", source="", identity=gone), FLUX)
+    assert (found.what, found.advice) == (gone.what, gone.advice)
 
 
 NO_FLUX = msgspec.structs.replace(FLUX, bindings=BAD_BINDINGS)
@@ -136,14 +138,6 @@ def test_a_lead_that_cannot_be_used_says_where_it_was_looked_for(
     found = check_lead(facts, flux)
     assert levels(found) == [WRONG]
     assert text in said(found)
-
-
-def test_away_from_rank_0_no_daemon_can_work() -> None:
-    boot = msgspec.structs.replace(BOOT, rank=3)
-    facts = LeadFacts(uri="u", source="--uri", identity=LEAD, boot=boot)
-    found = check_lead(facts, FLUX)
-    assert levels(found) == [OK, WRONG]
-    assert "this is rank 3 of the instance" in said(found)
 
 
 @pytest.mark.parametrize("boot", [BOOT, None])

@@ -80,9 +80,7 @@ def test_each_rank_has_its_entry_with_tokens_filled_in() -> None:
             for host in ("n08", "n09", "n10")
         ),
     )
-
-
-def test_the_manuals_tree_of_256_hosts_has_its_order_and_its_parents() -> None:
+    # The manuals tree of 256 hosts has its order and its parents.
     entries = expand_hosts(
         Bootstrap(
             hosts=(
@@ -97,9 +95,7 @@ def test_the_manuals_tree_of_256_hosts_has_its_order_and_its_parents() -> None:
     parents = [entries[n].parent for n in (0, 1, 2, 127, 128, 129, 255)]
     assert parents == ["", "test0", "test1", "test1", "test0", "test128", "test128"]
     assert {entry.bind + entry.connect for entry in entries} == {""}
-
-
-def test_of_two_entries_for_a_host_the_first_decides() -> None:
+    # Of two entries for a host the first decides.
     twice = Bootstrap(
         hosts=(
             HostEntry("a", connect="tcp://first:1"),
@@ -274,13 +270,6 @@ def test_a_file_that_is_not_what_was_meant_is_refused(
         check(tables, lead, ("burst-0-0",), (1,))
 
 
-def test_a_directory_too_long_for_a_unix_socket_is_refused() -> None:
-    longest = Path("/" + "x" * 100)
-    assert flux_follower_argv("flux", Path("/c"), "n0", longest)
-    with pytest.raises(ConfigError, match=r"108 bytes.*at most 107; choose"):
-        flux_follower_argv("flux", Path("/c"), "n0", Path(f"{longest}x"))
-
-
 def test_a_lead_says_which_module_its_followers_run(lead: LeadIdentity) -> None:
     place = (Path("/c.toml"), "n0", Path("/run/n0"))
     argv = follower_argv(lead, FollowerPrograms("/opt/flux"), *place)
@@ -291,13 +280,16 @@ def test_a_lead_says_which_module_its_followers_run(lead: LeadIdentity) -> None:
         *(sys.executable, "-m", "other_lead", "follower", "--config", "/c.toml"),
         *("--hostname", "n0", "--rundir", "/run/n0"),
     ]
-
-
-def test_an_identity_of_before_is_read(lead: LeadIdentity) -> None:
-    """As `burst_local` keeps it with the spec of each burst."""
+    # An identity of before is read: As `burst_local` keeps it with the spec of each
+    # burst.
     kept = msgspec.to_builtins(lead)
     del kept["follower_module"]
     assert msgspec.convert({**kept, "kind": "other"}, LeadIdentity).kind == "other"
+    # A directory too long for a unix socket is refused.
+    longest = Path("/" + "x" * 100)
+    assert flux_follower_argv("flux", Path("/c"), "n0", longest)
+    with pytest.raises(ConfigError, match=r"108 bytes.*at most 107; choose"):
+        flux_follower_argv("flux", Path("/c"), "n0", Path(f"{longest}x"))
 
 
 def test_a_follower_serves_whom_the_lead_serves(lead: LeadIdentity) -> None:

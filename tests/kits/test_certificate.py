@@ -19,7 +19,7 @@ def made() -> Certificate:
 
 
 def test_a_new_certificate_is_a_key_pair_with_all_of_flux_keygens_metadata(
-    made: Certificate,
+    made: Certificate, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert zmq.curve_public(made.secret) == made.public
     assert made.name == "burst-0"
@@ -33,26 +33,22 @@ def test_a_new_certificate_is_a_key_pair_with_all_of_flux_keygens_metadata(
         "keygen.zmq-version",
     }
     assert all(made.metadata.values())
-
-
-def test_a_host_name_that_flux_would_not_read_back_is_made_readable() -> None:
+    # A host name that flux would not read back is made readable.
     assert certificate.create("x").metadata["keygen.hostname"], "this machine's"
     made = certificate.create("x", hostname="my_node")
     assert made.metadata["keygen.hostname"] == "my-node"
     certificate.parse(format_certificate(made), "text")
+    # The secret shows nowhere.
+    logging.getLogger("test").warning("%s %r", made, [made])
+    shown = f"{made} {made!r} {[made]} {made.fingerprint} {caplog.text}"
+    assert made.public.decode() in shown
+    assert made.secret.decode() not in shown
 
 
 @pytest.mark.parametrize("name", ["", "under_score", 'qu"ote', "a\nb", "é", "x" * 201])
 def test_a_name_that_flux_would_not_read_back_is_refused(name: str) -> None:
     with pytest.raises(CertificateError, match="not a name"):
         certificate.create(name)
-
-
-def test_no_two_certificates_are_equal(made: Certificate) -> None:
-    other = certificate.create("burst-0", hostname="node-1")
-    assert made != other
-    assert made.fingerprint != other.fingerprint
-    assert len(made.fingerprint) == 12
 
 
 def test_what_was_written_is_read_back_and_private_whatever_the_umask(
@@ -90,15 +86,6 @@ def test_a_symbolic_link_is_not_written_through(
     assert not (tmp_path / "elsewhere").exists()
     with pytest.raises(CertificateError, match="cannot be written: No such file"):
         certificate.write(made, tmp_path / "no" / "c")
-
-
-def test_the_secret_shows_nowhere(
-    made: Certificate, caplog: pytest.LogCaptureFixture
-) -> None:
-    logging.getLogger("test").warning("%s %r", made, [made])
-    shown = f"{made} {made!r} {[made]} {made.fingerprint} {caplog.text}"
-    assert made.public.decode() in shown
-    assert made.secret.decode() not in shown
 
 
 def _text(made: Certificate, old: str = "", new: str = "") -> str:

@@ -53,6 +53,10 @@ def test_what_fits_the_lead_is_told_as_such(lead: LeadIdentity) -> None:
         (Level.OK, "followers there run as user 7 (flux)"),
         (Level.OK, "followers there run /bin/flux, Flux 0.88.3, as the lead's 0.88.0"),
     ]
+    # What is not known is not judged.
+    assert list(judge(FollowerFacts(), lead, MACHINE)) == []
+    other = msgspec.structs.replace(lead, follower_module="m")
+    assert found(change(flux=""), other) == []
 
 
 @pytest.mark.parametrize(
@@ -77,24 +81,16 @@ def test_what_does_not_fit_is_told_with_what_to_do(
     assert finding.advice
 
 
-def test_what_is_not_known_is_not_judged(lead: LeadIdentity) -> None:
-    assert list(judge(FollowerFacts(), lead, MACHINE)) == []
-    other = msgspec.structs.replace(lead, follower_module="m")
-    assert found(change(flux=""), other) == []
-
-
-def test_other_output_has_no_facts() -> None:
-    refused = "connect: Connection refused"
-    assert parse(f"{refused}\n") == (None, refused)
-    facts, rest = parse("burst-machine: x\nit failed\n")
-    assert (facts, rest) == (FollowerFacts(machine="x"), "it failed")
-
-
 def test_this_machine_is_found() -> None:
     facts = run(script())
     assert facts.machine == platform.machine()
     assert facts.user.split()[0] == str(os.geteuid())
     assert facts.flux is None
+    # Other output has no facts.
+    refused = "connect: Connection refused"
+    assert parse(f"{refused}\n") == (None, refused)
+    facts, rest = parse("burst-machine: x\nit failed\n")
+    assert (facts, rest) == (FollowerFacts(machine="x"), "it failed")
 
 
 def test_a_flux_that_fails_is_found(tmp_path: Path, lead: LeadIdentity) -> None:

@@ -72,6 +72,17 @@ def test_a_job_that_ended_after_its_start_has_lost_its_followers(burst: Burst) -
     (burst.place / "log").write_text("0: one\n1: two\n")
     lost = [(Phase.FAILED, "was canceled")] * 2
     assert burst.seen(seen) == (Phase.FAILED, "was canceled: one\ntwo", lost)
+    # Of a job that failed the first explained follower is told.
+    (burst.place / "log").write_text(
+        "0: srun: killed\n1: unable to resolve upstream peer head: no such host\n"
+    )
+    _, why, _ = burst.seen(JobSeen(Phase.FAILED, "failed"))
+    assert why.startswith("failed: burst-0-1: it cannot resolve the lead's host name")
+    # Followers whose nodes were taken for others are told.
+    seen = JobSeen(Phase.FAILED, "was preempted", Failure.RECLAIMED)
+    status = JobTasks(burst.place).status(ID, seen)
+    assert status.failure is Failure.RECLAIMED
+    assert all(follower.reclaimed for follower in status.followers)
 
 
 def test_why_followers_do_not_join_is_told_once_they_should_have(burst: Burst) -> None:
@@ -82,23 +93,6 @@ def test_why_followers_do_not_join_is_told_once_they_should_have(burst: Burst) -
     assert phase is Phase.RUNNING
     assert why.startswith("burst-0-1 ")
     assert "0.87.0" in why
-
-
-def test_of_a_job_that_failed_the_first_explained_follower_is_told(
-    burst: Burst,
-) -> None:
-    (burst.place / "log").write_text(
-        "0: srun: killed\n1: unable to resolve upstream peer head: no such host\n"
-    )
-    _, why, _ = burst.seen(JobSeen(Phase.FAILED, "failed"))
-    assert why.startswith("failed: burst-0-1: it cannot resolve the lead's host name")
-
-
-def test_followers_whose_nodes_were_taken_for_others_are_told(burst: Burst) -> None:
-    seen = JobSeen(Phase.FAILED, "was preempted", Failure.RECLAIMED)
-    status = JobTasks(burst.place).status(ID, seen)
-    assert status.failure is Failure.RECLAIMED
-    assert all(follower.reclaimed for follower in status.followers)
 
 
 def test_a_submission_is_known_by_its_note_or_by_what_its_tasks_write(

@@ -63,6 +63,10 @@ def test_a_follower_that_found_its_systemd_has_no_trouble(
 
 def test_the_latest_reason_counts() -> None:
     assert "list of hosts" in explain_log(f"{SHAKE}\noverlay.hello: Invalid argument")
+    # An answer counts until another attempt fails.
+    answer = "overlay.err[1]: overlay.hello: Invalid argument\n"
+    log = answer + events("connect delayed", "closed")
+    assert "nothing listens" in explain_log(log)
 
 
 @pytest.mark.parametrize(
@@ -79,12 +83,6 @@ def test_events_that_are_logged_after_the_answer_change_nothing(
     answer = "overlay.hello: client (1) version mismatched with server (2)\n"
     log = f"{events(*before)}overlay.err[1]: {answer}{events(*after)}"
     assert explain_log(log).startswith("it runs Flux 1 and the lead 2,")
-
-
-def test_an_answer_counts_until_another_attempt_fails() -> None:
-    answer = "overlay.err[1]: overlay.hello: Invalid argument\n"
-    log = answer + events("connect delayed", "closed")
-    assert "nothing listens" in explain_log(log)
 
 
 def events(*names: str) -> str:
@@ -159,17 +157,13 @@ def test_where_flux_logs_no_event_it_is_told_that_there_is_no_answer() -> None:
     assert explain_log(f"{SHAKE}\n{begun}") == explain_log(SHAKE)
 
 
-def test_whether_it_has_joined() -> None:
+def test_whether_it_has_joined(tmp_path: Path) -> None:
     assert has_joined(JOINED)
     assert not has_joined(SHAKEN)
-
-
-def test_info_and_debug_are_not_among_the_main_lines() -> None:
+    # Info and debug are not among the main lines.
     log = f"{JOINED}<3>broker.err[1]: no \nplain <7>\n\n"
     assert main_lines(log) == ["broker.err[1]: no", "plain <7>", ""]
-
-
-def test_the_end_of_a_log_is_read(tmp_path: Path) -> None:
+    # The end of a log is read.
     log = tmp_path / "log"
     assert read_log(log) == ""
     log.write_bytes(b"first\nlast \xff\n")

@@ -142,6 +142,12 @@ def test_one_object_is_there_or_not(server: Said, cluster: Cluster) -> None:
     assert cluster.get(SECRET, "far", "b") is None
     with pytest.raises(Refused, match="has no such resource: get secrets c"):
         cluster.get(SECRET, "far", "c")
+    # Whether a kind is known.
+    assert not cluster.serves(MINICLUSTER)
+    listed = 200, {"resources": [{"name": "configmaps"}]}
+    server.answer("GET", "/api/v1", listed)
+    assert cluster.serves(CONFIG_MAP)
+    assert not cluster.serves(POD)
 
 
 def config_map(**meta: str) -> Any:
@@ -178,9 +184,7 @@ def test_a_change_is_of_one_object_and_not_of_its_namesake(
     assert server.bodies[-1] == {"metadata": {"annotations": {"x": "y"}, "uid": "1"}}
     with pytest.raises(Transient, match="the UID"):
         cluster.merge(there, change)
-
-
-def test_deleting_what_is_gone_is_fine(server: Said, cluster: Cluster) -> None:
+    # Deleting what is gone is fine.
     meta = {"name": "a", "namespace": "far", "uid": "1"}
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta}
     server.answer("DELETE", f"{JOBS}/a", status(404, "NotFound", name="a"))
@@ -188,14 +192,6 @@ def test_deleting_what_is_gone_is_fine(server: Said, cluster: Cluster) -> None:
     server.answer("DELETE", f"{JOBS}/a", status(409, "Conflict", "another uid"))
     with pytest.raises(Transient, match="another uid"):
         cluster.delete(job)
-
-
-def test_whether_a_kind_is_known(server: Said, cluster: Cluster) -> None:
-    assert not cluster.serves(MINICLUSTER)
-    listed = 200, {"resources": [{"name": "configmaps"}]}
-    server.answer("GET", "/api/v1", listed)
-    assert cluster.serves(CONFIG_MAP)
-    assert not cluster.serves(POD)
 
 
 def test_a_log_that_is_not_there_is_empty(server: Said, cluster: Cluster) -> None:
@@ -207,11 +203,7 @@ def test_a_log_that_is_not_there_is_empty(server: Said, cluster: Cluster) -> Non
     assert cluster.tail("far", "a", "broker") == ""
     assert cluster.log("far", "a", "broker") == ""
     assert "container=broker" in server.asked[-1][1]
-
-
-def test_events_are_asked_for_by_what_they_are_about(
-    server: Said, cluster: Cluster
-) -> None:
+    # Events are asked for by what they are about.
     server.answer("GET", "/api/v1/namespaces/far/events", page("e"))
     cluster.events("far", JOB)
     assert "type%3DWarning%2CinvolvedObject.kind%3DJob" in server.asked[-1][1]

@@ -113,9 +113,7 @@ def test_a_right_that_lacks_is_told_with_what_a_cloud_says_of_it() -> None:
     assert "with https://api.test;" in str(error)
     gke = f'{rbac}: requires one of ["container.jobs.create"] permission(s).'
     assert 'one of ["container.jobs.create"] permission' in answer(403, gke).what
-
-
-def test_an_owner_whose_finalizers_may_not_be_set_is_a_right_that_lacks() -> None:
+    # An owner whose finalizers may not be set is a right that lacks.
     words = (
         'secrets "b" is forbidden: cannot set blockOwnerDeletion if an ownerReference'
         " refers to a resource you can't set finalizers on: , <nil>"
@@ -123,9 +121,7 @@ def test_an_owner_whose_finalizers_may_not_be_set_is_a_right_that_lacks() -> Non
     error = answer(403, words, kind=SECRET)
     assert type(error) is Refused
     assert "jobs/finalizers" in error.advice
-
-
-def test_words_about_a_secret_are_not_repeated() -> None:
+    # Words about a secret are not repeated.
     error = answer(400, f"{KYVERNO} hush-hush", kind=SECRET)
     assert type(error) is SpecRefused
     assert "status 400" in error.what

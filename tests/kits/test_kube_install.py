@@ -45,6 +45,7 @@ def server(server: Said) -> Said:
         ("", "has no object"),
         ("- a\n", "no Kubernetes object"),
         ("apiVersion: v1\nkind: Secret\n", "no Kubernetes object"),
+        ("apiVersion: x/v1\nkind: Odd\nmetadata: {name: a}", "has no kind Odd of x/v1"),
     ],
 )
 def test_a_file_that_holds_no_manifests(
@@ -54,15 +55,6 @@ def test_a_file_that_holds_no_manifests(
     if text is not None:
         path.write_text(text)
     with pytest.raises(Refused, match=words):
-        install(cluster, path)
-
-
-def test_a_kind_that_the_cluster_does_not_know(
-    cluster: Cluster, tmp_path: Path
-) -> None:
-    path = tmp_path / "operator.yaml"
-    path.write_text("apiVersion: x.io/v1\nkind: Odd\nmetadata: {name: a}\n")
-    with pytest.raises(Refused, match=r"has no kind Odd of x\.io/v1"):
         install(cluster, path)
 
 

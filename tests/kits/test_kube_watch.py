@@ -135,15 +135,6 @@ def test_an_event_may_come_in_parts(watcher: Watcher) -> None:
     watcher.wait({"b": "uid-b"})
 
 
-def test_deleted_and_made_again_under_one_name(watcher: Watcher) -> None:
-    watch = watcher.begin("a")
-    watch.say("DELETED", pod("a"))
-    watch.say("ADDED", pod("a", "another"))
-    watcher.wait({"a": "another"})
-    watch.say("DELETED", pod("a", "another"))
-    watcher.wait({})
-
-
 @pytest.mark.parametrize("cut", [False, True])
 def test_a_watch_that_ended_or_was_cut_goes_on_from_the_last_version(
     watcher: Watcher, cut: bool

@@ -105,9 +105,12 @@ def test_the_last_word_counts_and_says_since_when() -> None:
     seen = look(waiting(), events=[added, refused])
     assert "adds no node" not in seen.why
     assert f"adds nodes (since {clock_time(960)})" in seen.why
-
-
-def test_it_is_told_why_a_burst_had_no_capacity() -> None:
+    # Both are told.
+    old = event("ScaleDown", "deleting pod for node scale down", name="b-0-old")
+    new = event("TriggeredScaleUp", "pod triggered scale-up")
+    why = look(waiting(), events=[old, new]).why
+    assert why.index("took its node away") < why.index("adds nodes")
+    # It is told why a burst had no capacity.
     said = event("NotTriggerScaleUp", REFUSED)
     seen = look(waiting(), events=[said], schedule=99)
     assert (seen.phase, seen.failure) == (Phase.FAILED, Failure.CAPACITY)
@@ -135,13 +138,6 @@ def test_a_node_that_is_taken_away_is_told(said: Manifest, who: str) -> None:
     # As its next one is started.
     started = placed("node-2")
     assert f"is being started; {words}" in look(started, events=[old]).why
-
-
-def test_both_are_told() -> None:
-    old = event("ScaleDown", "deleting pod for node scale down", name="b-0-old")
-    new = event("TriggeredScaleUp", "pod triggered scale-up")
-    why = look(waiting(), events=[old, new]).why
-    assert why.index("took its node away") < why.index("adds nodes")
 
 
 OTHERS = {

@@ -56,15 +56,6 @@ def examine(
     return found
 
 
-def test_a_lead_that_needs_systemd_on_its_followers_is_refused(
-    server: Said, lead: LeadIdentity
-) -> None:
-    found = examine(server, replace(lead, systemd=True))
-    [said] = [each for each in found[Level.WRONG] if "[systemd]" in each]
-    assert "a pod has no systemd" in said
-    assert "set [systemd] enable = false" in said
-
-
 def test_all_is_well(server: Said, lead: LeadIdentity) -> None:
     found = examine(server, lead)
     assert not found[Level.WRONG] + found[Level.NOTE]
@@ -72,6 +63,11 @@ def test_all_is_well(server: Said, lead: LeadIdentity) -> None:
     memory = [text for text in found[Level.OK] if "may use 32Gi of memory" in text]
     assert len(memory) == len(SETTINGS.offers) == 1
     assert "the API server accepts the Job and the pods of nodes; " in found[Level.OK]
+    # A lead that needs systemd on its followers is refused.
+    found = examine(server, replace(lead, systemd=True))
+    [said] = [each for each in found[Level.WRONG] if "[systemd]" in each]
+    assert "a pod has no systemd" in said
+    assert "set [systemd] enable = false" in said
 
 
 def sent_to(server: Said, path: str) -> list[Any]:
@@ -126,15 +122,6 @@ def test_what_the_api_server_does_not_accept_is_wrong(server: Said) -> None:
     assert "exceeded quota" in found[Level.NOTE][0]
 
 
-def test_pods_are_checked_only_by_who_may_make_them(server: Said) -> None:
-    # Rights, nodes, and pods.
-    rights = [ALLOWED] * (len(needed_rights("job")) + 1)
-    server.answer("POST", REVIEWS, *rights, DENIED)
-    found = examine(server)
-    assert "the API server accepts the Job of nodes; " in found[Level.OK]
-    assert sent_to(server, PODS) == []
-
-
 def test_a_minicluster_is_checked_once_a_lead_is_known(
     server: Said, lead: LeadIdentity
 ) -> None:
@@ -155,6 +142,13 @@ def test_pods_wait_for_a_namespace_that_is_brought(server: Said) -> None:
     bursts = PodBursts(cluster_of(server), SETTINGS, TAGS, own_cluster=True)
     assert all(finding.level is not Level.WRONG for finding in bursts.examine(None))
     assert sent_to(server, JOBS) == []
+    # Pods are checked only by who may make them.
+    # Rights, nodes, and pods.
+    rights = [ALLOWED] * (len(needed_rights("job")) + 1)
+    server.answer("POST", REVIEWS, *rights, DENIED)
+    found = examine(server)
+    assert "the API server accepts the Job of nodes; " in found[Level.OK]
+    assert sent_to(server, PODS) == []
 
 
 def test_a_cluster_that_is_not_there(lead: LeadIdentity) -> None:

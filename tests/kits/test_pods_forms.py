@@ -169,11 +169,7 @@ def test_too_many_nodes_and_an_owner_that_is_no_label_are_refused(
     ):
         with pytest.raises(Refused, match=words):
             render(replace(spec, lead=replace(spec.lead, **missing)), SETTINGS, TAGS, 0)
-
-
-def test_the_operator_starts_flux_and_hands_on_what_its_shell_leaves(
-    spec: BurstSpec,
-) -> None:
+    # The operator starts flux and hands on what its shell leaves.
     operator = replace(SETTINGS, form="operator")
     other = replace(spec, lead=replace(spec.lead, follower_module="m"))
     with pytest.raises(Refused, match="the lead is not Flux"):

@@ -78,20 +78,12 @@ def test_its_pod_is_as_a_followers_without_the_certificate(
     assert secret["data"]["munge.key"]
     assert ANN.credential not in str(job) + str(config)
     assert "suspend" not in render_probe("p", lead, SETTINGS, TAGS)["spec"]
-
-
-def test_without_a_credential_there_is_none_to_mount(
-    settings: PodSettings, lead: LeadIdentity
-) -> None:
+    # Without a credential there is none to mount.
     nobody = replace(ANN, credential="")
-    job: Any = render_probe("burst-probe-1", lead, settings, TAGS, nobody)
+    job = render_probe("burst-probe-1", lead, settings, TAGS, nobody)
     volumes = job["spec"]["template"]["spec"]["volumes"]
     assert "credential" not in [volume["name"] for volume in volumes]
-
-
-def test_a_lead_without_an_imp_is_refused(
-    settings: PodSettings, lead: LeadIdentity
-) -> None:
+    # A lead without an imp is refused.
     owner = replace(lead, access=GuestAccess())
     with pytest.raises(Refused, match="has no"):
         guest_objects({}, owner, settings, ANN)

@@ -62,9 +62,7 @@ def test_nothing_of_it_is_ever_started_again(spec: BurstSpec) -> None:
     pod = job["template"]["spec"]
     assert pod["restartPolicy"] == "Never"
     assert pod["subdomain"] == spec.burst_id
-
-
-def test_its_brokers_find_each_other_by_name(spec: BurstSpec) -> None:
+    # Its brokers find each other by name.
     objects = by_kind(spec, SETTINGS)
     assert list(objects) == ["ConfigMap", "Secret", "Service", "Job"]
     assert {name_of(item) for item in objects.values()} == {spec.burst_id}
@@ -100,11 +98,7 @@ def test_its_certificate_is_its_own_and_in_the_secret_alone(spec: BurstSpec) -> 
     text = json.dumps(objects)
     assert made.secret.decode() not in text
     assert lead.secret.decode() not in json.dumps(data) + text
-
-
-def test_a_jobspec_is_in_the_secret_alone_and_refused_where_it_is_too_large(
-    spec: BurstSpec,
-) -> None:
+    # A jobspec is in the secret alone and refused where it is too large.
     program = Program(kind="job", jobspec='{"TOKEN":"abracadabra"}')
     objects = by_kind(replace(spec, program=program), SETTINGS)
     data = objects.pop("Secret")["data"]
@@ -125,9 +119,7 @@ def test_only_its_lead_runs_the_program(spec: BurstSpec) -> None:
     assert "def run_script" in data["run-isolated.py"]
     probe = pod_spec(spec, SETTINGS)["containers"][0]["readinessProbe"]
     assert probe["exec"]["command"][-1] in data["program"]
-
-
-def test_one_without_a_job_stays(spec: BurstSpec) -> None:
+    # One without a job stays.
     idle = replace(spec, program=Program(kind="interactive"))
     assert "exec tail -f /dev/null\n" in config(idle)["program"]
     service = replace(spec, program=Program(kind="service"))
@@ -235,9 +227,7 @@ def test_a_sidecar_that_goes_on_hides_no_end() -> None:
     assert seen(JOB, lost, pod(1)) == (Phase.FAILED, False, None)
     early = pod(1, "Running", ended={"exitCode": 1})
     assert seen(JOB, pod(0), early)[0] is Phase.FAILED
-
-
-def test_brokers_that_leave_before_their_lead_are_no_failure() -> None:
+    # Brokers that leave before their lead are no failure.
     left = pod(1, "Succeeded", ended={})
     assert seen(JOB, pod(0, ready=True), left) == (Phase.RUNNING, True, None)
     assert seen(JOB, pod(0), pod(1, "Failed"))[0] is Phase.FAILED

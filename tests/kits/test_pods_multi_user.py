@@ -89,11 +89,7 @@ def test_the_broker_may_gain_what_its_imp_uses_and_nothing_more(
     # A quota may ask for limits of all.
     for container in pod["initContainers"]:
         assert container["resources"]["limits"] == {"memory": "256Mi"}
-
-
-def test_no_container_with_guests_has_a_key(
-    spec: BurstSpec, settings: PodSettings
-) -> None:
+    # No container with guests has a key.
     pod = pod_spec(spec, settings)
     prepare, munged = pod["initContainers"]
     (broker,) = pod["containers"]
@@ -176,9 +172,7 @@ def test_a_munge_of_the_nodes_needs_no_key(
     assert [c["name"] for c in pod["initContainers"]] == ["prepare"]
     assert "munge-key" not in [volume["name"] for volume in pod["volumes"]]
     assert "/run/munge" not in pod["initContainers"][0]["command"][-1]
-
-
-def test_directories_of_all_users_are_sticky(settings: PodSettings) -> None:
+    # Directories of all users are sticky.
     empty = pod_words(volumes={"/dev/shm": SHM, "/scratch": {"emptyDir": {}}})
     script = prepare_script(replace(settings, pod=empty))
     for path in ("/tmp", "/var/tmp", "/dev/shm", "/scratch"):

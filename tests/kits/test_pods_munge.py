@@ -53,11 +53,7 @@ def test_its_socket_is_where_programs_look_for_it(
     assert mount in broker["volumeMounts"]
     memory = {"medium": "Memory", "sizeLimit": "16Mi"}
     assert {"name": "munge", "emptyDir": memory} in pod["volumes"]
-
-
-def test_each_form_starts_it_before_the_broker(
-    settings: PodSettings, tmp_path: Path
-) -> None:
+    # Each form starts it before the broker.
     spec = make_spec(tmp_path)
     for script in (start_script(spec, settings), start_lines(spec, settings)):
         assert 0 < script.index("munged --force") < script.index("flux broker")

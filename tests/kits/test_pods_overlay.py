@@ -123,6 +123,16 @@ def test_a_pod_has_what_the_site_adds(spec: BurstSpec) -> None:
     pod = pod_spec(alone, settings)
     assert "readinessProbe" in broker_of(pod)
     assert pod["containers"][1] == {"name": "metrics", "image": "exporter:1"}
+    # A probe goes where followers go.
+    job = render_probe("burst-probe-1", spec.lead, read_settings(EXAMPLE), TAGS)
+    template = job["spec"]["template"]
+    assert template["metadata"]["labels"]["team"] == "physics"
+    pod = template["spec"]
+    assert (pod["schedulerName"], pod["hostNetwork"]) == ("volcano", True)
+    assert pod["priorityClassName"] == "low"
+    assert [c["name"] for c in pod["containers"]] == ["probe"]
+    assert "initContainers" not in pod
+    assert pod["volumes"] == []
 
 
 def test_entries_of_lists_are_found_by_their_keys() -> None:
@@ -162,18 +172,6 @@ def test_entries_of_lists_are_found_by_their_keys() -> None:
     assert template["spec"]["containers"] == [
         {"name": "broker", "args": ["1", "2"], "env": []}
     ]
-
-
-def test_a_probe_goes_where_followers_go(spec: BurstSpec) -> None:
-    job = render_probe("burst-probe-1", spec.lead, read_settings(EXAMPLE), TAGS)
-    template = job["spec"]["template"]
-    assert template["metadata"]["labels"]["team"] == "physics"
-    pod = template["spec"]
-    assert (pod["schedulerName"], pod["hostNetwork"]) == ("volcano", True)
-    assert pod["priorityClassName"] == "low"
-    assert [c["name"] for c in pod["containers"]] == ["probe"]
-    assert "initContainers" not in pod
-    assert pod["volumes"] == []
 
 
 def test_a_minicluster_has_what_it_has_fields_for(spec: BurstSpec) -> None:

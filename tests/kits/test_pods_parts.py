@@ -71,6 +71,10 @@ def test_a_growth_has_further_hosts_and_pods_of_its_own() -> None:
     assert status.phase is Phase.PENDING
     assert status.why == "n-6 has no pod yet"
     assert words(status) == {**TWO_RUN, "n-5": RUNS, "n-6": Phase.PENDING, "n-9": RUNS}
+    # A marker of a growth that is begun is no follower.
+    found = parse(*MAIN, part("ConfigMap", "b-g2", "n-2"))
+    assert (found.hosts, found.leaving) == (("n-0", "n-1"), ())
+    assert found.growths == ("b-g2",)
 
 
 def test_what_lacks_capacity_of_a_growth_fails_alone() -> None:
@@ -80,16 +84,12 @@ def test_what_lacks_capacity_of_a_growth_fails_alone() -> None:
     assert (status.phase, status.failure) == (Phase.FAILED, Failure.CAPACITY)
     assert "finds no node" in status.why
     assert words(status) == {**TWO_RUN, "n-2": Phase.FAILED}
-
-
-def test_a_growth_whose_pods_are_denied_fails_alone() -> None:
+    # A growth whose pods are denied fails alone.
     denied = about("Job", "b-g2", "FailedCreate: violates PodSecurity")
     status = look(*MAIN, part("Job", "b-g2", "n-2"), warnings=denied)
     assert "violates PodSecurity" in status.why
     assert [w for w in words(status).values() if w is Phase.FAILED] == [Phase.FAILED]
-
-
-def test_a_growth_that_was_not_started_waits() -> None:
+    # A growth that was not started waits.
     job = part("Job", "b-g2", "n-2", spec={"suspend": True})
     del job["metadata"]["annotations"][STARTED]
     status = look(*MAIN, job)
@@ -118,21 +118,13 @@ def test_the_hosts_noted_at_a_job_leave_even_without_a_pod() -> None:
         status = look(job, *pods)
         assert status.phase is Phase.RUNNING
         assert words(status) == {"n-0": Phase.RUNNING, "n-1": Phase.ENDING}
-
-
-def test_a_pod_that_does_not_leave_names_its_node() -> None:
+    # A pod that does not leave names its node.
     stuck = pod_of("b", "n-[0-1]", 1)
     stuck["metadata"] |= ENDING["metadata"]
     job = part("Job", "b", "n-0", annotations={LEAVING: "n-1"})
     status = look(job, MAIN[1], stuck)
     assert status.why == "b-1-x should have ended, so its node node may be dead"
     assert (status.phase, words(status)["n-1"]) == (Phase.RUNNING, Phase.ENDING)
-
-
-def test_a_marker_of_a_growth_that_is_begun_is_no_follower() -> None:
-    found = parse(*MAIN, part("ConfigMap", "b-g2", "n-2"))
-    assert (found.hosts, found.leaving) == (("n-0", "n-1"), ())
-    assert found.growths == ("b-g2",)
 
 
 GROWTH = part("Job", "b-g2", "n-2"), pod_of("b-g2", "n-2", 0)

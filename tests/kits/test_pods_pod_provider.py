@@ -40,20 +40,16 @@ def test_what_is_left_to_write_is_the_way_to_the_cluster(server: Said) -> None:
     with pytest.raises(NotFound):
         provider.reap(BurstId("No Name"))
     assert provider.examine(None)
-
-
-def test_only_bursts_without_a_queue_can_be_resized() -> None:
-    """Kueue would stop a Job whose size changes, with the followers that stay."""
+    # Without that it says what is missing.
+    with pytest.raises(TypeError, match="abstract method"):
+        PodProvider("far", SETTINGS, "owner")  # type: ignore[abstract]
+    # Only bursts without a queue can be resized: Kueue would stop a Job whose size
+    # changes, with the followers that stay.
     for form in ("job", "operator"):
         settings = replace(SETTINGS, form=form)
         assert OnePod("far", settings, "owner").has("resize")
         queued = replace(settings, queue="batch")
         assert not OnePod("far", queued, "owner").has("resize")
-
-
-def test_without_that_it_says_what_is_missing() -> None:
-    with pytest.raises(TypeError, match="abstract method"):
-        PodProvider("far", SETTINGS, "owner")  # type: ignore[abstract]
 
 
 def test_in_a_cluster_of_their_own_bursts_have_their_namespace_made(

@@ -63,15 +63,6 @@ def test_images_by_digest_stay_so(spec: BurstSpec, form: Any) -> None:
         assert found == {app, view}
 
 
-@pytest.mark.parametrize("form", ["job", "operator"])
-def test_autoscalers_leave_its_pods_alone(spec: BurstSpec, form: Any) -> None:
-    parent = render(spec, replace(SETTINGS, form=form), TAGS, 0)[-1]["spec"]
-    pod = parent["pod"] if form == "operator" else parent["template"]["metadata"]
-    noted = pod["annotations"]
-    assert noted["cluster-autoscaler.kubernetes.io/safe-to-evict"] == "false"
-    assert noted["karpenter.sh/do-not-disrupt"] == "true"
-
-
 def test_what_runs_on_spot_nodes_says_so(spec: BurstSpec) -> None:
     (name, table), *_ = SETTINGS.offers.items()
     chosen = pod_words(nodeSelector={"karpenter.sh/capacity-type": "spot"})
@@ -169,16 +160,13 @@ def test_a_follower_has_bounds_of_memory_where_the_offer_has_none(
     listed = pod.get("volumes", ())
     sizes = [v["emptyDir"].get("sizeLimit") for v in listed if in_memory(v)]
     assert sizes == (["32Gi"] if form == "job" else [])
-
-
-def in_memory(volume: dict[str, Any]) -> bool:
-    return bool(volume.get("emptyDir", {}).get("medium") == "Memory")
-
-
-@pytest.mark.parametrize("form", ["job", "operator"])
-def test_where_setuid_programs_are_to_work_nothing_else_is_loosened(
-    spec: BurstSpec, form: Any
-) -> None:
+    # Autoscalers leave its pods alone.
+    parent = render(spec, replace(SETTINGS, form=form), TAGS, 0)[-1]["spec"]
+    pod = parent["pod"] if form == "operator" else parent["template"]["metadata"]
+    noted = pod["annotations"]
+    assert noted["cluster-autoscaler.kubernetes.io/safe-to-evict"] == "false"
+    assert noted["karpenter.sh/do-not-disrupt"] == "true"
+    # Where setuid programs are to work nothing else is loosened.
     loose = replace(SETTINGS, form=form, security="baseline")
     parent = render(spec, loose, TAGS, 0)[-1]["spec"]
     pod = parent["template"]["spec"] if form == "job" else parent
@@ -190,6 +178,10 @@ def test_where_setuid_programs_are_to_work_nothing_else_is_loosened(
     assert context["seccompProfile"] == {"type": "RuntimeDefault"}
 
 
+def in_memory(volume: dict[str, Any]) -> bool:
+    return bool(volume.get("emptyDir", {}).get("medium") == "Memory")
+
+
 def test_a_leads_user_is_the_pods_by_default(spec: BurstSpec) -> None:
     context = pod_spec(spec, replace(SETTINGS, user=None))["securityContext"]
     assert context["runAsUser"] == os.geteuid()
@@ -197,6 +189,15 @@ def test_a_leads_user_is_the_pods_by_default(spec: BurstSpec) -> None:
     assert root["securityContext"]["runAsNonRoot"] is False
     assert "fsGroup" not in root["securityContext"]
     assert "capabilities" not in root["containers"][0]["securityContext"]
+    # One broker a node or several.
+    alone = pod_spec(spec, SETTINGS)
+    (term,) = alone["affinity"]["podAntiAffinity"].popitem()[1]
+    assert term["topologyKey"] == "kubernetes.io/hostname"
+    assert term["namespaceSelector"] == {}  # all of them
+    shared = pod_spec(spec, replace(SETTINGS, one_per_node=False))
+    assert "affinity" not in shared
+    (constraint,) = shared["topologySpreadConstraints"]
+    assert constraint["whenUnsatisfiable"] == "ScheduleAnyway"
 
 
 def test_an_offers_nodes_are_chosen_and_asked_for_in_full(spec: BurstSpec) -> None:
@@ -239,17 +240,6 @@ def test_an_offers_nodes_are_chosen_and_asked_for_in_full(spec: BurstSpec) -> No
     mount = {"name": "host-0", "mountPath": "/opt/flux", "readOnly": True}
     assert mount in container["volumeMounts"]
     assert {"name": "host-0", "hostPath": {"path": "/opt/flux"}} in pod["volumes"]
-
-
-def test_one_broker_a_node_or_several(spec: BurstSpec) -> None:
-    alone = pod_spec(spec, SETTINGS)
-    (term,) = alone["affinity"]["podAntiAffinity"].popitem()[1]
-    assert term["topologyKey"] == "kubernetes.io/hostname"
-    assert term["namespaceSelector"] == {}  # all of them
-    shared = pod_spec(spec, replace(SETTINGS, one_per_node=False))
-    assert "affinity" not in shared
-    (constraint,) = shared["topologySpreadConstraints"]
-    assert constraint["whenUnsatisfiable"] == "ScheduleAnyway"
 
 
 LEASES = [(0.0, None), (1060.0, 61), (1059.2, 61), (900.0, 1)]

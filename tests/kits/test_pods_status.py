@@ -94,7 +94,13 @@ def test_a_pods_word(status: dict[str, Any], phase: Phase, why: str) -> None:
     assert seen.why == (f"n-1 {why}" if why else "")
 
 
-def test_a_pod_that_is_not_bound_waits_and_one_that_is_ending_does_not_run() -> None:
+def test_of_pods_of_one_index_the_last_that_lives_counts() -> None:
+    first = named("a", EARLIER, phase="Failed", reason="Evicted")
+    second = named("b", "1970-01-01T00:16:00Z", **RUNNING)
+    third = named("c", "1970-01-01T00:16:20Z", phase="Failed", reason="Evicted")
+    seen = look(thing("Job"), pod(0, **RUNNING), first, third, second)
+    assert seen.phase is Phase.RUNNING
+    # A pod that is not bound waits and one that is ending does not run.
     unbound, going = pod(1), pod(1, **RUNNING)
     del unbound["spec"]["nodeName"]
     seen = look(thing("Job"), pod(0, **RUNNING), unbound)
@@ -102,14 +108,6 @@ def test_a_pod_that_is_not_bound_waits_and_one_that_is_ending_does_not_run() -> 
     going["metadata"]["deletionTimestamp"] = EARLIER
     seen = look(thing("Job"), pod(0, **RUNNING), going)
     assert (seen.phase, seen.why) == (Phase.PENDING, "n-1 is ending")
-
-
-def test_of_pods_of_one_index_the_last_that_lives_counts() -> None:
-    first = named("a", EARLIER, phase="Failed", reason="Evicted")
-    second = named("b", "1970-01-01T00:16:00Z", **RUNNING)
-    third = named("c", "1970-01-01T00:16:20Z", phase="Failed", reason="Evicted")
-    seen = look(thing("Job"), pod(0, **RUNNING), first, third, second)
-    assert seen.phase is Phase.RUNNING
 
 
 SHUTDOWN = "Pod was terminated in response to imminent node shutdown."
@@ -281,6 +279,13 @@ def test_an_event_says_why_there_are_no_pods() -> None:
     # A cluster that does not work denies nobody.
     seen = look(thing("Job"), warnings=about("Job", "b", WEBHOOK))
     assert (seen.phase, seen.why) == (Phase.PENDING, f"pods cannot be made: {WEBHOOK}")
+    # A denial from before the newest pod is over: Such as of the moment before the
+    # namespace had its service account.
+    later = pod(0, **RUNNING)
+    later["metadata"]["creationTimestamp"] = "1970-01-01T00:16:00Z"
+    denied = about("Job", "b", "FailedCreate: no service account")
+    seen = look(thing("Job"), later, warnings=denied)
+    assert (seen.phase, seen.why) == (Phase.PENDING, "n-1 has no pod yet")
 
 
 POLICY = {"type": "Failed", "reason": "PodFailurePolicy", "message": "x"}
@@ -320,9 +325,7 @@ def test_half_built_it_waits_for_the_rest() -> None:
     assert (seen.burst_id, seen.followers) == ("b", ())
     bare["metadata"]["labels"] = {}
     assert group_by_burst([bare]) == []
-
-
-def test_what_is_being_deleted_is_ending() -> None:
+    # What is being deleted is ending.
     job = thing("Job", metadata={"deletionTimestamp": EARLIER})
     seen = look(job, pod(1, **RUNNING), thing("Secret"))
     assert seen.phase is Phase.ENDING
@@ -352,15 +355,6 @@ def test_the_last_warning_counts() -> None:
     (long,) = found["", ""]
     assert len(long.text) < 400
     assert (long.first, long.last) == (1, 3)
-
-
-def test_a_denial_from_before_the_newest_pod_is_over() -> None:
-    """Such as of the moment before the namespace had its service account."""
-    later = pod(0, **RUNNING)
-    later["metadata"]["creationTimestamp"] = "1970-01-01T00:16:00Z"
-    denied = about("Job", "b", "FailedCreate: no service account")
-    seen = look(thing("Job"), later, warnings=denied)
-    assert (seen.phase, seen.why) == (Phase.PENDING, "n-1 has no pod yet")
 
 
 def suspended(since: str = EARLIER, **noted: str) -> Manifest:

@@ -53,9 +53,7 @@ def test_volumes_are_mounted_where_they_say(spec: BurstSpec) -> None:
         **{path: (source, False) for path, source in WRITABLE.items()},
         **{path: (source, True) for path, source in READ_ONLY.items()},
     }
-
-
-def test_directories_of_jobs_are_made_where_nothing_is_mounted(spec: BurstSpec) -> None:
+    # Directories of jobs are made where nothing is mounted.
     cwd = ("/h/run/a", "/h/run", "/work", "/results/x", "/tmp/y", "/scratch/z")
     settings = replace(STORAGE, cwd=cwd)
     before = mounted(pod_spec(spec, replace(settings, cwd=())))
@@ -65,9 +63,7 @@ def test_directories_of_jobs_are_made_where_nothing_is_mounted(spec: BurstSpec) 
     assert found == {**before, "/h/run": empty, "/work": empty}
     start = by_kind(spec, settings)["ConfigMap"]["data"]["start"]
     assert f"mkdir -p {' '.join(cwd)}\n" in start
-
-
-def test_directories_that_followers_have_are_known() -> None:
+    # Directories that followers have are known.
     settings = replace(STORAGE, cwd=("/work/",), host_paths=("/opt",))
     listed = known_directories(settings)
     known = set(listed)

@@ -47,9 +47,7 @@ GROUPS = [
 def test_ordinary_users_and_the_owner_are_chosen() -> None:
     found = choose_users(LISTED, TABLE, OWNER)
     assert [user.name for user in found] == ["flux", "ann", "bob"]
-
-
-def test_no_group_with_rights_of_the_image_gets_a_member() -> None:
+    # No group with rights of the image gets a member.
     users = choose_users(LISTED, TABLE, OWNER)
     assert choose_groups(GROUPS, users, TABLE) == [
         PodGroup("users", 100),
@@ -62,6 +60,13 @@ def test_no_group_with_rights_of_the_image_gets_a_member() -> None:
 def test_lines_have_neither_passwords_nor_the_names_of_persons() -> None:
     assert format_passwd(LISTED[3:4]) == "bob:x:1002:1500::/home/bob:/bin/zsh\n"
     assert format_group([PodGroup("a", 1, ("x", "y"))]) == "a:x:1:x,y\n"
+    # An entry that is no text is left out.
+    odd = os.fsdecode(b"/home/\xe4nn")
+    users = [PodUser("ann", 1001, 100, odd), PodUser("bob", 1002, 100, "/home/bøb")]
+    assert (
+        format_passwd(users).encode() == "bob:x:1002:100::/home/bøb:/bin/sh\n".encode()
+    )
+    assert format_group([PodGroup("a", 1, (odd,))]) == ""
 
 
 def test_of_two_with_one_name_or_number_the_first_counts_as_on_the_host() -> None:
@@ -75,15 +80,6 @@ def test_of_two_with_one_name_or_number_the_first_counts_as_on_the_host() -> Non
     ]
     groups = [PodGroup("project", 7, ("ann",)), *GROUPS]
     assert "project" not in {g.name for g in choose_groups(groups, found, TABLE)}
-
-
-def test_an_entry_that_is_no_text_is_left_out() -> None:
-    odd = os.fsdecode(b"/home/\xe4nn")
-    users = [PodUser("ann", 1001, 100, odd), PodUser("bob", 1002, 100, "/home/bøb")]
-    assert (
-        format_passwd(users).encode() == "bob:x:1002:100::/home/bøb:/bin/sh\n".encode()
-    )
-    assert format_group([PodGroup("a", 1, (odd,))]) == ""
 
 
 names = st.text(max_size=5)

@@ -61,9 +61,7 @@ def test_without_it_there_is_no_init_container(spec: BurstSpec) -> None:
     pod = {"spec": {"initContainers": [{"name": "fetch", "image": "busybox"}]}}
     found = pod_spec(spec, replace(read(), pod=pod))["initContainers"]
     assert [container["name"] for container in found] == ["flux-view", "fetch"]
-
-
-def test_an_isolated_burst_has_it_and_is_entered_by_its_flux(spec: BurstSpec) -> None:
+    # An isolated burst has it and is entered by its flux.
     alone = replace(spec, program=Program(kind="interactive"))
     assert pod_spec(alone, read())["initContainers"]
     assert "/mnt/flux/view/bin/flux proxy" in isolated.access("jobs", "pod", read())

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 import os
 import resource
-import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -18,8 +17,6 @@ from burst.errors import (
 )
 from burst.kits.program import ErrorPattern, flux_version, run
 from burst.kits.program_output import read_output
-from burst.model.version import major_minor
-from tests.support.fluxlead import needs_flux
 from tests.support.waiting import HANG_S, growing_limits, wait_until
 
 
@@ -50,14 +47,6 @@ def test_what_does_not_tell_is_refused(body: str, text: str, tmp_path: Path) -> 
         flux_version(str(tmp_path / "flux"))
     with pytest.raises(ConfigError, match=text):
         flux_version(script(tmp_path, body))
-
-
-@pytest.mark.flux
-@needs_flux
-def test_a_real_flux_tells_its_version() -> None:
-    program = shutil.which("flux")
-    assert program
-    assert major_minor(flux_version(program)) >= (0, 84)
 
 
 PATTERNS = (

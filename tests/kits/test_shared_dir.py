@@ -28,9 +28,7 @@ def test_one_of_this_host_alone_is_noted_and_nothing_is_made(tmp_path: Path) -> 
     assert found.level is Level.NOTE
     assert found.what.startswith(f"{home.path} is on a file system of this host (")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_one_that_others_may_write_is_wrong(tmp_path: Path) -> None:
+    # One that others may write is wrong.
     home = PrivateDirectory(tmp_path, "owner", "site")
     home.path.mkdir(mode=0o755)
     home.path.chmod(0o777)

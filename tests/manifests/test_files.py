@@ -15,13 +15,14 @@ import yaml
 from burst_kube.provider import KubeSettings
 
 from burst.config import convert, load
-from burst.lead_setup.lead_files import LeadFiles, write_lead
+from burst.lead_setup.lead_files import write_lead
 from burst.lead_setup.lead_plan import LeadPlan, PlannedSlot
 from burst.model.shape import Shape
 from tests.manifests.reading import MANIFESTS
 from tests.manifests.rights import AT_LEAD, NEEDED, Right, needed
 
 LEAD = MANIFESTS / "base" / "lead"
+ENSEMBLE = MANIFESTS / "ensemble" / "lead"
 NO_OBJECTS = {
     *("kustomization.yaml", "images.yaml"),
     *("daemon-token.yaml", "iam-role.yaml"),
@@ -30,20 +31,13 @@ NO_OBJECTS = {
 EXAMPLES = MANIFESTS.parent / "examples"
 SHIPPED = [LEAD / "burst.toml", *sorted(EXAMPLES.glob("*/burst.toml"))]
 OWN = "/mnt/flux/burst"
-PLAN = LeadPlan(
-    hosts="lead-0",
-    shape=Shape(1),
-    slots=tuple(
-        PlannedSlot(hosts=hosts, shape=Shape(4))
-        for hosts in ("burst-0-[0-3]", "burst-1-[0-3]")
-    ),
-    address="lead-0",
-)
 
 
-@pytest.fixture
-def planned(tmp_path: Path) -> LeadFiles:
-    return write_lead(tmp_path, PLAN)
+def plan(slots: int) -> LeadPlan:
+    """Return a lead with slots of four nodes each."""
+    hosts = (f"burst-{number}-[0-3]" for number in range(slots))
+    planned = tuple(PlannedSlot(hosts=each, shape=Shape(4)) for each in hosts)
+    return LeadPlan(hosts="lead-0", shape=Shape(1), slots=planned, address="lead-0")
 
 
 @functools.cache
@@ -53,18 +47,24 @@ def objects() -> tuple[dict[str, Any], ...]:
     return tuple(made for p in paths for made in yaml.safe_load_all(p.read_text()))
 
 
-def test_broker_toml_and_resources_are_those_of_the_plan(planned: LeadFiles) -> None:
+@pytest.mark.parametrize(("place", "slots"), [(LEAD, 2), (ENSEMBLE, 3)])
+def test_broker_toml_and_resources_are_those_of_the_plan(
+    tmp_path: Path, place: Path, slots: int
+) -> None:
+    """An ensemble has a slot for each member."""
+    planned = write_lead(tmp_path, plan(slots))
     expected = tomllib.loads(planned.config.read_text())
     expected["bootstrap"]["curve_cert"] = f"{OWN}/curve.cert"
     expected["resource"]["path"] = "/etc/burst/lead/R"
-    assert tomllib.loads((LEAD / "broker.toml").read_text()) == expected
+    assert tomllib.loads((place / "broker.toml").read_text()) == expected
     resources = json.loads(planned.resources.read_text())
-    assert json.loads((LEAD / "R").read_text()) == resources
+    assert json.loads((place / "R").read_text()) == resources
     # The daemon looks where the lead listens.
-    assert load(LEAD / "burst.toml").lead.uri == f"local://{OWN}/run/local"
+    assert load(place / "burst.toml").lead.uri == f"local://{OWN}/run/local"
 
 
-def test_the_lead_is_started_as_planned(planned: LeadFiles) -> None:
+def test_the_lead_is_started_as_planned(tmp_path: Path) -> None:
+    planned = write_lead(tmp_path, plan(2))
     script = (LEAD / "start.sh").read_text()
     lines = script.replace("\\\n", "").splitlines()
     [line] = [line for line in lines if line.startswith("flux broker ")]
@@ -92,6 +92,12 @@ def test_what_the_daemon_makes_is_known_again_without_the_leads_state() -> None:
     assert lead.has_owner_of_service
     services = {o["metadata"]["name"] for o in objects() if o["kind"] == "Service"}
     assert services == {lead.service, "burst-daemon"}
+    # The provider takes its table and has enough for a slot.
+    table = load(LEAD / "burst.toml").providers["kube"]
+    options = convert(KubeSettings, table.options, "providers.kube")
+    [offer] = options.offers.values()
+    assert [offer.cores] == [slot.shape.cores for slot in plan(1).slots]
+    assert offer.max_nodes == 4
 
 
 def test_the_state_of_the_lead_outlives_its_pod() -> None:
@@ -108,14 +114,6 @@ def test_the_state_of_the_lead_outlives_its_pod() -> None:
     volumes = lead["spec"]["containers"][0]["volumes"].values()
     mounts = [(v["claimName"], v["path"]) for v in volumes if "claimName" in v]
     assert mounts == [(claim, "/var/lib/burst")]
-
-
-def test_the_provider_takes_its_table_and_has_enough_for_a_slot() -> None:
-    table = load(LEAD / "burst.toml").providers["kube"]
-    options = convert(KubeSettings, table.options, "providers.kube")
-    [offer] = options.offers.values()
-    assert [offer.cores] == [slot.shape.cores for slot in PLAN.slots[:1]]
-    assert offer.max_nodes == 4
 
 
 def test_nothing_in_manifests_holds_a_key() -> None:

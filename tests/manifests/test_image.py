@@ -115,9 +115,8 @@ def test_the_manifests_name_its_version(part: str) -> None:
 )
 def test_the_overlays_name_its_version_and_the_digest_of_the_base(part: str) -> None:
     path = ROOT / "manifests" / part / "kustomization.yaml"
-    named = {
-        entry["name"]: entry for entry in yaml.safe_load(path.read_text())["images"]
-    }
+    images = yaml.safe_load(path.read_text())["images"]
+    named = {entry["name"]: entry for entry in images}
     assert named["flux-burst-orchestrator"]["newTag"] == PROJECT["version"]
     lead = (ROOT / "manifests" / "parts" / "lead-job" / "lead.yaml").read_text()
     assert f"@{named['ubuntu']['digest']}\n" in lead

@@ -46,10 +46,8 @@ def test_autoscalers_leave_the_lead_alone_as_they_do_followers() -> None:
     noted = job()["spec"]["template"]["metadata"]["annotations"]
     assert noted == LEFT_ALONE
     assert minicluster()["spec"]["pod"]["annotations"] == LEFT_ALONE
-
-
-def test_the_budget_selects_the_pod_of_either_lead() -> None:
-    """The label is the Job controller's; the operator makes a Job of the same name."""
+    # The budget selects the pod of either lead: The label is the Job controller's; the
+    # operator makes a Job of the same name.
     (budget,) = documents("base/disruption.yaml")
     assert budget["spec"]["selector"]["matchLabels"].items() <= LEAD.items()
     assert {job()["metadata"]["name"], minicluster()["metadata"]["name"]} == {"lead"}
@@ -89,6 +87,11 @@ def test_the_lead_reaches_api_servers_itself_and_dns(network: Policies) -> None:
         (DNS, 53, "UDP"),
     ):
         assert network.may("Egress", LEAD, peer, port, protocol), peer
+    # The ports that it may reach are those of its service.
+    (service,) = documents("base/service.yaml")
+    (port,) = service["spec"]["ports"]
+    for number in (port["nodePort"], port["port"]):
+        assert network.may("Egress", LEAD, Peer(address="203.0.113.7"), number)
 
 
 def test_it_reaches_nothing_else(network: Policies) -> None:
@@ -104,12 +107,3 @@ def test_it_reaches_nothing_else(network: Policies) -> None:
     other = {"app": "other"}
     assert not network.may("Egress", other, Peer(address="10.96.0.1"), 443)
     assert not network.may("Ingress", other, Peer("burst", LEAD), 80)
-
-
-def test_the_ports_that_it_may_reach_are_those_of_its_service(
-    network: Policies,
-) -> None:
-    (service,) = documents("base/service.yaml")
-    (port,) = service["spec"]["ports"]
-    for number in (port["nodePort"], port["port"]):
-        assert network.may("Egress", LEAD, Peer(address="203.0.113.7"), number)
