@@ -70,11 +70,14 @@ def test_what_only_makes_it_pleasant_is_noted() -> None:
     assert levels(found) == [OK, NOTE, NOTE, NOTE]
     assert "jobs that do not burst may run on lent nodes" in said(found)
     assert "flux submit --burst: plugin is not where Flux looks" in said(found)
-
-
-def test_what_cannot_be_asked_is_told() -> None:
+    # What cannot be asked is told.
     found = check_intake(ReadFailure("no answer"), INSTALLED, Settings())
     assert said(found) == "no answer -> see the finding about the lead"
+    # A list of the site that leaves ours out is found.
+    frob = {"plugins": ["defaults", "/site/a.py"], "burst": {"mode": "hold"}}
+    (wrong,) = [each for each in judge(frob=frob) if each.level is WRONG]
+    assert "is ['defaults', '/site/a.py'], without frob-burst.py" in wrong.what
+    assert "`burst setup` again" in wrong.advice
 
 
 @pytest.mark.parametrize(("named", "then"), [("", ""), ("/mine", ":/mine")])
@@ -105,13 +108,6 @@ def test_a_shell_without_the_exports_of_a_lead_is_told_what_to_type(
     assert after.exports == {}
     assert after.plugin == f"{lead}/cli/plugins/burst.py"
     assert levels(check_intake(instance, after, Settings())) == [OK, OK, OK, OK]
-
-
-def test_a_list_of_the_site_that_leaves_ours_out_is_found() -> None:
-    frob = {"plugins": ["defaults", "/site/a.py"], "burst": {"mode": "hold"}}
-    (wrong,) = [each for each in judge(frob=frob) if each.level is WRONG]
-    assert "is ['defaults', '/site/a.py'], without frob-burst.py" in wrong.what
-    assert "`burst setup` again" in wrong.advice
 
 
 @pytest.mark.parametrize("access", [{}, {"allow-guest-user": True}])

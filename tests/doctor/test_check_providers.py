@@ -54,9 +54,7 @@ def test_what_a_provider_offers_is_told() -> None:
     assert (found.level, found.advice) == (WRONG, "get some")
     assert "could not be tested from there: no rights" in found.what
     assert check_probe([note("x")]) == [note("x")]
-
-
-def test_one_cause_is_named_once_whatever_fails_by_it() -> None:
+    # One cause is named once whatever fails by it.
     denied = ReadFailure("invalid key", "give it another")
     other = ReadFailure("no route", "ask the network's people")
     broken = provider(offers=denied, statuses=denied, findings=other)
@@ -81,20 +79,10 @@ WERE = "were refused: no team label -> they are tried"
         ({"enabled": False}, {}, [NOTE], "is not enabled -> set enabled = true"),
         ({"trouble": ReadFailure("x: no")}, {}, [WRONG], "x: no -> see its sett"),
         ({}, {"method/observe": FailureRecord(why="403")}, [WRONG, OK], DISABLED),
-        (
-            {"offers": ReadFailure("401", "log in")},
-            {},
-            [WRONG],
-            f"{UNREAD}: 401 -> log",
-        ),
+        ({"offers": ReadFailure("401", "in")}, {}, [WRONG], f"{UNREAD}: 401 -> in"),
         ({"offers": ()}, {}, [WRONG], "it has no offers"),
         ({"statuses": ReadFailure("503")}, {}, [OK, WRONG], f"{UNLISTED}: 503"),
-        (
-            {"findings": ReadFailure("odd")},
-            {},
-            [OK, WRONG],
-            "its own checks failed: odd",
-        ),
+        ({"findings": ReadFailure("odd")}, {}, [OK, WRONG], "own checks failed: odd"),
         ({"findings": [note("slow", "wait")]}, {}, [OK, NOTE], "slow -> wait"),
         ({}, {"spec/big/burst-0/2": NO_LABEL}, [OK, NOTE], f"of big of size 2 {WERE}"),
         ({}, {"spec/big//0": NO_LABEL}, [OK, NOTE], f"bursts of big {WERE}"),

@@ -57,16 +57,20 @@ def test_who_serves_the_lead_is_told() -> None:
     # A daemon that does not answer is wrong.
     found = check_daemon(state(daemon=ReadFailure("no answer within 10s")), "")
     assert said(found).startswith("the daemon does not answer: no answer within 10s")
+    # Orphans are wrong.
+    assert levels(check_orphans(STATE)) == [OK]
+    orphan = Orphan("local", BurstId("burst-1-abc"), "no record of it", ())
+    found = check_orphans(state(orphans=[orphan]))
+    assert said(found) == (
+        "orphan burst-1-abc of provider local: no record of it -> look at it, then"
+        " delete it: burst gc --yes"
+    )
 
 
 @pytest.mark.parametrize(
     ("daemon", "expected", "words"),
     [
-        (
-            {"version": "0.0.9"},
-            [NOTE],
-            f"; this is {__version__} -> restart the daemon",
-        ),
+        ({"version": "0.0.9"}, [NOTE], f"{__version__} -> restart the daemon"),
         ({"store_trouble": "disk full"}, [OK, WRONG], "disk full"),
         ({"store_trouble": "x"}, [OK, WRONG], "hangs, restart the lead"),
     ],
@@ -133,6 +137,7 @@ BY_HAND = (
     "of rank slot burst-0 no burst gets ranks 2,5, drained by hand: bad fan -> when the"
     " reason no longer holds: flux resource undrain 2,5"
 )
+DRAINED = {2: "bad fan", 3: "burst: idle", 4: "", 5: "bad fan", 1: "x"}
 FAILED = "prolog failed for job ƒ1"
 
 
@@ -145,35 +150,15 @@ FAILED = "prolog failed for job ƒ1"
         (LIVE, {"online": (0, 2, 3)}, [OK], ""),
         (UNREAD, {"online": (0, 2)}, [OK], ""),
         (ReadFailure("disk"), {"online": (0, 2)}, [WRONG], "up on rank 2"),
-        (
-            NONE,
-            {"drained": {2: "bad fan", 3: "burst: idle", 4: "", 5: "bad fan", 1: "x"}},
-            [NOTE] * 3,
-            BY_HAND,
-        ),
-        (
-            NONE,
-            {"drained": {3: "burst: x"}},
-            [NOTE],
-            "rank 3 drained by burst: burst: x",
-        ),
+        (NONE, {"drained": DRAINED}, [NOTE] * 3, BY_HAND),
+        (NONE, {"drained": {3: "burst: x"}}, [NOTE], "rank 3 drained by burst: bur"),
         (NONE, {"drained": {4: FAILED}}, [NOTE], f"rank 4 drained by Flux: {FAILED}"),
         (NONE, {"drained": {4: ""}}, [NOTE], "rank 4, drained by hand: no reason"),
         # Of a slot of which a burst has other ranks, too.
         (LIVE, {"drained": {5: "bad fan"}}, [NOTE], "rank 5, drained by hand: bad fan"),
         (NONE, {"excluded": frozenset({6, 7})}, [NOTE], "ranks 6-7, excluded"),
-        (
-            NONE,
-            {"allocated": frozenset({6})},
-            [WRONG],
-            "jobs on offline rank 6 -> flux",
-        ),
-        (
-            NONE,
-            {"unfreed": frozenset({6})},
-            [WRONG],
-            "rank 6 allocated to no job -> it",
-        ),
+        (NONE, {"allocated": frozenset({6})}, [WRONG], "on offline rank 6 -> flux"),
+        (NONE, {"unfreed": frozenset({6})}, [WRONG], "rank 6 allocated to no job -> "),
     ],
 )
 def test_why_a_slot_is_not_leased(
@@ -192,13 +177,3 @@ def test_ranks_that_cannot_be_read_are_wrong(advice: str) -> None:
     found = check_unleased_slots(state(view=ReadFailure("this is rank 3", advice)))
     assert levels(found) == [WRONG]
     assert "ranks cannot be read: this is rank 3" in said(found)
-
-
-def test_orphans_are_wrong() -> None:
-    assert levels(check_orphans(STATE)) == [OK]
-    orphan = Orphan("local", BurstId("burst-1-abc"), "no record of it", ())
-    found = check_orphans(state(orphans=[orphan]))
-    assert said(found) == (
-        "orphan burst-1-abc of provider local: no record of it -> look at it, then"
-        " delete it: burst gc --yes"
-    )

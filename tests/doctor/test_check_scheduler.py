@@ -45,6 +45,13 @@ def test_fluxion_that_backfills_is_well() -> None:
     found = judge(fluxion(whole_nodes=True))
     assert levels(found) == [OK, NOTE]
     assert "gives each job whole nodes" in said(found)
+    # What systemd asks of followers is noted.
+    lead = identity("lead-0,burst-0-[0-1]")
+    assert not list(check_systemd(lead))
+    found = list(check_systemd(msgspec.structs.replace(lead, systemd=True)))
+    assert levels(found) == [NOTE]
+    assert "never in a pod" in said(found)
+    assert "loginctl enable-linger" in said(found)
 
 
 @pytest.mark.parametrize(
@@ -76,12 +83,3 @@ def test_ranks_that_it_does_not_know_are_wrong(known: Scheduler, advice: str) ->
     assert advice in said(found)
     assert "rank slot burst-0 " in said(found)
     assert not list(check_scheduled_ranks([], ReadFailure("no answer")))
-
-
-def test_what_systemd_asks_of_followers_is_noted() -> None:
-    lead = identity("lead-0,burst-0-[0-1]")
-    assert not list(check_systemd(lead))
-    found = list(check_systemd(msgspec.structs.replace(lead, systemd=True)))
-    assert levels(found) == [NOTE]
-    assert "never in a pod" in said(found)
-    assert "loginctl enable-linger" in said(found)

@@ -218,9 +218,7 @@ def test_the_state_is_read_from_the_lead_and_its_store() -> None:
     # What could not be asked for is none.
     facts = ProviderFacts(name="one", type="fake", statuses=ReadFailure("503"))
     assert read_runtime(lead, LEAD, (), [facts]).orphans == ()
-
-
-def test_what_cannot_be_read_is_a_trouble_each() -> None:
+    # What cannot be read is a trouble each.
     lead = FakeLead(unreadable=True)
     lead.disk.records["meta/schema"] = "99"
     state = read_runtime(lead, LEAD, (), [])

@@ -90,25 +90,6 @@ def test_no_other_user_can_read_a_private_file(replace: bool, tmp_path: Path) ->
     assert seen == {0o600}
 
 
-def test_two_writers_never_mix_their_content(tmp_path: Path) -> None:
-    path = tmp_path / "a"
-    texts = {letter * 50_000 for letter in "xy"}
-    path.write_text("x" * 50_000)
-
-    def write(text: str) -> None:
-        for _ in range(30):
-            write_atomically(path, text)
-
-    writers = [threading.Thread(target=write, args=(text,)) for text in texts]
-    for writer in writers:
-        writer.start()
-    while any(writer.is_alive() for writer in writers):
-        assert path.read_text() in texts
-    for writer in writers:
-        writer.join()
-    assert os.listdir(tmp_path) == ["a"]
-
-
 def test_a_disk_that_is_full_is_told_with_the_files_name(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="File too large") as caught, room_for(8):
         write_atomically(tmp_path / "a", "x" * 100)

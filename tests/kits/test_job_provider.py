@@ -118,9 +118,7 @@ def test_files_go_once_no_job_lives(batch: Batch, spec: BurstSpec) -> None:
         batch.reap(spec.burst_id)
     assert not batch.files(spec.burst_id).exist()
     assert batch.observe() == []
-
-
-def test_a_job_without_files_is_seen_while_it_lives(batch: Batch) -> None:
+    # A job without files is seen while it lives.
     batch.jobs = {
         "burst-9-abcdef": [BatchJob(8)],
         "burst-9-aaaaaa": [BatchJob(9, True)],

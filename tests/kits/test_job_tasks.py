@@ -85,7 +85,9 @@ def test_a_job_that_ended_after_its_start_has_lost_its_followers(burst: Burst) -
     assert all(follower.reclaimed for follower in status.followers)
 
 
-def test_why_followers_do_not_join_is_told_once_they_should_have(burst: Burst) -> None:
+def test_why_followers_do_not_join_is_told_once_they_should_have(
+    burst: Burst, tmp_path: Path
+) -> None:
     version = "overlay.hello: client (0.87.0) version mismatched with server (0.88.0)"
     (burst.place / "log").write_text(f"1: overlay.err[4]: {version}\n")
     assert burst.seen(JobSeen(Phase.RUNNING, ran=9.0))[1] == ""
@@ -93,6 +95,10 @@ def test_why_followers_do_not_join_is_told_once_they_should_have(burst: Burst) -
     assert phase is Phase.RUNNING
     assert why.startswith("burst-0-1 ")
     assert "0.87.0" in why
+    # A burst without files has what its job says.
+    status = JobTasks(tmp_path / "gone").status(ID, JobSeen(Phase.ENDING, "is ending"))
+    assert (status.phase, status.why) == (Phase.ENDING, "is ending")
+    assert status.followers == ()
 
 
 def test_a_submission_is_known_by_its_note_or_by_what_its_tasks_write(
@@ -134,12 +140,6 @@ def test_a_job_ends_with_its_lease(end: float, limit: float) -> None:
     assert time_limit(end, 60.0, now=100.0) == limit
     with pytest.raises(SpecRefused, match="lease has ended"):
         time_limit(100.0, 60.0, now=100.0)
-
-
-def test_a_burst_without_files_has_what_its_job_says(tmp_path: Path) -> None:
-    status = JobTasks(tmp_path / "gone").status(ID, JobSeen(Phase.ENDING, "is ending"))
-    assert (status.phase, status.why) == (Phase.ENDING, "is ending")
-    assert status.followers == ()
 
 
 def test_jobs_of_all_owners_are_told_with_the_leases_of_their_files(

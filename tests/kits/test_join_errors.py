@@ -9,6 +9,7 @@ PEER = "tcp://10.0.0.1:8050"
 SHAKE = f"<3>overlay.err[2]: parent sockevent {PEER} handshake failed: Broken pipe"
 
 
+LOADING = "overlay.err[4]: Error loading certificate:"
 VERSIONS = "overlay.hello: client (0.87.0) version mismatched with server (0.88.0)"
 CURVE = "could not create curve certificate: Operation not supported"
 UNRESOLVED = "unable to resolve upstream peer lead.invalid: Name or service not known"
@@ -23,8 +24,8 @@ SYSTEMD = "the lead has [systemd] enable, and"
     [
         (SHAKE, "the lead does not accept its certificate, as the lead was started"),
         (
-            "overlay.err[4]: Error loading certificate: /c: readable by group/other",
-            "its certificate cannot be used: /c: readable by group/other; run",
+            f"{LOADING} readable by all",
+            "its certificate cannot be used: readable by all; r",
         ),
         (
             f"overlay.err[4]: {VERSIONS}",
@@ -34,11 +35,11 @@ SYSTEMD = "the lead has [systemd] enable, and"
         (f"<3>overlay.err[1]: {CURVE}", "its ZeroMQ was built without CURVE, that is"),
         (
             f"overlay.warning[4]: {UNRESOLVED}",
-            "it cannot resolve the lead's host name lead.invalid: set",
+            "it cannot resolve the lead's host name le",
         ),
         (
             f"{BEGINS}{SDBUS}",
-            f"{SYSTEMD} it cannot connect to the user bus of systemd (No medium found",
+            f"{SYSTEMD} it cannot connect to the user bus of systemd (N",
         ),
         (f"{BEGINS}{SDMON}", f"{SYSTEMD} imp-shell-0-f53.service, of a job"),
     ],
@@ -67,6 +68,11 @@ def test_the_latest_reason_counts() -> None:
     answer = "overlay.err[1]: overlay.hello: Invalid argument\n"
     log = answer + events("connect delayed", "closed")
     assert "nothing listens" in explain_log(log)
+    # Where flux logs no event it is told that there is no answer.
+    begun = f"<7>overlay.debug[1]: connecting to {PEER}\n"
+    assert explain_log(begun).startswith(f"it has no answer from {PEER}: a firewall")
+    assert explain_log(f"{begun}<6>broker.info[1]: parent-ready: join->init 0s\n") == ""
+    assert explain_log(f"{SHAKE}\n{begun}") == explain_log(SHAKE)
 
 
 @pytest.mark.parametrize(
@@ -90,6 +96,8 @@ def events(*names: str) -> str:
 
 
 ATTEMPT = ("connect delayed", "closed", "connect retried")
+TRIED = ("connect delayed", "connected")
+MISMATCH = "handshake failed protocol: ZMTP mechanism mismatch"
 BROKEN = "handshake failed: Broken pipe"
 
 
@@ -101,31 +109,25 @@ REJECTED = "the lead does not accept its certificate"
     [
         (events(*ATTEMPT * 3), f"it cannot connect to {PEER}: nothing listens there"),
         (
-            events("connect delayed", "connected", "disconnected"),
-            f"another program than the lead listens at {PEER}: check address and port",
+            events(*TRIED, "disconnected"),
+            f"another program than the lead listens at {PEER}",
         ),
         (events("connect delayed"), f"it has no answer from {PEER}: a firewall"),
-        (events("connect delayed", "connected"), f"it is connected to {PEER} and gets"),
+        (events(*TRIED), f"it is connected to {PEER} and gets"),
         (
-            events("connected", "handshake failed protocol: ZMTP mechanism mismatch"),
-            f"what listens at {PEER} speaks ZeroMQ without CURVE: ",
+            events("connected", MISMATCH),
+            f"what listens at {PEER} speaks ZeroMQ without",
         ),
         (
             events("connected", "handshake failed protocol: ZMTP cryptographic"),
             REJECTED,
         ),
-        (
-            events("connected", BROKEN, "disconnected", "connect retried", "connected"),
-            REJECTED,
-        ),
+        (events("connected", BROKEN, "disconnected", *TRIED[1:]), REJECTED),
         (
             events(*["connect retried"] * 2),
             "it cannot resolve the lead's host name 10.",
         ),
-        (
-            events(*ATTEMPT, "connect delayed", "connected"),
-            f"it is connected to {PEER} and gets no answer",
-        ),
+        (events(*ATTEMPT, *TRIED), f"it is connected to {PEER} and gets no answer"),
     ],
 )
 def test_what_happens_to_its_connection_is_put_in_words(log: str, words: str) -> None:
@@ -148,13 +150,6 @@ JOINED = f"{SHAKEN}<6>broker.info[1]: parent-ready: join->config-sync 0.2s\n"
 )
 def test_what_is_over_or_no_error_is_not_told(log: str) -> None:
     assert explain_log(log) == ""
-
-
-def test_where_flux_logs_no_event_it_is_told_that_there_is_no_answer() -> None:
-    begun = f"<7>overlay.debug[1]: connecting to {PEER}\n"
-    assert explain_log(begun).startswith(f"it has no answer from {PEER}: a firewall")
-    assert explain_log(f"{begun}<6>broker.info[1]: parent-ready: join->init 0s\n") == ""
-    assert explain_log(f"{SHAKE}\n{begun}") == explain_log(SHAKE)
 
 
 def test_whether_it_has_joined(tmp_path: Path) -> None:

@@ -62,6 +62,13 @@ def test_one_that_does_not_is_read_less_and_less_often_and_at_last_not_at_all() 
     assert 10 < len(nodes.read) < 25
     nodes.logs["a"] = JOINED
     assert nodes.say([pod("a", 3000, restarts=1)], 3004) == {}, "another one"
+    # Only some are read at a time and those that wait longest first.
+    pods = [pod(name, 1000) for name in "abcdef"]
+    nodes = Nodes(**dict.fromkeys("abcdef", JOINED))
+    nodes.say(pods, 2000)
+    assert len(nodes.read) == 4
+    nodes.say(pods, 2002)
+    assert sorted(nodes.read) == list("abcdef")
 
 
 def test_one_that_joins_after_all_has_nothing_to_explain() -> None:
@@ -80,12 +87,3 @@ def test_one_that_joins_after_all_has_nothing_to_explain() -> None:
     assert nodes.say([], 1006) == {}
     assert nodes.say([pod("a", 1000)], 1008), "it is new again"
     assert nodes.read == ["a", "a"]
-
-
-def test_only_some_are_read_at_a_time_and_those_that_wait_longest_first() -> None:
-    pods = [pod(name, 1000) for name in "abcdef"]
-    nodes = Nodes(**dict.fromkeys("abcdef", JOINED))
-    nodes.say(pods, 2000)
-    assert len(nodes.read) == 4
-    nodes.say(pods, 2002)
-    assert sorted(nodes.read) == list("abcdef")

@@ -40,11 +40,7 @@ def test_a_list_is_read_page_by_page(server: Said, cluster: Cluster) -> None:
     first, second = (path for _, path, _ in server.asked)
     assert "labelSelector=x%3Dy" in first
     assert "continue=next" in second
-
-
-def test_a_list_that_fails_half_way_or_has_no_end_is_no_list(
-    server: Said, cluster: Cluster
-) -> None:
+    # A list that fails half way or has no end is no list.
     server.answer("GET", JOBS, page("a", more="next"), status(410, "Expired", "old"))
     with pytest.raises(Transient, match=r"cannot list jobs.batch in namespace far now"):
         cluster.find(JOB, "far")
@@ -56,41 +52,29 @@ def test_a_list_that_fails_half_way_or_has_no_end_is_no_list(
     assert cluster.find(JOB, "far") == []
 
 
+ENDS = {"reason": "NamespaceTerminating"}
+FAR = {"name": "far", "kind": "namespaces"}
+
+
+def forbidden(words: str) -> Any:
+    return status(403, "Forbidden", f"it is forbidden: {words}")
+
+
 CASES: list[tuple[Kind, Any, type[ProviderError], str]] = [
     (JOB, status(429, "TooManyRequests", "slow down"), Transient, "slow down"),
     (JOB, status(500, "InternalError", "etcd"), Transient, "etcd"),
     (JOB, (503, "<html>a proxy</html>"), Transient, "status 503"),
     (JOB, status(409, "Conflict", "other"), Transient, "other"),
-    (
-        JOB,
-        status(403, "Forbidden", 'jobs.batch is forbidden: User "u" cannot list'),
-        Refused,
-        'may not list jobs.batch in .*verb list on jobs of API group "batch"',
-    ),
+    (JOB, forbidden('User "u" cannot list'), Refused, 'verb list on jobs of .*"batch"'),
+    (POD, forbidden("exceeded quota: a"), InsufficientCapacity, "quota: a.*ResourceQ"),
     (
         POD,
-        status(403, "Forbidden", "pods is forbidden: exceeded quota: small"),
-        InsufficientCapacity,
-        "exceeded quota: small.*ResourceQuota",
-    ),
-    (
-        POD,
-        status(403, "Forbidden", "pods is forbidden: violates PodSecurity"),
+        forbidden("violates PodSecurity"),
         Refused,
-        "forbids it: list pods.*violates PodSecurity",
+        "forbids it: list pods.*violates",
     ),
-    (
-        POD,
-        status(403, "Forbidden", "x", causes=[{"reason": "NamespaceTerminating"}]),
-        Refused,
-        "namespace far is being deleted",
-    ),
-    (
-        POD,
-        status(404, "NotFound", "no", name="far", kind="namespaces"),
-        Refused,
-        "there is no namespace far; kubectl create namespace far, and apply its Roles",
-    ),
+    (POD, status(403, "Forbidden", "x", causes=[ENDS]), Refused, "is being deleted"),
+    (POD, status(404, "NotFound", "", **FAR), Refused, "no namespace far; kubectl cre"),
     (MINICLUSTER, status(404, "NotFound"), Refused, "CRD is not installed.*form"),
     (JOB, (404, "404 page"), Refused, "no such resource: list jobs.batch"),
     (JOB, status(404, "NotFound", name="x", kind="jobs"), Transient, "does not exist"),
@@ -119,11 +103,7 @@ def test_how_long_to_wait_is_taken_from_the_body_too(
     with pytest.raises(Transient) as caught:
         cluster.find(JOB, "far")
     assert caught.value.retry_after == 3
-
-
-def test_a_complaint_about_a_secret_is_not_repeated(
-    server: Said, cluster: Cluster
-) -> None:
+    # A complaint about a secret is not repeated.
     said = status(422, "Invalid", 'data: Invalid value: "hush-hush"')
     server.answer("PATCH", f"{SECRETS}/key", said)
     meta = {"name": "key", "namespace": "far"}

@@ -58,24 +58,17 @@ ADVICE = (
     " an hour; the cloud's log says why it failed before"
 )
 CHOSEN = "Karpenter has chosen a node for it, which may have to boot"
+MORE = "the autoscaler adds nodes"
+NO_MORE = "the autoscaler adds no node"
+FAILED = "the autoscaler could not add a node"
 ADDS = [
     # The words of the event, what is said of it, and what is advised.
-    (
-        "TriggeredScaleUp",
-        f"pod triggered scale-up: {GROUP}",
-        "the autoscaler adds nodes",
-        "",
-    ),
-    ("NotTriggerScaleUp", REFUSED, "the autoscaler adds no node", ""),
-    ("NotTriggerScaleUp", BACKOFF, "the autoscaler adds no node", ADVICE),
-    ("FailedScaleUp", "quota exceeded.", "the autoscaler could not add a node", ""),
+    ("TriggeredScaleUp", f"pod triggered scale-up: {GROUP}", MORE, ""),
+    ("NotTriggerScaleUp", REFUSED, NO_MORE, ""),
+    ("NotTriggerScaleUp", BACKOFF, NO_MORE, ADVICE),
+    ("FailedScaleUp", "quota exceeded.", FAILED, ""),
     ("Nominated", "Pod should schedule on: nodeclaim/default-7xk2p", CHOSEN, ""),
-    (
-        "FailedScheduling",
-        "Failed to schedule pod, no inst",
-        "Karpenter adds no node",
-        "",
-    ),
+    ("FailedScheduling", "Failed to schedule pod, no i", "Karpenter adds no node", ""),
 ]
 WARNS = {"FailedScaleUp", "FailedScheduling"}
 

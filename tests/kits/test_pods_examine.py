@@ -151,16 +151,6 @@ def test_pods_wait_for_a_namespace_that_is_brought(server: Said) -> None:
     assert sent_to(server, PODS) == []
 
 
-def test_a_cluster_that_is_not_there(lead: LeadIdentity) -> None:
-    with api_server() as server:
-        pass
-    found = examine(server, lead)
-    (why,) = found[Level.WRONG]
-    assert "cannot be reached" in why
-    # What needs no cluster is looked at all the same.
-    assert len(found[Level.OK]) == 3
-
-
 def test_what_a_cluster_lacks_is_told(server: Said) -> None:
     server.answer("GET", KIND, (404, {}))
     (why,) = examine(server, form="operator")[Level.WRONG]
@@ -195,6 +185,10 @@ def test_a_job_of_followers_is_looked_at_and_not_made(server: Said) -> None:
     taken = {"kind": "Status", "reason": "AlreadyExists"}
     server.answer("POST", JOBS, (409, taken))
     assert found == examine(server)
+    # The daemons user is said to be the daemons.
+    server.warnings = [VIOLATED]
+    (why,) = examine(server, user=None)[Level.NOTE]
+    assert ("user = 0, the daemon's" in why) == (os.geteuid() == 0)
 
 
 @pytest.mark.parametrize(
@@ -214,12 +208,6 @@ def test_pods_that_a_namespace_may_deny(
     text = 'pods violate the Pod Security Standard "restricted:latest": runAsUser=0'
     assert why.startswith(f"{text} (pod); namespace jobs denies them if it enforces")
     assert words.format("pod-security.kubernetes.io/enforce") in why
-
-
-def test_the_daemons_user_is_said_to_be_the_daemons(server: Said) -> None:
-    server.warnings = [VIOLATED]
-    (why,) = examine(server, user=None)[Level.NOTE]
-    assert ("user = 0, the daemon's" in why) == (os.geteuid() == 0)
 
 
 def deployment(**status: int) -> tuple[int, Any]:
@@ -268,6 +256,14 @@ def test_a_view_is_what_has_the_flux(server: Said, lead: LeadIdentity) -> None:
     assert any("flux-view:0.88.0 has the lead's" in text for text in found[Level.OK])
     found = examine(server, replace(lead, follower_module="m"))
     assert any("need no Flux" in text for text in found[Level.OK])
+    # A cluster that is not there.
+    with api_server() as gone:
+        pass
+    found = examine(gone, lead)
+    (why,) = found[Level.WRONG]
+    assert "cannot be reached" in why
+    # What needs no cluster is looked at all the same.
+    assert len(found[Level.OK]) == 3
 
 
 @pytest.mark.parametrize(

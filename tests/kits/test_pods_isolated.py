@@ -76,9 +76,7 @@ def test_nothing_of_it_is_ever_started_again(spec: BurstSpec) -> None:
     assert service["publishNotReadyAddresses"] is True
     assert service["selector"] == TAGS.labels(spec.burst_id)
     assert spec.lead.endpoint not in json.dumps(objects)
-
-
-def test_it_has_the_resources_of_the_offer(spec: BurstSpec) -> None:
+    # It has the resources of the offer.
     table = {"nodes": OfferTable(cores=4, gpus=2, max_nodes=4)}
     large = replace(spec, shape=Shape(4, 2))
     found = json.loads(config(large, replace(SETTINGS, offers=table))["R"])
@@ -87,6 +85,15 @@ def test_it_has_the_resources_of_the_offer(spec: BurstSpec) -> None:
     assert found["execution"]["nodelist"] == [f"{spec.burst_id}-[0-1]"]
     (plain,) = json.loads(config(spec)["R"])["execution"]["R_lite"]
     assert "gpu" not in plain["children"]
+    # The operator makes none.
+    settings = replace(SETTINGS, form="operator")
+    with pytest.raises(Refused, match="isolated bursts are Jobs"):
+        render(spec, settings, TAGS, 0)
+    assert [offer.modes for offer in offers(settings)] == [("joined",)]
+    with pytest.raises(ValueError, match='mode = "isolated" needs form = "job"'):
+        replace(settings, mode="isolated")
+    first = replace(SETTINGS, mode="isolated")
+    assert [offer.modes for offer in offers(first)] == [("isolated", "joined")]
 
 
 def test_its_certificate_is_its_own_and_in_the_secret_alone(spec: BurstSpec) -> None:
@@ -127,17 +134,6 @@ def test_only_its_lead_runs_the_program(spec: BurstSpec) -> None:
     assert "exec serve --port 5000\n" in config(service, settings)["program"]
     with pytest.raises(Refused, match="no service"):
         render(service, SETTINGS, TAGS, 0)
-
-
-def test_the_operator_makes_none(spec: BurstSpec) -> None:
-    settings = replace(SETTINGS, form="operator")
-    with pytest.raises(Refused, match="isolated bursts are Jobs"):
-        render(spec, settings, TAGS, 0)
-    assert [offer.modes for offer in offers(settings)] == [("joined",)]
-    with pytest.raises(ValueError, match='mode = "isolated" needs form = "job"'):
-        replace(settings, mode="isolated")
-    first = replace(SETTINGS, mode="isolated")
-    assert [offer.modes for offer in offers(first)] == [("isolated", "joined")]
 
 
 def isolated(made: Manifest, program: str = "job") -> Manifest:
@@ -217,6 +213,17 @@ def test_its_end_and_its_output_are_told() -> None:
     # What is deleted tells its end all the same.
     ending = job(metadata={"deletionTimestamp": EARLIER})
     assert seen(ending, done) == (Phase.ENDING, False, 3)
+    # A lead that made way for others was reclaimed.
+    condition = {"type": "DisruptionTarget", "reason": "PreemptionByScheduler"}
+    lead = pod(0, "Failed", conditions=[condition])
+    status = look(JOB, lead, pod(1))
+    assert (status.phase, status.failure) == (Phase.FAILED, Failure.RECLAIMED)
+    # Its program had ended before.
+    done = pod(0, "Succeeded", ended=RESULT)
+    gone = pod(1, "Failed", conditions=[condition])
+    over = job(status={"conditions": [{"type": "Failed", "status": "True"}]})
+    status = look(over, done, gone)
+    assert (status.phase, status.failure) == (Phase.RUNNING, Failure.OTHER)
 
 
 def test_a_sidecar_that_goes_on_hides_no_end() -> None:
@@ -232,6 +239,13 @@ def test_a_sidecar_that_goes_on_hides_no_end() -> None:
     assert seen(JOB, pod(0, ready=True), left) == (Phase.RUNNING, True, None)
     assert seen(JOB, pod(0), pod(1, "Failed"))[0] is Phase.FAILED
     assert seen(JOB, pod(0, ready=True), pod(1, "Failed"))[0] is not Phase.FAILED
+    # An output is bounded and says so.
+    assert bounded("short") == "short"
+    long = "é" * OUTPUT_MOST
+    cut = bounded(long)
+    assert cut.startswith(f"[{2 * OUTPUT_MOST} bytes; this is the end]\n")
+    assert OUTPUT_MOST - 2 <= len(cut.encode()) <= OUTPUT_MOST
+    assert cut.endswith("éé")
 
 
 CRASHED = pod(0, "Failed", ended={"exitCode": 1, "reason": "Error"})
@@ -265,19 +279,6 @@ def test_a_lead_that_somebody_removed_is_a_failure(key: str) -> None:
     assert seen(job(status={key: "1"}), pod(1))[0] is Phase.PENDING
 
 
-def test_a_lead_that_made_way_for_others_was_reclaimed() -> None:
-    condition = {"type": "DisruptionTarget", "reason": "PreemptionByScheduler"}
-    lead = pod(0, "Failed", conditions=[condition])
-    status = look(JOB, lead, pod(1))
-    assert (status.phase, status.failure) == (Phase.FAILED, Failure.RECLAIMED)
-    # Its program had ended before.
-    done = pod(0, "Succeeded", ended=RESULT)
-    gone = pod(1, "Failed", conditions=[condition])
-    over = job(status={"conditions": [{"type": "Failed", "status": "True"}]})
-    status = look(over, done, gone)
-    assert (status.phase, status.failure) == (Phase.RUNNING, Failure.OTHER)
-
-
 @pytest.mark.parametrize("program", ["interactive", "service"])
 def test_what_has_no_job_ends_as_its_lead_does(program: str) -> None:
     lead = isolated(pod(0, "Failed", ended={"exitCode": 1}), program)
@@ -286,15 +287,6 @@ def test_what_has_no_job_ends_as_its_lead_does(program: str) -> None:
     assert instance(it, lead, log="no such file\n").output == "no such file\n"
     evicted = isolated(pod(0, "Failed", reason="Evicted"), program)
     assert seen(it, evicted) == (Phase.FAILED, False, None)
-
-
-def test_an_output_is_bounded_and_says_so() -> None:
-    assert bounded("short") == "short"
-    long = "é" * OUTPUT_MOST
-    cut = bounded(long)
-    assert cut.startswith(f"[{2 * OUTPUT_MOST} bytes; this is the end]\n")
-    assert OUTPUT_MOST - 2 <= len(cut.encode()) <= OUTPUT_MOST
-    assert cut.endswith("éé")
 
 
 @pytest.fixture

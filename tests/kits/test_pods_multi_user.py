@@ -116,6 +116,10 @@ def test_the_broker_finds_its_certificate_where_guests_do_not(
     # Commands hide the key of that one.
     around = replace(settings, commands=CommandsTable(pre="true"))
     assert "/burst/run/key/curve.cert)" in start_script(spec, around)
+    # Its bursts are joined only and the standard is named.
+    assert [offer.modes for offer in offers(settings)] == [("joined",)]
+    assert standard_of(settings) == "baseline"
+    assert advise(settings).startswith("do without multi_user and security =")
 
 
 def test_users_are_sent_as_lines_of_passwd(
@@ -219,14 +223,6 @@ def test_settings_that_cannot_be_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=re.escape(told)):
         replace(settings, **change)
-
-
-def test_its_bursts_are_joined_only_and_the_standard_is_named(
-    settings: PodSettings,
-) -> None:
-    assert [offer.modes for offer in offers(settings)] == [("joined",)]
-    assert standard_of(settings) == "baseline"
-    assert advise(settings).startswith("do without multi_user and security =")
 
 
 def test_what_cannot_be_for_guests_is_refused(

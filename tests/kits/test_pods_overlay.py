@@ -137,21 +137,15 @@ def test_a_pod_has_what_the_site_adds(spec: BurstSpec) -> None:
 
 def test_entries_of_lists_are_found_by_their_keys() -> None:
     required = "requiredDuringSchedulingIgnoredDuringExecution"
-    template: dict[str, Any] = {
-        "metadata": {"labels": {}},
-        "spec": {
-            "hostAliases": [{"ip": "10.0.0.1", "hostnames": ["a"]}],
-            "containers": [{"name": "broker", "args": ["1", "2"], "env": []}],
-            "affinity": {"podAntiAffinity": {required: [{"ours": 1}]}},
-        },
-    }
-    first: dict[str, Any] = {
-        "spec": {
-            "volumes": [{"name": "v", "emptyDir": {}}],
-            "hostAliases": [{"ip": "10.0.0.1", "hostnames": ["b"]}],
-            "affinity": {"podAntiAffinity": {required: [{"theirs": 1}]}},
-        }
-    }
+
+    def spec_with(term: str, host: str, **more: Any) -> dict[str, Any]:
+        affinity = {"podAntiAffinity": {required: [{term: 1}]}}
+        aliases = [{"ip": "10.0.0.1", "hostnames": [host]}]
+        return {"spec": {"hostAliases": aliases, "affinity": affinity, **more}}
+
+    broker = {"name": "broker", "args": ["1", "2"], "env": []}
+    template = {"metadata": {}, **spec_with("ours", "a", containers=[broker])}
+    first = spec_with("theirs", "b", volumes=[{"name": "v", "emptyDir": {}}])
     second = {
         "spec": {
             "volumes": [{"name": "v", "nfs": {"server": "s", "path": "/"}}],
@@ -169,9 +163,7 @@ def test_entries_of_lists_are_found_by_their_keys() -> None:
     assert terms == [{"ours": 1}, {"theirs": 1}]
     assert spec["dnsPolicy"] == "Default"
     # The template is as it was.
-    assert template["spec"]["containers"] == [
-        {"name": "broker", "args": ["1", "2"], "env": []}
-    ]
+    assert template["spec"]["containers"][0]["args"] == ["1", "2"]
 
 
 def test_a_minicluster_has_what_it_has_fields_for(spec: BurstSpec) -> None:

@@ -138,6 +138,12 @@ def test_a_part_that_is_complete_is_that_part_alone() -> None:
     assert status.why == "all brokers of Job b have ended"
     failed = dict.fromkeys(("n-0", "n-1"), Phase.FAILED)
     assert words(status) == {**failed, "n-2": RUNS}
+    # The burst ends with all its jobs.
+    growth = part("Job", "b-g2", "n-2", **ENDING)
+    assert not parse(*MAIN, growth).ending
+    assert parse(growth).ending
+    status = look(*MAIN_ENDS, growth, GROWTH[1])
+    assert words(status) == dict.fromkeys(("n-0", "n-1", "n-2"), Phase.ENDING)
 
 
 MAIN_ENDS = part("Job", "b", "n-[0-1]", **ENDING), *MAIN[1:]
@@ -154,14 +160,6 @@ def test_a_first_part_that_is_deleted_is_that_part_alone(
     gone = dict.fromkeys(("n-0", "n-1") if main else (), Phase.FAILED)
     assert words(status) == {**gone, "n-2": Phase.RUNNING}
     assert parse(*main, *GROWTH).is_complete
-
-
-def test_the_burst_ends_with_all_its_jobs() -> None:
-    growth = part("Job", "b-g2", "n-2", **ENDING)
-    assert not parse(*MAIN, growth).ending
-    assert parse(growth).ending
-    status = look(*MAIN_ENDS, growth, GROWTH[1])
-    assert words(status) == dict.fromkeys(("n-0", "n-1", "n-2"), Phase.ENDING)
 
 
 @pytest.mark.parametrize("form", ["job", "operator"])

@@ -68,11 +68,7 @@ def test_it_is_as_followers_are_and_ends_by_itself(lead: LeadIdentity) -> None:
     assert container["resources"]["limits"] == {"memory": "256Mi"}
     job = render(lead, schedule=Seconds(float("inf")))
     assert job["spec"]["activeDeadlineSeconds"] == 660
-
-
-def test_it_bears_our_labels_so_that_gc_finds_it_and_those_of_a_policy(
-    lead: LeadIdentity,
-) -> None:
+    # It bears our labels so that gc finds it and those of a policy.
     labels = {OWNER: "owner", PROVIDER: "far", ID: "burst-probe-1"}
     job = render(lead)
     for thing in (job, job["spec"]["template"]):
@@ -82,9 +78,7 @@ def test_it_bears_our_labels_so_that_gc_finds_it_and_those_of_a_policy(
     demanded = {"app": "flux", "account": "none"}
     for thing in (job, job["spec"]["template"]):
         assert thing["metadata"]["labels"] == {**labels, **demanded}
-
-
-def test_under_the_operator_it_runs_as_whom_the_image_says(lead: LeadIdentity) -> None:
+    # Under the operator it runs as whom the image says.
     assert "securityContext" not in pod_of(render(lead, form="operator", user=None))
     assert "securityContext" in pod_of(render(lead, form="operator", user=7))
 

@@ -2,9 +2,7 @@
 """What a BurstSpec becomes, in both forms."""
 
 import base64
-import json
 import os
-import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,6 @@ from burst.errors import Refused
 from burst.kits import certificate
 from burst.kits.kube.kinds import annotations_of, name_of
 from burst.kits.pods import OfferTable, offers
-from burst.kits.pods.diagnose.probe_job import render_probe
 from burst.kits.pods.names import SPOT, hosts_of
 from burst.kits.pods.template.render import render
 from burst.model.lead import HostEntry
@@ -42,41 +39,11 @@ def test_every_object_says_whose_it_is(spec: BurstSpec) -> None:
     assert objects[-1]["spec"]["ttlSecondsAfterFinished"] == 300
     # It is the same each time.
     assert render(spec, SETTINGS, TAGS, 1) == render(spec, SETTINGS, TAGS, 2)
-
-
-def test_followers_that_need_systemd_are_refused_before_anything_is_made(
-    spec: BurstSpec,
-) -> None:
+    # Followers that need systemd are refused before anything is made.
     needs = replace(spec, lead=replace(spec.lead, systemd=True))
     with pytest.raises(Refused, match="a pod has no systemd") as refused:
         render(needs, SETTINGS, TAGS, 0)
     assert "no [exec] service" in refused.value.advice
-
-
-@pytest.mark.parametrize("form", ["job", "operator"])
-def test_images_by_digest_stay_so(spec: BurstSpec, form: Any) -> None:
-    app, view = (f"r.test:5000/{n}@sha256:{'0a' * 32}" for n in ("app", "view"))
-    given = replace(SETTINGS, image=app, view=view, form=form)
-    made = render(spec, given, TAGS, 0)[-1]
-    for item in (made, render_probe("probe", spec.lead, given, TAGS)):
-        found = set(re.findall(r'"image": "([^"]+)"', json.dumps(item)))
-        assert found == {app, view}
-
-
-def test_what_runs_on_spot_nodes_says_so(spec: BurstSpec) -> None:
-    (name, table), *_ = SETTINGS.offers.items()
-    chosen = pod_words(nodeSelector={"karpenter.sh/capacity-type": "spot"})
-    for spot in (
-        replace(SETTINGS, offers={name: replace(table, spot=True)}),
-        replace(SETTINGS, offers={name: replace(table, pod=chosen)}),
-        replace(SETTINGS, pod=chosen),
-    ):
-        assert [offer.spot for offer in offers(spot)] == [True]
-        last = render(spec, spot, TAGS, 0)[-1]
-        for item in (last, last["spec"]["template"]):
-            assert annotations_of(item)[SPOT] == "true"
-    assert [offer.spot for offer in offers(SETTINGS)] == [False]
-    assert SPOT not in annotations_of(render(spec, SETTINGS, TAGS, 0)[-1])
 
 
 def test_brokers_read_the_leads_hosts_and_their_own_certificate(
@@ -91,6 +58,20 @@ def test_brokers_read_the_leads_hosts_and_their_own_certificate(
     assert table["curve_cert"] == "/burst/run/curve.cert"
     assert table["hosts"][0]["connect"] == spec.lead.endpoint
     assert data["hosts"] == "burst-0-0\nburst-0-1\n"
+    # What runs on spot nodes says so.
+    (name, table), *_ = SETTINGS.offers.items()
+    chosen = pod_words(nodeSelector={"karpenter.sh/capacity-type": "spot"})
+    for spot in (
+        replace(SETTINGS, offers={name: replace(table, spot=True)}),
+        replace(SETTINGS, offers={name: replace(table, pod=chosen)}),
+        replace(SETTINGS, pod=chosen),
+    ):
+        assert [offer.spot for offer in offers(spot)] == [True]
+        last = render(spec, spot, TAGS, 0)[-1]
+        for item in (last, last["spec"]["template"]):
+            assert annotations_of(item)[SPOT] == "true"
+    assert [offer.spot for offer in offers(SETTINGS)] == [False]
+    assert SPOT not in annotations_of(render(spec, SETTINGS, TAGS, 0)[-1])
 
 
 @pytest.mark.parametrize("module", ["", "other_lead"])

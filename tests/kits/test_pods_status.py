@@ -175,17 +175,8 @@ def test_a_preempted_pod_that_is_gone_is_known_by_its_event() -> None:
         pods = pod(0, **RUNNING), pod(1, **last)
         seen = look(thing("Job"), *pods, warnings=events)
         assert not any(follower.reclaimed for follower in seen.followers)
-
-
-def named(name: str, made: str, **status: Any) -> dict[str, Any]:
-    """Return a pod of the second follower, as a Job names it."""
-    found = pod(1, **status)
-    found["metadata"] |= {"name": name, "creationTimestamp": made}
-    return found
-
-
-def test_an_old_preemption_is_not_what_took_a_later_pod_away() -> None:
-    """The event of the first pod is there for an hour, and its next pod was back."""
+    # An old preemption is not what took a later pod away: The event of the first pod is
+    # there for an hour, and its next pod was back.
     event = about("Pod", "b-1-first", "Preempted", "1970-01-01T00:10:00Z")
     made = "1970-01-01T00:10:05Z"
     back = named("b-1-next", made, **RUNNING)
@@ -213,15 +204,11 @@ def test_an_old_preemption_is_not_what_took_a_later_pod_away() -> None:
     assert describe(seen, event, {}, 300, NOW).followers[1].reclaimed
 
 
-def test_an_index_is_found_in_the_annotation_too() -> None:
-    old = pod(0, **RUNNING)
-    old["metadata"]["labels"] = {ID: "b"}
-    old["metadata"]["annotations"] = {HOSTS: "n-[0-1]", INDEX: "1"}
-    stray = pod(0, **RUNNING)
-    stray["metadata"]["labels"] = {ID: "b"}
-    (found,) = group_by_burst([thing("Job"), old, stray])
-    named = {host: name for host, (_, name) in followers(found).items()}
-    assert named == {"n-0": "", "n-1": "p0"}
+def named(name: str, made: str, **status: Any) -> dict[str, Any]:
+    """Return a pod of the second follower, as a Job names it."""
+    found = pod(1, **status)
+    found["metadata"] |= {"name": name, "creationTimestamp": made}
+    return found
 
 
 @pytest.mark.parametrize(
@@ -261,15 +248,7 @@ def test_a_log_says_why_a_broker_ended_or_was_not_started() -> None:
     seen = look(*objects, logs={"p1": f"cannot mount\nno such\n{last}\n"})
     assert seen.phase is Phase.FAILED
     assert seen.why == f"n-1 {last}: cannot mount / no such"
-
-
-WEBHOOK = (
-    "FailedCreate: Error creating: Internal error occurred: failed calling webhook"
-    ' "validate.kyverno.svc-fail": context deadline exceeded'
-)
-
-
-def test_an_event_says_why_there_are_no_pods() -> None:
+    # An event says why there are no pods.
     words = "FailedCreate: exceeded quota: small"
     warnings = about("Job", "b", words)
     seen = look(thing("Job"), warnings=warnings)
@@ -286,6 +265,12 @@ def test_an_event_says_why_there_are_no_pods() -> None:
     denied = about("Job", "b", "FailedCreate: no service account")
     seen = look(thing("Job"), later, warnings=denied)
     assert (seen.phase, seen.why) == (Phase.PENDING, "n-1 has no pod yet")
+
+
+WEBHOOK = (
+    "FailedCreate: Error creating: Internal error occurred: failed calling webhook"
+    ' "validate.kyverno.svc-fail": context deadline exceeded'
+)
 
 
 POLICY = {"type": "Failed", "reason": "PodFailurePolicy", "message": "x"}
@@ -355,6 +340,15 @@ def test_the_last_warning_counts() -> None:
     (long,) = found["", ""]
     assert len(long.text) < 400
     assert (long.first, long.last) == (1, 3)
+    # An index is found in the annotation too.
+    old = pod(0, **RUNNING)
+    old["metadata"]["labels"] = {ID: "b"}
+    old["metadata"]["annotations"] = {HOSTS: "n-[0-1]", INDEX: "1"}
+    stray = pod(0, **RUNNING)
+    stray["metadata"]["labels"] = {ID: "b"}
+    (found,) = group_by_burst([thing("Job"), old, stray])
+    named = {host: name for host, (_, name) in followers(found).items()}
+    assert named == {"n-0": "", "n-1": "p0"}
 
 
 def suspended(since: str = EARLIER, **noted: str) -> Manifest:
@@ -380,9 +374,7 @@ def test_a_job_that_is_suspended_is_queued() -> None:
     early = look(suspended(**{SPEC: "x"}))
     assert early.phase is Phase.PENDING
     assert early.why == "is not complete; provision or reap it again"
-
-
-def test_a_job_that_somebody_suspends_is_what_its_followers_were_lost_by() -> None:
+    # A job that somebody suspends is what its followers were lost by.
     stopped = suspended(**{SPEC: "x", STARTED: "true"})
     ends = [pod(0, **RUNNING), pod(1, **RUNNING)]
     for each in ends:

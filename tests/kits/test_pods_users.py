@@ -55,6 +55,17 @@ def test_ordinary_users_and_the_owner_are_chosen() -> None:
         PodGroup("lab", 1500),
         PodGroup("project", 2000, ("ann",)),
     ]
+    # Of two with one name or number the first counts as on the host.
+    again = [PodUser("ann", 5001, 100, "/nfs/ann"), PodUser("backup", 34, 34, "/")]
+    again += [PodUser("backup", 3400, 3400, "/"), PodUser("admin", OWNER, OWNER, "/")]
+    found = choose_users([*LISTED, *again], TABLE, OWNER)
+    # The IMP takes the first name of its user's number for that user's.
+    assert [(user.name, user.uid) for user in found] == [
+        *(("flux", OWNER), ("admin", OWNER)),
+        *(("ann", 1001), ("bob", 1002)),
+    ]
+    groups = [PodGroup("project", 7, ("ann",)), *GROUPS]
+    assert "project" not in {g.name for g in choose_groups(groups, found, TABLE)}
 
 
 def test_lines_have_neither_passwords_nor_the_names_of_persons() -> None:
@@ -67,19 +78,6 @@ def test_lines_have_neither_passwords_nor_the_names_of_persons() -> None:
         format_passwd(users).encode() == "bob:x:1002:100::/home/bøb:/bin/sh\n".encode()
     )
     assert format_group([PodGroup("a", 1, (odd,))]) == ""
-
-
-def test_of_two_with_one_name_or_number_the_first_counts_as_on_the_host() -> None:
-    again = [PodUser("ann", 5001, 100, "/nfs/ann"), PodUser("backup", 34, 34, "/")]
-    again += [PodUser("backup", 3400, 3400, "/"), PodUser("admin", OWNER, OWNER, "/")]
-    found = choose_users([*LISTED, *again], TABLE, OWNER)
-    # The IMP takes the first name of its user's number for that user's.
-    assert [(user.name, user.uid) for user in found] == [
-        *(("flux", OWNER), ("admin", OWNER)),
-        *(("ann", 1001), ("bob", 1002)),
-    ]
-    groups = [PodGroup("project", 7, ("ann",)), *GROUPS]
-    assert "project" not in {g.name for g in choose_groups(groups, found, TABLE)}
 
 
 names = st.text(max_size=5)
@@ -110,9 +108,7 @@ def test_the_daemons_host_is_asked() -> None:
     data = users_data(replace(MANY, multi_user=table))
     assert f"{some.pw_name}:x:{some.pw_uid}:{some.pw_gid}:" in data["passwd"]
     assert set(data) == {"passwd", "group"}
-
-
-def test_too_many_users_are_refused() -> None:
+    # Too many users are refused.
     assert users_data(SETTINGS) == {}, "there are none without the table"
     users = {f"user{number}": f"{number}:{number}" for number in range(1, 20_000)}
     many = replace(MANY, multi_user=MultiUserTable(users=users))

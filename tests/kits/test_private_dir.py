@@ -13,6 +13,8 @@ from burst.kits.private_dir import (
     disk_errors,
     is_safe_name,
 )
+from burst.kits.shared_dir import examine_shared_dir
+from burst.model.finding import Level
 
 
 @pytest.mark.parametrize(
@@ -54,6 +56,13 @@ def test_a_home_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     home.path.write_text("not a directory")
     with pytest.raises(NotADirectoryError):
         home.close()
+    # A unit of systemd that may not write there is told.
+    # As `open` has it; only root can mount a directory read-only.
+    error = OSError(errno.EROFS, os.strerror(errno.EROFS))
+    home = PrivateDirectory(Path("/shared/bursts"), "owner", "far")
+    found = home._unusable("made", error)
+    assert isinstance(found, Refused)
+    assert "ReadWritePaths=/shared/bursts" in found.advice
 
 
 @pytest.mark.parametrize(
@@ -132,10 +141,6 @@ def test_what_a_disk_says_is_an_error_that_the_daemon_knows(
         raise OSError(number, os.strerror(number))
 
 
-def test_by_default_each_user_has_one_of_his_own() -> None:
-    assert default_base() == Path(f"/tmp/burst-{os.geteuid()}")
-
-
 def test_only_names_like_ours_are_listed(tmp_path: Path) -> None:
     home = PrivateDirectory(tmp_path, "owner-1", "here")
     assert home.names() == []
@@ -143,6 +148,8 @@ def test_only_names_like_ours_are_listed(tmp_path: Path) -> None:
     for name in ("b", ".b", "a", "a.toml"):
         (home.path / name).touch()
     assert home.names() == ["a", "b"]
+    # By default each user has one of his own.
+    assert default_base() == Path(f"/tmp/burst-{os.geteuid()}")
 
 
 def test_users_may_pass_through_where_that_is_asked_for(tmp_path: Path) -> None:
@@ -159,10 +166,30 @@ def test_users_may_pass_through_where_that_is_asked_for(tmp_path: Path) -> None:
         home.check()
 
 
-def test_a_unit_of_systemd_that_may_not_write_there_is_told() -> None:
-    # As `open` has it; only root can mount a directory read-only.
-    error = OSError(errno.EROFS, os.strerror(errno.EROFS))
-    home = PrivateDirectory(Path("/shared/bursts"), "owner", "far")
-    found = home._unusable("made", error)
-    assert isinstance(found, Refused)
-    assert "ReadWritePaths=/shared/bursts" in found.advice
+@pytest.mark.parametrize(
+    ("base", "what"),
+    [
+        ("/dev/null", "/dev/null/owner.site: cannot be used: Not a directory"),
+        ("/proc/none", "/proc/none/owner.site: cannot be made, since /proc cannot be"),
+    ],
+)
+def test_one_that_cannot_be_is_wrong(base: str, what: str) -> None:
+    found = examine_shared_dir(PrivateDirectory(Path(base), "owner", "site"))
+    assert found.level is Level.WRONG
+    assert found.what.startswith(what)
+    assert found.advice
+
+
+def test_one_of_this_host_alone_is_noted_and_nothing_is_made(tmp_path: Path) -> None:
+    home = PrivateDirectory(tmp_path / "a/b", "owner", "site")
+    found = examine_shared_dir(home)
+    assert found.level is Level.NOTE
+    assert found.what.startswith(f"{home.path} is on a file system of this host (")
+    assert list(tmp_path.iterdir()) == []
+    # One that others may write is wrong.
+    home = PrivateDirectory(tmp_path, "owner", "site")
+    home.path.mkdir(mode=0o755)
+    home.path.chmod(0o777)
+    found = examine_shared_dir(home)
+    assert found.level is Level.WRONG
+    assert "others may write there" in found.what

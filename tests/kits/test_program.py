@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from burst import __version__
 from burst.errors import (
     ConfigError,
     InsufficientCapacity,
@@ -15,8 +16,11 @@ from burst.errors import (
     Refused,
     Transient,
 )
+from burst.kits.own_command import own_command
 from burst.kits.program import ErrorPattern, flux_version, run
 from burst.kits.program_output import read_output
+from burst.kits.shorten import shorten
+from tests.support.commands import run_captured
 from tests.support.waiting import HANG_S, growing_limits, wait_until
 
 
@@ -60,6 +64,16 @@ def test_what_a_program_writes_is_returned(tmp_path: Path) -> None:
     echo = script(tmp_path, 'echo "$1 $HOW"; cat; echo noise >&2')
     said = run([echo, "a b"], given="c", environment={"HOW": "well", "PATH": "/bin"})
     assert said == "a b well\nc"
+    # What cannot be run is refused.
+    for name in (str(tmp_path / "none"), str(tmp_path), "no-such-program-anywhere"):
+        with pytest.raises(Refused, match=r"cannot be run: .*; install it"):
+            run([name])
+    # What a program leaves behind is not waited for.
+    program = script(tmp_path, f"sleep 1000 & echo $! > {tmp_path}/pid; echo done")
+    try:
+        assert run([program], limit=HANG_S) == "done\n"
+    finally:
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
 
 
 @pytest.mark.parametrize(
@@ -111,12 +125,6 @@ def has_ended(pid: int) -> bool:
         return True
 
 
-def test_what_cannot_be_run_is_refused(tmp_path: Path) -> None:
-    for name in (str(tmp_path / "none"), str(tmp_path), "no-such-program-anywhere"):
-        with pytest.raises(Refused, match=r"cannot be run: .*; install it"):
-            run([name])
-
-
 def test_a_program_that_writes_without_end_is_killed_before_it_fills_the_memory(
     tmp_path: Path,
 ) -> None:
@@ -142,14 +150,6 @@ def test_while_a_program_runs_nothing_turns(tmp_path: Path) -> None:
     assert len(looked) < 200
 
 
-def test_what_a_program_leaves_behind_is_not_waited_for(tmp_path: Path) -> None:
-    program = script(tmp_path, f"sleep 1000 & echo $! > {tmp_path}/pid; echo done")
-    try:
-        assert run([program], limit=HANG_S) == "done\n"
-    finally:
-        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
-
-
 def test_input_larger_than_a_pipe_is_given_whole_or_until_nobody_reads_it(
     tmp_path: Path,
 ) -> None:
@@ -159,3 +159,18 @@ def test_input_larger_than_a_pipe_is_given_whole_or_until_nobody_reads_it(
     closed = script(tmp_path, "exec >&- 2>&-; sleep 0.3; exit 3")
     with pytest.raises(Transient, match="exit status 3"):
         run([closed], given=given)
+
+
+def test_a_text_of_others_is_one_line_of_300_characters() -> None:
+    assert shorten(" a\n\tb ") == "a b"
+    assert shorten("x" * 300) == "x" * 300
+    assert shorten("x" * 301) == "x" * 300 + "…"
+
+
+def test_a_checkout_in_which_it_is_started_is_not_imported(tmp_path: Path) -> None:
+    other = tmp_path / "burst"
+    other.mkdir()
+    (other / "__init__.py").write_text("raise SystemExit('of somebody else')")
+    done = run_captured(own_command("--version"), cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert __version__ in done.stdout

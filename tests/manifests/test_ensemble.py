@@ -21,6 +21,19 @@ def test_its_settings_are_those_of_the_base_and_the_ensemble() -> None:
     base = load(MANIFESTS / "base" / "lead" / "burst.toml")
     assert msgspec.structs.replace(found, packages=base.packages) == base
     assert ensemble_settings(found).files == (f"{MOUNT}/ensemble.toml",)
+    # Each member fits in a slot of its own and in the offer.
+    settings = load(FILES / "burst.toml")
+    file = load_ensemble(FILES / "ensemble.toml", list(settings.providers))
+    load_algorithms(file)
+    assert len(file.spec.members) == 3, "as many as slots"
+    options = convert(KubeSettings, settings.providers["kube"].options, "kube")
+    (offer,) = options.offers.values()
+    for member in file.spec.members:
+        assert member.max <= offer.max_nodes == 4
+        # The file's directory is in the lead's pod only.
+        assert all(job.workdir == "/tmp" for job in member.jobs)
+    # An example that is applied and forgotten costs no more than an hour.
+    assert file.spec.limits.time <= 3600
 
 
 def test_the_configmap_has_all_files_under_the_names_that_are_used() -> None:
@@ -36,18 +49,3 @@ def test_the_configmap_has_all_files_under_the_names_that_are_used() -> None:
     (daemon,) = (each for each in pod["initContainers"] if each["name"] == "burst")
     mount = {"name": "settings", "mountPath": MOUNT, "readOnly": True}
     assert mount in daemon["volumeMounts"]
-
-
-def test_each_member_fits_in_a_slot_of_its_own_and_in_the_offer() -> None:
-    settings = load(FILES / "burst.toml")
-    file = load_ensemble(FILES / "ensemble.toml", list(settings.providers))
-    load_algorithms(file)
-    assert len(file.spec.members) == 3, "as many as slots"
-    options = convert(KubeSettings, settings.providers["kube"].options, "kube")
-    (offer,) = options.offers.values()
-    for member in file.spec.members:
-        assert member.max <= offer.max_nodes == 4
-        # The file's directory is in the lead's pod only.
-        assert all(job.workdir == "/tmp" for job in member.jobs)
-    # An example that is applied and forgotten costs no more than an hour.
-    assert file.spec.limits.time <= 3600

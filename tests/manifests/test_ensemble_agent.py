@@ -53,6 +53,14 @@ def test_the_leads_settings_are_those_of_the_base_and_what_agents_need() -> None
     made = document("lead/kustomization.yaml")["configMapGenerator"][0]
     assert (made["name"], made["behavior"]) == ("burst-lead", "merge")
     assert set(made["files"]) == {"burst.toml", "ensemble.toml"}
+    # It finds the daemon by its service.
+    service = document("lead/service.yaml")
+    name, place = (service["metadata"][key] for key in ("name", "namespace"))
+    assert option("--daemon") == f"http://{name}.{place}.svc:{PORT}"
+    (port,) = service["spec"]["ports"]
+    assert (port["port"], port["targetPort"]) == (PORT, PORT)
+    assert parse_listen(SETTINGS.http.listen).port == PORT
+    assert service["spec"]["selector"].items() >= LEAD_POD.items()
 
 
 def test_the_agent_is_started_for_the_member_of_the_file() -> None:
@@ -68,16 +76,6 @@ def test_the_agent_is_started_for_the_member_of_the_file() -> None:
     assert context.params["about"] == f"{file.spec.name}/{member.name}"
     assert context.params["plain_http"] is True
     assert context.params["gone"] == 600.0
-
-
-def test_it_finds_the_daemon_by_its_service() -> None:
-    service = document("lead/service.yaml")
-    name, place = (service["metadata"][key] for key in ("name", "namespace"))
-    assert option("--daemon") == f"http://{name}.{place}.svc:{PORT}"
-    (port,) = service["spec"]["ports"]
-    assert (port["port"], port["targetPort"]) == (PORT, PORT)
-    assert parse_listen(SETTINGS.http.listen).port == PORT
-    assert service["spec"]["selector"].items() >= LEAD_POD.items()
 
 
 def test_the_token_is_mounted_for_the_agent_only() -> None:

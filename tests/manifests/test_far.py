@@ -93,14 +93,6 @@ def test_the_cronjob_reaches_an_api_server_and_dns(network: Policies) -> None:
     assert not network.may("Ingress", labels, Peer(FAR, FOLLOWER), 443)
 
 
-def test_the_restricted_standard_is_enforced_and_warned_of() -> None:
-    (namespace,) = documents("far/namespace.yaml")
-    prefix = "pod-security.kubernetes.io"
-    labels = namespace["metadata"]["labels"]
-    for mode in ("enforce", "warn", "audit"):
-        assert labels[f"{prefix}/{mode}"] == "restricted"
-
-
 def test_the_quota_has_room_for_the_slots_of_burst_toml_and_bounds_the_rest() -> None:
     (quota,) = documents("parts/quota/quota.yaml")
     hard = quota["spec"]["hard"]
@@ -117,3 +109,9 @@ def test_the_quota_has_room_for_the_slots_of_burst_toml_and_bounds_the_rest() ->
     assert {hard[f"services.{kind}"] for kind in ("nodeports", "loadbalancers")} == {
         "0"
     }
+    # The restricted standard is enforced and warned of.
+    (namespace,) = documents("far/namespace.yaml")
+    prefix = "pod-security.kubernetes.io"
+    labels = namespace["metadata"]["labels"]
+    for mode in ("enforce", "warn", "audit"):
+        assert labels[f"{prefix}/{mode}"] == "restricted"

@@ -98,9 +98,7 @@ def test_what_the_daemon_makes_is_known_again_without_the_leads_state() -> None:
     [offer] = options.offers.values()
     assert [offer.cores] == [slot.shape.cores for slot in plan(1).slots]
     assert offer.max_nodes == 4
-
-
-def test_the_state_of_the_lead_outlives_its_pod() -> None:
+    # The state of the lead outlives its pod.
     claim = "burst-state"
     claims = [o for o in objects() if o["kind"] == "PersistentVolumeClaim"]
     assert claim in {claim["metadata"]["name"] for claim in claims}
@@ -132,6 +130,17 @@ def test_the_roles_are_what_is_needed_and_no_more() -> None:
     # At the lead only its Service is read.
     (rule,) = (rule for rule in role("burst-lead") if "services" in rule["resources"])
     assert rule["resourceNames"] == [load(LEAD / "burst.toml").lead.service]
+    # No rule has a wildcard and only two kinds are read in the cluster.
+    rules = [
+        (thing["kind"], rule)
+        for thing in objects()
+        if thing["kind"] in ("Role", "ClusterRole")
+        for rule in thing["rules"]
+    ]
+    assert not [rule for _, rule in rules if "*" in json.dumps(rule)]
+    assert [rule for kind, rule in rules if kind == "ClusterRole"] == [
+        {"apiGroups": [""], "resources": ["nodes", "namespaces"], "verbs": ["get"]}
+    ]
 
 
 def test_each_role_is_bound_to_its_account_where_it_is() -> None:
@@ -186,19 +195,6 @@ def test_who_deletes_what_has_expired_can_make_nothing() -> None:
     tables = load(MANIFESTS / "gc" / "burst.toml").providers
     assert f"--provider={next(iter(tables))}" in container["args"]
     convert(KubeSettings, tables["kube"].options, "providers.kube")
-
-
-def test_no_rule_has_a_wildcard_and_only_two_kinds_are_read_in_the_cluster() -> None:
-    rules = [
-        (thing["kind"], rule)
-        for thing in objects()
-        if thing["kind"] in ("Role", "ClusterRole")
-        for rule in thing["rules"]
-    ]
-    assert not [rule for _, rule in rules if "*" in json.dumps(rule)]
-    assert [rule for kind, rule in rules if kind == "ClusterRole"] == [
-        {"apiGroups": [""], "resources": ["nodes", "namespaces"], "verbs": ["get"]}
-    ]
 
 
 def test_every_container_is_confined_and_none_is_root() -> None:

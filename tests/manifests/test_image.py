@@ -55,12 +55,6 @@ def extras() -> set[str]:
     return set(value.split(","))
 
 
-def test_each_stage_begins_from_one_digest() -> None:
-    assert [stage.split()[0] for stage in words("FROM")] == ["${PYTHON}"] * 2
-    [base] = [word for word in words("ARG") if word.startswith("PYTHON=")]
-    assert re.fullmatch(r"PYTHON=python:3\.11-slim-\w+@sha256:[0-9a-f]{64}", base)
-
-
 def test_what_is_copied_is_there_and_let_in() -> None:
     let_in = {
         line.removeprefix("!")
@@ -77,16 +71,18 @@ def test_what_is_copied_is_there_and_let_in() -> None:
     assert [name for name in copied if not (ROOT / name).exists()] == []
     assert "readme" in PROJECT
     assert PROJECT["readme"] in copied
-
-
-def test_it_has_every_extra_that_a_daemon_needs() -> None:
-    assert extras() == set(PROJECT["optional-dependencies"]) - {"dev", "plot"}
+    # Each stage begins from one digest.
+    assert [stage.split()[0] for stage in words("FROM")] == ["${PYTHON}"] * 2
+    [base] = [word for word in words("ARG") if word.startswith("PYTHON=")]
+    assert re.fullmatch(r"PYTHON=python:3\.11-slim-\w+@sha256:[0-9a-f]{64}", base)
 
 
 def test_all_that_it_installs_is_pinned() -> None:
     pins = pinned()
     assert needed(extras()) <= set(pins)
     assert all(re.fullmatch(r"[0-9][0-9a-z.]*", version) for version in pins.values())
+    # It has every extra that a daemon needs.
+    assert extras() == set(PROJECT["optional-dependencies"]) - {"dev", "plot"}
 
 
 def test_it_runs_the_daemon_as_the_user_of_the_manifests() -> None:
