@@ -81,9 +81,7 @@ WRONG_ONES: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("values", "text"), WRONG_ONES, ids=[w for _, w in WRONG_ONES])
-def test_each_thing_that_is_wrong_is_told_with_what_to_do(
-    values: dict[str, Any], text: str
-) -> None:
+def test_what_is_wrong_is_told_with_advice(values: dict[str, Any], text: str) -> None:
     found = check_multi_user(msgspec.structs.replace(GOOD, **values))
     bad = [finding for finding in found if finding.level is not OK]
     assert {finding.level for finding in bad} == {WRONG}
@@ -140,9 +138,7 @@ def test_a_lead_that_has_all_is_fine() -> None:
         ({"allow-guest-user": True}, True),
     ],
 )
-def test_a_lead_of_one_user_needs_none_of_it(
-    access: dict[str, bool], expected: bool
-) -> None:
+def test_one_user_needs_none_of_it(access: dict[str, bool], expected: bool) -> None:
     assert is_multi_user({"access": access}) is expected
 
 

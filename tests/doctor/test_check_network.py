@@ -116,9 +116,7 @@ def test_without_an_endpoint_nobody_can_join(endpoint: object, text: str) -> Non
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "localhost"])
 @pytest.mark.parametrize(("kind", "expected"), [("local", [OK]), ("gke", [OK, NOTE])])
-def test_loopback_is_for_followers_on_this_host(
-    host: str, kind: str, expected: list[Level]
-) -> None:
+def test_loopback_is_for_this_host(host: str, kind: str, expected: list[Level]) -> None:
     at, cloud = f"tcp://{host}:8050", settings(providers={"cloud": {"type": kind}})
     found = check_endpoint(way(endpoint=at, own=at), cloud)
     assert levels(found) == expected

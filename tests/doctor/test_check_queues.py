@@ -54,9 +54,7 @@ def judge(
         (["shared"], WRONG, "which the lent ranks 2 have, too: jobs that do not"),
     ],
 )
-def test_a_queue_has_nodes_and_no_lent_ones(
-    requires: list[str], level: Any, says: str
-) -> None:
+def test_a_queue_has_own_nodes_only(requires: list[str], level: Any, says: str) -> None:
     (found,) = judge({"q": {"requires": requires}})
     assert says in found.what
     assert found.level is level
@@ -92,7 +90,7 @@ def test_limits_of_a_queue_are_told() -> None:
         (["/x/frob-burst.py"], WRONG, "stands before `constraints`"),
     ],
 )
-def test_burst_jobs_of_a_queue_need_the_frobnicator_last(
+def test_burst_jobs_need_the_frobnicator_last(
     plugins: Any, level: Any, says: str
 ) -> None:
     _, found = judge({"q": {"requires": ["batch"]}}, plugins=plugins)

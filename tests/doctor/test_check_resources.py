@@ -42,9 +42,7 @@ def test_a_path_that_flux_does_not_read_is_told() -> None:
 
 
 @pytest.mark.parametrize("default", [{}, {"default": "allow-extra"}])
-def test_own_nodes_of_another_name_that_flux_would_not_notice_are_told(
-    default: dict[str, str],
-) -> None:
+def test_own_nodes_of_another_name_are_told(default: dict[str, str]) -> None:
     config = {"resource": {"verify": {**default, "hostname": "ignore"}}}
     (found,) = check_resources(config, settings(providers=LOCAL))
     assert found.level is NOTE

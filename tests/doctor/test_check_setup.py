@@ -77,7 +77,7 @@ LACKING = {"bindings": BAD_BINDINGS, "library": ""}
         (LACKING, [OK, WRONG], "no bindings; tried everything -> install flux-core"),
     ],
 )
-def test_what_is_wrong_with_flux_is_told(
+def test_a_wrong_flux_is_told(
     changes: dict[str, Any], expected: list[Level], text: str
 ) -> None:
     found = check_flux_program(msgspec.structs.replace(FLUX, **changes), needed=True)
@@ -145,7 +145,7 @@ SHORT = msgspec.structs.replace(BOOT, nodelist=LEAD.hosts[:3])
         (SHORT, "runs with burst-0-1 as rank 3, but R names no host there"),
     ],
 )
-def test_a_start_by_which_nothing_can_join_is_wrong(
+def test_a_start_without_joining_is_wrong(
     boot: BootInfo | ReadFailure, text: str
 ) -> None:
     found = check_bootstrap(LEAD, boot)
@@ -181,7 +181,7 @@ def with_hosts(hosts: str) -> LeadIdentity:
         (LONGER, "no host as rank 10", "burst-1-4"),
     ],
 )
-def test_hosts_that_the_lead_was_not_started_with_are_wrong(
+def test_hosts_it_was_not_started_with_are_wrong(
     hosts: str, runs: str, named: str
 ) -> None:
     found = check_bootstrap(with_hosts(hosts), BOOT)

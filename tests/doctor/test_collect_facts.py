@@ -181,7 +181,7 @@ HALF = ReadFailure(
 
 
 @pytest.mark.parametrize(("lead", "expected"), [({}, ""), ({"address": "x"}, HALF)])
-def test_where_there_is_no_endpoint_nothing_is_tried(
+def test_without_endpoint_nothing_is_tried(
     lead: dict[str, Any], expected: object
 ) -> None:
     facts = read_endpoint(identity(endpoint=""), parse({"lead": lead}, "x"))
@@ -228,9 +228,7 @@ def test_the_state_is_read_from_the_lead_and_its_store() -> None:
     assert "the store has schema '99'" in state.records.what
 
 
-def test_the_flux_on_path_is_asked(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_flux_on_path_is_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     facts = read_flux()
     assert (facts.program, facts.version) == ("", "")

@@ -48,9 +48,7 @@ def test_where_there_was_none_there_is_none(log: Path) -> None:
     BackgroundCommand(running=True).stop()
 
 
-def test_commands_run_one_after_the_other_until_one_fails(
-    log: Path, tmp_path: Path
-) -> None:
+def test_commands_run_in_order_until_one_fails(log: Path, tmp_path: Path) -> None:
     begin(
         log,
         background_command.command("one", ["true"]),
@@ -108,7 +106,7 @@ def test_it_runs_for_as_long_as_any_of_its_processes(log: Path) -> None:
         ("ERROR: " + "x" * 5000, "ERROR: " + "x" * 393 + " … " + "x" * 400),
     ],
 )
-def test_of_a_log_the_complaint_is_told_or_the_last_line(
+def test_complaint_or_last_line_is_told(
     log: Path, said: str, words: str | None
 ) -> None:
     log.write_text(f"make 1\n{said}")

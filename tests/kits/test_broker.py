@@ -69,39 +69,28 @@ def test_each_rank_has_its_entry_with_tokens_filled_in() -> None:
         default_port=8050,
         default_bind="tcp://%h%%eth0:%p%x",
     )
-    assert expand_hosts(bootstrap) == (
-        HostEntry("a", bind="tcp://en4:9001", connect="tcp://mgmt:9001"),
-        *(
-            HostEntry(
-                host,
-                bind=f"tcp://{host}%eth0:8050%x",
-                connect=f"tcp://{host}.example:18050",
-            )
-            for host in ("n08", "n09", "n10")
-        ),
-    )
+    filled = [("tcp://en4:9001", "tcp://mgmt:9001")] + [
+        (f"tcp://{host}%eth0:8050%x", f"tcp://{host}.example:18050")
+        for host in ("n08", "n09", "n10")
+    ]
+    found = expand_hosts(bootstrap)
+    assert [entry.host for entry in found] == ["a", "n08", "n09", "n10"]
+    assert [(entry.bind, entry.connect) for entry in found] == filled
     # The manuals tree of 256 hosts has its order and its parents.
-    entries = expand_hosts(
-        Bootstrap(
-            hosts=(
-                HostEntry("test[0-255]"),
-                HostEntry("test[1,128]", parent="test0"),
-                HostEntry("test[2-127]", parent="test1"),
-                HostEntry("test[129-255]", parent="test128"),
-            )
-        )
+    tree = (
+        HostEntry("test[0-255]"),
+        HostEntry("test[1,128]", parent="test0"),
+        HostEntry("test[2-127]", parent="test1"),
+        HostEntry("test[129-255]", parent="test128"),
     )
+    entries = expand_hosts(Bootstrap(hosts=tree))
     assert [entry.host for entry in entries] == [f"test{n}" for n in range(256)]
     parents = [entries[n].parent for n in (0, 1, 2, 127, 128, 129, 255)]
     assert parents == ["", "test0", "test1", "test1", "test0", "test128", "test128"]
     assert {entry.bind + entry.connect for entry in entries} == {""}
     # Of two entries for a host the first decides.
-    twice = Bootstrap(
-        hosts=(
-            HostEntry("a", connect="tcp://first:1"),
-            HostEntry("a", "tcp://b:2", "tcp://c:3"),
-        )
-    )
+    first = HostEntry("a", connect="tcp://first:1")
+    twice = Bootstrap(hosts=(first, HostEntry("a", "tcp://b:2", "tcp://c:3")))
     assert expand_hosts(twice) == (HostEntry("a", "tcp://b:2", "tcp://first:1"),)
 
 
@@ -233,9 +222,7 @@ def test_a_host_at_another_rank_is_refused(
 
 
 @pytest.mark.parametrize("endpoint", ["", "tcp://*:8050", "ipc:///tmp/x"])
-def test_a_lead_that_no_follower_could_reach_is_refused(
-    endpoint: str, lead: LeadIdentity
-) -> None:
+def test_an_unreachable_lead_is_refused(endpoint: str, lead: LeadIdentity) -> None:
     lead = msgspec.structs.replace(lead, endpoint=endpoint)
     with pytest.raises(ConfigError, match=r"connect to the lead.*address and port"):
         follower_config(lead, ("burst-0-0",), (1,))
@@ -260,7 +247,7 @@ def test_a_lead_without_hosts_says_how_to_get_them(lead: LeadIdentity) -> None:
         ),
     ],
 )
-def test_a_file_that_is_not_what_was_meant_is_refused(
+def test_another_file_than_meant_is_refused(
     damage: Any, what: str, lead: LeadIdentity
 ) -> None:
     tables = tomllib.loads(follower_config(lead, ("burst-0-0",), (1,)))

@@ -64,9 +64,7 @@ def test_what_was_written_is_read_back_and_private_whatever_the_umask(
     assert dataclasses.astuple(found) == dataclasses.astuple(made)
 
 
-def test_a_file_that_exists_is_kept_unless_told(
-    made: Certificate, tmp_path: Path
-) -> None:
+def test_what_exists_is_kept_unless_told(made: Certificate, tmp_path: Path) -> None:
     path = tmp_path / "c"
     certificate.write(made, path)
     other = certificate.create("other")
@@ -77,9 +75,7 @@ def test_a_file_that_exists_is_kept_unless_told(
     assert certificate.read(path) == other
 
 
-def test_a_symbolic_link_is_not_written_through(
-    made: Certificate, tmp_path: Path
-) -> None:
+def test_no_link_is_written_through(made: Certificate, tmp_path: Path) -> None:
     (tmp_path / "c").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(CertificateError, match="exists already"):
         certificate.write(made, tmp_path / "c")
@@ -169,9 +165,7 @@ def test_what_flux_takes_is_read(text: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o620])
-def test_a_file_that_others_can_open_is_refused(
-    mode: int, made: Certificate, tmp_path: Path
-) -> None:
+def test_an_open_file_is_refused(mode: int, made: Certificate, tmp_path: Path) -> None:
     certificate.write(made, tmp_path / "c")
     (tmp_path / "c").chmod(mode)
     with pytest.raises(CertificateError, match=rf"mode {mode:04o}.*chmod 600"):

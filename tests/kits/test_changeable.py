@@ -44,7 +44,7 @@ def test_modes_and_owners_of_a_path_are_looked_at(inner: Path, tmp_path: Path) -
     assert look(file, tmp_path) == "a/b/file"
 
 
-def test_each_link_and_all_that_it_leads_through_is_looked_at(
+def test_all_that_a_link_leads_through_is_looked_at(
     inner: Path, tmp_path: Path
 ) -> None:
     open_ = tmp_path / "open"
@@ -95,9 +95,7 @@ def test_the_mode_of_another_users_directory_stays(tmp_path: Path) -> None:
     assert stat.S_IMODE(theirs.stat().st_mode) == 0o700
 
 
-def test_the_first_part_of_a_path_that_others_cannot_pass_is_found(
-    tmp_path: Path,
-) -> None:
+def test_the_first_part_that_others_cannot_pass_is_found(tmp_path: Path) -> None:
     inner = tmp_path / "a" / "b"
     inner.mkdir(parents=True)
     file, link = inner / "file", tmp_path / "link"

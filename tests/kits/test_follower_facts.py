@@ -106,9 +106,7 @@ def test_a_flux_that_fails_is_found(tmp_path: Path, lead: LeadIdentity) -> None:
 
 @pytest.mark.flux
 @pytest.mark.skipif(not FLUX, reason=MISSING)
-def test_the_flux_of_this_machine_fits_a_lead_of_this_machine(
-    lead: LeadIdentity,
-) -> None:
+def test_this_machines_flux_fits_this_machines_lead(lead: LeadIdentity) -> None:
     facts = run(script("flux"), FLUX_URI="local:///nowhere")
     assert facts.flux == FLUX
     assert facts.curve == ""

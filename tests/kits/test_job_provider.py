@@ -85,9 +85,7 @@ def spec(tmp_path: Path) -> BurstSpec:
     return msgspec.structs.replace(spec, shape=Shape(4), owner="owner")
 
 
-def test_a_burst_has_one_job_though_the_answer_was_lost(
-    batch: Batch, spec: BurstSpec
-) -> None:
+def test_one_job_though_the_answer_was_lost(batch: Batch, spec: BurstSpec) -> None:
     batch.answers = False
     with pytest.raises(Transient):
         batch.provision(spec)
@@ -119,17 +117,13 @@ def test_files_go_once_no_job_lives(batch: Batch, spec: BurstSpec) -> None:
     assert not batch.files(spec.burst_id).exist()
     assert batch.observe() == []
     # A job without files is seen while it lives.
-    batch.jobs = {
-        "burst-9-abcdef": [BatchJob(8)],
-        "burst-9-aaaaaa": [BatchJob(9, True)],
-    }
+    over = [BatchJob(9, True)]
+    batch.jobs = {"burst-9-abcdef": [BatchJob(8)], "burst-9-aaaaaa": over}
     [status] = batch.observe()
     assert (status.burst_id, status.why) == ("burst-9-abcdef", "seen")
 
 
-def test_a_lease_that_has_ended_has_no_job_and_no_files(
-    batch: Batch, spec: BurstSpec
-) -> None:
+def test_an_ended_lease_has_no_job_and_no_files(batch: Batch, spec: BurstSpec) -> None:
     with pytest.raises(SpecRefused):
         batch.provision(msgspec.structs.replace(spec, lease_end=NOW))
     assert batch.submitted == []

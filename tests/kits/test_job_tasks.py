@@ -85,9 +85,7 @@ def test_a_job_that_ended_after_its_start_has_lost_its_followers(burst: Burst) -
     assert all(follower.reclaimed for follower in status.followers)
 
 
-def test_why_followers_do_not_join_is_told_once_they_should_have(
-    burst: Burst, tmp_path: Path
-) -> None:
+def test_why_followers_do_not_join_is_told(burst: Burst, tmp_path: Path) -> None:
     version = "overlay.hello: client (0.87.0) version mismatched with server (0.88.0)"
     (burst.place / "log").write_text(f"1: overlay.err[4]: {version}\n")
     assert burst.seen(JobSeen(Phase.RUNNING, ran=9.0))[1] == ""
@@ -101,9 +99,7 @@ def test_why_followers_do_not_join_is_told_once_they_should_have(
     assert status.followers == ()
 
 
-def test_a_submission_is_known_by_its_note_or_by_what_its_tasks_write(
-    burst: Burst,
-) -> None:
+def test_a_submission_is_known_by_its_note_or_its_tasks(burst: Burst) -> None:
     files = JobTasks(burst.place)
     files.log.write_text("0: one\n")
     # Who begins followers may end them again, and say that it has failed.
@@ -142,9 +138,7 @@ def test_a_job_ends_with_its_lease(end: float, limit: float) -> None:
         time_limit(100.0, 60.0, now=100.0)
 
 
-def test_jobs_of_all_owners_are_told_with_the_leases_of_their_files(
-    tmp_path: Path,
-) -> None:
+def test_jobs_of_all_owners_are_told_with_their_leases(tmp_path: Path) -> None:
     spec = example_spec(example_lead(tmp_path), 0, "nodes")
     content = msgspec.json.encode(msgspec.structs.replace(spec, lease_end=7.0))
     (tmp_path / "ann.far").mkdir(mode=0o700)

@@ -56,9 +56,7 @@ def test_a_log_that_tells_why_is_put_in_words(log: str, words: str) -> None:
         ("", "sdbus.info[2]: sd_bus_open_user: connected"),
     ],
 )
-def test_a_follower_that_found_its_systemd_has_no_trouble(
-    before: str, after: str
-) -> None:
+def test_a_follower_with_its_systemd_has_no_trouble(before: str, after: str) -> None:
     assert not explain_log(f"{before}\n{after}")
 
 

@@ -67,12 +67,7 @@ CASES: list[tuple[Kind, Any, type[ProviderError], str]] = [
     (JOB, status(409, "Conflict", "other"), Transient, "other"),
     (JOB, forbidden('User "u" cannot list'), Refused, 'verb list on jobs of .*"batch"'),
     (POD, forbidden("exceeded quota: a"), InsufficientCapacity, "quota: a.*ResourceQ"),
-    (
-        POD,
-        forbidden("violates PodSecurity"),
-        Refused,
-        "forbids it: list pods.*violates",
-    ),
+    (POD, forbidden("violates PodSecurity"), Refused, "forbids it: list pods.*viola"),
     (POD, status(403, "Forbidden", "x", causes=[ENDS]), Refused, "is being deleted"),
     (POD, status(404, "NotFound", "", **FAR), Refused, "no namespace far; kubectl cre"),
     (MINICLUSTER, status(404, "NotFound"), Refused, "CRD is not installed.*form"),
@@ -95,9 +90,7 @@ def test_what_an_answer_means(server: Said, cluster: Cluster, case: Any) -> None
     assert error is not Refused or not issubclass(caught.type, SpecRefused)
 
 
-def test_how_long_to_wait_is_taken_from_the_body_too(
-    server: Said, cluster: Cluster
-) -> None:
+def test_how_long_to_wait_is_in_the_body_too(server: Said, cluster: Cluster) -> None:
     busy = status(429, "TooManyRequests", "x", retryAfterSeconds=3)
     server.answer("GET", JOBS, busy)
     with pytest.raises(Transient) as caught:
@@ -135,9 +128,7 @@ def config_map(**meta: str) -> Any:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": named}
 
 
-def test_what_has_a_name_that_is_taken_is_not_created(
-    server: Said, cluster: Cluster
-) -> None:
+def test_a_name_that_is_taken_is_not_created(server: Said, cluster: Cluster) -> None:
     path = CONFIG_MAP.path("far")
     made = {"metadata": {"name": "a", "uid": "1"}}
     taken = status(409, "AlreadyExists", "exists", name="a")
@@ -152,9 +143,7 @@ def test_what_has_a_name_that_is_taken_is_not_created(
     assert "fieldValidation=Strict" in server.asked[0][1]
 
 
-def test_a_change_is_of_one_object_and_not_of_its_namesake(
-    server: Said, cluster: Cluster
-) -> None:
+def test_a_change_is_not_of_a_namesake(server: Said, cluster: Cluster) -> None:
     there = config_map(uid="1")
     path = CONFIG_MAP.path("far", "a")
     changed = {"metadata": {"name": "a"}}

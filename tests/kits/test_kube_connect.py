@@ -66,9 +66,7 @@ def test_a_token_of_the_file_is_sent(
     assert server.asked == [("GET", "/version", sent)]
 
 
-def test_a_token_that_is_turned_down_is_read_anew_once(
-    server: Said, tmp_path: Path
-) -> None:
+def test_a_refused_token_is_read_anew_once(server: Said, tmp_path: Path) -> None:
     path = kubeconfig(tmp_path / "config", server.url, {"token": "old"})
     cluster = Cluster(Kubeconfig(path))
     cluster.version()
@@ -79,9 +77,7 @@ def test_a_token_that_is_turned_down_is_read_anew_once(
     assert sent == ["Bearer old", "Bearer old", "Bearer new"]
 
 
-def test_credentials_that_are_not_good_are_refused_and_not_told(
-    server: Said, tmp_path: Path
-) -> None:
+def test_bad_credentials_are_refused_not_told(server: Said, tmp_path: Path) -> None:
     """Only after a while: an authenticator that is down answers in the same way."""
     path = kubeconfig(tmp_path / "config", server.url, {"token": "hush-hush"})
     server.answer("GET", "/version", NOT_AUTHORIZED)
@@ -133,9 +129,7 @@ def test_an_exec_plugin_that_fails_is_told_of(tmp_path: Path) -> None:
     assert logging.getLogger().handlers == handlers
 
 
-def test_an_exec_plugin_that_hangs_is_ended_with_all_that_it_started(
-    tmp_path: Path,
-) -> None:
+def test_a_plugin_that_hangs_is_ended_with_all_it_started(tmp_path: Path) -> None:
     running = tmp_path / "running"
     os.mkfifo(running)
     # Both hold the fifo open for as long as they live.

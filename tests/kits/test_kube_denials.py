@@ -113,9 +113,7 @@ def answer(
 
 
 @pytest.mark.parametrize(("denial", "rule", "advice"), RULES)
-def test_a_rule_refuses_this_object_and_is_quoted(
-    denial: str, rule: str, advice: str
-) -> None:
+def test_a_rule_is_quoted(denial: str, rule: str, advice: str) -> None:
     for verb in ("create", "patch"):
         error = answer(403, denial, verb, POD)
         assert type(error) is SpecRefused
@@ -207,9 +205,7 @@ def test_a_right_that_lacks_is_told_with_what_a_cloud_says_of_it() -> None:
 
 
 @pytest.mark.parametrize(("denial", "rule", "advice"), RULES)
-def test_pods_that_a_rule_forbids_are_refused_at_once(
-    denial: str, rule: str, advice: str
-) -> None:
+def test_forbidden_pods_are_refused(denial: str, rule: str, advice: str) -> None:
     words = f"FailedCreate: Error creating: {denial}"
     told = event("Job", "b", words, "1970-01-01T00:16:40Z")
     warnings = warnings_by_object([{**told, "type": "Warning"}])

@@ -136,9 +136,7 @@ def test_an_event_may_come_in_parts(watcher: Watcher) -> None:
 
 
 @pytest.mark.parametrize("cut", [False, True])
-def test_a_watch_that_ended_or_was_cut_goes_on_from_the_last_version(
-    watcher: Watcher, cut: bool
-) -> None:
+def test_a_watch_goes_on_from_the_last_version(watcher: Watcher, cut: bool) -> None:
     watch = watcher.begin("a")
     watch.say("ADDED", pod("b", version="9"))
     if not cut:
@@ -193,9 +191,7 @@ def test_what_was_not_read_for_long_and_has_ended_is_listed(watcher: Watcher) ->
     assert watcher.pods == {"b": "uid-b"}
 
 
-def test_a_silent_watch_is_given_up_and_for_a_while_all_is_listed(
-    watcher: Watcher,
-) -> None:
+def test_a_silent_watch_is_given_up_for_a_while(watcher: Watcher) -> None:
     watcher.begin("a")
     watcher.clock.now += 40
     assert watcher.read().listed is None

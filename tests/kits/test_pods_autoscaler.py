@@ -74,9 +74,7 @@ WARNS = {"FailedScaleUp", "FailedScheduling"}
 
 
 @pytest.mark.parametrize(("reason", "message", "who", "advice"), ADDS)
-def test_what_is_done_for_a_pod_without_a_node(
-    reason: str, message: str, who: str, advice: str
-) -> None:
+def test_what_is_done_is_told(reason: str, message: str, who: str, advice: str) -> None:
     said = event(reason, message, of="Warning" if reason in WARNS else "")
     words = f"{who} (since {SINCE}): {reason}: {message}{advice}"
     seen = look(waiting(), events=[said])

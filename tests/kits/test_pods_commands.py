@@ -100,7 +100,7 @@ FORMS = pytest.mark.parametrize("form", ["job", "operator"])
 
 
 @FORMS
-def test_they_run_before_and_after_the_broker(
+def test_they_run_before_and_after(
     form: PodForm, spec: BurstSpec, tmp_path: Path
 ) -> None:
     pre = 'echo "it\'s $PLACE"\nexport PATH=/nowhere\nset -x; : traced'
@@ -117,7 +117,7 @@ def test_they_run_before_and_after_the_broker(
 
 
 @FORMS
-def test_what_fails_before_ends_the_follower(
+def test_a_failure_ends_the_follower(
     form: PodForm, spec: BurstSpec, tmp_path: Path
 ) -> None:
     commands = CommandsTable(pre="echo looks; cd /no/such; echo never", post="echo x")
@@ -132,9 +132,7 @@ def test_what_fails_before_ends_the_follower(
     assert why in told
 
 
-def test_a_failure_is_told_although_its_output_ends_within_a_line(
-    spec: BurstSpec, tmp_path: Path
-) -> None:
+def test_a_failure_is_told_after_half_a_line(spec: BurstSpec, tmp_path: Path) -> None:
     commands = CommandsTable(pre="printf half; exit 7")
     done = container(tmp_path, spec, commands).run()
     assert (done.returncode, done.stdout) == (7, f"half\n{PRE_FAILED}7\n")
@@ -144,7 +142,7 @@ def test_a_failure_is_told_although_its_output_ends_within_a_line(
 
 
 @FORMS
-def test_the_secret_key_is_not_in_the_log(
+def test_no_secret_key_is_in_the_log(
     form: PodForm, spec: BurstSpec, tmp_path: Path
 ) -> None:
     """Nor on a line of its own, nor where the shell traces a command with it."""
@@ -165,9 +163,7 @@ printf %s "$key"
 
 
 @FORMS
-def test_a_broker_is_stopped_and_then_they_run(
-    form: PodForm, spec: BurstSpec, tmp_path: Path
-) -> None:
+def test_they_run_after_a_stop(form: PodForm, spec: BurstSpec, tmp_path: Path) -> None:
     commands = CommandsTable(
         post=f"until [ -e {tmp_path}/go ]; do sleep 0.01; done; echo after"
     )
@@ -209,9 +205,7 @@ def test_a_broker_that_is_told_to_end_does_not_complete_its_job(
     assert process.returncode == (0 if program else 143)
 
 
-def test_what_they_leave_running_does_not_hold_the_broker_up(
-    spec: BurstSpec, tmp_path: Path
-) -> None:
+def test_what_they_leave_holds_nothing_up(spec: BurstSpec, tmp_path: Path) -> None:
     made = container(tmp_path, spec, CommandsTable(pre="sleep 1000 & echo $!"))
     with subprocess.Popen(made.command, env=made.environ, stdout=-1) as process:
         assert process.stdout is not None
@@ -223,9 +217,7 @@ def test_what_they_leave_running_does_not_hold_the_broker_up(
             os.kill(left, signal.SIGKILL)
 
 
-def test_without_them_nothing_is_added_and_another_key_is_refused(
-    spec: BurstSpec,
-) -> None:
+def test_without_them_nothing_is_added(spec: BurstSpec) -> None:
     start = by_kind(spec, SETTINGS)["ConfigMap"]["data"]["start"]
     assert "run_commands" not in start
     with pytest.raises(ConfigError, match=r"providers.far: commands: .*before"):

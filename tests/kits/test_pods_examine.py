@@ -122,9 +122,7 @@ def test_what_the_api_server_does_not_accept_is_wrong(server: Said) -> None:
     assert "exceeded quota" in found[Level.NOTE][0]
 
 
-def test_a_minicluster_is_checked_once_a_lead_is_known(
-    server: Said, lead: LeadIdentity
-) -> None:
+def test_a_minicluster_needs_a_known_lead(server: Said, lead: LeadIdentity) -> None:
     server.answer("GET", DEPLOYMENT, deployment(availableReplicas=1))
     examine(server, form="operator")
     assert sent_to(server, MINICLUSTERS) == []
@@ -200,9 +198,7 @@ def test_a_job_of_followers_is_looked_at_and_not_made(server: Said) -> None:
         ({}, "ask its administrator what it demands"),
     ],
 )
-def test_pods_that_a_namespace_may_deny(
-    server: Said, changes: dict[str, Any], words: str
-) -> None:
+def test_pods_may_be_denied(server: Said, changes: dict[str, Any], words: str) -> None:
     server.warnings = ["batch is old, and so on", VIOLATED]
     (why,) = examine(server, **changes)[Level.NOTE]
     text = 'pods violate the Pod Security Standard "restricted:latest": runAsUser=0'
@@ -283,9 +279,7 @@ def test_an_address_that_pods_cannot_use(
 
 
 @pytest.mark.parametrize("form", ["job", "operator"])
-def test_a_namespace_is_of_one_owner(
-    server: Said, lead: LeadIdentity, form: str
-) -> None:
+def test_a_namespace_has_one_owner(server: Said, lead: LeadIdentity, form: str) -> None:
     """Those of this lead are no fault; without a lead nobody knows whose are ours."""
     server.answer("GET", DEPLOYMENT, deployment(availableReplicas=1))
     mine, other = bursts_of(lead.owner), bursts_of("burst-lead-2")

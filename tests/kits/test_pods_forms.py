@@ -35,9 +35,7 @@ def gateway(spec: BurstSpec, address: str, *others: str) -> BurstSpec:
 
 
 @pytest.mark.parametrize("form", ["job", "operator"])
-def test_a_gateway_is_found_by_the_name_that_the_lead_gives_it(
-    spec: BurstSpec, form: Any
-) -> None:
+def test_a_gateway_has_the_name_that_it_is_given(spec: BurstSpec, form: Any) -> None:
     spec = gateway(spec, "tcp://burst-0.jobs.svc.cluster.local:8050")
     service = by_kind(spec, replace(SETTINGS, form=form))["Service"]
     assert name_of(service) == "burst-0"
@@ -56,13 +54,12 @@ def test_an_address_elsewhere_is_the_sites_own(spec: BurstSpec, host: str) -> No
 
 
 def test_a_minicluster_has_no_secret_and_is_no_lead(spec: BurstSpec) -> None:
+    pod = pod_words(serviceAccountName="flux", imagePullSecrets=[{"name": "registry"}])
     with_view = replace(
         SETTINGS,
         form="operator",
         view="flux-view:0.88.0",
-        pod=pod_words(
-            serviceAccountName="flux", imagePullSecrets=[{"name": "registry"}]
-        ),
+        pod=pod,
         host_paths=("/opt/flux",),
     )
     objects = render(spec, with_view, TAGS, 0)
@@ -82,15 +79,10 @@ def test_a_minicluster_has_no_secret_and_is_no_lead(spec: BurstSpec) -> None:
         "capabilities": {"drop": ["ALL"]},
     }
     # A quota may demand limits of each container, init containers too.
-    little = {
-        "requests": {"cpu": "10m", "memory": "32Mi"},
-        "limits": {"memory": "256Mi"},
-    }
-    assert flux["container"] == {
-        "image": "flux-view:0.88.0",
-        "resources": little,
-        "securityContext": security,
-    }
+    asked = {"cpu": "10m", "memory": "32Mi"}
+    little = {"requests": asked, "limits": {"memory": "256Mi"}}
+    init = {"image": "flux-view:0.88.0", "resources": little}
+    assert flux["container"] == {**init, "securityContext": security}
     table = tomllib.loads(flux["brokerConfig"])["bootstrap"]
     assert table["curve_cert"] == "/mnt/flux/config/curve/curve.cert"
     (container,) = made["containers"]
@@ -153,9 +145,7 @@ def test_what_cannot_be_made_is_refused_in_words(
         render(replace(spec, **changed), SETTINGS, TAGS, 0)
 
 
-def test_too_many_nodes_and_an_owner_that_is_no_label_are_refused(
-    spec: BurstSpec,
-) -> None:
+def test_what_kubernetes_cannot_have_is_refused(spec: BurstSpec) -> None:
     one = replace(SETTINGS, offers={"nodes": OfferTable(cores=4, max_nodes=1)})
     with pytest.raises(Refused, match="which has at most 1"):
         render(spec, one, TAGS, 0)

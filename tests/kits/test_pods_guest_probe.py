@@ -120,7 +120,7 @@ def test_all_that_is_well_is_said(lead: LeadIdentity, settings: PodSettings) -> 
         (
             {"exec": "user flux not in"},
             Level.WRONG,
-            "starts no job there: user flux not",
+            "starts no job there: user flux no",
         ),
         ({"munge": "Invalid credential (7)"}, Level.WRONG, "Invalid credential"),
         ({"munge": ""}, Level.WRONG, "unmunge prints nothing"),

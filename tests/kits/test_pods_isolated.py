@@ -54,7 +54,7 @@ def config(spec: BurstSpec, settings: PodSettings = SETTINGS) -> dict[str, str]:
     return found
 
 
-def test_nothing_of_it_is_ever_started_again(spec: BurstSpec) -> None:
+def test_what_it_is_made_of(spec: BurstSpec) -> None:
     job = by_kind(replace(spec, lease_end=500.0), SETTINGS)["Job"]["spec"]
     assert job["backoffLimitPerIndex"] == 0
     assert "backoffLimit" not in job
@@ -160,10 +160,8 @@ def pod(
     if ended is not None:
         broker["state"] = {"terminated": {"exitCode": 0, **ended}}
     made = seen_pods.pod(index, phase=phase, containerStatuses=[broker], **status)
-    made["status"]["containerStatuses"][0] = {
-        "name": "istio-proxy",
-        "state": {"running": {}},
-    }
+    sidecar = {"name": "istio-proxy", "state": {"running": {}}}
+    made["status"]["containerStatuses"][0] = sidecar
     return isolated(made)
 
 
@@ -262,9 +260,7 @@ NONE = "ended without a result: exit status"
         (ODD, "", f"{NONE} 0: its log is empty"),
     ],
 )
-def test_a_lead_without_a_result_is_a_failure(
-    lead: Manifest, log: str, why: str
-) -> None:
+def test_no_result_is_a_failure(lead: Manifest, log: str, why: str) -> None:
     status = look(JOB, lead, pod(1), log=log)
     assert (status.phase, status.why) == (Phase.FAILED, f"p0 {why}")
     assert status.failure is Failure.OTHER
@@ -324,9 +320,7 @@ def test_the_log_is_read_whole(server: Said, bursts: PodBursts) -> None:
     assert found.why.endswith("exit status 1: one / two")
 
 
-def test_a_log_that_cannot_be_read_is_waited_for_but_not_for_ever(
-    server: Said, bursts: PodBursts
-) -> None:
+def test_an_unread_log_is_waited_for_a_while(server: Said, bursts: PodBursts) -> None:
     server.answer("GET", LOG, (500, {"kind": "Status", "message": "no kubelet"}))
     for _ in range(19):
         assert result_of(bursts) == (None, "")

@@ -31,9 +31,7 @@ def settings(tmp_path: Path) -> PodSettings:
     return replace(SETTINGS, munge_key=str(key))
 
 
-def test_the_key_is_in_the_secret_and_nowhere_else(
-    settings: PodSettings, tmp_path: Path
-) -> None:
+def test_the_key_is_in_the_secret_alone(settings: PodSettings, tmp_path: Path) -> None:
     spec = make_spec(tmp_path)
     isolated = replace(spec, ranks=(), program=Program(kind="interactive"))
     text = base64.b64encode(CONTENT).decode()
@@ -44,7 +42,7 @@ def test_the_key_is_in_the_secret_and_nowhere_else(
             assert text not in str(found)
 
 
-def test_its_socket_is_where_programs_look_for_it(
+def test_its_socket_is_where_it_is_sought(
     settings: PodSettings, tmp_path: Path
 ) -> None:
     pod = pod_spec(make_spec(tmp_path), settings)
@@ -69,9 +67,7 @@ def test_what_is_no_key_is_refused(tmp_path: Path) -> None:
         key.write_bytes(b"short")
 
 
-def test_an_image_without_munged_is_told_of(
-    settings: PodSettings, tmp_path: Path
-) -> None:
+def test_an_image_may_lack_munged(settings: PodSettings, tmp_path: Path) -> None:
     lines = start_munged(settings, str(tmp_path), str(tmp_path / "own"))
     lines = lines.replace(":/usr/sbin:/usr/local/sbin", "")
     done = run_captured(["/bin/sh", "-c", lines], env={"PATH": str(tmp_path)})
@@ -95,9 +91,7 @@ def own(tmp_path: Path) -> Iterator[Path]:
     not all(map(shutil.which, ("munged", "munge", "unmunge"))),
     reason="no munged on PATH: install munge",
 )
-def test_a_real_munged_serves_with_it(
-    settings: PodSettings, tmp_path: Path, own: Path
-) -> None:
+def test_a_real_munged_serves(settings: PodSettings, tmp_path: Path, own: Path) -> None:
     mounted = tmp_path / "secret"
     mounted.mkdir()
     # As Kubernetes mounts a Secret: a link to a file that the group can read.

@@ -11,35 +11,40 @@ from burst.kits.pods.template.overlay import merge_pod
 from burst.provider import BurstSpec, Program
 from tests.kits.pods import SETTINGS, TAGS, by_kind, pod_spec, read_settings, replace
 
-EXAMPLE = """
+COMMON = """
 [pod.metadata]
 labels = { team = "physics" }
 annotations = { "sidecar.istio.io/inject" = "false" }
 
 [pod.spec]
-priorityClassName = "high"
 schedulerName = "volcano"
 runtimeClassName = "nvidia"
-hostNetwork = true
 tolerations = [{ key = "gpu", operator = "Exists" }]
-initContainers = [{ name = "fetch", image = "busybox", command = ["true"] }]
-volumes = [{ name = "data", persistentVolumeClaim = { claimName = "data" } }]
-
-[[pod.spec.topologySpreadConstraints]]
-maxSkew = 1
-topologyKey = "topology.kubernetes.io/zone"
-whenUnsatisfiable = "DoNotSchedule"
-
+"""
+ENV = """
 [[pod.spec.containers]]
 name = "broker"
 env = [
     { name = "TOKEN", valueFrom = { secretKeyRef = { name = "app", key = "token" } } },
     { name = "A", value = "2" },
 ]
-volumeMounts = [{ name = "data", mountPath = "/data" }]
-resources = { limits = { "rdma/hca" = 1 }, requests = { "rdma/hca" = 1 } }
-securityContext.readOnlyRootFilesystem = false
 securityContext.capabilities.add = ["IPC_LOCK"]
+"""
+EXAMPLE = f"""
+{COMMON}
+priorityClassName = "high"
+hostNetwork = true
+initContainers = [{{ name = "fetch", image = "busybox", command = ["true"] }}]
+volumes = [{{ name = "data", persistentVolumeClaim = {{ claimName = "data" }} }}]
+
+[[pod.spec.topologySpreadConstraints]]
+maxSkew = 1
+topologyKey = "topology.kubernetes.io/zone"
+whenUnsatisfiable = "DoNotSchedule"
+{ENV}
+volumeMounts = [{{ name = "data", mountPath = "/data" }}]
+resources = {{ limits = {{ "rdma/hca" = 1 }}, requests = {{ "rdma/hca" = 1 }} }}
+securityContext.readOnlyRootFilesystem = false
 
 [[pod.spec.containers]]
 name = "metrics"
@@ -47,32 +52,18 @@ image = "exporter:1"
 
 [offers.nodes.pod.spec]
 priorityClassName = "low"
-tolerations = [{ key = "spot", operator = "Exists" }]
+tolerations = [{{ key = "spot", operator = "Exists" }}]
 """
-MINICLUSTER = """
+MINICLUSTER = f"""
 form = "operator"
-[pod.metadata]
-labels = { team = "physics" }
-annotations = { "sidecar.istio.io/inject" = "false" }
-
-[pod.spec]
-schedulerName = "volcano"
-runtimeClassName = "nvidia"
-tolerations = [{ key = "gpu", operator = "Exists" }]
-
-[[pod.spec.containers]]
-name = "broker"
-env = [
-    { name = "TOKEN", valueFrom = { secretKeyRef = { name = "app", key = "token" } } },
-    { name = "A", value = "2" },
-]
-resources = { limits = { "rdma/hca" = 1 } }
-securityContext = { capabilities = { add = ["IPC_LOCK"] } }
+{COMMON}
+{ENV}
+resources = {{ limits = {{ "rdma/hca" = 1 }} }}
 workingDir = "/work"
 
 [offers.nodes.pod.spec]
 schedulerName = "other"
-tolerations = [{ key = "spot", operator = "Exists" }]
+tolerations = [{{ key = "spot", operator = "Exists" }}]
 """
 
 

@@ -24,9 +24,7 @@ def created(objects: list[Manifest], at: float) -> list[Manifest]:
 
 
 @pytest.mark.parametrize("off", [0.0, -7200.0, 7200.0])
-def test_a_lease_ends_by_the_clock_of_the_api_server(
-    spec: BurstSpec, off: float
-) -> None:
+def test_a_lease_ends_by_the_servers_clock(spec: BurstSpec, off: float) -> None:
     """Else `burst gc --expired` would delete what lives, had the daemon's been slow."""
     leased = replace(spec, lease_end=NOW + off + 600.0)
     objects = created(render(leased, SETTINGS, TAGS, NOW + off), NOW)

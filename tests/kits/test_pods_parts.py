@@ -150,9 +150,7 @@ MAIN_ENDS = part("Job", "b", "n-[0-1]", **ENDING), *MAIN[1:]
 
 
 @pytest.mark.parametrize("main", [MAIN_ENDS, MAIN[1:], ()], ids=["ends", "pods", "-"])
-def test_a_first_part_that_is_deleted_is_that_part_alone(
-    main: tuple[Manifest, ...],
-) -> None:
+def test_a_deleted_first_part_is_that_part_alone(main: tuple[Manifest, ...]) -> None:
     """Its hosts are known as long as anything of it exists."""
     status = look(*main, *GROWTH)
     assert status.phase is Phase.FAILED
@@ -163,9 +161,7 @@ def test_a_first_part_that_is_deleted_is_that_part_alone(
 
 
 @pytest.mark.parametrize("form", ["job", "operator"])
-def test_the_objects_of_a_growth_have_names_of_their_own(
-    tmp_path: Path, form: Any
-) -> None:
+def test_objects_of_a_growth_have_names_of_their_own(tmp_path: Path, form: Any) -> None:
     spec = make_spec(tmp_path)
     settings = replace(SETTINGS, form=form, names=True)
     more = replace(spec, hosts=spec.hosts[1:], ranks=spec.ranks[1:])
@@ -185,9 +181,7 @@ def test_the_objects_of_a_growth_have_names_of_their_own(
         assert config["data"]["hosts"] == f"{more.hosts[0]}\n"
 
 
-def test_names_of_growths_are_told_from_others_and_have_a_length(
-    tmp_path: Path,
-) -> None:
+def test_names_of_growths_are_known_and_have_a_length(tmp_path: Path) -> None:
     assert first_of("b", part_name("b", 12)) == 12
     for other in ("b", "b-g", "b-gx", "b-g2-entrypoint", "c-g2", "bb-g2"):
         assert first_of("b", other) == 0

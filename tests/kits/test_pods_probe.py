@@ -175,9 +175,7 @@ burst-version: commands: 0.87.1 libflux-core: 0.87.1 build-options: +zmq==4.3.4
 """
 
 
-def test_what_it_found_where_it_ran_is_told_too(
-    server: Said, lead: LeadIdentity
-) -> None:
+def test_what_it_found_there_is_told_too(server: Said, lead: LeadIdentity) -> None:
     trial = Trial(server, lead)
     trial.shows(ended(1, f"{FACTS}connect: Connection refused"))
     way, machine, user, flux = trial.find()
@@ -188,9 +186,7 @@ def test_what_it_found_where_it_ran_is_told_too(
     assert "Flux 0.87.1, which a lead of 0.88.0 rejects" in flux.what
 
 
-def test_with_a_view_its_own_image_is_asked_for_flux(
-    server: Said, lead: LeadIdentity
-) -> None:
+def test_a_views_image_is_asked_for_flux(server: Said, lead: LeadIdentity) -> None:
     view = {"form": "operator", "view": "flux-view:1"}
     pod = pod_of(render(lead, **view))
     (init,), (main,) = pod["initContainers"], pod["containers"]
@@ -266,9 +262,7 @@ def test_ctrl_c_removes_it_first(server: Said, lead: LeadIdentity) -> None:
     assert trial.told[-1] == f"{trial.id}: is removed"
 
 
-def test_a_right_that_lacks_is_told_and_nothing_is_to_be_removed(
-    server: Said, lead: LeadIdentity
-) -> None:
+def test_a_right_that_lacks_is_told(server: Said, lead: LeadIdentity) -> None:
     trial = Trial(server, lead)
     denied = {"message": 'User "x" cannot patch resource "jobs"', "kind": "Status"}
     server.answer("PATCH", f"{JOBS}/{trial.id}", (403, denied))

@@ -31,12 +31,8 @@ def test_a_minicluster_is_not_gone_before_its_secret(
     """All that can be listed is gone for long, but for the marker."""
     server.serve_nothing()
     server.serve(MINICLUSTERS)
-    meta = {
-        "name": BURST,
-        "namespace": "jobs",
-        "uid": "u",
-        "labels": TAGS.labels(BURST),
-    }
+    meta: dict[str, Any] = {"name": BURST, "namespace": "jobs", "uid": "u"}
+    meta["labels"] = TAGS.labels(BURST)
     marker = {"metadata": {**meta, "annotations": {ALONE_SINCE: "100"}}}
     server.serve(f"{CORE}/configmaps", marker)
     for kind in (MINICLUSTERS, JOBS, f"{CORE}/services"):

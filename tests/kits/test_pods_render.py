@@ -46,9 +46,7 @@ def test_every_object_says_whose_it_is(spec: BurstSpec) -> None:
     assert "no [exec] service" in refused.value.advice
 
 
-def test_brokers_read_the_leads_hosts_and_their_own_certificate(
-    spec: BurstSpec,
-) -> None:
+def test_brokers_read_the_leads_hosts_and_certificate(spec: BurstSpec) -> None:
     objects = by_kind(spec, SETTINGS)
     secret = base64.b64decode(objects["Secret"]["data"]["curve.cert"]).decode()
     there = certificate.read(Path(spec.lead.certificate))
@@ -127,9 +125,7 @@ def test_a_pod_is_as_safe_as_can_be(spec: BurstSpec) -> None:
 
 
 @pytest.mark.parametrize("form", ["job", "operator"])
-def test_a_follower_has_bounds_of_memory_where_the_offer_has_none(
-    spec: BurstSpec, form: Any
-) -> None:
+def test_a_follower_has_bounds_of_memory(spec: BurstSpec, form: Any) -> None:
     """By its cores. Its volumes in memory are no larger than all of it."""
     parent = render(spec, replace(SETTINGS, form=form), TAGS, 0)[-1]["spec"]
     pod = parent["template"]["spec"] if form == "job" else parent
@@ -182,14 +178,9 @@ def test_a_leads_user_is_the_pods_by_default(spec: BurstSpec) -> None:
 
 
 def test_an_offers_nodes_are_chosen_and_asked_for_in_full(spec: BurstSpec) -> None:
-    table = OfferTable(
-        cores=8,
-        gpus=2,
-        max_nodes=4,
-        cpu="7500m",
-        memory="28Gi",
-        pod=pod_words(nodeSelector={"pool": "big"}),
-    )
+    big = pod_words(nodeSelector={"pool": "big"})
+    amounts = {"gpus": 2, "max_nodes": 4, "cpu": "7500m", "memory": "28Gi"}
+    table = OfferTable(cores=8, pod=big, **amounts)  # type: ignore[arg-type]
     tolerations = [
         {"key": "spot", "operator": "Exists"},
         {"key": "a", "operator": "Equal", "value": "b", "effect": "NoSchedule"},

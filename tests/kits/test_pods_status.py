@@ -285,7 +285,7 @@ POLICY = {"type": "Failed", "reason": "PodFailurePolicy", "message": "x"}
         ({"type": "Odd"}, RUNS, ""),
     ],
 )
-def test_a_job_that_is_over_fails_the_burst(
+def test_the_end_of_a_job_is_told(
     condition: dict[str, Any], phase: Phase, why: str
 ) -> None:
     other = {"type": "Suspended", "status": "False"}

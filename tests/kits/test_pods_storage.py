@@ -166,9 +166,7 @@ REFUSED = [
         (MOUNTED.replace("'/v'", "'/usr/local'"), "/usr/local"),
     ],
 )
-def test_a_directory_of_jobs_may_be_where_it_hides_nothing(
-    table: str, cwd: str
-) -> None:
+def test_a_directory_may_be_where_it_hides_nothing(table: str, cwd: str) -> None:
     assert read_settings(f"cwd = ['{cwd}']\n{table}").cwd == (cwd,)
     # A munge of the node is mounted where there is no other.
     found = read_settings("host_paths = ['/run/munge']").host_paths
@@ -190,7 +188,7 @@ def test_what_is_wrong_is_refused_by_its_key(table: str, words: str) -> None:
         (f"{MOUNTED}{VOLUME}emptyDir = {{}}", "volumes.v.emptyDir: a MiniCluster has"),
         (f"{VOLUME}secret.secretName = 'x'", "volumes.v: a MiniCluster mounts it at"),
         (
-            f"{MOUNTED.replace(' }', ', subPath = 1 }')}{VOLUME}secret.secretName = 'x'",
+            f"{MOUNTED.replace(' }', ', subPath = 1 }')}{VOLUME}secret = {{}}",
             "volumes.v, subPath of its mount: a MiniCluster has no",
         ),
         ("cwd = ['/work']", "cwd: a MiniCluster has no such field"),

@@ -109,9 +109,7 @@ def test_both_scripts_find_flux(spec: BurstSpec, tmp_path: Path) -> None:
     assert modules == f"{targets[0]}/lib/python3.11/site-packages"
 
 
-def test_an_image_without_it_says_what_is_not_there(
-    spec: BurstSpec, tmp_path: Path
-) -> None:
+def test_an_image_without_it_says_so(spec: BurstSpec, tmp_path: Path) -> None:
     place = tmp_path / "none"
     for count, words in ((0, "cannot stat"), (2, "view_paths[0]: there are 2: ")):
         for number in range(count):

@@ -127,9 +127,7 @@ def provision(namespace: Namespace, place: Path) -> tuple[str, Manifest]:
     return spec.burst_id, made
 
 
-def test_what_was_provisioned_is_there_with_the_next_look(
-    namespace: Namespace, tmp_path: Path
-) -> None:
+def test_what_was_provisioned_is_seen(namespace: Namespace, tmp_path: Path) -> None:
     """The watch may be late; then this burst is listed, and no other."""
     namespace.watch()
     before = namespace.bursts.observe()
@@ -150,9 +148,7 @@ def test_what_was_provisioned_is_there_with_the_next_look(
     assert len(namespace.server.asked) == asked + 2, "once is enough"
 
 
-def test_what_was_resized_is_listed_anew_even_if_the_call_failed(
-    namespace: Namespace, tmp_path: Path
-) -> None:
+def test_what_was_resized_is_listed_anew(namespace: Namespace, tmp_path: Path) -> None:
     """The watch may be late, and what is listed must not be from before the call."""
     namespace.watch()
     namespace.bursts.observe()
@@ -170,9 +166,7 @@ def test_what_was_resized_is_listed_anew_even_if_the_call_failed(
     assert not any(f"{ID}={BURSTS[1]}" in path for path in paths)
 
 
-def test_how_it_was_before_it_was_listed_is_not_told_later(
-    namespace: Namespace, tmp_path: Path
-) -> None:
+def test_how_it_was_before_is_not_told(namespace: Namespace, tmp_path: Path) -> None:
     """The watch goes on from before the list."""
     namespace.watch()
     namespace.server.answer("GET", f"{JOBS}/{BURSTS[0]}", (503, {"kind": "Status"}))
@@ -194,9 +188,7 @@ def test_how_it_was_before_it_was_listed_is_not_told_later(
     wait_until(lambda: len(hosts()[0]) == 3, hosts)
 
 
-def test_the_end_of_one_before_does_not_end_what_was_listed(
-    namespace: Namespace, tmp_path: Path
-) -> None:
+def test_the_end_of_one_before_ends_none(namespace: Namespace, tmp_path: Path) -> None:
     """The watch is late: it tells of the deletion of a Job of the same name."""
     namespace.watch()
     burst, made = provision(namespace, tmp_path)
@@ -246,9 +238,7 @@ def test_what_ended_a_pod_is_told_until_the_next_one_runs(namespace: Namespace) 
     assert namespace.server.watches[PODS] == [pods], "it was told, and not listed"
 
 
-def test_of_what_is_gone_from_one_list_to_the_next_no_cause_is_known(
-    namespace: Namespace,
-) -> None:
+def test_of_what_goes_between_lists_no_cause_is_known(namespace: Namespace) -> None:
     """The first look lists, and so does the second, which begins to watch."""
     namespace.bursts.observe()
     namespace.serve(PODS, pod(BURSTS[1]))

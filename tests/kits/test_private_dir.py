@@ -17,23 +17,11 @@ from burst.kits.shared_dir import examine_shared_dir
 from burst.model.finding import Level
 
 
-@pytest.mark.parametrize(
-    ("text", "safe"),
-    [
-        ("burst-0-3fa9c1", True),
-        ("", False),
-        (".", False),
-        ("..", False),
-        ("a/b", False),
-        ("a.b", False),
-        ("-a", False),
-        ("a\n", False),
-        ("x" * 63, True),
-        ("x" * 64, False),
-    ],
-)
-def test_only_safe_names_become_directories(text: str, safe: bool) -> None:
-    assert is_safe_name(text) == safe
+@pytest.mark.parametrize("text", ["", ".", "..", "a/b", "a.b", "-a", "a\n", "x" * 64])
+def test_only_safe_names_become_directories(text: str) -> None:
+    assert not is_safe_name(text)
+    assert is_safe_name("burst-0-3fa9c1")
+    assert is_safe_name("x" * 63)
 
 
 @pytest.mark.parametrize(("owner", "name"), [("../x", "here"), ("o", "a.b"), ("", "a")])
@@ -110,9 +98,7 @@ def test_a_symbolic_link_is_no_home(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("leads_to", ["elsewhere", "nowhere"])
-def test_a_symbolic_link_in_place_of_the_base_is_refused(
-    leads_to: str, tmp_path: Path
-) -> None:
+def test_a_link_in_place_of_the_base_is_refused(leads_to: str, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir(0o700)
     (tmp_path / "base").symlink_to(tmp_path / leads_to)
     home = PrivateDirectory(tmp_path / "base", "owner-1", "here")

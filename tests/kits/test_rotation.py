@@ -32,9 +32,7 @@ def keep(path: Path, until: float) -> str:
     return str(kept)
 
 
-def test_a_lead_that_runs_has_the_one_before_and_the_next_has_the_new_one(
-    path: Path,
-) -> None:
+def test_a_lead_that_runs_has_the_one_before(path: Path) -> None:
     before, began = certificate.read(path), time.time()
     made, kept = rotate(path)
     assert certificate.read(kept) == before
@@ -97,9 +95,7 @@ def test_what_no_lead_can_have_any_more_is_deleted(path: Path) -> None:
     assert delete_unused(path, 0.0) == []
 
 
-def test_behind_a_link_the_file_is_replaced_whichever_way_it_is_named(
-    path: Path,
-) -> None:
+def test_behind_a_link_the_file_is_replaced_by_any_name(path: Path) -> None:
     link = path.parent / "etc" / "curve.cert"
     link.parent.mkdir()
     link.symlink_to(path)

@@ -55,9 +55,7 @@ def test_autoscalers_leave_the_lead_alone_as_they_do_followers() -> None:
 
 
 @pytest.mark.parametrize(("where", "container"), list(containers()))
-def test_each_container_says_what_it_needs_and_has_a_limit(
-    where: str, container: dict[str, Any]
-) -> None:
+def test_each_container_has_a_limit(where: str, container: dict[str, Any]) -> None:
     resources = container["resources"]
     assert resources["requests"].keys() == {"cpu", "memory"}, where
     assert "memory" in resources["limits"], where
