@@ -117,11 +117,7 @@ def test_all_that_is_well_is_said(lead: LeadIdentity, settings: PodSettings) -> 
         ({"home": ""}, Level.NOTE, "ann has no home there"),
         ({"imp": "sh: not found"}, Level.WRONG, "root there: sh: not found"),
         ({"imp": ""}, Level.WRONG, "root there: it prints nothing"),
-        (
-            {"exec": "user flux not in"},
-            Level.WRONG,
-            "starts no job there: user flux no",
-        ),
+        ({"exec": "user flux not in"}, Level.WRONG, "starts no job there: user flux n"),
         ({"munge": "Invalid credential (7)"}, Level.WRONG, "Invalid credential"),
         ({"munge": ""}, Level.WRONG, "unmunge prints nothing"),
         ({"munge": None}, Level.NOTE, "munge makes no credential on this host"),

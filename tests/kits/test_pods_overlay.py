@@ -254,10 +254,7 @@ def test_what_may_not_be_set_is_refused_by_its_key(table: str, words: str) -> No
         ("[pod.spec]\nhostNetwork = true", "spec.hostNetwork: a MiniCluster has no"),
         ("[[pod.spec.containers]]\nname = 'x'", "pod.spec.containers.x: a MiniCluster"),
         (f"{BROKER}ports = []", "pod.spec.containers.broker.ports: a MiniCluster has"),
-        (
-            f"{BROKER}env = [{{ name = 'X', valueFrom.a = {{}} }}]",
-            "valueFrom: a Mini",
-        ),
+        (f"{BROKER}env = [{{ name = 'X', valueFrom.a = {{}} }}]", "valueFrom: a Mini"),
         (f"{BROKER}resources.claims = []", "resources.claims: a MiniCluster has no su"),
         ("[offers.nodes.pod.spec]\nhostNetwork = true", "offers.nodes.pod.spec.host"),
         ("pod.spec.imagePullSecrets = [{}, {}]", "PullSecrets: a MiniCluster has one"),

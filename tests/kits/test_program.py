@@ -80,11 +80,7 @@ def test_what_a_program_writes_is_returned(tmp_path: Path) -> None:
     ("complaint", "error", "text"),
     [
         ("No such job: 7", NotFound, "`flux up` failed: No such job: 7"),
-        (
-            "Account x1 is not\nvalid",
-            Refused,
-            "failed: Account x1 is not valid; set ac",
-        ),
+        ("Account x1 is not\nvalid", Refused, "failed: Account x1 is not valid; set a"),
         ("nodes are not available", InsufficientCapacity, "not available"),
         ("boom", Transient, "`flux up` failed: boom"),
         ("", Transient, "`flux up` failed: exit status 3"),
