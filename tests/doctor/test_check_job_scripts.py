@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from burst.doctor.check_job_scripts import check_job_scripts
-from tests.doctor.reading import NOTE, levels, said
+from tests.doctor.reading import NOTE, check_told
 
 EXEC = {"imp": "/libexec/flux-imp"}
 PERILOG = [{"load": "/lib/perilog.so"}, {"load": "mf_priority.so"}]
@@ -29,9 +29,8 @@ ALL = {
     ],
 )
 def test_what_runs_on_lent_nodes_is_named(table: dict[str, Any], runs: str) -> None:
-    found = list(check_job_scripts({"job-manager": table, "exec": EXEC}))
-    assert levels(found) == [NOTE]
-    assert f"the site's own: {runs}" in said(found)
+    found = check_job_scripts({"job-manager": table, "exec": EXEC})
+    check_told(found, [NOTE], f"the site's own: {runs}")
 
 
 @pytest.mark.parametrize(

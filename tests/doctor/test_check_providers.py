@@ -21,7 +21,7 @@ from burst.model.finding import Level, note
 from burst.model.shape import Shape
 from burst.provider import Offer
 from tests.builders import identity
-from tests.doctor.reading import NOTE, OK, WRONG, levels, said
+from tests.doctor.reading import NOTE, OK, WRONG, check_told, levels, said
 
 BIG = Offer(name="big", shape=Shape(8, 1), max_nodes=4, price=1.5)
 SMALL = Offer(name="small", shape=Shape(1), max_nodes=4)
@@ -95,8 +95,7 @@ def test_what_is_wrong_with_a_provider_is_told(
     text: str,
 ) -> None:
     found = check_provider(provider(**changes), Health(rows=failures))
-    assert levels(found) == expected
-    assert text in said(found)
+    check_told(found, expected, text)
 
 
 UNUSED = "offer here/small fits no rank slot: here/small has 1 core; burst-0 wants"
@@ -117,9 +116,7 @@ NONE_FITS = "no offer fits rank slot burst-0: here/small has 1 core; bur"
 def test_offers_are_compared_with_slots(
     offers: Any, slots: Sequence[RankSlot], expected: list[Level], text: str
 ) -> None:
-    found = check_offers([provider(offers=offers)], slots)
-    assert levels(found) == expected
-    assert text in said(found)
+    check_told(check_offers([provider(offers=offers)], slots), expected, text)
 
 
 @pytest.mark.parametrize("providers", [[], [provider(enabled=False, offers=())]])
@@ -167,8 +164,7 @@ def test_a_slot_that_is_kept_for_a_provider_is_for_its_offers_alone() -> None:
 def test_nodes_that_users_share_are_to_run_the_jobs_of_all() -> None:
     alone = msgspec.structs.replace(BIG, guests=False)
     found = check_shared_offers([provider(offers=(alone, SMALL))])
-    assert levels(found) == [NOTE]
-    assert "followers of here/big run jobs of the owner alone" in said(found)
+    check_told(found, [NOTE], "followers of here/big run jobs of the owner alone")
     for well in (
         provider(offers=(BIG, SMALL)),
         provider(offers=ReadFailure("401")),

@@ -22,7 +22,7 @@ from burst.model.finding import Level
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId, format_f58
 from tests.builders import NODE, T0, identity, view
-from tests.doctor.reading import NOTE, OK, WRONG, levels, said
+from tests.doctor.reading import NOTE, OK, WRONG, check_told, levels, said
 
 SLOTS = find_slots(identity())  # burst-0: ranks 2-5, burst-1: ranks 6-9
 HOLDER = {"pid": 7, "host": "here", "since": T0, "version": __version__}
@@ -78,9 +78,7 @@ def test_who_serves_the_lead_is_told() -> None:
 def test_what_a_daemon_says_of_itself_is_judged(
     daemon: dict[str, str], expected: list[Level], words: str
 ) -> None:
-    found = check_daemon(state(daemon=HOLDER | daemon), "")
-    assert levels(found) == expected
-    assert words in said(found)
+    check_told(check_daemon(state(daemon=HOLDER | daemon), ""), expected, words)
 
 
 @pytest.mark.parametrize(
@@ -168,12 +166,10 @@ def test_why_a_slot_is_not_leased(
     text: str,
 ) -> None:
     found = check_unleased_slots(state(records=records, view=view(**changes)))
-    assert levels(found) == expected
-    assert text in said(found)
+    check_told(found, expected, text)
 
 
 @pytest.mark.parametrize("advice", ["run it on the lead", ""])
 def test_ranks_that_cannot_be_read_are_wrong(advice: str) -> None:
     found = check_unleased_slots(state(view=ReadFailure("this is rank 3", advice)))
-    assert levels(found) == [WRONG]
-    assert "ranks cannot be read: this is rank 3" in said(found)
+    check_told(found, [WRONG], "ranks cannot be read: this is rank 3")

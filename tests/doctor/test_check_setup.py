@@ -20,7 +20,7 @@ from burst.model.finding import Level
 from burst.model.lead import Bootstrap, HostEntry, LeadIdentity
 from burst.model.shape import Shape
 from tests.builders import identity
-from tests.doctor.reading import NOTE, OK, WRONG, levels, said
+from tests.doctor.reading import NOTE, OK, WRONG, check_told, levels, said
 
 FLUX = FluxFacts(
     program="/usr/bin/flux",
@@ -81,8 +81,7 @@ def test_a_wrong_flux_is_told(
     changes: dict[str, Any], expected: list[Level], text: str
 ) -> None:
     found = check_flux_program(msgspec.structs.replace(FLUX, **changes), needed=True)
-    assert levels(found) == expected
-    assert text in said(found)
+    check_told(found, expected, text)
 
 
 def test_a_lead_that_answers_its_owner_on_rank_0_is_fine() -> None:
@@ -93,9 +92,7 @@ def test_a_lead_that_answers_its_owner_on_rank_0_is_fine() -> None:
     # Away from rank 0 no daemon can work.
     boot = msgspec.structs.replace(BOOT, rank=3)
     facts = LeadFacts(uri="u", source="--uri", identity=LEAD, boot=boot)
-    found = check_lead(facts, FLUX)
-    assert levels(found) == [OK, WRONG]
-    assert "this is rank 3 of the instance" in said(found)
+    check_told(check_lead(facts, FLUX), [OK, WRONG], "this is rank 3 of the instance")
     # Why there is no lead is told with what to do.
     gone = ReadFailure("FLUX_URI is not set in this shell", "export FLUX_URI")
     (found,) = check_lead(LeadFacts(uri="", source="", identity=gone), FLUX)
@@ -123,9 +120,7 @@ def test_a_lead_that_cannot_be_used_says_where_it_was_looked_for(
 ) -> None:
     uri, boot = ("local:///x" if source else ""), (BOOT if identity is GONE else None)
     facts = LeadFacts(uri=uri, source=source, identity=identity, boot=boot)
-    found = check_lead(facts, flux)
-    assert levels(found) == [WRONG]
-    assert text in said(found)
+    check_told(check_lead(facts, flux), [WRONG], text)
 
 
 @pytest.mark.parametrize("boot", [BOOT, None])
@@ -148,9 +143,7 @@ SHORT = msgspec.structs.replace(BOOT, nodelist=LEAD.hosts[:3])
 def test_a_start_without_joining_is_wrong(
     boot: BootInfo | ReadFailure, text: str
 ) -> None:
-    found = check_bootstrap(LEAD, boot)
-    assert levels(found) == [WRONG]
-    assert text in said(found)
+    check_told(check_bootstrap(LEAD, boot), [WRONG], text)
 
 
 SWAPPED = "lead-[0-1],burst-1-[0-3],burst-0-[0-3]"
@@ -159,13 +152,11 @@ LONGER = "lead-[0-1],burst-0-[0-3],burst-1-[0-9]"
 
 def test_hosts_that_are_no_hostlist_are_wrong() -> None:
     found = check_bootstrap(with_hosts("lead-[0-"), BOOT)
-    assert levels(found) == [WRONG]
-    assert "not a hostlist: 'lead-[0-'" in said(found)
+    check_told(found, [WRONG], "not a hostlist: 'lead-[0-'")
     # Ranks without cores in r are wrong.
     shapes = (*LEAD.shapes[:8], Shape(0), Shape(0))
     found = check_bootstrap(msgspec.structs.replace(LEAD, shapes=shapes), BOOT)
-    assert levels(found) == [WRONG]
-    assert "no cores for ranks 8-9" in said(found)
+    check_told(found, [WRONG], "no cores for ranks 8-9")
 
 
 def with_hosts(hosts: str) -> LeadIdentity:

@@ -10,11 +10,7 @@ import zmq
 from burst.errors import CertificateError
 from burst.kits import certificate
 from tests.support.commands import run_captured
-from tests.support.fluxlead import (
-    broker_environment,
-    needs_flux,
-    short_directory,
-)
+from tests.support.fluxlead import broker_environment, needs_flux, short_directory
 from tests.support.waiting import HANG_S
 
 pytestmark = [pytest.mark.flux, needs_flux]

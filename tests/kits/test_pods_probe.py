@@ -11,9 +11,7 @@ from burst.config import Seconds
 from burst.errors import Refused, Transient
 from burst.kits.pods import PodSettings
 from burst.kits.pods.diagnose.probe import Probe, ProbeTiming
-from burst.kits.pods.diagnose.probe_job import (
-    render_probe,
-)
+from burst.kits.pods.diagnose.probe_job import render_probe
 from burst.kits.pods.names import HOSTS, ID, INDEX, OWNER, PROVIDER
 from burst.model.finding import Finding, Level
 from burst.model.lead import LeadIdentity

@@ -12,16 +12,7 @@ from burst.kits.pods.status.burst_objects import group_by_burst
 from burst.kits.pods.status.describe import describe, followers
 from burst.kits.pods.status.warnings import warnings_by_object, why_starting
 from burst.provider import Failure, Phase
-from tests.kits.seen_pods import (
-    EARLIER,
-    NOW,
-    RUNNING,
-    about,
-    look,
-    pod,
-    thing,
-    waiting,
-)
+from tests.kits.seen_pods import EARLIER, NOW, RUNNING, about, look, pod, thing, waiting
 
 
 def disruption(reason: str, message: str = "") -> dict[str, Any]:

@@ -9,14 +9,7 @@ from burst.errors import ConfigError
 from burst.kits.pods.diagnose.admission import advise
 from burst.kits.pods.template.storage import known_directories
 from burst.provider import BurstSpec
-from tests.kits.pods import (
-    SETTINGS,
-    TAGS,
-    by_kind,
-    pod_spec,
-    read_settings,
-    replace,
-)
+from tests.kits.pods import SETTINGS, TAGS, by_kind, pod_spec, read_settings, replace
 from tests.support.pod_words import CLAIM, SHM, pod_words
 
 CSI = {"driver": "gcsfuse.csi.storage.gke.io", "volumeAttributes": {"bucketName": "b"}}
