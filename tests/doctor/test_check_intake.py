@@ -81,9 +81,7 @@ def test_what_only_makes_it_pleasant_is_noted() -> None:
 
 
 @pytest.mark.parametrize(("named", "then"), [("", ""), ("/mine", ":/mine")])
-def test_a_shell_without_the_exports_of_a_lead_is_told_what_to_type(
-    named: str, then: str, tmp_path: Path
-) -> None:
+def test_a_shell_is_told_what_to_type(named: str, then: str, tmp_path: Path) -> None:
     lead = tmp_path / "lead/flux"
     for name in ("cli/plugins/burst.py", "xdg/flux/flux-jobs.burst.toml"):
         path = lead / name

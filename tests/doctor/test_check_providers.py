@@ -119,13 +119,6 @@ def test_offers_are_compared_with_slots(
     check_told(check_offers([provider(offers=offers)], slots), expected, text)
 
 
-@pytest.mark.parametrize("providers", [[], [provider(enabled=False, offers=())]])
-def test_nobody_to_bring_nodes_is_wrong(providers: list[ProviderFacts]) -> None:
-    found = check_offers(providers, SLOTS)
-    assert levels(found) == [WRONG]
-    assert "add a table [providers.NAME] with one of the types command, " in said(found)
-
-
 def kept(*names: str, **properties: set[int]) -> Any:
     """Return rank slots of a lead whose ranks have these properties."""
     its = {name: frozenset(ranks) for name, ranks in properties.items()}
@@ -162,6 +155,9 @@ def test_a_slot_that_is_kept_for_a_provider_is_for_its_offers_alone() -> None:
 
 
 def test_nodes_that_users_share_are_to_run_the_jobs_of_all() -> None:
+    # Nobody to bring nodes is wrong.
+    for providers in ([], [provider(enabled=False, offers=())]):
+        check_told(check_offers(providers, SLOTS), [WRONG], "the types command, ")
     alone = msgspec.structs.replace(BIG, guests=False)
     found = check_shared_offers([provider(offers=(alone, SMALL))])
     check_told(found, [NOTE], "followers of here/big run jobs of the owner alone")

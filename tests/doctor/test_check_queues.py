@@ -90,7 +90,7 @@ def test_limits_of_a_queue_are_told() -> None:
         (["/x/frob-burst.py"], WRONG, "stands before `constraints`"),
     ],
 )
-def test_burst_jobs_need_the_frobnicator_last(
+def test_burst_jobs_need_a_last_frobnicator(
     plugins: Any, level: Any, says: str
 ) -> None:
     _, found = judge({"q": {"requires": ["batch"]}}, plugins=plugins)

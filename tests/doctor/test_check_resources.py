@@ -25,7 +25,7 @@ LOCAL = {"local": {"type": "local"}}
         ({"noverify": True}, ""),
     ],
 )
-def test_followers_on_a_host_of_another_name_are_not_to_be_drained(
+def test_hosts_of_another_name_are_not_drained(
     table: dict[str, Any], advice: str
 ) -> None:
     found = check_resources({"resource": table}, settings(providers=LOCAL))

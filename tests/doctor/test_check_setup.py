@@ -123,11 +123,6 @@ def test_a_lead_that_cannot_be_used_says_where_it_was_looked_for(
     check_told(check_lead(facts, flux), [WRONG], text)
 
 
-@pytest.mark.parametrize("boot", [BOOT, None])
-def test_one_order_of_hosts_everywhere_is_fine(boot: BootInfo | None) -> None:
-    assert levels(check_bootstrap(LEAD, boot)) == [OK]
-
-
 SIMPLE = msgspec.structs.replace(BOOT, method="simple")
 SHORT = msgspec.structs.replace(BOOT, nodelist=LEAD.hosts[:3])
 
@@ -140,7 +135,7 @@ SHORT = msgspec.structs.replace(BOOT, nodelist=LEAD.hosts[:3])
         (SHORT, "runs with burst-0-1 as rank 3, but R names no host there"),
     ],
 )
-def test_a_start_without_joining_is_wrong(
+def test_a_start_that_none_joins_is_wrong(
     boot: BootInfo | ReadFailure, text: str
 ) -> None:
     check_told(check_bootstrap(LEAD, boot), [WRONG], text)
@@ -151,6 +146,8 @@ LONGER = "lead-[0-1],burst-0-[0-3],burst-1-[0-9]"
 
 
 def test_hosts_that_are_no_hostlist_are_wrong() -> None:
+    for boot in (BOOT, None):
+        assert levels(check_bootstrap(LEAD, boot)) == [OK], "one order everywhere"
     found = check_bootstrap(with_hosts("lead-[0-"), BOOT)
     check_told(found, [WRONG], "not a hostlist: 'lead-[0-'")
     # Ranks without cores in r are wrong.
@@ -172,9 +169,7 @@ def with_hosts(hosts: str) -> LeadIdentity:
         (LONGER, "no host as rank 10", "burst-1-4"),
     ],
 )
-def test_hosts_it_was_not_started_with_are_wrong(
-    hosts: str, runs: str, named: str
-) -> None:
+def test_hosts_of_another_start_are_wrong(hosts: str, runs: str, named: str) -> None:
     found = check_bootstrap(with_hosts(hosts), BOOT)
     assert levels(found) == [WRONG]
     assert f"runs with {runs}, but [bootstrap] hosts name {named} there" in said(found)

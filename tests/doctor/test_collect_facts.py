@@ -181,9 +181,7 @@ HALF = ReadFailure(
 
 
 @pytest.mark.parametrize(("lead", "expected"), [({}, ""), ({"address": "x"}, HALF)])
-def test_without_endpoint_nothing_is_tried(
-    lead: dict[str, Any], expected: object
-) -> None:
+def test_no_endpoint_is_not_tried(lead: dict[str, Any], expected: object) -> None:
     facts = read_endpoint(identity(endpoint=""), parse({"lead": lead}, "x"))
     assert facts.endpoint == expected
     assert facts.handshake is None

@@ -50,9 +50,7 @@ def test_a_file_has_the_mode_of_any_new_file(tmp_path: Path) -> None:
     assert path.read_text() == "new"
 
 
-def test_it_writes_to_a_new_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_writes_a_new_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not through a link either that somebody made in a directory of many users."""
     monkeypatch.setattr(secrets, "token_hex", lambda _: "0")
     (tmp_path / "other").write_text("kept")

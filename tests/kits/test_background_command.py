@@ -106,9 +106,7 @@ def test_it_runs_for_as_long_as_any_of_its_processes(log: Path) -> None:
         ("ERROR: " + "x" * 5000, "ERROR: " + "x" * 393 + " … " + "x" * 400),
     ],
 )
-def test_complaint_or_last_line_is_told(
-    log: Path, said: str, words: str | None
-) -> None:
+def test_its_complaint_or_end_is_told(log: Path, said: str, words: str | None) -> None:
     log.write_text(f"make 1\n{said}")
     expected = "ERROR: failed: no / Command Output: why" if words is None else words
     assert background_command.status_of(log).message == expected

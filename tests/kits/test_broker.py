@@ -113,9 +113,7 @@ def test_what_flux_refuses_is_refused(bootstrap: Bootstrap, what: str) -> None:
         expand_hosts(bootstrap)
 
 
-def test_a_follower_gets_the_leads_entries_and_the_leads_endpoint(
-    lead: LeadIdentity, tmp_path: Path
-) -> None:
+def test_a_follower_gets_the_leads_entries(lead: LeadIdentity, tmp_path: Path) -> None:
     text = follower_config(lead, ("burst-0-0", "burst-0-1"), (1, 2))
     assert tomllib.loads(text) == {
         "bootstrap": {
@@ -244,9 +242,7 @@ def test_a_lead_without_hosts_says_how_to_get_them(lead: LeadIdentity) -> None:
         (lambda t: t["bootstrap"]["hosts"][0].pop("connect"), "lead-0 is not at tcp:/"),
     ],
 )
-def test_another_file_than_meant_is_refused(
-    damage: Any, what: str, lead: LeadIdentity
-) -> None:
+def test_a_damaged_file_is_refused(damage: Any, what: str, lead: LeadIdentity) -> None:
     tables = tomllib.loads(follower_config(lead, ("burst-0-0",), (1,)))
     check(tables, lead, ("burst-0-0",), (1,))
     damage(tables)

@@ -51,7 +51,7 @@ def test_a_name_that_flux_would_not_read_back_is_refused(name: str) -> None:
         certificate.create(name)
 
 
-def test_what_was_written_is_read_back_and_private_whatever_the_umask(
+def test_what_was_written_is_read_and_private(
     made: Certificate, tmp_path: Path
 ) -> None:
     before = os.umask(0)

@@ -44,9 +44,7 @@ def test_modes_and_owners_of_a_path_are_looked_at(inner: Path, tmp_path: Path) -
     assert look(file, tmp_path) == "a/b/file"
 
 
-def test_all_that_a_link_leads_through_is_looked_at(
-    inner: Path, tmp_path: Path
-) -> None:
+def test_all_that_a_link_passes_is_looked_at(inner: Path, tmp_path: Path) -> None:
     open_ = tmp_path / "open"
     open_.mkdir()
     (open_ / "middle").symlink_to("../a/b")

@@ -56,9 +56,7 @@ CREDENTIAL = (
     ],
     ids=["token", "file", "plugin"],
 )
-def test_a_token_of_the_file_is_sent(
-    server: Said, tmp_path: Path, user: Any, sent: str
-) -> None:
+def test_the_token_is_sent(server: Said, tmp_path: Path, user: Any, sent: str) -> None:
     (tmp_path / "token").write_text("beside")
     user = plugin(tmp_path, user) if isinstance(user, str) else user
     path = kubeconfig(tmp_path / "config", server.url, user)
@@ -170,9 +168,7 @@ def test_a_user_of_a_file_who_has_no_credentials_is_told_of(
     ("text", "words"),
     [(None, "the file does not exist"), ("{", "cannot be used"), ("[]", "cannot be")],
 )
-def test_a_file_that_cannot_be_used(
-    tmp_path: Path, text: str | None, words: str
-) -> None:
+def test_a_file_of_no_use(tmp_path: Path, text: str | None, words: str) -> None:
     path = tmp_path / "config"
     if text is not None:
         path.write_text(text)

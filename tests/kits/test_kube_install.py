@@ -48,7 +48,7 @@ def server(server: Said) -> Said:
         ("apiVersion: x/v1\nkind: Odd\nmetadata: {name: a}", "has no kind Odd of x/v1"),
     ],
 )
-def test_a_file_that_holds_no_manifests(
+def test_no_manifests(
     cluster: Cluster, tmp_path: Path, text: str | None, words: str
 ) -> None:
     path = tmp_path / "operator.yaml"
@@ -58,7 +58,7 @@ def test_a_file_that_holds_no_manifests(
         install(cluster, path)
 
 
-def test_no_burst_is_made_before_its_operator_is_there(
+def test_no_burst_before_its_operator(
     server: Said, cluster: Cluster, tmp_path: Path
 ) -> None:
     path = tmp_path / "operator.yaml"

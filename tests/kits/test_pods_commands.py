@@ -100,9 +100,7 @@ FORMS = pytest.mark.parametrize("form", ["job", "operator"])
 
 
 @FORMS
-def test_they_run_before_and_after(
-    form: PodForm, spec: BurstSpec, tmp_path: Path
-) -> None:
+def test_they_run_around_it(form: PodForm, spec: BurstSpec, tmp_path: Path) -> None:
     pre = 'echo "it\'s $PLACE"\nexport PATH=/nowhere\nset -x; : traced'
     commands = CommandsTable(pre=pre, post="echo after; false; echo never")
     done = container(tmp_path, spec, commands, form).run()
@@ -117,9 +115,7 @@ def test_they_run_before_and_after(
 
 
 @FORMS
-def test_a_failure_ends_the_follower(
-    form: PodForm, spec: BurstSpec, tmp_path: Path
-) -> None:
+def test_a_failure_ends_it(form: PodForm, spec: BurstSpec, tmp_path: Path) -> None:
     commands = CommandsTable(pre="echo looks; cd /no/such; echo never", post="echo x")
     done = container(tmp_path, spec, commands, form).run()
     assert done.returncode != 0
@@ -142,9 +138,7 @@ def test_a_failure_is_told_after_half_a_line(spec: BurstSpec, tmp_path: Path) ->
 
 
 @FORMS
-def test_no_secret_key_is_in_the_log(
-    form: PodForm, spec: BurstSpec, tmp_path: Path
-) -> None:
+def test_no_log_has_the_key(form: PodForm, spec: BurstSpec, tmp_path: Path) -> None:
     """Nor on a line of its own, nor where the shell traces a command with it."""
     look = """\
 cat "/burst/secret/curve.cert"

@@ -59,9 +59,7 @@ def lead(tmp_path: Path) -> LeadIdentity:
     return replace(made, access=access)
 
 
-def test_its_pod_is_as_a_followers_without_the_certificate(
-    settings: PodSettings, lead: LeadIdentity
-) -> None:
+def test_its_pod_has_no_certificate(settings: PodSettings, lead: LeadIdentity) -> None:
     job: Any = render_probe("burst-probe-1", lead, settings, TAGS, ANN)
     assert job["spec"]["suspend"] is True
     pod = job["spec"]["template"]["spec"]

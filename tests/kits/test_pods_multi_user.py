@@ -63,7 +63,7 @@ def mounted(container: Any) -> dict[str, str]:
     return {m["mountPath"]: m["name"] for m in container["volumeMounts"]}
 
 
-def test_the_broker_may_gain_what_its_imp_uses_and_nothing_more(
+def test_the_broker_gains_what_its_imp_uses(
     spec: BurstSpec, settings: PodSettings
 ) -> None:
     pod = pod_spec(spec, settings)
@@ -102,7 +102,7 @@ def test_the_broker_may_gain_what_its_imp_uses_and_nothing_more(
     assert volume["emptyDir"] == {"medium": "Memory", "sizeLimit": "16Mi"}
 
 
-def test_the_broker_finds_its_certificate_where_guests_do_not(
+def test_guests_do_not_find_the_certificate(
     spec: BurstSpec, settings: PodSettings
 ) -> None:
     data = by_kind(spec, settings)["ConfigMap"]["data"]
@@ -298,7 +298,7 @@ def judged(settings: PodSettings, lead: LeadIdentity) -> list[Finding]:
     return [f for f in examine_lead(settings, lead) if "guests" in f.what]
 
 
-def test_the_doctor_names_the_standard_and_the_imp(
+def test_the_doctor_names_standard_and_imp(
     spec: BurstSpec, settings: PodSettings, key: Path
 ) -> None:
     (found,) = judged(settings, spec.lead)

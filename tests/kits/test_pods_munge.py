@@ -42,9 +42,7 @@ def test_the_key_is_in_the_secret_alone(settings: PodSettings, tmp_path: Path) -
             assert text not in str(found)
 
 
-def test_its_socket_is_where_it_is_sought(
-    settings: PodSettings, tmp_path: Path
-) -> None:
+def test_its_socket_is_where_it_is_known(settings: PodSettings, tmp_path: Path) -> None:
     pod = pod_spec(make_spec(tmp_path), settings)
     (broker,) = pod["containers"]
     mount = {"name": "munge", "mountPath": "/run/munge"}

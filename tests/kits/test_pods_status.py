@@ -217,20 +217,16 @@ def test_an_event_says_why_a_container_does_not_start(words: str, why: str) -> N
     assert seen.why == f"n-1 {why.format(words)}"
 
 
-@pytest.mark.parametrize(
-    ("limits", "words"),
-    [({"memory": "28Gi"}, "its limit of 28Gi"), ({}, "its node had left")],
-)
-def test_a_broker_without_memory_is_told_of(limits: Any, words: str) -> None:
+def test_a_log_says_why_a_broker_ended_or_was_not_started() -> None:
+    # One without memory.
     killed = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
     starved = pod(1, **broker("Running", lastState=killed, restartCount=1, **UP))
-    starved["spec"]["containers"][-1]["resources"] = {"limits": limits}
-    seen = look(thing("Job"), pod(0, **RUNNING), starved)
-    assert seen.phase is Phase.RUNNING
-    assert seen.why.endswith(f" 137, OOMKilled: it used more memory than {words}")
-
-
-def test_a_log_says_why_a_broker_ended_or_was_not_started() -> None:
+    limits = ({"memory": "28Gi"}, "its limit of 28Gi"), ({}, "its node had left")
+    for limit, words in limits:
+        starved["spec"]["containers"][-1]["resources"] = {"limits": limit}
+        seen = look(thing("Job"), pod(0, **RUNNING), starved)
+        assert seen.phase is Phase.RUNNING
+        assert seen.why.endswith(f"137, OOMKilled: it used more memory than {words}")
     crashed = pod(1, **broker("Running", state=CRASHED))
     objects = thing("Job"), pod(0, **RUNNING), crashed
     seen = look(*objects, logs={"p1": "<3>bad key\n\n<2>the end\n"})
@@ -276,9 +272,7 @@ POLICY = {"type": "Failed", "reason": "PodFailurePolicy", "message": "x"}
         ({"type": "Odd"}, RUNS, ""),
     ],
 )
-def test_the_end_of_a_job_is_told(
-    condition: dict[str, Any], phase: Phase, why: str
-) -> None:
+def test_a_jobs_end_is_told(condition: dict[str, Any], phase: Phase, why: str) -> None:
     other = {"type": "Suspended", "status": "False"}
     status = {"conditions": [other, {"status": "True", **condition}]}
     pods = pod(0, **RUNNING), pod(1, **RUNNING)

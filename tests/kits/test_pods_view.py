@@ -69,6 +69,9 @@ def test_without_it_there_is_no_init_container(spec: BurstSpec) -> None:
     assert "/opt/flux/bin/flux proxy" in isolated.access("jobs", "pod", own)
     without = replace(read(), view="")
     assert "-- flux proxy" in isolated.access("jobs", "pod", without)
+    # Paths without an image are refused.
+    with pytest.raises(ConfigError, match="view_paths: is for view, which is not set"):
+        read_settings("view_paths = ['/a:/a']")
 
 
 def image_of(place: Path) -> Path:
@@ -153,8 +156,3 @@ pod.spec.containers = [{ name = "broker", volumeMounts = [\
 def test_what_is_wrong_is_refused_by_its_key(table: str, words: str) -> None:
     with pytest.raises(ConfigError, match=f"providers.far: .*{words}"):
         read(f"{table}\n")
-
-
-def test_paths_without_an_image_are_refused() -> None:
-    with pytest.raises(ConfigError, match="view_paths: is for view, which is not set"):
-        read_settings("view_paths = ['/a:/a']")

@@ -47,21 +47,6 @@ def test_what_does_not_change_costs_no_request(namespace: Namespace) -> None:
     assert namespace.asked("/pods?") == 2 + len(namespace.server.watches[PODS])
 
 
-def test_a_burst_is_gone_with_its_last_object(namespace: Namespace) -> None:
-    pods = namespace.watch()
-    pods.say("DELETED", pod(BURSTS[0]))
-    words = "lost its pod, which was deleted, and not by burst"
-    wait_until(
-        lambda: namespace.bursts.observe()[0].followers[0].lost == words,
-        namespace.phases,
-    )
-    namespace.server.watches[JOBS][-1].say("DELETED", job(BURSTS[0]))
-    wait_until(
-        lambda: [s.burst_id for s in namespace.bursts.observe()] == [BURSTS[1]],
-        namespace.phases,
-    )
-
-
 def test_why_a_broker_does_not_join_is_told_until_it_has(namespace: Namespace) -> None:
     clock = SetClock(NOW)
     bursts = bursts_in(namespace.server, clock)

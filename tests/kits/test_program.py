@@ -31,9 +31,7 @@ def script(directory: Path, body: str) -> str:
     return str(path)
 
 
-def test_the_commands_version_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_version_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FLUX_URI", "local:///nowhere")
     says = 'echo "commands:    \t\t0.84.1"; echo "broker: 0.1.0"; test -z "$FLUX_URI"'
     assert flux_version(script(tmp_path, says)) == "0.84.1"
@@ -142,7 +140,7 @@ def test_while_a_program_runs_nothing_turns(tmp_path: Path) -> None:
     assert len(looked) < 200
 
 
-def test_input_larger_than_a_pipe_is_given_whole(tmp_path: Path) -> None:
+def test_a_large_input_is_given_whole(tmp_path: Path) -> None:
     given = "0123456789abcdef" * 65_536
     assert run(["/bin/cat"], given=given) == given
     assert run([script(tmp_path, "echo done")], given=given) == "done\n"

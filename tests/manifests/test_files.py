@@ -112,9 +112,7 @@ def test_what_the_daemon_makes_is_known_again_without_the_leads_state() -> None:
     volumes = lead["spec"]["containers"][0]["volumes"].values()
     mounts = [(v["claimName"], v["path"]) for v in volumes if "claimName" in v]
     assert mounts == [(claim, "/var/lib/burst")]
-
-
-def test_nothing_in_manifests_holds_a_key() -> None:
+    # Nothing in manifests holds a key.
     secrets = [thing for thing in objects() if thing["kind"] == "Secret"]
     assert [secret["stringData"] for secret in secrets] == [{"curve.cert": ""}]
     for path in MANIFESTS.rglob("*"):
@@ -245,14 +243,6 @@ def test_a_daemon_that_does_nothing_for_five_minutes_is_restarted(
         assert (done.returncode == 0) == alive
 
 
-def test_the_probe_has_patience_for_all_that_the_daemon_waits_for() -> None:
-    """Between two touches it is at most a tick, whatever it waits for."""
-    probe = probe_of_the_daemon()
-    assert load(LEAD / "burst.toml").daemon.cadence * 10 < 300
-    assert probe["initialDelaySeconds"] >= 30
-    assert probe["failureThreshold"] >= 2
-
-
 def miniclusters() -> dict[str, dict[str, Any]]:
     """Return the MiniClusters by their names."""
     found = (item for item in objects() if item["kind"] == "MiniCluster")
@@ -272,3 +262,9 @@ def test_the_operator_takes_what_is_a_minicluster() -> None:
     volumes = miniclusters()["lead"]["spec"]["containers"][0]["volumes"]
     maps = {k: v["configMapName"] for k, v in volumes.items() if "configMapName" in v}
     assert maps == {"burst-lead": "burst-lead"}
+    # The probe has patience for all that the daemon waits for: Between two touches it
+    # is at most a tick, whatever it waits for.
+    probe = probe_of_the_daemon()
+    assert load(LEAD / "burst.toml").daemon.cadence * 10 < 300
+    assert probe["initialDelaySeconds"] >= 30
+    assert probe["failureThreshold"] >= 2
