@@ -117,15 +117,15 @@ def test_a_lead_that_has_all_is_fine() -> None:
     home = "/home/ann"
     trusted = {f"{home}/bin/python": home, f"{home}/burst": home, "/etc/R": ""}
     facts = msgspec.structs.replace(GOOD, trusted=trusted)
-    (found,) = [each for each in check_multi_user(facts) if each.level is not OK]
-    assert found.level is WRONG
-    assert "/home/ann can be changed by others than root and flux" in found.what
-    assert "as flux: /home/ann/bin/python and 1 more" in found.what
-    assert "chown" not in found.advice, "who gave root a home?"
+    (one,) = [each for each in check_multi_user(facts) if each.level is not OK]
+    assert one.level is WRONG
+    assert "/home/ann can be changed by others than root and flux" in one.what
+    assert "as flux: /home/ann/bin/python and 1 more" in one.what
+    assert "chown" not in one.advice, "who gave root a home?"
     file = "/etc/flux/its R"
     facts = msgspec.structs.replace(GOOD, trusted={file: file})
-    (found,) = [each for each in check_multi_user(facts) if each.level is not OK]
-    assert "chown root '/etc/flux/its R' && chmod go-w '/etc" in found.advice
+    (one,) = [each for each in check_multi_user(facts) if each.level is not OK]
+    assert "chown root '/etc/flux/its R' && chmod go-w '/etc" in one.advice
     unread = msgspec.structs.replace(GOOD, trusted=ReadFailure("no", ""))
     assert WRONG in levels(check_multi_user(unread))
 

@@ -44,15 +44,13 @@ def test_what_a_provider_offers_is_told() -> None:
     ]
     # A standing minimum of an offer that there is not is wrong.
     standing = (StandingNodes(nodes=1, offer="big"), StandingNodes(nodes=1, offer="x"))
-    [_, found] = check_provider(provider(standing=standing), Health())
-    assert (found.level, found.what) == (
-        WRONG,
-        "its table.standing 2: offer: there is no 'x'",
-    )
+    [_, one] = check_provider(provider(standing=standing), Health())
+    what = "its table.standing 2: offer: there is no 'x'"
+    assert (one.level, one.what) == (WRONG, what)
     # A try of the way that failed is wrong.
-    (found,) = check_probe(ReadFailure("no rights", "get some"))
-    assert (found.level, found.advice) == (WRONG, "get some")
-    assert "could not be tested from there: no rights" in found.what
+    (one,) = check_probe(ReadFailure("no rights", "get some"))
+    assert (one.level, one.advice) == (WRONG, "get some")
+    assert "could not be tested from there: no rights" in one.what
     assert check_probe([note("x")]) == [note("x")]
     # One cause is named once whatever fails by it.
     denied = ReadFailure("invalid key", "give it another")
@@ -149,8 +147,8 @@ def test_a_slot_that_is_kept_for_a_provider_is_for_its_offers_alone() -> None:
     tiny, none = provider(offers=(SMALL,)), provider(name="gke", offers=())
     assert levels(check_offers([tiny], slots, {"gke"})) == [OK]
     broken = provider(name="gke", offers=ReadFailure("401"))
-    (found,) = check_offers([tiny, broken], slots)
-    assert found.what == "every offer that is known fits a rank slot"
+    (one,) = check_offers([tiny, broken], slots)
+    assert one.what == "every offer that is known fits a rank slot"
     assert levels(check_offers([tiny, none], slots)) == [NOTE]
 
 

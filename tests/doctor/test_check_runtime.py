@@ -51,9 +51,9 @@ def held(number: int, how: HoldState = HoldState.HELD) -> Records:
 
 
 def test_who_serves_the_lead_is_told() -> None:
-    (found,) = check_daemon(STATE, "/x.toml")
-    assert found.level is OK
-    assert f"burst {__version__} serves this lead: pid 7 on here" in found.what
+    (one,) = check_daemon(STATE, "/x.toml")
+    assert one.level is OK
+    assert f"burst {__version__} serves this lead: pid 7 on here" in one.what
     # A daemon that does not answer is wrong.
     found = check_daemon(state(daemon=ReadFailure("no answer within 10s")), "")
     assert said(found).startswith("the daemon does not answer: no answer within 10s")

@@ -89,8 +89,8 @@ def test_this_machine_is_found() -> None:
     # Other output has no facts.
     refused = "connect: Connection refused"
     assert parse(f"{refused}\n") == (None, refused)
-    facts, rest = parse("burst-machine: x\nit failed\n")
-    assert (facts, rest) == (FollowerFacts(machine="x"), "it failed")
+    found = parse("burst-machine: x\nit failed\n")
+    assert found == (FollowerFacts(machine="x"), "it failed")
 
 
 def test_a_flux_that_fails_is_found(tmp_path: Path, lead: LeadIdentity) -> None:

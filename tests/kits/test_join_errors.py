@@ -37,17 +37,6 @@ def test_a_log_that_tells_why_is_put_in_words(log: str, words: str) -> None:
     assert explain_log(f"{log}\n{later}\n").startswith(words)
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        (SDMON, "sdmon.err[2]: cleanup complete - resources are online"),
-        ("", "sdbus.info[2]: sd_bus_open_user: connected"),
-    ],
-)
-def test_a_follower_with_its_systemd_has_no_trouble(before: str, after: str) -> None:
-    assert not explain_log(f"{before}\n{after}")
-
-
 def test_the_latest_reason_counts() -> None:
     assert "list of hosts" in explain_log(f"{SHAKE}\noverlay.hello: Invalid argument")
     # An answer counts until another attempt fails.
@@ -59,22 +48,6 @@ def test_the_latest_reason_counts() -> None:
     assert explain_log(begun).startswith(f"it has no answer from {PEER}: a firewall")
     assert explain_log(f"{begun}<6>broker.info[1]: parent-ready: join->init 0s\n") == ""
     assert explain_log(f"{SHAKE}\n{begun}") == explain_log(SHAKE)
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        (["connect delayed", "connected", "handshake succeeded"], ["disconnected"]),
-        (["connect delayed", "connected"], ["handshake succeeded"]),
-        (["connect delayed"], ["connected", "handshake succeeded", "disconnected"]),
-    ],
-)
-def test_events_that_are_logged_after_the_answer_change_nothing(
-    before: list[str], after: list[str]
-) -> None:
-    answer = "overlay.hello: client (1) version mismatched with server (2)\n"
-    log = f"{events(*before)}overlay.err[1]: {answer}{events(*after)}"
-    assert explain_log(log).startswith("it runs Flux 1 and the lead 2,")
 
 
 def events(*names: str) -> str:
@@ -114,6 +87,15 @@ def test_what_happens_to_its_connection_is_put_in_words(log: str, words: str) ->
     assert explain_log(log).startswith(words)
 
 
+def test_events_that_are_logged_after_the_answer_change_nothing() -> None:
+    answer = "overlay.hello: client (1) version mismatched with server (2)\n"
+    steps = ["connect delayed", "connected", "handshake succeeded", "disconnected"]
+    for known in range(1, 4):
+        before, after = events(*steps[:known]), events(*steps[known:])
+        log = f"{before}overlay.err[1]: {answer}{after}"
+        assert explain_log(log).startswith("it runs Flux 1 and the lead 2,")
+
+
 SHAKEN = events(*ATTEMPT, "connect delayed", "connected", "handshake succeeded")
 JOINED = f"{SHAKEN}<6>broker.info[1]: parent-ready: join->config-sync 0.2s\n"
 
@@ -126,6 +108,9 @@ JOINED = f"{SHAKEN}<6>broker.info[1]: parent-ready: join->config-sync 0.2s\n"
         # A gateway's own children, and an event that is new.
         "overlay.err[1]: child sockevent tcp://*:1 handshake failed: Broken pipe",
         events("monitor stopped"),
+        # It found its systemd.
+        f"{SDMON}\nsdmon.err[2]: cleanup complete - resources are online",
+        "sdbus.info[2]: sd_bus_open_user: connected",
     ],
 )
 def test_what_is_over_or_no_error_is_not_told(log: str) -> None:
@@ -139,8 +124,8 @@ def test_whether_it_has_joined(tmp_path: Path) -> None:
     log = f"{JOINED}<3>broker.err[1]: no \nplain <7>\n\n"
     assert main_lines(log) == ["broker.err[1]: no", "plain <7>", ""]
     # The end of a log is read.
-    log = tmp_path / "log"
-    assert read_log(log) == ""
-    log.write_bytes(b"first\nlast \xff\n")
-    assert read_log(log) == "first\nlast \N{REPLACEMENT CHARACTER}\n"
-    assert read_log(log, 7) == "last \N{REPLACEMENT CHARACTER}\n"
+    path = tmp_path / "log"
+    assert read_log(path) == ""
+    path.write_bytes(b"first\nlast \xff\n")
+    assert read_log(path) == "first\nlast \N{REPLACEMENT CHARACTER}\n"
+    assert read_log(path, 7) == "last \N{REPLACEMENT CHARACTER}\n"

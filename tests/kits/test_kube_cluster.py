@@ -101,9 +101,9 @@ def test_how_long_to_wait_is_in_the_body_too(server: Said, cluster: Cluster) -> 
     server.answer("PATCH", f"{SECRETS}/key", said)
     meta = {"name": "key", "namespace": "far"}
     words = r"patch secrets key .*422 Invalid \(in words"
-    with pytest.raises(Refused, match=words) as caught:
+    with pytest.raises(Refused, match=words) as refused:
         cluster.apply({"apiVersion": "v1", "kind": "Secret", "metadata": meta})
-    assert "hush" not in str(caught.value)
+    assert "hush" not in str(refused.value)
 
 
 def test_one_object_is_there_or_not(server: Said, cluster: Cluster) -> None:

@@ -95,8 +95,8 @@ def test_a_minicluster_has_no_secret_and_is_no_lead(spec: BurstSpec) -> None:
     assert container["securityContext"] == security
     own = by_kind(spec, replace(with_view, view="", user=None))["MiniCluster"]["spec"]
     # Its init container runs in any case, and would be one from the internet.
-    init = {"disable": True, "image": "flux:0.88.0", "resources": little}
-    assert own["flux"]["container"] == init
+    unused = {"disable": True, "image": "flux:0.88.0", "resources": little}
+    assert own["flux"]["container"] == unused
     assert "securityContext" not in own["pod"] | own["containers"][0]
 
 

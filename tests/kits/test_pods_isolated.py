@@ -222,6 +222,12 @@ def test_its_end_and_its_output_are_told() -> None:
     over = job(status={"conditions": [{"type": "Failed", "status": "True"}]})
     status = look(over, done, gone)
     assert (status.phase, status.failure) == (Phase.RUNNING, Failure.OTHER)
+    # A lead that somebody removed is a failure.
+    for key in ("completedIndexes", "failedIndexes"):
+        status = look(job(status={key: "0"}), pod(1))
+        assert status.phase is Phase.FAILED
+        assert "was deleted before" in status.why
+        assert seen(job(status={key: "1"}), pod(1))[0] is Phase.PENDING
 
 
 def test_a_sidecar_that_goes_on_hides_no_end() -> None:
@@ -264,15 +270,6 @@ def test_no_result_is_a_failure(lead: Manifest, log: str, why: str) -> None:
     status = look(JOB, lead, pod(1), log=log)
     assert (status.phase, status.why) == (Phase.FAILED, f"p0 {why}")
     assert status.failure is Failure.OTHER
-
-
-@pytest.mark.parametrize("key", ["completedIndexes", "failedIndexes"])
-def test_a_lead_that_somebody_removed_is_a_failure(key: str) -> None:
-    counted = job(status={key: "0"})
-    status = look(counted, pod(1))
-    assert status.phase is Phase.FAILED
-    assert "was deleted before" in status.why
-    assert seen(job(status={key: "1"}), pod(1))[0] is Phase.PENDING
 
 
 @pytest.mark.parametrize("program", ["interactive", "service"])

@@ -183,16 +183,15 @@ def test_a_preempted_pod_that_is_gone_is_known_by_its_event() -> None:
         assert not any(follower.reclaimed for follower in status.followers)
         assert "preempted" not in status.why
     assert "was deleted, and not by burst" in status.followers[1].lost
-
     # Its broker ends where it is.
     failed = named("b-1-next", made, **broker(state=CRASHED))
     first = named("b-1-first", "1970-01-01T00:05:00Z", **RUNNING)
-    seen = msgspec.structs.replace(burst, objects=(*burst.objects, failed))
-    seen = msgspec.structs.replace(seen, former=(first,))
-    assert not describe(seen, event, {}, 300, NOW).followers[1].reclaimed
+    objects = (*burst.objects, failed)
+    ended = msgspec.structs.replace(burst, objects=objects, former=(first,))
+    assert not describe(ended, event, {}, 300, NOW).followers[1].reclaimed
     # This one it was, of which nobody saw more than that it is gone.
-    seen = msgspec.structs.replace(burst, former=(first,))
-    assert describe(seen, event, {}, 300, NOW).followers[1].reclaimed
+    ended = msgspec.structs.replace(burst, former=(first,))
+    assert describe(ended, event, {}, 300, NOW).followers[1].reclaimed
 
 
 def named(name: str, made: str, **status: Any) -> dict[str, Any]:
@@ -221,9 +220,9 @@ def test_a_log_says_why_a_broker_ended_or_was_not_started() -> None:
     # One without memory.
     killed = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
     starved = pod(1, **broker("Running", lastState=killed, restartCount=1, **UP))
-    limits = ({"memory": "28Gi"}, "its limit of 28Gi"), ({}, "its node had left")
-    for limit, words in limits:
-        starved["spec"]["containers"][-1]["resources"] = {"limits": limit}
+    for limit, words in ("28Gi", "its limit of 28Gi"), ("", "its node had left"):
+        limits = {"limits": {"memory": limit} if limit else {}}
+        starved["spec"]["containers"][-1]["resources"] = limits
         seen = look(thing("Job"), pod(0, **RUNNING), starved)
         assert seen.phase is Phase.RUNNING
         assert seen.why.endswith(f"137, OOMKilled: it used more memory than {words}")
@@ -331,9 +330,9 @@ def test_the_last_warning_counts() -> None:
     old["metadata"]["annotations"] = {HOSTS: "n-[0-1]", INDEX: "1"}
     stray = pod(0, **RUNNING)
     stray["metadata"]["labels"] = {ID: "b"}
-    (found,) = group_by_burst([thing("Job"), old, stray])
-    named = {host: name for host, (_, name) in followers(found).items()}
-    assert named == {"n-0": "", "n-1": "p0"}
+    (burst,) = group_by_burst([thing("Job"), old, stray])
+    its = {host: name for host, (_, name) in followers(burst).items()}
+    assert its == {"n-0": "", "n-1": "p0"}
 
 
 def suspended(since: str = EARLIER, **noted: str) -> Manifest:

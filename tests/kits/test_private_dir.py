@@ -22,12 +22,9 @@ def test_only_safe_names_become_directories(text: str) -> None:
     assert not is_safe_name(text)
     assert is_safe_name("burst-0-3fa9c1")
     assert is_safe_name("x" * 63)
-
-
-@pytest.mark.parametrize(("owner", "name"), [("../x", "here"), ("o", "a.b"), ("", "a")])
-def test_an_owner_that_is_no_name_is_refused(owner: str, name: str) -> None:
-    with pytest.raises(Refused, match="cannot be part of a directory"):
-        PrivateDirectory(Path("/nowhere"), owner, name)
+    for owner, name in ((text, "here"), ("o", text)):
+        with pytest.raises(Refused, match="cannot be part of a directory"):
+            PrivateDirectory(Path("/nowhere"), owner, name)
 
 
 def test_a_home_that_cannot_be_made_is_refused(tmp_path: Path) -> None:

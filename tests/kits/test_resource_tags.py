@@ -25,11 +25,9 @@ def test_a_thing_is_of_the_burst_that_its_tags_name() -> None:
     assert found.lease_end == 0.0
     # A burst of several things is told once.
     others = {**OURS, "b": "burst-0-0"}
-    found = distinct(map(TAGS.owned, (OURS, {}, others, {**OURS, "end": "9"})))
-    assert [(each.burst_id, each.lease_end) for each in found] == [
-        ("burst-0-0", 0.0),
-        ("burst-0-1", 9.0),
-    ]
+    listed = distinct(map(TAGS.owned, (OURS, {}, others, {**OURS, "end": "9"})))
+    leases = [(each.burst_id, each.lease_end) for each in listed]
+    assert leases == [("burst-0-0", 0.0), ("burst-0-1", 9.0)]
 
 
 @pytest.mark.parametrize("key", OURS)

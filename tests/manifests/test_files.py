@@ -108,8 +108,8 @@ def test_what_the_daemon_makes_is_known_again_without_the_leads_state() -> None:
     assert volume in pod["volumes"]
     mount = {"name": "state", "mountPath": "/var/lib/burst"}
     assert mount in pod["containers"][0]["volumeMounts"]
-    lead = miniclusters()["lead"]
-    volumes = lead["spec"]["containers"][0]["volumes"].values()
+    cluster = miniclusters()["lead"]
+    volumes = cluster["spec"]["containers"][0]["volumes"].values()
     mounts = [(v["claimName"], v["path"]) for v in volumes if "claimName" in v]
     assert mounts == [(claim, "/var/lib/burst")]
     # Nothing in manifests holds a key.
