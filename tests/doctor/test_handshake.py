@@ -60,9 +60,7 @@ def test_a_program_that_says_nothing_may_be_a_busy_lead() -> None:
             HandshakeResult.NO_ANSWER,
             "within 0.2s",
         )
-
-
-def test_who_does_not_answer_is_given_up() -> None:
+    # Who does not answer is given up.
     with listener(backlog=0) as (server, endpoint), ExitStack() as stack:
         # Fill the queue of connections: what comes then is dropped, as by a firewall.
         for _ in range(8):

@@ -200,6 +200,10 @@ def test_a_gateway_that_nobody_could_reach_is_refused(tmp_path: Path) -> None:
     lead = a_lead(tmp_path / "c", *entries, default_connect="")
     with pytest.raises(ConfigError, match="burst-0-0, which lacks bind or connect"):
         follower_config(lead, ("burst-0-0", "burst-0-1"), (1, 2))
+    # A lead without hosts says how to get them.
+    lead = msgspec.structs.replace(lead, bootstrap=Bootstrap(hosts=()))
+    with pytest.raises(ConfigError, match=r"no \[bootstrap\] hosts.*burst lead init"):
+        follower_config(lead, ("burst-0-0",), (1,))
 
 
 @pytest.mark.parametrize(
@@ -223,12 +227,6 @@ def test_a_host_at_another_rank_is_refused(
 def test_an_unreachable_lead_is_refused(endpoint: str, lead: LeadIdentity) -> None:
     lead = msgspec.structs.replace(lead, endpoint=endpoint)
     with pytest.raises(ConfigError, match=r"connect to the lead.*address and port"):
-        follower_config(lead, ("burst-0-0",), (1,))
-
-
-def test_a_lead_without_hosts_says_how_to_get_them(lead: LeadIdentity) -> None:
-    lead = msgspec.structs.replace(lead, bootstrap=Bootstrap(hosts=()))
-    with pytest.raises(ConfigError, match=r"no \[bootstrap\] hosts.*burst lead init"):
         follower_config(lead, ("burst-0-0",), (1,))
 
 

@@ -217,18 +217,6 @@ def test_it_ends_with_the_lease(spec: BurstSpec, tmp_path: Path) -> None:
     assert (tmp_path / "end").read_text() == "told\n"
 
 
-def test_what_could_not_join_is_refused(spec: BurstSpec, tmp_path: Path) -> None:
-    lead = spec.lead
-    for changes in (
-        {"lead": msgspec.structs.replace(lead, endpoint="")},
-        {"ranks": (2, 1)},
-        {"lead": msgspec.structs.replace(lead, certificate="/no/such")},
-    ):
-        wrong = msgspec.structs.replace(spec, **changes)
-        with pytest.raises(Refused):
-            followers.Files().write(tmp_path / "files", wrong)
-
-
 @pytest.mark.parametrize(("guests", "mode"), [(False, 0o700), (True, 0o711)])
 def test_guests_reach_the_socket_in_the_rundir_where_the_lead_serves_them(
     spec: BurstSpec, tmp_path: Path, guests: bool, mode: int
@@ -251,3 +239,13 @@ def test_the_texts_are_those_of_the_files(spec: BurstSpec, tmp_path: Path) -> No
     followers.Files().write(place, spec)
     assert {path.name: path.read_text() for path in place.iterdir()} == texts
     assert list(texts)[-1] == "start"
+    # What could not join is refused.
+    lead = spec.lead
+    for changes in (
+        {"lead": msgspec.structs.replace(lead, endpoint="")},
+        {"ranks": (2, 1)},
+        {"lead": msgspec.structs.replace(lead, certificate="/no/such")},
+    ):
+        wrong = msgspec.structs.replace(spec, **changes)
+        with pytest.raises(Refused):
+            followers.Files().write(tmp_path / "files", wrong)

@@ -44,16 +44,6 @@ def burst(tmp_path: Path) -> Burst:
     return Burst(tmp_path / "burst")
 
 
-def test_a_follower_that_ended_is_told_with_the_end_of_its_log(burst: Burst) -> None:
-    (burst.place / "burst-0-1.ended").write_text("137\n")
-    (burst.place / "log").write_text("0: joined\n1: a disk is broken\n")
-    phase, why, followers = burst.seen(JobSeen(Phase.RUNNING))
-    what = "has ended with status 137"
-    assert phase is Phase.FAILED
-    assert why == f"burst-0-1 {what}: a disk is broken"
-    assert followers == [(Phase.RUNNING, ""), (Phase.FAILED, what)]
-
-
 def test_how_a_follower_ended_is_there_whole_at_once(tmp_path: Path) -> None:
     spec = example_spec(example_lead(tmp_path), 0, "nodes")
     files = JobTasks(tmp_path / "burst")
@@ -108,6 +98,14 @@ def test_a_submission_is_known_by_its_note_or_its_tasks(burst: Burst) -> None:
     assert files.submission() == ""
     files.note_submission("17")
     assert files.submission() == "17"
+    # A follower that ended is told with the end of its log.
+    (burst.place / "burst-0-1.ended").write_text("137\n")
+    (burst.place / "log").write_text("0: joined\n1: a disk is broken\n")
+    phase, why, followers = burst.seen(JobSeen(Phase.RUNNING))
+    what = "has ended with status 137"
+    assert phase is Phase.FAILED
+    assert why == f"burst-0-1 {what}: a disk is broken"
+    assert followers == [(Phase.RUNNING, ""), (Phase.FAILED, what)]
 
 
 @pytest.mark.parametrize(

@@ -241,5 +241,6 @@ def test_the_server_of_an_access_is_known_without_asking_it(tmp_path: Path) -> N
     assert server_of(Kubeconfig(str(path), "c")) == f"{path}, context c"
     assert server_of(Kubeconfig("/nonexistent")) == "/nonexistent"
     assert server_of(Endpoint("https://three.example:1", "", str)) == "three.example"
+    assert "pod" in server_of(InCluster())
     with pytest.raises(Refused, match="the pod's service account: cannot be used"):
         Cluster(InCluster()).version()

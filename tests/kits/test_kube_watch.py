@@ -45,11 +45,8 @@ class Watcher:
         changes = self.kind.changes()
         if changes.listed is not None:
             self.pods = {pod.metadata.name: pod.metadata.uid for pod in changes.listed}
-        for exists, pod in changes.later:
-            if exists:
-                self.pods[pod.metadata.name] = pod.metadata.uid
-            else:
-                del self.pods[pod.metadata.name]
+        assert all(exists for exists, _ in changes.later)
+        self.pods |= {pod.metadata.name: pod.metadata.uid for _, pod in changes.later}
         return changes
 
     def wait(self, pods: dict[str, str]) -> None:

@@ -84,9 +84,8 @@ def invalid(words: str) -> tuple[int, Any]:
 
 
 def test_the_api_server_checks_what_each_offer_makes(server: Said) -> None:
-    table = OfferTable(
-        cores=1, max_nodes=1, pod={"spec": {"priorityClassName": "high"}}
-    )
+    high = {"spec": {"priorityClassName": "high"}}
+    table = OfferTable(cores=1, max_nodes=1, pod=high)
     offers = {"nodes": SETTINGS.offers["nodes"], "urgent": table}
     found = examine(server, offers=offers)
     said = "the API server accepts the Job and the pods of nodes, urgent; "

@@ -171,12 +171,8 @@ def test_what_kubernetes_cannot_have_is_refused(spec: BurstSpec) -> None:
 
 
 def test_settings_come_from_a_table() -> None:
-    table = {
-        "image": "flux:0.88.0",
-        "offers": {"small": {"cores": 2, "max_nodes": 8, "join_time": "3s"}},
-        "pod": pod_words(tolerations=[{"key": "spot", "operator": "Exists"}]),
-        "schedule": "1m",
-    }
+    small = {"cores": 2, "max_nodes": 8, "join_time": "3s"}
+    table = {"image": "flux:0.88.0", "offers": {"small": small}, "schedule": "1m"}
     settings = convert(PodSettings, table, "providers.far")
     (offer,) = offers(settings)
     sold = Offer(name="small", shape=Shape(2), max_nodes=8, join_time=3.0)

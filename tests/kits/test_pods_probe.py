@@ -11,7 +11,7 @@ from burst.config import Seconds
 from burst.errors import Refused, Transient
 from burst.kits.pods import PodSettings
 from burst.kits.pods.diagnose.probe import Probe, ProbeTiming
-from burst.kits.pods.diagnose.probe_job import render_probe
+from burst.kits.pods.diagnose.probe_job import ProbeResult, judge, render_probe
 from burst.kits.pods.names import HOSTS, ID, INDEX, OWNER, PROVIDER
 from burst.model.finding import Finding, Level
 from burst.model.lead import LeadIdentity
@@ -64,18 +64,18 @@ def test_it_is_as_followers_are_and_ends_by_itself(lead: LeadIdentity) -> None:
     assert container["env"] == [{"name": "A", "value": "1"}]
     assert container["args"] == ["192.0.2.7", "30093", "flux", "python"]
     assert container["resources"]["limits"] == {"memory": "256Mi"}
+    other = pod_of(render(replace(lead, follower_module="m"), python="/py"))
+    assert other["containers"][0]["args"][2:] == ["/py"]
     job = render(lead, schedule=Seconds(float("inf")))
     assert job["spec"]["activeDeadlineSeconds"] == 660
     # It bears our labels so that gc finds it and those of a policy.
     labels = {OWNER: "owner", PROVIDER: "far", ID: "burst-probe-1"}
     job = render(lead)
-    for thing in (job, job["spec"]["template"]):
-        assert thing["metadata"]["labels"] == labels
-        assert thing["metadata"]["annotations"] == {HOSTS: "probe"}
-    job = render(lead, object_labels={"app": "flux", "account": "{bank}"})
-    demanded = {"app": "flux", "account": "none"}
-    for thing in (job, job["spec"]["template"]):
-        assert thing["metadata"]["labels"] == {**labels, **demanded}
+    demanded = render(lead, object_labels={"app": "flux", "account": "{bank}"})
+    for made, more in (job, {}), (demanded, {"app": "flux", "account": "none"}):
+        for thing in (made, made["spec"]["template"]):
+            assert thing["metadata"]["labels"] == {**labels, **more}
+            assert thing["metadata"]["annotations"] == {HOSTS: "probe"}
     # Under the operator it runs as whom the image says.
     assert "securityContext" not in pod_of(render(lead, form="operator", user=None))
     assert "securityContext" in pod_of(render(lead, form="operator", user=7))
@@ -182,6 +182,10 @@ def test_what_it_found_there_is_told_too(server: Said, lead: LeadIdentity) -> No
     assert user.what == "followers there run as user 1000 (flux)"
     assert flux.level is Level.WRONG
     assert "Flux 0.87.1, which a lead of 0.88.0 rejects" in flux.what
+    # What nobody knows is told as it is.
+    odd = judge(ProbeResult(1, "something\nelse"), ENDPOINT)
+    assert odd.what == f"a pod there does not reach {ENDPOINT}: something else"
+    assert odd.advice == "check that the image runs on those nodes"
 
 
 def test_a_views_image_is_asked_for_flux(server: Said, lead: LeadIdentity) -> None:

@@ -90,10 +90,8 @@ def test_the_token_is_mounted_for_the_agent_only() -> None:
     assert option("--token-file") in script.partition("exec")[0].split()
     assert "secrets" not in last, "not in the environment"
     assert not cluster["spec"].get("shareProcessNamespace")
-
-
-def test_each_container_asks_for_no_more_than_the_restricted_standard_allows() -> None:
-    """What the pod says the operator does not hand on."""
+    # Each container asks for no more than the restricted standard allows: What the pod
+    # says the operator does not hand on.
     spec = document("member/minicluster.yaml")["spec"]
     contexts = [
         each["securityContext"]
@@ -133,9 +131,7 @@ def test_the_daemon_is_reached_by_agents_only() -> None:
     ):
         assert not lead.may("Ingress", LEAD_POD, peer, PORT), peer
     assert not lead.may("Ingress", LEAD_POD, Peer("burst-member", AGENT_POD), 22)
-
-
-def test_the_member_reaches_the_daemon_and_is_reached_by_nobody() -> None:
+    # The member reaches the daemon and is reached by nobody.
     network = Policies([document("member/networkpolicy.yaml")], "burst-member")
     own = Peer("burst-member", AGENT_POD)
     daemon = Peer("burst", LEAD_POD)

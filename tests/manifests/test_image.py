@@ -55,28 +55,6 @@ def extras() -> set[str]:
     return set(value.split(","))
 
 
-def test_what_is_copied_is_there_and_let_in() -> None:
-    let_in = {
-        line.removeprefix("!")
-        for line in (ROOT / ".dockerignore").read_text().splitlines()
-        if line.startswith("!")
-    }
-    copied = {
-        source.removeprefix("./")
-        for line in words("COPY")
-        if "--from" not in line
-        for source in line.split()[:-1]
-    }
-    assert copied == let_in
-    assert [name for name in copied if not (ROOT / name).exists()] == []
-    assert "readme" in PROJECT
-    assert PROJECT["readme"] in copied
-    # Each stage begins from one digest.
-    assert [stage.split()[0] for stage in words("FROM")] == ["${PYTHON}"] * 2
-    [base] = [word for word in words("ARG") if word.startswith("PYTHON=")]
-    assert re.fullmatch(r"PYTHON=python:3\.11-slim-\w+@sha256:[0-9a-f]{64}", base)
-
-
 def test_all_that_it_installs_is_pinned() -> None:
     pins = pinned()
     assert needed(extras()) <= set(pins)
@@ -97,6 +75,26 @@ def test_it_runs_the_daemon_as_the_user_of_the_manifests() -> None:
     # After it nothing is run that would want to be root.
     names = [name for name, _ in LINES]
     assert "RUN" not in names[names.index("USER") :]
+    # What is copied is there and let in.
+    let_in = {
+        line.removeprefix("!")
+        for line in (ROOT / ".dockerignore").read_text().splitlines()
+        if line.startswith("!")
+    }
+    copied = {
+        source.removeprefix("./")
+        for line in words("COPY")
+        if "--from" not in line
+        for source in line.split()[:-1]
+    }
+    assert copied == let_in
+    assert [name for name in copied if not (ROOT / name).exists()] == []
+    assert "readme" in PROJECT
+    assert PROJECT["readme"] in copied
+    # Each stage begins from one digest.
+    assert [stage.split()[0] for stage in words("FROM")] == ["${PYTHON}"] * 2
+    [base] = [word for word in words("ARG") if word.startswith("PYTHON=")]
+    assert re.fullmatch(r"PYTHON=python:3\.11-slim-\w+@sha256:[0-9a-f]{64}", base)
 
 
 @pytest.mark.parametrize("part", ["lead-job", "lead-minicluster"])
