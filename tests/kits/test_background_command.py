@@ -84,9 +84,7 @@ def test_while_it_runs_no_other_begins_and_what_it_said_is_kept(log: Path) -> No
     after = ended(log)
     assert (after.status, after.message) == (None, "Starting control-plane")
     after.stop()
-
-
-def test_it_runs_for_as_long_as_any_of_its_processes(log: Path) -> None:
+    # It runs for as long as any of its processes.
     begin(log, "sleep 1000 &")
     found = speaking(log, lambda found: found.group > 0)
     os.killpg(found.group, 0)

@@ -128,21 +128,6 @@ def config_map(**meta: str) -> Any:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": named}
 
 
-def test_a_name_that_is_taken_is_not_created(server: Said, cluster: Cluster) -> None:
-    path = CONFIG_MAP.path("far")
-    made = {"metadata": {"name": "a", "uid": "1"}}
-    taken = status(409, "AlreadyExists", "exists", name="a")
-    # At a quota that somebody else changes, which is no reason to stop.
-    busy = status(409, "Conflict", "Operation cannot be fulfilled on resourcequotas")
-    server.answer("POST", path, (201, made), taken, busy)
-    expected = {**made, "apiVersion": "v1", "kind": "ConfigMap"}
-    assert cluster.create(config_map()) == expected
-    assert cluster.create(config_map()) is None
-    with pytest.raises(Transient, match="cannot create configmaps a in namespace far"):
-        cluster.create(config_map())
-    assert "fieldValidation=Strict" in server.asked[0][1]
-
-
 def test_a_change_is_not_of_a_namesake(server: Said, cluster: Cluster) -> None:
     there = config_map(uid="1")
     path = CONFIG_MAP.path("far", "a")
@@ -161,6 +146,19 @@ def test_a_change_is_not_of_a_namesake(server: Said, cluster: Cluster) -> None:
     server.answer("DELETE", f"{JOBS}/a", status(409, "Conflict", "another uid"))
     with pytest.raises(Transient, match="another uid"):
         cluster.delete(job)
+    # A name that is taken is not created.
+    path = CONFIG_MAP.path("far")
+    made = {"metadata": {"name": "a", "uid": "1"}}
+    taken = status(409, "AlreadyExists", "exists", name="a")
+    # At a quota that somebody else changes, which is no reason to stop.
+    busy = status(409, "Conflict", "Operation cannot be fulfilled on resourcequotas")
+    server.answer("POST", path, (201, made), taken, busy)
+    expected = {**made, "apiVersion": "v1", "kind": "ConfigMap"}
+    assert cluster.create(config_map()) == expected
+    assert cluster.create(config_map()) is None
+    with pytest.raises(Transient, match="cannot create configmaps a in namespace far"):
+        cluster.create(config_map())
+    assert "fieldValidation=Strict" in server.asked[0][1]
 
 
 def test_a_log_that_is_not_there_is_empty(server: Said, cluster: Cluster) -> None:

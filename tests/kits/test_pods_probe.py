@@ -163,17 +163,7 @@ def test_it_waits_says_for_what_and_cleans_up(server: Said, lead: LeadIdentity) 
     words = "probe has no pod yet", begins, tries, "is removed"
     assert trial.told == [f"{trial.id}: {each}" for each in words]
     assert trial.deletes() == 1
-
-
-FACTS = """\
-burst-machine: sparc64
-burst-user: 1000 flux
-burst-flux: /usr/bin/flux
-burst-version: commands: 0.87.1 libflux-core: 0.87.1 build-options: +zmq==4.3.4
-"""
-
-
-def test_what_it_found_there_is_told_too(server: Said, lead: LeadIdentity) -> None:
+    # What it found there is told too.
     trial = Trial(server, lead)
     trial.shows(ended(1, f"{FACTS}connect: Connection refused"))
     way, machine, user, flux = trial.find()
@@ -186,6 +176,14 @@ def test_what_it_found_there_is_told_too(server: Said, lead: LeadIdentity) -> No
     odd = judge(ProbeResult(1, "something\nelse"), ENDPOINT)
     assert odd.what == f"a pod there does not reach {ENDPOINT}: something else"
     assert odd.advice == "check that the image runs on those nodes"
+
+
+FACTS = """\
+burst-machine: sparc64
+burst-user: 1000 flux
+burst-flux: /usr/bin/flux
+burst-version: commands: 0.87.1 libflux-core: 0.87.1 build-options: +zmq==4.3.4
+"""
 
 
 def test_a_views_image_is_asked_for_flux(server: Said, lead: LeadIdentity) -> None:
@@ -242,9 +240,7 @@ def test_a_pod_that_finds_no_node_in_time(server: Said, lead: LeadIdentity) -> N
     found = trial.run()
     assert "probe finds no node: 0/2 nodes are fit" in found.what
     assert 5 < trial.time.now < 7
-
-
-def test_one_that_somebody_else_deletes(server: Said, lead: LeadIdentity) -> None:
+    # One that somebody else deletes.
     found = Trial(server, lead).run()
     assert "was deleted before it had an answer" in found.what
 
@@ -279,9 +275,7 @@ def test_a_right_that_lacks_is_told(server: Said, lead: LeadIdentity) -> None:
     with pytest.raises(Transient):
         trial.run()
     assert trial.told == [f"{trial.id}: is removed"]
-
-
-def test_what_cannot_be_removed_is_told(server: Said, lead: LeadIdentity) -> None:
+    # What cannot be removed is told.
     trial = Trial(server, lead)
     trial.shows(*[ended(0)] * 2)
     server.answer("GET", f"{JOBS}/{trial.id}", (500, {}))

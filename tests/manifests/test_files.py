@@ -139,9 +139,7 @@ def test_the_roles_are_what_is_needed_and_no_more() -> None:
     assert [rule for kind, rule in rules if kind == "ClusterRole"] == [
         {"apiGroups": [""], "resources": ["nodes", "namespaces"], "verbs": ["get"]}
     ]
-
-
-def test_each_role_is_bound_to_its_account_where_it_is() -> None:
+    # Each role is bound to its account where it is.
     bound = {
         (thing["roleRef"]["kind"], thing["roleRef"]["name"]): thing["subjects"]
         for thing in objects()

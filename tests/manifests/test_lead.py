@@ -52,16 +52,7 @@ def test_autoscalers_leave_the_lead_alone_as_they_do_followers() -> None:
     assert budget["spec"]["selector"]["matchLabels"].items() <= LEAD.items()
     assert {job()["metadata"]["name"], minicluster()["metadata"]["name"]} == {"lead"}
     assert budget["spec"]["minAvailable"] == 1
-
-
-@pytest.mark.parametrize(("where", "container"), list(containers()))
-def test_each_container_has_a_limit(where: str, container: dict[str, Any]) -> None:
-    resources = container["resources"]
-    assert resources["requests"].keys() == {"cpu", "memory"}, where
-    assert "memory" in resources["limits"], where
-
-
-def test_nothing_is_written_but_to_volumes_and_those_in_memory_have_a_size() -> None:
+    # Nothing is written but to volumes and those in memory have a size.
     pod = job()["spec"]["template"]["spec"]
     made = [volume["emptyDir"] for volume in pod["volumes"] if "emptyDir" in volume]
     in_memory = [each for each in made if each.get("medium") == "Memory"]
@@ -69,6 +60,13 @@ def test_nothing_is_written_but_to_volumes_and_those_in_memory_have_a_size() -> 
     assert all("sizeLimit" in each for each in in_memory)
     for container in [*pod["initContainers"], *pod["containers"]]:
         assert container["securityContext"]["readOnlyRootFilesystem"] is True
+
+
+@pytest.mark.parametrize(("where", "container"), list(containers()))
+def test_each_container_has_a_limit(where: str, container: dict[str, Any]) -> None:
+    resources = container["resources"]
+    assert resources["requests"].keys() == {"cpu", "memory"}, where
+    assert "memory" in resources["limits"], where
 
 
 @pytest.fixture
