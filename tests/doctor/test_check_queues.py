@@ -118,6 +118,12 @@ def test_our_queues_are_not_the_sites() -> None:
     assert levels(judge(queues, "queue")) == [OK]
     del queues["burst-ready"]
     assert levels(judge(queues, "queue", default="batch")) == [OK, WRONG]
+    # Nothing is said of moves that go on or never were.
+    queues = {"q": {"requires": ["batch"]}, "free": {}}
+    assert judge_moves({"free": {}}, True) == []
+    assert judge_moves(queues, True, any_job=True) == []
+    assert judge_moves(queues, True, share=True) == []
+    assert judge_moves({**queues, "free": {"requires": ["^burst"]}}) == []
 
 
 STOPPED = QueueView(started=False, reason="maintenance")
@@ -183,11 +189,3 @@ def test_jobs_that_flux_moves_to_no_other_queue_are_foreseen(
     assert found.level is NOTE
     assert f"is refused for jobs of queue {queues}: each has a con" in found.what
     assert advice in found.advice
-
-
-def test_nothing_is_said_of_moves_that_go_on_or_never_were() -> None:
-    queues = {"q": {"requires": ["batch"]}, "free": {}}
-    assert judge_moves({"free": {}}, True) == []
-    assert judge_moves(queues, True, any_job=True) == []
-    assert judge_moves(queues, True, share=True) == []
-    assert judge_moves({**queues, "free": {"requires": ["^burst"]}}) == []

@@ -81,18 +81,6 @@ def test_what_does_not_fit_is_told_with_what_to_do(
     assert finding.advice
 
 
-def test_this_machine_is_found() -> None:
-    facts = run(script())
-    assert facts.machine == platform.machine()
-    assert facts.user.split()[0] == str(os.geteuid())
-    assert facts.flux is None
-    # Other output has no facts.
-    refused = "connect: Connection refused"
-    assert parse(f"{refused}\n") == (None, refused)
-    found = parse("burst-machine: x\nit failed\n")
-    assert found == (FollowerFacts(machine="x"), "it failed")
-
-
 def test_a_flux_that_fails_is_found(tmp_path: Path, lead: LeadIdentity) -> None:
     program = tmp_path / "a flux"
     program.write_text("#!/bin/sh\necho it is $1 broken >&2; exit 1\n")
@@ -102,6 +90,16 @@ def test_a_flux_that_fails_is_found(tmp_path: Path, lead: LeadIdentity) -> None:
     assert facts.version == "it is version broken"
     assert facts.curve == "it is keygen broken"
     assert run(script(str(tmp_path / "none"))).flux == ""
+    # This machine is found.
+    facts = run(script())
+    assert facts.machine == platform.machine()
+    assert facts.user.split()[0] == str(os.geteuid())
+    assert facts.flux is None
+    # Other output has no facts.
+    refused = "connect: Connection refused"
+    assert parse(f"{refused}\n") == (None, refused)
+    found = parse("burst-machine: x\nit failed\n")
+    assert found == (FollowerFacts(machine="x"), "it failed")
 
 
 @pytest.mark.flux

@@ -100,12 +100,6 @@ def test_one_job_though_the_answer_was_lost(batch: Batch, spec: BurstSpec) -> No
     assert batch.submitted == [600.0]
 
 
-def test_an_error_of_a_check_is_the_last_finding(batch: Batch) -> None:
-    *_, first, last = batch.examine(None)
-    assert first == ok("there is a batch system")
-    assert last == wrong("it does not answer", "start it")
-
-
 def test_files_go_once_no_job_lives(batch: Batch, spec: BurstSpec) -> None:
     batch.provision(spec)
     [owned] = batch.list_all()
@@ -128,3 +122,7 @@ def test_an_ended_lease_has_no_job_and_no_files(batch: Batch, spec: BurstSpec) -
         batch.provision(msgspec.structs.replace(spec, lease_end=NOW))
     assert batch.submitted == []
     assert batch.observe() == []
+    # An error of a check is the last finding.
+    *_, first, last = batch.examine(None)
+    assert first == ok("there is a batch system")
+    assert last == wrong("it does not answer", "start it")

@@ -55,6 +55,12 @@ def test_its_socket_is_where_it_is_known(settings: PodSettings, tmp_path: Path) 
         assert 0 < script.index("munged --force") < script.index("flux broker")
     assert "munge" not in start_script(spec, SETTINGS)
     assert "munge" not in start_lines(spec, SETTINGS)
+    # An image may lack munged.
+    lines = start_munged(settings, str(tmp_path), str(tmp_path / "own"))
+    lines = lines.replace(":/usr/sbin:/usr/local/sbin", "")
+    done = run_captured(["/bin/sh", "-c", lines], env={"PATH": str(tmp_path)})
+    assert done.returncode == 1
+    assert "munge_key is set, and the image has no munged" in done.stderr
 
 
 def test_what_is_no_key_is_refused(tmp_path: Path) -> None:
@@ -63,14 +69,6 @@ def test_what_is_no_key_is_refused(tmp_path: Path) -> None:
         with pytest.raises(Refused, match=told):
             by_kind(make_spec(tmp_path), replace(SETTINGS, munge_key=str(key)))
         key.write_bytes(b"short")
-
-
-def test_an_image_may_lack_munged(settings: PodSettings, tmp_path: Path) -> None:
-    lines = start_munged(settings, str(tmp_path), str(tmp_path / "own"))
-    lines = lines.replace(":/usr/sbin:/usr/local/sbin", "")
-    done = run_captured(["/bin/sh", "-c", lines], env={"PATH": str(tmp_path)})
-    assert done.returncode == 1
-    assert "munge_key is set, and the image has no munged" in done.stderr
 
 
 @pytest.fixture

@@ -95,6 +95,19 @@ def test_what_lacks_capacity_of_a_growth_fails_alone() -> None:
     status = look(*MAIN, job)
     assert status.phase is Phase.PENDING
     assert status.why == "its growth is not complete; resize it again"
+    # A part that is complete is that part alone.
+    ended = [pod_of("b", "n-[0-1]", i, pod(i, phase="Succeeded")) for i in (0, 1)]
+    status = look(part("Job", "b", "n-[0-1]", status=COMPLETE), *ended, *GROWTH)
+    assert (status.phase, status.failure) == (Phase.FAILED, Failure.OTHER)
+    assert status.why == "all brokers of Job b have ended"
+    failed = dict.fromkeys(("n-0", "n-1"), Phase.FAILED)
+    assert words(status) == {**failed, "n-2": RUNS}
+    # The burst ends with all its jobs.
+    growth = part("Job", "b-g2", "n-2", **ENDING)
+    assert not parse(*MAIN, growth).ending
+    assert parse(growth).ending
+    status = look(*MAIN_ENDS, growth, GROWTH[1])
+    assert words(status) == dict.fromkeys(("n-0", "n-1", "n-2"), Phase.ENDING)
 
 
 LEAVE: dict[str, Manifest] = {
@@ -129,21 +142,6 @@ def test_the_hosts_noted_at_a_job_leave_even_without_a_pod() -> None:
 
 GROWTH = part("Job", "b-g2", "n-2"), pod_of("b-g2", "n-2", 0)
 COMPLETE = {"conditions": [{"type": "Complete", "status": "True"}]}
-
-
-def test_a_part_that_is_complete_is_that_part_alone() -> None:
-    ended = [pod_of("b", "n-[0-1]", i, pod(i, phase="Succeeded")) for i in (0, 1)]
-    status = look(part("Job", "b", "n-[0-1]", status=COMPLETE), *ended, *GROWTH)
-    assert (status.phase, status.failure) == (Phase.FAILED, Failure.OTHER)
-    assert status.why == "all brokers of Job b have ended"
-    failed = dict.fromkeys(("n-0", "n-1"), Phase.FAILED)
-    assert words(status) == {**failed, "n-2": RUNS}
-    # The burst ends with all its jobs.
-    growth = part("Job", "b-g2", "n-2", **ENDING)
-    assert not parse(*MAIN, growth).ending
-    assert parse(growth).ending
-    status = look(*MAIN_ENDS, growth, GROWTH[1])
-    assert words(status) == dict.fromkeys(("n-0", "n-1", "n-2"), Phase.ENDING)
 
 
 MAIN_ENDS = part("Job", "b", "n-[0-1]", **ENDING), *MAIN[1:]

@@ -175,9 +175,7 @@ def test_a_leads_user_is_the_pods_by_default(spec: BurstSpec) -> None:
     assert "affinity" not in shared
     (constraint,) = shared["topologySpreadConstraints"]
     assert constraint["whenUnsatisfiable"] == "ScheduleAnyway"
-
-
-def test_an_offers_nodes_are_chosen_and_asked_for_in_full(spec: BurstSpec) -> None:
+    # An offers nodes are chosen and asked for in full.
     big = pod_words(nodeSelector={"pool": "big"})
     amounts = {"gpus": 2, "max_nodes": 4, "cpu": "7500m", "memory": "28Gi"}
     table = OfferTable(cores=8, pod=big, **amounts)  # type: ignore[arg-type]

@@ -64,12 +64,6 @@ def test_volumes_are_mounted_where_they_say(spec: BurstSpec) -> None:
     assert known >= {"/tmp", "/var/tmp", "/results", "/home", "/work", "/opt"}
 
 
-def test_where_a_namespace_may_deny_a_volume_pod_is_named() -> None:
-    for source, may_be_denied in (CLAIM, False), (KEYS, False), (NFS, True):
-        settings = replace(SETTINGS, pod=pod_words(volumes={"/v": source}))
-        assert ("change pod" in advise(settings)) is may_be_denied
-
-
 def test_a_queue_has_the_job_and_not_its_pods(spec: BurstSpec) -> None:
     label = {"kueue.x-k8s.io/queue-name": "batch"}
     job = by_kind(spec, read_settings('queue = "batch"'))["Job"]
@@ -81,6 +75,10 @@ def test_a_queue_has_the_job_and_not_its_pods(spec: BurstSpec) -> None:
     made = operator["MiniCluster"]
     assert made["spec"]["jobLabels"] == {**TAGS.labels(spec.burst_id), **label}
     assert made["metadata"]["labels"] == TAGS.labels(spec.burst_id)
+    # Where a namespace may deny a volume pod is named.
+    for source, may_be_denied in (CLAIM, False), (KEYS, False), (NFS, True):
+        settings = replace(SETTINGS, pod=pod_words(volumes={"/v": source}))
+        assert ("change pod" in advise(settings)) is may_be_denied
 
 
 def test_a_minicluster_has_what_the_operator_mounts(spec: BurstSpec) -> None:

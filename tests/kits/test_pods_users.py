@@ -78,6 +78,19 @@ def test_lines_have_neither_passwords_nor_the_names_of_persons() -> None:
         format_passwd(users).encode() == "bob:x:1002:100::/home/bøb:/bin/sh\n".encode()
     )
     assert format_group([PodGroup("a", 1, (odd,))]) == ""
+    # The daemons host is asked.
+    some = next(user for user in pwd.getpwall() if user.pw_uid and user.pw_gid)
+    table = MultiUserTable(uids=(some.pw_uid, some.pw_uid))
+    data = users_data(replace(MANY, multi_user=table))
+    assert f"{some.pw_name}:x:{some.pw_uid}:{some.pw_gid}:" in data["passwd"]
+    assert set(data) == {"passwd", "group"}
+    # Too many users are refused.
+    assert users_data(SETTINGS) == {}, "there are none without the table"
+    users = {f"user{number}": f"{number}:{number}" for number in range(1, 20_000)}
+    many = replace(MANY, multi_user=MultiUserTable(users=users))
+    with pytest.raises(Refused, match="19999 users and 0 groups are") as error:
+        users_data(many)
+    assert "narrow multi_user.uids" in error.value.advice
 
 
 names = st.text(max_size=5)
@@ -100,18 +113,3 @@ def test_members_are_of_groups_in_range(listed: list[PodGroup]) -> None:
         _, _, gid, members = line.split(":")
         assert int(gid) != 0
         assert not members or 1000 <= int(gid) <= 60000
-
-
-def test_the_daemons_host_is_asked() -> None:
-    some = next(user for user in pwd.getpwall() if user.pw_uid and user.pw_gid)
-    table = MultiUserTable(uids=(some.pw_uid, some.pw_uid))
-    data = users_data(replace(MANY, multi_user=table))
-    assert f"{some.pw_name}:x:{some.pw_uid}:{some.pw_gid}:" in data["passwd"]
-    assert set(data) == {"passwd", "group"}
-    # Too many users are refused.
-    assert users_data(SETTINGS) == {}, "there are none without the table"
-    users = {f"user{number}": f"{number}:{number}" for number in range(1, 20_000)}
-    many = replace(MANY, multi_user=MultiUserTable(users=users))
-    with pytest.raises(Refused, match="19999 users and 0 groups are") as error:
-        users_data(many)
-    assert "narrow multi_user.uids" in error.value.advice

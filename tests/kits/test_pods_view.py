@@ -49,9 +49,7 @@ def test_flux_is_copied_before_the_broker_starts(spec: BurstSpec) -> None:
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
-
-
-def test_without_it_there_is_no_init_container(spec: BurstSpec) -> None:
+    # Without it there is no init container.
     pod = pod_spec(spec, replace(read(), view=""))
     assert "initContainers" not in pod
     assert not [v for v in pod["volumes"] if v["name"].startswith("view-")]

@@ -84,9 +84,7 @@ def test_googles_library_reads_the_credential_and_finds_the_token_there() -> Non
     # The audience that an OIDC provider of a pool accepts unless it is told another.
     assert token()["audience"] == f"https:{info['audience']}"
     assert token()["expirationSeconds"] <= 3600
-
-
-def test_the_daemon_uses_provider_gke() -> None:
+    # The daemon uses provider gke.
     settings = load(OVERLAY / "burst.toml")
     assert {table.type for table in settings.providers.values()} == {"gke"}
     options = convert(GkeSettings, settings.providers["gke"].options, "providers.gke")
