@@ -4,6 +4,8 @@
 import base64
 import json
 import os
+import subprocess
+from collections.abc import Callable, Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -43,53 +45,72 @@ class Done(msgspec.Struct):
     err: str
 
 
-def run(place: Path, spec: dict[str, Any], flux: str = str(FLUX)) -> Done:
-    """Run it as the initial program of an instance of one broker."""
-    source, result = place / "jobspec.json", place / "result"
-    source.write_text(json.dumps(spec))
+@pytest.fixture(scope="module")
+def uri() -> Iterator[str]:
+    """An instance of one broker; what is run in it is so as by its initial program."""
     plain = {k: v for k, v in os.environ.items() if not k.startswith("FLUX_")}
-    words = ("python", RUNNER, flux, str(source), str(result))
-    done = run_captured(
-        [FLUX, "start", "-s1", FLUX, *words],
-        env={**plain, "SHELL": "/bin/sh"},
-        timeout=HANG_S,
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(result.read_text())
-    return Done(found["exit_status"], done.stdout, done.stderr)
+    command = [FLUX, "start", "-s1", "sh", "-c", "echo $FLUX_URI; exec sleep 1000"]
+    with subprocess.Popen(command, env=plain, stdout=-1, text=True) as instance:
+        assert instance.stdout
+        try:
+            yield instance.stdout.readline().strip()
+        finally:
+            instance.terminate()
 
 
-def test_a_job_runs_with_its_environment_and_ends_as_it_ends(tmp_path: Path) -> None:
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def run(uri: str, tmp_path: Path) -> Run:
+    """Return what runs a jobspec."""
+    plain = {k: v for k, v in os.environ.items() if not k.startswith("FLUX_")}
+    environment = {**plain, "FLUX_URI": uri, "SHELL": "/bin/sh"}
+
+    def run(spec: dict[str, Any], flux: str = str(FLUX)) -> Done:
+        source, result = tmp_path / "jobspec.json", tmp_path / "result"
+        source.write_text(json.dumps(spec))
+        words = [FLUX, "python", RUNNER, flux, str(source), str(result)]
+        done = run_captured(words, env=environment, timeout=HANG_S)
+        assert done.returncode == 0, done.stderr
+        found = json.loads(result.read_text())
+        return Done(found["exit_status"], done.stdout, done.stderr)
+
+    return run
+
+
+def test_a_job_runs_with_its_environment_and_ends_as_it_ends(run: Run) -> None:
     words = ("sh", "-c", 'echo "$COLOR in $(pwd)"; command -v sh; echo oh >&2; exit 3')
-    done = run(tmp_path, job(*words, environment={"COLOR": "red"}))
+    done = run(job(*words, environment={"COLOR": "red"}))
     assert done.status == 3
     assert done.out.startswith("red in /tmp\n/")
     assert "oh\n" in done.err
-
-
-def test_a_job_that_the_instance_does_not_take_has_a_status_too(tmp_path: Path) -> None:
+    # A job that the instance does not take has a status too.
     spec = job("true")
     del spec["resources"]
-    done = run(tmp_path, spec)
+    done = run(spec)
     assert done.status != 0
     assert done.err
 
 
-def test_a_signal_is_a_status_as_a_shell_has_it(tmp_path: Path) -> None:
+def test_a_signal_is_a_status_as_a_shell_has_it(run: Run, tmp_path: Path) -> None:
     kills = "#!/bin/sh\nkill -KILL $$\n"
-    assert run(tmp_path, batch(script=kills)).status == 137
+    assert run(batch(script=kills)).status == 137
     # A submit that is killed is no success.
     flux = tmp_path / "flux"
     flux.write_text(kills)
     flux.chmod(0o700)
-    assert run(tmp_path, job("true"), str(flux)).status == 128 + 9
+    assert run(job("true"), str(flux)).status == 128 + 9
 
 
-def test_a_batch_script_runs_in_the_instance_itself(tmp_path: Path) -> None:
-    assert run(tmp_path, batch()) == Done(4, "size 1 red word\n", "")
+def test_a_batch_script_runs_in_the_instance_itself(run: Run) -> None:
     encoded = base64.b64encode(SCRIPT.encode()).decode()
     entry = {"data": encoded, "encoding": "base64"}
-    assert run(tmp_path, batch(entry=entry)).status == 4
+    assert run(batch(entry=entry)) == Done(4, "size 1 red word\n", "")
+    # One with options has an instance within.
+    script = "#!/bin/sh\nflux getattr instance-level\n"
+    done = run(batch("-Slog-stderr-level=3", script=script))
+    assert (done.status, done.out) == (0, "1\n")
 
 
 def listing(*lines: str) -> dict[str, Any]:
@@ -97,14 +118,14 @@ def listing(*lines: str) -> dict[str, Any]:
     return spec
 
 
-def test_each_line_of_a_listing_is_a_job(tmp_path: Path) -> None:
+def test_each_line_of_a_listing_is_a_job(run: Run) -> None:
     lines = (
         "-n1 sh -c 'echo $FLUX_JOB_NNODES $COLOR; pwd' # as a shell reads it",
         "--env=COLOR=red --cwd=/ sh -c 'sleep 0.2; echo $COLOR; pwd; exit 3'",
         "--cc=1-2 echo {cc}",
         "sh -c 'exit 2'",
     )
-    done = run(tmp_path, listing(*lines))
+    done = run(listing(*lines))
     assert done.status == 3
     assert done.out.splitlines() == [
         *(f"== {lines[0]}", "1", "/tmp"),
@@ -113,33 +134,22 @@ def test_each_line_of_a_listing_is_a_job(tmp_path: Path) -> None:
         f"== {lines[3]}",
     ]
     assert "exited with exit code 3" in done.err
-
-
-def test_a_listing_ends_as_its_jobs_do(tmp_path: Path) -> None:
-    done = run(tmp_path, listing("true", "echo a"))
+    # A listing ends as its jobs do.
+    done = run(listing("true", "echo a"))
     assert done == Done(0, "== true\n== echo a\na\n", "")
     # One that is not told of counts, too.
-    assert run(tmp_path, listing("--quiet sh -c 'sleep 0.2; exit 3'")).status == 1
-
-
-def test_a_line_that_is_no_job_ends_none_of_the_others(tmp_path: Path) -> None:
-    done = run(tmp_path, listing("--no-such-option x", "echo 'a", "echo last"))
+    assert run(listing("--quiet sh -c 'sleep 0.2; exit 3'")).status == 1
+    # A line that is no job ends none of the others.
+    done = run(listing("--no-such-option x", "echo 'a", "echo last"))
     assert done.status != 0
     assert done.out == "== echo last\nlast\n"
     assert "not submitted: --no-such-option x\n" in done.err
     assert "not submitted: echo 'a\n" in done.err
 
 
-def test_one_with_options_has_an_instance_within(tmp_path: Path) -> None:
-    script = "#!/bin/sh\nflux getattr instance-level\n"
-    done = run(tmp_path, batch("-Slog-stderr-level=3", script=script))
-    assert (done.status, done.out) == (0, "1\n")
-
-
-@pytest.mark.parametrize("heeds", [True, False])
-def test_a_script_that_takes_too_long_is_ended(tmp_path: Path, heeds: bool) -> None:
-    trap = "" if heeds else "trap '' TERM\n"
-    script = f"#!/bin/sh\n{trap}exec sleep 1000\n"
-    done = run(tmp_path, batch(script=script, duration=0.5))
-    assert done.status == 142
+def test_a_script_that_takes_too_long_is_ended(run: Run) -> None:
+    """It is asked to end, and then made to."""
+    script = "#!/bin/sh\ntrap 'echo told' TERM\nwhile :; do sleep 0.05; done\n"
+    done = run(batch(script=script, duration=0.5))
+    assert (done.status, done.out) == (142, "told\n")
     assert "out of time after 0.5 s" in done.err
