@@ -247,16 +247,13 @@ class SystemInstance:
 
     @contextmanager
     def daemon(
-        self,
-        *options: str,
-        group: Path | None = None,
-        env: Mapping[str, str] | None = None,
+        self, group: Path | None = None, env: Mapping[str, str] | None = None
     ) -> Iterator[DaemonRun]:
         """Yield a daemon of the owner that serves; end it in any case.
 
         It runs in the control group, if one is given.
         """
-        daemon = DaemonRun(self, options, env or {}, group)
+        daemon = DaemonRun(self, env or {}, group)
         try:
             wait_until(
                 lambda: " serves " in daemon.log() or daemon.process.poll() is not None,
@@ -281,11 +278,10 @@ class DaemonRun:
     def __init__(
         self,
         instance: SystemInstance,
-        options: Sequence[str],
         env: Mapping[str, str],
         group: Path | None,
     ) -> None:
-        of_daemon = ("-c", str(instance.settings), "--uri", instance.uri, *options)
+        of_daemon = ("-c", str(instance.settings), "--uri", instance.uri)
         words = ("python", "-m", "burst", "daemon", *of_daemon)
         self.process: Forked | subprocess.Popen[bytes]
         self._path = instance.directory / f"daemon-{time.monotonic_ns()}.log"
@@ -302,11 +298,6 @@ class DaemonRun:
     def log(self) -> str:
         """Return all that it has said."""
         return self._path.read_text(errors="replace") if self._path.exists() else ""
-
-    def kill(self) -> None:
-        """Kill it as `kill -9` does."""
-        self.process.kill()
-        self.process.wait()
 
     def end(self) -> None:
         """End it in order, if it runs."""
