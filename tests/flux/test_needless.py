@@ -36,8 +36,8 @@ def site(
 ) -> Iterator[tuple[FluxInstance, CliHarness, UserCli]]:
     """Yield an instance of one own node, with a daemon in that mode."""
     prepare = use_scheduler if mode == "scheduler" else None
-    lent = pool.lend(TABLES[mode], prepare=prepare)
-    with lent as instance, open_harness(instance) as cli:
+    with pool.lend(prepare=prepare) as instance, open_harness(instance) as cli:
+        instance.reload_config(TABLES[mode])
         user = UserCli(instance)
         cli.write(intake={"mode": mode})
         if mode == "queue":
