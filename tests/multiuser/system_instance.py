@@ -62,12 +62,18 @@ class SystemInstance:
         self._give(self.directory)
         lab.run(OWNER, "flux", "keygen", f"{made}/cert")
         (self.directory / "R").write_text(json.dumps(_resources()))
-        self._configure()
+        self._tables = self.tables()
+        self._configure({})
         self.write_settings()
 
-    def _configure(self) -> None:
-        config = tomli_w.dumps(self.tables())
+    def _configure(self, extra: Mapping[str, Any]) -> None:
+        config = tomli_w.dumps({**self._tables, **extra})
         (self.directory / "broker.toml").write_text(config)
+
+    def reload_config(self, extra: Mapping[str, Any]) -> None:
+        """Have the lead read its configuration again, with these tables, too."""
+        self._configure(extra)
+        self.rpc("config.reload", {})
 
     def tables(self) -> dict[str, Any]:
         """Return the lead's configuration."""
