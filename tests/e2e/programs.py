@@ -27,7 +27,7 @@ OPERATOR = "BURST_TEST_FLUX_OPERATOR"
 """Names the manager program of the Flux Operator, for tests that need it."""
 MONTH = "BURST_TEST_MONTH"
 """How many jobs the test marked month has; it is skipped without."""
-MONTH_JOBS = 1_500
+MONTH_JOBS = 1_000
 
 
 def host_paths(*more: str, flux: bool = False) -> list[str]:

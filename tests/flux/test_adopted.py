@@ -81,7 +81,8 @@ class SiteInstance(FluxInstance):
         )
 
 
-@pytest.fixture
+# That one is adopted comes last.
+@pytest.fixture(scope="module")
 def site() -> Iterator[SiteInstance]:
     directory = Path(tempfile.mkdtemp(prefix="bf-", dir="/tmp"))
     instance = SiteInstance(directory, {}, ())
@@ -91,39 +92,6 @@ def site() -> Iterator[SiteInstance]:
     finally:
         instance.end()
         shutil.rmtree(directory)
-
-
-def test_what_a_broker_would_not_start_with_is_said_before_the_restart(
-    site: SiteInstance,
-) -> None:
-    asked = ("lead", "check", str(site.config_path), "--uri", site.uri)
-    assert burst(*asked).status == 0
-    site.adopt()
-    path = site.config_path / "system.toml"
-    tables = tomllib.loads(path.read_text())
-    (_, _, slot) = tables["resource"]["config"]
-    assert slot["hosts"] == "burst-0-[0-3]"
-    # An array of a later file replaces that of an earlier one.
-    late = {"resource": {"config": [{"hosts": "lead-0", "cores": "0-1"}]}}
-    later = site.config_path / "zz-late.toml"
-    later.write_text(tomli_w.dumps(late))
-    refused = burst(*asked)
-    assert refused.status == 1
-    assert "Number of hosts (5) is greater than node count (1)" in refused.stdout
-    assert "[resource] declares nothing for burst-0-[0-3]" in refused.stdout
-    later.write_text('[queues.far]\nrequires = ["far"]\n')
-    told = burst(*asked)
-    assert told.status == 1
-    assert "queue far requires far, and no node that runs jobs has that" in told.stdout
-    # A scheduler of which the mode would have ordinary jobs be denied.
-    chosen = {"modules": {"alternatives": {"sched": "sched-fluxion-qmanager"}}}
-    later.write_text(tomli_w.dumps(chosen))
-    told = burst(*asked)
-    assert told.status == 1
-    assert "[intake] mode is hold, and Fluxion schedules by fcfs" in told.stdout
-    later.unlink()
-    assert burst(*asked).status == 0
-    assert declared_hosts(read_config(site.config_path))[-1] == "burst-0-3"
 
 
 def test_a_broker_on_trial_leaves_nothing_and_has_an_end(
@@ -162,3 +130,36 @@ def test_the_trial_runs_as_the_user_who_has_to_be_able_to_read_the_files(
     assert try_broker(tables, FLUX, "nobody").resources is not None
     closed = {**tables, "resource": {"path": str(site.directory / "R")}}
     assert "Permission denied" in try_broker(closed, FLUX, "nobody").said[0]
+
+
+def test_what_a_broker_would_not_start_with_is_said_before_the_restart(
+    site: SiteInstance,
+) -> None:
+    asked = ("lead", "check", str(site.config_path), "--uri", site.uri)
+    assert burst(*asked).status == 0
+    site.adopt()
+    path = site.config_path / "system.toml"
+    tables = tomllib.loads(path.read_text())
+    (_, _, slot) = tables["resource"]["config"]
+    assert slot["hosts"] == "burst-0-[0-3]"
+    # An array of a later file replaces that of an earlier one.
+    late = {"resource": {"config": [{"hosts": "lead-0", "cores": "0-1"}]}}
+    later = site.config_path / "zz-late.toml"
+    later.write_text(tomli_w.dumps(late))
+    refused = burst(*asked)
+    assert refused.status == 1
+    assert "Number of hosts (5) is greater than node count (1)" in refused.stdout
+    assert "[resource] declares nothing for burst-0-[0-3]" in refused.stdout
+    later.write_text('[queues.far]\nrequires = ["far"]\n')
+    told = burst(*asked)
+    assert told.status == 1
+    assert "queue far requires far, and no node that runs jobs has that" in told.stdout
+    # A scheduler of which the mode would have ordinary jobs be denied.
+    chosen = {"modules": {"alternatives": {"sched": "sched-fluxion-qmanager"}}}
+    later.write_text(tomli_w.dumps(chosen))
+    told = burst(*asked)
+    assert told.status == 1
+    assert "[intake] mode is hold, and Fluxion schedules by fcfs" in told.stdout
+    later.unlink()
+    assert burst(*asked).status == 0
+    assert declared_hosts(read_config(site.config_path))[-1] == "burst-0-3"

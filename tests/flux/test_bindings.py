@@ -58,12 +58,6 @@ def test_they_may_be_importable(tmp_path: Path) -> None:
     assert find(tmp_path, package.parent) == "found plain\n"
 
 
-def test_the_flux_on_path_says_where_they_are(tmp_path: Path) -> None:
-    package = bindings(tmp_path, "lib = 'asked'")
-    flux(tmp_path, f"echo {package}")
-    assert find(tmp_path) == "found asked\n"
-
-
 def test_those_in_the_prefix_of_flux_are_found_without_asking(tmp_path: Path) -> None:
     lib = tmp_path / "lib/flux"
     lib.mkdir(parents=True)

@@ -169,13 +169,11 @@ NO_CONSTRAINTS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("extra", [HOLD, SCHEDULER])
+@pytest.mark.parametrize("extra", [HOLD])
 def test_what_is_no_constraint_is_refused_where_there_are_guests(
-    user: UserCli, extra: dict[str, Any]
+    user: UserCli,
 ) -> None:
     """Flux's scheduler ends at some of these, and the lead with it."""
-    if extra is SCHEDULER:
-        user.use_scheduler()
     spec = user.spec("true")
     for wrong in NO_CONSTRAINTS:
         assert user.submit_spec(spec, wrong).status, wrong

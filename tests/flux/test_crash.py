@@ -18,19 +18,6 @@ def test_a_burst_goes_on_under_the_next_daemon_at_each_step_of_its_life(
     kill_at_each_step(site)
 
 
-def test_a_job_on_a_follower_that_dies_gets_fluxs_own_exception(site: Site) -> None:
-    with site.cli.daemon():
-        job = site.submit("-N3", "--requires=burst", *UNTIL_TOLD)
-        site.wait_for_start(job)
-        burst_id = site.wait_for_burst("online")
-        site.kill_follower("burst-0-1")
-        site.wait_for_job(job, "FAILED")
-        exception = site.jobs("{exception.type} {exception.note}", job)
-        assert exception == "exec node failure on burst-0-1 (rank 3)"
-        assert site.wait_for_end(burst_id)["result"] == "failed"
-        site.check_that_nothing_is_left()
-
-
 def test_a_batch_job_that_goes_on_without_a_follower_keeps_its_burst(
     site: Site,
 ) -> None:
@@ -52,7 +39,7 @@ def test_a_batch_job_that_goes_on_without_a_follower_keeps_its_burst(
         assert site.job(job) == "RUN"
         (site.instance.directory / "go").touch()
         site.wait_for_job(job, "COMPLETED")
-        site.wait_for_end(burst_id)
+        assert site.wait_for_end(burst_id)["result"] == "failed"
         site.check_that_nothing_is_left()
 
 

@@ -63,32 +63,23 @@ def user(instance: FluxInstance) -> UserCli:
 # What the fakes of other tests answer.
 
 
+_QUEUES = {"a": {}, "b": {"requires": ["local"]}}
+
+
 @pytest.mark.parametrize(
-    ("extra", "known"),
-    [
-        (
-            scheduled("hybrid", "policy=low node_exclusive=true"),
-            Scheduler(
-                name=FLUXION,
-                order=Order.CONSERVATIVE,
-                policies={"default": "hybrid"},
-                whole_nodes=True,
-            ),
-        ),
-        (
-            scheduled("easy", queues={"a": {}, "b": {"requires": ["local"]}}),
-            Scheduler(
-                name=FLUXION, order=Order.EASY, policies={"a": "easy", "b": "easy"}
-            ),
-        ),
-    ],
+    "extra", [scheduled("hybrid", "policy=low node_exclusive=true", queues=_QUEUES)]
 )
-def test_an_idle_fluxion_is_read(instance: FluxInstance, known: Scheduler) -> None:
+def test_an_idle_fluxion_is_read(instance: FluxInstance) -> None:
     assert instance.rpc("sched.resource-status", {})["allocated"] is None
     with closing(instance.lead()) as lead:
         lead.listen(lambda: None)
         view = lead.observe()
-    assert view.scheduler == known
+    assert view.scheduler == Scheduler(
+        name=FLUXION,
+        order=Order.CONSERVATIVE,
+        policies={"a": "hybrid", "b": "hybrid"},
+        whole_nodes=True,
+    )
     assert view.online == {0, 1}
     assert not view.allocated
     assert not view.unscheduled

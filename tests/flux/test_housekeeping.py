@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from burst.errors import Unreadable
-from burst.flux.housekeeping import Cleaned, Housekeeping, end_housekeeping
+from burst.flux.housekeeping import Cleaned, Housekeeping
 from burst.flux.rpc import RpcClient
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState, JobView
@@ -20,7 +20,6 @@ from tests.builders import identity, job, view
 from tests.flux.fake_handle import FakeHandle, Fault
 
 STATS, LOOKUP = "job-manager.stats-get", "job-info.lookup"
-KILL = "job-manager.housekeeping-kill"
 FIRST, SECOND = JobId(9), JobId(10)
 
 
@@ -31,9 +30,8 @@ class Manager:
         self.running = dict(running)
         self.cores = cores
         self.lookups: list[JobId] = []
-        self.kills: list[Any] = []
         self.answers: dict[str, Any] = {}
-        services = {STATS: self.stats, LOOKUP: self.lookup, KILL: self.kill}
+        services = {STATS: self.stats, LOOKUP: self.lookup}
         self.client = RpcClient(FakeHandle(services).as_handle())
         self.housekeeping = Housekeeping()
 
@@ -53,10 +51,6 @@ class Manager:
         lite = [{"rank": "2-4", "children": {"core": self.cores}}]
         text = json.dumps({"version": 1, "execution": {"R_lite": lite}})
         return self.answers.get(LOOKUP, {"id": asked["id"], "R": text})
-
-    def kill(self, asked: Any) -> Any:
-        self.kills.append(asked)
-        return {}
 
     def has_just_ended(self) -> bool:
         return self.housekeeping.has_just_ended
@@ -137,10 +131,3 @@ def test_statistics_of_another_form_are_unreadable(answer: Any) -> None:
     manager.answers[STATS] = answer
     with pytest.raises(Unreadable, match="statistics cannot be read"):
         manager.read()
-
-
-def test_it_is_ended_by_a_signal_on_these_ranks() -> None:
-    manager = Manager({})
-    end_housekeeping(manager.client, frozenset({2, 3, 4}), 15)
-    end_housekeeping(manager.client, frozenset(), 15)
-    assert manager.kills == [{"signum": 15, "ranks": "2-4"}]

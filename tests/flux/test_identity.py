@@ -80,12 +80,6 @@ def test_bootstrap_is_the_table():
     )
 
 
-@pytest.mark.parametrize("bootstrap", [{}, {"hosts": []}])
-def test_without_a_table_the_hosts_are_those_there_are(bootstrap):
-    found = parse_bootstrap(bootstrap, HOSTS)
-    assert found == Bootstrap(hosts=(HostEntry("lead-0,burst-0-[0-1]"),))
-
-
 @pytest.mark.parametrize(
     ("host", "label"),
     [

@@ -9,7 +9,6 @@ import pytest
 from burst.flux.job_state import JournalEvent, JournalJob, job_from_jobspec
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
-from burst.model.request import BurstPreferences, ResourceRequest
 from burst.model.resource_set import resource_set
 
 JOB = JobId(7)
@@ -103,29 +102,6 @@ def test_state_after_events(events, state):
 )
 def test_result_as_flux_jobs_shows_it(events, result):
     assert job_after(*events).view().result == result
-
-
-def test_a_job_that_ran_has_its_times_and_its_ranks():
-    view = job_after(*RUNNING).view()
-    assert view.id == JOB
-    assert view.userid == 1000
-    assert view.urgency == 16
-    assert view.priority == 16
-    assert view.ranks == {2, 3, 7}
-    assert (view.t_submit, view.t_start, view.t_finish) == (1.0, 6.0, 0.0)
-    ended = job_after(*RUNNING, FINISH, *ENDED).view()
-    assert ended.t_finish == 7.0
-    assert ended.ranks == frozenset()
-
-
-def test_the_jobspec_is_told():
-    jobspec = spec(queue="debug", burst={"provider": "local"})
-    view = job_after(*PENDING, jobspec=jobspec).view()
-    assert view.request == ResourceRequest(nodes=0, slots=2, cores_per_slot=1)
-    assert view.preferences == BurstPreferences("local")
-    assert view.duration == 60.0
-    assert view.queue == "debug"
-    assert view.unreadable == ""
 
 
 def test_an_update_of_the_jobspec_is_told():

@@ -166,10 +166,9 @@ LISTENS = "than the lead listens at "
     ("says", "told"),
     [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", LISTENS),
-        (b"SSH-2.0-x\r\n", LISTENS),
         (b"", "it is connected to "),
     ],
-    ids=["http", "ssh", "silent"],
+    ids=["http", "silent"],
 )
 def test_a_port_at_which_another_program_listens(
     says: bytes, told: str, lead: FluxLead, local: LocalHarness

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from burst.errors import Denied, LeadGone, Unreadable
+from burst.errors import LeadGone, Unreadable
 from burst.flux.handle import ResponseMessage
 from burst.flux.journal import SOON_S, Journal
 from burst.flux.loop import Loop
@@ -101,20 +101,6 @@ def told(journal: Journal, woken: Woken) -> Told:
     return told
 
 
-def test_the_backlog_is_known_when_start_returns(
-    fake: FakeHandle, journal: Journal
-) -> None:
-    def backlog(_: Any) -> None:
-        fake.streams[TOPIC] = 1
-        for entry in (submitted(1), submitted(2, burstable=False), submitted(3)):
-            fake.push(TOPIC, entry)
-        fake.push(TOPIC, SENTINEL)
-
-    fake.services[TOPIC] = backlog
-    journal.start()
-    assert set(journal.job_views()) == {1, 3}
-
-
 def test_jobs_that_ended_before_are_shown_if_they_are_known(
     fake: FakeHandle, journal: Journal, woken: Woken
 ) -> None:
@@ -141,37 +127,11 @@ def test_jobs_that_ended_before_are_shown_if_they_are_known(
     assert told.over == [], "it is none of the queue's"
 
 
-def test_only_what_matters_is_asked_for(fake: FakeHandle, journal: Journal) -> None:
-    asked: list[Any] = []
-
-    def remember(payload: Any) -> dict[str, Any]:
-        asked.append(payload)
-        return SENTINEL
-
-    fake.services[TOPIC] = remember
-    journal.start()
-    assert asked[0]["full"] is False
-    assert "submit" in asked[0]["allow"]
-    assert "memo" not in asked[0]["allow"]
-
-
 def test_a_job_that_only_speaks_of_the_attribute_is_not_burstable(
     fake: FakeHandle, synced: Journal
 ) -> None:
     fake.push(TOPIC, submitted(5, burstable=False, command="burstable"))
     assert not synced.job_views()
-
-
-def test_live_events_change_the_picture_and_wake(
-    fake: FakeHandle, synced: Journal, woken: Woken
-) -> None:
-    fake.push(TOPIC, submitted(5))
-    woken.wait()
-    fake.push(TOPIC, {"id": 5, "events": [event("urgency", urgency=0, userid=1)]})
-    woken.wait()
-    view = synced.job_views()[JobId(5)]
-    assert view.urgency == 0
-    assert view.state is JobState.PRIORITY
 
 
 def test_what_changed_since_the_picture_is_told_until_the_next(
@@ -283,12 +243,6 @@ def test_a_journal_that_ends_is_read_anew(
     assert set(synced.job_views()) == {6, 7}
 
 
-def test_a_guest_is_denied(fake: FakeHandle, journal: Journal) -> None:
-    fake.services[TOPIC] = lambda _: Fault(errno.EPERM, "requires owner credentials")
-    with pytest.raises(Denied, match="owner credentials"):
-        journal.start()
-
-
 def test_a_job_manager_that_is_away_is_unreadable(
     fake: FakeHandle, synced: Journal
 ) -> None:
@@ -307,26 +261,6 @@ def test_a_job_manager_that_does_not_answer_is_unreadable(
         journal.job_views()
 
 
-def test_the_end_of_the_broker_wakes_and_is_said(
-    fake: FakeHandle, synced: Journal, woken: Woken
-) -> None:
-    fake.lose()
-    woken.wait()
-    with pytest.raises(LeadGone):
-        synced.job_views()
-
-
-def test_the_end_of_the_broker_is_told_to_who_waits(
-    fake: FakeHandle, synced: Journal
-) -> None:
-    def die(_: Any) -> None:
-        fake.lose()
-
-    fake.services[PING] = die
-    with pytest.raises(LeadGone):
-        synced.job_views()
-
-
 def test_a_failure_of_ours_ends_the_connection_and_is_logged(
     fake: FakeHandle, synced: Journal, woken: Woken, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -335,19 +269,6 @@ def test_a_failure_of_ours_ends_the_connection_and_is_logged(
     with pytest.raises(LeadGone, match="internal error"):
         synced.job_views()
     assert "thread test failed" in caplog.text
-
-
-def test_all_active_jobs_are_known_where_somebody_follows_them(
-    fake: FakeHandle, journal: Journal, woken: Woken, told: Told
-) -> None:
-    fake.push(TOPIC, submitted(1))
-    fake.push(TOPIC, submitted(2, burstable=False))
-    woken.wait()
-    assert set(journal.job_views()) == {1}
-    assert [job.id for job in journal.active_jobs()] == [1, 2]
-    fake.push(TOPIC, {"id": 2, "events": [event("clean")]})
-    assert [job.id for job in journal.active_jobs()] == [1]
-    assert [job.id for job in told.over] == [2]
 
 
 def test_a_journal_that_is_followed_otherwise_is_canceled_and_read_anew(

@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from burst.errors import LeadError, LeadGone, Unreadable
+from burst.errors import LeadGone, Unreadable
 from burst.flux.handle import RequestMessage, ResponseMessage
 from burst.flux.loop import Loop
 from tests.flux.fake_handle import FakeHandle
@@ -38,13 +38,6 @@ def request(topic: str) -> RequestMessage:
     return RequestMessage(
         topic, b"{}", 0, owner=True, wants_response=True, message=topic
     )
-
-
-def test_work_is_done_on_its_thread(loop: Loop) -> None:
-    def name(done: Future[str]) -> None:
-        done.set_result(threading.current_thread().name)
-
-    assert loop.wait_for(name, HANG_S, "the name") == "loop-of-test"
 
 
 def test_thousands_of_works_are_done_in_their_order(loop: Loop) -> None:
@@ -80,14 +73,6 @@ def test_what_arrives_is_handled_in_its_order(broker: FakeHandle, loop: Loop) ->
     assert seen == [*expected, "end"]
 
 
-def test_requests_that_nobody_takes_are_passed_over(
-    broker: FakeHandle, loop: Loop
-) -> None:
-    broker.arrive(request("x"))
-    loop.wait_for(finish, HANG_S, "a turn")
-    assert not broker.answers
-
-
 def test_later_is_later_and_in_order_of_the_time(loop: Loop) -> None:
     seen: list[str] = []
 
@@ -104,11 +89,6 @@ def test_later_is_later_and_in_order_of_the_time(loop: Loop) -> None:
 def test_what_is_not_done_in_time_is_unreadable(loop: Loop) -> None:
     with pytest.raises(Unreadable, match=r"waiting: not within 0\.01s"):
         loop.wait_for(lambda done: None, 0.01, "waiting")
-
-
-def test_what_the_work_sets_as_exception_is_raised(loop: Loop) -> None:
-    with pytest.raises(LeadError, match="no"):
-        loop.wait_for(lambda done: done.set_exception(LeadError("no")), HANG_S, "x")
 
 
 def test_a_result_that_came_before_the_loss_is_kept(
@@ -158,13 +138,6 @@ def test_who_waits_as_it_is_closed_or_later_is_told(broker: FakeHandle) -> None:
     with pytest.raises(LeadGone, match="is closed"):
         loop.wait_for(finish, HANG_S, "later")
     assert not lost.is_set()
-
-
-def test_close_ends_the_thread_and_disconnects(broker: FakeHandle) -> None:
-    loop = Loop(broker.as_handle(), "to-be-closed")
-    loop.close()
-    assert broker.closed
-    assert "to-be-closed" not in [thread.name for thread in threading.enumerate()]
 
 
 def test_close_does_not_hang_on_a_thread_that_does_not_end(

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
 from typing import Any
@@ -87,14 +87,18 @@ def test_an_update_of_the_jobspec_is_seen(instance: FluxInstance, watch: Watch) 
     assert view.unreadable == ""
 
 
-@pytest.mark.parametrize("extra", [{"resource": {"exclude": "burst-0-1"}}])
-def test_excluded_ranks_are_told(watch: Watch) -> None:
+CONFIG = {
+    "tbon": {"torpid_max": "2s", "torpid_min": "1s"},
+    "resource": {"exclude": "burst-0-1"},
+}
+
+
+@pytest.mark.parametrize("extra", [CONFIG])
+def test_a_follower_that_hangs_is_torpid_and_an_excluded_one_is_told(
+    instance: FluxInstance, watch: Watch
+) -> None:
     assert watch.lead.observe().excluded == {rank_of("burst-0-1")}
     assert watch.lead.identity().excluded == {rank_of("burst-0-1")}
-
-
-@pytest.mark.parametrize("extra", [{"tbon": {"torpid_max": "2s", "torpid_min": "1s"}}])
-def test_a_follower_that_hangs_is_torpid(instance: FluxInstance, watch: Watch) -> None:
     instance.start_follower("burst-0-0")
     watch.online(RANK)
     os.kill(instance.pid("burst-0-0"), signal.SIGSTOP)
@@ -224,29 +228,28 @@ def identity_of(uri: str) -> Any:
             time.sleep(0.05)
 
 
-@pytest.mark.parametrize("extra", [{}, {"queues": {"long": {}}}])
 def test_a_queue_that_a_person_stops_or_disables_is_told_with_the_reason(
-    instance: FluxInstance, watch: Watch, extra: Mapping[str, Any]
+    instance: FluxInstance, watch: Watch
 ) -> None:
-    name = "long" if extra else ""
-    of = {"name": name} if name else {}
-    attributes = {"queue": name} if name else {}
     # Without a pending job, too: others than burst's may wait.
-    assert watch.lead.observe().queues.keys() == {name}
-    instance.rpc("job-manager.queue-start", {**of, "start": True, "all": not name})
-    instance.submit(nodes=9, attributes=attributes)
-    assert watch.lead.observe().queues[name] == QueueView()
+    assert watch.lead.observe().queues == {"": QueueView()}
+    instance.reload_config({"queues": {"long": {}}})
+    wait_until(lambda: watch.lead.observe().queues.keys() == {"long"}, "the queue")
+    of = {"name": "long", "all": False}
+    instance.rpc("job-manager.queue-start", {**of, "start": True})
+    instance.submit(nodes=9, attributes={"queue": "long"})
+    assert watch.lead.observe().queues["long"] == QueueView()
 
-    why = {"reason": "no starts today", "all": not name}
-    instance.rpc("job-manager.queue-start", {**of, "start": False, **why})
-    stopped = QueueView(started=False, reason="no starts today")
-    assert watch.lead.observe().queues[name] == stopped
+    why = "no starts today"
+    instance.rpc("job-manager.queue-start", {**of, "start": False, "reason": why})
+    stopped = QueueView(started=False, reason=why)
+    assert watch.lead.observe().queues["long"] == stopped
 
-    why = {"reason": "no jobs today", "all": not name}
-    instance.rpc("job-manager.queue-start", {**of, "start": True, "all": not name})
-    instance.rpc("job-manager.queue-enable", {**of, "enable": False, **why})
-    disabled = QueueView(enabled=False, reason="no jobs today")
-    assert watch.lead.observe().queues[name] == disabled
+    why = "no jobs today"
+    instance.rpc("job-manager.queue-start", {**of, "start": True})
+    instance.rpc("job-manager.queue-enable", {**of, "enable": False, "reason": why})
+    disabled = QueueView(enabled=False, reason=why)
+    assert watch.lead.observe().queues["long"] == disabled
 
 
 def test_what_the_scheduler_keeps_for_a_job_that_ended_is_unfreed_until_its_reload(

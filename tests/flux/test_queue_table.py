@@ -66,16 +66,6 @@ def pending(**system: Any) -> Following:
     return following
 
 
-def test_a_pending_job() -> None:
-    job = pending(queue="gpu", constraints={"properties": ["x"]}).job()
-    assert job.state is JobState.SCHED
-    assert (job.userid, job.name, job.queue) == (7, "app", "gpu")
-    assert (job.priority, job.duration) == (16, 60.0)
-    assert job.request is not None
-    assert (job.request.slots, job.request.cores_per_slot) == (4, 2)
-    assert job.request.constraint == '{"properties":["x"]}'
-
-
 def test_equal_requests_are_one_object() -> None:
     assert pending().job().request is pending().job().request
 
@@ -157,13 +147,6 @@ def test_events_that_change_nothing_are_not_told() -> None:
     following.take(1, event("annotations", annotations={"sched": {}}))
     following.take(2, event("start"))
     assert following.told.changes == before
-
-
-def test_clear_forgets_and_tells_of_it() -> None:
-    following = pending()
-    following.table.clear()
-    assert not following.table.jobs()
-    assert following.told.losses == 1
 
 
 def test_a_malformed_allocation_has_no_cores() -> None:

@@ -70,21 +70,6 @@ def test_sets_that_overlap_count_once():
     assert nodes.shape(1) == Shape(3)
 
 
-def test_what_the_resource_module_says():
-    drain = {"2-3": {"timestamp": 1.0, "reason": "burst: idle"}, "0": {"reason": None}}
-    down = resources(("0", "0", ""), ("2-3", "0", ""))
-    ranks = read(
-        client(
-            resource_status=status(drain=drain, torpid="1", exclude="3"),
-            sched_resource__status=sched(down=down),
-        )
-    )
-    assert ranks.online == {0, 1}
-    assert ranks.torpid == {1}
-    assert ranks.excluded == {3}
-    assert ranks.drained == {0: "", 2: "burst: idle", 3: "burst: idle"}
-
-
 def test_allocated_is_what_either_of_scheduler_and_job_manager_says():
     ranks = read(
         client(

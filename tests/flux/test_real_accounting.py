@@ -58,20 +58,46 @@ def accounting(site: Site, made: Path) -> Iterator[RealAccounting]:
         yield its
 
 
-def test_a_held_job_runs_on_lent_nodes_by_its_bank(
+def test_held_jobs_run_on_lent_nodes_by_their_bank_and_count_in_its_usage(
     site: Site, accounting: RealAccounting
 ) -> None:
+    """As on own nodes; and the doctor warns of a limit that mode hold uses up."""
+
+    def findings() -> list[dict[str, str]]:
+        found = json.loads(site.cli.run("doctor", "--json").stdout)["findings"]
+        return [each for each in found if each["about"] == "accounting"]
+
+    assert [each["level"] for each in findings()] == ["ok"]
+    accounting.edit_user(NAME, "physics", "--max-sched-jobs=50")
     with site.cli.daemon():
-        job = site.submit(
-            "--urgency=0", "--setattr=burst.urgency=16", "-N2", *LENT, *HOSTNAME
-        )
-        site.wait_for_job(job, "COMPLETED")
-        assert sorted(site.output(job)) == ["burst-0-0", "burst-0-1"]
+        jobs = []
+        for _ in range(2):
+            says = f"{' '.join(HOSTNAME)}; sleep 1"
+            jobs.append(site.submit(*HELD, "-N2", *LENT, "sh", "-c", says))
+            site.wait_for_job(jobs[-1], "COMPLETED")
+            first, second = site.output(jobs[-1])
+            assert first.startswith("burst-")
+            assert second.startswith("burst-")
         # Refused by Flux itself, and so by nobody later.
         refused = site.try_flux("submit", "--setattr=burstable", "--bank=art", "true")
         assert refused.returncode != 0
         assert "cannot find user/bank" in refused.stderr
+        (found,) = findings()
         site.check_that_nothing_is_left()
+    # No job is left, and the plugin has counted some that wait: what is warned of.
+    assert accounting.association(USER, "physics")["cur_sched_jobs"] > 0
+    assert found["level"] == "wrong"
+    assert f"max_sched_jobs of UID {USER} in bank physics" in found["what"]
+    # flux-accounting counts all the time for which a job has its nodes.
+    times = (map(float, site.jobs("{t_inactive} {t_run}", job).split()) for job in jobs)
+    used = pytest.approx(2 * sum(ended - began for ended, began in times), rel=0.02)
+
+    def total() -> float:
+        lines = [line.split() for line in accounting.usage().splitlines()]
+        return next(float(words[-1]) for words in lines if words[0].startswith("TOTAL"))
+
+    # It takes a job into its database once R and jobspec can be read from the KVS.
+    wait_until(lambda: total() == used, lambda: f"{total()} to be {used}")
 
 
 def test_jobs_that_wait_for_nodes_together_are_held_to_the_limit(
@@ -92,42 +118,3 @@ def test_jobs_that_wait_for_nodes_together_are_held_to_the_limit(
         site.wait_for_job(first, "COMPLETED")
         site.wait_for_job(second, "COMPLETED")
         site.check_that_nothing_is_left()
-
-
-def test_lent_nodes_count_in_the_usage_as_own_ones(
-    site: Site, accounting: RealAccounting
-) -> None:
-    with site.cli.daemon():
-        job = site.submit("-N2", *LENT, "sleep", "3")
-        site.wait_for_job(job, "COMPLETED")
-    # flux-accounting counts all the time for which a job has its nodes.
-    ended, began = site.jobs("{t_inactive} {t_run}", job).split()
-    had = float(ended) - float(began)
-    used = pytest.approx(2 * had, rel=0.02)
-
-    def total() -> float:
-        found = [line.split() for line in accounting.usage().splitlines()]
-        return next(float(words[-1]) for words in found if words[0].startswith("TOTAL"))
-
-    # It takes a job into its database once R and jobspec can be read from the KVS.
-    wait_until(lambda: total() == used, lambda: f"{total()} to be {used}")
-
-
-def test_the_doctor_warns_of_a_limit_that_mode_hold_uses_up(
-    site: Site, accounting: RealAccounting
-) -> None:
-    def findings() -> list[dict[str, str]]:
-        found = json.loads(site.cli.run("doctor", "--json").stdout)["findings"]
-        return [each for each in found if each["about"] == "accounting"]
-
-    assert [each["level"] for each in findings()] == ["ok"]
-    accounting.edit_user(NAME, "physics", "--max-sched-jobs=50")
-    with site.cli.daemon():
-        for _ in range(2):
-            job = site.submit(*HELD, *LENT, *HOSTNAME)
-            site.wait_for_job(job, "COMPLETED")
-        (found,) = findings()
-    # No job is left, and the plugin has counted some that wait: what is warned of.
-    assert accounting.association(USER, "physics")["cur_sched_jobs"] > 0
-    assert found["level"] == "wrong"
-    assert f"max_sched_jobs of UID {USER} in bank physics" in found["what"]

@@ -37,12 +37,6 @@ def test_an_empty_answer_is_an_empty_object(
     assert client.ask("nothing") == {}
 
 
-def test_thousands_are_answered_in_their_order(client: RpcClient) -> None:
-    answers = client.ask_all(("echo", {"n": n}) for n in range(2500))
-    assert answers == [{"n": n} for n in range(2500)]
-    assert client.ask_all([]) == []
-
-
 def test_no_more_than_a_thousand_wait_for_an_answer_at_a_time() -> None:
     waiting: list[int] = []
 

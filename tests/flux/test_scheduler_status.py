@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from burst.errors import Unreadable
 from burst.flux.ranks import read_ranks
 from burst.flux.rpc import RpcClient
 from burst.flux.scheduler_status import (
@@ -18,7 +17,7 @@ from burst.flux.scheduler_status import (
 )
 from burst.model.lead import LeadView
 from burst.model.shape import Shape
-from tests.flux.fake_handle import FakeHandle, Fault
+from tests.flux.fake_handle import FakeHandle
 from tests.flux.rank_answers import ALL, NOTHING, resources, status
 
 _TOOK_S = 0.1
@@ -167,9 +166,3 @@ def test_ranks_that_the_scheduler_does_not_know_are_closed(lead: Lead) -> None:
     view = lead.look(after=OLDEST_S + 1, moved=True)
     assert view.unscheduled == {2}
     assert view.closed == {2, 3}
-
-
-def test_no_scheduler_is_said(lead: Lead) -> None:
-    lead.of_scheduler = Fault(38)  # type: ignore[assignment]
-    with pytest.raises(Unreadable, match=r"no scheduler is loaded.*flux module load"):
-        lead.look(after=OLDEST_S + 1, moved=True)

@@ -69,20 +69,9 @@ def answered(broker: FakeHandle, message: RequestMessage) -> tuple[int, Any]:
     return found[0]
 
 
-def test_a_request_is_answered(broker: FakeHandle, service: FluxService) -> None:
-    assert answered(broker, request("burst.echo", b'{"a":1}', owner=False)) == (
-        0,
-        {"payload": {"a": 1}, "userid": 5, "owner": False},
-    )
-    assert answered(broker, request("burst.echo", b"", message=2))[0] == 0
-
-
 @pytest.mark.parametrize(
     ("message", "errnum", "text"),
     [
-        (request("burst.deny"), errno.EPERM, "that job is not yours"),
-        (request("burst.refuse"), errno.EINVAL, "no such burst; burst status"),
-        (request("burst.boom"), errno.EINVAL, "internal error: RuntimeError"),
         (request("burst.echo", b"[1]"), errno.EPROTO, "not an object"),
         (request("burst.echo", b"{"), errno.EPROTO, "not an object"),
         (
@@ -116,10 +105,6 @@ def test_what_wants_no_response_gets_none(
     broker.arrive(request("burst.disconnect", b"", wants_response=False, message=0))
     answered(broker, request("burst.echo"))
     assert [about for about, _, _ in broker.answers] == ["burst.echo"]
-
-
-def test_who_serves_is_told(broker: FakeHandle, service: FluxService) -> None:
-    assert answered(broker, request("burst.holder")) == (0, HOLDER)
 
 
 def test_as_it_closes_all_that_is_not_answered_and_all_that_comes_is_refused(
@@ -226,10 +211,3 @@ def test_a_call_raises_what_the_daemon_said(fault, error, text):
     client = RpcClient(FakeHandle({"burst.x": lambda _: fault}).as_handle())
     with pytest.raises(error, match=text):
         call_service(client, "x", {}, 0.05)
-
-
-def test_a_call_returns_what_the_daemon_said() -> None:
-    client = RpcClient(
-        FakeHandle({"burst.x": lambda asked: {"got": asked}}).as_handle()
-    )
-    assert call_service(client, "x", {"a": 1}, HANG_S) == {"got": {"a": 1}}

@@ -78,25 +78,6 @@ def store(broker: FakeHandle) -> FluxStore:
     return FluxStore(RpcClient(broker.as_handle()))
 
 
-def test_a_write_is_one_commit_that_survives_a_crash(
-    kvs: Kvs, store: FluxStore
-) -> None:
-    store.write({"a": "1", "b/c": "2"})
-    assert kvs.flags == [4]  # FLUX_KVS_SYNC
-    assert store.load() == {"a": "1", "b/c": "2"}
-
-
-def test_nothing_to_write_is_no_commit(kvs: Kvs, store: FluxStore) -> None:
-    store.write({})
-    assert kvs.flags == []
-
-
-def test_the_first_proposal_is_what_all_agree_on(kvs: Kvs, store: FluxStore) -> None:
-    assert store.agree("meta/owner", "lead-1") == "lead-1"
-    assert store.agree("meta/owner", "lead-2") == "lead-1"
-    assert len(kvs.flags) == 1
-
-
 def test_a_proposal_made_at_the_same_time_wins_if_it_was_first(
     kvs: Kvs, broker: FakeHandle, store: FluxStore
 ) -> None:

@@ -29,10 +29,15 @@ def extra(mode: str) -> Mapping[str, Any]:
 def instance(
     flux_pool: FluxPool, extra: Mapping[str, Any], mode: str
 ) -> Iterator[FluxInstance]:
-    """Give an instance for this mode, in that of the scheduler with ours loaded."""
+    """Give an instance for this mode, in that of the scheduler with ours loaded.
+
+    It reads the tables while it runs: one lead will do for all modes but that.
+    """
     ours = mode == "scheduler"
     prepare = use_scheduler if ours else None
-    with flux_pool.lend(extra, prepare=prepare) as instance:
+    with flux_pool.lend(prepare=prepare) as instance:
+        if extra:
+            instance.reload_config(extra)
         yield instance
         if ours:
             instance.rpc("sched-burst.lend", {"jobs": {}, "ranks": ""})

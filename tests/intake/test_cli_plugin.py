@@ -13,12 +13,12 @@ import pytest
 from burst.lead import ServiceRequest
 from tests.contract.serving import HOLDER
 from tests.flux_instance import FluxInstance
+from tests.intake.modes import BATCH
 from tests.intake.user_cli import UserCli
 
 pytestmark = pytest.mark.flux
 
 QUEUES = {"queues": {"batch": {}, "burst": {"requires": ["burst"]}}}
-WITH_QUEUES = pytest.mark.parametrize("extra", [QUEUES])
 Answer = Callable[..., None]
 WANTED = {"urgency": 16, "wanted": True}
 
@@ -100,13 +100,6 @@ MARKED: dict[str, list[tuple[list[str], tuple[str, dict[str, Any]]]]] = {
             ("0", {"mode": "isolated", "urgency": 16, "wanted": True}),
         ),
     ],
-    # Without a daemon it is held, and its user told.
-    "": [
-        (
-            ["--burst-provider=gke"],
-            ("0", {"provider": "gke", "urgency": 16, "wanted": True}),
-        ),
-    ],
 }
 """By mode: options, and with which urgency and wishes the job is submitted."""
 
@@ -115,15 +108,15 @@ MARKED: dict[str, list[tuple[list[str], tuple[str, dict[str, Any]]]]] = {
 def test_a_burst_job_is_marked_with_its_wishes(
     user: UserCli, site: Answer, mode: str
 ) -> None:
-    if mode:
-        site(mode)
+    """Where no directories of followers are told, no working directory is warned of."""
+    site(mode)
     for words, wanted in MARKED[mode]:
         said = user.type("submit", "--burst", *words, "-N4", "true")
         system, found = seen(user, said)
         assert (found, system["burst"]) == wanted, words
         assert system["burstable"] is True
         assert "constraints" not in system
-        assert ("no burst daemon serves this instance" in said.error) == (not mode)
+        assert said.error == ""
 
 
 @pytest.mark.parametrize("mode", ["hold", ""])
@@ -150,43 +143,19 @@ def test_no_wait_keeps_the_job_to_lent_nodes(user: UserCli, site: Answer) -> Non
     }
 
 
-@WITH_QUEUES
+@pytest.mark.parametrize("extra", [{**QUEUES, "policy": BATCH}])
 def test_in_queue_mode_it_goes_to_the_queue(user: UserCli, site: Answer) -> None:
-    site("queue")
-    system, urgency = seen(user, user.submit("--burst", "-N4", "true"))
-    assert urgency == "16"
-    assert system["queue"] == "burst"
-    assert system["constraints"] == {"properties": ["burst"]}
-
-
-@pytest.mark.parametrize(
-    "extra",
-    [
-        {
-            **QUEUES,
-            "policy": {"jobspec": {"defaults": {"system": {"queue": "batch"}}}},
-        }
-    ],
-)
-def test_one_that_names_the_default_queue_goes_there_too(
-    user: UserCli, site: Answer
-) -> None:
-    site("queue")
-    system, _ = seen(user, user.submit("--burst", "--queue=batch", "-N4", "true"))
-    assert system["queue"] == "burst"
-
-
-@WITH_QUEUES
-def test_where_users_are_kept_apart_a_job_of_the_queue_may_have_constraints(
-    user: UserCli, site: Answer
-) -> None:
+    """One that names the default queue, too. It may have constraints with guests."""
     site("queue", requires=True)
-    system, _ = seen(user, user.submit("--burst", "--requires=burst-0", "-N4", "true"))
-    assert system["queue"] == "burst"
-    assert "'burst-0'" in str(system["constraints"])
+    for words in ([], ["--queue=batch"], ["--requires=burst-0"]):
+        system, urgency = seen(user, user.submit("--burst", *words, "-N4", "true"))
+        assert (system["queue"], urgency) == ("burst", "16")
+        own = "'burst-0'" in str(system["constraints"])
+        assert own is (words == ["--requires=burst-0"])
+        assert own or system["constraints"] == {"properties": ["burst"]}
 
 
-@WITH_QUEUES
+@pytest.mark.parametrize("extra", [QUEUES])
 def test_what_a_job_of_the_queue_cannot_have_is_refused(
     user: UserCli, site: Answer
 ) -> None:
@@ -299,10 +268,3 @@ def test_a_directory_that_followers_have_is_not(user: UserCli, site: Answer) -> 
         ["--cwd=/home/ann"],
     ):
         assert user.type("submit", *words, "true").error == "", words
-
-
-def test_a_daemon_that_tells_no_directories_gives_no_warning(
-    user: UserCli, site: Answer
-) -> None:
-    site("hold")
-    assert user.type("submit", "--burst", "--cwd=/home/ann", "true").error == ""

@@ -28,16 +28,12 @@ class Request:
     def __init__(self) -> None:
         self.ranks: str = ""
         self.denied: str = ""
-        self.canceled = False
 
     def success(self, pool: Any, _annotations: Any = None) -> None:
         self.ranks = str(pool.to_resource_set().ranks)
 
     def deny(self, note: str) -> None:
         self.denied = note
-
-    def cancel(self) -> None:
-        self.canceled = True
 
     def annotate(self, _annotations: Any) -> None:
         """Nobody reads them."""
@@ -49,20 +45,15 @@ class Faked:
     def __init__(
         self,
         policy: str,
-        lent: int = LENT,
         *,
-        ours: bool = True,
         config: dict[str, Any] | None = None,
     ) -> None:
         flux = flux_bindings()
         importlib.import_module("flux.resource")
         self._module = load(SCHEDULER)
-        kind = self._module.make_class(policy)
-        shipped = kind.__mro__[2]
-        self._scheduler = (kind if ours else shipped)(flux.Flux("loop://"))
-        if ours:
-            self._scheduler.keep_users_apart_by(config or {})
-        last = OWN + lent - 1
+        self._scheduler = self._module.make_class(policy)(flux.Flux("loop://"))
+        self._scheduler.keep_users_apart_by(config or {})
+        last = OWN + LENT - 1
         execution = {
             "R_lite": [{"rank": f"0-{last}", "children": {"core": "0-3"}}],
             "nodelist": [f"n[0-{last}]"],
@@ -89,20 +80,16 @@ class Faked:
         told = self._module.leases.Leases({"jobs": jobs, "ranks": ranks})
         self._scheduler.lend(told)
 
-    def cancel(self, job: int) -> None:
-        self._scheduler.cancel(job)
-
     def submit(
         self,
         nodes: int,
         *,
         burstable: bool,
         requires: str = "",
-        job: int = 0,
         priority: int = 16,
     ) -> Request:
         """Submit `-N nodes`, whole ones; `requires` is a property of nodes."""
-        self._jobs = job or self._jobs + 1
+        self._jobs += 1
         slot = {"type": "slot", "count": 1, "with": [{"type": "core", "count": 1}]}
         node = {"type": "node", "count": nodes, "exclusive": True, "with": [slot]}
         system: dict[str, Any] = {"duration": 0.0}
@@ -166,17 +153,6 @@ def test_a_job_of_a_hundred_nodes_waits_in_an_instance_of_8_and_runs(
     faked.up(str(OWN + LENT - 1))
     faked.turn()
     assert large.ranks == f"{OWN}-{OWN + LENT - 1}"
-
-
-def test_the_shipped_scheduler_blocks_there() -> None:
-    shipped = Faked("fifo", ours=False)
-    large = shipped.submit(LENT, burstable=True)
-    local = shipped.submit(2, burstable=False)
-    shipped.turn()
-    assert (large.ranks, local.ranks) == ("", "")
-    shipped.cancel(1)
-    shipped.turn()
-    assert local.ranks == "0-1"
 
 
 def test_one_larger_than_all_ranks_is_kept_and_a_plain_one_is_denied(

@@ -34,43 +34,86 @@ def user(instance: FluxInstance, tables: dict[str, Any]) -> UserCli:
     return UserCli(instance)
 
 
-@pytest.mark.parametrize("tables", [{"ingest": ingest()}])
-def test_a_plain_job_gets_the_constraint_and_a_burst_job_does_not(
-    user: UserCli,
-) -> None:
-    plain = user.submit("true")
-    both = user.submit("--requires=local", "true")
-    burst = user.submit("--setattr=burstable", "-N4", "true")
-    assert user.constraint(plain) == {"properties": ["^burst"]}
-    assert user.constraint(both) == {
-        "and": [{"properties": ["local"]}, {"properties": ["^burst"]}]
-    }
-    assert user.constraint(burst) is None
-    denied = user.submit("-N5", "true")
-    user.do("cancel", burst)
-    assert "only 2 eligible" in user.event(denied, "exception")
-
-
-@pytest.mark.parametrize("tables", [{"ingest": ingest(any_job=True)}])
-def test_a_site_may_let_any_job_run_there(user: UserCli) -> None:
-    assert user.constraint(user.submit("true")) is None
+SITE = {
+    "ingest": ingest(),
+    "queues": {
+        "batch": {"requires": ["local"]},
+        "debug": {"requires": ["local", "fast"]},
+        "free": {"requires": ["^burst"]},
+    },
+}
+OFF_LENT, LENT, LOCAL = (
+    {"properties": [name]} for name in ("^burst", "burst", "local")
+)
+EITHER = {"or": [LOCAL, LENT]}
+BURST = ("--setattr=burstable", "--urgency=hold")
+CONSTRAINTS: dict[str, tuple[dict[str, Any], list[tuple[tuple[str, ...], Any]]]] = {
+    "plain": (
+        {"ingest": ingest()},
+        [
+            ((), OFF_LENT),
+            (("--requires=local",), {"and": [LOCAL, OFF_LENT]}),
+            ((*BURST, "-N4"), None),
+        ],
+    ),
+    "any job": ({"ingest": ingest(any_job=True)}, [((), None)]),
+    "other names": (
+        {"ingest": ingest(attribute="cloud", property="x")},
+        [
+            (("--setattr=burstable",), {"properties": ["^x"]}),
+            (("--setattr=cloud",), None),
+        ],
+    ),
+    "queues": (
+        WITH_QUEUES,
+        # One that says where its jobs run is left alone.
+        [(("-qbatch",), LOCAL), (("-qany",), OFF_LENT)],
+    ),
+    # Lent nodes need no property of a queue, by which others would get them, too.
+    "queues of a site": (
+        SITE,
+        [
+            (("-qbatch",), LOCAL),
+            ((*BURST, "-qbatch", "-N4"), EITHER),
+            (
+                (*BURST, "-qbatch", "--requires=burst-0"),
+                {"and": [{"properties": ["burst-0"]}, EITHER]},
+            ),
+            ((*BURST, "-qbatch", "--requires=local"), EITHER),
+            (
+                (*BURST, "-qbatch", "--requires=host:lead-0"),
+                {"and": [{"hostlist": ["lead-0"]}, EITHER]},
+            ),
+            (
+                (*BURST, "-qdebug"),
+                {"or": [{"properties": ["local", "fast"]}, LENT]},
+            ),
+            ((*BURST, "-qfree"), None),
+            ((*BURST, "-qfree", "--requires=burst"), LENT),
+            (("-qfree",), OFF_LENT),
+        ],
+    ),
+    "before constraints": (
+        {**SITE, "ingest": ingest(plugins=BEFORE)},
+        [((*BURST, "-qbatch"), LOCAL)],
+    ),
+}
+"""By configuration: options of jobs, and the constraint that each gets."""
 
 
 @pytest.mark.parametrize(
-    "tables", [{"ingest": ingest(attribute="cloud", property="x")}]
+    ("tables", "jobs"), CONSTRAINTS.values(), ids=CONSTRAINTS.keys()
 )
-def test_other_names_may_be_used(user: UserCli) -> None:
-    plain = user.submit("--setattr=burstable", "true")
-    assert user.constraint(plain) == {"properties": ["^x"]}
-    assert user.constraint(user.submit("--setattr=cloud", "true")) is None
+def test_jobs_get_the_constraint_of_who_they_are(
+    user: UserCli, jobs: list[tuple[tuple[str, ...], Any]]
+) -> None:
+    for words, wanted in jobs:
+        assert user.constraint(user.submit(*words, "true")) == wanted, words
 
 
-@pytest.mark.parametrize("tables", [WITH_QUEUES])
-def test_a_queue_that_says_where_its_jobs_run_is_left_alone(user: UserCli) -> None:
-    batch = user.submit("-qbatch", "true")
-    assert user.constraint(batch) == {"properties": ["local"]}
-    anywhere = user.submit("-qany", "true")
-    assert user.constraint(anywhere) == {"properties": ["^burst"]}
+@pytest.mark.parametrize("tables", [{"ingest": ingest()}])
+def test_what_own_nodes_cannot_run_is_denied(user: UserCli) -> None:
+    assert "only 2 eligible" in user.event(user.submit("-N5", "true"), "exception")
 
 
 @pytest.mark.parametrize("tables", [WITH_QUEUES])
@@ -90,49 +133,6 @@ BY_QUEUE = {
     "queues": QUEUES,
     "policy": modes.BATCH,
 }
-
-
-SITE = {
-    "ingest": ingest(),
-    "queues": {
-        "batch": {"requires": ["local"]},
-        "debug": {"requires": ["local", "fast"]},
-        "free": {"requires": ["^burst"]},
-    },
-}
-
-
-@pytest.mark.parametrize("tables", [SITE])
-def test_a_burst_job_of_a_queue_may_have_lent_nodes_for_those_of_the_queue(
-    user: UserCli,
-) -> None:
-    """Lent nodes need no property of a queue, by which others would get them, too."""
-    lent, local = {"properties": ["burst"]}, {"properties": ["local"]}
-    either = {"or": [local, lent]}
-    burst = ("--setattr=burstable", "--urgency=hold")
-    asked: list[tuple[list[str], Any]] = [
-        (["-qbatch"], local),
-        ([*burst, "-qbatch", "-N4"], either),
-        ([*burst, "-qbatch", "--requires=burst-0"], [{"properties": ["burst-0"]}]),
-        ([*burst, "-qbatch", "--requires=local"], either),
-        ([*burst, "-qbatch", "--requires=host:lead-0"], [{"hostlist": ["lead-0"]}]),
-        ([*burst, "-qdebug"], {"or": [{"properties": ["local", "fast"]}, lent]}),
-        ([*burst, "-qfree"], None),
-        ([*burst, "-qfree", "--requires=burst"], lent),
-        (["-qfree"], {"properties": ["^burst"]}),
-    ]
-    for words, wanted in asked:
-        found = user.constraint(user.submit(*words, "true"))
-        whole = {"and": [*wanted, either]} if isinstance(wanted, list) else wanted
-        assert found == whole, words
-
-
-@pytest.mark.parametrize("tables", [{**SITE, "ingest": ingest(plugins=BEFORE)}])
-def test_before_constraints_its_queue_says_which_nodes_a_burst_job_may_have(
-    user: UserCli,
-) -> None:
-    job = user.submit("--setattr=burstable", "--urgency=hold", "-qbatch", "true")
-    assert user.constraint(job) == {"properties": ["local"]}
 
 
 _INTO_QUEUE = {"mode": "queue", "queue": "burst", "ready": "burst-ready"}

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.flux
 
 WAIT = """\
 flux submit --burst -N4 sleep 600
-until [ "$(flux jobs -no {status})" = RUN ]; do sleep 0.2; done
+flux job wait-event -q $(flux jobs -no {id}) start
 touch up
 sleep 600
 """
@@ -36,13 +36,17 @@ def user(parent: Parent) -> Iterator[User]:
         yield user
 
 
-def test_a_job_larger_than_the_allocation_runs_in_it(user: User) -> None:
+def test_a_job_larger_than_the_allocation_runs_in_it_as_the_settings_say(
+    user: User,
+) -> None:
+    user.tables["intake"] = {"mode": "scheduler"}
     script = """\
         flux getattr size
         flux run -N2 true && echo own: $FLUX_ENCLOSING_ID $1
         flux submit --wait --quiet --burst --burst-wait=0 -N4 --output=inner \\
             flux getattr hostname
         cat inner
+        flux module list | grep -o 'sched-[a-z]*'
         exit 3
     """
     (user.directory / "script.sh").write_text(f"#!/bin/sh\n{script}")
@@ -51,6 +55,7 @@ def test_a_job_larger_than_the_allocation_runs_in_it(user: User) -> None:
     said = user.output().splitlines()
     assert said[:2] == ["6", f"own: {job} word"]
     assert {f"burst-0-{number}" for number in range(4)} <= set(said)
+    assert "sched-burst" in said
     user.ends_clean()
 
 
@@ -86,24 +91,6 @@ def test_what_one_leaves_that_was_killed_is_swept_from_outside(user: User) -> No
     user.ends_clean()
     nothing = ["no lead left anything"]
     assert user.run(BURST, "lead", "sweep").lines == nothing
-
-
-def test_jobs_come_in_as_the_settings_say(user: User) -> None:
-    user.tables["intake"] = {"mode": "scheduler"}
-    script = """\
-        job=$(flux submit --burst --burst-wait=0 -N4 flux getattr hostname)
-        flux run -n1 echo passed
-        flux job wait-event $job clean
-        flux module list | grep -o 'sched-[a-z]*'
-        flux jobs -ano '{nodelist} {status}'
-    """
-    job = user.submit("-N1", script=script)
-    assert user.status(job) == 0, user.output()
-    said = user.output()
-    assert "passed" in said
-    assert "burst-0-[0-3] COMPLETED" in said, said
-    assert "sched-burst" in said
-    user.ends_clean()
 
 
 def test_where_the_daemon_cannot_serve_the_script_is_not_run(user: User) -> None:

@@ -51,11 +51,10 @@ def let_go(user: UserCli) -> None:
     assert user.stats()["burst_jobs"] <= 1
 
 
-@pytest.mark.parametrize("update", ["job urgency {} 10", "update {} duration=2h"])
 def test_a_job_that_its_user_updates_shows_why_it_waits(
-    user: UserCli, waiting: str, update: str
+    user: UserCli, waiting: str
 ) -> None:
-    user.do(*update.format(waiting).split())
+    user.do("update", waiting, "duration=2h")
     let_go(user)
     wait_until(lambda: "SCHED it needs 4" in told(user, waiting), "the memo")
 

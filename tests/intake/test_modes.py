@@ -17,7 +17,8 @@ BURST = ("--burst", "--burst-provider=local")
 HOSTNAME = ("flux", "getattr", "hostname")
 
 
-@MODES
+# How sched-burst follows such changes is in test_scheduler.py and test_memos.py.
+@pytest.mark.parametrize("mode", ["hold", "queue"])
 def test_what_users_do_to_waiting_jobs_leaves_nothing_behind(
     user: UserCli, cli: CliHarness, serve: Serve, mode: str
 ) -> None:
@@ -70,31 +71,15 @@ def test_a_job_larger_than_all_slots_runs_once_the_lead_has_larger_ones(
         leave_nothing(cli)
 
 
-@pytest.mark.parametrize("mode", ["hold", "queue"])
-def test_lent_nodes_do_not_wait_for_a_job_that_waits_for_own_nodes(
-    user: UserCli, cli: CliHarness, serve: Serve, mode: str
-) -> None:
-    """Flux itself looks at no job behind the first that waits."""
-    with serve(mode):
-        own = user.submit("-N1", "sleep", "inf")
-        user.event(own, "start")
-        ahead = user.submit("-N1", "sleep", "inf")
-        lent = user.submit("--burst", "--burst-provider=local", "-N2", *HOSTNAME)
-        user.ended(lent)
-        assert user.hosts(lent) == "burst-0-[0-1]"
-        assert user.state(ahead) == "SCHED"
-        user.do("cancel", own)
-        user.event(ahead, "start")
-        user.do("cancel", ahead)
-        user.ended(ahead)
-        leave_nothing(cli)
-
-
 @MODES
 def test_a_job_does_not_start_on_a_busy_burst_whose_lease_ends_before_it(
     user: UserCli, cli: CliHarness, serve: Serve, mode: str
 ) -> None:
-    """Flux would give it the free node of that burst, which comes first."""
+    """Flux would give it the free node of that burst, which comes first.
+
+    It does not wait for a job that waits for own nodes: Flux itself looks at no job
+    behind the first that waits.
+    """
     times = {"lease": "30m", "drain": "1m"}
     with serve(mode, deadlines=times):
         own = user.submit("-N1", "sleep", "inf")
@@ -105,11 +90,15 @@ def test_a_job_does_not_start_on_a_busy_burst_whose_lease_ends_before_it(
         assert user.hosts(busy) in ("burst-0-0", "burst-0-1")
         cli.write(intake={"mode": mode}, deadlines=times | {"lease": "3h"})
         assert cli.run("reload").status == 0
+        ahead = user.submit("-N1", "sleep", "inf")
         longer = user.submit(*BURST, "-N1", "-t1h", "true")
         user.ended(longer)
         where = user.hosts(longer)
         assert where.startswith("burst-")
         assert where not in ("burst-0-0", "burst-0-1")
-        user.do("cancel", busy, own)
-        user.ended(busy, own)
+        assert user.state(ahead) == "SCHED"
+        user.do("cancel", own)
+        user.event(ahead, "start")
+        user.do("cancel", busy, ahead)
+        user.ended(busy, ahead)
         leave_nothing(cli)

@@ -20,10 +20,12 @@ ASKS = {
 }
 
 
-@pytest.mark.parametrize("mode", ["hold", "scheduler"])
+@pytest.mark.parametrize("mode", ["hold"])
 def test_a_job_that_waits_for_own_nodes_is_held_by_nobody(
-    serve: Serve, cli: CliHarness, user: UserCli, mode: str
+    serve: Serve, cli: CliHarness, user: UserCli
 ) -> None:
+    """In mode scheduler none is ever held."""
+
     def verdict(job: str) -> str:
         said = cli.run("explain", job, "--json")
         return "" if said.status else str(said.json["verdict"])
@@ -39,7 +41,7 @@ def test_a_job_that_waits_for_own_nodes_is_held_by_nobody(
         )
         return job
 
-    with serve(mode, **ASKS):
+    with serve("hold", **ASKS):
         blocking = ("-N1", "--exclusive", "-t10m", "sleep", "inf")
         blocker = user.submit(*blocking)
         user.event(blocker, "start")

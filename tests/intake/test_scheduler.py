@@ -62,9 +62,8 @@ def test_what_the_instance_lacks_is_feasible_for_burst_jobs(user: UserCli) -> No
 
 
 @LOADS_IT
-@pytest.mark.parametrize("how", ["reload", "restart"])
 def test_whose_nodes_are_leased_is_known_to_the_next_scheduler(
-    instance: FluxInstance, user: UserCli, how: str
+    instance: FluxInstance, user: UserCli
 ) -> None:
     """Of the daemon, which would tell it, nothing is heard here."""
     user.use_scheduler()
@@ -73,12 +72,9 @@ def test_whose_nodes_are_leased_is_known_to_the_next_scheduler(
     for job in (gang, small):
         user.event(job, "priority")  # which a restarted lead finds in the KVS
     lend(instance, {gang: "2-3"}, "2-5")
-    if how == "reload":
-        user.reload_scheduler()
-    else:
-        instance.kill()
-        instance.start()
-        user.use_scheduler()
+    instance.kill()
+    instance.start()
+    user.use_scheduler()
     wait_until(lambda: user.stats()["burst_jobs"] == 2, "the jobs to be known")
     start_slot(user, "burst-0-0")
     assert user.stats()["burst_jobs"] == 2
@@ -104,11 +100,17 @@ def test_only_the_owner_may_lend(user: UserCli) -> None:
     assert user.type("python", "-c", script).status == 0
 
 
-def test_what_is_no_lease_is_refused(instance: FluxInstance) -> None:
-    payloads: list[Any] = [{"jobs": []}, {"jobs": {"x": "1"}}, {"ranks": "1-"}]
-    for payload in payloads:
-        with pytest.raises(OSError, match="lend: "):
-            instance.rpc("sched-burst.lend", payload)
+NEITHER: dict[str, list[Any]] = {
+    "lend": [{"jobs": []}, {"jobs": {"x": "1"}}, {"ranks": "1-"}],
+    "starts": [{}, {"starts": 5}, {"starts": {"x": "y"}}],
+}
+
+
+def test_what_is_no_lease_and_no_start_is_refused(instance: FluxInstance) -> None:
+    for method, payloads in NEITHER.items():
+        for payload in payloads:
+            with pytest.raises(OSError, match=f"{method}: "):
+                instance.rpc(f"sched-burst.{method}", payload)
     assert UserCli(instance).stats()["burst_jobs"] == 0
 
 

@@ -4,11 +4,9 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import pytest
 
-from burst.errors import LeadError
 from burst.model.jobid import parse_jobid
 from tests.flux_instance import FluxInstance
 from tests.intake.user_cli import UserCli
@@ -17,11 +15,6 @@ from tests.support.waiting import wait_until
 pytestmark = pytest.mark.flux
 
 BURST = "--setattr=burstable"
-
-
-@pytest.fixture
-def mode() -> str:
-    return "scheduler"
 
 
 def tell(instance: FluxInstance, **starts: float) -> None:
@@ -35,14 +28,16 @@ def estimate(user: UserCli, job: str) -> str:
     return user.do("jobs", "-n", "-o", form, job).strip()
 
 
-@pytest.mark.parametrize("mode", [""])
 @pytest.mark.parametrize("policy", ["fifo", "backfill"])
 def test_all_pending_jobs_show_when_they_start(user: UserCli, policy: str) -> None:
     user.use_scheduler(f"policy={policy}")
     running = user.submit("-n2", "-t10m", "sleep", "600")
-    own = user.submit("-n2", "-t10m", "true")
     stepped_over = user.submit(BURST, "-N4", "true")
     soon, later = time.time() + 1000.0, time.time() + 5000.0
+    # The shipped scheduler has nothing in its queue to annotate.
+    tell(user.instance, **{stepped_over: soon})
+    wait_until(lambda: estimate(user, stepped_over) == str(soon), "an estimate")
+    own = user.submit("-n2", "-t10m", "true")
     tell(user.instance, **{own: soon, stepped_over: later, running: soon})
     wait_until(lambda: estimate(user, own) == str(soon), "an estimate")
     wait_until(lambda: estimate(user, stepped_over) == str(later), "an estimate")
@@ -52,17 +47,3 @@ def test_all_pending_jobs_show_when_they_start(user: UserCli, policy: str) -> No
     wait_until(lambda: estimate(user, stepped_over) == "", "none that is not known")
     user.do("cancel", running)
     user.ended(own)
-
-
-def test_a_queue_of_none_but_stepped_over_jobs_is_annotated(user: UserCli) -> None:
-    job = user.submit(BURST, "-N4", "true")
-    at = time.time() + 1000.0
-    tell(user.instance, **{job: at})
-    wait_until(lambda: estimate(user, job) == str(at), "an estimate")
-
-
-def test_what_is_no_start_is_refused(user: UserCli) -> None:
-    payloads: list[Any] = [{}, {"starts": 5}, {"starts": {"x": "y"}}]
-    for payload in payloads:
-        with pytest.raises((OSError, LeadError), match="starts"):
-            user.instance.rpc("sched-burst.starts", payload)

@@ -16,40 +16,43 @@ from tests.multiuser.system_instance import SystemInstance
 
 
 class Instances:
-    """A system instance for each configuration of a lead, lent to one test at a time.
+    """A system instance, lent to one test at a time with the tables that it wants.
 
     One that cannot be emptied after a test is ended.
     """
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
-        self._kept: dict[str, tuple[SystemInstance, Fresh]] = {}
+        self._kept: tuple[SystemInstance, Fresh] | None = None
 
     def take(self, extra: Mapping[str, Any]) -> SystemInstance:
-        """Return one with these tables."""
-        if repr(extra) not in self._kept:
-            instance = SystemInstance(self._lab, extra)
+        """Return it with these tables, which it reads while it runs."""
+        if self._kept is None:
+            instance = SystemInstance(self._lab)
             instance.start()
-            if extra == CONFINING["scheduler"]:
-                load_scheduler(instance)
-            self._kept[repr(extra)] = instance, Fresh(instance)
-        return self._kept[repr(extra)][0]
+            self._kept = instance, Fresh(instance)
+        instance, _ = self._kept
+        if extra:
+            instance.reload_config(extra)
+        if extra == CONFINING["scheduler"]:
+            load_scheduler(instance)
+        return instance
 
-    def give_back(self, extra: Mapping[str, Any]) -> None:
+    def give_back(self) -> None:
         """Empty it."""
-        instance, fresh = self._kept.pop(repr(extra))
+        assert self._kept is not None
+        instance, fresh = self._kept
         try:
             fresh.restore()
             instance.write_settings()
         except (OSError, AssertionError, KeyError, ValueError):
-            instance.end()
-        else:
-            self._kept[repr(extra)] = instance, fresh
+            self.end()
 
     def end(self) -> None:
-        """End all of them."""
-        for instance, _ in self._kept.values():
-            instance.end()
+        """End it."""
+        if self._kept is not None:
+            self._kept[0].end()
+            self._kept = None
 
 
 @pytest.fixture(scope="session")
@@ -61,7 +64,7 @@ def lab() -> Iterator[Lab]:
 
 @pytest.fixture(scope="session")
 def instances(lab: Lab) -> Iterator[Instances]:
-    """Give the instances of the lab."""
+    """Give the instance of the lab."""
     instances = Instances(lab)
     yield instances
     instances.end()
@@ -71,4 +74,4 @@ def instances(lab: Lab) -> Iterator[Instances]:
 def system(instances: Instances, extra: Mapping[str, Any]) -> Iterator[SystemInstance]:
     """Give a system instance of the lab's users."""
     yield instances.take(extra)
-    instances.give_back(extra)
+    instances.give_back()

@@ -62,12 +62,18 @@ class SystemInstance:
         self._give(self.directory)
         lab.run(OWNER, "flux", "keygen", f"{made}/cert")
         (self.directory / "R").write_text(json.dumps(_resources()))
-        self._configure()
+        self._tables = self.tables()
+        self._configure({})
         self.write_settings()
 
-    def _configure(self) -> None:
-        config = tomli_w.dumps(self.tables())
+    def _configure(self, extra: Mapping[str, Any]) -> None:
+        config = tomli_w.dumps({**self._tables, **extra})
         (self.directory / "broker.toml").write_text(config)
+
+    def reload_config(self, extra: Mapping[str, Any]) -> None:
+        """Have the lead read its configuration again, with these tables, too."""
+        self._configure(extra)
+        self.rpc("config.reload", {})
 
     def tables(self) -> dict[str, Any]:
         """Return the lead's configuration."""
@@ -247,16 +253,13 @@ class SystemInstance:
 
     @contextmanager
     def daemon(
-        self,
-        *options: str,
-        group: Path | None = None,
-        env: Mapping[str, str] | None = None,
+        self, group: Path | None = None, env: Mapping[str, str] | None = None
     ) -> Iterator[DaemonRun]:
         """Yield a daemon of the owner that serves; end it in any case.
 
         It runs in the control group, if one is given.
         """
-        daemon = DaemonRun(self, options, env or {}, group)
+        daemon = DaemonRun(self, env or {}, group)
         try:
             wait_until(
                 lambda: " serves " in daemon.log() or daemon.process.poll() is not None,
@@ -281,11 +284,10 @@ class DaemonRun:
     def __init__(
         self,
         instance: SystemInstance,
-        options: Sequence[str],
         env: Mapping[str, str],
         group: Path | None,
     ) -> None:
-        of_daemon = ("-c", str(instance.settings), "--uri", instance.uri, *options)
+        of_daemon = ("-c", str(instance.settings), "--uri", instance.uri)
         words = ("python", "-m", "burst", "daemon", *of_daemon)
         self.process: Forked | subprocess.Popen[bytes]
         self._path = instance.directory / f"daemon-{time.monotonic_ns()}.log"
@@ -302,11 +304,6 @@ class DaemonRun:
     def log(self) -> str:
         """Return all that it has said."""
         return self._path.read_text(errors="replace") if self._path.exists() else ""
-
-    def kill(self) -> None:
-        """Kill it as `kill -9` does."""
-        self.process.kill()
-        self.process.wait()
 
     def end(self) -> None:
         """End it in order, if it runs."""

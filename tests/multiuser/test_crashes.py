@@ -7,7 +7,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -72,13 +71,6 @@ def start_job(instance: SystemInstance, *command: str) -> str:
     return job
 
 
-def start_lasting(instance: SystemInstance) -> tuple[str, subprocess.Popen[bytes]]:
-    """Start such a job that ends well once the process that is returned has ended."""
-    lasts = instance.lab.start(OWNER, "sleep", "inf")
-    watch = ("tail", "-f", f"--pid={lasts.pid}", "/dev/null")
-    return start_job(instance, *watch), lasts
-
-
 def wait_for_nothing(instance: SystemInstance) -> None:
     """Wait until nothing of any burst is left."""
     wait_until(
@@ -95,18 +87,6 @@ def directories(instance: SystemInstance) -> list[Path]:
         return list(place.glob("*/*"))
     except FileNotFoundError:
         return [place]
-
-
-def test_a_killed_daemon_leaves_a_guests_job_running(system: SystemInstance) -> None:
-    with system.daemon() as daemon:
-        job, lasts = start_lasting(system)
-        daemon.kill()
-    assert len(system.followers()) == 2
-    with system.daemon():
-        end_process(lasts)
-        assert system.wait_for_end("ann", job).returncode == 0
-        assert system.jobs("{result}", job) == ["COMPLETED"]
-        wait_for_nothing(system)
 
 
 def kill_a_follower(instance: SystemInstance, job: str) -> None:
@@ -209,7 +189,10 @@ def test_a_killed_lead_leaves_no_process_of_the_guest(system: SystemInstance) ->
 
 def test_jobs_that_run_outlive_a_killed_munged(system: SystemInstance) -> None:
     with system.daemon():
-        job, lasts = start_lasting(system)
+        # A job that ends well once this has ended.
+        lasts = system.lab.start(OWNER, "sleep", "inf")
+        watch = ("tail", "-f", f"--pid={lasts.pid}", "/dev/null")
+        job = start_job(system, *watch)
         system.lab.kill_munged()
         try:
             said = system.try_flux("bob", "submit", *LENT, "-N1", "id", "-u")

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.multiuser
 
 SEED = int(os.environ.get("BURST_GUESTS_SEED") or 1)
 """The same in each run: a gate is not to depend on a draw; a soak test sets others."""
-SECONDS = float(os.environ.get("BURST_GUESTS_SECONDS") or 8.0)
+SECONDS = float(os.environ.get("BURST_GUESTS_SECONDS") or 4.0)
 """For how long guests do what they can; a soak test sets more."""
 KEPT: dict[str, Any] = {"deadlines": {"idle": "10m"}}
 _ID = re.compile(r"ƒ[1-9A-HJ-NP-Za-km-z]+")

@@ -6,7 +6,6 @@ from __future__ import annotations
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -75,81 +74,73 @@ class TypedLead:
             end_process(process)
 
 
-@contextmanager
-def typed_lead(lab: Lab) -> Iterator[TypedLead]:
-    lead = TypedLead(lab)
-    try:
-        yield lead
-    finally:
-        lead.end()
-
-
-@pytest.fixture
-def bare() -> Iterator[Lab]:
-    """Give a lab of its own, whose flux-security is as a package leaves it."""
+@pytest.fixture(scope="module")
+def lead() -> Iterator[TypedLead]:
+    """Give one in a lab of its own, whose flux-security is as a package leaves it."""
     with Lab() as lab:
         etc = flux_etc()
         lab.run("root", "rm", "-r", f"{etc}/imp", f"{etc}/security")
         lab.run("root", "chmod", "755", str(imp_path()))
-        yield lab
+        lead = TypedLead(lab)
+        try:
+            own = "/etc/systemd/system/flux.service"
+            lab.run("root", "mkdir", "-p", "/etc/systemd/system")
+            lab.run("root", "sh", "-c", f"echo '# of the site' > {own}")
+            for again in ((), ("--force",)):
+                lead.make("--statedir", f"{lead.place}/state", "--install", *again)
+            kept = lab.run("root", "sh", "-c", f"cd /; tail -n+1 {own}.*")
+            assert kept == "# of the site\n"
+            lead.settings()
+            lead.start_all()
+            yield lead
+        finally:
+            lead.end()
 
 
-def test_what_it_installs_runs_a_guests_job_on_a_burst(bare: Lab) -> None:
-    with typed_lead(bare) as lead:
-        own = "/etc/systemd/system/flux.service"
-        bare.run("root", "mkdir", "-p", "/etc/systemd/system")
-        bare.run("root", "sh", "-c", f"echo '# of the site' > {own}")
-        for again in ((), ("--force",)):
-            lead.make("--statedir", f"{lead.place}/state", "--install", *again)
-        kept = bare.run("root", "sh", "-c", f"cd /; tail -n+1 {own}.*")
-        assert kept == "# of the site\n"
-        lead.settings()
-        lead.start_all()
-        done = lead.flux("ann", "run", "-N2", "-c2", "--setattr=burstable", *WHO)
-        words = done.stdout.split()
-        assert done.returncode == 0, (done.stderr, lead.log())
-        assert words.count("ann") == 2
-        assert sum(word.startswith("burst-0-") for word in words) == 2
-        assert lead.flux("ann", "cancel", "--all", "--user=bob").returncode == 1
-        told = lead.doctor()
-        about = [line for line in told.splitlines() if " users " in line]
-        assert len(about) == 9, told
-        assert all(line.split()[0] == "ok" for line in about), told
-        assert "munge answers; this user is flux" in told
+def test_what_it_installs_runs_a_guests_job_on_a_burst(lead: TypedLead) -> None:
+    done = lead.flux("ann", "run", "-N2", "-c2", "--setattr=burstable", *WHO)
+    words = done.stdout.split()
+    assert done.returncode == 0, (done.stderr, lead.log())
+    assert words.count("ann") == 2
+    assert sum(word.startswith("burst-0-") for word in words) == 2
+    assert lead.flux("ann", "cancel", "--all", "--user=bob").returncode == 1
+    told = lead.doctor()
+    about = [line for line in told.splitlines() if " users " in line]
+    assert len(about) == 9, told
+    assert all(line.split()[0] == "ok" for line in about), told
+    assert "munge answers; this user is flux" in told
 
 
-def test_the_doctor_says_what_keeps_guests_jobs_from_running(bare: Lab) -> None:
-    with typed_lead(bare) as lead:
-        lead.make("--statedir", f"{lead.place}/state", "--install")
-        lead.settings()
-        lead.start_all()
-        imp, settings = str(imp_path()), str(lead.lead / "burst.toml")
-        allowed = f"{flux_etc()}/imp/conf.d/imp.toml"
-        bare.run("root", "chmod", "u-s", imp)
-        bare.run("root", "sed", "-i", 's/"flux"/"other"/', allowed)
-        bare.run("root", "chmod", "g+w", allowed)
-        bare.run("root", "chown", "bob", str(lead.lead / "burst.cert"))
-        bare.run("root", "chmod", "o+w", settings)
-        bare.run("root", "chmod", "o-x", "/run/flux")
-        bare.kill_munged()
-        told = [" ".join(line.split()) for line in lead.doctor().splitlines()]
-        advice = [
-            (f"wrong users {imp} is owned by uid 0", f"chmod 4755 {imp}"),
-            ("wrong users the IMP does not let flux", 'add "flux" to allowed-users'),
-            (f"wrong users {allowed} is owned by uid 0", f"chmod go-w {allowed}"),
-            ("wrong users munge does not answer", "start munged"),
-            (f"wrong users {lead.lead}/burst.cert is owned", "chown flux"),
-            ("wrong users other users cannot enter /run/flux", "chmod o+x /run/flux"),
-            (f"wrong users {settings} can be changed by others", "chmod go-w"),
-        ]
-        for what, todo in advice:
-            (number,) = [i for i, line in enumerate(told) if line.startswith(what)]
-            assert todo in told[number + 1], told[number : number + 2]
-        words = ("lead", "check", str(lead.lead), "--uri", URI)
-        checked = bare.try_run(OWNER, "python", "-m", "burst", *words)
-        assert checked.returncode == 1
-        assert f"chmod 4755 {imp}" in checked.stdout
-        bare.run("root", "chmod", "600", allowed)
-        told = [" ".join(line.split()) for line in lead.doctor().splitlines()]
-        closed = "note users the IMP's configuration is closed to this user"
-        assert any(line.startswith(closed) for line in told)
+# The last: it breaks the lead.
+def test_the_doctor_says_what_keeps_guests_jobs_from_running(lead: TypedLead) -> None:
+    lab = lead.lab
+    imp, settings = str(imp_path()), str(lead.lead / "burst.toml")
+    allowed = f"{flux_etc()}/imp/conf.d/imp.toml"
+    lab.run("root", "chmod", "u-s", imp)
+    lab.run("root", "sed", "-i", 's/"flux"/"other"/', allowed)
+    lab.run("root", "chmod", "g+w", allowed)
+    lab.run("root", "chown", "bob", str(lead.lead / "burst.cert"))
+    lab.run("root", "chmod", "o+w", settings)
+    lab.run("root", "chmod", "o-x", "/run/flux")
+    lab.kill_munged()
+    told = [" ".join(line.split()) for line in lead.doctor().splitlines()]
+    advice = [
+        (f"wrong users {imp} is owned by uid 0", f"chmod 4755 {imp}"),
+        ("wrong users the IMP does not let flux", 'add "flux" to allowed-users'),
+        (f"wrong users {allowed} is owned by uid 0", f"chmod go-w {allowed}"),
+        ("wrong users munge does not answer", "start munged"),
+        (f"wrong users {lead.lead}/burst.cert is owned", "chown flux"),
+        ("wrong users other users cannot enter /run/flux", "chmod o+x /run/flux"),
+        (f"wrong users {settings} can be changed by others", "chmod go-w"),
+    ]
+    for what, todo in advice:
+        (number,) = [i for i, line in enumerate(told) if line.startswith(what)]
+        assert todo in told[number + 1], told[number : number + 2]
+    words = ("lead", "check", str(lead.lead), "--uri", URI)
+    checked = lab.try_run(OWNER, "python", "-m", "burst", *words)
+    assert checked.returncode == 1
+    assert f"chmod 4755 {imp}" in checked.stdout
+    lab.run("root", "chmod", "600", allowed)
+    told = [" ".join(line.split()) for line in lead.doctor().splitlines()]
+    closed = "note users the IMP's configuration is closed to this user"
+    assert any(line.startswith(closed) for line in told)

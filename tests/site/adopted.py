@@ -6,8 +6,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from collections.abc import Mapping
-from typing import Any
 
 import tomli_w
 
@@ -18,6 +16,8 @@ from tests.support.waiting import HANG_S, wait_until
 
 PAGE = TOP / "docs/adopt.md"
 SETTINGS = "/etc/flux/burst.toml"
+ADOPTED = "runuser -u flux -- burst doctor"
+"""The first line of the page that is typed on a site that can burst."""
 LENT = 4
 """Of the page: how many nodes may be lent."""
 
@@ -28,7 +28,7 @@ find -L {_PLACES} -type f -printf '%p %m %u %g ' -exec sha256sum {{}} \\; | sort
 find {_PLACES} -type d | sort
 """
 _LOOK_S = 0.3
-_OF_PAGE = "test_adopt_page.py"
+_OF_PAGE = "test_journeys.py"
 _MODE = "queue"
 # Nothing waits longer than a test would.
 _QUICK = {
@@ -80,24 +80,34 @@ class Adopted:
         self.site = site
         self.waited: list[str] = []
         """Bob's ordinary jobs that waited over the restart which adopted it."""
+        self.files = files(site), files(site, host=-1)
+        """Those of the first and of the last host, from before it was adopted."""
+        self._settings = ""
 
     def adopt(self, mode: str) -> None:
         """Type what the page says, up to the doctor, for this intake mode."""
         lines = lines_of_page()
-        for line in lines[: lines.index("runuser -u flux -- burst doctor")]:
-            type_line(self.site, line.replace(f"--mode {_MODE}", f"--mode {mode}"))
+        for line in lines[: lines.index(ADOPTED)]:
+            said = type_line(
+                self.site, line.replace(f"--mode {_MODE}", f"--mode {mode}")
+            )
+            if line.startswith("burst setup"):
+                assert "The other hosts of the instance, and those where" in said
             if "flux queue stop" in line:
                 first = self.site.flux("bob", "submit", "-N1", "true")
                 after = f"--dependency=afterok:{first}"
                 second = self.site.flux("bob", "submit", after, "-N1", "true")
                 self.waited = [first, second]
-        self.configure(_QUICK)
+        self._settings = self.site.head.read(SETTINGS).decode()
+        self._configure(f"{self._settings}\n{tomli_w.dumps(_QUICK)}")
         self.wait_until_served()
 
-    def configure(self, tables: Mapping[str, Any]) -> None:
-        """Add tables to the daemon's settings, and have it read them."""
-        text = self.site.head.read(SETTINGS).decode()
-        self.site.head.write(SETTINGS, f"{text}\n{tomli_w.dumps(tables)}")
+    def take_back_settings(self) -> None:
+        """Have the settings be as the page has them."""
+        self._configure(self._settings)
+
+    def _configure(self, text: str) -> None:
+        self.site.head.write(SETTINGS, text)
         self.site.root("systemctl", "reload", "burst")
 
     def wait_until_served(self) -> None:

@@ -15,7 +15,7 @@ from tests.site.box import Box
 from tests.site.box_root import REPOSITORY
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.site, pytest.mark.xdist_group("adopt page")]
+pytestmark = [pytest.mark.site, pytest.mark.xdist_group("vm")]
 
 # Its directory and its control group are printed once it runs.
 _MAKE = """\

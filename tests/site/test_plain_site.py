@@ -10,7 +10,6 @@ from tests.site import fluxion
 from tests.site.adopted import files, lines_of_page, type_line
 from tests.site.flux_host import CONFIG
 from tests.site.site import SIMPLE, Site, SiteShape
-from tests.support.fluxion import MISSING, QMANAGER
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.site, pytest.mark.xdist_group("plain site")]
@@ -69,34 +68,3 @@ def _refuse_ordinary_jobs(site: Site) -> str:
     assert moved.returncode == 1
     assert "'' is not a valid queue" in moved.stderr
     return held
-
-
-@pytest.mark.skipif(not fluxion.INSTALLED, reason=f"want of Fluxion: {MISSING}")
-def test_modes_in_which_ordinary_jobs_would_be_denied_are_refused() -> None:
-    with Site(SiteShape(scheduler="fcfs", tables=_TABLES | {QMANAGER: {}})) as site:
-        before = files(site)
-        lines = lines_of_page(named_queues=False)
-        adopt = next(line for line in lines if "lead adopt" in line)
-        _see_refused(site, adopt)
-        _see_refused(site, adopt.replace("--mode queue", "--mode hold"))
-        assert files(site) == before
-        # As it would be, had it been adopted with another policy.
-        easy = CONFIG / "easy.toml"
-        site.head.write(easy, f'[{QMANAGER}]\nqueue-policy = "easy"\n')
-        for line in lines[lines.index(adopt) : lines.index(adopt) + 2]:
-            type_line(site, line)
-        site.root("rm", str(easy))
-        setup = "burst setup --system --mode queue -c /etc/flux/burst.toml"
-        _see_refused(site, setup)
-        told = site.head.try_run("root", "burst", "lead", "check", str(CONFIG))
-        assert told.returncode == 1
-        assert "queue batch requires no property" in told.stdout
-        # Nor while nobody answers.
-        site.root("systemctl", "stop", "flux")
-        _see_refused(site, setup)
-
-
-def _see_refused(site: Site, line: str) -> None:
-    done = site.head.try_run("root", "sh", "-ec", line)
-    assert done.returncode == 1, (line, done.stdout)
-    assert "Fluxion schedules by fcfs" in done.stderr, done.stderr

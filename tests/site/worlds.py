@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The sites that tests have: each scheduler with each intake mode that it allows.
+"""The sites that tests have: each scheduler, and each intake mode that some allow.
 
 They differ in more than that, so that each shape of a configuration is met by some.
 """
@@ -34,23 +34,6 @@ class World(msgspec.Struct, frozen=True):
     mode: str
     shape: SiteShape
 
-    @property
-    def refused(self) -> tuple[str, ...]:
-        """The modes that its scheduler does not allow."""
-        if self.shape.scheduler == SIMPLE:
-            return ()
-        return ("scheduler", *(("hold",) if self.has_fcfs else ()))
-
-    @property
-    def has_fcfs(self) -> bool:
-        """Whether Fluxion serves a queue by fcfs."""
-        return self.shape.scheduler == "fcfs" or self.shape.tables is _FCFS_IN_DEBUG
-
-    @property
-    def whole_nodes(self) -> bool:
-        """Whether Fluxion gives jobs no less than nodes."""
-        return self.shape.tables is _WHOLE_NODES
-
 
 WORLDS = (
     World("simple-scheduler", "scheduler", SiteShape()),
@@ -70,16 +53,6 @@ WORLDS = (
         "conservative-queue",
         "queue",
         SiteShape(scheduler="conservative", tables=_WHOLE_NODES),
-    ),
-    World(
-        "conservative-hold",
-        "hold",
-        SiteShape(
-            scheduler="conservative",
-            accounting=HAS_ACCOUNTING,
-            r_in_a_file=True,
-            tables=_BY_SITE,
-        ),
     ),
     World("fcfs-queue", "queue", SiteShape(scheduler="fcfs")),
 )

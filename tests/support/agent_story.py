@@ -32,7 +32,7 @@ name = "more-jobs"
 [[members.algorithm]]
 name = "stop"
 # What a test does between two jobs may take longer than an idle member is kept.
-options = {{ successTarget = {target}, disableTermination = "yes" }}
+options = {{ successTarget = {count}, disableTermination = "yes" }}
 """
 
 
@@ -81,13 +81,12 @@ class AgentStory:
             ensemble={"agent": "10m"},
         )
 
-    def up(self, command: str = "", count: int = 6, target: int | None = None) -> None:
+    def up(self, command: str = "", count: int = 6) -> None:
         script = self.directory / "job.sh"
         script.write_text(f"#!/bin/sh\n{command}\necho $FLUX_JOB_ID >> {self.ran}\n")
         script.chmod(0o700)
         file = self.directory / "sweep.toml"
-        text = FILE.format(command=script, count=count, target=target or count)
-        file.write_text(text)
+        file.write_text(FILE.format(command=script, count=count))
         lines = self.cli.run("ensemble", "check", str(file)).lines
         assert "its own" in lines[2]
         assert self.cli.run("ensemble", "up", str(file)).status == 0
@@ -107,9 +106,6 @@ class AgentStory:
     @property
     def md(self) -> Any:
         return self.row["members"]["md"]
-
-    def tally(self) -> Any:
-        return self.md["jobs"]["step"]["tally"]
 
     def wait_for_runs(self, count: int) -> None:
         wait_until(
