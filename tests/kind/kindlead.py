@@ -48,14 +48,10 @@ class PodLead:
             hosts="lead-0",
             shape=Shape(1),
             slots=(PlannedSlot(hosts=f"burst-0-[0-{FOLLOWERS - 1}]", shape=Shape(1)),),
-            address=self._address(),
+            address=cluster.address(),
             port=NODE_PORT,
         )
         self.files: LeadFiles = write_lead(directory / "lead", plan)
-
-    def _address(self) -> str:
-        """Return where others reach it."""
-        return self.cluster.address()
 
     def command(self) -> list[str]:
         """Return what its pod runs."""
@@ -96,7 +92,9 @@ class PodLead:
 
     def _is_open(self) -> bool:
         try:
-            socket.create_connection((self._address(), NODE_PORT), timeout=1).close()
+            socket.create_connection(
+                (self.cluster.address(), NODE_PORT), timeout=1
+            ).close()
         except OSError:
             return False
         return True
@@ -209,32 +207,7 @@ class EmbeddedPodLead(PodLead):
         return True
 
 
-class HostLead(EmbeddedPodLead):
-    """The stand-in on this host itself, which kind's docker network reaches too."""
-
-    def start(self) -> None:
-        """Start it; return once it serves."""
-        self._log = (self.directory / "lead.log").open("wb")
-        self._process = subprocess.Popen(
-            self.command(),
-            stdin=subprocess.DEVNULL,
-            stdout=self._log,
-            stderr=self._log,
-        )
-        wait_until(self.is_up, "the lead to serve", LONG_S)
-
-    def stop(self) -> None:
-        """End it."""
-        self._process.terminate()
-        self._process.wait(LONG_S)
-        self._log.close()
-
-    def _address(self) -> str:
-        # A name that is not an address of one interface: it listens on all of them.
-        return "localhost"
-
-
-LEADS = {"flux": FluxPodLead, "embedded": EmbeddedPodLead, "host": HostLead}
+LEADS = {"flux": FluxPodLead, "embedded": EmbeddedPodLead}
 
 
 @contextlib.contextmanager

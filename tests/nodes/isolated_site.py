@@ -18,7 +18,16 @@ import tomli_w
 
 from burst.lead_setup.lead_plan import PlannedSlot
 from burst.model.shape import Shape
-from tests.e2e.programs import BURST, provider_table, run, running, says
+from tests.e2e.programs import (
+    BURST,
+    PATH,
+    host_paths,
+    provider_table,
+    run,
+    running,
+    says,
+)
+from tests.kubelab.build import PAUSE_IMAGE
 from tests.kubelab.cluster import Cluster
 from tests.kubelab.sandbox import OUTSIDE_IP
 from tests.nodes.seed import some_user
@@ -31,6 +40,26 @@ OURS = ("-l", "burst.flux-framework.org/owner")
 SLOT = PlannedSlot(hosts="burst-0-[0-1]", shape=Shape(1))
 UNTIL_TOLD = "until [ -e /tmp/told ]; do sleep 0.2; done"
 """A script that ends once `tell_pods` was called."""
+# It does not end by itself, nor when it is told to.
+ENDLESS = ["sh", "-c", "trap '' TERM; while :; do sleep 1; done"]
+NEVER = {"exec": {"command": ["false"]}, "periodSeconds": 1}
+
+
+def container(name: str, **fields: Any) -> dict[str, Any]:
+    """Return one with this machine's programs beside the broker's."""
+    mounts = [
+        {"name": f"host-{number}", "mountPath": path, "readOnly": True}
+        for number, path in enumerate(host_paths(flux=True))
+    ]
+    return {
+        "name": name,
+        "command": ENDLESS,
+        **fields,
+        "image": PAUSE_IMAGE,
+        "imagePullPolicy": "Never",
+        "env": [{"name": "PATH", "value": PATH}, *fields.get("env", ())],
+        "volumeMounts": [*mounts, *fields.get("volumeMounts", ())],
+    }
 
 
 class IsolatedSite:
