@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Iterator
 
 import msgspec
@@ -14,20 +13,16 @@ from burst_kube.provider import KubeProvider
 from burst.config import Seconds
 from burst.errors import SpecRefused
 from burst.kits.kube.kinds import labels_of
-from burst.kits.pods import PodBursts
 from burst.kits.pods.names import OWNER
-from burst.provider import BurstSpec, BurstStatus, Failure, Level, Phase
-from tests.kubernetes.admit import refusal
+from burst.provider import BurstSpec, Failure, Level, Phase
 from tests.kubernetes.bursts import (
     Bursts,
-    attempt,
     bring_up,
     reap_all,
     wait_for_number,
     wait_status,
 )
 from tests.kubernetes.controller import Controller
-from tests.support.pod_words import pod_words
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kubernetes
@@ -35,37 +30,9 @@ DENIED = "users cannot be here"
 """What the policies of these tests say."""
 
 
-def running(status: BurstStatus) -> bool:
-    return status.phase is Phase.RUNNING
-
-
-def a_minute_later(bursts: Bursts, provider: KubeProvider) -> BurstStatus:
-    """Return the status as it would be then, if nothing else happened."""
-    return seen_at(bursts, provider, time.time() + 61)
-
-
-def seen_at(bursts: Bursts, provider: KubeProvider, now: float) -> BurstStatus:
-    """Return the status at that time by the clock, of what there is."""
-    cluster, tags = provider.bursts().cluster, provider.tags
-    settings = msgspec.structs.replace(bursts.settings)
-    (status,) = PodBursts(cluster, settings, tags, clock=lambda: now).observe()
-    return status
-
-
-def check_refused(bursts: Bursts, provider: KubeProvider, words: str) -> BurstStatus:
-    """Check that pods that a rule forbids fail the burst once an event says so."""
-    provider.provision(bursts.spec)
-    status = wait_status(provider, lambda seen: words in seen.why)
-    assert (status.phase, status.failure) == (Phase.FAILED, Failure.REFUSED)
-    reap_all(provider, bursts.spec)
-    return status
-
-
 @contextlib.contextmanager
-def policy(
-    bursts: Bursts, kinds: str, reason: str, unless: str = "false"
-) -> Iterator[str]:
-    """Have a ValidatingAdmissionPolicy deny all of a kind in the namespace.
+def policy(bursts: Bursts, kinds: str, unless: str) -> Iterator[str]:
+    """Have a ValidatingAdmissionPolicy deny a kind in the namespace.
 
     `unless` is an expression (CEL) of what it lets in.
     """
@@ -77,7 +44,7 @@ def policy(
         "namespaceSelector": here,
         "resourceRules": [{**rule, "resources": [kinds]}],
     }
-    says = {"expression": unless, "message": DENIED, "reason": reason}
+    says = {"expression": unless, "message": DENIED, "reason": "Forbidden"}
     path = "/apis/admissionregistration.k8s.io/v1"
     meta = {"metadata": {"name": name}}
     made = {"matchConstraints": matches, "validations": [says]}
@@ -95,35 +62,6 @@ def policy(
             bursts.api.delete(f"{where}/{name}")
 
 
-def test_a_policy_that_denies_the_job(bursts: Bursts) -> None:
-    """By whatever code: tests/kits/test_kube_denials.py has the others."""
-    provider = bursts.provider()
-    with policy(bursts, "jobs", "RequestEntityTooLarge") as name:
-        # The API server heeds a new policy within seconds; until then there are Jobs.
-        def denied() -> bool:
-            error = attempt(lambda: provider.provision(bursts.spec))
-            if error is None:
-                reap_all(provider, bursts.spec)
-            found.append(error)
-            return error is not None
-
-        found: list[object] = []
-        wait_until(denied, lambda: found)
-    error = found[-1]
-    assert type(error) is SpecRefused
-    assert f"ValidatingAdmissionPolicy '{name}'" in error.what
-    assert "denied request: users cannot be here" in error.what
-    assert f"ask who maintains {name} for an exception" in error.advice
-
-
-def test_a_policy_that_denies_the_pods(bursts: Bursts) -> None:
-    with policy(bursts, "pods", "Forbidden") as name:
-        wait_until(lambda: bool(refuses(bursts)), lambda: name)
-        words = "denied request: users cannot be here"
-        status = check_refused(bursts, bursts.provider(), words)
-    assert f"ask who maintains {name} for an exception" in status.why
-
-
 def test_policies_that_demand_labels_of_jobs_and_secrets(bursts: Bursts) -> None:
     """A site's labels are on both, and say who pays."""
     key = "example.org/account"
@@ -134,11 +72,16 @@ def test_policies_that_demand_labels_of_jobs_and_secrets(bursts: Bursts) -> None
     spec = msgspec.structs.replace(bursts.spec, banks=("bio",))
     labelled = bursts.provider(object_labels={key: "chem & {bank}"})
     with (
-        policy(bursts, "jobs", "Forbidden", demand),
-        policy(bursts, "secrets", "Forbidden", demand) as name,
+        policy(bursts, "jobs", demand) as name,
+        policy(bursts, "secrets", demand),
     ):
         wait_until(lambda: bool(refuses_secret(bursts)), lambda: name)
-        wait_until(lambda: bool(refused_by(bursts, spec)), lambda: name)
+        wait_until(lambda: refused_by(bursts, spec) is not None, lambda: name)
+        error = refused_by(bursts, spec)
+        assert error is not None
+        assert f"ValidatingAdmissionPolicy '{name}'" in error.what
+        assert f"denied request: {DENIED}" in error.what
+        assert f"ask who maintains {name} for an exception" in error.advice
         assert DENIED in wrongs(bursts.provider(), bursts)
         assert DENIED not in wrongs(labelled, bursts)
         # Of a burst that was let in before the policies held.
@@ -157,15 +100,15 @@ def wrongs(provider: KubeProvider, bursts: Bursts) -> str:
     return "".join(str(each) for each in found if each.level is Level.WRONG)
 
 
-def refused_by(bursts: Bursts, spec: BurstSpec) -> str:
-    """Return why a burst without labels is refused; empty if it is not."""
+def refused_by(bursts: Bursts, spec: BurstSpec) -> SpecRefused | None:
+    """Return why a burst without labels is refused, and None if it is not."""
     provider = bursts.provider()
     try:
         provider.provision(spec)
     except SpecRefused as error:
-        return error.what
+        return error
     reap_all(provider, spec)
-    return ""
+    return None
 
 
 def refuses_secret(bursts: Bursts) -> str:
@@ -176,32 +119,6 @@ def refuses_secret(bursts: Bursts) -> str:
     except RuntimeError as error:
         return str(error)
     return ""
-
-
-def refuses(bursts: Bursts) -> str:
-    """Return why a pod would be denied; empty if it would not."""
-    container = {"name": "a", "image": "b"}
-    spec = {"containers": [container], "restartPolicy": "Never"}
-    return refusal(bursts.lab, bursts.namespace, {"spec": spec})
-
-
-def test_what_does_not_exist_fails_the_burst_after_a_minute_unless_it_is_made(
-    bursts: Bursts,
-) -> None:
-    provider = bursts.provider(pod=pod_words(serviceAccountName="late"))
-    made = time.time()
-    provider.provision(bursts.spec)
-    words = 'serviceaccount "late" not found'
-    wait_status(provider, lambda s: words in s.why)
-    begun = seen_at(bursts, provider, made + 30)
-    assert (begun.phase, words in begun.why) == (Phase.PENDING, True)
-    later = a_minute_later(bursts, provider)
-    assert (later.phase, later.failure) == (Phase.FAILED, Failure.OTHER)
-    assert words in later.why
-    path = f"/api/v1/namespaces/{bursts.namespace}/serviceaccounts"
-    bursts.api.create(path, {"metadata": {"name": "late"}})
-    wait_status(provider, running)
-    assert a_minute_later(bursts, provider).phase is Phase.RUNNING
 
 
 def test_a_job_that_kueue_suspends_is_queued(bursts: Bursts) -> None:
@@ -229,5 +146,5 @@ def test_a_job_that_kueue_suspends_is_queued(bursts: Bursts) -> None:
     late = wait_status(impatient, lambda seen: seen.phase is Phase.FAILED)
     assert late.failure is Failure.CAPACITY
     bursts.api.patch(path, {"spec": {"suspend": False}})
-    wait_status(provider, running)
+    wait_status(provider, lambda seen: seen.phase is Phase.RUNNING)
     reap_all(provider, bursts.spec)

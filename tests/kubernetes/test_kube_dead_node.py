@@ -25,7 +25,6 @@ from tests.kubernetes.bursts import (
     wait_for_number,
     wait_status,
 )
-from tests.kubernetes.rights import grant
 from tests.support.pod_words import pod_words
 from tests.support.waiting import wait_until
 
@@ -113,19 +112,4 @@ def test_a_shrink_from_a_node_that_is_gone(bursts: Bursts, made_as: int) -> None
     (pod,) = bursts.objects("pods")
     assert "deletionTimestamp" not in pod["metadata"]
     provider.reap(one.burst_id)
-    wait_gone(found, bursts)
-
-
-@pytest.mark.usefixtures("stuck")
-def test_without_the_right_to_see_nodes_a_person_decides(
-    bursts: Bursts, account: KubeProvider
-) -> None:
-    grant(bursts, account)
-    assert any("may not get nodes" in found.what for found in account.examine(None))
-    found = later(account, bursts)
-    found.reap(bursts.spec.burst_id)
-    why = f"its node {NODE} may be dead: `burst down --force"
-    wait_until(lambda: why in found.observe()[0].why, found.observe)
-    assert len(bursts.objects("pods")) == 2
-    account.force_reap(bursts.spec.burst_id)
     wait_gone(found, bursts)

@@ -48,26 +48,6 @@ def lead_pod(bursts: Bursts, spec: BurstSpec) -> Any:
     return found
 
 
-def test_its_objects_are_taken_and_its_pods_are_made(
-    bursts: Bursts, spec: BurstSpec
-) -> None:
-    provider = bursts.provider()
-    bring_up(provider, spec)
-    found = ours(bursts, spec)
-    assert {kind: len(items) for kind, items in found.items()} == {
-        **dict.fromkeys(KINDS, 1),
-        "pods": 2,
-    }
-    for pod in found["pods"]:
-        assert pod["spec"]["restartPolicy"] == "Never"
-        assert pod["spec"]["subdomain"] == spec.burst_id
-        assert pod["spec"]["hostname"] in spec.hosts
-    provider.provision(spec)
-    assert len(ours(bursts, spec)["pods"]) == 2
-    reap_all(provider, spec)
-    wait_until(lambda: not any(ours(bursts, spec).values()), lambda: ours(bursts, spec))
-
-
 def test_a_lead_that_fails_is_not_made_again(bursts: Bursts, spec: BurstSpec) -> None:
     provider = bursts.provider()
     bring_up(provider, spec)

@@ -7,14 +7,12 @@ Here is what Kubernetes decides. What a status means that a kubelet writes is in
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import msgspec
 import pytest
 
-from burst.config import Seconds
-from burst.provider import BurstStatus, Failure, Phase
+from burst.provider import BurstStatus, Phase
 from tests.kubelab import fake
 from tests.kubelab.cluster import Cluster
 from tests.kubernetes.access import new_namespace
@@ -27,34 +25,6 @@ pytestmark = pytest.mark.kubernetes
 
 def running(status: BurstStatus) -> bool:
     return status.phase is Phase.RUNNING and not status.why
-
-
-def failed(status: BurstStatus) -> bool:
-    return status.phase is Phase.FAILED
-
-
-def test_pods_without_a_node_are_pending_and_then_want_of_capacity(
-    bursts: Bursts,
-) -> None:
-    nowhere = {"node.kubernetes.io/instance-type": "none"}
-    bursts.provider(pod=pod_words(nodeSelector=nowhere)).provision(bursts.spec)
-    status = wait_status(bursts.provider(), lambda s: "finds no node" in s.why)
-    assert status.phase is Phase.PENDING
-    assert "didn't match Pod's node affinity/selector" in status.why
-    impatient = bursts.provider(schedule=Seconds(0))
-    status = wait_status(impatient, failed)
-    assert status.failure is Failure.CAPACITY
-
-
-def test_a_quota_on_pods_is_pending_and_then_want_of_capacity(bursts: Bursts) -> None:
-    bursts.make_quota(pods="1")
-    provider = bursts.provider()
-    provider.provision(bursts.spec)
-    status = wait_status(provider, lambda s: "exceeded quota" in s.why)
-    assert status.phase is Phase.PENDING
-    assert {f.why for f in status.followers} >= {"has no pod yet"}
-    status = wait_status(bursts.provider(schedule=Seconds(0)), failed)
-    assert status.failure is Failure.CAPACITY
 
 
 CLAIM = "example.com/claimed-by"
@@ -125,12 +95,3 @@ def test_a_pod_that_made_way_for_others_is_reclaimed(claimed: Bursts) -> None:
     claimed.api.delete(f"{classes}/{urgent}")
     status = wait_status(provider, running)
     assert not any(follower.reclaimed for follower in status.followers)
-
-
-def test_kubernetes_ends_a_burst_whose_lease_is_over(bursts: Bursts) -> None:
-    provider = bursts.provider()
-    spec = msgspec.structs.replace(bursts.spec, lease_end=time.time() + 1)
-    provider.provision(spec)
-    status = wait_status(provider, failed)
-    assert status.why == "its lease is over, and Kubernetes has ended it"
-    wait_until(lambda: not bursts.objects("pods"), lambda: "its pods to go")

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from tests.kubernetes.access import AnyCluster, new_namespace
-from tests.kubernetes.kustomize import MANIFESTS, apply_all, build, of_kind
+from tests.kubernetes.kustomize import MANIFESTS, apply_all, build
 from tests.manifests.rights import AT_LEAD, NEEDED, Right, needed
 
 pytestmark = pytest.mark.kubernetes
@@ -139,15 +139,16 @@ def at(namespace: str, rights: set[Right]) -> list[Asked]:
 def test_the_account_may_do_what_it_has_to_and_nothing_else(
     account: Account, tmp_path: Path
 ) -> None:
-    apply_far(account, tmp_path / "far")
+    """There nothing without `far`, and what MiniClusters need by a part of its own."""
     lead = Asked("", "services", "get", account.near, account.service)
     granted = [
         lead,
         Asked("", "pods", "list", account.near),
         Asked("", "nodes", "get"),
         Asked("", "namespaces", "get"),
-        *at(account.far, NEEDED),
     ]
+    account.check(granted, at(account.far, NEEDED | AT_LEAD))
+    apply_far(account, tmp_path / "far")
     denied = [
         # Where the lead is it reads two things, and makes, changes and deletes nothing.
         msgspec.structs.replace(lead, name="another"),
@@ -158,26 +159,6 @@ def test_the_account_may_do_what_it_has_to_and_nothing_else(
         *(Asked("", "nodes", verb) for verb in ("list", "patch", "delete")),
         *(Asked("", "namespaces", verb) for verb in ("create", "delete", "list")),
     ]
-    account.check(granted, denied)
-
-
-def test_without_far_the_account_may_do_nothing_there(account: Account) -> None:
-    granted = [Asked("", "pods", "list", account.near)]
-    account.check(granted, at(account.far, NEEDED | AT_LEAD))
-
-
-def test_rights_on_miniclusters_are_a_part_of_their_own(
-    account: Account, tmp_path: Path
-) -> None:
-    apply_far(account, tmp_path / "far", "miniclusters")
+    account.check([*granted, *at(account.far, NEEDED)], denied)
+    apply_far(account, tmp_path / "operator", "miniclusters")
     account.check(at(account.far, needed("operator")), at(account.far, FORBIDDEN))
-
-
-def test_the_leads_service_is_read_by_its_name(cluster: AnyCluster) -> None:
-    """The name that the Role has is that of the Service of the same manifests."""
-    text = cluster.kubectl("kustomize", MANIFESTS / "overlays" / "plain")
-    built = list(yaml.safe_load_all(text))
-    service = of_kind(built, "Service")["metadata"]["name"]
-    named = [rule.get("resourceNames") for rule in of_kind(built, "Role")["rules"]]
-    assert named == [[service], None]
-    assert service == SERVICE

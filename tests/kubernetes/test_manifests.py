@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -28,7 +29,13 @@ def dry_run(cluster: AnyCluster, manifest: Path) -> list[str]:
     return cluster.kubectl("apply", *options, "-f", manifest).split()
 
 
-def test_the_plain_overlay_is_accepted(
+def check_lead(cluster: AnyCluster, namespace: str, found: list[Any]) -> None:
+    """Check that the lead's pod keeps to the restricted standard."""
+    apply_all(cluster, found, "Namespace", "ServiceAccount")
+    check_restricted(cluster, namespace, of_kind(found, "Job")["spec"]["template"])
+
+
+def test_the_plain_overlay_is_accepted_with_a_priority_and_its_secret(
     cluster: AnyCluster, namespace: str, tmp_path: Path
 ) -> None:
     built = build(cluster, tmp_path, "overlays/plain", namespace=namespace)
@@ -47,6 +54,17 @@ def test_the_plain_overlay_is_accepted(
         "service/burst-lead",
         "serviceaccount/burst-daemon",
     ]
+    # 0400 is 256; written the other way it would be a mode that leaves it open.
+    assert "defaultMode: 256" in built.read_text()
+    check_lead(cluster, namespace, list(yaml.safe_load_all(built.read_text())))
+    text = (MANIFESTS / "secret.example.yaml").read_text()
+    secret = tmp_path / "secret.yaml"
+    secret.write_text(text.replace("namespace: burst", f"namespace: {namespace}"))
+    assert dry_run(cluster, secret) == ["secret/burst-curve"]
+    parts = [os.path.relpath(MANIFESTS / "parts" / "priority", tmp_path.resolve())]
+    built = build(cluster, tmp_path, "overlays/plain", components=parts)
+    job = of_kind(yaml.safe_load_all(built.read_text()), "Job")
+    assert job["spec"]["template"]["spec"]["priorityClassName"] == "burst-lead"
 
 
 def test_the_far_namespace_is_accepted_with_all_that_is_optional(
@@ -77,12 +95,13 @@ def test_the_far_namespace_is_accepted_with_all_that_is_optional(
     )
 
 
-def test_in_gke_no_container_but_the_daemons_has_a_token(
+def test_in_gke_the_lead_is_restricted_and_the_daemon_alone_has_a_token(
     cluster: AnyCluster, namespace: str, tmp_path: Path
 ) -> None:
     built = build(cluster, tmp_path, "overlays/gke", namespace=namespace)
     assert "job.batch/lead" in dry_run(cluster, built)
     found = list(yaml.safe_load_all(built.read_text()))
+    check_lead(cluster, namespace, found)
     pod = of_kind(found, "Job")["spec"]["template"]["spec"]
     assert not pod["automountServiceAccountToken"]
     tokens = {
@@ -104,16 +123,6 @@ def test_in_gke_no_container_but_the_daemons_has_a_token(
         if thing["metadata"]["name"] == "burst-lead" and thing["kind"] == "ConfigMap"
     )
     assert 'type = "gke"' in settings
-
-
-@pytest.mark.parametrize("part", ["overlays/plain", "overlays/gke"])
-def test_the_lead_keeps_to_the_restricted_standard(
-    cluster: AnyCluster, namespace: str, tmp_path: Path, part: str
-) -> None:
-    built = build(cluster, tmp_path, part, namespace=namespace)
-    found = list(yaml.safe_load_all(built.read_text()))
-    apply_all(cluster, found, "Namespace", "ServiceAccount")
-    check_restricted(cluster, namespace, of_kind(found, "Job")["spec"]["template"])
 
 
 def test_an_ensemble_is_applied_in_one_go(
@@ -170,20 +179,3 @@ def test_a_minicluster_with_an_agent_is_applied_with_its_lead(
             if "http-token" in {mount["name"] for mount in container["volumeMounts"]}
         }
         assert mounts == {"burst"}, "jobs on the lead's node do not see the token"
-
-
-def test_the_secret_example_is_accepted(
-    cluster: AnyCluster, namespace: str, tmp_path: Path
-) -> None:
-    text = (MANIFESTS / "secret.example.yaml").read_text()
-    secret = tmp_path / "secret.yaml"
-    secret.write_text(text.replace("namespace: burst", f"namespace: {namespace}"))
-    assert dry_run(cluster, secret) == ["secret/burst-curve"]
-
-
-def test_the_secret_is_mounted_for_its_owner_only(
-    cluster: AnyCluster, tmp_path: Path
-) -> None:
-    built = build(cluster, tmp_path, "overlays/plain").read_text()
-    # 0400 is 256; written the other way it would be a mode that leaves it open.
-    assert "defaultMode: 256" in built

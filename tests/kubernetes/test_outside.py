@@ -13,17 +13,14 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
-from burst_kube.provider import KubeProvider, KubeSettings
 
-from burst.config import LeadSettings, Seconds
+from burst.config import LeadSettings
 from burst.errors import BurstError, LeadError, Refused
 from burst.kits.kube import Cluster, Kubeconfig
-from burst.kits.pods import OfferTable
 from burst.model.lead import LeadIdentity
 from burst.runtime.address_watch import AddressWatch
-from burst.runtime.connect import with_settings
 from burst.runtime.lead_service import resolve_service
-from burst.testing import example_lead, example_spec
+from burst.testing import example_lead
 from tests.kubelab import fake
 from tests.kubernetes.access import GIVEN, AnyCluster, GivenCluster
 from tests.kubernetes.kustomize import MANIFESTS, build, of_kind
@@ -119,16 +116,19 @@ def far(cluster: AnyCluster, namespace: str) -> Iterator[Far]:
     far.remove_node()
 
 
-def test_the_nodes_external_address_and_the_services_port(far: Far) -> None:
-    far.add_service("NodePort")
+def test_a_lead_behind_a_node_port_has_an_address_an_owner_and_a_port(
+    far: Far, tmp_path: Path
+) -> None:
+    """The node's external address, and of several ports the one named broker."""
+    ports = {"name": "web", "port": 80}, {"name": "broker", "port": 8050}
+    far.add_service("NodePort", *ports)
+    owner = far.owner()
+    assert re.fullmatch("burst-lead-[0-9a-f]{12}", owner)
     far.add_lead(("InternalIP", "10.9.0.1"), ("ExternalIP", "203.0.113.7"))
-    assert far.learn("node") == f"203.0.113.7:{far.port()}"
-
-
-def test_a_node_port_that_changes_is_noticed(far: Far, tmp_path: Path) -> None:
-    """As of a Service that is made anew, while the daemon runs."""
-    far.add_service("NodePort")
-    far.add_lead(("InternalIP", "10.9.0.1"))
+    before = far.port()
+    assert far.learn("node") == f"203.0.113.7:{before}"
+    assert far.owner() == owner, "a pod of the lead changes nothing"
+    check_role(far)
 
     def read(known: LeadIdentity, settings: LeadSettings) -> LeadIdentity:
         endpoint = f"tcp://{far.learn(settings.address, settings.service)}"
@@ -138,23 +138,23 @@ def test_a_node_port_that_changes_is_noticed(far: Far, tmp_path: Path) -> None:
     lead = read(example_lead(tmp_path, "owner-1"), settings)
     watch = AddressWatch(lambda: None, read, pause=0.2)
     assert watch.follow(lead, settings, 0.0) is lead
-    before = far.port()
+    # A Service that is made anew, while the daemon runs, is noticed.
     while far.port() == before:
         far.cluster.kubectl("delete", "service", SERVICE, "-n", far.namespace)
-        far.add_service("NodePort")
-    expected = f"tcp://10.9.0.1:{far.port()}"
+        far.add_service("NodePort", *ports)
+    expected = f"tcp://203.0.113.7:{far.port()}"
     wait_until(
         lambda: watch.follow(lead, settings, 0.0).endpoint == expected, lambda: expected
     )
     watch.close()
+    assert far.owner() != owner
 
 
-def test_with_the_role_of_the_manifests_the_internal_address_is_learnt(
-    far: Far,
-) -> None:
-    """The external one is its node's, which parts/nodes allows to read."""
-    far.add_service("NodePort")
-    far.add_lead(("ExternalIP", "203.0.113.7"))
+def check_role(far: Far) -> None:
+    """With the Role of the manifests the internal address is learnt.
+
+    The external one is its node's, which parts/nodes allows to read.
+    """
     where = ("-n", far.namespace)
     role = MANIFESTS / "base" / "role.yaml"
     far.cluster.kubectl("apply", "-f", role, *where)
@@ -176,21 +176,7 @@ def test_with_the_role_of_the_manifests_the_internal_address_is_learnt(
     assert "manifests/ has all" in refused.value.advice
 
 
-def test_of_several_ports_the_one_named_broker(far: Far) -> None:
-    far.add_service(
-        "NodePort", {"name": "web", "port": 80}, {"name": "broker", "port": 8050}
-    )
-    far.add_lead()
-    assert far.learn("node") == f"10.9.0.1:{far.port()}"
-
-
-def test_a_load_balancer_may_have_a_name_for_its_address(far: Far) -> None:
-    far.add_service("LoadBalancer")
-    far.patch_service({"loadBalancer": {"ingress": [{"hostname": "lead.example"}]}})
-    assert far.learn("service") == "lead.example:8050"
-
-
-def test_followers_get_the_address_of_the_manifests_load_balancer(
+def test_the_manifests_load_balancer_has_an_address_or_a_name(
     far: Far, tmp_path: Path
 ) -> None:
     """The part's Service is applied; a cloud's controller is played."""
@@ -201,8 +187,10 @@ def test_followers_get_the_address_of_the_manifests_load_balancer(
     far.cluster.kubectl("apply", "-f", "-", manifest=service)
     with pytest.raises(LeadError, match=r"has no load balancer's address \(yet\)"):
         far.learn("service")
-    far.patch_service({"loadBalancer": {"ingress": [{"ip": "203.0.113.9"}]}})
-    assert far.learn("service") == "203.0.113.9:8050"
+    for given in ({"ip": "203.0.113.9"}, {"hostname": "lead.example"}):
+        far.patch_service({"loadBalancer": {"ingress": [given]}})
+        (told,) = given.values()
+        assert far.learn("service") == f"{told}:8050"
     # It opens no port on nodes, and is open to the ranges of the part only.
     where = ("-n", far.namespace, "-o", "json")
     spec = json.loads(far.cluster.kubectl("get", "service", SERVICE, *where))["spec"]
@@ -210,22 +198,6 @@ def test_followers_get_the_address_of_the_manifests_load_balancer(
     assert [port.get("nodePort") for port in spec["ports"]] == [None]
     assert [port["port"] for port in spec["ports"]] == [8050]
     assert spec["externalTrafficPolicy"] == "Local"
-    lead = example_lead(tmp_path, "owner-lb")
-    address, _, port = far.learn("service").rpartition(":")
-    lead = with_settings(lead, LeadSettings(address=address, port=int(port)))
-    spec_of = example_spec(lead, 0, "nodes")
-    settings = KubeSettings(
-        kubeconfig=str(far.cluster.kubeconfig),
-        timeout=Seconds(120),
-        namespace=far.namespace,
-        image="local.test/flux:v0.88.0",
-        one_per_node=False,
-        offers={"nodes": OfferTable(cores=1, max_nodes=4)},
-    )
-    KubeProvider("far", settings, lead.owner).provision(spec_of)
-    given = ("get", "configmap", spec_of.burst_id, "-n", far.namespace, "-o", "json")
-    data = json.loads(far.cluster.kubectl(*given))["data"]
-    assert "tcp://203.0.113.9:8050" in json.dumps(data)
 
 
 def test_a_service_that_leads_nowhere_is_told_with_what_it_lacks(far: Far) -> None:
@@ -244,15 +216,3 @@ def test_a_service_that_leads_nowhere_is_told_with_what_it_lacks(far: Far) -> No
         far.cluster.kubectl("delete", "service", SERVICE, "-n", far.namespace)
         far.add_service("NodePort", selector=selector)
         is_told(re.escape(f"has the labels {labels}"))
-
-
-def test_the_owner_tag_is_that_of_the_service_as_long_as_it_exists(far: Far) -> None:
-    far.add_service("NodePort")
-    owner = far.owner()
-    assert re.fullmatch("burst-lead-[0-9a-f]{12}", owner)
-    far.add_lead()  # another pod of the lead changes nothing
-    assert far.owner() == owner
-    where = ("-n", far.namespace)
-    far.cluster.kubectl("delete", "service", SERVICE, *where)
-    far.add_service("NodePort")
-    assert far.owner() != owner
