@@ -19,24 +19,19 @@ import pytest
 import tomli_w
 
 from burst.kits import certificate
-from tests.e2e.programs import ROOT
 from tests.kind.conftest import IMAGE
 from tests.kind.kindlead import FOLLOWERS, PodLead, pod_lead
 from tests.kind.kindnear import LONG_S, NODE, NearCluster, run
+from tests.support.fluxlead import needs_flux
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.kind, pytest.mark.xdist_group("near")]
+pytestmark = [pytest.mark.kind, pytest.mark.xdist_group("near"), needs_flux]
 BURST = str(Path(sys.executable).with_name("burst"))
 
 
-# Flux where it is installed: which lead it is makes no difference to kind clusters.
 @pytest.fixture
 def lead(near: NearCluster) -> Iterator[PodLead]:
-    kind = "flux" if shutil.which("flux") else "embedded"
-    if kind != "flux" and ROOT.is_relative_to("/tmp"):
-        # Of the image our package is below /tmp then, and a follower's pod has its own.
-        pytest.skip("want of a clone outside of /tmp")
-    with pod_lead(kind, near) as lead:
+    with pod_lead(near) as lead:
         yield lead
 
 

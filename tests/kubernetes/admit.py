@@ -6,11 +6,11 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from tests.kubernetes.access import AnyCluster
+from tests.kubelab.cluster import Cluster
 from tests.support.waiting import wait_until
 
 
-def refusal(cluster: AnyCluster, namespace: str, template: dict[str, Any]) -> str:
+def refusal(cluster: Cluster, namespace: str, template: dict[str, Any]) -> str:
     """Return why the pod of a Job's template is not admitted; empty if it is."""
     meta = {**template.get("metadata", {}), "name": "tried"}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": meta}
@@ -24,7 +24,7 @@ def refusal(cluster: AnyCluster, namespace: str, template: dict[str, Any]) -> st
 
 
 def check_restricted(
-    cluster: AnyCluster, namespace: str, template: dict[str, Any]
+    cluster: Cluster, namespace: str, template: dict[str, Any]
 ) -> None:
     """Check that the pod keeps to the restricted standard, which is enforced there.
 

@@ -5,16 +5,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from burst_kube.provider import KubeProvider
 
+from burst.kits.kube.kinds import labels_of
 from burst.kits.pods import CommandsTable, OfferTable
+from burst.kits.pods.names import OWNER
 from burst.model.finding import Level
 from burst.provider import Phase
 from tests.kubernetes.bursts import Bursts, reap_all, wait_status
 from tests.support.pod_words import CLAIM, SHM, pod_words
 
 pytestmark = pytest.mark.kubernetes
+ACCOUNT = "example.org/account"
 
 SECRET = {"secretKeyRef": {"name": "app", "key": "token", "optional": True}}
 POD: dict[str, Any] = {
@@ -49,8 +53,10 @@ def wrong(provider: KubeProvider) -> list[str]:
 
 
 def test_pods_have_what_the_settings_add(bursts: Bursts) -> None:
-    provider = bursts.provider(pod=POD)
+    """And each object has the labels that a site's policies may demand."""
+    provider = bursts.provider(pod=POD, object_labels={ACCOUNT: "chem & {bank}"})
     assert wrong(provider) == []
+    bursts.spec = msgspec.structs.replace(bursts.spec, banks=("bio",))
     provider.provision(bursts.spec)
     assert wait_status(provider, lambda s: s.phase is Phase.RUNNING).why == ""
     for pod in bursts.objects("pods"):
@@ -65,6 +71,9 @@ def test_pods_have_what_the_settings_add(bursts: Bursts) -> None:
         assert {"name": "TOKEN", "valueFrom": SECRET} in broker["env"]
         assert "/data" in [mount["mountPath"] for mount in broker["volumeMounts"]]
         assert broker["command"] == ["/bin/sh", "/burst/config/start"]
+    for kind in ("jobs", "pods", "configmaps", "secrets"):
+        made = [o for o in bursts.objects(kind) if OWNER in labels_of(o)]
+        assert {labels_of(thing)[ACCOUNT] for thing in made} == {"chem-bio"}
     reap_all(provider, bursts.spec)
 
 

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from burst.provider import BurstStatus, Phase
+from burst.config import Seconds
+from burst.provider import BurstStatus, Failure, Phase
 from tests.kubelab import fake
 from tests.kubelab.cluster import Cluster
 from tests.kubernetes.access import new_namespace
@@ -95,3 +96,21 @@ def test_a_pod_that_made_way_for_others_is_reclaimed(claimed: Bursts) -> None:
     claimed.api.delete(f"{classes}/{urgent}")
     status = wait_status(provider, running)
     assert not any(follower.reclaimed for follower in status.followers)
+
+
+def test_a_job_that_kueue_suspends_is_queued(bursts: Bursts) -> None:
+    """Kueue suspends Jobs, those that run as well, and starts them; here the test."""
+    path = bursts.job(bursts.spec.burst_id)
+    provider = bursts.provider()
+    bring_up(provider, bursts.spec)
+    bursts.api.patch(path, {"spec": {"suspend": True}})
+    status = wait_status(provider, lambda seen: "is queued" in seen.why)
+    assert status.phase is Phase.PENDING
+    provider.provision(bursts.spec)
+    assert bursts.api.get(path)["spec"]["suspend"] is True
+    impatient = bursts.provider(schedule=Seconds(0))
+    late = wait_status(impatient, lambda seen: seen.phase is Phase.FAILED)
+    assert late.failure is Failure.CAPACITY
+    bursts.api.patch(path, {"spec": {"suspend": False}})
+    wait_status(provider, running)
+    reap_all(provider, bursts.spec)

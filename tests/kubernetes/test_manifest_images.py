@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.kubernetes.access import AnyCluster
+from tests.kubelab.cluster import Cluster
 from tests.kubernetes.kustomize import MANIFESTS
 
 pytestmark = pytest.mark.kubernetes
@@ -37,7 +37,7 @@ def images(found: Any) -> Iterator[str]:
             yield from images(item)
 
 
-def built(cluster: AnyCluster, part: Path) -> list[Any]:
+def built(cluster: Cluster, part: Path) -> list[Any]:
     return list(yaml.safe_load_all(cluster.kubectl("kustomize", part)))
 
 
@@ -60,7 +60,7 @@ def name_of(image: str) -> str:
 
 @pytest.mark.parametrize("part", PARTS)
 def test_each_image_is_that_of_the_parts_and_can_be_another_by_its_digest(
-    cluster: AnyCluster,
+    cluster: Cluster,
     namespace: str,
     tmp_path: Path,
     part: str,

@@ -13,7 +13,8 @@ import msgspec
 import pytest
 import yaml
 
-from tests.kubernetes.access import AnyCluster, new_namespace
+from tests.kubelab.cluster import Cluster
+from tests.kubernetes.access import new_namespace
 from tests.kubernetes.kustomize import MANIFESTS, apply_all, build
 from tests.manifests.rights import AT_LEAD, NEEDED, Right, needed
 
@@ -55,7 +56,7 @@ class Asked(msgspec.Struct, frozen=True):
 class Account:
     """The daemon's account in the lead's namespace `near`, bound in `far` too."""
 
-    def __init__(self, cluster: AnyCluster, near: str, far: str, suffix: str) -> None:
+    def __init__(self, cluster: Cluster, near: str, far: str, suffix: str) -> None:
         self.cluster = cluster
         self.near = near
         self.far = far
@@ -90,7 +91,7 @@ class Account:
         assert not [what for what, may in zip(denied, allowed, strict=True) if may]
 
 
-def apply_rights(cluster: AnyCluster, built: Path) -> None:
+def apply_rights(cluster: Cluster, built: Path) -> None:
     """Apply what is about rights only: the rest of a lead is not wanted."""
     apply_all(cluster, yaml.safe_load_all(built.read_text()), *KINDS)
 
@@ -114,7 +115,7 @@ def apply_far(account: Account, folder: Path, *parts: str) -> None:
 
 
 @pytest.fixture
-def account(cluster: AnyCluster, namespace: str, tmp_path: Path) -> Iterator[Account]:
+def account(cluster: Cluster, namespace: str, tmp_path: Path) -> Iterator[Account]:
     """`overlays/plain` as it is, but for names of its own: roles of a cluster are
     shared.
     """

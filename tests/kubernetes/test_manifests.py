@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.kubernetes.access import AnyCluster, new_namespace
+from tests.kubelab.cluster import Cluster
+from tests.kubernetes.access import new_namespace
 from tests.kubernetes.admit import check_restricted
 from tests.kubernetes.kustomize import (
     MANIFESTS,
@@ -24,19 +25,19 @@ from tests.kubernetes.kustomize import (
 pytestmark = pytest.mark.kubernetes
 
 
-def dry_run(cluster: AnyCluster, manifest: Path) -> list[str]:
+def dry_run(cluster: Cluster, manifest: Path) -> list[str]:
     options = ("--dry-run=server", "--validate=strict", "-o", "name")
     return cluster.kubectl("apply", *options, "-f", manifest).split()
 
 
-def check_lead(cluster: AnyCluster, namespace: str, found: list[Any]) -> None:
+def check_lead(cluster: Cluster, namespace: str, found: list[Any]) -> None:
     """Check that the lead's pod keeps to the restricted standard."""
     apply_all(cluster, found, "Namespace", "ServiceAccount")
     check_restricted(cluster, namespace, of_kind(found, "Job")["spec"]["template"])
 
 
 def test_the_plain_overlay_is_accepted_with_a_priority_and_its_secret(
-    cluster: AnyCluster, namespace: str, tmp_path: Path
+    cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
     built = build(cluster, tmp_path, "overlays/plain", namespace=namespace)
     assert sorted(dry_run(cluster, built)) == [
@@ -68,7 +69,7 @@ def test_the_plain_overlay_is_accepted_with_a_priority_and_its_secret(
 
 
 def test_the_far_namespace_is_accepted_with_all_that_is_optional(
-    cluster: AnyCluster, namespace: str, tmp_path: Path
+    cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
     parts = [
         os.path.relpath(MANIFESTS / "parts" / part, tmp_path.resolve())
@@ -96,7 +97,7 @@ def test_the_far_namespace_is_accepted_with_all_that_is_optional(
 
 
 def test_in_gke_the_lead_is_restricted_and_the_daemon_alone_has_a_token(
-    cluster: AnyCluster, namespace: str, tmp_path: Path
+    cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
     built = build(cluster, tmp_path, "overlays/gke", namespace=namespace)
     assert "job.batch/lead" in dry_run(cluster, built)
@@ -126,7 +127,7 @@ def test_in_gke_the_lead_is_restricted_and_the_daemon_alone_has_a_token(
 
 
 def test_an_ensemble_is_applied_in_one_go(
-    cluster: AnyCluster, namespace: str, tmp_path: Path
+    cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
     """Lead, members' namespace and CronJob; their pods keep to the standard there."""
     with new_namespace(cluster, "members") as far:
@@ -149,7 +150,7 @@ def test_an_ensemble_is_applied_in_one_go(
 
 @pytest.mark.usefixtures("miniclusters")
 def test_a_minicluster_with_an_agent_is_applied_with_its_lead(
-    cluster: AnyCluster, namespace: str, tmp_path: Path
+    cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
     """Both sides in one go; the lead's pod keeps to the standard with its Secret."""
     with new_namespace(cluster, "member") as far:

@@ -22,7 +22,7 @@ from burst.runtime.address_watch import AddressWatch
 from burst.runtime.lead_service import resolve_service
 from burst.testing import example_lead
 from tests.kubelab import fake
-from tests.kubernetes.access import GIVEN, AnyCluster, GivenCluster
+from tests.kubelab.cluster import Cluster as Lab
 from tests.kubernetes.kustomize import MANIFESTS, build, of_kind
 from tests.support.waiting import HANG_S, wait_until
 
@@ -34,7 +34,7 @@ SERVICE = "burst-lead"
 class Far:
     """A namespace with what of the lead the cluster knows."""
 
-    def __init__(self, cluster: AnyCluster, namespace: str) -> None:
+    def __init__(self, cluster: Lab, namespace: str) -> None:
         self.cluster = cluster
         self.namespace = namespace
         self.node = f"node-of-{namespace}"
@@ -46,8 +46,6 @@ class Far:
 
     def add_lead(self, *addresses: tuple[str, str]) -> None:
         """Make the lead's pod, on a node of its own that has these addresses."""
-        if isinstance(self.cluster, GivenCluster):
-            pytest.skip(f"want of nodes that are played ({GIVEN} is set)")
         # No other test's pods are to be on it: it goes with this one.
         fake.create_node(self.cluster, self.node, unschedulable=True)
         told = [{"type": kind, "address": address} for kind, address in addresses]
@@ -110,7 +108,7 @@ class Far:
 
 
 @pytest.fixture
-def far(cluster: AnyCluster, namespace: str) -> Iterator[Far]:
+def far(cluster: Lab, namespace: str) -> Iterator[Far]:
     far = Far(cluster, namespace)
     yield far
     far.remove_node()
