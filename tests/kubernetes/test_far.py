@@ -94,35 +94,26 @@ def test_the_probe_and_the_cronjob_that_deletes_what_expired_run_there_and_no_ot
         assert "violates PodSecurity" in why_not(changed), more
 
 
-BASELINE = 'security = "baseline"'
-
-
-def check_let_in(
-    restricted: Bursts, provider: KubeProvider, key: str, standard: str
+def test_followers_of_many_users_are_denied_in_words_until_baseline_lets_them_in(
+    restricted: Bursts, tmp_path: Path
 ) -> None:
-    """Check that pods are denied in words until the namespace has that standard."""
+    lead, words = with_guests(restricted.lead, tmp_path)
+    restricted.spec = msgspec.structs.replace(restricted.spec, lead=lead)
+    provider = restricted.provider(**words)
     (told,) = noted(provider)
     assert 'Pod Security Standard "restricted:latest"' in told.what
-    label = f"pod-security.kubernetes.io/enforce={standard}"
+    label = "pod-security.kubernetes.io/enforce=baseline"
+    key = 'multi_user and security = "baseline"'
     assert f"do without {key}, or label it {label}" in told.advice
     provider.provision(restricted.spec)
-    words = 'violates PodSecurity "restricted:latest"'
-    status = wait_status(provider, lambda seen: words in seen.why)
+    denied = 'violates PodSecurity "restricted:latest"'
+    status = wait_status(provider, lambda seen: denied in seen.why)
     assert (status.phase, status.failure) == (Phase.FAILED, Failure.REFUSED)
     reap_all(provider, restricted.spec)
     command = ("label", "namespace", restricted.namespace, "--overwrite", label)
     restricted.lab.kubectl(*command)
     bring_up(provider, restricted.spec)
     reap_all(provider, restricted.spec)
-
-
-def test_followers_of_many_users_are_admitted_by_baseline_and_not_by_restricted(
-    restricted: Bursts, tmp_path: Path
-) -> None:
-    lead, words = with_guests(restricted.lead, tmp_path)
-    restricted.spec = msgspec.structs.replace(restricted.spec, lead=lead)
-    provider = restricted.provider(**words)
-    check_let_in(restricted, provider, f"multi_user and {BASELINE}", "baseline")
 
 
 def noted(provider: KubeProvider) -> list[Finding]:

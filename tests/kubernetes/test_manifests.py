@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -126,26 +127,29 @@ def test_in_gke_the_lead_is_restricted_and_the_daemon_alone_has_a_token(
     assert 'type = "gke"' in settings
 
 
+def apply_as_it_is(
+    cluster: Cluster, folder: Path, part: str, names: Mapping[str, str]
+) -> list[Any]:
+    """Check that a part is taken in one go, and the lead's pod admitted; return it."""
+    found = build_as_it_is(cluster, part, names)
+    file = folder / "built.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": found}))
+    taken = dry_run(cluster, file)
+    assert {f"namespace/{name}" for name in names.values()} <= set(taken)
+    assert len(taken) == len(found)
+    check_lead(cluster, names["burst"], found)
+    return found
+
+
 def test_an_ensemble_is_applied_in_one_go(
     cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
     """Lead, members' namespace and CronJob; their pods keep to the standard there."""
     with new_namespace(cluster, "members") as far:
         names = {"burst": namespace, "burst-far": far}
-        found = build_as_it_is(cluster, "ensemble", names)
-        file = tmp_path / "ensemble.json"
-        file.write_text(
-            json.dumps({"apiVersion": "v1", "kind": "List", "items": found})
-        )
-        taken = dry_run(cluster, file)
-        assert {f"namespace/{name}" for name in names.values()} <= set(taken)
-        assert len(taken) == len(found)
-        lead, gc = of_kind(found, "Job"), of_kind(found, "CronJob")
-        kinds = ("Namespace", "ServiceAccount", "ConfigMap")
-        apply_all(cluster, found, *kinds)
-        of_gc = gc["spec"]["jobTemplate"]["spec"]["template"]
-        for place, template in ((namespace, lead["spec"]["template"]), (far, of_gc)):
-            check_restricted(cluster, place, template)
+        found = apply_as_it_is(cluster, tmp_path, "ensemble", names)
+        gc = of_kind(found, "CronJob")
+        check_restricted(cluster, far, gc["spec"]["jobTemplate"]["spec"]["template"])
 
 
 @pytest.mark.usefixtures("miniclusters")
@@ -155,28 +159,15 @@ def test_a_minicluster_with_an_agent_is_applied_with_its_lead(
     """Both sides in one go; the lead's pod keeps to the standard with its Secret."""
     with new_namespace(cluster, "member") as far:
         names = {"burst": namespace, "burst-member": far}
-        found = build_as_it_is(cluster, "ensemble-agent", names)
-        file = tmp_path / "agent.json"
-        every = {"apiVersion": "v1", "kind": "List", "items": found}
-        file.write_text(json.dumps(every))
-        taken = dry_run(cluster, file)
-        assert {f"namespace/{name}" for name in names.values()} <= set(taken)
-        assert "minicluster.flux-framework.org/research" in taken
-        assert "service/burst-daemon" in taken
-        assert len(taken) == len(found)
-        lead = of_kind(found, "Job")
-        kinds = ("Namespace", "ServiceAccount")
-        apply_all(cluster, found, *kinds)
-        template = lead["spec"]["template"]
-        check_restricted(cluster, namespace, template)
+        found = apply_as_it_is(cluster, tmp_path, "ensemble-agent", names)
+        made = {(thing["kind"], thing["metadata"]["name"]) for thing in found}
+        assert {("MiniCluster", "research"), ("Service", "burst-daemon")} <= made
+        pod = of_kind(found, "Job")["spec"]["template"]["spec"]
         volume = {"secretName": "burst-http-token", "defaultMode": 0o400}
-        assert {"name": "http-token", "secret": volume} in template["spec"]["volumes"]
+        assert {"name": "http-token", "secret": volume} in pod["volumes"]
         mounts = {
             container["name"]
-            for container in (
-                *template["spec"]["initContainers"],
-                *template["spec"]["containers"],
-            )
+            for container in (*pod["initContainers"], *pod["containers"])
             if "http-token" in {mount["name"] for mount in container["volumeMounts"]}
         }
         assert mounts == {"burst"}, "jobs on the lead's node do not see the token"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -142,23 +142,35 @@ def isolated_site(
     """Start a lead and its daemon; `more` goes into the provider's table."""
     ours = {"type": "kube", "user": some_user()}
     table = provider_table(cluster, namespace, **{**ours, **more})
-    with flux_lead(slot, address=OUTSIDE_IP) as lead:
+    tables = {
+        "daemon": {"cadence": "1s"},
+        # A mount that the kubelet tries again, and a join, take minutes.
+        "deadlines": {"join": "1h", "rejoin": "1h"},
+        "providers": {"far": table},
+    }
+    with served_by(cluster, namespace, place, slot, tables) as found:
+        yield found
+
+
+@contextmanager
+def served_by(
+    cluster: Cluster,
+    namespace: str,
+    place: Path,
+    slot: PlannedSlot,
+    tables: Mapping[str, Any],
+) -> Iterator[IsolatedSite]:
+    """Start a lead, and a daemon with these settings."""
+    with flux_lead(slot, address=OUTSIDE_IP) as lead, ExitStack() as stack:
         found = IsolatedSite(lead, cluster, namespace, place)
-        tables = {
-            "daemon": {"cadence": "1s"},
-            # A mount that the kubelet tries again, and a join, take minutes.
-            "deadlines": {"join": "1h", "rejoin": "1h"},
-            "providers": {"far": table},
-        }
         found.config.write_text(tomli_w.dumps(tables))
         command = [BURST, "daemon", "-c", str(found.config), "--uri", lead.files.uri]
-        with ExitStack() as stack:
 
-            def start() -> subprocess.Popen[bytes]:
-                daemon = stack.enter_context(running(command, found.log))
-                says(found.log, " serves ")
-                return daemon
+        def start() -> subprocess.Popen[bytes]:
+            daemon = stack.enter_context(running(command, found.log))
+            says(found.log, " serves ")
+            return daemon
 
-            found.start = start
-            found.daemon = start()
-            yield found
+        found.start = start
+        found.daemon = start()
+        yield found

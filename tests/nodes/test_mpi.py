@@ -12,7 +12,8 @@ import pytest
 
 from tests.e2e.tools import PACKAGES
 from tests.kubelab.cluster import Cluster
-from tests.nodes.mpilead import EXAMPLE, MpiLead, mpi_lead
+from tests.nodes.isolated_site import IsolatedSite
+from tests.nodes.mpilead import EXAMPLE, mpi_lead
 from tests.nodes.waiting import wait_until
 from tests.support.fluxlead import needs_flux
 from tests.support.waiting import HANG_S
@@ -41,7 +42,7 @@ def commands() -> str:
     return block.replace("\n    ", "\n")
 
 
-def shell(site: MpiLead, script: str, workdir: Path) -> str:
+def shell(site: IsolatedSite, script: str, workdir: Path) -> str:
     """Return what a script prints that is run as a user of the lead runs it."""
     done = subprocess.run(
         ["/bin/sh", "-ec", script],
@@ -74,7 +75,7 @@ def test_the_commands_of_the_readme_run_across_pods_and_in_one_and_much_goes_acr
     with mpi_lead(cluster, namespace, tmp_path) as site:
         check_readme(shell(site, commands(), workdir))
         check_more(site, workdir)
-        wait_until(lambda: not site.bursts(), site.look)
+        wait_until(lambda: not site.objects("jobs"), site.look)
 
 
 def check_readme(output: str) -> None:
@@ -89,7 +90,7 @@ def check_readme(output: str) -> None:
     assert re.search(r"Loop time of \S+ on 2 procs for 100 steps with 4000", output)
 
 
-def check_more(site: MpiLead, workdir: Path) -> None:
+def check_more(site: IsolatedSite, workdir: Path) -> None:
     """Messages are large, and two of four ranks share a pod and its memory."""
     _, sums, melt = commands().replace("\\\n", "").split("\n")
     much = sums.replace("100000", str(_NUMBERS))

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -66,21 +65,6 @@ def objects(cluster: Cluster, namespace: str) -> list[Any]:
         for item in json.loads(found)["items"]
         if item["metadata"]["name"] not in common
     ]
-
-
-@contextmanager
-def reading(cluster: Cluster, namespace: str, log: Path) -> Iterator[None]:
-    """Have a failure show what a person would look at."""
-    try:
-        yield
-    except (AssertionError, pytest.fail.Exception) as failure:
-        where = ("-n", namespace)
-        said = cluster.kubectl("get", f"{KINDS},events", *where)
-        said += cluster.kubectl("describe", "pods", *where)
-        logs = ("logs", "-l", "job-name", "--all-containers", "--tail=40")
-        said += cluster.kubectl(*logs, *where, check=False)
-        said += "\n".join(log.read_text().splitlines()[-20:])
-        raise AssertionError(said) from failure
 
 
 @pytest.mark.usefixtures("operator")
@@ -141,10 +125,7 @@ def test_the_lead_may_be_a_minicluster_too(
     operator: Path, cluster: Cluster, tmp_path: Path
 ) -> None:
     """Jobs burst by `flux submit`, and the daemon beside the lead is upgraded alone."""
-    with (
-        planted(OperatorSeed, cluster, tmp_path) as seed,
-        reading(cluster, seed.near, operator),
-    ):
+    with planted(OperatorSeed, cluster, tmp_path) as seed:
         seed.apply()
         run_experiment(seed)
         upgrade_daemon(seed)
