@@ -54,7 +54,7 @@ def restricted(bursts: Bursts, tmp_path: Path) -> Bursts:
     spec = {"type": "NodePort", "ports": [{"port": 80}]}
     port = {"metadata": {"name": "tried"}, "spec": spec}
     services = f"/api/v1/namespaces/{bursts.namespace}/services"
-    bursts.lab.wait_for("its limits", lambda: not bursts.api.admits(services, port))
+    bursts.lab.wait_for("its limits", lambda: bursts.api.refusal(services, port))
     loose = {"spec": {"containers": [{"name": "a", "image": "b"}]}}
 
     def is_restricted() -> bool:

@@ -87,7 +87,7 @@ def test_a_pod_that_made_way_for_others_is_reclaimed(claimed: Bursts) -> None:
     }
     pods = f"/api/v1/namespaces/{claimed.namespace}/pods"
     # Admission learns of a class a moment after it was made.
-    wait_until(lambda: claimed.api.admits(pods, pod), lambda: "the class to be known")
+    wait_until(lambda: not claimed.api.refusal(pods, pod), "the class to be known")
     claimed.api.create(pods, pod)
     status = wait_status(provider, lambda s: any(f.reclaimed for f in s.followers))
     assert status.phase is Phase.PENDING

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator
@@ -22,7 +21,7 @@ from burst.runtime.address_watch import AddressWatch
 from burst.runtime.lead_service import resolve_service
 from burst.testing import example_lead
 from tests.kubelab import fake
-from tests.kubelab.cluster import Cluster as Lab
+from tests.kubernetes.bursts import Bursts
 from tests.kubernetes.kustomize import MANIFESTS, build, of_kind
 from tests.support.waiting import HANG_S, wait_until
 
@@ -34,44 +33,48 @@ SERVICE = "burst-lead"
 class Far:
     """A namespace with what of the lead the cluster knows."""
 
-    def __init__(self, cluster: Lab, namespace: str) -> None:
-        self.cluster = cluster
-        self.namespace = namespace
-        self.node = f"node-of-{namespace}"
+    def __init__(self, bursts: Bursts) -> None:
+        self.bursts = bursts
+        self.cluster = bursts.lab
+        self.namespace = bursts.namespace
+        self.node = f"node-of-{bursts.namespace}"
+        self._core = f"/api/v1/namespaces/{bursts.namespace}"
+        self._service = f"{self._core}/services/{SERVICE}"
 
     def add_service(self, kind: str, *ports: dict[str, Any], **spec: Any) -> None:
         spec |= {"type": kind, "ports": list(ports) or [{"port": 8050}]}
         spec.setdefault("selector", LABELS)
-        self._create({"kind": "Service", "metadata": {"name": SERVICE}, "spec": spec})
+        manifest = {"metadata": {"name": SERVICE}, "spec": spec}
+        self.bursts.api.create(f"{self._core}/services", manifest)
 
     def add_lead(self, *addresses: tuple[str, str]) -> None:
         """Make the lead's pod, on a node of its own that has these addresses."""
         # No other test's pods are to be on it: it goes with this one.
         fake.create_node(self.cluster, self.node, unschedulable=True)
         told = [{"type": kind, "address": address} for kind, address in addresses]
-        patch = json.dumps({"status": {"addresses": told}})
-        options = ("--subresource=status", "-p", patch)
-        self.cluster.kubectl("patch", "node", self.node, *options)
+        self._patch(f"/api/v1/nodes/{self.node}", {"addresses": told})
         container = {"name": "main", "image": "local.test/none:1"}
         spec = {"schedulerName": "none", "containers": [container]}
         meta = {"name": "lead-0-x", "labels": LABELS}
-        self._create({"kind": "Pod", "metadata": meta, "spec": spec})
+        pod = {"metadata": meta, "spec": spec}
+        self.bursts.api.create(f"{self._core}/pods", pod)
         # kwok would write another address of its node, but for a pod that has its own.
         status = {"phase": "Running", "hostIP": "10.9.0.1", "podIP": "10.1.0.9"}
-        fake.patch_pod_status(self.cluster, self.namespace, "lead-0-x", status)
-        target = {"apiVersion": "v1", "kind": "Node", "name": self.node}
-        binding = {"metadata": {"name": "lead-0-x"}, "target": target}
-        path = f"/api/v1/namespaces/{self.namespace}/pods/lead-0-x/binding"
-        manifest = {"apiVersion": "v1", "kind": "Binding", **binding}
-        self.cluster.kubectl("create", "--raw", path, "-f", "-", manifest=manifest)
+        self.bursts.patch_pod(pod, status)
+        self.bursts.bind("lead-0-x", self.node)
 
     def patch_service(self, status: dict[str, Any]) -> None:
-        options = ("--subresource=status", "-p", json.dumps({"status": status}))
-        where = ("-n", self.namespace)
-        self.cluster.kubectl("patch", "service", SERVICE, *where, *options)
+        self._patch(self._service, status)
+
+    def remove_service(self) -> None:
+        self.bursts.api.delete(self._service)
 
     def remove_node(self) -> None:
-        self.cluster.kubectl("delete", "node", self.node, "--ignore-not-found")
+        self.bursts.api.delete(f"/api/v1/nodes/{self.node}")
+
+    def spec(self) -> dict[str, Any]:
+        """Return that of the Service."""
+        return dict(self.bursts.api.get(self._service)["spec"])
 
     def learn(self, address: str, service: str = SERVICE, **user: str) -> str:
         """Return where followers are told to connect, as ADDRESS:PORT."""
@@ -97,19 +100,16 @@ class Far:
 
     def port(self) -> int:
         """Return the NodePort that the cluster chose."""
-        path = "jsonpath={.spec.ports[-1:].nodePort}"
-        where = ("-n", self.namespace, "-o", path)
-        return int(self.cluster.kubectl("get", "service", SERVICE, *where))
+        return int(self.spec()["ports"][-1]["nodePort"])
 
-    def _create(self, manifest: dict[str, Any]) -> None:
-        manifest = {"apiVersion": "v1", **manifest}
-        where = ("-n", self.namespace, "-f", "-")
-        self.cluster.kubectl("create", *where, manifest=manifest)
+    def _patch(self, path: str, status: dict[str, Any]) -> None:
+        kind = "strategic-merge-patch"
+        self.bursts.api.patch(f"{path}/status", {"status": status}, kind)
 
 
 @pytest.fixture
-def far(cluster: Lab, namespace: str) -> Iterator[Far]:
-    far = Far(cluster, namespace)
+def far(bursts: Bursts) -> Iterator[Far]:
+    far = Far(bursts)
     yield far
     far.remove_node()
 
@@ -138,7 +138,7 @@ def test_a_lead_behind_a_node_port_has_an_address_an_owner_and_a_port(
     assert watch.follow(lead, settings, 0.0) is lead
     # A Service that is made anew, while the daemon runs, is noticed.
     while far.port() == before:
-        far.cluster.kubectl("delete", "service", SERVICE, "-n", far.namespace)
+        far.remove_service()
         far.add_service("NodePort", *ports)
     expected = f"tcp://203.0.113.7:{far.port()}"
     wait_until(
@@ -190,8 +190,7 @@ def test_the_manifests_load_balancer_has_an_address_or_a_name(
         (told,) = given.values()
         assert far.learn("service") == f"{told}:8050"
     # It opens no port on nodes, and is open to the ranges of the part only.
-    where = ("-n", far.namespace, "-o", "json")
-    spec = json.loads(far.cluster.kubectl("get", "service", SERVICE, *where))["spec"]
+    spec = far.spec()
     assert spec["loadBalancerSourceRanges"] == ["203.0.113.0/24"]
     assert [port.get("nodePort") for port in spec["ports"]] == [None]
     assert [port["port"] for port in spec["ports"]] == [8050]
@@ -211,6 +210,6 @@ def test_a_service_that_leads_nowhere_is_told_with_what_it_lacks(far: Far) -> No
         (LABELS, ",".join(f"{k}={v}" for k, v in LABELS.items())),
         ({}, "(it selects none)"),
     ):
-        far.cluster.kubectl("delete", "service", SERVICE, "-n", far.namespace)
+        far.remove_service()
         far.add_service("NodePort", selector=selector)
         is_told(re.escape(f"has the labels {labels}"))
