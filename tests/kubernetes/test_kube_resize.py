@@ -287,7 +287,9 @@ def test_names_come_and_go_with_their_hosts(bursts: Bursts, proxy: Proxy) -> Non
 def test_a_minicluster_grows_by_another_and_shrinks(
     bursts: Bursts, proxy: Proxy
 ) -> None:
-    provider = bursts.provider(kubeconfig=str(proxy.kubeconfig), form="operator")
+    """With names. What one owns is from before: it alone says what it has now."""
+    words = {"form": "operator", "names": True}
+    provider = bursts.provider(kubeconfig=str(proxy.kubeconfig), **words)
     two, four = sized(bursts, "burst-0-[0-1]"), sized(bursts, "burst-0-[0-3]")
     with PlayedOperator(bursts.api, bursts.namespace):
         bring_up(provider, two)
@@ -298,8 +300,12 @@ def test_a_minicluster_grows_by_another_and_shrinks(
         for hosts in ("burst-0-[0-2]", "burst-0-0"):
             proxy.faults.append(Fault("DELETE", "/miniclusters/", drop=True, times=1))
             proxy.faults.append(Fault("PATCH", "/miniclusters/", after=True, times=1))
-            resize_all(provider, sized(bursts, hosts))
+            small = sized(bursts, hosts)
+            resize_all(provider, small)
             proxy.faults.clear()
+            # What was cut is whole, and nothing is lacking.
+            provider.provision(small)
+            provider.resize(small)
         # Kubernetes deletes what a MiniCluster had once that is gone.
         for kind in ("pods", "jobs"):
             wait_for_number(bursts, kind, 1)
@@ -314,23 +320,6 @@ def test_a_minicluster_grows_by_another_and_shrinks(
     # The operator goes on while a MiniCluster is being deleted.
     for kind in ("pods", "jobs", "secrets", "services"):
         wait_for_number(bursts, kind, 0)
-
-
-@pytest.mark.usefixtures("miniclusters")
-def test_a_minicluster_that_was_cut_is_made_whole_with_its_names(
-    bursts: Bursts,
-) -> None:
-    """What it owns is from before; only the MiniCluster says what it has now."""
-    provider = bursts.provider(form="operator", names=True)
-    one, four = sized(bursts, "burst-0-0"), sized(bursts, "burst-0-[0-3]")
-    with PlayedOperator(bursts.api, bursts.namespace):
-        bring_up(provider, one)
-        resize_all(provider, four)
-        small = sized(bursts, "burst-0-[0-2]")
-        resize_all(provider, small)
-        provider.provision(small)
-        provider.resize(small)
-        reap_all(provider, small)
 
 
 @pytest.mark.usefixtures("miniclusters")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
@@ -15,6 +16,7 @@ import yaml
 
 from tests.kubelab.cluster import Cluster
 from tests.kubernetes.access import new_namespace
+from tests.kubernetes.api import Api
 from tests.kubernetes.kustomize import MANIFESTS, apply_all, build
 from tests.manifests.rights import AT_LEAD, NEEDED, Right, needed
 
@@ -65,24 +67,16 @@ class Account:
 
     def may(self, asked: list[Asked]) -> list[bool]:
         """Ask the API server for each."""
-        items = []
-        for each in asked:
-            resource, _, part = each.resource.partition("/")
-            attributes = msgspec.structs.asdict(each)
-            attributes |= {"resource": resource, "subresource": part}
-            items.append(
-                {
-                    "apiVersion": "authorization.k8s.io/v1",
-                    "kind": "SubjectAccessReview",
-                    "spec": {"user": self.who, "resourceAttributes": attributes},
-                }
-            )
-        every = {"apiVersion": "v1", "kind": "List", "items": items}
-        path = 'jsonpath={.status.allowed}{"\\n"}'
-        options = ("create", "-f", "-", "-o", path)
-        answers = self.cluster.kubectl(*options, manifest=every).split()
-        assert len(answers) == len(asked)
-        return [answer == "true" for answer in answers]
+        path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+        answers = []
+        with contextlib.closing(Api(self.cluster)) as api:
+            for each in asked:
+                resource, _, part = each.resource.partition("/")
+                attributes = msgspec.structs.asdict(each)
+                attributes |= {"resource": resource, "subresource": part}
+                spec = {"user": self.who, "resourceAttributes": attributes}
+                answers.append(api.create(path, {"spec": spec})["status"]["allowed"])
+        return answers
 
     def check(self, granted: list[Asked], denied: list[Asked]) -> None:
         """Roles take effect some milliseconds late."""
