@@ -44,7 +44,8 @@ from benchmarks.table import Goal, Measure, Skipped
 from burst.kits.kube import Cluster, Kubeconfig
 from tests.e2e.tools import PACKAGES
 from tests.kubernetes.access import new_namespace
-from tests.nodes.mpilead import CORES, EXAMPLE, PODS, MpiLead, mpi_lead
+from tests.nodes.isolated_site import IsolatedSite
+from tests.nodes.mpilead import CORES, EXAMPLE, PODS, mpi_lead
 
 _DEADLINE_S = 300.0
 _TIMES = "{t_run:f} {t_cleanup:f}"
@@ -99,7 +100,7 @@ def _options(steps: int) -> list[str]:
     return [*where, file, *lammps]
 
 
-def _burst(site: MpiLead, options: Sequence[str]) -> Round:
+def _burst(site: IsolatedSite, options: Sequence[str]) -> Round:
     """Run the job on a burst; return once nothing of that is left."""
     began = time.time()
     wanted = ("--setattr=burstable", "--requires=burst")
@@ -107,14 +108,14 @@ def _burst(site: MpiLead, options: Sequence[str]) -> Round:
     output = _flux(site, "job", "attach", "--read-only", job)
     times = _flux(site, "jobs", "-no", _TIMES, job)
     ends = time.monotonic() + _DEADLINE_S
-    while site.bursts() or len(site.lead.online()) > 1:
+    while site.objects("jobs") or len(site.lead.online()) > 1:
         if time.monotonic() > ends:
             raise TimeoutError(f"the burst is still there: {site.look()}")
         time.sleep(0.1)
     return _round(began, times, output)
 
 
-def _flux(site: MpiLead, *words: str) -> str:
+def _flux(site: IsolatedSite, *words: str) -> str:
     done = subprocess.run(
         ["flux", *words],
         env=site.lead.environment(),

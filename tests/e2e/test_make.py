@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import itertools
-import os
 import re
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -78,6 +77,9 @@ def test_root_on_debian_gets_what_debian_has() -> None:
     assert {"docker.io", "iptables", "debootstrap", "gcc"} <= set(install)
     lacks = set(fake.machine.lacks(needed))
     assert lacks == {"flux is not on PATH", f"fluxion is not in /{FILES['fluxion']}"}
+    fake.ran.clear()
+    fake.machine.install(["dockerd"])
+    assert not fake.ran, "nothing is missing"
 
 
 @pytest.mark.parametrize(
@@ -90,41 +92,23 @@ def test_others_are_told_what_is_missing(fake: Fake) -> None:
     assert said == "dockerd is not on PATH (apt-get install docker.io)"
 
 
-def test_nothing_is_installed_where_nothing_is_missing() -> None:
-    fake = Fake("apt-get", "dockerd")
-    fake.machine.install(["dockerd"])
-    assert not fake.ran
-
-
-def test_a_go_that_is_too_old_is_told() -> None:
+def test_a_go_that_is_too_old_and_a_user_that_is_not_root_are_told() -> None:
     machine = Fake("go", go="go1.19.8").machine
     assert machine.lacks(["go"]) == ["go is go1.19.8, and 1.24 is needed"]
     assert not Fake("go", go="go2.0").machine.lacks(["go"])
-
-
-def test_root_is_a_need_too() -> None:
     assert Fake(uid=1000).machine.lacks([ROOT]) == ["root is needed"]
     assert not Fake().machine.lacks([ROOT])
 
 
-@pytest.mark.parametrize(
-    ("run", "needs", "told"),
-    [
-        (fails, (), "FAILED with status 3"),
-        (breaks, (), "FAILED: what it runs in could not be made"),
-    ],
-)
-def test_one_stage_that_fails_fails_all_and_stops_none(
-    run: Callable[[list[str]], int],
-    needs: tuple[str, ...],
-    told: str,
+def test_stages_that_fail_fail_all_and_stop_none(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    stages = [Stage("kind", run, needs), Stage("month", passes)]
+    stages = [Stage("kind", fails), Stage("nodes", breaks), Stage("month", passes)]
     assert main([], Fake().machine, stages) == 1
     said = capsys.readouterr().out.splitlines()
-    assert re.match(rf"kind +\d+ s  {told}", said[1])
-    assert re.match(r"month +\d+ s  passed$", said[2])
+    assert re.match(r"kind +\d+ s  FAILED with status 3", said[1])
+    assert re.match(r"nodes +\d+ s  FAILED: what it runs in could not be made", said[2])
+    assert re.match(r"month +\d+ s  passed$", said[3])
 
 
 def test_two_stages_run_at_a_time_and_are_told_in_their_order(
@@ -179,31 +163,20 @@ def test_of_two_stages_each_prints_whole_lines_and_keeps_its_status(
     assert said.count("FAILED with status 3") == 2
 
 
-def test_stages_with_hosts_go_before_others(capfd: pytest.CaptureFixture[str]) -> None:
-    def tells(command: list[str]) -> int:
-        before = command[: command.index(sys.executable)]
-        return subprocess.run([*before, "nice"], check=False).returncode
-
-    stages = [Stage("kind", tells, hosts=True), Stage("month", tells)]
-    for stage in stages:
-        assert main([stage.mark], Fake().machine, stages) == 0
-    assert main([], Fake().machine, stages) == 0
-    here = os.nice(0)
-    said = [int(line) for line in capfd.readouterr().out.splitlines() if line.isdigit()]
-    assert said[:2] == [here, here]
-    assert sorted(said[2:]) == [here, min(here + 10, 19)]
+LMP, FLUX = "lmp is not on PATH", "flux is not on PATH"
+WITHOUT = [
+    (Stage("kind", passes, ("dockerd",)), "SKIPPED, 2 tests: dockerd is not on PATH"),
+    (Stage("kind", cannot_be_made, ()), "SKIPPED, 2 tests: kwok is missing"),
+    (Stage("kind", passes, (), ("lmp",)), f"passed, but some were SKIPPED: {LMP}"),
+    (Stage("kind", passes, (), ("flux",)), f"passed, but some were SKIPPED: {FLUX}"),
+    (Stage("kind", passes, ("flux",)), f"SKIPPED, 2 tests: {FLUX}"),
+]
 
 
-@pytest.mark.parametrize(
-    ("stage", "why"),
-    [
-        (Stage("kind", passes, ("dockerd",)), "dockerd is not on PATH"),
-        (Stage("kind", cannot_be_made, ()), "kwok is missing"),
-    ],
-)
-def test_what_cannot_be_had_is_counted_and_fails_in_ci(
+@pytest.mark.parametrize(("stage", "told"), WITHOUT)
+def test_what_is_left_out_is_told_and_fails_in_ci_if_it_could_be_had(
     stage: Stage,
-    why: str,
+    told: str,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -211,23 +184,12 @@ def test_what_cannot_be_had_is_counted_and_fails_in_ci(
     tests = tmp_path / "test_two.py"
     mark = "import pytest\npytestmark = pytest.mark.kind\n"
     tests.write_text(f"{mark}def test_one(): ...\ndef test_two(): ...\n")
-    words = ["kind", str(tests)]
-    assert main(words, Fake(uid=1000).machine, [stage]) == 0
-    assert f"SKIPPED, 2 tests: {why}" in capsys.readouterr().out
-    monkeypatch.setenv("CI", "true")
-    assert main(words, Fake(uid=1000).machine, [stage]) == 1
-    assert why in capsys.readouterr().out
-
-
-def test_some_that_were_skipped_are_told_and_fail_in_ci(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stages = [Stage("nodes", passes, (), ("lmp",))]
-    assert main([], Fake().machine, stages) == 0
-    told = "passed, but some were SKIPPED: lmp is not on PATH"
-    assert told in capsys.readouterr().out
-    monkeypatch.setenv("CI", "true")
-    assert main([], Fake().machine, stages) == 1
+    # No package registry has Flux: CI on a new machine could not install it.
+    for ci, status in (("", 0), ("true", int(FLUX not in told))):
+        monkeypatch.setenv("CI", ci)
+        words = ["kind", str(tests)]
+        assert main(words, Fake(uid=1000).machine, [stage]) == status
+        assert told in capsys.readouterr().out
 
 
 def test_a_stage_all_of_whose_tests_skip_themselves_is_not_told_as_passed(
@@ -235,7 +197,7 @@ def test_a_stage_all_of_whose_tests_skip_themselves_is_not_told_as_passed(
 ) -> None:
     test = tmp_path / "test_one.py"
     test.write_text("import pytest\npytestmark = pytest.mark.skip('no unit')\n")
-    stages = [Stage("nodes", subprocess.call)]
+    stages = [Stage("nodes", subprocess.call, workers=1)]
     for one in ("def test_one(): ...\n", "def test_two(): ...\n"):
         test.write_text(test.read_text() + one)
     words = [str(test), "-m", "not nodes", "--rootdir", str(tmp_path)]
@@ -244,27 +206,6 @@ def test_a_stage_all_of_whose_tests_skip_themselves_is_not_told_as_passed(
     test.write_text(test.read_text() + "def test_three(): ...\npytestmark = []\n")
     assert main(words, Fake().machine, stages) == 0
     assert re.search(r"nodes .* passed$", capsys.readouterr().out, re.MULTILINE)
-
-
-@pytest.mark.parametrize(
-    ("stage", "told"),
-    [
-        (Stage("nodes", passes, (), ("flux",)), "passed, but some were SKIPPED"),
-        (Stage("month", passes, ("flux",)), "SKIPPED, "),
-    ],
-)
-def test_a_flux_that_is_not_there_is_told_and_fails_nothing(
-    stage: Stage,
-    told: str,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """No package registry has it, so that CI on a new machine could not install it."""
-    monkeypatch.setenv("CI", "true")
-    assert main([stage.mark, "tests/month"], Fake().machine, [stage]) == 0
-    said = capsys.readouterr().out
-    assert told in said
-    assert "flux is not on PATH" in said
 
 
 def test_marks_choose_stages_and_the_rest_is_pytests(

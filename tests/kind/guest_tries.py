@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from tests.nodes.multi_user_site import MultiUserSite
+from tests.kind.multi_user_site import MultiUserSite
 
 _TRIES = """\
 try() { what=$1; shift; if "$@" > /dev/null 2>&1; then echo "did: $what"; fi; }

@@ -11,17 +11,13 @@ import contextlib
 import shutil
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from burst.errors import BurstError
 from burst.lead_setup.lead_files import LeadFiles, write_lead
 from burst.lead_setup.lead_plan import LeadPlan, PlannedSlot
-from burst.model.lead import JobState
 from burst.model.shape import Shape
-from tests.embedded_instance import EmbeddedInstance
 from tests.kind.kindnear import LONG_S, NearCluster
 from tests.support.fluxlead import broker_environment
 from tests.support.waiting import HANG_S, wait_until
@@ -37,9 +33,7 @@ def path_with(program: str) -> str:
 
 
 class PodLead:
-    """A lead, of either kind, and jobs for it."""
-
-    uri: str
+    """The lead, and jobs for it."""
 
     def __init__(self, cluster: NearCluster, directory: Path) -> None:
         self.cluster = cluster
@@ -48,34 +42,11 @@ class PodLead:
             hosts="lead-0",
             shape=Shape(1),
             slots=(PlannedSlot(hosts=f"burst-0-[0-{FOLLOWERS - 1}]", shape=Shape(1)),),
-            address=self._address(),
+            address=cluster.address(),
             port=NODE_PORT,
         )
         self.files: LeadFiles = write_lead(directory / "lead", plan)
-
-    def _address(self) -> str:
-        """Return where others reach it."""
-        return self.cluster.address()
-
-    def command(self) -> list[str]:
-        """Return what its pod runs."""
-        raise NotImplementedError
-
-    def submit(self, command: list[str]) -> Any:
-        """Submit a burstable job for all followers and return its id."""
-        raise NotImplementedError
-
-    def is_done(self, job: Any) -> bool:
-        """Tell whether a job has ended."""
-        raise NotImplementedError
-
-    def output(self, job: Any) -> str:
-        """Return what a job says, once it has ended."""
-        raise NotImplementedError
-
-    def is_up(self) -> bool:
-        """Tell whether it serves."""
-        raise NotImplementedError
+        self.uri = self.files.uri
 
     def start(self) -> None:
         """Start the pod and open the port; return once the lead serves."""
@@ -96,7 +67,9 @@ class PodLead:
 
     def _is_open(self) -> bool:
         try:
-            socket.create_connection((self._address(), NODE_PORT), timeout=1).close()
+            socket.create_connection(
+                (self.cluster.address(), NODE_PORT), timeout=1
+            ).close()
         except OSError:
             return False
         return True
@@ -134,35 +107,32 @@ class PodLead:
         meta = {"name": "lead"}
         return {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": spec}
 
-
-class FluxPodLead(PodLead):
-    """Real Flux."""
-
-    def __init__(self, cluster: NearCluster, directory: Path) -> None:
-        super().__init__(cluster, directory)
-        self.uri = self.files.uri
-
     def command(self) -> list[str]:
+        """Return what its pod runs."""
         # Of its image, only what the image's PATH names would be found by name.
         program, *words = self.files.commands[0]
         return [shutil.which(program) or program, *words]
 
     def submit(self, command: list[str]) -> str:
+        """Submit a burstable job for all followers and return its id."""
         size = (f"-N{FOLLOWERS}", "--requires=burst")
         words = ("submit", *size, "--setattr=burstable", "--cwd=/tmp", *command)
         done = self._flux(*words)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 
-    def is_done(self, job: Any) -> bool:
+    def is_done(self, job: str) -> bool:
+        """Tell whether a job has ended."""
         return self._flux("jobs", "-no", "{state}", job).stdout.strip() == "INACTIVE"
 
-    def output(self, job: Any) -> str:
+    def output(self, job: str) -> str:
+        """Return what a job says, once it has ended."""
         done = self._flux("job", "attach", "--read-only", job)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     def is_up(self) -> bool:
+        """Tell whether it serves."""
         return " run " in self._flux("uptime").stdout
 
     def _flux(self, *words: str) -> subprocess.CompletedProcess[str]:
@@ -176,73 +146,12 @@ class FluxPodLead(PodLead):
         )
 
 
-class EmbeddedPodLead(PodLead):
-    """The stand-in."""
-
-    def __init__(self, cluster: NearCluster, directory: Path) -> None:
-        super().__init__(cluster, directory)
-        # Of it only what is asked over its socket is used.
-        self._client = EmbeddedInstance(directory)
-        self.uri = self._client.uri
-
-    def command(self) -> list[str]:
-        words = [sys.executable, "-m", "burst_embedded", "lead", "--hostname", "lead-0"]
-        words += ["--config", str(self.files.config)]
-        return [*words, "--rundir", str(self.directory / "r")]
-
-    def submit(self, command: list[str]) -> Any:
-        only = {"constraints": {"properties": ["burst"]}}
-        return self._client.submit(nodes=FOLLOWERS, command=command, attributes=only)
-
-    def is_done(self, job: Any) -> bool:
-        return self._client.info(job).state is JobState.INACTIVE
-
-    def output(self, job: Any) -> str:
-        return self._client.output(job)
-
-    def is_up(self) -> bool:
-        try:
-            with contextlib.closing(self._client.lead()) as lead:
-                lead.identity()
-        except BurstError:
-            return False
-        return True
-
-
-class HostLead(EmbeddedPodLead):
-    """The stand-in on this host itself, which kind's docker network reaches too."""
-
-    def start(self) -> None:
-        """Start it; return once it serves."""
-        self._log = (self.directory / "lead.log").open("wb")
-        self._process = subprocess.Popen(
-            self.command(),
-            stdin=subprocess.DEVNULL,
-            stdout=self._log,
-            stderr=self._log,
-        )
-        wait_until(self.is_up, "the lead to serve", LONG_S)
-
-    def stop(self) -> None:
-        """End it."""
-        self._process.terminate()
-        self._process.wait(LONG_S)
-        self._log.close()
-
-    def _address(self) -> str:
-        # A name that is not an address of one interface: it listens on all of them.
-        return "localhost"
-
-
-LEADS = {"flux": FluxPodLead, "embedded": EmbeddedPodLead, "host": HostLead}
-
-
 @contextlib.contextmanager
-def pod_lead(kind: str, cluster: NearCluster) -> Iterator[PodLead]:
+def pod_lead(cluster: NearCluster) -> Iterator[PodLead]:
     """Give a lead that serves, and leave nothing of it."""
-    directory = cluster.directory / kind
+    directory = cluster.directory / "flux"
     directory.mkdir()
-    lead = LEADS[kind](cluster, directory)
+    lead = PodLead(cluster, directory)
     try:
         lead.start()
         yield lead

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The kind cluster that leads run in, and programs that tests of kind run."""
+"""A kind cluster for leads and followers, and programs that tests of kind run."""
 
 from __future__ import annotations
 
@@ -35,12 +35,11 @@ def succeeds(*words: object) -> bool:
 
 
 class NearCluster:
-    """The kind cluster that leads run in."""
+    """A kind cluster that no burst makes."""
 
-    def __init__(self, directory: Path, image: str, name: str = NAME) -> None:
+    def __init__(self, directory: Path, image: str) -> None:
         self.directory = directory
         self.image = image
-        self.name = name
         self.kubeconfig = directory / "near.kubeconfig"
 
     def make(self) -> None:
@@ -54,10 +53,10 @@ class NearCluster:
         file = self.directory / "near.json"
         file.write_text(json.dumps(config))
         run(
-            *("kind", "create", "cluster", "--name", self.name, "--config", file),
+            *("kind", "create", "cluster", "--name", NAME, "--config", file),
             *("--image", os.environ["KINDLAB_IMAGE"], "--kubeconfig", self.kubeconfig),
         )
-        run("kind", "load", "docker-image", self.image, "--name", self.name)
+        self.load(self.image)
         # Pods are refused before it is there, which is after kind says that all is.
         account = ("get", "serviceaccount", "default")
         wait_until(
@@ -66,10 +65,14 @@ class NearCluster:
             LONG_S,
         )
 
+    def load(self, image: str) -> None:
+        """Have its node know an image of docker's."""
+        run("kind", "load", "docker-image", image, "--name", NAME)
+
     def delete(self) -> None:
         """Delete it, however far it came."""
         run(
-            *("kind", "delete", "cluster", "--name", self.name),
+            *("kind", "delete", "cluster", "--name", NAME),
             *("--kubeconfig", self.kubeconfig),
         )
 
@@ -87,6 +90,4 @@ class NearCluster:
 
     def _of_network(self, what: str) -> str:
         form = f"{{{{.NetworkSettings.Networks.kind.{what}}}}}"
-        return run(
-            "docker", "inspect", "-f", form, f"{self.name}-control-plane"
-        ).strip()
+        return run("docker", "inspect", "-f", form, NODE).strip()

@@ -19,38 +19,19 @@ import pytest
 import tomli_w
 
 from burst.kits import certificate
-from tests.e2e.programs import ROOT
-from tests.kind.kindlead import FOLLOWERS, HostLead, PodLead, pod_lead
+from tests.kind.conftest import IMAGE
+from tests.kind.kindlead import FOLLOWERS, PodLead, pod_lead
 from tests.kind.kindnear import LONG_S, NODE, NearCluster, run
-from tests.kubelab.kind import hostimage
-from tests.support.fluxlead import short_directory
+from tests.support.fluxlead import needs_flux
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.kind
-IMAGE = "local.test/burst:1"
+pytestmark = [pytest.mark.kind, pytest.mark.xdist_group("near"), needs_flux]
 BURST = str(Path(sys.executable).with_name("burst"))
 
 
-@pytest.fixture(scope="module")
-def near() -> Iterator[NearCluster]:
-    """Give the lead's cluster."""
-    hostimage.make(IMAGE)
-    with short_directory() as directory:
-        cluster = NearCluster(directory, IMAGE)
-        try:
-            cluster.make()
-            yield cluster
-        finally:
-            cluster.delete()
-
-
-# Flux where it is installed: which lead it is makes no difference to kind clusters.
-@pytest.fixture(params=["flux" if shutil.which("flux") else "embedded"])
-def lead(request: pytest.FixtureRequest, near: NearCluster) -> Iterator[PodLead]:
-    if request.param != "flux" and ROOT.is_relative_to("/tmp"):
-        # Of the image our package is below /tmp then, and a follower's pod has its own.
-        pytest.skip("want of a clone outside of /tmp")
-    with pod_lead(request.param, near) as lead:
+@pytest.fixture
+def lead(near: NearCluster) -> Iterator[PodLead]:
+    with pod_lead(near) as lead:
         yield lead
 
 
@@ -84,17 +65,16 @@ class Daemon:
         far = {
             "type": "kind",
             "create": True,
-            "config": str(self._config(lead)),
+            "config": str(self._config()),
             "images": [IMAGE],
             "image": IMAGE,
             "image_pull": "Never",
             "timeout": "2m",
             "schedule": "1h",
-            **self._place(lead),
+            "lead": NODE,
             "python": sys.executable,
             "flux": shutil.which("flux") or "flux",
             "dir": str(self.far),
-            # Both nodes of the cluster have the same two cores below them.
             "offers": {"pod": {"cores": 1, "cpu": "100m", "max_nodes": FOLLOWERS}},
         }
         return {
@@ -105,19 +85,9 @@ class Daemon:
             "providers": {"far": far},
         }
 
-    def _place(self, lead: PodLead) -> dict[str, object]:
-        """Return where followers run and find the lead: once on workers of their own,
-        with the lead on this host.
-        """
-        if isinstance(lead, HostLead):
-            return {"lead": "host", "one_per_node": True}
-        return {"lead": NODE}
-
-    def _config(self, lead: PodLead) -> Path:
+    def _config(self) -> Path:
         """Write kind's own configuration, and return its path."""
-        image = os.environ["KINDLAB_IMAGE"]
-        workers = FOLLOWERS if isinstance(lead, HostLead) else 0
-        roles = ["control-plane", *["worker"] * workers]
+        node = {"role": "control-plane", "image": os.environ["KINDLAB_IMAGE"]}
         path = self.far.with_name(f"{self.far.name}-kind.json")
         config = {
             "kind": "Cluster",
@@ -127,7 +97,7 @@ class Daemon:
                 "podSubnet": "10.245.0.0/16",
                 "serviceSubnet": "10.97.0.0/16",
             },
-            "nodes": [{"role": role, "image": image} for role in roles],
+            "nodes": [node],
         }
         path.write_text(json.dumps(config))
         return path
@@ -187,35 +157,17 @@ def wait_for_end(lead: PodLead, job: Any) -> tuple[set[str], set[str]]:
     return seen, volumes
 
 
-@pytest.mark.parametrize("lead", ["host"], indirect=True)
-def test_a_daemon_that_is_killed_meanwhile_goes_on(
+def test_a_waiting_job_runs_in_a_cluster_that_comes_and_goes_though_the_daemon_dies(
     lead: PodLead, daemon: Daemon
 ) -> None:
-    """With a lead on this host, and each follower on a worker of its own."""
+    said = run(BURST, "doctor", "-c", daemon.config)
+    assert "is made for the first burst" in said
+    assert f"followers connect to the lead at tcp://{lead.cluster.address()}" in said
     job = lead.submit(["hostname"])
     with reading(daemon):
         wait_until(lambda: len(containers()) > 1, "a node of the far cluster", LONG_S)
         daemon.kill()
         daemon.start()
-        seen, _ = wait_for_end(lead, job)
-        assert len(set(lead.output(job).split())) == FOLLOWERS
-        workers = {name for name in seen if "-worker" in name}
-        assert len(workers) == FOLLOWERS
-        assert all("control-plane" in name for name in seen - workers)
-        wait_until(lambda: containers() == {NODE}, "the far cluster to be gone", LONG_S)
-
-
-def test_the_doctor_finds_what_is_there(lead: PodLead, daemon: Daemon) -> None:
-    said = run(BURST, "doctor", "-c", daemon.config)
-    assert "is made for the first burst" in said
-    assert f"followers connect to the lead at tcp://{lead.cluster.address()}" in said
-
-
-def test_a_waiting_job_runs_in_a_cluster_that_comes_and_goes(
-    lead: PodLead, daemon: Daemon
-) -> None:
-    job = lead.submit(["hostname"])
-    with reading(daemon):
         seen, volumes = wait_for_end(lead, job)
     # A pod of an indexed Job is called by its Job, which is called by the burst.
     hosts = lead.output(job).split()

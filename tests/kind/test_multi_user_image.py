@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Guests' jobs in pods of an image, where Kubernetes enforces PodSecurity baseline.
-
-The namespace of `test_multi_user.py` enforces nothing, as its pods see directories of
-their nodes. These have an image, as a site's would.
-"""
+"""Guests' jobs in pods of an image, as a site's, where Kubernetes enforces baseline."""
 
 from __future__ import annotations
 
@@ -13,13 +9,16 @@ import pytest
 
 from tests.kind.guest_tries import try_what_is_closed
 from tests.kind.kindnear import LONG_S, NearCluster
+from tests.kind.multi_user_site import MultiUserSite, serving
 from tests.kubelab.kind import hostimage
 from tests.multiuser.lab import GUESTS, UIDS, Lab, flux_etc, imp_path
-from tests.nodes.multi_user_site import MultiUserSite, serving
-from tests.support.fluxlead import short_directory
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.kind, pytest.mark.multiuser]
+pytestmark = [
+    pytest.mark.kind,
+    pytest.mark.multiuser,
+    pytest.mark.xdist_group("near"),
+]
 IMAGE = "local.test/multi-user:1"
 NAMESPACE = "guests"
 WHO = ("sh", "-c", "id -un; id -u; ls -d /burst/config; hostname; sleep 30")
@@ -38,45 +37,16 @@ chmod a+x /root
 
 
 @pytest.fixture(scope="module")
-def near() -> Iterator[NearCluster]:
-    """Give a cluster with a namespace that enforces baseline."""
-    hostimage.make(IMAGE, ("munged", "munge", "unmunge"), change())
-    with short_directory() as directory:
-        cluster = NearCluster(directory, IMAGE, NAMESPACE)
-        try:
-            cluster.make()
-            cluster.kubectl("create", "namespace", NAMESPACE)
-            label = "pod-security.kubernetes.io/enforce=baseline"
-            cluster.kubectl("label", "namespace", NAMESPACE, label)
-            yield cluster
-        finally:
-            cluster.delete()
-
-
-@pytest.fixture
 def site(near: NearCluster) -> Iterator[MultiUserSite]:
+    """Give one whose pods are in a namespace that enforces baseline."""
+    hostimage.make(IMAGE, ("munged", "munge", "unmunge"), change())
+    near.load(IMAGE)
+    near.kubectl("create", "namespace", NAMESPACE)
+    label = "pod-security.kubernetes.io/enforce=baseline"
+    near.kubectl("label", "namespace", NAMESPACE, label)
     pods = {"namespace": NAMESPACE, "image": IMAGE}
-    with Lab() as lab:
-        lead = near.host_address()
-        with serving(MultiUserSite(lab, near, {}, lead=lead, pods=pods)) as site:
-            yield site
-
-
-def test_a_pod_that_mounts_a_directory_of_its_node_is_refused(
-    near: NearCluster,
-) -> None:
-    """The namespace enforces the level that the site's settings name."""
-    pod = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "refused", "namespace": NAMESPACE},
-        "spec": {
-            "containers": [{"name": "c", "image": IMAGE}],
-            "volumes": [{"name": "v", "hostPath": {"path": "/"}}],
-        },
-    }
-    with pytest.raises(RuntimeError, match='violates PodSecurity "baseline'):
-        near.kubectl("apply", "-f", "-", manifest=pod)
+    with Lab() as lab, serving(MultiUserSite(lab, near, pods)) as site:
+        yield site
 
 
 def names(near: NearCluster) -> list[str]:
@@ -85,7 +55,7 @@ def names(near: NearCluster) -> list[str]:
     return near.kubectl("get", "pods", "-n", NAMESPACE, "-o", form).split()
 
 
-def test_jobs_of_guests_run_as_themselves(
+def test_jobs_of_guests_run_as_themselves_and_the_doctor_tells_that_they_could(
     near: NearCluster, site: MultiUserSite
 ) -> None:
     system = site.system
@@ -111,14 +81,11 @@ def test_jobs_of_guests_run_as_themselves(
             lambda: str(system.bursts()),
         )
     wait_until(lambda: names(near) == [], "its pods to go", LONG_S)
-
-
-def test_a_guests_job_reads_no_secret(site: MultiUserSite) -> None:
-    try_what_is_closed(site)
-
-
-def test_the_doctor_tells_that_a_guest_could_run(site: MultiUserSite) -> None:
     said = site.doctor("ann")
     assert "ann is user 61001 there, as on this host" in said
     assert "flux-imp is setuid there, and starts signed jobs" in said
     assert "a credential of this host's munge is accepted there" in said
+
+
+def test_a_guests_job_reads_no_secret(site: MultiUserSite) -> None:
+    try_what_is_closed(site)

@@ -3,28 +3,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from typing import Any
 
-from tests.kubernetes.access import AnyCluster
+from tests.kubelab.cluster import Cluster
+from tests.kubernetes.api import Api
 from tests.support.waiting import wait_until
 
 
-def refusal(cluster: AnyCluster, namespace: str, template: dict[str, Any]) -> str:
+def refusal(cluster: Cluster, namespace: str, template: dict[str, Any]) -> str:
     """Return why the pod of a Job's template is not admitted; empty if it is."""
     meta = {**template.get("metadata", {}), "name": "tried"}
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": meta}
-    manifest = {**pod, "spec": template["spec"]}
-    options = ("--dry-run=server", "-n", namespace, "-f", "-")
-    try:
-        cluster.kubectl("create", *options, manifest=manifest)
-    except RuntimeError as error:
-        return str(error)
-    return ""
+    pod = {"metadata": meta, "spec": template["spec"]}
+    with contextlib.closing(Api(cluster)) as api:
+        return api.refusal(f"/api/v1/namespaces/{namespace}/pods", pod)
 
 
 def check_restricted(
-    cluster: AnyCluster, namespace: str, template: dict[str, Any]
+    cluster: Cluster, namespace: str, template: dict[str, Any]
 ) -> None:
     """Check that the pod keeps to the restricted standard, which is enforced there.
 

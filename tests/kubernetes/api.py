@@ -119,9 +119,10 @@ class Api:
         assert status in (200, 201, 409), body
         return json.loads(body)
 
-    def admits(self, path: str, manifest: Mapping[str, Any]) -> bool:
-        """Tell whether an object would be created."""
-        return self._post(f"{path}?dryRun=All", manifest)[0] in (200, 201)
+    def refusal(self, path: str, manifest: Mapping[str, Any]) -> str:
+        """Return why an object would not be created; empty if it would."""
+        status, body = self._post(f"{path}?dryRun=All", manifest)
+        return "" if status in (200, 201) else str(json.loads(body)["message"])
 
     def _post(self, path: str, manifest: Mapping[str, Any]) -> tuple[int, bytes]:
         headers = {"Content-Type": "application/json"}
@@ -135,8 +136,10 @@ class Api:
         spec = {"hard": {**hard, "resourcequotas": "1"}}
         self.create(quotas, {"metadata": {"name": name}, "spec": spec})
         # Admission learns later than others what is used; one more would be too many.
-        another = f"{quotas}?dryRun=All", {"metadata": {"name": "another"}}
-        wait_until(lambda: b"exceeded quota" in self._post(*another)[1], "the quota")
+        another = {"metadata": {"name": "another"}}
+        wait_until(
+            lambda: "exceeded quota" in self.refusal(quotas, another), "the quota"
+        )
 
     def patch(
         self, path: str, change: Mapping[str, Any], kind: str = "merge-patch"

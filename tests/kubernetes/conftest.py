@@ -17,9 +17,7 @@ from tests.kubelab import build
 from tests.kubelab.cluster import Cluster
 from tests.kubernetes.access import (
     CRD,
-    GIVEN,
     WANTED,
-    AnyCluster,
     find_cluster,
     new_namespace,
     with_played_nodes,
@@ -37,7 +35,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     had is said by the fixture, test by test.
     """
     wanted = any(item.get_closest_marker("kubernetes") for item in session.items)
-    if GIVEN in os.environ or WANTED not in os.environ:
+    if WANTED not in os.environ:
         return
     if not wanted or session.config.option.collectonly:
         return
@@ -52,8 +50,8 @@ def _as_is() -> contextlib.AbstractContextManager[None]:
 
 
 @pytest.fixture(scope="session")
-def cluster() -> Iterator[AnyCluster]:
-    """kubelab's control plane without nodes, or what BURST_TEST_KUBECONFIG names."""
+def cluster() -> Iterator[Cluster]:
+    """kubelab's control plane without nodes."""
     try:
         found = find_cluster()
     except build.Unavailable as missing:
@@ -65,14 +63,14 @@ def cluster() -> Iterator[AnyCluster]:
 
 
 @pytest.fixture
-def namespace(cluster: AnyCluster, request: pytest.FixtureRequest) -> Iterator[str]:
+def namespace(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[str]:
     """A new namespace, named for the test; its removal is begun and not awaited."""
     with new_namespace(cluster, request.node.name) as name:
         yield name
 
 
 @pytest.fixture(scope="session")
-def has_miniclusters(cluster: AnyCluster) -> bool:
+def has_miniclusters(cluster: Cluster) -> bool:
     """Whether the cluster knows the operator's kind. It fails where it cannot tell."""
     return MINICLUSTER.api in cluster.kubectl("api-versions").split()
 
@@ -85,10 +83,8 @@ def miniclusters(*, has_miniclusters: bool) -> None:
 
 
 @pytest.fixture(scope="session")
-def lab(cluster: AnyCluster) -> Cluster:
+def lab(cluster: Cluster) -> Cluster:
     """kubelab's control plane with nodes that are not there: pods run at once."""
-    if not isinstance(cluster, Cluster):
-        pytest.skip(f"want of played nodes ({GIVEN} names a cluster)")
     try:
         return with_played_nodes(cluster)
     except build.Unavailable as missing:

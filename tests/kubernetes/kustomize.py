@@ -11,12 +11,12 @@ from typing import Any
 
 import yaml
 
-from tests.kubernetes.access import AnyCluster
+from tests.kubelab.cluster import Cluster
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 
 
-def build(cluster: AnyCluster, folder: Path, part: str, **fields: Any) -> Path:
+def build(cluster: Cluster, folder: Path, part: str, **fields: Any) -> Path:
     """Write a kustomization on top of a part of manifests/; return what it yields."""
     resources = [os.path.relpath(MANIFESTS / part, folder.resolve())]
     (folder / "kustomization.yaml").write_text(
@@ -27,7 +27,7 @@ def build(cluster: AnyCluster, folder: Path, part: str, **fields: Any) -> Path:
     return built
 
 
-def apply_all(cluster: AnyCluster, things: Iterable[Any], *kinds: str) -> str:
+def apply_all(cluster: Cluster, things: Iterable[Any], *kinds: str) -> str:
     """Apply what there is of these kinds, or of all, in one go; return what is said."""
     items = [each for each in things if not kinds or each["kind"] in kinds]
     every = {"apiVersion": "v1", "kind": "List", "items": items}
@@ -41,7 +41,7 @@ def of_kind(things: Iterable[Any], kind: str) -> Any:
 
 
 def build_as_it_is(
-    cluster: AnyCluster, part: str, names: Mapping[str, str]
+    cluster: Cluster, part: str, names: Mapping[str, str]
 ) -> list[dict[str, Any]]:
     """Return the objects of a part that names its namespaces, which get others here."""
     found = list(yaml.safe_load_all(cluster.kubectl("kustomize", MANIFESTS / part)))

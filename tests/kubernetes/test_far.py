@@ -33,7 +33,6 @@ from tests.kubernetes.bursts import (
     with_guests,
 )
 from tests.kubernetes.kustomize import MANIFESTS, build
-from tests.kubernetes.rights import grant
 
 pytestmark = pytest.mark.kubernetes
 
@@ -55,7 +54,7 @@ def restricted(bursts: Bursts, tmp_path: Path) -> Bursts:
     spec = {"type": "NodePort", "ports": [{"port": 80}]}
     port = {"metadata": {"name": "tried"}, "spec": spec}
     services = f"/api/v1/namespaces/{bursts.namespace}/services"
-    bursts.lab.wait_for("its limits", lambda: not bursts.api.admits(services, port))
+    bursts.lab.wait_for("its limits", lambda: bursts.api.refusal(services, port))
     loose = {"spec": {"containers": [{"name": "a", "image": "b"}]}}
 
     def is_restricted() -> bool:
@@ -63,36 +62,6 @@ def restricted(bursts: Bursts, tmp_path: Path) -> Bursts:
 
     bursts.lab.wait_for("the standard", is_restricted)
     return bursts
-
-
-def test_followers_run_and_grow_where_the_restricted_standard_is_enforced(
-    restricted: Bursts,
-) -> None:
-    provider = restricted.provider()
-    one, two = sized(restricted, "burst-0-0"), sized(restricted, "burst-0-[0-1]")
-    bring_up(provider, one)
-    resize_all(provider, two)
-    reap_all(provider, two)
-
-
-def test_isolated_bursts_and_followers_with_flux_of_a_view_run_there(
-    restricted: Bursts,
-) -> None:
-    name = BurstId("burst-iso-0a1b2c")
-    isolated = isolate(msgspec.structs.replace(restricted.spec, burst_id=name))
-    provider = restricted.provider()
-    bring_up(provider, isolated)
-    reap_all(provider, isolated)
-    provider = restricted.provider(view="local.test/flux-view:v0.88.0")
-    found = provider.examine(restricted.lead)
-    accepted = "the API server accepts the Job and the pods of nodes"
-    standard = "pods keep to the Pod Security Standard restricted"
-    assert {accepted, standard} <= {f.what for f in found}
-    bring_up(provider, restricted.spec)
-    for pod in restricted.objects("pods"):
-        (init,) = pod["spec"]["initContainers"]
-        assert init["image"] == "local.test/flux-view:v0.88.0"
-    reap_all(provider, restricted.spec)
 
 
 MORE: list[dict[str, Any]] = [
@@ -125,47 +94,26 @@ def test_the_probe_and_the_cronjob_that_deletes_what_expired_run_there_and_no_ot
         assert "violates PodSecurity" in why_not(changed), more
 
 
-BASELINE = 'security = "baseline"'
-LOOSE = [
-    ({"user": 0}, "user = 0", "baseline"),
-    ({"host_paths": ("/opt",)}, "host_paths", "privileged"),
-]
-
-
-@pytest.mark.parametrize(("changes", "key", "standard"), LOOSE)
-def test_what_needs_more_is_denied_in_words_until_it_is_let_in(
-    restricted: Bursts, changes: dict[str, Any], key: str, standard: str
+def test_followers_of_many_users_are_denied_in_words_until_baseline_lets_them_in(
+    restricted: Bursts, tmp_path: Path
 ) -> None:
-    provider = restricted.provider(**changes)
-    check_let_in(restricted, provider, key, standard)
-
-
-def check_let_in(
-    restricted: Bursts, provider: KubeProvider, key: str, standard: str
-) -> None:
-    """Check that pods are denied in words until the namespace has that standard."""
+    lead, words = with_guests(restricted.lead, tmp_path)
+    restricted.spec = msgspec.structs.replace(restricted.spec, lead=lead)
+    provider = restricted.provider(**words)
     (told,) = noted(provider)
     assert 'Pod Security Standard "restricted:latest"' in told.what
-    label = f"pod-security.kubernetes.io/enforce={standard}"
+    label = "pod-security.kubernetes.io/enforce=baseline"
+    key = 'multi_user and security = "baseline"'
     assert f"do without {key}, or label it {label}" in told.advice
     provider.provision(restricted.spec)
-    words = 'violates PodSecurity "restricted:latest"'
-    status = wait_status(provider, lambda seen: words in seen.why)
+    denied = 'violates PodSecurity "restricted:latest"'
+    status = wait_status(provider, lambda seen: denied in seen.why)
     assert (status.phase, status.failure) == (Phase.FAILED, Failure.REFUSED)
     reap_all(provider, restricted.spec)
     command = ("label", "namespace", restricted.namespace, "--overwrite", label)
     restricted.lab.kubectl(*command)
     bring_up(provider, restricted.spec)
     reap_all(provider, restricted.spec)
-
-
-def test_followers_of_many_users_are_admitted_by_baseline_and_not_by_restricted(
-    restricted: Bursts, tmp_path: Path
-) -> None:
-    lead, words = with_guests(restricted.lead, tmp_path)
-    restricted.spec = msgspec.structs.replace(restricted.spec, lead=lead)
-    provider = restricted.provider(**words)
-    check_let_in(restricted, provider, f"multi_user and {BASELINE}", "baseline")
 
 
 def noted(provider: KubeProvider) -> list[Finding]:
@@ -182,19 +130,26 @@ def noted(provider: KubeProvider) -> list[Finding]:
     return [each for each in found if "Pod Security Standard" in each.what]
 
 
-def test_the_doctor_looks_with_the_daemons_rights_only(
-    bursts: Bursts, account: KubeProvider
-) -> None:
-    grant(bursts, account)
-    (found,) = noted(account)
-    assert found.level is Level.OK
-    assert found.what == "pods keep to the Pod Security Standard restricted"
-    assert bursts.objects("jobs") == []
-
-
-def test_followers_beyond_the_quota_wait_and_nothing_is_opened_to_the_outside(
+def test_all_kinds_of_bursts_run_there_up_to_the_quota_and_nothing_is_opened(
     restricted: Bursts,
 ) -> None:
+    """Joined ones grow; isolated ones, and followers with Flux of a view, run too."""
+    provider = restricted.provider()
+    one, two = sized(restricted, "burst-0-0"), sized(restricted, "burst-0-[0-1]")
+    bring_up(provider, one)
+    resize_all(provider, two)
+    reap_all(provider, two)
+    name = BurstId("burst-iso-0a1b2c")
+    isolated = isolate(msgspec.structs.replace(restricted.spec, burst_id=name))
+    bring_up(provider, isolated)
+    reap_all(provider, isolated)
+    view = restricted.provider(view="local.test/flux-view:v0.88.0")
+    found = view.examine(restricted.lead)
+    accepted = "the API server accepts the Job and the pods of nodes"
+    standard = "pods keep to the Pod Security Standard restricted"
+    assert {accepted, standard} <= {f.what for f in found}
+    bring_up(view, restricted.spec)
+    reap_all(view, restricted.spec)
     large = {"nodes": OfferTable(cores=1, max_nodes=4, cpu="20")}
     provider = restricted.provider(offers=large)
     provider.provision(restricted.spec)

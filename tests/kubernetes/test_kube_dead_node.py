@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 import pytest
-from burst_kube.provider import KubeProvider
 from msgspec.structs import replace
 
 from burst.errors import NotFound
@@ -25,7 +23,6 @@ from tests.kubernetes.bursts import (
     wait_for_number,
     wait_status,
 )
-from tests.kubernetes.rights import grant
 from tests.support.pod_words import pod_words
 from tests.support.waiting import wait_until
 
@@ -33,33 +30,16 @@ pytestmark = pytest.mark.kubernetes
 NODE = "not-there"
 
 
-@pytest.fixture
-def stuck(bursts: Bursts) -> Any:
-    """A burst whose pods are bound to a node without a kubelet, and that is reaped."""
-    nowhere = {"node.kubernetes.io/instance-type": "none"}
-    provider = bursts.provider(pod=pod_words(nodeSelector=nowhere))
-    provider.provision(bursts.spec)
-    wait_status(provider, finds_no_nodes)
-    pods = bursts.objects("pods")
-    for pod in pods:
-        bursts.bind(pod["metadata"]["name"], NODE)
-    provider.reap(bursts.spec.burst_id)
-    status = wait_status(provider, lambda status: status.phase is Phase.ENDING)
-    assert len(status.followers) == 2
-    return pods
-
-
-def seen_at(
-    provider: KubeProvider, bursts: Bursts, clock: Callable[[], float]
-) -> PodBursts:
+def seen_at(bursts: Bursts, clock: Callable[[], float]) -> PodBursts:
     """Return the same bursts as seen by another clock."""
-    cluster, tags = provider.bursts().cluster, provider.tags
-    return PodBursts(cluster, bursts.settings, tags, clock=clock)
+    provider = bursts.provider()
+    cluster = provider.bursts().cluster
+    return PodBursts(cluster, bursts.settings, provider.tags, clock=clock)
 
 
-def later(provider: KubeProvider, bursts: Bursts) -> PodBursts:
+def later(bursts: Bursts) -> PodBursts:
     """Return the same bursts as seen when the pods are overdue."""
-    return seen_at(provider, bursts, lambda: time.time() + 120)
+    return seen_at(bursts, lambda: time.time() + 120)
 
 
 def wait_gone(found: PodBursts, bursts: Bursts) -> None:
@@ -70,13 +50,20 @@ def wait_gone(found: PodBursts, bursts: Bursts) -> None:
     wait_until(gone, found.observe)
 
 
-@pytest.mark.usefixtures("stuck")
 def test_on_a_node_that_is_gone(bursts: Bursts) -> None:
-    provider = bursts.provider()
+    nowhere = {"node.kubernetes.io/instance-type": "none"}
+    provider = bursts.provider(pod=pod_words(nodeSelector=nowhere))
+    provider.provision(bursts.spec)
+    wait_status(provider, finds_no_nodes)
+    for pod in bursts.objects("pods"):
+        bursts.bind(pod["metadata"]["name"], NODE)
+    provider.reap(bursts.spec.burst_id)
+    status = wait_status(provider, lambda status: status.phase is Phase.ENDING)
+    assert len(status.followers) == 2
     # Before they are overdue, however long all this takes.
-    seen_at(provider, bursts, lambda: 0.0).reap(bursts.spec.burst_id)
+    seen_at(bursts, lambda: 0.0).reap(bursts.spec.burst_id)
     assert len(bursts.objects("pods")) == 2
-    wait_gone(later(provider, bursts), bursts)
+    wait_gone(later(bursts), bursts)
     for kind in ("pods", "secrets"):
         wait_for_number(bursts, kind, 0)
 
@@ -94,7 +81,7 @@ def test_a_shrink_from_a_node_that_is_gone(bursts: Bursts, made_as: int) -> None
     for pod in bursts.objects("pods"):
         bursts.bind(pod["metadata"]["name"], NODE)
     provider.resize(one)
-    found = later(provider, bursts)
+    found = later(bursts)
     left = bursts.spec.hosts[1]
 
     def is_listed() -> bool:
@@ -113,19 +100,4 @@ def test_a_shrink_from_a_node_that_is_gone(bursts: Bursts, made_as: int) -> None
     (pod,) = bursts.objects("pods")
     assert "deletionTimestamp" not in pod["metadata"]
     provider.reap(one.burst_id)
-    wait_gone(found, bursts)
-
-
-@pytest.mark.usefixtures("stuck")
-def test_without_the_right_to_see_nodes_a_person_decides(
-    bursts: Bursts, account: KubeProvider
-) -> None:
-    grant(bursts, account)
-    assert any("may not get nodes" in found.what for found in account.examine(None))
-    found = later(account, bursts)
-    found.reap(bursts.spec.burst_id)
-    why = f"its node {NODE} may be dead: `burst down --force"
-    wait_until(lambda: why in found.observe()[0].why, found.observe)
-    assert len(bursts.objects("pods")) == 2
-    account.force_reap(bursts.spec.burst_id)
     wait_gone(found, bursts)

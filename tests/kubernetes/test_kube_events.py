@@ -6,15 +6,12 @@ from __future__ import annotations
 import time
 
 import pytest
-from burst_kube.provider import KubeProvider
 
-from burst.errors import NotFound, Refused
+from burst.errors import NotFound
 from burst.provider import Event
 from tests.kubernetes.bursts import Bursts, reap_all
-from tests.kubernetes.rights import grant
 
 pytestmark = pytest.mark.kubernetes
-WITHOUT = "may not create events"
 
 
 def at(name: str) -> Event:
@@ -47,23 +44,3 @@ def test_events_are_shown_with_the_job_and_after_its_end(bursts: Bursts) -> None
     assert sorted(ours) == ["BurstLost", "BurstPlanned", "BurstReaped"]
     # An event alone is no burst.
     assert provider.observe() == []
-
-
-def test_the_daemons_rights_are_enough_and_without_them_a_burst_goes_on(
-    bursts: Bursts, account: KubeProvider
-) -> None:
-    grant(bursts, account)
-    account.provision(bursts.spec)
-    account.record_event(bursts.spec.burst_id, at("online"), "it is online")
-    assert WITHOUT not in str(account.examine(None))
-    role = ("role/burst-daemon", "-n", bursts.namespace, "--type=json", "-p")
-    rules = bursts.lab.kubectl(
-        "get", *role[:3], "-o", "jsonpath={.rules[*].resources[0]}"
-    ).split()
-    path = f"/rules/{rules.index('events')}/verbs"
-    change = f'[{{"op": "replace", "path": "{path}", "value": ["list"]}}]'
-    bursts.lab.kubectl("patch", *role, change)
-    bursts.lab.wait_for("the role", lambda: WITHOUT in str(account.examine(None)))
-    with pytest.raises(Refused):
-        account.record_event(bursts.spec.burst_id, at("drain"), "idle")
-    reap_all(account, bursts.spec)

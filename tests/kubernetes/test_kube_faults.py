@@ -8,7 +8,6 @@ from burst_kube.provider import KubeProvider
 
 from burst.config import Seconds
 from burst.errors import NotFound, Transient
-from burst.provider import Phase
 from tests.kubernetes.bursts import (
     Bursts,
     attempt,
@@ -24,19 +23,6 @@ pytestmark = pytest.mark.kubernetes
 @pytest.fixture
 def provider(bursts: Bursts, proxy: Proxy) -> KubeProvider:
     return bursts.provider(kubeconfig=str(proxy.kubeconfig))
-
-
-def test_too_many_requests_are_put_off_as_long_as_it_says(
-    bursts: Bursts, proxy: Proxy, provider: KubeProvider
-) -> None:
-    busy = Fault("POST", "/secrets", 429, headers={"Retry-After": "7"}, times=1)
-    proxy.faults.append(busy)
-    error = attempt(lambda: provider.provision(bursts.spec))
-    assert isinstance(error, Transient)
-    assert error.retry_after == 7
-    assert [status.phase for status in provider.observe()] == [Phase.PENDING]
-    bring_up(provider, bursts.spec)
-    assert len(bursts.objects("pods")) == 2
 
 
 def test_one_that_hangs_is_left_in_time(bursts: Bursts, proxy: Proxy) -> None:

@@ -16,7 +16,6 @@ from tests.kubernetes.bursts import (
     wait_for_number,
     wait_status,
 )
-from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kubernetes
 
@@ -43,17 +42,4 @@ def test_a_job_without_its_owner_is_reaped_all_the_same(
         wait_status(provider, lambda status: words in status.why)
     reap_all(provider, two)
     for kind in ("jobs", "pods", "secrets"):
-        wait_for_number(bursts, kind, 0)
-
-
-def test_a_job_that_a_person_deleted_leaves_nothing(bursts: Bursts) -> None:
-    provider = bursts.provider()
-    bring_up(provider, bursts.spec)
-    bursts.lab.kubectl(
-        *("delete", "job", bursts.spec.burst_id, "-n", bursts.namespace),
-        "--cascade=foreground",
-    )
-    wait_until(lambda: not provider.observe(), provider.observe)
-    reap_all(provider, bursts.spec)
-    for kind in ("pods", "secrets"):
         wait_for_number(bursts, kind, 0)

@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""Whoever deletes a burst's Job deletes all of the burst, and no Secret is read."""
+"""What Kubernetes does of itself with a burst: to its end, and with its parts."""
 
 from __future__ import annotations
 
-import msgspec
-import pytest
-from burst_kube.provider import KubeProvider
+from typing import Any
 
-from burst.kits.kube.kinds import SECRET, name_of
-from burst.model.program import Program
+import pytest
+
+from burst.kits.kube.kinds import name_of
+from burst.kits.pods.names import INDEX
 from burst.provider import Phase
-from tests.kubernetes.bursts import Bursts, bring_up, reap_all
-from tests.kubernetes.operator import PlayedOperator
-from tests.kubernetes.proxy import Proxy
-from tests.kubernetes.rights import grant
+from burst.testing import isolate
+from tests.kubernetes.bursts import Bursts, bring_up, reap_all, wait_status
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kubernetes
@@ -36,19 +34,12 @@ def wait_empty(bursts: Bursts) -> None:
     wait_until(lambda: not left(bursts), lambda: left(bursts))
 
 
-def isolated(bursts: Bursts) -> None:
-    program = Program(kind="interactive", jobspec="")
-    bursts.spec = msgspec.structs.replace(bursts.spec, ranks=(), program=program)
-
-
-@pytest.mark.parametrize("mode", ["joined", "isolated"])
-def test_to_delete_the_job_is_to_delete_all(bursts: Bursts, mode: str) -> None:
-    if mode == "isolated":
-        isolated(bursts)
+def test_to_delete_the_job_is_to_delete_all(bursts: Bursts) -> None:
+    """Of an isolated burst, which has a Service as well."""
+    bursts.spec = isolate(bursts.spec)
     provider = bursts.provider()
     bring_up(provider, bursts.spec)
-    owned = {"configmaps", "secrets", *(["services"] if mode == "isolated" else [])}
-    assert owned <= left(bursts).keys()
+    assert left(bursts).keys() == set(KINDS)
     bursts.lab.kubectl("delete", "job", bursts.spec.burst_id, "-n", bursts.namespace)
     wait_empty(bursts)
     wait_until(lambda: not provider.observe(), provider.observe)
@@ -65,43 +56,25 @@ def test_what_its_lease_ended_is_deleted_by_kubernetes(bursts: Bursts) -> None:
     wait_empty(bursts)
 
 
-def test_no_secret_is_read_listed_changed_or_deleted(
-    bursts: Bursts, account: KubeProvider
-) -> None:
-    grant(bursts, account)
-    cluster = account.bursts().cluster
-    may = [
-        verb
-        for verb in ("create", "get", "list", "watch", "patch", "update", "delete")
-        if cluster.may(verb, SECRET, bursts.namespace)
-    ]
-    assert may == ["create"]
-    bring_up(account, bursts.spec)
-    reap_all(account, bursts.spec)
-    wait_empty(bursts)
+def test_an_isolated_lead_that_fails_is_not_made_again(bursts: Bursts) -> None:
+    spec, provider = isolate(bursts.spec), bursts.provider()
+    bring_up(provider, spec)
 
+    def lead() -> Any:
+        pods = bursts.objects("pods")
+        (found,) = (p for p in pods if p["metadata"]["labels"][INDEX] == "0")
+        return found
 
-@pytest.mark.usefixtures("miniclusters")
-def test_nor_with_an_operator(bursts: Bursts, proxy: Proxy) -> None:
-    provider = bursts.provider(kubeconfig=str(proxy.kubeconfig), form="operator")
-    with PlayedOperator(bursts.api, bursts.namespace):
-        bring_up(provider, bursts.spec)
-        (secret,) = bursts.objects("secrets")
-        (owner,) = secret["metadata"]["ownerReferences"]
-        assert (owner["kind"], owner["name"]) == ("MiniCluster", bursts.spec.burst_id)
-        reap_all(provider, bursts.spec)
-        wait_empty(bursts)
-    verbs = {method for method, path in proxy.seen if "/secrets" in path}
-    assert verbs == {"POST"}
+    first = lead()
+    bursts.end_pod(first, 1)
+    status = wait_status(provider, lambda s: s.phase is Phase.FAILED)
+    assert "ended without a result: exit status 1" in status.why
 
+    def counted() -> bool:
+        (job,) = bursts.objects("jobs")
+        return bool(job["status"].get("failedIndexes") == "0")
 
-def test_a_quota_on_secrets_leaves_a_job_that_makes_nothing(bursts: Bursts) -> None:
-    bursts.make_quota(**{"count/secrets": "0"})
-    provider = bursts.provider()
-    with pytest.raises(Exception, match="exceeded quota"):
-        provider.provision(bursts.spec)
-    assert left(bursts).keys() == {"jobs", "configmaps"}
-    (status,) = provider.observe()
-    assert status.phase is Phase.PENDING
-    reap_all(provider, bursts.spec)
-    wait_empty(bursts)
+    wait_until(counted, lambda: bursts.objects("jobs"))
+    assert lead()["metadata"]["uid"] == first["metadata"]["uid"]
+    assert len(bursts.objects("pods")) == 2
+    reap_all(provider, spec)

@@ -14,7 +14,6 @@ import pytest
 from burst.kits import certificate
 from burst.provider import Phase
 from tests.kubernetes.bursts import Bursts, reap_all, wait_status
-from tests.kubernetes.operator import PlayedOperator
 from tests.kubernetes.proxy import Proxy
 
 pytestmark = pytest.mark.kubernetes
@@ -40,11 +39,11 @@ def forms_of(bursts: Bursts) -> list[str]:
     return [secret, json.dumps(secret)[1:-1], *encoded]
 
 
-def check_everywhere(
-    bursts: Bursts, proxy: Proxy, caplog: pytest.LogCaptureFixture, form: str
+def test_it_is_found_nowhere_else(
+    bursts: Bursts, proxy: Proxy, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    provider = bursts.provider(kubeconfig=str(proxy.kubeconfig), form=form)
+    provider = bursts.provider(kubeconfig=str(proxy.kubeconfig))
     provider.provision(bursts.spec)
     status = wait_status(provider, lambda status: status.phase is Phase.RUNNING)
     texts = {
@@ -61,17 +60,3 @@ def check_everywhere(
     (kept,) = bursts.objects("secrets")
     assert any(secret in json.dumps(kept) for secret in forms_of(bursts))
     reap_all(provider, bursts.spec)
-
-
-def test_with_a_job(
-    bursts: Bursts, proxy: Proxy, caplog: pytest.LogCaptureFixture
-) -> None:
-    check_everywhere(bursts, proxy, caplog, "job")
-
-
-@pytest.mark.usefixtures("miniclusters")
-def test_with_an_operator(
-    bursts: Bursts, proxy: Proxy, caplog: pytest.LogCaptureFixture
-) -> None:
-    with PlayedOperator(bursts.api, bursts.namespace):
-        check_everywhere(bursts, proxy, caplog, "operator")

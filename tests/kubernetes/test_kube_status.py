@@ -7,7 +7,6 @@ Here is what Kubernetes decides. What a status means that a kubelet writes is in
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import msgspec
@@ -27,34 +26,6 @@ pytestmark = pytest.mark.kubernetes
 
 def running(status: BurstStatus) -> bool:
     return status.phase is Phase.RUNNING and not status.why
-
-
-def failed(status: BurstStatus) -> bool:
-    return status.phase is Phase.FAILED
-
-
-def test_pods_without_a_node_are_pending_and_then_want_of_capacity(
-    bursts: Bursts,
-) -> None:
-    nowhere = {"node.kubernetes.io/instance-type": "none"}
-    bursts.provider(pod=pod_words(nodeSelector=nowhere)).provision(bursts.spec)
-    status = wait_status(bursts.provider(), lambda s: "finds no node" in s.why)
-    assert status.phase is Phase.PENDING
-    assert "didn't match Pod's node affinity/selector" in status.why
-    impatient = bursts.provider(schedule=Seconds(0))
-    status = wait_status(impatient, failed)
-    assert status.failure is Failure.CAPACITY
-
-
-def test_a_quota_on_pods_is_pending_and_then_want_of_capacity(bursts: Bursts) -> None:
-    bursts.make_quota(pods="1")
-    provider = bursts.provider()
-    provider.provision(bursts.spec)
-    status = wait_status(provider, lambda s: "exceeded quota" in s.why)
-    assert status.phase is Phase.PENDING
-    assert {f.why for f in status.followers} >= {"has no pod yet"}
-    status = wait_status(bursts.provider(schedule=Seconds(0)), failed)
-    assert status.failure is Failure.CAPACITY
 
 
 CLAIM = "example.com/claimed-by"
@@ -116,7 +87,7 @@ def test_a_pod_that_made_way_for_others_is_reclaimed(claimed: Bursts) -> None:
     }
     pods = f"/api/v1/namespaces/{claimed.namespace}/pods"
     # Admission learns of a class a moment after it was made.
-    wait_until(lambda: claimed.api.admits(pods, pod), lambda: "the class to be known")
+    wait_until(lambda: not claimed.api.refusal(pods, pod), "the class to be known")
     claimed.api.create(pods, pod)
     status = wait_status(provider, lambda s: any(f.reclaimed for f in s.followers))
     assert status.phase is Phase.PENDING
@@ -127,10 +98,19 @@ def test_a_pod_that_made_way_for_others_is_reclaimed(claimed: Bursts) -> None:
     assert not any(follower.reclaimed for follower in status.followers)
 
 
-def test_kubernetes_ends_a_burst_whose_lease_is_over(bursts: Bursts) -> None:
+def test_a_job_that_kueue_suspends_is_queued(bursts: Bursts) -> None:
+    """Kueue suspends Jobs, those that run as well, and starts them; here the test."""
+    path = bursts.job(bursts.spec.burst_id)
     provider = bursts.provider()
-    spec = msgspec.structs.replace(bursts.spec, lease_end=time.time() + 1)
-    provider.provision(spec)
-    status = wait_status(provider, failed)
-    assert status.why == "its lease is over, and Kubernetes has ended it"
-    wait_until(lambda: not bursts.objects("pods"), lambda: "its pods to go")
+    bring_up(provider, bursts.spec)
+    bursts.api.patch(path, {"spec": {"suspend": True}})
+    status = wait_status(provider, lambda seen: "is queued" in seen.why)
+    assert status.phase is Phase.PENDING
+    provider.provision(bursts.spec)
+    assert bursts.api.get(path)["spec"]["suspend"] is True
+    impatient = bursts.provider(schedule=Seconds(0))
+    late = wait_status(impatient, lambda seen: seen.phase is Phase.FAILED)
+    assert late.failure is Failure.CAPACITY
+    bursts.api.patch(path, {"spec": {"suspend": False}})
+    wait_status(provider, running)
+    reap_all(provider, bursts.spec)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
@@ -13,8 +14,10 @@ import msgspec
 import pytest
 import yaml
 
-from tests.kubernetes.access import AnyCluster, new_namespace
-from tests.kubernetes.kustomize import MANIFESTS, apply_all, build, of_kind
+from tests.kubelab.cluster import Cluster
+from tests.kubernetes.access import new_namespace
+from tests.kubernetes.api import Api
+from tests.kubernetes.kustomize import MANIFESTS, apply_all, build
 from tests.manifests.rights import AT_LEAD, NEEDED, Right, needed
 
 pytestmark = pytest.mark.kubernetes
@@ -55,7 +58,7 @@ class Asked(msgspec.Struct, frozen=True):
 class Account:
     """The daemon's account in the lead's namespace `near`, bound in `far` too."""
 
-    def __init__(self, cluster: AnyCluster, near: str, far: str, suffix: str) -> None:
+    def __init__(self, cluster: Cluster, near: str, far: str, suffix: str) -> None:
         self.cluster = cluster
         self.near = near
         self.far = far
@@ -64,24 +67,16 @@ class Account:
 
     def may(self, asked: list[Asked]) -> list[bool]:
         """Ask the API server for each."""
-        items = []
-        for each in asked:
-            resource, _, part = each.resource.partition("/")
-            attributes = msgspec.structs.asdict(each)
-            attributes |= {"resource": resource, "subresource": part}
-            items.append(
-                {
-                    "apiVersion": "authorization.k8s.io/v1",
-                    "kind": "SubjectAccessReview",
-                    "spec": {"user": self.who, "resourceAttributes": attributes},
-                }
-            )
-        every = {"apiVersion": "v1", "kind": "List", "items": items}
-        path = 'jsonpath={.status.allowed}{"\\n"}'
-        options = ("create", "-f", "-", "-o", path)
-        answers = self.cluster.kubectl(*options, manifest=every).split()
-        assert len(answers) == len(asked)
-        return [answer == "true" for answer in answers]
+        path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+        answers = []
+        with contextlib.closing(Api(self.cluster)) as api:
+            for each in asked:
+                resource, _, part = each.resource.partition("/")
+                attributes = msgspec.structs.asdict(each)
+                attributes |= {"resource": resource, "subresource": part}
+                spec = {"user": self.who, "resourceAttributes": attributes}
+                answers.append(api.create(path, {"spec": spec})["status"]["allowed"])
+        return answers
 
     def check(self, granted: list[Asked], denied: list[Asked]) -> None:
         """Roles take effect some milliseconds late."""
@@ -90,7 +85,7 @@ class Account:
         assert not [what for what, may in zip(denied, allowed, strict=True) if may]
 
 
-def apply_rights(cluster: AnyCluster, built: Path) -> None:
+def apply_rights(cluster: Cluster, built: Path) -> None:
     """Apply what is about rights only: the rest of a lead is not wanted."""
     apply_all(cluster, yaml.safe_load_all(built.read_text()), *KINDS)
 
@@ -114,7 +109,7 @@ def apply_far(account: Account, folder: Path, *parts: str) -> None:
 
 
 @pytest.fixture
-def account(cluster: AnyCluster, namespace: str, tmp_path: Path) -> Iterator[Account]:
+def account(cluster: Cluster, namespace: str, tmp_path: Path) -> Iterator[Account]:
     """`overlays/plain` as it is, but for names of its own: roles of a cluster are
     shared.
     """
@@ -139,15 +134,16 @@ def at(namespace: str, rights: set[Right]) -> list[Asked]:
 def test_the_account_may_do_what_it_has_to_and_nothing_else(
     account: Account, tmp_path: Path
 ) -> None:
-    apply_far(account, tmp_path / "far")
+    """There nothing without `far`, and what MiniClusters need by a part of its own."""
     lead = Asked("", "services", "get", account.near, account.service)
     granted = [
         lead,
         Asked("", "pods", "list", account.near),
         Asked("", "nodes", "get"),
         Asked("", "namespaces", "get"),
-        *at(account.far, NEEDED),
     ]
+    account.check(granted, at(account.far, NEEDED | AT_LEAD))
+    apply_far(account, tmp_path / "far")
     denied = [
         # Where the lead is it reads two things, and makes, changes and deletes nothing.
         msgspec.structs.replace(lead, name="another"),
@@ -158,26 +154,6 @@ def test_the_account_may_do_what_it_has_to_and_nothing_else(
         *(Asked("", "nodes", verb) for verb in ("list", "patch", "delete")),
         *(Asked("", "namespaces", verb) for verb in ("create", "delete", "list")),
     ]
-    account.check(granted, denied)
-
-
-def test_without_far_the_account_may_do_nothing_there(account: Account) -> None:
-    granted = [Asked("", "pods", "list", account.near)]
-    account.check(granted, at(account.far, NEEDED | AT_LEAD))
-
-
-def test_rights_on_miniclusters_are_a_part_of_their_own(
-    account: Account, tmp_path: Path
-) -> None:
-    apply_far(account, tmp_path / "far", "miniclusters")
+    account.check([*granted, *at(account.far, NEEDED)], denied)
+    apply_far(account, tmp_path / "operator", "miniclusters")
     account.check(at(account.far, needed("operator")), at(account.far, FORBIDDEN))
-
-
-def test_the_leads_service_is_read_by_its_name(cluster: AnyCluster) -> None:
-    """The name that the Role has is that of the Service of the same manifests."""
-    text = cluster.kubectl("kustomize", MANIFESTS / "overlays" / "plain")
-    built = list(yaml.safe_load_all(text))
-    service = of_kind(built, "Service")["metadata"]["name"]
-    named = [rule.get("resourceNames") for rule in of_kind(built, "Role")["rules"]]
-    assert named == [[service], None]
-    assert service == SERVICE

@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
-from tests.kubernetes.access import AnyCluster, new_namespace
+from tests.kubelab.cluster import Cluster
+from tests.kubernetes.access import new_namespace
 from tests.kubernetes.admit import check_restricted
 from tests.kubernetes.kustomize import (
     MANIFESTS,
@@ -23,13 +26,19 @@ from tests.kubernetes.kustomize import (
 pytestmark = pytest.mark.kubernetes
 
 
-def dry_run(cluster: AnyCluster, manifest: Path) -> list[str]:
+def dry_run(cluster: Cluster, manifest: Path) -> list[str]:
     options = ("--dry-run=server", "--validate=strict", "-o", "name")
     return cluster.kubectl("apply", *options, "-f", manifest).split()
 
 
-def test_the_plain_overlay_is_accepted(
-    cluster: AnyCluster, namespace: str, tmp_path: Path
+def check_lead(cluster: Cluster, namespace: str, found: list[Any]) -> None:
+    """Check that the lead's pod keeps to the restricted standard."""
+    apply_all(cluster, found, "Namespace", "ServiceAccount")
+    check_restricted(cluster, namespace, of_kind(found, "Job")["spec"]["template"])
+
+
+def test_the_plain_overlay_is_accepted_with_a_priority_and_its_secret(
+    cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
     built = build(cluster, tmp_path, "overlays/plain", namespace=namespace)
     assert sorted(dry_run(cluster, built)) == [
@@ -47,10 +56,21 @@ def test_the_plain_overlay_is_accepted(
         "service/burst-lead",
         "serviceaccount/burst-daemon",
     ]
+    # 0400 is 256; written the other way it would be a mode that leaves it open.
+    assert "defaultMode: 256" in built.read_text()
+    check_lead(cluster, namespace, list(yaml.safe_load_all(built.read_text())))
+    text = (MANIFESTS / "secret.example.yaml").read_text()
+    secret = tmp_path / "secret.yaml"
+    secret.write_text(text.replace("namespace: burst", f"namespace: {namespace}"))
+    assert dry_run(cluster, secret) == ["secret/burst-curve"]
+    parts = [os.path.relpath(MANIFESTS / "parts" / "priority", tmp_path.resolve())]
+    built = build(cluster, tmp_path, "overlays/plain", components=parts)
+    job = of_kind(yaml.safe_load_all(built.read_text()), "Job")
+    assert job["spec"]["template"]["spec"]["priorityClassName"] == "burst-lead"
 
 
 def test_the_far_namespace_is_accepted_with_all_that_is_optional(
-    cluster: AnyCluster, namespace: str, tmp_path: Path
+    cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
     parts = [
         os.path.relpath(MANIFESTS / "parts" / part, tmp_path.resolve())
@@ -77,12 +97,13 @@ def test_the_far_namespace_is_accepted_with_all_that_is_optional(
     )
 
 
-def test_in_gke_no_container_but_the_daemons_has_a_token(
-    cluster: AnyCluster, namespace: str, tmp_path: Path
+def test_in_gke_the_lead_is_restricted_and_the_daemon_alone_has_a_token(
+    cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
     built = build(cluster, tmp_path, "overlays/gke", namespace=namespace)
     assert "job.batch/lead" in dry_run(cluster, built)
     found = list(yaml.safe_load_all(built.read_text()))
+    check_lead(cluster, namespace, found)
     pod = of_kind(found, "Job")["spec"]["template"]["spec"]
     assert not pod["automountServiceAccountToken"]
     tokens = {
@@ -106,84 +127,47 @@ def test_in_gke_no_container_but_the_daemons_has_a_token(
     assert 'type = "gke"' in settings
 
 
-@pytest.mark.parametrize("part", ["overlays/plain", "overlays/gke"])
-def test_the_lead_keeps_to_the_restricted_standard(
-    cluster: AnyCluster, namespace: str, tmp_path: Path, part: str
-) -> None:
-    built = build(cluster, tmp_path, part, namespace=namespace)
-    found = list(yaml.safe_load_all(built.read_text()))
-    apply_all(cluster, found, "Namespace", "ServiceAccount")
-    check_restricted(cluster, namespace, of_kind(found, "Job")["spec"]["template"])
+def apply_as_it_is(
+    cluster: Cluster, folder: Path, part: str, names: Mapping[str, str]
+) -> list[Any]:
+    """Check that a part is taken in one go, and the lead's pod admitted; return it."""
+    found = build_as_it_is(cluster, part, names)
+    file = folder / "built.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": found}))
+    taken = dry_run(cluster, file)
+    assert {f"namespace/{name}" for name in names.values()} <= set(taken)
+    assert len(taken) == len(found)
+    check_lead(cluster, names["burst"], found)
+    return found
 
 
 def test_an_ensemble_is_applied_in_one_go(
-    cluster: AnyCluster, namespace: str, tmp_path: Path
+    cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
     """Lead, members' namespace and CronJob; their pods keep to the standard there."""
     with new_namespace(cluster, "members") as far:
         names = {"burst": namespace, "burst-far": far}
-        found = build_as_it_is(cluster, "ensemble", names)
-        file = tmp_path / "ensemble.json"
-        file.write_text(
-            json.dumps({"apiVersion": "v1", "kind": "List", "items": found})
-        )
-        taken = dry_run(cluster, file)
-        assert {f"namespace/{name}" for name in names.values()} <= set(taken)
-        assert len(taken) == len(found)
-        lead, gc = of_kind(found, "Job"), of_kind(found, "CronJob")
-        kinds = ("Namespace", "ServiceAccount", "ConfigMap")
-        apply_all(cluster, found, *kinds)
-        of_gc = gc["spec"]["jobTemplate"]["spec"]["template"]
-        for place, template in ((namespace, lead["spec"]["template"]), (far, of_gc)):
-            check_restricted(cluster, place, template)
+        found = apply_as_it_is(cluster, tmp_path, "ensemble", names)
+        gc = of_kind(found, "CronJob")
+        check_restricted(cluster, far, gc["spec"]["jobTemplate"]["spec"]["template"])
 
 
 @pytest.mark.usefixtures("miniclusters")
 def test_a_minicluster_with_an_agent_is_applied_with_its_lead(
-    cluster: AnyCluster, namespace: str, tmp_path: Path
+    cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
     """Both sides in one go; the lead's pod keeps to the standard with its Secret."""
     with new_namespace(cluster, "member") as far:
         names = {"burst": namespace, "burst-member": far}
-        found = build_as_it_is(cluster, "ensemble-agent", names)
-        file = tmp_path / "agent.json"
-        every = {"apiVersion": "v1", "kind": "List", "items": found}
-        file.write_text(json.dumps(every))
-        taken = dry_run(cluster, file)
-        assert {f"namespace/{name}" for name in names.values()} <= set(taken)
-        assert "minicluster.flux-framework.org/research" in taken
-        assert "service/burst-daemon" in taken
-        assert len(taken) == len(found)
-        lead = of_kind(found, "Job")
-        kinds = ("Namespace", "ServiceAccount")
-        apply_all(cluster, found, *kinds)
-        template = lead["spec"]["template"]
-        check_restricted(cluster, namespace, template)
+        found = apply_as_it_is(cluster, tmp_path, "ensemble-agent", names)
+        made = {(thing["kind"], thing["metadata"]["name"]) for thing in found}
+        assert {("MiniCluster", "research"), ("Service", "burst-daemon")} <= made
+        pod = of_kind(found, "Job")["spec"]["template"]["spec"]
         volume = {"secretName": "burst-http-token", "defaultMode": 0o400}
-        assert {"name": "http-token", "secret": volume} in template["spec"]["volumes"]
+        assert {"name": "http-token", "secret": volume} in pod["volumes"]
         mounts = {
             container["name"]
-            for container in (
-                *template["spec"]["initContainers"],
-                *template["spec"]["containers"],
-            )
+            for container in (*pod["initContainers"], *pod["containers"])
             if "http-token" in {mount["name"] for mount in container["volumeMounts"]}
         }
         assert mounts == {"burst"}, "jobs on the lead's node do not see the token"
-
-
-def test_the_secret_example_is_accepted(
-    cluster: AnyCluster, namespace: str, tmp_path: Path
-) -> None:
-    text = (MANIFESTS / "secret.example.yaml").read_text()
-    secret = tmp_path / "secret.yaml"
-    secret.write_text(text.replace("namespace: burst", f"namespace: {namespace}"))
-    assert dry_run(cluster, secret) == ["secret/burst-curve"]
-
-
-def test_the_secret_is_mounted_for_its_owner_only(
-    cluster: AnyCluster, tmp_path: Path
-) -> None:
-    built = build(cluster, tmp_path, "overlays/plain").read_text()
-    # 0400 is 256; written the other way it would be a mode that leaves it open.
-    assert "defaultMode: 256" in built

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator
@@ -13,19 +12,16 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
-from burst_kube.provider import KubeProvider, KubeSettings
 
-from burst.config import LeadSettings, Seconds
+from burst.config import LeadSettings
 from burst.errors import BurstError, LeadError, Refused
 from burst.kits.kube import Cluster, Kubeconfig
-from burst.kits.pods import OfferTable
 from burst.model.lead import LeadIdentity
 from burst.runtime.address_watch import AddressWatch
-from burst.runtime.connect import with_settings
 from burst.runtime.lead_service import resolve_service
-from burst.testing import example_lead, example_spec
+from burst.testing import example_lead
 from tests.kubelab import fake
-from tests.kubernetes.access import GIVEN, AnyCluster, GivenCluster
+from tests.kubernetes.bursts import Bursts
 from tests.kubernetes.kustomize import MANIFESTS, build, of_kind
 from tests.support.waiting import HANG_S, wait_until
 
@@ -37,46 +33,48 @@ SERVICE = "burst-lead"
 class Far:
     """A namespace with what of the lead the cluster knows."""
 
-    def __init__(self, cluster: AnyCluster, namespace: str) -> None:
-        self.cluster = cluster
-        self.namespace = namespace
-        self.node = f"node-of-{namespace}"
+    def __init__(self, bursts: Bursts) -> None:
+        self.bursts = bursts
+        self.cluster = bursts.lab
+        self.namespace = bursts.namespace
+        self.node = f"node-of-{bursts.namespace}"
+        self._core = f"/api/v1/namespaces/{bursts.namespace}"
+        self._service = f"{self._core}/services/{SERVICE}"
 
     def add_service(self, kind: str, *ports: dict[str, Any], **spec: Any) -> None:
         spec |= {"type": kind, "ports": list(ports) or [{"port": 8050}]}
         spec.setdefault("selector", LABELS)
-        self._create({"kind": "Service", "metadata": {"name": SERVICE}, "spec": spec})
+        manifest = {"metadata": {"name": SERVICE}, "spec": spec}
+        self.bursts.api.create(f"{self._core}/services", manifest)
 
     def add_lead(self, *addresses: tuple[str, str]) -> None:
         """Make the lead's pod, on a node of its own that has these addresses."""
-        if isinstance(self.cluster, GivenCluster):
-            pytest.skip(f"want of nodes that are played ({GIVEN} is set)")
         # No other test's pods are to be on it: it goes with this one.
         fake.create_node(self.cluster, self.node, unschedulable=True)
         told = [{"type": kind, "address": address} for kind, address in addresses]
-        patch = json.dumps({"status": {"addresses": told}})
-        options = ("--subresource=status", "-p", patch)
-        self.cluster.kubectl("patch", "node", self.node, *options)
+        self._patch(f"/api/v1/nodes/{self.node}", {"addresses": told})
         container = {"name": "main", "image": "local.test/none:1"}
         spec = {"schedulerName": "none", "containers": [container]}
         meta = {"name": "lead-0-x", "labels": LABELS}
-        self._create({"kind": "Pod", "metadata": meta, "spec": spec})
+        pod = {"metadata": meta, "spec": spec}
+        self.bursts.api.create(f"{self._core}/pods", pod)
         # kwok would write another address of its node, but for a pod that has its own.
         status = {"phase": "Running", "hostIP": "10.9.0.1", "podIP": "10.1.0.9"}
-        fake.patch_pod_status(self.cluster, self.namespace, "lead-0-x", status)
-        target = {"apiVersion": "v1", "kind": "Node", "name": self.node}
-        binding = {"metadata": {"name": "lead-0-x"}, "target": target}
-        path = f"/api/v1/namespaces/{self.namespace}/pods/lead-0-x/binding"
-        manifest = {"apiVersion": "v1", "kind": "Binding", **binding}
-        self.cluster.kubectl("create", "--raw", path, "-f", "-", manifest=manifest)
+        self.bursts.patch_pod(pod, status)
+        self.bursts.bind("lead-0-x", self.node)
 
     def patch_service(self, status: dict[str, Any]) -> None:
-        options = ("--subresource=status", "-p", json.dumps({"status": status}))
-        where = ("-n", self.namespace)
-        self.cluster.kubectl("patch", "service", SERVICE, *where, *options)
+        self._patch(self._service, status)
+
+    def remove_service(self) -> None:
+        self.bursts.api.delete(self._service)
 
     def remove_node(self) -> None:
-        self.cluster.kubectl("delete", "node", self.node, "--ignore-not-found")
+        self.bursts.api.delete(f"/api/v1/nodes/{self.node}")
+
+    def spec(self) -> dict[str, Any]:
+        """Return that of the Service."""
+        return dict(self.bursts.api.get(self._service)["spec"])
 
     def learn(self, address: str, service: str = SERVICE, **user: str) -> str:
         """Return where followers are told to connect, as ADDRESS:PORT."""
@@ -102,33 +100,33 @@ class Far:
 
     def port(self) -> int:
         """Return the NodePort that the cluster chose."""
-        path = "jsonpath={.spec.ports[-1:].nodePort}"
-        where = ("-n", self.namespace, "-o", path)
-        return int(self.cluster.kubectl("get", "service", SERVICE, *where))
+        return int(self.spec()["ports"][-1]["nodePort"])
 
-    def _create(self, manifest: dict[str, Any]) -> None:
-        manifest = {"apiVersion": "v1", **manifest}
-        where = ("-n", self.namespace, "-f", "-")
-        self.cluster.kubectl("create", *where, manifest=manifest)
+    def _patch(self, path: str, status: dict[str, Any]) -> None:
+        kind = "strategic-merge-patch"
+        self.bursts.api.patch(f"{path}/status", {"status": status}, kind)
 
 
 @pytest.fixture
-def far(cluster: AnyCluster, namespace: str) -> Iterator[Far]:
-    far = Far(cluster, namespace)
+def far(bursts: Bursts) -> Iterator[Far]:
+    far = Far(bursts)
     yield far
     far.remove_node()
 
 
-def test_the_nodes_external_address_and_the_services_port(far: Far) -> None:
-    far.add_service("NodePort")
+def test_a_lead_behind_a_node_port_has_an_address_an_owner_and_a_port(
+    far: Far, tmp_path: Path
+) -> None:
+    """The node's external address, and of several ports the one named broker."""
+    ports = {"name": "web", "port": 80}, {"name": "broker", "port": 8050}
+    far.add_service("NodePort", *ports)
+    owner = far.owner()
+    assert re.fullmatch("burst-lead-[0-9a-f]{12}", owner)
     far.add_lead(("InternalIP", "10.9.0.1"), ("ExternalIP", "203.0.113.7"))
-    assert far.learn("node") == f"203.0.113.7:{far.port()}"
-
-
-def test_a_node_port_that_changes_is_noticed(far: Far, tmp_path: Path) -> None:
-    """As of a Service that is made anew, while the daemon runs."""
-    far.add_service("NodePort")
-    far.add_lead(("InternalIP", "10.9.0.1"))
+    before = far.port()
+    assert far.learn("node") == f"203.0.113.7:{before}"
+    assert far.owner() == owner, "a pod of the lead changes nothing"
+    check_role(far)
 
     def read(known: LeadIdentity, settings: LeadSettings) -> LeadIdentity:
         endpoint = f"tcp://{far.learn(settings.address, settings.service)}"
@@ -138,23 +136,23 @@ def test_a_node_port_that_changes_is_noticed(far: Far, tmp_path: Path) -> None:
     lead = read(example_lead(tmp_path, "owner-1"), settings)
     watch = AddressWatch(lambda: None, read, pause=0.2)
     assert watch.follow(lead, settings, 0.0) is lead
-    before = far.port()
+    # A Service that is made anew, while the daemon runs, is noticed.
     while far.port() == before:
-        far.cluster.kubectl("delete", "service", SERVICE, "-n", far.namespace)
-        far.add_service("NodePort")
-    expected = f"tcp://10.9.0.1:{far.port()}"
+        far.remove_service()
+        far.add_service("NodePort", *ports)
+    expected = f"tcp://203.0.113.7:{far.port()}"
     wait_until(
         lambda: watch.follow(lead, settings, 0.0).endpoint == expected, lambda: expected
     )
     watch.close()
+    assert far.owner() != owner
 
 
-def test_with_the_role_of_the_manifests_the_internal_address_is_learnt(
-    far: Far,
-) -> None:
-    """The external one is its node's, which parts/nodes allows to read."""
-    far.add_service("NodePort")
-    far.add_lead(("ExternalIP", "203.0.113.7"))
+def check_role(far: Far) -> None:
+    """With the Role of the manifests the internal address is learnt.
+
+    The external one is its node's, which parts/nodes allows to read.
+    """
     where = ("-n", far.namespace)
     role = MANIFESTS / "base" / "role.yaml"
     far.cluster.kubectl("apply", "-f", role, *where)
@@ -176,21 +174,7 @@ def test_with_the_role_of_the_manifests_the_internal_address_is_learnt(
     assert "manifests/ has all" in refused.value.advice
 
 
-def test_of_several_ports_the_one_named_broker(far: Far) -> None:
-    far.add_service(
-        "NodePort", {"name": "web", "port": 80}, {"name": "broker", "port": 8050}
-    )
-    far.add_lead()
-    assert far.learn("node") == f"10.9.0.1:{far.port()}"
-
-
-def test_a_load_balancer_may_have_a_name_for_its_address(far: Far) -> None:
-    far.add_service("LoadBalancer")
-    far.patch_service({"loadBalancer": {"ingress": [{"hostname": "lead.example"}]}})
-    assert far.learn("service") == "lead.example:8050"
-
-
-def test_followers_get_the_address_of_the_manifests_load_balancer(
+def test_the_manifests_load_balancer_has_an_address_or_a_name(
     far: Far, tmp_path: Path
 ) -> None:
     """The part's Service is applied; a cloud's controller is played."""
@@ -201,31 +185,16 @@ def test_followers_get_the_address_of_the_manifests_load_balancer(
     far.cluster.kubectl("apply", "-f", "-", manifest=service)
     with pytest.raises(LeadError, match=r"has no load balancer's address \(yet\)"):
         far.learn("service")
-    far.patch_service({"loadBalancer": {"ingress": [{"ip": "203.0.113.9"}]}})
-    assert far.learn("service") == "203.0.113.9:8050"
+    for given in ({"ip": "203.0.113.9"}, {"hostname": "lead.example"}):
+        far.patch_service({"loadBalancer": {"ingress": [given]}})
+        (told,) = given.values()
+        assert far.learn("service") == f"{told}:8050"
     # It opens no port on nodes, and is open to the ranges of the part only.
-    where = ("-n", far.namespace, "-o", "json")
-    spec = json.loads(far.cluster.kubectl("get", "service", SERVICE, *where))["spec"]
+    spec = far.spec()
     assert spec["loadBalancerSourceRanges"] == ["203.0.113.0/24"]
     assert [port.get("nodePort") for port in spec["ports"]] == [None]
     assert [port["port"] for port in spec["ports"]] == [8050]
     assert spec["externalTrafficPolicy"] == "Local"
-    lead = example_lead(tmp_path, "owner-lb")
-    address, _, port = far.learn("service").rpartition(":")
-    lead = with_settings(lead, LeadSettings(address=address, port=int(port)))
-    spec_of = example_spec(lead, 0, "nodes")
-    settings = KubeSettings(
-        kubeconfig=str(far.cluster.kubeconfig),
-        timeout=Seconds(120),
-        namespace=far.namespace,
-        image="local.test/flux:v0.88.0",
-        one_per_node=False,
-        offers={"nodes": OfferTable(cores=1, max_nodes=4)},
-    )
-    KubeProvider("far", settings, lead.owner).provision(spec_of)
-    given = ("get", "configmap", spec_of.burst_id, "-n", far.namespace, "-o", "json")
-    data = json.loads(far.cluster.kubectl(*given))["data"]
-    assert "tcp://203.0.113.9:8050" in json.dumps(data)
 
 
 def test_a_service_that_leads_nowhere_is_told_with_what_it_lacks(far: Far) -> None:
@@ -241,18 +210,6 @@ def test_a_service_that_leads_nowhere_is_told_with_what_it_lacks(far: Far) -> No
         (LABELS, ",".join(f"{k}={v}" for k, v in LABELS.items())),
         ({}, "(it selects none)"),
     ):
-        far.cluster.kubectl("delete", "service", SERVICE, "-n", far.namespace)
+        far.remove_service()
         far.add_service("NodePort", selector=selector)
         is_told(re.escape(f"has the labels {labels}"))
-
-
-def test_the_owner_tag_is_that_of_the_service_as_long_as_it_exists(far: Far) -> None:
-    far.add_service("NodePort")
-    owner = far.owner()
-    assert re.fullmatch("burst-lead-[0-9a-f]{12}", owner)
-    far.add_lead()  # another pod of the lead changes nothing
-    assert far.owner() == owner
-    where = ("-n", far.namespace)
-    far.cluster.kubectl("delete", "service", SERVICE, *where)
-    far.add_service("NodePort")
-    assert far.owner() != owner

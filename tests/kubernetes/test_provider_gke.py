@@ -98,16 +98,10 @@ class TestClusterForEachBurst(ContractFixtures):
         return pods
 
     @pytest.fixture
-    def form(self) -> str:
-        return "job"
-
-    @pytest.fixture
-    def settings(self, place: str, form: str) -> GkeSettings:
+    def settings(self, place: str) -> GkeSettings:
         table = {"namespace": place, "user": 1000, "one_per_node": False}
-        return build.settings(**table, form=form, timeout="2m")
+        return build.settings(**table, timeout="2m")
 
-    @pytest.mark.usefixtures("operator")
-    @pytest.mark.parametrize("form", ["job", "operator"])
     def test_it_runs_shrinks_to_the_nodes_of_its_followers_and_leaves_nothing(
         self, spec: BurstSpec, trial: Trial, gke: Gke, api: Api, place: str
     ) -> None:

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: MIT
 """KubeProvider keeps the contract on a real API server, in both its forms.
 
+Of form operator that is tried where it matters: how a burst is made, seen, resized and
+deleted. What is read from settings and certificates, and what a call takes, is the same
+in both.
+
 Jobs and their pods, scheduling and garbage collection are Kubernetes' own; that pods
 run is played by kwok, and the Flux Operator by the test.
 """
@@ -19,7 +23,9 @@ from burst.config import Seconds
 from burst.kits.pods import OfferTable
 from burst.provider import BurstSpec, Provider
 from burst.testing import ProviderContract, example_lead, example_spec
-from burst.testing.contract import Count, MakeProvider, MakeSpec
+from burst.testing.contract_resize import ResizeChecks
+from burst.testing.contract_traces import TraceChecks
+from burst.testing.fixtures import ContractFixtures, Count, MakeProvider, MakeSpec
 from tests.kubelab.cluster import Cluster
 from tests.kubernetes.access import new_namespace
 from tests.kubernetes.api import Api
@@ -37,7 +43,7 @@ def place(lab: Cluster) -> Iterator[str]:
         yield name
 
 
-class KubeContract(ProviderContract):
+class KubeFixtures(ContractFixtures):
     patience = prompt = HANG_S
     pause = 0.02
     ends_leases = True
@@ -109,11 +115,23 @@ class KubeContract(ProviderContract):
         return pods
 
 
-class TestKubeProviderByJob(KubeContract):
+class TestKubeProviderByJob(KubeFixtures, ProviderContract):
     pass
 
 
 @pytest.mark.usefixtures("operator")
-class TestKubeProviderByOperator(KubeContract):
+class TestKubeProviderByOperator(KubeFixtures, TraceChecks, ResizeChecks):
     form = "operator"
     lacking = "miniclusters"
+
+    crashed = ProviderContract.crashed
+    test_after_a_crash_at_the_request_it_is_made_once = (
+        ProviderContract.test_after_a_crash_at_the_request_it_is_made_once
+    )
+    test_half_built_it_can_be_reaped = ProviderContract.test_half_built_it_can_be_reaped
+    test_reaped_while_it_is_made_it_does_not_come_back = (
+        ProviderContract.test_reaped_while_it_is_made_it_does_not_come_back
+    )
+    test_the_end_of_one_follower_is_not_that_of_the_others = (
+        ProviderContract.test_the_end_of_one_follower_is_not_that_of_the_others
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,16 @@ import tomli_w
 
 from burst.lead_setup.lead_plan import PlannedSlot
 from burst.model.shape import Shape
-from tests.e2e.programs import BURST, provider_table, run, running, says
+from tests.e2e.programs import (
+    BURST,
+    PATH,
+    host_paths,
+    provider_table,
+    run,
+    running,
+    says,
+)
+from tests.kubelab.build import PAUSE_IMAGE
 from tests.kubelab.cluster import Cluster
 from tests.kubelab.sandbox import OUTSIDE_IP
 from tests.nodes.seed import some_user
@@ -31,6 +40,26 @@ OURS = ("-l", "burst.flux-framework.org/owner")
 SLOT = PlannedSlot(hosts="burst-0-[0-1]", shape=Shape(1))
 UNTIL_TOLD = "until [ -e /tmp/told ]; do sleep 0.2; done"
 """A script that ends once `tell_pods` was called."""
+# It does not end by itself, nor when it is told to.
+ENDLESS = ["sh", "-c", "trap '' TERM; while :; do sleep 1; done"]
+NEVER = {"exec": {"command": ["false"]}, "periodSeconds": 1}
+
+
+def container(name: str, **fields: Any) -> dict[str, Any]:
+    """Return one with this machine's programs beside the broker's."""
+    mounts = [
+        {"name": f"host-{number}", "mountPath": path, "readOnly": True}
+        for number, path in enumerate(host_paths(flux=True))
+    ]
+    return {
+        "name": name,
+        "command": ENDLESS,
+        **fields,
+        "image": PAUSE_IMAGE,
+        "imagePullPolicy": "Never",
+        "env": [{"name": "PATH", "value": PATH}, *fields.get("env", ())],
+        "volumeMounts": [*mounts, *fields.get("volumeMounts", ())],
+    }
 
 
 class IsolatedSite:
@@ -113,23 +142,35 @@ def isolated_site(
     """Start a lead and its daemon; `more` goes into the provider's table."""
     ours = {"type": "kube", "user": some_user()}
     table = provider_table(cluster, namespace, **{**ours, **more})
-    with flux_lead(slot, address=OUTSIDE_IP) as lead:
+    tables = {
+        "daemon": {"cadence": "1s"},
+        # A mount that the kubelet tries again, and a join, take minutes.
+        "deadlines": {"join": "1h", "rejoin": "1h"},
+        "providers": {"far": table},
+    }
+    with served_by(cluster, namespace, place, slot, tables) as found:
+        yield found
+
+
+@contextmanager
+def served_by(
+    cluster: Cluster,
+    namespace: str,
+    place: Path,
+    slot: PlannedSlot,
+    tables: Mapping[str, Any],
+) -> Iterator[IsolatedSite]:
+    """Start a lead, and a daemon with these settings."""
+    with flux_lead(slot, address=OUTSIDE_IP) as lead, ExitStack() as stack:
         found = IsolatedSite(lead, cluster, namespace, place)
-        tables = {
-            "daemon": {"cadence": "1s"},
-            # A mount that the kubelet tries again, and a join, take minutes.
-            "deadlines": {"join": "1h", "rejoin": "1h"},
-            "providers": {"far": table},
-        }
         found.config.write_text(tomli_w.dumps(tables))
         command = [BURST, "daemon", "-c", str(found.config), "--uri", lead.files.uri]
-        with ExitStack() as stack:
 
-            def start() -> subprocess.Popen[bytes]:
-                daemon = stack.enter_context(running(command, found.log))
-                says(found.log, " serves ")
-                return daemon
+        def start() -> subprocess.Popen[bytes]:
+            daemon = stack.enter_context(running(command, found.log))
+            says(found.log, " serves ")
+            return daemon
 
-            found.start = start
-            found.daemon = start()
-            yield found
+        found.start = start
+        found.daemon = start()
+        yield found

@@ -217,6 +217,10 @@ class Seed:
         except StoreError:
             return []  # the daemon has just made the file, and not its table
 
+    def key(self) -> str:
+        """Return the secret key of its certificate."""
+        return certificate.read(self.certificate).secret.decode()
+
     def _apply(self, part: str, fields: dict[str, Any]) -> None:
         folder = self.place / part.replace("/", "-")
         folder.mkdir(exist_ok=True)
@@ -502,7 +506,7 @@ def _check_doctor(seed: Seed) -> None:
 
 def _check_secret(seed: Seed, made: list[dict[str, Any]]) -> None:
     """The key is in Secrets and in no other object, no event and no log."""
-    key = certificate.read(seed.certificate).secret.decode()
+    key = seed.key()
     everything = [thing for thing in made if thing["kind"] != "Secret"]
     assert {thing["kind"] for thing in made} >= seed.made
     for namespace in (seed.near, seed.far):

@@ -7,6 +7,7 @@ programs in them.
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shlex
@@ -23,16 +24,19 @@ import pytest
 from burst_kube.provider import KubeProvider, KubeSettings
 
 from burst.config import convert, load
+from burst.kits import certificate
 from burst.provider import Phase
-from tests.e2e.programs import FLUX, PATH, ROOT, host_paths, provider_table
-from tests.kubelab.build import PAUSE_IMAGE
+from tests.e2e.programs import FLUX, ROOT, provider_table
 from tests.kubelab.cluster import Cluster
 from tests.kubelab.sandbox import OUTSIDE_IP
 from tests.nodes.fluxbursts import burst, reap_all, wait_for_return
 from tests.nodes.isolated_site import (
+    KINDS,
+    NEVER,
     SLOT,
     UNTIL_TOLD,
     IsolatedSite,
+    container,
     isolated_site,
 )
 from tests.nodes.waiting import wait_until
@@ -43,27 +47,7 @@ from tests.support.waiting import HANG_S
 pytestmark = [pytest.mark.nodes, needs_flux]
 EXAMPLES = ROOT / "examples"
 TOKEN = "not-a-secret"
-# It does not end by itself, nor when it is told to.
-ENDLESS = ["sh", "-c", "trap '' TERM; while :; do sleep 1; done"]
-NEVER = {"exec": {"command": ["false"]}, "periodSeconds": 1}
 FLUX_URI = {"name": "FLUX_URI", "value": "local:///burst/socket/broker/local"}
-
-
-def container(name: str, **fields: Any) -> dict[str, Any]:
-    """Return one with this machine's programs beside the broker's."""
-    mounts = [
-        {"name": f"host-{number}", "mountPath": path, "readOnly": True}
-        for number, path in enumerate(host_paths(flux=True))
-    ]
-    return {
-        "name": name,
-        "command": ENDLESS,
-        **fields,
-        "image": PAUSE_IMAGE,
-        "imagePullPolicy": "Never",
-        "env": [{"name": "PATH", "value": PATH}, *fields.get("env", ())],
-        "volumeMounts": [*mounts, *fields.get("volumeMounts", ())],
-    }
 
 
 def shared(name: str) -> dict[str, Any]:
@@ -78,7 +62,19 @@ def shared(name: str) -> dict[str, Any]:
     )
 
 
-def test_sidecars_neither_keep_a_burst_from_joining_nor_from_ending(
+def restarts(cluster: Cluster, namespace: str, pod: str) -> int:
+    """Return how often the broker of a pod was started again."""
+    status = json.loads(
+        cluster.kubectl("get", "pod", pod, "-n", namespace, "-o", "json")
+    )["status"]
+    return sum(
+        int(each["restartCount"])
+        for each in status["containerStatuses"]
+        if each["name"] == "broker"
+    )
+
+
+def test_beside_sidecars_brokers_join_come_back_and_end(
     cluster: Cluster, namespace: str
 ) -> None:
     spec_of_pod = {
@@ -97,7 +93,7 @@ def test_sidecars_neither_keep_a_burst_from_joining_nor_from_ending(
         for pod in pods:
             conditions = {c["type"]: c["status"] for c in pod["status"]["conditions"]}
             assert conditions["Ready"] == "False"
-        name = pods[0]["metadata"]["name"]
+        name, other = (pod["metadata"]["name"] for pod in pods)
         inside = ("exec", *where, name, "-c", "watcher", "--", "flux", "getattr")
         assert cluster.kubectl(*inside, "size").strip() == "3"
         # The broker is told to end, by whom the daemon does not know: it comes back.
@@ -106,18 +102,12 @@ def test_sidecars_neither_keep_a_burst_from_joining_nor_from_ending(
         # By what status it ended a busy kubelet does not always know.
         wait_for_return(lead, provider, spec, "exit status")
         assert provider.observe()[0].phase is Phase.RUNNING
+        # The lead cuts off the other's; pods are listed by their index.
+        cut = lead.flux("overlay", "disconnect", "2")
+        assert cut.returncode == 0, cut.stderr
+        wait_until(lambda: restarts(cluster, namespace, other) > 0, provider.observe)
+        wait_until(lambda: set(spec.hosts) <= lead.online(), "it to be back")
         reap_all(provider, spec)
-
-
-def test_a_container_that_goes_on_does_not_keep_an_isolated_burst(
-    cluster: Cluster, namespace: str, tmp_path: Path
-) -> None:
-    pod = {"spec": {"containers": [container("endless", readinessProbe=NEVER)]}}
-    with isolated_site(cluster, namespace, tmp_path, pod=pod) as site:
-        said = site.burst("request", "-N2", "--isolated", "--", "hostname")
-        hosts = {line for line in said.splitlines() if line.endswith(("-0", "-1"))}
-        assert len(hosts) == 2, said
-        site.gone()
 
 
 def test_a_native_sidecar_ends_with_the_broker_though_no_daemon_is_there(
@@ -217,14 +207,20 @@ def test_the_service_of_the_example_has_the_instance(
         site.gone()
 
 
-def test_a_python_program_outside_has_the_instance(
+def test_kubectl_and_a_python_program_outside_have_the_instance(
     cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
     # As by default: Flux signs a job as the user who submits it.
     with isolated_site(cluster, namespace, tmp_path, user=os.geteuid()) as site:
         said = site.burst("request", "-N2", "--isolated")
         access = next(line for line in said.splitlines() if line.startswith("kubectl "))
+        burst_id = json.loads(site.burst("status", "--json"))["bursts"][0]["id"]
+        hosts = [f"{burst_id}-0", f"{burst_id}-1"]
         words = shlex.split(access)
+        inside = [word for word in words[1:] if word != "-it"]
+        inside += ["flux", "run", "-N2", "flux", "getattr", "hostname"]
+        assert sorted(cluster.kubectl(*inside).split()) == hosts
+        check_secret(site)
         pod = words[words.index("-n") + 2]
         example = EXAMPLES / "interactive" / "interactive.py"
         outside = {k: v for k, v in os.environ.items() if not k.startswith("FLUX_")}
@@ -237,7 +233,19 @@ def test_a_python_program_outside_has_the_instance(
             check=False,
         )
         assert done.stderr.startswith("connected to 2 brokers in "), done.stderr
-        burst_id = json.loads(site.burst("status", "--json"))["bursts"][0]["id"]
-        assert sorted(done.stdout.split()) == [f"{burst_id}-0", f"{burst_id}-1"]
+        assert sorted(done.stdout.split()) == hosts
         site.burst("down", burst_id)
         site.gone()
+
+
+def check_secret(site: IsolatedSite) -> None:
+    """The instance's certificate is its own, and in its Secret only."""
+    (secret,) = site.objects("secrets")
+    text = base64.b64decode(secret["data"]["curve.cert"]).decode()
+    made = certificate.parse(text, "the Secret")
+    assert made.public != certificate.read(site.lead.files.certificate).public
+    key = made.secret.decode()
+    kinds = KINDS.replace("secrets,", "") + ",events"
+    where = ("-n", site.namespace, "-o", "json")
+    assert key not in site.cluster.kubectl("get", kinds, *where)
+    assert key not in site.log.read_text()

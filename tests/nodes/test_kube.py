@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -14,21 +15,23 @@ from burst_kube.provider import KubeProvider, KubeSettings
 
 from burst.config import convert
 from burst.kits.pods import CommandsTable, with_pod_spec
+from burst.kits.pods.names import INDEX
 from burst.lead_setup.lead_plan import PlannedSlot
 from burst.model.shape import Shape
 from tests.e2e.programs import BURST, provider_table, run
 from tests.kubelab.cluster import Cluster
 from tests.kubelab.sandbox import OUTSIDE_IP
-from tests.nodes.fluxbursts import burst, check_hosts, reap_all, wait_for_return
+from tests.nodes.fluxbursts import burst, check_hosts, reap_all
 from tests.nodes.isolated_site import isolated_site
 from tests.nodes.resizing import SLOT as SLOT_OF_FOUR
 from tests.nodes.resizing import check_resizes
 from tests.nodes.waiting import wait_until
-from tests.support.fluxlead import flux_lead, needs_flux
+from tests.support.fluxlead import FluxLead, flux_lead, needs_flux
 
 pytestmark = [pytest.mark.nodes, needs_flux]
 KINDS = "pods,jobs,configmaps,secrets,services"
 SLOT = PlannedSlot(hosts="burst-0-[0-1]", shape=Shape(1))
+FOLLOWERS = 3
 
 
 @pytest.fixture
@@ -37,57 +40,51 @@ def table(cluster: Cluster, namespace: str) -> dict[str, Any]:
     return provider_table(cluster, namespace)
 
 
-@pytest.fixture
-def settings(table: dict[str, Any]) -> KubeSettings:
-    return convert(KubeSettings, table, "providers.far")
+def pod_addresses(cluster: Cluster, namespace: str) -> dict[str, str]:
+    """Return the address of each pod, by its index."""
+    found = cluster.kubectl("get", "pods", "-n", namespace, "-o", "json")
+    return {
+        pod["metadata"]["labels"][INDEX]: pod["status"]["podIP"]
+        for pod in json.loads(found)["items"]
+    }
 
 
-def test_they_join_through_a_gateway(settings: KubeSettings, namespace: str) -> None:
-    provider = KubeProvider("far", settings, "owner-1")
-    gateway = f"tcp://burst-0.{namespace}.svc.cluster.local:8050"
-    slot = PlannedSlot(hosts="burst-0-[0-2]", shape=Shape(1), gateway=gateway)
-    with flux_lead(slot, address=OUTSIDE_IP, gateways=True) as lead:
-        reap_all(provider, burst(lead, provider, 3))
+def wait_for_name(lead: FluxLead, name: str, address: str) -> None:
+    """Wait until all followers find it: DNS hears of a pod a moment later."""
+    command = f"set -- $(getent ahostsv4 {name}); echo ${{1:-none}}"
+
+    def found() -> list[str]:
+        options = (f"-N{FOLLOWERS}", "--requires=burst", "--cwd=/")
+        return lead.run(*options, "sh", "-c", command)
+
+    wait_until(
+        lambda: found() == [address] * FOLLOWERS,
+        lambda: f"{name} to be {address}: {found()}",
+    )
 
 
-def test_a_broker_that_is_cut_off_comes_back(settings: KubeSettings) -> None:
-    provider = KubeProvider("far", settings, "owner-1")
-    with flux_lead(SLOT, address=OUTSIDE_IP) as lead:
-        spec = burst(lead, provider, 2)
-        cut = lead.flux("overlay", "disconnect", "1")
-        assert cut.returncode == 0, cut.stderr
-        # By what status it ended a busy kubelet does not always know.
-        wait_for_return(lead, provider, spec, "exit status")
-        reap_all(provider, spec)
-
-
-def test_a_broker_that_is_told_to_end_comes_back(
-    settings: KubeSettings, cluster: Cluster, namespace: str
+def test_they_join_through_a_gateway_with_names_and_with_commands_around_them(
+    table: dict[str, Any], cluster: Cluster, namespace: str
 ) -> None:
-    """It ends with 0 on SIGTERM, which is no wish of ours."""
-    provider = KubeProvider("far", settings, "owner-1")
-    with flux_lead(SLOT, address=OUTSIDE_IP) as lead:
-        spec = burst(lead, provider, 2)
-        pod = cluster.kubectl("get", "pods", "-n", namespace, "-o", "name").split()[0]
-        end = ("exec", "-n", namespace, pod, "--", "sh", "-c", "kill -TERM 1")
-        cluster.kubectl(*end, check=False)
-        # By what status it ended a busy kubelet does not always know.
-        wait_for_return(lead, provider, spec, "exit status")
-        reap_all(provider, spec)
-
-
-def test_commands_run_around_the_broker(settings: KubeSettings) -> None:
+    settings = convert(KubeSettings, {**table, "names": True}, "providers.far")
     commands = CommandsTable(pre="echo ready > /tmp/pre", post="cat /tmp/pre; exit 1")
     # A shell that kept SIGTERM to itself would hold pods for all of it.
     patient = with_pod_spec(settings, {"terminationGracePeriodSeconds": 300})
     around = msgspec.structs.replace(patient, commands=commands)
     provider = KubeProvider("far", around, "owner-1")
-    with flux_lead(SLOT, address=OUTSIDE_IP) as lead:
-        spec = burst(lead, provider, 2)
-        assert lead.run("-N2", "--requires=burst", "--cwd=/", "cat", "/tmp/pre") == [
-            "ready",
-            "ready",
-        ]
+    gateway = f"tcp://burst-0.{namespace}.svc.cluster.local:8050"
+    slot = PlannedSlot(
+        hosts=f"burst-0-[0-{FOLLOWERS - 1}]", shape=Shape(1), gateway=gateway
+    )
+    with flux_lead(slot, address=OUTSIDE_IP, gateways=True) as lead:
+        spec = burst(lead, provider, FOLLOWERS)
+        read = ("--requires=burst", "--cwd=/", "cat", "/tmp/pre")
+        assert lead.run(f"-N{FOLLOWERS}", *read) == ["ready"] * FOLLOWERS
+        addresses = pod_addresses(cluster, namespace)
+        assert set(addresses) == {str(index) for index in range(FOLLOWERS)}
+        for index, address in addresses.items():
+            wait_for_name(lead, f"burst-0-{index}", address)
+            wait_for_name(lead, f"{spec.burst_id}-{index}", address)
         reap_all(provider, spec)
         wait_until(lambda: not lead.online() & set(spec.hosts), "the lead to miss them")
 

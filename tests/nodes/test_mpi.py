@@ -6,14 +6,14 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.tools import PACKAGES
 from tests.kubelab.cluster import Cluster
-from tests.nodes.mpilead import EXAMPLE, MpiLead, mpi_lead
+from tests.nodes.isolated_site import IsolatedSite
+from tests.nodes.mpilead import EXAMPLE, mpi_lead
 from tests.nodes.waiting import wait_until
 from tests.support.fluxlead import needs_flux
 from tests.support.waiting import HANG_S
@@ -35,18 +35,6 @@ _NUMBERS = 4_000_000
 """32 MB of them: far more than Open MPI sends with the message itself."""
 
 
-@pytest.fixture
-def site(cluster: Cluster, namespace: str, tmp_path: Path) -> Iterator[MpiLead]:
-    with mpi_lead(cluster, namespace, tmp_path) as found:
-        yield found
-
-
-@pytest.fixture
-def workdir(tmp_path: Path) -> Path:
-    """The example's files, where a user compiles; no pod sees it."""
-    return Path(shutil.copytree(EXAMPLE, tmp_path / "mpi"))
-
-
 def commands() -> str:
     """Return the first block of commands in the README."""
     text = (EXAMPLE / "README.md").read_text()
@@ -54,7 +42,7 @@ def commands() -> str:
     return block.replace("\n    ", "\n")
 
 
-def shell(site: MpiLead, script: str, workdir: Path) -> str:
+def shell(site: IsolatedSite, script: str, workdir: Path) -> str:
     """Return what a script prints that is run as a user of the lead runs it."""
     done = subprocess.run(
         ["/bin/sh", "-ec", script],
@@ -79,10 +67,19 @@ def ranks_in(output: str) -> dict[int, str]:
     return {int(each[0]): each[2] for each in found}
 
 
-def test_the_commands_of_the_readme_run_across_two_pods(
-    site: MpiLead, workdir: Path
+def test_the_commands_of_the_readme_run_across_pods_and_in_one_and_much_goes_across(
+    cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
-    output = shell(site, commands(), workdir)
+    # The example's files, where a user compiles; no pod sees it.
+    workdir = Path(shutil.copytree(EXAMPLE, tmp_path / "mpi"))
+    with mpi_lead(cluster, namespace, tmp_path) as site:
+        check_readme(shell(site, commands(), workdir))
+        check_more(site, workdir)
+        wait_until(lambda: not site.objects("jobs"), site.look)
+
+
+def check_readme(output: str) -> None:
+    """Two ranks are in a pod each."""
     hosts = ranks_in(output)
     assert sorted(hosts) == [0, 1], output
     # A rank asked its own pod, whose name is not that of the host in Flux.
@@ -91,11 +88,11 @@ def test_the_commands_of_the_readme_run_across_two_pods(
         "burst-0-1",
     }
     assert re.search(r"Loop time of \S+ on 2 procs for 100 steps with 4000", output)
-    wait_until(lambda: not site.bursts(), site.look)
 
 
-def test_much_goes_across_and_ranks_share_a_pod(site: MpiLead, workdir: Path) -> None:
-    compiled, sums, melt = commands().replace("\\\n", "").split("\n")
+def check_more(site: IsolatedSite, workdir: Path) -> None:
+    """Messages are large, and two of four ranks share a pod and its memory."""
+    _, sums, melt = commands().replace("\\\n", "").split("\n")
     much = sums.replace("100000", str(_NUMBERS))
     without_cma = "--env=OMPI_MCA_btl_vader_single_copy_mechanism=none"
     assert without_cma in (EXAMPLE / "README.md").read_text()
@@ -103,7 +100,7 @@ def test_much_goes_across_and_ranks_share_a_pod(site: MpiLead, workdir: Path) ->
     shared = melt.replace("-n2", f"-n4 {without_cma}") + " -v t 10"
     options = "-N2 --setattr=burstable --requires=burst --cwd=/tmp"
     size = f"flux run {options} df -m /dev/shm"
-    output = shell(site, "\n".join([compiled, much, shared, size]), workdir)
+    output = shell(site, "\n".join([much, shared, size]), workdir)
     assert len(set(ranks_in(output).values())) == 2, output
     assert f"0 of {_NUMBERS} wrong" in output
     assert re.search(r"Loop time of \S+ on 4 procs for 10 steps", output), output

@@ -1,72 +1,27 @@
 # SPDX-License-Identifier: MIT
 """A system instance outside of the cluster whose guests' jobs run in its pods.
 
-Brokers and daemon run as `flux` in the lab of `tests.multiuser`. On kubelab's nodes,
-pods have no image of their own: they see this machine's Flux by `host_paths`, but for
-the two directories of flux-security's configuration, and a copy of its IMP that is
-setuid. In kind they have an image with all that, and may mount nothing of a node.
+Brokers and daemon run as `flux` in the lab of `tests.multiuser`. Pods have an image
+with this machine's Flux and a setuid IMP, and may mount nothing of a node.
 """
 
 from __future__ import annotations
 
 import shutil
-import subprocess
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import tomli_w
 
-from tests.e2e.programs import ENVIRONMENT, FLUX, host_paths
-from tests.intake.user_cli import FILES
-from tests.kubelab.build import PAUSE_IMAGE
-from tests.kubelab.sandbox import OUTSIDE_IP
-from tests.multiuser.lab import OWNER, UIDS, Lab, flux_etc, imp_path
+from tests.e2e.programs import ENVIRONMENT, FLUX
+from tests.kind.kindnear import NearCluster
+from tests.multiuser.lab import OWNER, UIDS, Lab, flux_etc
 from tests.multiuser.system_instance import HOSTS, SystemInstance
 from tests.support.pod_words import pod_words
 from tests.support.ports import free_port
-
-# Of pods alone: what the machine has at these paths would hide it.
-_OF_PODS = ("/etc/passwd", "/etc/group")
-
-
-def paths_without(paths: list[str], absent: list[Path]) -> list[str]:
-    """Return paths in which none of the absent ones is visible, as few as can be."""
-    found = []
-    for path in map(Path, paths):
-        if any(path == gone or gone in path.parents for gone in absent):
-            continue
-        if any(path in gone.parents for gone in absent):
-            below = sorted(map(str, path.iterdir()))
-            found += paths_without(below, absent)
-        else:
-            found.append(str(path))
-    return found
-
-
-@contextmanager
-def setuid_imp(lab: Lab) -> Iterator[None]:
-    """Have the nodes see a setuid IMP where this machine has one that is not.
-
-    A mount of this namespace, in which the kubelets run, and of nobody else's.
-    """
-    copy = lab.directory / "flux-imp"
-    shutil.copy(imp_path(), copy)
-    copy.chmod(0o4755)
-    subprocess.run(["mount", "--bind", str(copy), str(imp_path())], check=True)
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", str(imp_path())], check=True)
-
-
-class Kubectl(Protocol):
-    """A cluster that can be asked."""
-
-    def kubectl(self, *words: object) -> str:
-        """Return what kubectl prints."""
 
 
 class MultiUserSite:
@@ -75,21 +30,18 @@ class MultiUserSite:
     def __init__(
         self,
         lab: Lab,
-        cluster: Kubectl,
-        extra: Mapping[str, Any],
-        *,
-        lead: str,
+        cluster: NearCluster,
         pods: Mapping[str, Any],
     ) -> None:
-        """`lead` is its address for pods, `pods` what the provider's table has more."""
+        """`pods` is what the provider's table has more."""
         port = free_port()
         bootstrap = {
             "default_port": port,
             "default_bind": "tcp://0.0.0.0:%p",
-            "default_connect": f"tcp://{lead}:%p",
+            "default_connect": f"tcp://{cluster.host_address()}:%p",
             "hosts": [{"host": host} for host in HOSTS],
         }
-        self.system = _Outside(lab, bootstrap, extra)
+        self.system = _Outside(lab, bootstrap)
         key = lab.run("root", "cat", "/etc/munge/munge.key")
         access = cluster.kubectl("config", "view", "--raw", "--minify", "--flatten")
         self.table = {
@@ -133,11 +85,9 @@ class MultiUserSite:
 class _Outside(SystemInstance):
     """One whose brokers listen where pods reach them."""
 
-    def __init__(
-        self, lab: Lab, bootstrap: dict[str, Any], extra: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, lab: Lab, bootstrap: dict[str, Any]) -> None:
         self._bootstrap = bootstrap
-        super().__init__(lab, extra)
+        super().__init__(lab)
 
     def tables(self) -> dict[str, Any]:
         """Return the lead's configuration."""
@@ -154,16 +104,6 @@ class _Outside(SystemInstance):
         self.settings.write_text(tomli_w.dumps(found))
 
 
-def follower_paths() -> list[str]:
-    """Return what pods see of this machine: not the files that `burst setup` installs.
-
-    An image has those only if the site puts them there.
-    """
-    etc = flux_etc()
-    absent = [*map(Path, _OF_PODS), etc / "imp", etc / "security", FILES]
-    return paths_without(host_paths(flux=True), absent)
-
-
 @contextmanager
 def serving(site: MultiUserSite) -> Iterator[MultiUserSite]:
     """Yield the site while its lead runs; end its brokers in any case."""
@@ -172,22 +112,3 @@ def serving(site: MultiUserSite) -> Iterator[MultiUserSite]:
         yield site
     finally:
         site.system.end()
-
-
-@contextmanager
-def site_on_nodes(
-    lab: Lab, cluster: Kubectl, namespace: str, extra: Mapping[str, Any]
-) -> Iterator[MultiUserSite]:
-    """Yield a site whose lead runs and whose pods are on kubelab's nodes.
-
-    `extra` are tables for the lead's configuration.
-    """
-    pods = {
-        "namespace": namespace,
-        "image": PAUSE_IMAGE,
-        "host_paths": follower_paths(),
-    }
-    with setuid_imp(lab):
-        site = MultiUserSite(lab, cluster, extra, lead=OUTSIDE_IP, pods=pods)
-        with serving(site):
-            yield site
