@@ -78,7 +78,8 @@ tell() {{
   kill -TERM "$child" 2> /dev/null
 }}
 trap '{on_signal}' TERM INT HUP
-rundir=$(mktemp -d {rundirs}/{burst}-XXXXXX) || exit 1
+# A signal to all would end mktemp after it has made the directory.
+rundir=$(trap '' TERM INT HUP; exec mktemp -d {rundirs}/{burst}-XXXXXX) || exit 1
 {for_guests}set -- {environment}
 for name in {inherited}; do
   eval "value=\\${{$name-}} there=\\${{$name+1}}"

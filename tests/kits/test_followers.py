@@ -150,6 +150,7 @@ def test_a_signal_at_any_moment_of_the_start_ends_it(
             time.sleep(number * 0.0003)
             (os.killpg if all_get_it else os.kill)(script.pid, signal.SIGTERM)
             script.wait(HANG_S)
+            assert list(rundirs.iterdir()) == []
 
 
 def test_an_end_at_once_has_its_status(spec: BurstSpec, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from burst.provider import BurstId, BurstSpec, BurstStatus, Failure, OwnedBurst,
 from burst.testing import example_spec
 from tests.cli.cli_harness import open_harness
 from tests.flux_instance import FLUX, MISSING, FluxInstance
-from tests.plugins.flux.other_flux import OtherInstance, rundirs
+from tests.plugins.flux.other_flux import OtherInstance, environment_of, rundirs
 from tests.support.brokers import brokers
 from tests.support.reaping import reap_until_gone
 from tests.support.waiting import wait_until
@@ -135,6 +135,24 @@ def test_a_second_job_waits_and_what_hangs_decides_nothing(burst: Burst) -> None
     assert set(listed) == {own}
 
 
+def test_a_job_that_is_canceled_under_its_followers_is_told(burst: Burst) -> None:
+    pids = burst.provision()
+    log = burst.joined()
+    foreign = ("FLUX_URI", "FLUX_JOB", "FLUX_TASK", "FLUX_KVS", "PMI", "TMPDIR", "CUDA")
+    for pid in pids.values():
+        assert [n for n in environment_of(pid) if n.startswith(foreign)] == []
+        assert len(os.sched_getaffinity(pid)) == os.cpu_count()
+    [job] = burst.other.jobs()
+    burst.other.flux("cancel", "--message=for maintenance", job)
+    status = burst.wait_for(Phase.FAILED)
+    assert status.why.startswith(f"Flux job {job} was canceled: for maintenance")
+    assert all(follower.lost for follower in status.followers)
+    assert log.read_text().count("unload-builtins->exit") == 2, "they left in order"
+    assert rundirs(burst.spec) == []
+    burst.provider.provision(burst.spec)
+    assert burst.jobs() == [], "it is not submitted again"
+
+
 def test_followers_leave_before_the_time_limit_and_are_asked_once(burst: Burst) -> None:
     """Also where the burst is reaped meanwhile, again and again."""
     burst.provision()
@@ -159,6 +177,23 @@ def test_followers_leave_before_the_time_limit_and_are_asked_once(burst: Burst) 
         said.append(text.read())
     assert "".join(said).count("signal 15") == 2, "one for each broker"
     assert "".join(said).count("unload-builtins->exit") == 2, "they left in order"
+
+
+def test_a_burst_waits_in_a_full_queue_until_nodes_are_free(burst: Burst) -> None:
+    others = burst.other.flux("submit", "-N4", "--exclusive", "sleep", "inf")
+    burst.other.flux("job", "wait-event", others, "alloc")
+    burst.provider.provision(burst.spec)
+    [job] = set(burst.other.jobs()) - {others}
+    wait_until(lambda: burst.status().why.endswith("waits for nodes"), burst.status)
+    assert burst.status().phase is Phase.PENDING
+    late = burst.other.provider(burst.spec.owner, later=3600.0)
+    [status] = late.observe()
+    assert (status.phase, status.why) == (
+        Phase.PENDING,
+        f"Flux job {job} waits for nodes",
+    )
+    burst.other.flux("cancel", others)
+    burst.wait_for(Phase.RUNNING)
 
 
 def test_what_does_not_start_is_told(burst: Burst) -> None:
