@@ -58,14 +58,19 @@ def test_takes_whole_nodes_only_where_nothing_runs():
     assert nodes
 
 
-def test_a_whole_node_without_the_gpus_of_a_slot_will_not_do():
-    assert not pool(r0=Shape(4, 0)).take(whole(1, gpus_per_slot=1))
-
-
-def test_a_whole_node_with_fewer_cores_than_a_slot_will_not_do():
-    """Rv1Pool would give it, and says of the same node that it can never be had."""
-    assert not pool(r0=Shape(4, 2)).take(whole(1, cores_per_slot=5))
-    assert not pool(r0=Shape(4, 2)).take(on_nodes(1, 5))
+@pytest.mark.parametrize(
+    ("free", "asked"),
+    [
+        (Shape(4, 0), whole(1, gpus_per_slot=1)),
+        # Rv1Pool would give it, and says of the same node that it can never be had.
+        (Shape(4, 2), whole(1, cores_per_slot=5)),
+        (Shape(4, 2), on_nodes(1, 5)),
+        (Shape(4, 0), on_nodes(1, 3, gpus=1)),
+        (Shape(2, 2), on_nodes(1, 3, gpus=1)),
+    ],
+)
+def test_a_node_with_less_than_a_job_needs_will_not_do(free, asked):
+    assert not pool(r0=free).take(asked)
 
 
 def test_takes_the_emptiest_nodes_first():
@@ -75,10 +80,6 @@ def test_takes_the_emptiest_nodes_first():
     assert nodes.take(on_nodes(1, 3))
     assert nodes.take(on_nodes(1, 2))
     assert not nodes
-
-
-def test_a_node_that_is_too_small_is_passed_over():
-    assert not pool(r0=Shape(4, 0), r1=Shape(2, 2)).take(on_nodes(1, 3, gpus=1))
 
 
 def test_spreads_slots_over_nodes():

@@ -97,6 +97,7 @@ def test_only_what_runs_ends_the_idleness_of_a_burst():
         ((), "drained", "event drained in state new"),
         ((), "nosuch", "event nosuch in state new"),
         (WHOLE_WAY, "reaped", "event reaped in state inactive"),
+        (("exception",), "exception", "event exception in state reap"),
     ],
 )
 def test_what_the_table_does_not_have_quarantines(names, event, why):
@@ -113,12 +114,6 @@ def test_an_event_that_cannot_be_read_quarantines():
     assert "event joined cannot be read" in burst.quarantined
     burst = apply(run("provision-start"), Event(T0, "assign", {"jobs": 7}))
     assert "event assign cannot be read" in burst.quarantined
-
-
-def test_an_untold_exception_in_reap_quarantines_only_that_burst():
-    burst = run("provision-start", "exception", "exception")
-
-    assert burst.quarantined == "event exception in state reap"
 
 
 def test_events_of_earlier_versions_are_read_by_their_present_names():
