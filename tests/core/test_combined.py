@@ -234,32 +234,3 @@ def test_where_a_new_burst_fails_the_rest_is_made_again():
     s.until(lambda: big in s.lead.running(), seconds=60)
     assert not next(b for b in s.bursts if b.id == failed.id).live
     assert sum(b.lease.nodes for b in s.bursts if b.live) == 6
-
-
-def test_an_idle_burst_that_a_job_waits_for_stays_as_long_as_it_took_to_make():
-    s = sim(deadlines={"idle": "2s"})
-    s.joins = False
-    first = s.submit_lent(4)
-    s.tick(30)
-    s.joins = True
-    s.until(lambda: first in s.lead.running())
-    other = submit(s, 4)
-    s.lead.finish(first)
-    s.tick(2)
-    big = s.submit_lent(8)
-    s.tick(20)
-    one = next(b for b in s.bursts if b.idle_since)
-    assert one.state is State.ONLINE
-    s.lead.finish(other)
-    s.until(lambda: big in s.lead.running(), ticks=3)
-    assert len(s.bursts) == 2
-
-
-def test_it_does_not_stay_for_ever():
-    s = sim(deadlines={"idle": "2s"})
-    first, _ = submit(s, 4), submit(s, 4)
-    s.lead.finish(first)
-    s.tick(2)
-    s.submit_lent(8)
-    s.tick(10)
-    assert sorted(b.live for b in s.bursts) == [False, True]

@@ -303,12 +303,6 @@ def test_of_hosts_that_join_through_another_the_first_may_be_asked_for():
             burst_requests.check_slot(text, 3, [slot])
 
 
-def test_a_request_may_name_any_run_of_ranks_of_a_slot():
-    made, _ = requested(burst_requests.request_nodes(2, slot="burst-0-[1-2]"))
-    (burst,) = made.records.bursts.values()
-    assert burst.lease.hosts == ("burst-0-1", "burst-0-2")
-
-
 def test_a_request_that_becomes_several_bursts_names_each():
     demand = burst_requests.request_nodes(6)
     made, verdict = requested(demand)

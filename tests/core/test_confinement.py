@@ -109,12 +109,6 @@ def test_nodes_are_taken_from_a_job_only_after_it_is_held():
     assert not any(isinstance(action, ConfineJobs) for action in made.actions)
 
 
-def test_a_job_that_runs_is_left_alone():
-    runs = held(state=JobState.RUN, ranks=ITS, confined_to=ITS, urgency=16)
-    made = tick(runs)
-    assert not any(isinstance(action, ConfineJobs) for action in made.actions)
-
-
 @pytest.mark.parametrize("mode", ["hold", "scheduler"])
 def test_where_nobody_is_confined_nothing_is(mode):
     alone = job(1, whole(2), urgency=0)

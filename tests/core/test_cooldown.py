@@ -44,12 +44,6 @@ def test_what_may_not_be_spread_waits_for_its_size():
         assert reasons(made, 1) == (Reason.TURNED_DOWN, told)
 
 
-def test_a_burst_does_not_grow_to_a_size_that_is_set_aside():
-    made = plan(demand(1, whole(2)), demand(2, whole(2)), health=aside(3))
-
-    assert [nodes for _, _, nodes, _ in leases(made)] == [2, 2]
-
-
 def test_an_isolated_job_that_is_too_large_keeps_no_smaller_one_waiting():
     sim = Sim(capacity=3, modes=("isolated",))
     sim.tick(2)

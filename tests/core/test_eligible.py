@@ -26,6 +26,8 @@ from tests.lifecycles import LEASE
 
 TERMS = Terms(provider="local", offer="small")
 SPOT = but(TERMS, spot=True)
+DEAR = but(TERMS, price=2.0)
+PAYS_1 = BurstPreferences(max_price=1.0)
 TAG = Tag("t", 100)
 
 
@@ -78,6 +80,8 @@ SOON = StartEstimate(expected=T0, latest=T0, earliest=T0)
         (asks(), live(requester=100), None),
         (asks(preferences=BurstPreferences("other")), live(), Reason.OTHER_PROVIDER),
         (asks(preferences=BurstPreferences(offer="big")), live(), Reason.OTHER_OFFER),
+        (asks(preferences=PAYS_1), live(terms=but(TERMS, price=1.0)), None),
+        (asks(preferences=PAYS_1), live(terms=DEAR), Reason.PRICE_TOO_HIGH),
         (asks(preferences=BurstPreferences(losses=2)), live(), None),
         (asks(preferences=BurstPreferences(losses=1)), live(terms=SPOT), None),
         (asks(preferences=BurstPreferences(losses=2)), live(terms=SPOT), Reason.SPOT),

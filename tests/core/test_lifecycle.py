@@ -11,27 +11,6 @@ from tests.builders import T0, but
 from tests.lifecycles import WHOLE_WAY, run
 
 
-def test_the_whole_way():
-    burst = run(*WHOLE_WAY)
-
-    assert burst.state is State.INACTIVE
-    assert burst.result is Result.COMPLETED
-    assert burst.since == T0 + 10
-    assert not burst.jobs
-    assert not burst.drained
-    assert not burst.quarantined
-
-
-def test_every_state_but_the_last_has_a_way_to_the_last():
-    def reaches_end(state, seen):
-        if state is State.INACTIVE:
-            return True
-        after = {to for (of, _), to in EDGES.items() if of is state} - seen
-        return any(reaches_end(to, seen | {to}) for to in after)
-
-    assert all(reaches_end(state, {state}) for state in State)
-
-
 def test_the_end_is_entered_from_reap_only_and_never_left():
     into = {of for (of, _), to in EDGES.items() if to is State.INACTIVE}
 

@@ -317,31 +317,12 @@ def test_a_live_burst_is_kept_for_a_job_only_if_that_pays() -> None:
     assert reason(on_idle(4, 24.1 * 60)) is Reason.ASSIGNED
 
 
-def test_a_live_burst_is_kept_for_a_job_whose_user_asked_for_one() -> None:
-    assert reason(on_idle(4, 1)) is Reason.NOT_WORTH
-    assert reason(on_idle(4, 1, wanted=True)) is Reason.ASSIGNED
-
-
 def test_a_live_burst_that_is_kept_anyway_is_had_for_nothing() -> None:
     # It stays idle for 3600 s, of which 100 have passed.
     assert reason(on_idle(4, 1, "1h", duration=3500.0)) is Reason.ASSIGNED
     # Four nodes for 200 s more are 0.22 node-hours, which 80 s of wait are worth.
     assert reason(on_idle(4, 79, "1h", duration=3700.0)) is Reason.NOT_WORTH
     assert reason(on_idle(4, 81, "1h", duration=3700.0)) is Reason.ASSIGNED
-
-
-def test_a_refusal_ends_when_its_forecast_makes_a_live_burst_worth_it() -> None:
-    """Not a new burst, which would take two minutes and more to come."""
-    one = job(1, whole(1), duration=HOUR)
-    burst = idle_burst(1)
-    base = seen(one, forecasts={ONE: starts(300)}, online=range(3))
-    frugal = settings(deadlines={"idle": "101s"}, **FRUGAL)
-    first = run_tick(recorded(burst), base, frugal, NOW)
-    assert reason(first) is Reason.NOT_WORTH
-    for wait, expected in ((301, Reason.NOT_WORTH), (370, Reason.ASSIGNED)):
-        later = but(base, forecasts={ONE: starts(wait)})
-        made = run_tick(first.records, later, frugal, NOW, first.refusal_cache)
-        assert reason(made) is expected
 
 
 def test_each_of_equal_jobs_is_asked_what_a_live_burst_is_worth_to_it() -> None:

@@ -141,11 +141,6 @@ def test_they_are_judged_in_parts_the_most_urgent_first() -> None:
     assert second.changed
 
 
-def test_in_the_first_tick_none_stands_yet() -> None:
-    assert unchanged_jobs_refusals(None, Records(), LEAD_VIEW) == {}
-    assert unchanged_jobs_refusals(standing(), Records(holds=HOLDS), None) == {}
-
-
 def test_unchanged_is_where_job_and_hold_are_the_same() -> None:
     before = standing()
 

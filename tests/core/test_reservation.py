@@ -3,7 +3,6 @@
 
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
-from tests.builders import LENT, whole
 from tests.sim import Sim
 
 HOUR = 3600.0
@@ -65,17 +64,3 @@ def test_jobs_behind_get_idle_nodes_for_a_while_and_no_longer():
     s.tick(5)
     assert brief in s.lead.running()
     assert s.decision(big).reason is Reason.RESERVED
-
-
-def test_those_behind_are_served_once_its_user_holds_the_first():
-    s = sim()
-    running(s, 1)
-    big = s.lead.submit(whole(8, constraint=LENT))
-    s.until(lambda: s.lead.jobs[big].urgency == 0)
-    small = s.submit_lent(4)
-    s.tick(5)
-    assert not s.lead.jobs[small].ranks
-    s.lead.change(big, urgency=5)
-    s.tick()
-    s.lead.change(big, urgency=0)
-    s.until(lambda: small in s.lead.running(), ticks=20)

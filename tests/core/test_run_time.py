@@ -125,24 +125,6 @@ def test_a_long_job_gets_no_old_burst_and_a_short_one_does():
     assert (first.id, first.state.value) == (old, "online")
 
 
-@pytest.mark.parametrize("mode", ["hold", "queue"])
-def test_an_old_burst_for_a_part_of_a_job_stays_for_brief_ones(mode):
-    """Its lease would kill the job, so Flux starts that on other nodes alone.
-
-    In mode `scheduler` sched-burst has each job keep to its own bursts anyway.
-    """
-    s = old_burst(20, intake={"mode": mode})
-    old = s.burst
-    assert len(old.lease.ranks) == 1
-    long = s.submit_lent(2, duration=10 * HOUR)
-    s.until(lambda: long in s.lead.running())
-    assert s.lead.jobs[long].ranks.isdisjoint(old.lease.ranks)
-    assert s.bursts[0].state.value == "online"
-    brief = s.submit_lent(1, duration=HOUR)
-    s.tick(2)
-    assert s.lead.jobs[brief].ranks == {*old.lease.ranks}
-
-
 @pytest.mark.parametrize(
     ("hours", "nodes", "duration"),
     [(20, 30, 10 * HOUR), (2, 1, 48 * HOUR)],

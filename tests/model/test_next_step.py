@@ -52,17 +52,6 @@ def test_a_burst_that_waits_has_somebody_to_act(state):
     assert QUARANTINED.who is Actor.ADMINISTRATOR
 
 
-def test_waiting_states_of_bursts_name_their_deadlines():
-    for state, key in (
-        (State.PROVISION, "provision"),
-        (State.JOIN, "join"),
-        (State.ONLINE, "idle"),
-        (State.DRAIN, "drain"),
-        (State.REAP, "reap"),
-    ):
-        assert f"[deadlines] {key}" in BURST_STEPS[state].what.replace("\n", " ")
-
-
 @pytest.mark.parametrize(
     ("reasons", "acts"),
     [
