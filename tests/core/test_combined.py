@@ -10,7 +10,6 @@ from burst.core.plan.fit import NodePool
 from burst.core.plan.purchases import Purchases
 from burst.core.plan.slots import find_slots
 from burst.core.worth.budget import NO_BUDGETS
-from burst.model.burst import State
 from burst.model.decision import Decision, OfferRejection
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
@@ -218,19 +217,3 @@ def test_a_job_runs_on_what_is_left_of_two_slots_and_two_bursts():
     # Then one of them is enough.
     submit(s, 3)
     assert len(s.bursts) == 4
-
-
-def test_where_a_new_burst_fails_the_rest_is_made_again():
-    s = sim()
-    first = submit(s, 4)
-    s.lead.finish(first)
-    s.tick(2)
-    s.joins = False
-    big = s.submit_lent(6)
-    s.tick(3)
-    failed = next(b for b in s.bursts if b.state is not State.ONLINE)
-    s.provider.fail(failed.id, "broken")
-    s.joins = True
-    s.until(lambda: big in s.lead.running(), seconds=60)
-    assert not next(b for b in s.bursts if b.id == failed.id).live
-    assert sum(b.lease.nodes for b in s.bursts if b.live) == 6

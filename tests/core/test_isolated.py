@@ -209,15 +209,6 @@ def test_a_job_that_its_user_takes_back_runs_here_alone(sim):
     assert len(sim.bursts) == 1
 
 
-def test_a_job_taken_back_that_cannot_start_here_gets_no_other(sim):
-    job = running(sim)
-    sim.lead.change(job, urgency=16)
-    sim.until(over(sim))
-    sim.tick(5)
-    assert len(sim.bursts) == 1
-    assert sim.decision(job).reason is Reason.TAKEN_BACK
-
-
 def test_a_time_limit_that_is_changed_before_it_begins_is_the_one_it_has(sim):
     job = submit(sim, duration=60.0)
     sim.until(sim.in_state(State.NEW), seconds=0.1)

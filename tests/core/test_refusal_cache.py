@@ -190,11 +190,6 @@ def test_a_burst_that_is_gone_is_no_ground_and_its_slot_is_free() -> None:
     assert found.ranks.free == FIRST | SECOND
 
 
-def test_the_slot_of_a_burst_or_of_an_unreadable_record_is_not_free() -> None:
-    records = Records(bursts={ID: run()}, unreadable={"burst/burst-1-torn": "torn"})
-    assert grounds(records).ranks.free == FIRST.difference(LEASE.ranks)
-
-
 def test_free_is_what_is_free_of_ranks_that_can_run_jobs() -> None:
     unfit: dict[str, Any] = {"excluded": frozenset({2}), "torpid": frozenset({3})}
     free = dict.fromkeys([0, 1, 2, 3, 4], NODE)

@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: MIT
 import pytest
 
-from burst.core.actions import DrainBurst, ProvisionBurst, ReapBurst, UndrainBurst
+from burst.core.actions import (
+    DrainBurst,
+    HoldJobs,
+    ProvisionBurst,
+    ReapBurst,
+    UndrainBurst,
+)
 from burst.core.provider_health import Outcome, ProviderAnswer, Verb
 from burst.core.records import Records
 from burst.core.tick import KEPT_ENDED, TAGGED_KEPT_S
@@ -186,6 +192,7 @@ def test_a_job_released_to_a_burst_that_was_lost_is_held_again_with_its_urgency(
     # While the lead has not done so, what it shows is no wish of the user.
     again = tick_once(world(view(one, online=[0, 1, 3])), made.records, now=T0 + 200)
     assert again.records.holds[1] == but(held, since=T0 + 200)
+    assert HoldJobs((ONE,)) in again.actions
 
 
 def test_a_burst_with_jobs_has_no_room_where_sharing_is_off():

@@ -17,10 +17,6 @@ def test_an_event_is_one_line_of_rfc_18():
     )
 
 
-def test_the_context_may_be_missing():
-    assert READ('{"timestamp":1.0,"name":"clean"}') == Event(1.0, "clean")
-
-
 @given(st.floats(0, 2e9), NAMES, st.dictionaries(st.text(), VALUES))
 def test_an_event_comes_back(timestamp, name, context):
     event = Event(timestamp, name, context)

@@ -41,6 +41,7 @@ def test_it_is_part_of_what_is_told(reason):
     step = told.next_step()
     assert step.startswith(NEXT_STEPS[reason].who.value)
     assert "{" not in step
+    assert "{" not in told.text()
     assert ("{next}" in reason.value.text) == (step in told.text())
 
 

@@ -60,11 +60,6 @@ def test_a_job_is_told_a_sentence_with_all_its_facts(reason):
     assert "{" not in verdict.text() + (verdict.memo_word() or "")
 
 
-@pytest.mark.parametrize("reason", ABOUT_OFFERS)
-def test_an_offer_is_turned_down_in_a_sentence_with_all_its_facts(reason):
-    assert "{" not in OfferRejection("local/small", reason, AnyFact()).text()
-
-
 def test_times_are_times_of_day_whatever_the_reason():
     fields = {
         (name, conversion)
