@@ -99,6 +99,15 @@ def test_takes_only_from_the_nodes_that_are_allowed():
     assert not nodes.take(whole(1), frozenset({1}))
 
 
+def test_nodes_can_be_added():
+    nodes = NodePool({}, {})
+    assert not nodes
+
+    nodes.add(7, Shape(4))
+
+    assert nodes.take(whole(1))
+
+
 def whole_nodes(**free):
     shapes = {int(rank[1:]): shape for rank, shape in free.items()}
     whole = {rank: Shape(4, 2) for rank in shapes}

@@ -299,6 +299,11 @@ def test_a_live_burst_is_kept_for_a_job_only_if_that_pays() -> None:
     assert reason(on_idle(4, 24.1 * 60)) is Reason.ASSIGNED
 
 
+def test_a_live_burst_is_kept_for_a_job_whose_user_asked_for_one() -> None:
+    assert reason(on_idle(4, 1)) is Reason.NOT_WORTH
+    assert reason(on_idle(4, 1, wanted=True)) is Reason.ASSIGNED
+
+
 def test_a_live_burst_that_is_kept_anyway_is_had_for_nothing() -> None:
     # It stays idle for 3600 s, of which 100 have passed.
     assert reason(on_idle(4, 1, "1h", duration=3500.0)) is Reason.ASSIGNED
