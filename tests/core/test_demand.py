@@ -65,8 +65,6 @@ def test_takes_whole_nodes_only_where_nothing_runs():
         # Rv1Pool would give it, and says of the same node that it can never be had.
         (Shape(4, 2), whole(1, cores_per_slot=5)),
         (Shape(4, 2), on_nodes(1, 5)),
-        (Shape(4, 0), on_nodes(1, 3, gpus=1)),
-        (Shape(2, 2), on_nodes(1, 3, gpus=1)),
     ],
 )
 def test_a_node_with_less_than_a_job_needs_will_not_do(free, asked):
@@ -80,6 +78,10 @@ def test_takes_the_emptiest_nodes_first():
     assert nodes.take(on_nodes(1, 3))
     assert nodes.take(on_nodes(1, 2))
     assert not nodes
+
+
+def test_a_node_that_is_too_small_is_passed_over():
+    assert not pool(r0=Shape(4, 0), r1=Shape(2, 2)).take(on_nodes(1, 3, gpus=1))
 
 
 def test_spreads_slots_over_nodes():
