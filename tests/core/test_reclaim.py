@@ -95,6 +95,17 @@ def test_a_notice_that_came_to_nothing_is_forgotten():
     assert sim.burst.exception == "failed"
 
 
+def test_what_is_reclaimed_and_vanishes_was_reclaimed():
+    sim, _ = running()
+    name = sim.burst.id
+    sim.provider.reclaim(name)
+    sim.tick(2)
+    sim.provider.lose(name)
+    sim.until(lambda: sim.bursts[0].exception != "")
+
+    assert sim.bursts[0].exception == "reclaimed"
+
+
 def test_what_is_reclaimed_as_it_comes_up_pauses_the_offer_and_is_no_failure():
     tables = {"limits": {"cooldown": "5m"}, "plan": {"spread": False}}
     sim = Sim(deadlines={"join": "30s", "provision": "40s"}, **tables)

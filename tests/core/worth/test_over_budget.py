@@ -8,6 +8,8 @@ import pytest
 from burst.core import burst_requests
 from burst.model.burst import State
 from burst.model.reason import Reason
+from burst.model.request import BurstPreferences
+from tests.builders import whole
 from tests.core.worth.money_sim import BOUND, refusal, sim, submit, used
 
 
@@ -96,6 +98,17 @@ def test_a_live_burst_is_kept_for_a_further_job_only_within_the_budget(
     its.engine.tick(its.now + 0.5)
     assert (second in its.burst.jobs) is reused
     assert used(its) <= BOUND + 100 + 400
+
+
+def test_an_isolated_burst_is_bought_within_the_budget():
+    alone = BurstPreferences(mode="isolated", wait=0)
+    its = sim(3 * (BOUND + 100), modes=("joined", "isolated"))
+    first = its.lead.submit(whole(3), duration=100.0, preferences=alone, userid=1)
+    second = its.lead.submit(whole(3), duration=100.0, preferences=alone, userid=1)
+    its.tick(4)
+    assert its.burst.lease.isolated_job == first
+    assert refusal(its, second).reason is Reason.OVER_BUDGET
+    assert used(its) == 3 * (BOUND + 100)
 
 
 def test_after_its_last_day_the_budget_says_so():
