@@ -82,6 +82,13 @@ def test_a_job_is_displaced_by_those_that_keep_its_nodes(taken, free, displaced)
     assert is_displaced(wanted, [BURST], world(seen), T0 + 300) is displaced
 
 
+def test_many_jobs_are_counted():
+    others = [job(n, cores(1), state=JobState.RUN, ranks=RANKS) for n in range(1, 6)]
+    wanted = job(9, whole(1))
+    told = found(wanted, lead(*others, wanted, busy=RANKS))
+    assert "and 2 more; Flux" in told.text()
+
+
 def test_room_beside_a_job_that_is_not_given():
     wanted = job(5, cores(1))
     free = dict.fromkeys(RANKS, Shape(NODE.cores - 1))

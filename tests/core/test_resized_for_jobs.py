@@ -311,6 +311,10 @@ def test_ranks_that_are_promised_to_another_job_are_left_to_it():
         assert len(grow(burst, promises=kept).growths) == 1
 
 
+def test_a_burst_of_several_slots_does_not_grow():
+    assert grow(idle(ranks=(3, 6))).growths == ()
+
+
 def test_nobody_bears_further_nodes_for_the_job_of_another():
     burst = apply(idle(), Event(NOW, "assign", {"jobs": {"30": T0}}))
     theirs = job(30, whole(1), userid=200)
