@@ -12,7 +12,7 @@ from burst.model.burst import Result, State
 from burst.model.event import Event
 from burst.model.hold import HoldState
 from burst.model.jobid import JobId
-from burst.model.lead import JobState, QueueView
+from burst.model.lead import QueueView
 from burst.model.reason import Reason
 from tests.builders import LENT, T0, but, settings, view, whole, world
 from tests.builders import job as job_view
@@ -153,24 +153,6 @@ def test_the_urgency_that_a_user_gives_a_released_job_survives_the_next_hold():
     s.until(lambda: s.lead.jobs[job].urgency == 10, ticks=700)
     s.lead.schedule = schedule
     s.until(lambda: s.lead.running() == [job], ticks=60)
-
-
-def test_a_release_urgency_of_the_site_is_never_taken_for_a_users():
-    s = sim(intake={"release_urgency": 20})
-    s.lead.schedule = lambda: None
-    job = s.lead.submit(whole(4))
-    s.until(lambda: s.lead.jobs[job].urgency == 20)
-    s.tick(2)
-    s.provider.lose(s.bursts[0].id)
-    s.joins = False
-    s.lead.deaf = True
-    s.until(lambda: hold_of(s, job).state is HoldState.HOLDING, ticks=200)
-    s.tick(3)
-    assert hold_of(s, job).state is HoldState.HOLDING
-    s.lead.deaf = False
-    s.until(lambda: s.lead.jobs[job].urgency == 0)
-    assert hold_of(s, job).urgency == 16
-    assert s.lead.jobs[job].state is JobState.SCHED
 
 
 @pytest.mark.parametrize("mode", ["queue", "scheduler"])

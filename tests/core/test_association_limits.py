@@ -8,12 +8,10 @@ from hypothesis import strategies as st
 from burst.core.records import Records
 from burst.core.select.association_limits import LimitsInUse, use_of
 from burst.model.accounting import (
-    UNLIMITED,
     AccountingFacts,
     AssociationLimits,
     AssociationUse,
     QueueLimits,
-    describe_limits,
 )
 from burst.model.banks import Associations, Banks
 from burst.model.lead import JobState
@@ -251,12 +249,6 @@ def test_a_job_that_flux_accounting_holds_is_told_for_which_limit(
         f"it waits for flux-accounting: {why}; no nodes are rented for it before"
     )
     assert its.lead.memos[held]["state"] == "over-limit"
-
-
-def test_a_limit_of_a_queue_that_is_not_known_is_told_by_its_name():
-    found = describe_limits(("max-sched-jobs-queue-limit",), "b", "q", NO_LIMITS, None)
-    assert found == "limit max_sched_jobs of queue q"
-    assert NO_LIMITS.max_sched_jobs == UNLIMITED
 
 
 @pytest.mark.parametrize("mode", ["hold", "scheduler"])

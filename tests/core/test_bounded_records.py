@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from burst.core.burst_story import sentence
 from burst.core.kept_events import kept
 from burst.core.lifecycle import EDGES, NOTES, apply, begin, restore, step
 from burst.core.records import Records
@@ -301,28 +300,6 @@ def grow_by_one(burst: Burst, nodes: int, at: float) -> Burst:
     burst = apply(burst, Event(at, "grow", begun))
     burst = apply(burst, Event(at + 1, "joined", {"ranks": str(1 + nodes)}))
     return apply(burst, Event(at + 2, "grown", size))
-
-
-def test_growths_are_told_in_the_order_in_which_they_were():
-    burst = run("provision-start", "provision-finish")
-    burst = apply(burst, Event(T0 + 11, "joined", {"ranks": "2"}))
-    burst = apply(burst, Event(T0 + 12, "joined", {"ranks": "3"}))
-    burst = apply(burst, Event(T0 + 13, "online", {"ranks": "2-3"}))
-    for nodes in (3, 4, 5):
-        burst = grow_by_one(burst, nodes, T0 + 100 * nodes)
-
-    told = [event for event in burst.events if event.name in {"joined", "grown"}]
-    assert [(event.timestamp - T0, sentence(event)) for event in told] == [
-        (11, "rank 2 joined the lead"),
-        (12, "rank 3 joined the lead"),
-        (301, "rank 4 joined the lead"),
-        (302, "it has 3 nodes now, all online: by hand"),
-        (401, "rank 5 joined the lead"),
-        (402, "it has 4 nodes now, all online: by hand"),
-        (501, "rank 6 joined the lead"),
-        (502, "it has 5 nodes now, all online: by hand"),
-    ]
-    assert read_again(burst) == burst
 
 
 def test_of_many_growths_the_last_are_told_and_all_ranks():

@@ -99,15 +99,11 @@ def test_a_burst_can_be_taken_down_in_any_state(names, state):
     made = commands.take_down_burst(recorded(run(*names)), LEASE.id, "said so", NOW)
 
     assert made.records.bursts[LEASE.id].state is state
-
-
-def test_what_is_taken_down_online_is_drained_first():
-    made = commands.take_down_burst(recorded(run(*WHOLE_WAY[:4])), LEASE.id, "so", NOW)
-
-    (action,) = made.actions
-    assert isinstance(action, DrainBurst)
-    assert action.ranks == {2, 3}
-    assert made.records.bursts[LEASE.id].result is Result.CANCELED
+    if names == WHOLE_WAY[:4]:
+        (drain,) = made.actions
+        assert isinstance(drain, DrainBurst)
+        assert drain.ranks == {2, 3}
+        assert made.records.bursts[LEASE.id].result is Result.CANCELED
 
 
 def test_taking_down_a_quarantined_burst_is_the_persons_decision():
@@ -142,6 +138,7 @@ def test_held_jobs_are_let_go_for_good():
         commands.release_jobs(records, [TWO], NOW)
     with pytest.raises(LeadError, match="is not held by burst"):
         commands.release_jobs(records, [JobId(9)], NOW)
+    assert commands.release_jobs(records, [], NOW).actions == ()
 
 
 def test_a_job_that_was_let_go_is_its_users():
@@ -160,10 +157,6 @@ def test_a_job_whose_release_was_lost_can_be_let_go_once_more():
     made = commands.release_jobs(records, [ONE], NOW, lost)
 
     assert made.actions == (ReleaseJobs({ONE: 7}),)
-
-
-def test_letting_nothing_go_asks_nothing_of_the_lead():
-    assert commands.release_jobs(Records(), [], NOW).actions == ()
 
 
 def test_a_provider_is_enabled_by_forgetting():
@@ -297,6 +290,8 @@ def test_any_hosts_of_slots_may_be_asked_for(text, nodes):
 def test_other_hosts_are_refused_with_the_slots_there_are(text, told):
     with pytest.raises(BurstError, match=told):
         burst_requests.check_slot(text, 2, find_slots(identity("lead-0,burst-0-[0-3]")))
+    with pytest.raises(BurstError, match="rank slots are none"):
+        burst_requests.check_slot("x", 1, ())
 
 
 def test_of_hosts_that_join_through_another_the_first_may_be_asked_for():
@@ -308,12 +303,6 @@ def test_of_hosts_that_join_through_another_the_first_may_be_asked_for():
             burst_requests.check_slot(text, 3, [slot])
 
 
-def test_a_request_may_name_any_run_of_ranks_of_a_slot():
-    made, _ = requested(burst_requests.request_nodes(2, slot="burst-0-[1-2]"))
-    (burst,) = made.records.bursts.values()
-    assert burst.lease.hosts == ("burst-0-1", "burst-0-2")
-
-
 def test_a_request_that_becomes_several_bursts_names_each():
     demand = burst_requests.request_nodes(6)
     made, verdict = requested(demand)
@@ -321,8 +310,3 @@ def test_a_request_that_becomes_several_bursts_names_each():
     assert len(made.records.bursts) == 2
     told = burst_requests.describe_request(verdict, demand)
     assert told == f"6 nodes of local/small as {names}"
-
-
-def test_a_lead_without_slots_has_none_to_ask_for():
-    with pytest.raises(BurstError, match="rank slots are none"):
-        burst_requests.check_slot("x", 1, ())

@@ -79,42 +79,34 @@ def test_one_that_was_never_held_is_let_to_its_nodes_too():
     assert made.actions == (ConfineJobs({ONE: ITS}),)
 
 
-def test_nodes_are_taken_from_a_job_after_it_is_held():
-    lost = job(1, whole(3), confined_to=ITS)
-    assert tick(lost).actions[-1] == HoldJobs((ONE,))
-    assert not any(isinstance(a, ConfineJobs) for a in tick(lost).actions)
-    taken = tick(job(1, whole(3), urgency=0, confined_to=ITS), hold=HELD)
-    assert ConfineJobs({ONE: NONE}) in taken.actions
+LATE = job(1, whole(3), confined_to=ITS)
 
 
-def test_they_are_taken_at_once_where_own_nodes_would_do():
-    """Flux denies a job only if no nodes would ever do."""
-    made = tick(held(urgency=16, confined_to=ITS, t_submit=T0 + 99))
-    assert ConfineJobs({ONE: NONE}) in made.actions
+@pytest.mark.parametrize(
+    ("waiting", "hold", "mode"),
+    [
+        (but(LATE, urgency=0), HELD, "hold"),
+        # Flux denies a job only if no nodes would ever do.
+        (held(urgency=16, confined_to=ITS, t_submit=T0 + 99), None, "hold"),
+        (LATE, but(HELD, state=HoldState.TAKEN_BACK), "hold"),
+        (job(1, None, unreadable="no", confined_to=ITS), None, "hold"),
+        (held(state=JobState.DEPEND, confined_to=ITS), None, "hold"),
+        (held(confined_to=None), HELD, "hold"),
+        (LATE, None, "scheduler"),
+    ],
+    ids=[
+        *("held", "own nodes would do", "taken back", "unreadable", "not ready"),
+        *("came before the frobnicator", "whatever the mode"),
+    ],
+)
+def test_nodes_are_taken_from_a_job_that_is_to_have_none(waiting, hold, mode):
+    assert ConfineJobs({ONE: NONE}) in tick(waiting, hold=hold, mode=mode).actions
 
 
-def test_they_are_taken_from_a_job_that_its_user_took_back():
-    taken = but(HELD, state=HoldState.TAKEN_BACK)
-    made = tick(job(1, whole(3), confined_to=ITS), hold=taken)
-    assert made.actions == (ConfineJobs({ONE: NONE}),)
-
-
-def test_a_job_that_cannot_be_read_or_is_not_ready_keeps_no_nodes():
-    unreadable = job(1, None, unreadable="no", confined_to=ITS)
-    assert tick(unreadable).actions == (ConfineJobs({ONE: NONE}),)
-    early = held(state=JobState.DEPEND, confined_to=ITS)
-    assert tick(early).actions == (ConfineJobs({ONE: NONE}),)
-
-
-def test_a_job_that_runs_is_left_alone():
-    runs = held(state=JobState.RUN, ranks=ITS, confined_to=ITS, urgency=16)
-    made = tick(runs)
+def test_nodes_are_taken_from_a_job_only_after_it_is_held():
+    made = tick(LATE)
+    assert made.actions[-1] == HoldJobs((ONE,))
     assert not any(isinstance(action, ConfineJobs) for action in made.actions)
-
-
-def test_a_job_that_came_before_the_frobnicator_is_confined():
-    made = tick(held(confined_to=None), hold=HELD)
-    assert ConfineJobs({ONE: NONE}) in made.actions
 
 
 @pytest.mark.parametrize("mode", ["hold", "scheduler"])
@@ -129,8 +121,6 @@ def test_one_that_is_confined_is_kept_up_to_date_whatever_the_mode():
     waiting = held(urgency=16)
     made = tick(waiting, UP, online=UP_NOW, mode="scheduler")
     assert made.actions == (ConfineJobs({ONE: ITS}),)
-    late = job(1, whole(3), confined_to=ITS)
-    assert ConfineJobs({ONE: NONE}) in tick(late, mode="scheduler").actions
 
 
 OTHER = but(
@@ -208,14 +198,9 @@ def test_in_the_stopped_queue_a_job_has_none(before):
     assert made.actions == (MoveJobs({ONE: "burst"}, {ONE: NONE}),)
 
 
-def test_one_that_its_user_holds_in_the_stopped_queue_waits_there():
-    made = tick(queued(urgency=0), UP, online=UP_NOW, mode="queue")
-    assert not any(isinstance(a, MoveJobs | ConfineJobs) for a in made.actions)
-
-
-def test_one_that_waits_for_another_job_stays_in_the_stopped_queue_as_it_is():
-    waiting = queued(state=JobState.DEPEND)
-    made = tick(waiting, UP, online=UP_NOW, mode="queue")
+@pytest.mark.parametrize("change", [{"urgency": 0}, {"state": JobState.DEPEND}])
+def test_one_that_its_user_holds_or_that_is_not_ready_stays_as_it_is(change):
+    made = tick(queued(**change), UP, online=UP_NOW, mode="queue")
     assert not any(isinstance(a, MoveJobs | ConfineJobs) for a in made.actions)
 
 

@@ -44,12 +44,6 @@ def test_what_may_not_be_spread_waits_for_its_size():
         assert reasons(made, 1) == (Reason.TURNED_DOWN, told)
 
 
-def test_a_burst_does_not_grow_to_a_size_that_is_set_aside():
-    made = plan(demand(1, whole(2)), demand(2, whole(2)), health=aside(3))
-
-    assert [nodes for _, _, nodes, _ in leases(made)] == [2, 2]
-
-
 def test_an_isolated_job_that_is_too_large_keeps_no_smaller_one_waiting():
     sim = Sim(capacity=3, modes=("isolated",))
     sim.tick(2)
@@ -107,7 +101,7 @@ def test_a_burst_of_which_one_node_never_joins_is_tried_ever_less_often():
     sim.tick(2)
     job = sim.submit_lent(2)
     told, paid = set(), 0.0
-    for _ in range(24 * 60):
+    for _ in range(12 * 60):
         sim.tick(seconds=60.0)
         paid += 60.0 * sum(burst.lease.nodes for burst in sim.live)
         if not sim.live:
@@ -119,4 +113,4 @@ def test_a_burst_of_which_one_node_never_joins_is_tried_ever_less_often():
     assert pauses[0] < 20 * 60.0
     assert all(later >= earlier for earlier, later in pairwise(pauses))
     assert pauses[-1] > 2 * 3600.0
-    assert paid < 0.1 * 2 * 24 * 3600.0
+    assert paid < 0.1 * 2 * 12 * 3600.0

@@ -58,14 +58,17 @@ def test_takes_whole_nodes_only_where_nothing_runs():
     assert nodes
 
 
-def test_a_whole_node_without_the_gpus_of_a_slot_will_not_do():
-    assert not pool(r0=Shape(4, 0)).take(whole(1, gpus_per_slot=1))
-
-
-def test_a_whole_node_with_fewer_cores_than_a_slot_will_not_do():
-    """Rv1Pool would give it, and says of the same node that it can never be had."""
-    assert not pool(r0=Shape(4, 2)).take(whole(1, cores_per_slot=5))
-    assert not pool(r0=Shape(4, 2)).take(on_nodes(1, 5))
+@pytest.mark.parametrize(
+    ("free", "asked"),
+    [
+        (Shape(4, 0), whole(1, gpus_per_slot=1)),
+        # Rv1Pool would give it, and says of the same node that it can never be had.
+        (Shape(4, 2), whole(1, cores_per_slot=5)),
+        (Shape(4, 2), on_nodes(1, 5)),
+    ],
+)
+def test_a_node_with_less_than_a_job_needs_will_not_do(free, asked):
+    assert not pool(r0=free).take(asked)
 
 
 def test_takes_the_emptiest_nodes_first():

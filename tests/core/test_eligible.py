@@ -26,6 +26,10 @@ from tests.lifecycles import LEASE
 
 TERMS = Terms(provider="local", offer="small")
 SPOT = but(TERMS, spot=True)
+DEAR = but(TERMS, price=2.0)
+PAYS_1 = BurstPreferences(max_price=1.0)
+PAYS_LESS, RULE = Reason.PRICE_TOO_HIGH, Reason.RULE_PRICE
+"""Of the job and its rule, the one that pays less is named."""
 TAG = Tag("t", 100)
 
 
@@ -78,6 +82,11 @@ SOON = StartEstimate(expected=T0, latest=T0, earliest=T0)
         (asks(), live(requester=100), None),
         (asks(preferences=BurstPreferences("other")), live(), Reason.OTHER_PROVIDER),
         (asks(preferences=BurstPreferences(offer="big")), live(), Reason.OTHER_OFFER),
+        (asks(preferences=PAYS_1), live(terms=but(TERMS, price=1.0)), None),
+        (asks(preferences=PAYS_1), live(terms=DEAR), PAYS_LESS),
+        (asks(preferences=but(PAYS_1, allowed_price=1.5)), live(terms=DEAR), PAYS_LESS),
+        (asks(preferences=but(PAYS_1, allowed_price=1.0)), live(terms=DEAR), RULE),
+        (asks(preferences=but(PAYS_1, allowed_price=0.5)), live(terms=DEAR), RULE),
         (asks(preferences=BurstPreferences(losses=2)), live(), None),
         (asks(preferences=BurstPreferences(losses=1)), live(terms=SPOT), None),
         (asks(preferences=BurstPreferences(losses=2)), live(terms=SPOT), Reason.SPOT),

@@ -101,16 +101,6 @@ def test_an_epilog_that_does_not_end_is_named_and_waited_for_until_the_deadline(
     assert s.burst.result is Result.COMPLETED
 
 
-def test_a_later_run_of_it_has_a_deadline_of_its_own(s):
-    clean_after_a_job(s)
-    s.until(lambda: s.lead.signals)
-    s.lead.housekeeping = {2: s.now}
-    s.tick(40)
-    assert len(s.lead.signals) == 1
-    s.until(lambda: len(s.lead.signals) == 2)
-    assert s.lead.signals[1] == (frozenset({2}), TERM)
-
-
 def test_on_an_own_node_it_is_left_alone(s):
     s.lead.housekeeping = {0: s.now}
     s.tick(200)

@@ -12,7 +12,6 @@ from burst.core.report import status
 from burst.model.burst import Result, State
 from burst.model.lead import JobState
 from burst.model.reason import Reason
-from burst.model.request import BurstPreferences
 from tests.core.isolation import BOTH, over, reason, running, submit
 from tests.sim import Sim
 
@@ -148,25 +147,6 @@ def test_a_job_is_told_how_far_it_is_and_stays_held(sim):
     assert sim.lead.lent == []
 
 
-@pytest.mark.parametrize("mode", ["queue", "scheduler"])
-def test_it_is_held_in_every_mode(mode):
-    sim = Sim(modes=BOTH, intake={"mode": mode})
-    queue = {"queue": "burst"} if mode == "queue" else {}
-    job = submit(sim, **queue)
-    sim.until(over(sim))
-    sim.tick()
-    assert reason(sim, job).endswith("exit status 0")
-    assert sim.cloud.begun == [sim.burst.id]
-
-
-def test_it_is_not_for_this_instance_however_small_it_is(sim):
-    wish = BurstPreferences(mode="isolated", urgency=16)
-    job = submit(sim, nodes=1, urgency=0, preferences=wish)
-    sim.until(over(sim))
-    sim.tick()
-    assert reason(sim, job).endswith("exit status 0")
-
-
 def test_an_unreadable_lead_does_not_lose_the_end(sim):
     job = submit(sim)
     sim.until(lambda: sim.cloud.begun)
@@ -178,14 +158,6 @@ def test_an_unreadable_lead_does_not_lose_the_end(sim):
     sim.tick()
     assert reason(sim, job).endswith("exit status 0")
     assert sim.burst.jobs == frozenset()
-
-
-def test_an_unreadable_lead_begins_nothing(sim):
-    submit(sim)
-    sim.until(sim.in_state(State.NEW))
-    sim.lead.unreadable = True
-    sim.tick(5)
-    assert sim.state() is State.NEW
 
 
 def test_nothing_is_begun_at_a_provider_that_is_not_enabled(sim):
@@ -235,15 +207,6 @@ def test_a_job_that_its_user_takes_back_runs_here_alone(sim):
     assert sim.lead.log == []
     assert sim.lead.jobs[job].state is JobState.RUN
     assert len(sim.bursts) == 1
-
-
-def test_a_job_taken_back_that_cannot_start_here_gets_no_other(sim):
-    job = running(sim)
-    sim.lead.change(job, urgency=16)
-    sim.until(over(sim))
-    sim.tick(5)
-    assert len(sim.bursts) == 1
-    assert sim.decision(job).reason is Reason.TAKEN_BACK
 
 
 def test_a_time_limit_that_is_changed_before_it_begins_is_the_one_it_has(sim):

@@ -3,12 +3,10 @@
 
 import pytest
 
-from burst.core import lifecycle
 from burst.core.isolated import behaviour
 from burst.core.isolated.behaviour import IsolatedBehaviour
 from burst.errors import InsufficientCapacity, Refused
 from burst.model.burst import Result, State
-from burst.model.event import Event
 from burst.model.lead import JobState
 from burst.provider import Failure
 from burst.testing import FakeProvider
@@ -58,13 +56,6 @@ def test_failed_while_it_runs_it_is_not_run_again(sim, capacity):
     assert len(sim.bursts) == 1
     assert sim.burst.exception == "failed"
     assert "node lost" in reason(sim, job)
-
-
-def test_a_late_word_on_capacity_is_no_proof_that_it_did_not_run(sim):
-    job = running(sim)
-    context = {"type": "capacity", "severity": 0, "note": "none to be had"}
-    assert lifecycle.apply(sim.burst, Event(sim.now, "exception", context)).may_have_run
-    assert job in sim.burst.jobs
 
 
 @pytest.mark.parametrize("state", [JobState.CLEANUP, JobState.RUN])

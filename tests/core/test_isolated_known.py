@@ -27,15 +27,6 @@ def sim():
     return Sim(modes=BOTH)
 
 
-def test_a_record_that_is_lost_may_be_of_any_job(sim):
-    sim.lead.disk.records["burst/burst-iso-abcdef"] = "{"
-    sim.boot()
-    job = submit(sim)
-    sim.tick(4)
-    (refusal,) = sim.decision(job).refusals
-    assert "burst/burst-iso-abcdef cannot be read" in refusal.text()
-
-
 def spoil_job(sim, job):
     """Start the daemon again, with the record of a burst's job spoiled."""
     sim.lead.disk.records[f"job/{sim.burst.id}/{job}"] = "{"

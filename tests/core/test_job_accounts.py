@@ -23,7 +23,3 @@ def test_the_default_bank_pays_and_that_of_others_does_not() -> None:
     others = job(2, whole(1), userid=7, bank="bio")
     found = with_accounts(LEASE, [default, others], Banks(its))
     assert (found.banks, found.queues) == (("chem",), ())
-
-
-def test_a_request_ahead_of_jobs_has_none() -> None:
-    assert with_accounts(LEASE, [], NOT_VERIFIED) == LEASE

@@ -11,27 +11,6 @@ from tests.builders import T0, but
 from tests.lifecycles import WHOLE_WAY, run
 
 
-def test_the_whole_way():
-    burst = run(*WHOLE_WAY)
-
-    assert burst.state is State.INACTIVE
-    assert burst.result is Result.COMPLETED
-    assert burst.since == T0 + 10
-    assert not burst.jobs
-    assert not burst.drained
-    assert not burst.quarantined
-
-
-def test_every_state_but_the_last_has_a_way_to_the_last():
-    def reaches_end(state, seen):
-        if state is State.INACTIVE:
-            return True
-        after = {to for (of, _), to in EDGES.items() if of is state} - seen
-        return any(reaches_end(to, seen | {to}) for to in after)
-
-    assert all(reaches_end(state, {state}) for state in State)
-
-
 def test_the_end_is_entered_from_reap_only_and_never_left():
     into = {of for (of, _), to in EDGES.items() if to is State.INACTIVE}
 
@@ -97,6 +76,7 @@ def test_only_what_runs_ends_the_idleness_of_a_burst():
         ((), "drained", "event drained in state new"),
         ((), "nosuch", "event nosuch in state new"),
         (WHOLE_WAY, "reaped", "event reaped in state inactive"),
+        (("exception",), "exception", "event exception in state reap"),
     ],
 )
 def test_what_the_table_does_not_have_quarantines(names, event, why):
@@ -113,12 +93,6 @@ def test_an_event_that_cannot_be_read_quarantines():
     assert "event joined cannot be read" in burst.quarantined
     burst = apply(run("provision-start"), Event(T0, "assign", {"jobs": 7}))
     assert "event assign cannot be read" in burst.quarantined
-
-
-def test_an_untold_exception_in_reap_quarantines_only_that_burst():
-    burst = run("provision-start", "exception", "exception")
-
-    assert burst.quarantined == "event exception in state reap"
 
 
 def test_events_of_earlier_versions_are_read_by_their_present_names():

@@ -109,35 +109,6 @@ def test_a_follower_that_ends_leaves_the_jobs_on_others(replaced):
     assert not sim.cloud.bursts
 
 
-def test_a_further_loss_is_recorded_with_what_was_known_before():
-    sim, _ = running()
-    first, second = sim.burst.lease.hosts[:2]
-    sim.provider.evict(sim.burst.id, first, WHY)
-    sim.tick(3)
-    since = sim.burst.lost_since
-    told = the_loss(sim)
-    sim.tick(3)
-    assert the_loss(sim) is told
-    sim.provider.lose(sim.burst.id, [second])
-    sim.tick(2)
-    known = {"ranks": "2-3", "since": since, "note": f"{first} {WHY}"}
-    assert the_loss(sim).context == known
-    sim.provider.evict(sim.burst.id, second, "was deleted")
-    sim.tick(2)
-    both = f"{first} {WHY}; {second} was deleted"
-    assert the_loss(sim).context["note"] == both
-    # The first is back, and another is lost: all is kept.
-    cloud = next(iter(sim.cloud.bursts.values()))
-    cloud.made.append(first)
-    del cloud.evicted[first]
-    third = sim.burst.lease.hosts[2]
-    sim.provider.evict(sim.burst.id, third, "ended")
-    sim.tick(2)
-    said = the_loss(sim).context
-    assert said["note"] == f"{both}; {third} ended"
-    assert (said["ranks"], said["since"]) == ("3-4", since)
-
-
 @pytest.mark.parametrize(
     ("words", "told"),
     [

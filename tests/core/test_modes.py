@@ -229,18 +229,6 @@ def test_no_isolated_burst_is_made_for_a_job_that_flux_could_start():
     assert [refusal.reason for refusal in refusals] == [Reason.NOT_HELD]
 
 
-def test_a_job_joins_no_burst_that_is_too_dear_for_it():
-    lease = but(LEASE, price=2.0)
-    idle = but(UP, lease=lease, jobs=frozenset())
-    wish = BurstPreferences(max_price=1.0)
-    waiting = job(2, whole(2, constraint=LENT), preferences=wish)
-    seen = world(view(waiting, online=(0, 1, 2, 3)))
-
-    made = tick_once(seen, "hold", recorded(idle))
-
-    assert made.decisions[2].reason is Reason.PROPOSED
-
-
 def test_jobs_of_one_plan_share_no_burst_that_is_too_dear_for_one_of_them():
     dear = (offer(price=2.0),)
     wish = BurstPreferences(max_price=1.0)
@@ -288,15 +276,6 @@ def test_a_job_that_lacks_nodes_gets_none_from_the_scheduler():
     lent = rank_leases(recorded(UP), view(job(1, whole(3)), online=(0, 1, 2, 3)))
 
     assert lent == LeasedRanks({ONE: frozenset()}, frozenset({2, 3}))
-
-
-def test_a_job_that_lacks_nodes_is_held_though_all_its_bursts_are_up():
-    seen = world(view(job(1, whole(3)), online=(0, 1, 2, 3)), local=())
-
-    made = tick_once(seen, "hold", recorded(UP))
-
-    assert made.decisions[1].reason is not Reason.RELEASED
-    assert HoldJobs((ONE,)) in made.actions
 
 
 def test_what_is_taken_down_is_nobodys_and_still_leased():

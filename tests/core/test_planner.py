@@ -229,13 +229,6 @@ def test_a_limit_is_told_though_no_free_slot_is_large_enough_either(spread):
     assert reasons(made, 2)[1] == [("local/small", Reason.SLOTS_SMALL)]
 
 
-def test_jobs_that_a_node_cannot_hold_do_not_share():
-    lead = identity("lead-0,burst-0-[0-1],x[0-1]")
-    made = plan(demand(1, whole(1)), demand(2, slots(1, 5)), lead=lead)
-
-    assert made.decisions[2].reason is Reason.NEVER_FITS
-
-
 def test_a_large_job_gets_several_slots_where_allowed():
     assert leases(plan(demand(1, whole(6)))) == [
         ("burst-1", "local", 4, [1]),

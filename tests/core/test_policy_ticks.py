@@ -7,7 +7,6 @@ import pytest
 
 from burst.core.actions import FailJob, HoldJobs, ReleaseJobs
 from burst.core.lifecycle import apply, begin
-from burst.core.plan.refusal_cache import RefusalCache
 from burst.core.records import Records
 from burst.core.tick import TickResult, run_tick
 from burst.core.world import World
@@ -221,23 +220,6 @@ def test_without_a_forecast_a_job_waits_for_it_as_long_as_its_deadline() -> None
     assert reason(tick_once(others, now=NOW + 60, **FRUGAL)) is Reason.NOT_FORECAST
 
 
-def test_a_job_is_refused_by_its_offers_once_its_forecast_is_late() -> None:
-    """It is in our scheduler, and not looked at again before something changes."""
-    tables: dict[str, Any] = {
-        "intake": {"mode": "scheduler"},
-        "limits": {"max_bursts": 0},
-        **FRUGAL,
-    }
-    what = seen(TWO_HOURS, offers={"local": ()}, forecast_owed_since=NOW)
-    cache: RefusalCache | None = None
-    told = []
-    for now in (NOW, NOW + 59, NOW + 60, NOW + 61):
-        made = tick_once(what, now=now, cache=cache, **tables)
-        told.append(reason(made))
-        cache = made.refusal_cache
-    assert told == [Reason.NOT_FORECAST] * 2 + [Reason.NO_OFFERS] * 2
-
-
 def test_where_nothing_is_offered_that_is_what_a_job_is_told() -> None:
     what = seen(TWO_HOURS, forecasts={ONE: starts(1)}, offers={"local": ()})
     assert reason(tick_once(what, **FRUGAL)) is Reason.NO_OFFERS
@@ -328,20 +310,6 @@ def test_a_live_burst_that_is_kept_anyway_is_had_for_nothing() -> None:
     # Four nodes for 200 s more are 0.22 node-hours, which 80 s of wait are worth.
     assert reason(on_idle(4, 79, "1h", duration=3700.0)) is Reason.NOT_WORTH
     assert reason(on_idle(4, 81, "1h", duration=3700.0)) is Reason.ASSIGNED
-
-
-def test_a_refusal_ends_when_its_forecast_makes_a_live_burst_worth_it() -> None:
-    """Not a new burst, which would take two minutes and more to come."""
-    one = job(1, whole(1), duration=HOUR)
-    burst = idle_burst(1)
-    base = seen(one, forecasts={ONE: starts(300)}, online=range(3))
-    frugal = settings(deadlines={"idle": "101s"}, **FRUGAL)
-    first = run_tick(recorded(burst), base, frugal, NOW)
-    assert reason(first) is Reason.NOT_WORTH
-    for wait, expected in ((301, Reason.NOT_WORTH), (370, Reason.ASSIGNED)):
-        later = but(base, forecasts={ONE: starts(wait)})
-        made = run_tick(first.records, later, frugal, NOW, first.refusal_cache)
-        assert reason(made) is expected
 
 
 def test_each_of_equal_jobs_is_asked_what_a_live_burst_is_worth_to_it() -> None:
@@ -473,23 +441,6 @@ def test_a_rule_narrows_what_the_user_prefers() -> None:
     made = tick_once(seen(wants, offers=offers), **tables)
     (burst,) = made.records.bursts.values()
     assert burst.lease.provider == "near"
-
-
-@pytest.mark.parametrize(
-    ("most", "told"),
-    [
-        (None, "rule cheap allows 2.0"),
-        (2.0, "rule cheap allows 2.0"),
-        (2.5, "rule cheap allows 2.0"),
-        (1.5, "the job pays at most 1.5"),
-    ],
-)
-def test_who_pays_less_than_an_offer_costs_is_named(most, told):
-    wants = but(TWO_HOURS, preferences=BurstPreferences(max_price=most))
-    tables: dict[str, Any] = {"policy": [{"name": "cheap", "max_price": 2.0}]}
-    made = tick_once(seen(wants, offers={"local": [offer(price=3.0)]}), **tables)
-    (refusal,) = made.decisions[ONE].refusals
-    assert refusal.text() == f"costs 3.0 per node-hour as offered; {told}"
 
 
 def test_a_rule_has_own_nodes_tried_first() -> None:

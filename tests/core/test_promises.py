@@ -176,12 +176,6 @@ def test_nothing_is_promised_to_a_job_that_could_not_have_it(first, changes):
     assert made.decisions[9].reason is not Reason.RESERVED
 
 
-def test_the_ranks_that_a_constraint_admits_are_promised():
-    only = '{"hostlist":["burst-1-[2-3]"]}'
-    made = planned(demand(1, 2, constraint=only), busy={"burst_1": T0 + 50})
-    assert [promise.ranks for promise in made.promises] == [(6, 7)]
-
-
 def test_each_job_is_promised_other_ranks_and_those_of_one_before_after_it():
     busy = {"burst_0": T0 + 10, "burst_1": T0 + 20, "burst_2": T0 + 30}
     jobs = [demand(n, 4, HOUR) for n in (1, 2, 3)]

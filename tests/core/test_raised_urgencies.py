@@ -58,12 +58,6 @@ def test_a_job_starts_on_its_nodes_although_another_waits_ahead_of_it():
     assert ahead in s.lead.running()
 
 
-def test_what_flux_starts_by_itself_keeps_its_urgency():
-    s = Sim()
-    job = s.run_job(whole(4))
-    assert urgency(s, job) == 16
-
-
 @pytest.mark.parametrize(
     ("intake", "submitted", "shown"),
     [

@@ -4,15 +4,12 @@
 import pytest
 
 from burst.core.cooldowns import pause_reclaimed
-from burst.core.losses import reclaim_of
 from burst.core.provider_health import FailureRecord, Health
 from burst.core.worth.cost_report import CostReport
-from burst.model.burst import Burst, JobSums, JobTimes, Result, State
-from burst.model.event import Event
-from burst.model.jobid import JobId
+from burst.model.burst import Result, State
 from burst.model.lead import JobState
 from burst.provider import Failure
-from tests.builders import T0, but, settings, whole
+from tests.builders import but, settings, whole
 from tests.lifecycles import LEASE
 from tests.sim import Sim
 
@@ -57,33 +54,6 @@ def test_a_reclaimed_burst_ends_as_such_and_the_next_is_made_at_once(ends):
     (row,) = CostReport(sim.records).prices()
     price = {"offer": "local/nodes", "price": 3.6, "fee": 0.0, "from": "offer"}
     assert row == {**price, "ended": 1, "reclaimed": 1}
-
-
-def test_jobs_that_run_are_told_while_their_nodes_are_there_yet():
-    sim, job = running()
-    host = sim.burst.lease.hosts[1]
-    cloud = next(iter(sim.cloud.bursts.values()))
-    cloud.reclaimed.add(host)  # it is told, and not gone yet
-    sim.tick(3)
-
-    assert sim.lead.jobs[job].state is JobState.RUN
-    assert sim.lead.memos[job] == {
-        "state": "reclaimed",
-        "why": f"burst {sim.burst.id}: others took the place of {host} (was preempted)",
-    }
-    assert sim.burst.reclaimed
-    sim.boot()
-    sim.tick(3)
-    assert sim.names().count("reclaimed") == 1
-
-    # It was taken back after all, and started elsewhere.
-    cloud.made.remove(host)
-    sim.tick(2)
-    assert sim.burst.lost_since is not None
-    sim.provider.restore(sim.burst.id)
-    sim.tick(4)
-    assert sim.burst.state is State.ONLINE
-    assert not sim.burst.reclaimed
 
 
 def test_a_job_on_other_nodes_of_the_burst_is_not_told():
@@ -202,33 +172,3 @@ def test_the_pause_of_what_was_reclaimed_does_not_grow():
     assert pause_reclaimed(after, lease, LIMITS, 100.0) == after
     larger = Health(rows={"offer/o": FailureRecord(2, 9000.0, 0)})
     assert pause_reclaimed(larger, lease, LIMITS, 100.0) == larger
-
-
-def times(**changes):
-    return JobTimes(submitted=T0, **{"started": T0 + 1, **changes})
-
-
-@pytest.mark.parametrize(
-    ("job", "blamed"),
-    [
-        (times(), True),
-        (times(finished=T0 + 50, result="failed"), True),
-        (times(finished=T0 + 120, result="failed"), True),
-        (times(finished=T0 + 30, result="failed"), False),
-        (times(finished=T0 + 101, result="completed"), False),
-        (times(started=None), False),
-        (times(started=T0 + 101), False),
-        (None, False),
-    ],
-)
-def test_jobs_that_ended_before_or_well_did_not_end_by_it(job, blamed):
-    event = Event(T0 + 100, "reclaimed", {"note": "the cloud took a back"})
-    one = JobId(1)
-    ended = job is not None and job.finished is not None
-    times = {} if job is None or ended else {one: job}
-    sums = JobSums(recent=((one, job),) if ended else ())
-    burst = Burst(lease=LEASE, events=(event,), times=times, sums=sums)
-    words = f"burst {LEASE.id}: the cloud took a back" if blamed else ""
-    assert reclaim_of(burst, one) == words
-    other = but(burst, events=())
-    assert reclaim_of(other, one) == ""

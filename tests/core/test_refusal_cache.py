@@ -5,7 +5,6 @@ First what refusals rest on, a test for each part of it; then whole ticks, in wh
 decision that still holds is the very object of the tick before.
 """
 
-import math
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -25,7 +24,6 @@ from burst.core.plan.refusal_cache import (
 )
 from burst.core.plan.refusal_inputs import RefusalInputs, refusal_inputs
 from burst.core.plan.slots import find_slots
-from burst.core.provider_health import FailureRecord, Health
 from burst.core.records import Records, Transaction
 from burst.core.tick import run_tick
 from burst.core.worth.ledger import open_entry
@@ -141,11 +139,6 @@ def test_they_are_judged_in_parts_the_most_urgent_first() -> None:
     assert second.changed
 
 
-def test_in_the_first_tick_none_stands_yet() -> None:
-    assert unchanged_jobs_refusals(None, Records(), LEAD_VIEW) == {}
-    assert unchanged_jobs_refusals(standing(), Records(holds=HOLDS), None) == {}
-
-
 def test_unchanged_is_where_job_and_hold_are_the_same() -> None:
     before = standing()
 
@@ -246,31 +239,6 @@ def test_in_our_scheduler_a_job_may_wait_unless_it_is_to_run_elsewhere(
     assert cache_refusals(judged, Records()).decisions == (
         fresh if still_refused else {}
     )
-
-
-def failed(row: str, again: float, **changes: Any) -> Health:
-    return Health(rows={row: FailureRecord(1, again)}, **changes)
-
-
-@pytest.mark.parametrize(
-    ("health", "until"),
-    [
-        ({}, math.inf),
-        ({"local": failed("method/provision", T0 + 9)}, T0 + 9),
-        ({"local": Health(failed={"provision": 3}, until=T0 + 5)}, T0 + 5),
-        ({"local": failed("offer/a", T0 + 7)}, T0 + 7),
-        ({"local": failed("offer/a", T0 - 7)}, math.inf),
-        (
-            {
-                "local": failed("offer/a", T0 + 8, until=T0 + 9),
-                "gke": failed("offer/b", T0 + 10),
-            },
-            T0 + 8,
-        ),
-    ],
-)
-def test_it_stands_until_the_next_time_something_may_be_tried_again(health, until):
-    assert grounds(Records(health=health)).until == until
 
 
 class Ticks:

@@ -14,7 +14,7 @@ from burst.core.records import Records
 from burst.core.tick import TickResult, run_tick
 from burst.core.worth.estimate import StartEstimate
 from burst.model.jobid import JobId
-from burst.model.lead import JobState, LeadView
+from burst.model.lead import JobState
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
 from tests.builders import (
@@ -194,25 +194,6 @@ def test_by_rules_a_tick_with_what_stands_is_one_without(mode, bursts, rules, ch
     for what, *how in [*BUSY, *changes]:
         site.do(str(what), *how)
         site.tick_once()
-
-
-def test_room_that_was_kept_for_a_job_and_is_given_up_is_seen() -> None:
-    """The second does not fit beside the first; when that is gone, it does."""
-    scheduler = tables(intake={"mode": "scheduler"}, limits={"max_nodes": 1})
-    first, second = job(1, whole(2), urgency=20), job(2, whole(2))
-
-    def tick_once(now: float, picture: LeadView, before: Any) -> TickResult:
-        return run_tick(Records(), but(WORLD, lead=picture), scheduler, now, before)
-
-    made = tick_once(T0 + 3, view(first, second), None)
-    assert made.refusal_cache
-    assert set(made.refusal_cache.decisions) == {2}
-    canceled = but(first, state=JobState.INACTIVE)
-    for left in (view(second), view(canceled, second)):
-        found = tick_once(T0 + 4, left, made.refusal_cache)
-        assert found.decisions[JobId(2)].reason is Reason.LOCAL
-    found = tick_once(T0 + 4, view(first, second), made.refusal_cache)
-    assert found.decisions[JobId(2)] is made.decisions[JobId(2)]
 
 
 @pytest.mark.parametrize("mode", ["hold", "scheduler"])

@@ -173,23 +173,6 @@ def test_it_is_run_again_twice_and_then_no_more():
     assert sim.explained(job)["why"].endswith(told)
 
 
-def test_after_two_losses_it_gets_no_spot_nodes():
-    sim, job = running(spot=True)
-    lose(sim, job)
-    second = again(sim, job)
-    sim.until(lambda: sim.lead.jobs[second].state is JobState.RUN)
-    assert sim.live[-1].lease.spot
-    lose(sim, second)
-    third = again(sim, second)
-    # A live burst of such nodes is none for it either.
-    other = sim.run_job(whole(4), preferences=BurstPreferences())
-    sim.lead.finish(other)
-    sim.tick(3)
-    assert sim.lead.jobs[third].state is JobState.SCHED
-    told = "the cloud may take its nodes back; the job has lost nodes 2 times"
-    assert told in {each["why"] for each in sim.explained(third)["refusals"]}
-
-
 @pytest.mark.parametrize("arrives", [True, False])
 def test_a_daemon_that_is_killed_as_it_submits_makes_one_job(arrives):
     sim, job = running()

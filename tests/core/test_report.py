@@ -120,13 +120,6 @@ def test_a_note_names_an_obstacle_once():
     assert note_of((FAILED, then), drained=BOTH, busy=(3,)) == f"reap: {BUSY}"
 
 
-def test_a_job_on_which_nothing_was_decided_yet_has_no_verdict():
-    found = job_report.explain(Records(), world(view(job(1, whole(4)))), {}, JobId(1))
-
-    assert found
-    assert (found["state"], found["verdict"], found["why"]) == ("sched", "", "")
-
-
 def test_a_job_for_which_nothing_is_begun_as_nothing_can_be_stored_is_told_so():
     lead = view(job(1, whole(4)), job(2, whole(1), state=JobState.RUN))
     full = StoreTrouble(T0, "No space left on device")

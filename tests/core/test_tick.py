@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: MIT
 import pytest
 
-from burst.core.actions import DrainBurst, ProvisionBurst, ReapBurst, UndrainBurst
+from burst.core.actions import (
+    DrainBurst,
+    HoldJobs,
+    ProvisionBurst,
+    ReapBurst,
+    UndrainBurst,
+)
 from burst.core.provider_health import Outcome, ProviderAnswer, Verb
 from burst.core.records import Records
 from burst.core.tick import KEPT_ENDED, TAGGED_KEPT_S
@@ -181,9 +187,12 @@ def test_a_job_released_to_a_burst_that_was_lost_is_held_again_with_its_urgency(
     known = recorded(lost, holds={ONE: hold(HoldState.RELEASED, urgency=12)})
     made = tick_once(world(view(one, online=[0, 1, 3])), known)
 
-    assert made.records.holds[1] == but(
-        hold(HoldState.HOLDING, 12, T0 + 100), expected_urgency=31
-    )
+    held = but(hold(HoldState.HOLDING, 12, T0 + 100), expected_urgency=31)
+    assert made.records.holds[1] == held
+    # While the lead has not done so, what it shows is no wish of the user.
+    again = tick_once(world(view(one, online=[0, 1, 3])), made.records, now=T0 + 200)
+    assert again.records.holds[1] == but(held, since=T0 + 200)
+    assert HoldJobs((ONE,)) in again.actions
 
 
 def test_a_burst_with_jobs_has_no_room_where_sharing_is_off():
@@ -196,12 +205,6 @@ def test_a_burst_with_jobs_has_no_room_where_sharing_is_off():
 
     assert shared.decisions[2].reason is Reason.ASSIGNED
     assert alone.decisions[2].reason is Reason.PROPOSED
-
-
-def test_a_rank_without_free_cores_known_has_none():
-    seen = view(job(1, whole(2)), free={})
-
-    assert tick_once(world(seen), now=T0 + 5).decisions[1].reason is Reason.PROPOSED
 
 
 def test_jobs_ended_while_nobody_looked_are_noted_with_their_times():

@@ -32,8 +32,3 @@ def test_a_bank_pays_for_its_users_only(user, named, pays, refused):
     assert KNOWN.refuses(found) is refused
     assert NOT_VERIFIED.bank_of(found) == named
     assert not NOT_VERIFIED.refuses(found)
-
-
-def test_the_banks_of_a_user():
-    assert KNOWN.of_user(ANN) == {"physics", "maths"}
-    assert KNOWN.of_user(EVE) == NOT_VERIFIED.of_user(ANN) == frozenset()

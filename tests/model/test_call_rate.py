@@ -22,10 +22,6 @@ def test_a_clock_that_goes_back_gives_nothing():
     assert take_calls(SavedCalls(2, 100.0), RATE, 1, 50.0) == (SavedCalls(1, 50.0), 0.0)
 
 
-def test_a_call_that_costs_more_than_all_costs_all():
-    assert take_calls(None, RATE, 99, 0.0) == (SavedCalls(0, 0.0), 0.0)
-
-
 GAPS = st.lists(st.tuples(st.floats(0, 100), st.floats(0.1, 20)), max_size=60)
 
 

@@ -47,7 +47,3 @@ def test_after_a_job_has_begun(reason):
 def test_a_person_drained(reason):
     assert flux_drain(reason) is None
     assert not ends_with_lease(reason)
-
-
-def test_ours_end_with_the_lease():
-    assert ends_with_lease("burst: burst-0-abcdef is being taken down")

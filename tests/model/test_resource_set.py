@@ -144,8 +144,3 @@ def test_nodes_of_a_malformed_r_are_an_error(lite, hosts):
 
     with pytest.raises(ValueError, match=r"not a|zip"):
         _ = found.nodes
-
-
-def test_what_is_no_json_is_an_error():
-    with pytest.raises(ValueError, match="truncated"):
-        decode_resource_set(b"{")

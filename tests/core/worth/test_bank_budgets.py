@@ -8,7 +8,7 @@ from burst.model.banks import Associations, Banks
 from burst.model.burst import State
 from burst.model.reason import Reason
 from burst.runtime.side_threads import SideThreads
-from tests.builders import T0, whole
+from tests.builders import T0
 from tests.core.worth.money_sim import BOUND, DEADLINES, refusal, submit
 from tests.fakes import KnownBanks
 from tests.sim import Sim
@@ -52,17 +52,6 @@ def test_a_bank_that_is_not_the_user_s_gets_no_burst_and_the_user_is_told(user, 
         f"by flux-accounting its user may not use bank physics (may use: {whose}),"
         " so no nodes are bought for it; submit it with another --bank"
     )
-
-
-def test_a_job_of_another_s_bank_still_runs_on_own_nodes():
-    its = sim(VERIFIED)
-    its.lead.submit(whole(2), userid=BEN)
-    job = its.lead.submit(whole(2), userid=BEN, bank="physics", duration=9.0)
-    its.tick(2)
-    assert its.decision(job).reason is Reason.BANK_REFUSED
-    its.lead.finish(its.lead.running()[0])
-    its.until(lambda: its.lead.running() == [job])
-    assert its.bursts == []
 
 
 def test_a_default_bank_s_budget_holds_for_jobs_that_name_none():

@@ -168,11 +168,6 @@ def test_nothing_is_bought_while_what_is_used_cannot_be_read(key, amount):
     assert left(budget(10, "day"), unreadable=[key]) == amount
 
 
-def test_it_warns_from_a_part_of_the_limit_on():
-    assert not budgets(budget(10), d22=settled(7.9)).states()[0].warns
-    assert budgets(budget(10), d22=settled(8)).states()[0].warns
-
-
 def test_the_next_begin_of_any_budget():
     found = next_begin([budget(1), budget(1, "day"), budget(1, "week")], NOON)
     assert found == midnight(datetime.date(2026, 11, 23))

@@ -62,10 +62,6 @@ def test_a_node_for_an_hour_costs_its_price():
     assert reserve_for(3, 0.001, Money(1)) == 1
 
 
-def test_a_fee_is_reserved_once_whatever_the_nodes():
-    assert reserve_for(3, 3600.0, Money(1_000_000), Money(100_000)) == 3_100_000
-
-
 @given(st.integers(1, 1000), st.floats(0, 1e7), AMOUNTS)
 def test_a_reservation_is_never_less_than_what_is_paid(nodes, seconds, price):
     paid = price_of(nodes * seconds, price)

@@ -61,11 +61,6 @@ def test_without_budgets_nothing_is_counted():
     found.use(demand(), BurstId("burst-0-aaaaaa"))
 
 
-def test_a_burst_for_which_nothing_is_on_record_does_not_grow():
-    assert not purchases().grow(BurstId("burst-0-aaaaaa"), 1)
-    assert purchases(NO_BUDGETS).grow(BurstId("burst-0-aaaaaa"), 1)
-
-
 @pytest.mark.parametrize(("limit", "may"), [(4.0, False), (5.0, True)])
 def test_a_burst_grows_within_the_budgets_for_as_long_as_it_is_reserved_for(limit, may):
     """Two hours are reserved; another node is two more, and both come a bit later."""
@@ -75,9 +70,3 @@ def test_a_burst_grows_within_the_budgets_for_as_long_as_it_is_reserved_for(limi
     live = lifecycle.begin(LEASE, {}, NOON)
     found.know({reserved.burst: live}, {reserved.burst: reserved})
     assert found.grow(reserved.burst, 1) is may
-
-
-def test_what_is_bought_alike_has_one_key():
-    found = purchases()
-    assert found.key(demand(duration=7.0)) == found.key(demand(JobId(2), duration=7.0))
-    assert found.key(demand(duration=7.0)) != found.key(demand(duration=8.0))

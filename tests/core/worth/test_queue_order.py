@@ -95,11 +95,6 @@ def test_what_is_freed_before_the_first_can_start_is_backfilled() -> None:
     assert found == [at(50, 2), at(10, 1), at(55, 2)]
 
 
-def test_a_chain_names_the_running_job_that_it_waits_for() -> None:
-    found = starts(Order.FIFO, [(10, 50)], (10, 10), (10, 10))
-    assert found == [at(50), at(60)]
-
-
 @pytest.mark.parametrize("order", Order)
 def test_behind_a_job_without_end_none_starts(order: Order) -> None:
     found = starts(order, [(10, math.inf)], (10, 10), (1, 10))

@@ -58,10 +58,6 @@ def test_where_no_bank_is_asked_about_none_is_named():
     )
 
 
-def test_where_nobody_counts_nothing_is_told():
-    assert told(None) == ""
-
-
 def test_each_kind_of_nodes_is_told_once():
     bursts = [run("provision-start"), run("provision-start")]
     counted = but(world(view()), accounting=AccountingFacts())
