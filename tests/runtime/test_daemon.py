@@ -13,10 +13,9 @@ from burst import log
 from burst.config import LeadSettings, Seconds, Settings, parse
 from burst.config.usual_paths import LOOKED_FOR
 from burst.daemon import Daemon
-from burst.errors import ConfigError, LeadError, LeadGone, ServiceTaken, Unreadable
+from burst.errors import LeadError, LeadGone, ServiceTaken, Unreadable
 from burst.model.burst import Burst
 from burst.model.record import encode_record
-from tests.builders import whole
 from tests.fakes import FakeLead, WatchedLead
 from tests.lifecycles import WHOLE_WAY, run
 from tests.support.fluxlead import short_directory
@@ -70,22 +69,12 @@ def daemon_of(leads: list[FakeLead], reconnect: float = 60.0) -> Daemon:
     return Daemon(lambda: settings, None, connector)
 
 
-@pytest.mark.parametrize("before", [[], [going_lead()]], ids=["at first", "once gone"])
-def test_a_lead_that_is_still_starting_is_waited_for(before: list[FakeLead]) -> None:
-    starting, up = starting_lead(), LeadAtListen()
-    daemon = daemon_of([*before, starting, up])
-    up.at_listen = daemon.stop
-    daemon.run()
-    assert starting.closed
-    assert up.closed
-
-
 @pytest.mark.parametrize("abstract", [False, True])
 def test_systemd_is_told_that_it_serves_and_once(
     monkeypatch: pytest.MonkeyPatch, *, abstract: bool
 ) -> None:
-    up = WatchedLead()
-    daemon = daemon_of([starting_lead(), going_lead(), up])
+    starting, up = starting_lead(), WatchedLead()
+    daemon = daemon_of([starting, going_lead(), up])
     up.at_observe = daemon.stop
     with short_directory() as place, socket.socket(AF_UNIX, SOCK_DGRAM) as manager:
         path = f"{place}/notify"
@@ -96,6 +85,8 @@ def test_systemd_is_told_that_it_serves_and_once(
         assert manager.recv(100) == b"READY=1"
         with pytest.raises(BlockingIOError):
             manager.recv(100)
+    assert starting.closed
+    assert up.closed
 
 
 def test_what_systemd_cannot_be_told_is_logged_and_the_daemon_serves(
@@ -113,13 +104,6 @@ def test_a_lead_that_stays_away_is_given_up_with_what_was_wrong_with_it() -> Non
     daemon = daemon_of([starting_lead()], reconnect=0.0)
     with pytest.raises(LeadError, match=r"did not come back within 0s: resource\.st"):
         daemon.run()
-
-
-def test_a_lead_that_is_not_there_at_first_is_not_waited_for() -> None:
-    lead = RaisingLead("identity", LeadGone("cannot connect"))
-    with pytest.raises(LeadGone):
-        daemon_of([lead]).run()
-    assert lead.closed
 
 
 def test_a_lead_that_was_shut_down_is_not_waited_for() -> None:
@@ -177,21 +161,6 @@ def test_a_daemon_without_providers_says_so_once_it_is_the_leads_daemon(
         assert advice in said()
 
 
-def test_what_the_store_does_not_take_is_not_done(said: Callable[[], str]) -> None:
-    lead = WatchedLead()
-    daemon = on(lead)
-    job = lead.submit(whole(9))
-
-    def fill_up() -> None:
-        lead.disk.full = True
-        daemon.stop()
-
-    lead.at_observe = fill_up
-    daemon.run()
-    assert "the records cannot be written: no space left; make room" in said()
-    assert lead.jobs[job].urgency == 16
-
-
 @pytest.mark.parametrize(
     ("path", "told"),
     [
@@ -213,15 +182,6 @@ def test_settings_are_read_again_from_where_they_were(
     daemon.reload()
     daemon.run()
     assert told in said()
-
-
-def test_a_key_that_does_not_fit_the_lead_is_told_with_its_file(
-    said: Callable[[], str],
-) -> None:
-    daemon = on(FakeLead(), "site.toml", lead={"slots": ["x-[0-1]"]})
-    told = r"site\.toml: lead\.slots: x-\[0-1\] is not in the lead's hosts; ranks are"
-    with pytest.raises(ConfigError, match=told):
-        daemon.run()
 
 
 def lead_with_a_burst() -> tuple[WatchedLead, Burst]:

@@ -125,13 +125,6 @@ def test_what_an_error_says_can_be_stored_and_its_patience_is_a_number(patience)
     assert (answer.note, answer.retry_after) == ("path ?", None)
 
 
-def test_what_a_call_returns_comes_back():
-    provider = FakeProvider("p")
-    asked = QueuedCall(provider="p", verb=Verb.OFFERS, providers={"p": provider})
-
-    assert run_call(asked, lambda: 0.0).value == tuple(provider.offers())
-
-
 def test_a_call_that_waited_is_for_the_provider_that_the_settings_name_by_then():
     called = []
     waiting = task(lambda: called.append("old"))

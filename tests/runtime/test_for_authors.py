@@ -45,6 +45,8 @@ def test_an_offer_shorter_than_the_drain_deadline_is_of_use_for_half_of_its_life
     s.lead.submit(whole(4))
     s.until(s.in_state(State.ONLINE))
     created = s.burst.lease.created
+    [made] = s.cloud.bursts.values()
+    assert made.spec.lease_end == s.burst.lease.end == created + 100
     s.tick(48 - round(s.now - created))
     assert s.in_state(State.ONLINE)()
     s.tick(4)

@@ -151,12 +151,6 @@ def test_the_first_tick_has_it_estimated(it: Forecasting) -> None:
     assert found.run_times == {2: 600.0}
 
 
-def test_a_change_has_it_estimated_anew(begun: Forecasting) -> None:
-    begun.lead.jobs.append(active(3))
-    begun.forecaster.changed()
-    begun.expected(3, T0 + 1140.0)
-
-
 def test_what_rests_on_the_end_of_a_job_is_dropped_as_it_ends(
     begun: Forecasting,
 ) -> None:
@@ -269,14 +263,6 @@ def test_what_is_late_is_told_at_once_and_judged_after_an_hour() -> None:
     assert it.pass_by_hand(T0 + 3602, j2=Reason.NOT_WORTH).judged.at == T0 + 3602
     it.lead.jobs.pop()
     assert it.pass_by_hand(T0 + 3603, j2=Reason.NOT_WORTH).judged.at == T0 + 3603
-
-
-def test_a_job_that_lacks_a_forecast_is_judged_by_the_next() -> None:
-    it = Forecasting()
-    first = it.pass_by_hand(T0, j2=Reason.LOCAL)
-    assert first.starts.keys() == {2}
-    assert first.judged.starts == {}
-    assert it.pass_by_hand(T0 + 1, j2=ASKED).judged.starts.keys() == {2}
 
 
 def test_a_forecast_is_owed_from_the_first_change_until_one_is_made() -> None:

@@ -260,22 +260,6 @@ SHARED, OTHERS_JOB = _site()
 
 
 @pytest.mark.no_cover
-def test_an_array_of_jobs_gets_its_user_no_more_than_their_limit():
-    sim = Sim.at_rest(limits={"max_nodes_per_user": 2})
-    # More than are judged in one tick.
-    for _ in range(700):
-        sim.submit_lent(1, userid=GUEST)
-    few = [sim.submit_lent(1, userid=OTHER) for _ in range(2)]
-    for _ in range(20):
-        sim.tick()
-        for userid in GUEST, OTHER:
-            theirs = [b.lease for b in sim.live if userid in b.lease.userids]
-            assert sum(lease.nodes for lease in theirs) <= 2
-    # Those of the other, behind all these, do not wait for them.
-    assert set(few) <= set(sim.lead.running())
-
-
-@pytest.mark.no_cover
 def test_an_array_of_jobs_gets_its_user_no_more_than_their_budget():
     budget = [{"limit": 1.0, "match": {"user": GUEST}}]
     prices = {"local.nodes": 1.0}

@@ -2,7 +2,7 @@
 import msgspec
 import pytest
 
-from burst.core.provider_health import FailureRecord, Health, Outcome, Verb
+from burst.core.provider_health import FailureRecord, Health, Outcome
 from burst.core.records import Records
 from burst.errors import ConfigError, Refused, Transient
 from burst.model.burst import BurstId
@@ -213,21 +213,6 @@ def test_a_failure_is_logged_anew_when_its_text_changes_and_when_it_is_over(capl
     ]
     assert caplog.records[0].exc_info
     assert not caplog.records[1].exc_info
-
-
-def test_every_answer_of_every_method_is_heard():
-    bench = Bench()
-    bench.provider.next_observe_error = Refused("no rights")
-    bench.poll()
-    bench.provider.fails = [Transient("busy")]
-    bench.provision(BURST)
-    bench.answer(PROVISION)
-
-    assert [(s.verb, s.outcome, s.burst) for s in bench.tracker.answered] == [
-        (Verb.OFFERS, Outcome.OK, None),
-        (Verb.OBSERVE, Outcome.REFUSED, None),
-        (Verb.PROVISION, Outcome.TRANSIENT, BURST.id),
-    ]
 
 
 def test_a_provider_that_a_person_enabled_is_asked_at_once():

@@ -294,19 +294,6 @@ def test_a_place_cannot_change_under_live_bursts(bench):
     assert one.reload()["changed"] == ["providers.local"]
 
 
-def test_the_owner_tag_cannot_change_under_live_bursts(bench):
-    one = bench()
-    one.tables["lead"] = {"owner": "site-a"}
-    assert one.reload()["changed"] == ["lead.owner"]
-    assert one.provider().owner == one.session.owner == "site-a"
-    one.run_job()
-    assert one.bursts[0].lease.place == "fake cloud as site-a"
-    one.tables["lead"] = {"owner": "site-b"}
-    with pytest.raises(ConfigError, match="in fake cloud as site-a, and provider"):
-        one.reload()
-    assert one.provider().owner == "site-a"
-
-
 def test_a_provider_that_hangs_or_fails_while_it_is_made_ends_the_daemons_start():
     stuck = threading.Event()
 

@@ -4,7 +4,6 @@
 import pytest
 
 from burst.core.resize_request import WantedSize, resize_burst
-from burst.errors import Transient
 from burst.model.burst import State
 from tests.builders import whole
 from tests.sim import Sim
@@ -51,36 +50,6 @@ def test_it_grows_and_shrinks_whenever_the_daemon_dies(dies_after: int) -> None:
     assert list(sim.cloud.followers()) == ["burst-0-0"]
     assert not sim.lead.drained
     assert job in sim.lead.running()
-
-
-def test_no_job_is_lost_by_a_shrink_and_a_drained_rank_gets_none() -> None:
-    sim, first = start(1)
-    ask(sim, 3)
-    sim.until(sized(sim, 3))
-    second = sim.lead.submit(whole(2, constraint='{"properties":["burst"]}'))
-    sim.until(lambda: second in sim.lead.running())
-    ask(sim, 1)
-    sim.tick(20)
-    assert second in sim.lead.running()
-    assert sim.burst.leaving == (3, 4)
-    third = sim.lead.submit(whole(1, constraint='{"hostlist":["burst-0-[1-2]"]}'))
-    sim.lead.finish(second)
-    sim.until(sized(sim, 1))
-    assert first in sim.lead.running()
-    sim.until(lambda: third in sim.lead.running())
-    assert len(sim.bursts) == 2, "the ranks that left are free for another burst"
-
-
-def test_a_call_that_fails_for_a_while_is_repeated() -> None:
-    sim, _ = start(1)
-    sim.provider.next_resize_error = Transient("busy")
-    ask(sim, 2)
-    sim.until(sized(sim, 2))
-    sim.provider.next_answer_lost = True
-    sim.provider.ends_after = 3
-    ask(sim, 1)
-    sim.until(sized(sim, 1))
-    assert list(sim.cloud.followers()) == ["burst-0-0"]
 
 
 BURSTS = '{"properties":["burst"]}'

@@ -41,17 +41,6 @@ def asking():
     return found
 
 
-def test_what_is_reserved_is_not_left(asking):
-    found = asking.ask("cost", by="user")
-    (month,) = found["months"]
-    (row,) = found["rows"]
-    assert (month["month"], row["name"]) == ("1970-01", str(GUEST))
-    everything, his = found["budgets"]
-    assert month["reserved"] == row["reserved"] == everything["reserved"] > 0
-    assert everything["left"] == everything["limit"] - everything["reserved"]
-    assert his["budget"] == f"user {GUEST}, per month"
-
-
 def test_a_guest_sees_his_part_and_his_budgets(asking):
     asking.sim.lead.submit(LENT, userid=7, duration=60.0)
     asking.sim.tick(3)
@@ -115,17 +104,6 @@ def test_a_status_tells_of_budgets_prices_and_times(asking):
     (offer,) = provider["offers"]
     assert (offer["price"], offer["priced_by"]) == (3600.0, "site")
     assert offer["online"]["bursts"] == 1
-
-
-def test_a_budget_that_warns_is_logged_once(caplog):
-    with caplog.at_level(logging.WARNING):
-        found = Asking(**MONEY)
-        found.sim.lead.submit(LENT, userid=7, duration=60.0)
-        found.sim.until(found.sim.in_state(State.ONLINE))
-        found.sim.tick(5)
-    (told,) = [text for text in caplog.messages if text.startswith("budget ")]
-    assert told.startswith("budget everything, per month: ")
-    assert " of 100000.00 is settled or reserved, " in told
 
 
 def test_a_budget_that_warns_already_is_logged_when_it_is_read(caplog):

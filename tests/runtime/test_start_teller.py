@@ -95,15 +95,6 @@ def test_the_scheduler_is_told_again_once_a_start_moved(scheduler: Telling) -> N
     assert len(scheduler.lead.starts) == 3
 
 
-def test_the_scheduler_is_told_each_minute_as_it_may_have_been_reloaded(
-    scheduler: Telling,
-) -> None:
-    scheduler.tell(waiting(1), j1=HOUR)
-    scheduler.later(60.0)
-    scheduler.tell(waiting(1), j1=HOUR)
-    assert len(scheduler.lead.starts) == 2
-
-
 def test_a_lead_whose_scheduler_takes_no_starts(scheduler: Telling) -> None:
     modes = settings(intake={"mode": "scheduler"})
     scheduler.teller = StartTeller(object(), modes)  # type: ignore[arg-type]
