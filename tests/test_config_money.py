@@ -8,7 +8,7 @@ import tomllib
 
 import pytest
 
-from burst.config import BudgetMatch, BudgetSettings, effective, load, parse
+from burst.config import BudgetMatch, BudgetSettings, load, parse
 from burst.errors import ConfigError
 
 GKE = {"gke": {"type": "gke"}}
@@ -118,21 +118,3 @@ def test_wrong_budgets_and_prices_are_told_where(text, told):
         parse({**tomllib.loads(text), "providers": GKE}, "x")
 
     assert str(caught.value) == f"x: {told}"
-
-
-def test_effective_budgets_say_where_they_come_from():
-    tables = {
-        "budget": [{"limit": 10, "match": {"bank": "physics"}}],
-        "prices": {"gke.n2": 2.5},
-        "providers": GKE,
-    }
-
-    listed = {
-        key: (value, source)
-        for key, value, source in effective(parse(tables, "f"), tables, "f")
-    }
-
-    assert listed["budget.1.limit"] == (10.0, "f")
-    assert listed["budget.1.match.bank"] == ("physics", "f")
-    assert listed["budget.1.per"] == ("month", "default")
-    assert listed["prices.gke.n2"] == (2.5, "f")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from burst.config import StandingNodes, effective, load, parse
+from burst.config import StandingNodes, load, parse
 from burst.errors import ConfigError
 
 
@@ -27,20 +27,6 @@ def test_a_file_has_standing_minimums(tmp_path):
         StandingNodes(nodes=4, offer="n2", hours=("Mo-Fr 8-18", "Sa 22-6")),
     )
     assert table.options == {"project": "p"}, "the plug-in has nothing of them"
-
-
-def test_each_key_is_shown_with_where_it_is_from():
-    standing = [{"nodes": 2}, {"nodes": 1, "hours": "8-18"}]
-    tables = {"providers": {"gke": {"type": "gke", "standing": standing}}}
-    shown = {key: rest for key, *rest in effective(parse(tables, "x"), tables, "x")}
-    assert {key: rest for key, rest in shown.items() if "standing" in key} == {
-        "providers.gke.standing.1.nodes": [2, "x"],
-        "providers.gke.standing.1.offer": ["", "default"],
-        "providers.gke.standing.1.hours": [(), "default"],
-        "providers.gke.standing.2.nodes": [1, "x"],
-        "providers.gke.standing.2.offer": ["", "default"],
-        "providers.gke.standing.2.hours": ["8-18", "x"],
-    }
 
 
 @pytest.mark.parametrize(

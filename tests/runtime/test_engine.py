@@ -200,7 +200,8 @@ def test_what_is_idle_is_taken_down_though_the_store_is_full(crash: bool):
     assert s.bursts[1].state is State.ONLINE
 
 
-def test_a_lead_that_cannot_be_read_is_not_acted_on():
+def test_a_lead_that_cannot_be_read_is_not_acted_on(caplog):
+    caplog.set_level("INFO")
     s = sim()
     s.lead.submit(whole(4))
     s.until(s.in_state(State.ONLINE))
@@ -218,6 +219,8 @@ def test_a_lead_that_cannot_be_read_is_not_acted_on():
     assert s.engine.snapshot.world.unread == 101
     s.tick()
     assert s.engine.snapshot.world.unread == 0
+    assert caplog.text.count("the lead cannot be read: job manager is") == 1
+    assert "the lead can be read again" in caplog.text
     s.lead.gone = True
     with pytest.raises(LeadGone):
         s.tick()

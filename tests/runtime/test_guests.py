@@ -116,28 +116,6 @@ def test_guests_request_no_bursts_unless_the_site_allows_it():
     assert not asking.sim.bursts
 
 
-def test_a_burst_that_a_guest_requests_is_his_alone():
-    asking = allowed(plan={"share_users": True}, deadlines={"idle": "1h"})
-    (name,) = asking.ask("request", guest=True, nodes=2)["bursts"]
-    lease = asking.sim.burst.lease
-    assert (lease.userids, lease.requester) == ((GUEST,), GUEST)
-    # It is kept though no job of his waits.
-    asking.sim.until(asking.sim.in_state(State.ONLINE))
-    asking.sim.tick(60)
-    assert asking.sim.state() is State.ONLINE
-    assert [b["id"] for b in asking.ask("status", guest=True)["bursts"]] == [name]
-    assert not asking.send(OTHER, "status", {})["bursts"]
-
-    # Another's job gets a burst of its own, though users share bursts here.
-    job = asking.sim.submit_lent(2, userid=OTHER)
-    asking.sim.until(lambda: job in asking.sim.lead.running())
-    users = {burst.id: burst.lease.userids for burst in asking.sim.bursts}
-    assert sorted(users.values()) == [(GUEST,), (OTHER,)]
-    own = asking.sim.submit_lent(2, userid=GUEST)
-    asking.sim.until(lambda: own in asking.sim.lead.running())
-    assert len(asking.sim.bursts) == 2
-
-
 def test_a_guest_takes_down_what_they_requested_and_nothing_else():
     asking = allowed()
     asking.sim.joins = False

@@ -78,27 +78,38 @@ def test_an_idle_provider_is_asked_at_the_cadence():
     assert bench.asked() == ["observe"]
 
 
-def test_a_provider_with_a_burst_that_is_up_is_asked_more_often():
+@pytest.mark.parametrize(
+    ("records", "takes", "pauses"),
+    [
+        (ONLINE, 0.0, [2, 2, 2]),
+        # From quick to usual while one comes.
+        (PROVISION, 0.0, [0.1, 0.2, 0.4, 0.8, 1.6, 2, 2]),
+        # It rests after slow answers, for no longer than the usual pause.
+        (PROVISION, 0.3, [1.5, 1.5, 1.5]),
+        (PROVISION, 20.0, [2]),
+    ],
+    ids=["online", "coming", "slow", "very slow"],
+)
+def test_a_provider_with_a_burst_is_asked_more_often(records, takes, pauses):
     bench = Bench(cadence="10s")
-    bench.poll(ONLINE)
-    bench.answer()
-    bench.now += 2
-    bench.poll(ONLINE)
 
-    assert bench.asked() == ["observe"]
+    def observe():
+        bench.now += takes
+        return []
 
-
-def test_while_a_burst_comes_or_goes_the_pace_slows_from_quick_to_usual():
-    bench = Bench(cadence="10s")
-    bench.turn(PROVISION)
-    bench.provision(BURST)
-    pauses = []
-    for _ in range(7):
-        pauses.append(round(bench.poll(PROVISION), 3))
-        bench.answer(PROVISION)
-        bench.now += pauses[-1]
-
-    assert pauses == [0.1, 0.2, 0.4, 0.8, 1.6, 2, 2]
+    bench.provider.observe = observe
+    bench.turn(records)
+    if records is PROVISION:
+        bench.provision(BURST)
+        bench.answer(records)
+    found = []
+    for _ in pauses:
+        found.append(round(bench.poll(records), 3))
+        bench.now += found[-1] + 0.001
+        bench.poll(records)
+        assert bench.asked() == ["observe"]
+        bench.answer(records)
+    assert found == pauses
 
 
 def test_a_provider_that_is_silent_is_asked_once_and_in_trouble():
@@ -263,37 +274,6 @@ def test_what_a_provider_has_is_read_soon_after_an_orphan_is_reaped():
     bench.poll()
 
     assert bench.asked() == ["reap", "observe"]
-
-
-def test_a_provider_that_answers_slowly_rests_in_between():
-    bench = Bench(cadence="10s")
-    bench.provider.observe = lambda: advance(bench, 0.3)
-    bench.turn()
-    bench.provision(BURST)
-    bench.answer(PROVISION)
-    pauses = []
-    for _ in range(3):
-        pauses.append(round(bench.poll(PROVISION), 3))
-        bench.now += pauses[-1] + 0.001
-        bench.poll(PROVISION)
-        assert bench.asked() == ["observe"]
-        bench.answer(PROVISION)
-
-    assert pauses == [1.5, 1.5, 1.5]
-
-
-def test_a_rest_is_no_longer_than_the_usual_pause():
-    bench = Bench(cadence="10s")
-    bench.provider.observe = lambda: advance(bench, 20)
-    bench.turn()
-    bench.provision(BURST)
-    bench.answer(PROVISION)
-    assert bench.poll(PROVISION) == 2
-
-
-def advance(bench, seconds):
-    bench.now += seconds
-    return []
 
 
 class Resizing(Idle):

@@ -4,7 +4,6 @@
 import pytest
 from burst_report.page import render_report
 
-from burst.errors import BurstError
 from burst.model.burst import State
 from burst.model.jobid import format_f58
 from tests.builders import whole
@@ -48,23 +47,3 @@ def test_bursts_jobs_money_and_what_waits(asking):
     page = render_report(found)
     assert burst["id"] in page
     assert format_f58(asking.job) in page
-
-
-def test_a_guest_is_told_of_his_own(asking):
-    asking.sim.lead.submit(LENT, userid=7)
-    asking.sim.tick(3)
-    his = asking.ask("report", guest=True)
-
-    assert len(asking.ask("report")["bursts"]) == 2
-    assert [row["id"] for row in his["jobs"]] == [format_f58(asking.job)]
-    assert len(his["bursts"]) == 1
-    assert his["waiting"] == []
-    assert {row["group"] for row in his["forecasts"]} <= {"all"}
-
-
-def test_a_day_begins_it(asking):
-    assert len(asking.ask("report", since="1970-01-12")["bursts"]) == 1
-    assert asking.ask("report", since="1970-01-13")["bursts"] == []
-    for bad in ("yesterday", "2026-02-30"):
-        with pytest.raises(BurstError):
-            asking.ask("report", since=bad)
