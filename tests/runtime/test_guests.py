@@ -163,18 +163,6 @@ def test_what_a_guest_requests_is_within_limits_and_budgets(tables, nodes, why):
     assert not asking.sim.bursts
 
 
-def test_the_limit_counts_what_he_has_until_it_is_gone():
-    asking = allowed()
-    (first,) = asking.ask("request", guest=True, nodes=2)["bursts"]
-    with pytest.raises(BurstError, match="you have 2, and ask for 2 more"):
-        asking.ask("request", guest=True, nodes=2)
-    asking.send(OTHER, "request", {"nodes": 2})
-    asking.sim.until(lambda: len(asking.sim.lead.online) == 6)
-    asking.ask("down", guest=True, burst=first)
-    with pytest.raises(BurstError, match="you have 2, and ask for 2 more"):
-        asking.ask("request", guest=True, nodes=2)
-
-
 @pytest.mark.parametrize(
     "more",
     [
