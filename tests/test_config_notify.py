@@ -6,12 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from burst.config import NotifySettings, parse
+from burst.config import parse
 from burst.errors import ConfigError
-
-
-def test_nobody_is_told_by_default() -> None:
-    assert parse({}, "x").notify == NotifySettings()
 
 
 @pytest.mark.parametrize(

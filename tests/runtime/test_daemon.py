@@ -13,7 +13,7 @@ from burst import log
 from burst.config import LeadSettings, Seconds, Settings, parse
 from burst.config.usual_paths import LOOKED_FOR
 from burst.daemon import Daemon
-from burst.errors import LeadError, LeadGone, ServiceTaken, Unreadable
+from burst.errors import ConfigError, LeadError, LeadGone, ServiceTaken, Unreadable
 from burst.model.burst import Burst
 from burst.model.record import encode_record
 from tests.fakes import FakeLead, WatchedLead
@@ -182,6 +182,15 @@ def test_settings_are_read_again_from_where_they_were(
     daemon.reload()
     daemon.run()
     assert told in said()
+
+
+def test_a_key_that_does_not_fit_the_lead_is_told_with_its_file(
+    said: Callable[[], str],
+) -> None:
+    daemon = on(FakeLead(), "site.toml", lead={"slots": ["x-[0-1]"]})
+    told = r"site\.toml: lead\.slots: x-\[0-1\] is not in the lead's hosts; ranks are"
+    with pytest.raises(ConfigError, match=told):
+        daemon.run()
 
 
 def lead_with_a_burst() -> tuple[WatchedLead, Burst]:

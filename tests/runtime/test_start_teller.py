@@ -72,16 +72,12 @@ def scheduler() -> Telling:
     return Telling("scheduler")
 
 
-def test_the_scheduler_is_told_all_starts_that_are_known(scheduler: Telling) -> None:
+def test_the_scheduler_is_told_again_once_a_start_moved(scheduler: Telling) -> None:
     scheduler.tell(waiting(1), j1=HOUR, j2=math.inf, j3=2 * HOUR)
     assert scheduler.lead.starts == [{1: T0 + HOUR, 3: T0 + 2 * HOUR}]
     assert not scheduler.lead.memos
-
-
-def test_the_scheduler_is_told_again_once_a_start_moved(scheduler: Telling) -> None:
-    scheduler.tell(waiting(1), j1=HOUR)
     scheduler.later(10.0)
-    scheduler.tell(waiting(1), j1=HOUR + 60.0)
+    scheduler.tell(waiting(1), j1=HOUR + 60.0, j3=2 * HOUR)
     assert len(scheduler.lead.starts) == 1
     scheduler.tell(waiting(1), j1=2 * HOUR)
     assert len(scheduler.lead.starts) == 2
@@ -113,17 +109,11 @@ def test_a_failure_is_logged_and_the_loss_of_the_lead_raised(
         scheduler.tell(waiting(1), j1=HOUR)
 
 
-def test_each_burstable_job_has_its_start_in_its_memo(memos: Telling) -> None:
-    running = job(3, whole(1), state=JobState.RUN)
-    shown = view(job(1, whole(1)), job(2, whole(1)), running)
-    memos.tell(shown, j1=HOUR, j2=math.inf, j3=5.0, j4=HOUR)
-    assert memos.lead.memos == [{1: {"start": moment(T0 + HOUR)}}]
-
-
 def test_a_memo_is_written_again_only_where_the_start_moved_a_lot(
     memos: Telling,
 ) -> None:
-    memos.tell(waiting(1), j1=HOUR)
+    memos.tell(waiting(1, 2), j1=HOUR, j2=math.inf)
+    assert memos.lead.memos == [{1: {"start": moment(T0 + HOUR)}}]
     memos.later(700.0)
     memos.tell(waiting(1), j1=HOUR + 650.0)
     assert len(memos.lead.memos) == 1
