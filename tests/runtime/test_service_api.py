@@ -202,19 +202,6 @@ def test_nodes_are_had_of_an_offer_and_with_an_image_that_are_named():
     assert asking.sim.burst.lease.image == "app:2"
 
 
-def test_as_many_nodes_are_had_as_there_can_be():
-    asking = Asking(limits={"max_nodes": 3})
-    with pytest.raises(LeadError, match="limit of 3 nodes"):
-        asking.ask("request", nodes=8)
-    with pytest.raises(LeadError, match="limit of 3 nodes"):
-        asking.ask("request", nodes=8, least=4)
-    made = asking.ask("request", nodes=8, least=1)
-    assert "limit of 3 nodes" in made["why"]
-    assert made["text"].startswith("2 nodes of local/nodes as")
-    with pytest.raises(BurstError, match="is found by its tag"):
-        asking.ask("request", nodes=1, grow=True)
-
-
 def test_a_burst_with_the_tag_grows_in_place_of_another():
     asking = Asking(limits={"max_nodes": 6})
     mine = {"tag": "night", "provider": "local", "slot": "burst-0-[0-3]", "grow": True}
@@ -227,12 +214,16 @@ def test_a_burst_with_the_tag_grows_in_place_of_another():
     made = asking.ask("request", **mine, nodes=2, least=1)
     assert made["text"] == f"{burst} grows from 3 to 4 nodes"
     assert made["why"]
+    with pytest.raises(BurstError, match="is found by its tag"):
+        asking.ask("request", nodes=1, grow=True)
     asking.sim.until(lambda: asking.sim.burst.resize is None)
     # Its slot is full, and other tags' bursts do not grow for this one.
     with pytest.raises(LeadError):
         asking.ask("request", **mine, nodes=1)
-    (other,) = asking.ask("request", tag="day", grow=True, nodes=1)["bursts"]
-    assert other != burst
+    made = asking.ask("request", tag="day", grow=True, nodes=9, least=1)
+    assert burst not in made["bursts"]
+    assert made["text"].startswith("2 nodes of local/nodes as ")
+    assert "limit of 6 nodes" in made["why"]
 
 
 def tagged(asking, *sizes):
