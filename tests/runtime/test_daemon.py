@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from socket import AF_UNIX, SOCK_DGRAM
 
-import msgspec
 import pytest
 
 from burst import log
@@ -16,6 +15,7 @@ from burst.daemon import Daemon
 from burst.errors import ConfigError, LeadError, LeadGone, ServiceTaken, Unreadable
 from burst.model.burst import Burst
 from burst.model.record import encode_record
+from tests.builders import but
 from tests.fakes import FakeLead, WatchedLead
 from tests.lifecycles import WHOLE_WAY, run
 from tests.support.fluxlead import short_directory
@@ -65,7 +65,7 @@ def daemon_of(leads: list[FakeLead], reconnect: float = 60.0) -> Daemon:
         return next(left, leads[-1])
 
     lead = LeadSettings(reconnect=Seconds(reconnect))
-    settings = msgspec.structs.replace(Settings(), lead=lead)
+    settings = but(Settings(), lead=lead)
     return Daemon(lambda: settings, None, connector)
 
 

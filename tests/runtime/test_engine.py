@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
 
-import msgspec
 import pytest
 
 from burst.core.burst_requests import make_requested_burst, request_nodes
@@ -12,7 +11,7 @@ from burst.model.lead import JobState
 from burst.model.reason import Reason
 from burst.model.shape import Shape
 from burst.provider import Failure
-from tests.builders import identity, whole
+from tests.builders import but, identity, whole
 from tests.fakes import FakeLead
 from tests.sim import Sim
 
@@ -268,7 +267,7 @@ def test_an_answer_is_concluded_once_though_the_store_was_full():
 
 
 def test_a_lead_without_an_address_cannot_burst():
-    s = Sim(lead=FakeLead(known=msgspec.structs.replace(identity(), endpoint="")))
+    s = Sim(lead=FakeLead(known=but(identity(), endpoint="")))
     job = s.lead.submit(whole(4))
     s.tick(2)
 

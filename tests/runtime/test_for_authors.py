@@ -4,18 +4,17 @@
 import math
 from typing import Any
 
-import msgspec
 import pytest
 
 from burst.core.plan.lease_times import lease_end
 from burst.model.burst import Result, State
-from tests.builders import T0, offer, whole
+from tests.builders import T0, but, offer, whole
 from tests.sim import Sim
 
 
 def sim(lifetime: float = 0.0, **tables: Any) -> Sim:
     made = Sim(**tables)
-    made.fake_settings = msgspec.structs.replace(made.fake_settings, lifetime=lifetime)
+    made.fake_settings = but(made.fake_settings, lifetime=lifetime)
     made.boot()
     made.tick(2)
     return made

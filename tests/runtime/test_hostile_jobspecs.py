@@ -169,7 +169,7 @@ def test_the_next_job_is_served_whatever_is_in_a_jobspec(
     serve_beside(mode, msgspec.json.encode(put(path, value)))
 
 
-@pytest.mark.parametrize("depth", [300, 990, 5000])
+@pytest.mark.parametrize("depth", [300, 480, 960, 990, 5000])
 def test_the_next_job_is_served_whatever_nests_in_a_jobspec(depth: int) -> None:
     text = msgspec.json.encode(SPEC)
     deep = b'{"not":[' * depth + b"{}" + b"]}" * depth

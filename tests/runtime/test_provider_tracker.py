@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: MIT
-import msgspec
 import pytest
 
 from burst.core.provider_health import FailureRecord, Health, Outcome
@@ -9,7 +8,7 @@ from burst.model.burst import BurstId
 from burst.runtime.action_runner import make_spec
 from burst.runtime.provider_tracker import ProviderTracker
 from burst.testing.fake import FakeProvider
-from tests.builders import T0, identity, settings
+from tests.builders import T0, but, identity, settings
 from tests.core.ticks import recorded
 from tests.fakes import HandExecutor
 from tests.lifecycles import run
@@ -288,7 +287,7 @@ def test_a_resize_that_is_repeated_was_taken_when_it_was_first():
     spec = make_spec(burst, identity())
     taken = []
     for hosts in (spec.hosts, spec.hosts, spec.hosts[:1]):
-        bench.tracker.resize(burst, msgspec.structs.replace(spec, hosts=hosts))
+        bench.tracker.resize(burst, but(spec, hosts=hosts))
         under_way = bench.tracker.calls[burst.id].taken_at
         bench.answer(ONLINE)
         taken.append((under_way, bench.tracker.calls[burst.id].taken_at))

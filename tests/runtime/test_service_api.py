@@ -3,7 +3,6 @@
 
 from concurrent.futures import Future
 
-import msgspec
 import pytest
 
 from burst.cli.status import lead_troubles
@@ -23,11 +22,10 @@ from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState
 from burst.model.request import BurstPreferences
 from burst.model.shape import Shape
-from burst.provider import BurstSpec
 from burst.runtime.service_answers import describe_process
 from burst.runtime.service_api import ServiceApi
 from burst.testing import FakeProvider
-from tests.builders import NODE, whole
+from tests.builders import burst_spec, but, whole
 from tests.core.isolation import BOTH
 from tests.fakes import FakeLead
 from tests.runtime.asking import GUEST, Asking
@@ -193,9 +191,7 @@ def test_nodes_are_had_of_an_offer_and_with_an_image_that_are_named():
         with pytest.raises(BurstError, match="--image goes with --tag and --provider"):
             asking.ask("request", **{**mine, lacks: ""})
     asking = Asking()
-    asking.sim.fake_settings = msgspec.structs.replace(
-        asking.sim.fake_settings, own_images=True
-    )
+    asking.sim.fake_settings = but(asking.sim.fake_settings, own_images=True)
     asking.sim.boot()
     asking.sim.tick(2)
     asking.ask("request", **mine)
@@ -432,18 +428,8 @@ def test_gc_goes_on_with_others_where_it_is_not_known_who_made_a_burst():
         name: FakeProvider(name, sim.fake_settings, sim.provider.owner, sim.cloud)
         for name in ("a", "b")
     }
-    known = sim.lead.known
     sim.change(providers=providers)
-    made = BurstSpec(
-        burst_id=BurstId("burst-1-eeeeee"),
-        owner=sim.provider.owner,
-        offer="nodes",
-        hosts=("burst-1-0",),
-        ranks=(6,),
-        shape=NODE,
-        lead=known,
-    )
-    providers["b"].provision(made)
+    providers["b"].provision(burst_spec(BurstId("burst-1-eeeeee"), "burst-1-0"))
     sim.tick(3)
 
     failed = asking.ask("gc", yes=True)["failed"]
@@ -484,7 +470,7 @@ def test_a_guest_is_told_of_his_job_that_is_not_burstable_and_of_no_other():
         asking.ask("explain", guest=True, id="8")
     with pytest.raises(BurstError, match="is no burstable job that burst knows"):
         asking.ask("explain", id="8")
-    lead.runs = msgspec.structs.replace(Follows.runs, userid=GUEST + 1)
+    lead.runs = but(Follows.runs, userid=GUEST + 1)
     with pytest.raises(BurstError, match="that is no job of yours"):
         asking.ask("explain", guest=True, id="7")
     assert asking.ask("explain", id="7")["verdict"] == "running"

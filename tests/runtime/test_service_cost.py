@@ -4,7 +4,6 @@
 import logging
 from typing import TYPE_CHECKING, cast
 
-import msgspec
 import pytest
 
 from burst.errors import BurstError
@@ -15,7 +14,7 @@ from burst.model.jobid import format_f58
 from burst.runtime.engine_config import make_config
 from burst.runtime.service_answers import plan
 from burst.runtime.side_threads import SideThreads
-from tests.builders import identity, settings, whole
+from tests.builders import but, identity, settings, whole
 from tests.runtime.asking import GUEST, Asking
 
 if TYPE_CHECKING:
@@ -74,9 +73,9 @@ def test_it_is_told_how_lent_nodes_count():
     job = asking.sim.lead.submit(LENT, userid=GUEST)
     view = asking.sim.engine.snapshot.world
     assert view.lead is not None
-    lead = msgspec.structs.replace(view.lead, jobs=dict(asking.sim.lead.jobs))
-    world = msgspec.structs.replace(view, lead=lead)
-    snapshot = msgspec.structs.replace(asking.sim.engine.snapshot, world=world)
+    lead = but(view.lead, jobs=dict(asking.sim.lead.jobs))
+    world = but(view, lead=lead)
+    snapshot = but(asking.sim.engine.snapshot, world=world)
     (planned,) = plan(snapshot)["bursts"]
     asking.sim.tick(3)
     counted = "a node of local/nodes: counts in the usage 1 an hour"

@@ -12,7 +12,7 @@ from burst.model.decision import moment
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, LeadView
 from burst.runtime.start_teller import StartTeller
-from tests.builders import T0, job, settings, view, whole
+from tests.builders import T0, but, job, settings, view, whole
 
 HOUR = 3600.0
 
@@ -160,9 +160,9 @@ def test_starts_that_are_the_same_are_compared_now_and_then(memos: Telling) -> N
     # One has ended by its turn, one has started; what was dropped is seen in time.
     left = dict(shown.jobs)
     del left[JobId(101)]
-    left[JobId(102)] = msgspec.structs.replace(left[JobId(102)], state=JobState.RUN)
-    left[JobId(1)] = msgspec.structs.replace(left[JobId(1)], memos_dropped=1)
-    shown = msgspec.structs.replace(shown, jobs=left)
+    left[JobId(102)] = but(left[JobId(102)], state=JobState.RUN)
+    left[JobId(1)] = but(left[JobId(1)], memos_dropped=1)
+    shown = but(shown, jobs=left)
     for _ in range(3):
         memos.teller.tell(starts, shown, memos.now)
     assert len(memos.lead.memos) == 3
