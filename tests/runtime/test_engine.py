@@ -5,7 +5,7 @@ import pytest
 from burst.core.burst_requests import make_requested_burst, request_nodes
 from burst.core.commands import take_down_burst
 from burst.core.report import burst_row, status
-from burst.errors import LeadGone, SpecRefused, StoreError, Transient
+from burst.errors import LeadGone, Refused, SpecRefused, StoreError, Transient
 from burst.model.burst import Result, State
 from burst.model.lead import JobState
 from burst.model.reason import Reason
@@ -296,6 +296,20 @@ def test_a_burst_that_is_requested_is_provisioned_once_and_seen_at_once():
     assert asked.result().reason is Reason.PROPOSED
     calls = [call for call in s.provider.calls if call.method == "provision"]
     assert [call.burst_id for call in calls] == [s.burst.id]
+
+
+def test_a_request_goes_by_what_the_provider_has_just_answered():
+    """Else nodes are asked of one that has refused, or is tried by another burst."""
+    s = sim()
+    first = request(s, 2)
+    s.tick()
+    s.provider.next_provision_error = Refused("no quota", "ask for more")
+    second = request(s, 2)
+    s.tick()
+    assert first.result().reason is Reason.PROPOSED
+    (refusal,) = second.result().refusals
+    assert refusal.reason is Reason.DISABLED
+    assert len(s.bursts) == 1
 
 
 @pytest.mark.parametrize("leave", ["cancel", "elsewhere"])

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT
+from typing import Any
+
+from burst.core.actions import FailJob, HoldJobs, ProvisionBurst, ReapBurst
+from burst.errors import Unreadable
+from burst.model.jobid import JobId
+from burst.runtime.action_runner import ActionRunner
+from tests.builders import identity
+from tests.core.ticks import recorded
+from tests.fakes import FakeLead
+from tests.lifecycles import LEASE, run
+
+RECORDS = recorded(run("provision-start"))
+
+
+class SilentLead(FakeLead):
+    def hold(self, jobs):
+        self.log.append(("hold", jobs[0], ""))
+        raise Unreadable("no answer for 10 s")
+
+    def fail_job(self, job, reason):
+        self.log.append(("fail", job, reason))
+
+
+class Asked:
+    """A tracker that notes what a provider is asked for."""
+
+    def __init__(self):
+        self.calls = []
+
+    def provision(self, burst, spec):
+        self.calls.append("provision")
+
+    def reap(self, burst):
+        self.calls.append("reap")
+
+
+def test_a_lead_that_does_not_answer_is_not_asked_again_in_the_tick():
+    """Providers are."""
+    lead = SilentLead(identity())
+    tracker: Any = Asked()
+    hold, fail = HoldJobs((JobId(1),)), FailJob(JobId(2), "too large")
+    asked: list[Any] = [ProvisionBurst(LEASE.id), hold, fail, ReapBurst(LEASE.id)]
+    asked += [ProvisionBurst(LEASE.id)]
+
+    runner = ActionRunner(lead, identity(), tracker, lambda *_: None)
+    unanswered = runner.perform(asked, RECORDS)
+
+    assert unanswered == [hold, fail]
+    assert lead.log == [("hold", 1, "")]
+    assert tracker.calls == ["provision", "reap", "provision"]
