@@ -4,7 +4,9 @@ import pytest
 
 from burst.core.burst_requests import make_requested_burst, request_nodes
 from burst.core.commands import take_down_burst
+from burst.core.lifecycle import quarantine
 from burst.core.report import burst_row, status
+from burst.core.tick import free_unused
 from burst.errors import LeadGone, Refused, SpecRefused, StoreError, Transient
 from burst.model.burst import Result, State
 from burst.model.lead import JobState
@@ -235,6 +237,18 @@ def test_while_the_store_is_full_the_last_decisions_on_unchanged_jobs_stand():
     s.tick()
     assert s.engine.snapshot.world.store_trouble
     assert s.engine.snapshot.decisions == {same: before[same]}
+
+
+def test_a_quarantined_burst_is_left_alone_though_the_store_is_full():
+    s = sim(deadlines={"idle": "5s"})
+    job = s.run_job()
+    s.lead.finish(job)
+    odd = quarantine(s.burst, "odd", s.now)
+    found = but(s.records, bursts={odd.id: odd})
+    world = s.engine.snapshot.world
+    freed = free_unused(found, world, s.settings, s.now + 99)
+    assert freed.records.bursts[odd.id].state is State.ONLINE
+    assert not freed.actions
 
 
 def test_a_person_takes_a_burst_down_though_the_store_is_full():

@@ -68,6 +68,23 @@ def test_a_store_that_refuses_the_records_is_told_to_the_owner():
     assert lead_troubles(asking.ask("status")["lead"]) == []
 
 
+def test_a_quarantined_burst_shows_why():
+    asking = Asking()
+    asking.sim.lead.submit(whole(4))
+    asking.tick()
+    draft_state = asking.sim.burst
+    record = asking.sim.lead.disk.records[f"burst/{draft_state.id}"]
+    event = ',{"timestamp":1.0,"name":"reaped","context":{}}],"sums"'
+    spoilt = record.replace('],"sums"', event)
+    asking.sim.lead.disk.records[f"burst/{draft_state.id}"] = spoilt
+    asking.sim.boot()
+    asking.tick()
+
+    (burst,) = asking.ask("status")["bursts"]
+    assert burst["state"] == "quarantined"
+    assert burst["note"] == "event reaped in state provision"
+
+
 def test_a_guest_sees_and_releases_their_own_only():
     asking = Asking()
     asking.sim.joins = False
