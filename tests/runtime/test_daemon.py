@@ -106,6 +106,13 @@ def test_a_lead_that_stays_away_is_given_up_with_what_was_wrong_with_it() -> Non
         daemon.run()
 
 
+def test_a_lead_that_is_not_there_at_first_is_not_waited_for() -> None:
+    lead = RaisingLead("identity", LeadGone("cannot connect"))
+    with pytest.raises(LeadGone):
+        daemon_of([lead]).run()
+    assert lead.closed
+
+
 def test_a_lead_that_was_shut_down_is_not_waited_for() -> None:
     again, going = LeadAtListen(), going_lead()
     again.at_listen = lambda: pytest.fail("it was looked for")

@@ -165,6 +165,17 @@ def test_a_notice_is_told_once_also_over_a_restart(
     assert sim.records.unreadable == {}
 
 
+def test_what_was_over_and_comes_back_is_told_again(
+    sim: Told, receiver: Receiver
+) -> None:
+    stop_working(sim)
+    sim.broken = False
+    sim.tick(8, 70.0)
+    assert not sim.records.health
+    stop_working(sim)
+    assert ids(receiver) == ["breaker/local", "breaker/local"]
+
+
 def test_what_could_not_be_told_is_tried_again_and_is_in_the_status(
     sim: Told, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:

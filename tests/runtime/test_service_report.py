@@ -47,3 +47,15 @@ def test_bursts_jobs_money_and_what_waits(asking):
     page = render_report(found)
     assert burst["id"] in page
     assert format_f58(asking.job) in page
+
+
+def test_a_guest_is_told_of_his_own(asking):
+    asking.sim.lead.submit(LENT, userid=7)
+    asking.sim.tick(3)
+    his = asking.ask("report", guest=True)
+
+    assert len(asking.ask("report")["bursts"]) == 2
+    assert [row["id"] for row in his["jobs"]] == [format_f58(asking.job)]
+    assert len(his["bursts"]) == 1
+    assert his["waiting"] == []
+    assert {row["group"] for row in his["forecasts"]} <= {"all"}

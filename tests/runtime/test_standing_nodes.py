@@ -52,6 +52,10 @@ def online(s, count):
     return lambda: [b.state for b in s.live] == [State.ONLINE] * count
 
 
+def named_costs(s, by):
+    return {row["name"]: row for row in CostReport(s.records).rows(by)}
+
+
 def test_nodes_are_kept_in_the_hours_and_end_as_idle_after_them():
     s = sim({"nodes": 2, "hours": "13:48-13:50"})
     s.tick(50)
@@ -68,6 +72,34 @@ def test_nodes_are_kept_in_the_hours_and_end_as_idle_after_them():
     assert s.burst.id == begun.id
     assert s.burst.result is Result.COMPLETED
     assert s.burst.since - T0 < 13 * 60
+
+
+def test_a_job_starts_on_nodes_that_stand_and_pays_for_its_work_alone():
+    s = sim({"nodes": 2})
+    s.until(online(s, 1))
+    s.tick(100)
+    job = s.submit_lent(2, userid=7)
+    s.until(lambda: job in s.lead.running())
+    assert len(s.bursts) == 1
+    s.tick(10)
+    s.lead.finish(job)
+    s.tick(20)
+    reserved = named_costs(s, "user")
+    assert reserved["7"]["reserved"] == 0
+    assert reserved["standing minimum"]["reserved"] > 2 * 100
+    change(s)
+    s.until(s.in_state(State.INACTIVE))
+    s.tick()
+
+    for by in ("user", "bank", "queue", "rule", "job"):
+        rows = named_costs(s, by)
+        standing = rows.pop("standing minimum")
+        assert standing["work"] == 0
+        assert standing["settled"] == standing["wasted"] > 200
+        (jobs,) = rows.values()
+        assert jobs["settled"] == jobs["work"]
+        assert 20 <= jobs["work"] <= 30
+    assert [*named_costs(s, "provider")] == ["local"]
 
 
 @pytest.mark.parametrize(("keeps", "left"), [(4, 4), (1, 1)])
