@@ -326,6 +326,25 @@ def test_a_request_goes_by_what_the_provider_has_just_answered():
     assert len(s.bursts) == 1
 
 
+def test_a_job_that_started_elsewhere_leaves_its_burst_which_ends_at_once():
+    """Its user gave it its urgency back while the burst was on the way."""
+    s = sim(deadlines={"idle": "1h"}, intake={"local_wait": "5s"})
+    own = s.lead.submit(whole(2))
+    s.tick()
+    s.joins = False
+    job = s.lead.submit(whole(2))
+    s.until(s.in_state(State.JOIN))
+    s.lead.finish(own)
+    s.lead.change(job, urgency=16)
+    s.tick(2)
+
+    assert s.lead.jobs[job].ranks == {0, 1}
+    assert (s.burst.jobs, s.burst.served) == (set(), False)
+    s.until(s.in_state(State.INACTIVE))
+    assert s.burst.result is Result.CANCELED
+    assert s.lead.jobs[job].state is JobState.RUN
+
+
 @pytest.mark.parametrize("leave", ["cancel", "elsewhere"])
 def test_an_online_burst_that_never_served_ends_as_soon_as_nobody_needs_it(leave):
     s = sim(deadlines={"idle": "1h"})

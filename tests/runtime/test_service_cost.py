@@ -105,6 +105,17 @@ def test_a_status_tells_of_budgets_prices_and_times(asking):
     assert offer["online"]["bursts"] == 1
 
 
+def test_a_budget_that_warns_is_logged_once(caplog):
+    with caplog.at_level(logging.WARNING):
+        found = Asking(**MONEY)
+        found.sim.lead.submit(LENT, userid=7, duration=60.0)
+        found.sim.until(found.sim.in_state(State.ONLINE))
+        found.sim.tick(5)
+    (told,) = [text for text in caplog.messages if text.startswith("budget ")]
+    assert told.startswith("budget everything, per month: ")
+    assert " of 100000.00 is settled or reserved, " in told
+
+
 def test_a_budget_that_warns_already_is_logged_when_it_is_read(caplog):
     found = Asking(**MONEY | {"budget": []})
     found.sim.lead.submit(LENT, userid=7, duration=60.0)
