@@ -287,7 +287,9 @@ def test_why_a_job_with_a_tag_has_no_isolated_burst_is_told():
     asking.tick()
     with pytest.raises(Unreadable, match="the lead cannot be read"):
         asking.ask("isolate", **night)
-    assert asking.ask("status")["lead"]["trouble"] == "job manager is reloading"
+    found = asking.ask("status")
+    assert found["lead"]["trouble"] == "job manager is reloading"
+    assert [slot["state"] for slot in found["slots"]] == ["unknown"] * 2
 
 
 def test_all_with_a_tag_is_taken_down_and_its_jobs_that_wait_end():
@@ -422,7 +424,9 @@ def test_gc_lists_records_that_cannot_be_read_and_takes_their_bursts_down():
     asking.sim.boot()
     asking.tick()
 
-    assert "burst/burst-0-ffffff" in asking.ask("status")["unreadable"]
+    found = asking.ask("status")
+    assert "burst/burst-0-ffffff" in found["unreadable"]
+    assert [slot["state"] for slot in found["slots"]] == ["quarantined", "free"]
     (listed,) = asking.ask("gc")["orphans"]
     assert (listed["id"], listed["why"]) == (
         "burst-0-ffffff",

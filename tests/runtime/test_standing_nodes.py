@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from burst.core.burst_story import burst_story
 from burst.core.cost import seconds_until_drain
 from burst.core.worth.accounts import budgets_at
 from burst.core.worth.cost_report import CostReport
@@ -146,6 +147,19 @@ def test_a_budget_bounds_it():
     assert s.live == []
     (why,) = s.engine.snapshot.standing.values()
     assert "budget" in why
+
+
+def test_it_is_told_why_a_burst_exists_and_that_it_is_made_again():
+    s = sim({"nodes": 2})
+    s.until(online(s, 1))
+    s.tick(20)
+    story = burst_story(s.records, s.burst, s.settings, s.now)
+    assert story["standing"] == "2 nodes of local"
+    assert "(" not in story["next"], "it does not end"
+    first = s.burst.id
+    s.take_down(first)
+    s.until(lambda: online(s, 1)() and s.live[0].id != first)
+    assert s.records.bursts[first].result is Result.CANCELED
 
 
 def test_a_users_budget_counts_what_their_jobs_use_and_not_what_stands():
