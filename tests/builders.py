@@ -20,7 +20,7 @@ from burst.model.lead import (
 from burst.model.ranks import parse_hostlist
 from burst.model.request import BurstPreferences, ResourceRequest
 from burst.model.shape import Shape
-from burst.provider import Offer
+from burst.provider import BurstSpec, Offer
 
 OWN = Shape(2)
 NODE = Shape(4, 1)
@@ -99,6 +99,20 @@ def view(*jobs, online=(0, 1), busy=(), lead=None, **changes):
 def offer(name="small", shape=NODE, max_nodes=8, **changes):
     """An offer of nodes like those that the rank slots declare."""
     return Offer(name=name, shape=shape, max_nodes=max_nodes, **changes)
+
+
+def burst_spec(name, *hosts):
+    """What a provider is asked for: a burst of these hosts of the usual lead."""
+    lead = identity()
+    return BurstSpec(
+        burst_id=name,
+        owner=lead.owner,
+        offer="nodes",
+        hosts=hosts,
+        ranks=tuple(map(lead.hosts.index, hosts)),
+        shape=NODE,
+        lead=lead,
+    )
 
 
 def world(lead_view, lead=None, **providers):

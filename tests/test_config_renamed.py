@@ -39,14 +39,6 @@ def test_a_renamed_key_is_read_under_its_old_name(table, old, new, tmp_path):
 
 
 @pytest.mark.parametrize(("table", "old", "new"), KEYS)
-def test_the_present_name_of_a_key_gives_no_warning(table, old, new):
-    written, read = example(table, new)
-    settings = parse({table: {new: written}}, "x")
-
-    assert getattr(getattr(settings, table), new) == read
-
-
-@pytest.mark.parametrize(("table", "old", "new"), KEYS)
 def test_both_names_of_a_key_are_an_error(table, old, new):
     with pytest.raises(ConfigError) as caught:
         parse({table: {old: "7m", new: "8m"}}, "x")
@@ -55,14 +47,6 @@ def test_both_names_of_a_key_are_an_error(table, old, new):
         f"x: {table}.{old}: is the old name of {table}.{new}, which is set, too;"
         f" remove {old}"
     )
-
-
-@pytest.mark.parametrize(("table", "old", "new"), KEYS)
-def test_only_the_present_name_is_a_field(table, old, new):
-    section = getattr(Settings(), table)
-
-    assert hasattr(section, new)
-    assert not hasattr(section, old)
 
 
 def test_a_key_under_its_old_name_is_shown_with_its_file(tmp_path):
@@ -74,11 +58,6 @@ def test_a_key_under_its_old_name_is_shown_with_its_file(tmp_path):
 
     assert ("limits.cooldown", Seconds(420), str(path)) in listed
     assert tables == {"limits": {"cooldown": "7m", "max_nodes": 4}}
-
-
-def test_a_table_that_is_none_is_told_as_before():
-    with pytest.raises(ConfigError, match=r"x: limits: expected a table \[limits\]"):
-        parse({"limits": 3}, "x")
 
 
 def test_a_command_shows_the_warning_as_one_sentence(tmp_path):

@@ -3,7 +3,6 @@ import json
 import logging
 
 from burst import log
-from burst.errors import BurstError, Transient
 from burst.model.event import Event
 
 
@@ -68,12 +67,6 @@ def test_only_what_is_as_grave_as_asked_for_is_shown(capsys):
     log.start("text")
     log.say("detail")
     assert "detail" in capsys.readouterr().err
-
-
-def test_an_error_says_what_to_do():
-    assert str(BurstError("it broke", "mend it")) == "it broke; mend it"
-    assert str(BurstError("it broke")) == "it broke"
-    assert Transient("busy", retry_after=3).retry_after == 3
 
 
 def test_a_python_warning_is_a_line_of_the_log(capsys):

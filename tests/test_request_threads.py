@@ -63,17 +63,6 @@ def test_how_jobs_come_in_is_answered_whoever_asks_what_else(asked: Asked) -> No
     assert asked.answered("ping", OWNER)
 
 
-def test_guests_leave_the_owner_his_threads(asked: Asked) -> None:
-    for userid in range(GUEST, GUEST + 20):
-        asked.slow(userid)
-    late = threading.Event()
-    asked.answerers.submit("status", OTHER + 20, False, late.set)
-    assert asked.answered("status", OWNER)
-    assert not late.is_set()
-    asked.go_on.set()
-    assert late.wait(HANG_S)
-
-
 @pytest.mark.parametrize(
     ("userid", "most"), [(GUEST, MAX_GUEST_REQUESTS), (OWNER, MAX_OWNER_REQUESTS)]
 )

@@ -55,12 +55,6 @@ def test_a_signal_handler_may_ring(wakeup: WakeUp) -> None:
         signal.signal(signal.SIGALRM, before)
 
 
-def test_a_clock_goes_on() -> None:
-    clock = Clock()
-    first = clock()
-    assert 0 <= clock() - first < LONG_S
-
-
 def test_one_may_wait_without_end(wakeup: WakeUp) -> None:
     wakeup.wake()
     wakeup.wait(float("inf"))

@@ -5,7 +5,6 @@ import re
 from collections import Counter
 from typing import NoReturn
 
-import msgspec
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families as parse_text
@@ -25,7 +24,7 @@ from burst.runtime.forecast_pass import Forecasts, Judged, Line
 from burst.runtime.read_records import read_records
 from burst.runtime.side_threads import SideThreads
 from burst.runtime.tally import CountedCalls, Tally
-from tests.builders import whole
+from tests.builders import but, whole
 from tests.fakes import FakeLead
 from tests.sim import Sim
 
@@ -109,13 +108,7 @@ def test_one_burst_from_its_start_to_its_end() -> None:
     assert sim.one("bursts_started_total", "local", offer) == 1
     assert sim.one("bursts_ended_total", "local", offer, "completed") == 1
     assert sum(sim.read("bursts_ended_total").values()) == 1
-
-
-def test_stages_are_as_long_as_the_events_on_record_say() -> None:
-    sim = Watched(deadlines={"idle": "2s"})
-    job = sim.lead.submit(whole(3))
-    sim.until(lambda: sim.bursts and sim.lead.jobs[job].ranks)
-    sim.end_job(job)
+    # Stages are as long as the events on record say.
     at = {event.name: event.timestamp for event in sim.burst.events}
     for stage, begins, ends in (
         ("provision", "provision-start", "provision-finish"),
@@ -233,7 +226,7 @@ def test_calls_of_providers_are_counted_with_their_errors() -> None:
 
 def changed(sim: Watched, **parts: object) -> None:
     """Show metrics of the last snapshot with other parts."""
-    snapshot = msgspec.structs.replace(sim.engine.snapshot, **parts)
+    snapshot = but(sim.engine.snapshot, **parts)
     sim.shown.serve(Served(lambda: snapshot, {}, no_answer))
 
 
@@ -252,7 +245,7 @@ def test_health_of_providers() -> None:
             "drained/other": FailureRecord(1, now - 9),
         },
     )
-    changed(sim, records=msgspec.structs.replace(records, health={"local": ill}))
+    changed(sim, records=but(records, health={"local": ill}))
     for name in ("breaker_open", "disabled"):
         assert sim.one(f"provider_{name}", "local") == 1
     assert sim.one("offers_set_aside", "local") == 1
@@ -262,9 +255,7 @@ def test_orphans_unreadable_records_and_grades() -> None:
     sim = Watched()
     sim.tick(2)
     assert sim.one("orphans", "local") == 0
-    records = msgspec.structs.replace(
-        sim.records, unreadable={"burst/a": "x", "job/a/1": "y"}
-    )
+    records = but(sim.records, unreadable={"burst/a": "x", "job/a/1": "y"})
     line = Line(frozenset(), frozenset(), ())
     forecasts = Forecasts(
         at=1.0,
@@ -281,7 +272,7 @@ def test_orphans_unreadable_records_and_grades() -> None:
     assert sim.one("forecast_near_ratio") == 0.75
     assert sim.one("forecast_inside_ratio") == 0.9
     assert "user/7" not in sim.text()
-    changed(sim, forecasts=msgspec.structs.replace(forecasts, grades={}))
+    changed(sim, forecasts=but(forecasts, grades={}))
     assert sim.read("forecast_near_ratio") == {}
 
 

@@ -5,14 +5,13 @@ import logging
 from concurrent.futures import Future
 from typing import Any
 
-import msgspec
 import pytest
 
 from burst.errors import LeadGone, Unreadable
 from burst.model.lead import GuestAccess
 from burst.runtime.session import Session
 from burst.wakeup import WakeUp
-from tests.builders import identity, settings, whole
+from tests.builders import but, identity, settings, whole
 from tests.fakes import FakeLead
 from tests.support.waiting import wait_until
 
@@ -32,7 +31,7 @@ class Reloaded(FakeLead):
         return self.known.access
 
     def open_to_guests(self) -> None:
-        self.known = msgspec.structs.replace(self.known, access=OPEN)
+        self.known = but(self.known, access=OPEN)
 
 
 def begin() -> tuple[Reloaded, Session]:

@@ -4,19 +4,18 @@
 import logging
 import threading
 
-import msgspec
 import pytest
 
 from burst.config import LeadSettings
 from burst.errors import LeadError
 from burst.model.lead import LeadIdentity
 from burst.runtime.address_watch import AddressWatch
-from tests.builders import T0, identity
+from tests.builders import T0, but, identity
 from tests.support.waiting import wait_until
 
 BEFORE, AFTER = "tcp://10.0.0.1:30093", "tcp://10.0.0.1:31000"
 LEARNT = LeadSettings(address="node")
-LEAD = msgspec.structs.replace(identity(), endpoint=BEFORE)
+LEAD = but(identity(), endpoint=BEFORE)
 
 
 class Asked:
@@ -32,7 +31,7 @@ class Asked:
         self.times += 1
         if self.trouble is not None:
             raise self.trouble
-        return msgspec.structs.replace(known, endpoint=self.endpoint)
+        return but(known, endpoint=self.endpoint)
 
     def asks_again(self) -> None:
         before = self.times

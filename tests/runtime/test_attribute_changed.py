@@ -91,11 +91,3 @@ def test_a_job_that_runs_elsewhere_is_not_given_back_to_run_twice() -> None:
     sim.until(sim.in_state(State.INACTIVE))
     assert sim.lead.jobs[job].state is JobState.INACTIVE
     assert sim.cloud.begun == [sim.burst.id]
-
-
-def test_a_job_that_is_gone_meanwhile_is_forgotten() -> None:
-    sim, job = with_held_job()
-    del sim.lead.jobs[job]
-    sim.boot()
-    sim.tick(2)
-    assert not sim.records.holds

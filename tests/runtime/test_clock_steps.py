@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A step of the system clock moves the times of what is live, once."""
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +14,7 @@ from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
 from burst.runtime.clock import Clock, ClockMark, clock_offset
 from burst.runtime.record_store import RecordStore
-from tests.builders import T0
+from tests.builders import T0, but
 from tests.fakes import MemoryStore
 from tests.lifecycles import LEASE, run
 
@@ -42,8 +41,8 @@ ENTRY = Entry(
 
 
 def leased(burst, name):
-    lease = msgspec.structs.replace(LEASE, id=BurstId(name), created=T0, end=T0 + 600)
-    return msgspec.structs.replace(burst, lease=lease)
+    lease = but(LEASE, id=BurstId(name), created=T0, end=T0 + 600)
+    return but(burst, lease=lease)
 
 
 RECORDS = Records(
@@ -119,7 +118,7 @@ def test_it_is_written_with_the_next_change_and_moved_once(disk: MemoryStore) ->
     again = load(disk, later(7200.0))[1]
     assert ages(again) == ages(moved)
     disk.full = True
-    fewer = msgspec.structs.replace(moved, holds={})
+    fewer = but(moved, holds={})
     with pytest.raises(StoreError):
         store.write(moved, fewer)
     disk.full = False

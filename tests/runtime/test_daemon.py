@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from socket import AF_UNIX, SOCK_DGRAM
 
-import msgspec
 import pytest
 
 from burst import log
@@ -16,7 +15,7 @@ from burst.daemon import Daemon
 from burst.errors import ConfigError, LeadError, LeadGone, ServiceTaken, Unreadable
 from burst.model.burst import Burst
 from burst.model.record import encode_record
-from tests.builders import whole
+from tests.builders import but
 from tests.fakes import FakeLead, WatchedLead
 from tests.lifecycles import WHOLE_WAY, run
 from tests.support.fluxlead import short_directory
@@ -66,26 +65,16 @@ def daemon_of(leads: list[FakeLead], reconnect: float = 60.0) -> Daemon:
         return next(left, leads[-1])
 
     lead = LeadSettings(reconnect=Seconds(reconnect))
-    settings = msgspec.structs.replace(Settings(), lead=lead)
+    settings = but(Settings(), lead=lead)
     return Daemon(lambda: settings, None, connector)
-
-
-@pytest.mark.parametrize("before", [[], [going_lead()]], ids=["at first", "once gone"])
-def test_a_lead_that_is_still_starting_is_waited_for(before: list[FakeLead]) -> None:
-    starting, up = starting_lead(), LeadAtListen()
-    daemon = daemon_of([*before, starting, up])
-    up.at_listen = daemon.stop
-    daemon.run()
-    assert starting.closed
-    assert up.closed
 
 
 @pytest.mark.parametrize("abstract", [False, True])
 def test_systemd_is_told_that_it_serves_and_once(
     monkeypatch: pytest.MonkeyPatch, *, abstract: bool
 ) -> None:
-    up = WatchedLead()
-    daemon = daemon_of([starting_lead(), going_lead(), up])
+    starting, up = starting_lead(), WatchedLead()
+    daemon = daemon_of([starting, going_lead(), up])
     up.at_observe = daemon.stop
     with short_directory() as place, socket.socket(AF_UNIX, SOCK_DGRAM) as manager:
         path = f"{place}/notify"
@@ -96,6 +85,8 @@ def test_systemd_is_told_that_it_serves_and_once(
         assert manager.recv(100) == b"READY=1"
         with pytest.raises(BlockingIOError):
             manager.recv(100)
+    assert starting.closed
+    assert up.closed
 
 
 def test_what_systemd_cannot_be_told_is_logged_and_the_daemon_serves(
@@ -175,21 +166,6 @@ def test_a_daemon_without_providers_says_so_once_it_is_the_leads_daemon(
         lead.at_listen = daemon.stop
         daemon.run()
         assert advice in said()
-
-
-def test_what_the_store_does_not_take_is_not_done(said: Callable[[], str]) -> None:
-    lead = WatchedLead()
-    daemon = on(lead)
-    job = lead.submit(whole(9))
-
-    def fill_up() -> None:
-        lead.disk.full = True
-        daemon.stop()
-
-    lead.at_observe = fill_up
-    daemon.run()
-    assert "the records cannot be written: no space left; make room" in said()
-    assert lead.jobs[job].urgency == 16
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 
 import logging
 
-import msgspec
 import pytest
 
 from burst.core.actions import DrainBurst, ProvisionBurst
@@ -14,7 +13,7 @@ from burst.model.burst import Burst, BurstId, State
 from burst.model.event import Event
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
-from tests.builders import T0, whole
+from tests.builders import T0, but, whole
 from tests.lifecycles import LEASE
 from tests.sim import Sim
 
@@ -23,7 +22,7 @@ HUGE = "x" * 2_000_000
 
 def huge(name: str) -> Burst:
     """A burst whose lease alone is more than a store takes."""
-    lease = msgspec.structs.replace(LEASE, id=BurstId(name), provider=HUGE)
+    lease = but(LEASE, id=BurstId(name), provider=HUGE)
     return begin(lease, {JobId(7): T0}, T0)
 
 
@@ -31,7 +30,7 @@ def decided(records, *bursts: Burst, actions=()) -> TickResult:
     """Decisions that put these bursts on record."""
     after = {**records.bursts, **{burst.id: burst for burst in bursts}}
     return TickResult(
-        records=msgspec.structs.replace(records, bursts=after),
+        records=but(records, bursts=after),
         events=tuple((burst.id, Event(T0, "submit")) for burst in bursts),
         actions=actions,
         decisions={},
@@ -70,10 +69,8 @@ def test_a_record_that_grew_too_large_spoils_its_own_burst_only() -> None:
         spoilt = apply(records.bursts[known.id], event)
         health = {"local": Health(rows={"method/reap": FailureRecord(why=HUGE)})}
         made = decided(records, spoilt)
-        after = msgspec.structs.replace(
-            made.records, health=health, outputs={known.id: HUGE}
-        )
-        return msgspec.structs.replace(made, records=after), None
+        after = but(made.records, health=health, outputs={known.id: HUGE})
+        return but(made, records=after), None
 
     sim.engine.post(command)
     sim.tick()

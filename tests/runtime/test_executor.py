@@ -125,13 +125,6 @@ def test_what_an_error_says_can_be_stored_and_its_patience_is_a_number(patience)
     assert (answer.note, answer.retry_after) == ("path ?", None)
 
 
-def test_what_a_call_returns_comes_back():
-    provider = FakeProvider("p")
-    asked = QueuedCall(provider="p", verb=Verb.OFFERS, providers={"p": provider})
-
-    assert run_call(asked, lambda: 0.0).value == tuple(provider.offers())
-
-
 def test_a_call_that_waited_is_for_the_provider_that_the_settings_name_by_then():
     called = []
     waiting = task(lambda: called.append("old"))
@@ -139,19 +132,6 @@ def test_a_call_that_waited_is_for_the_provider_that_the_settings_name_by_then()
 
     assert run_call(waiting, lambda: 0.0).outcome is Outcome.OK
     assert called == ["new"]
-
-
-def test_where_no_spec_could_be_made_the_provider_is_not_called():
-    asked = QueuedCall(
-        provider="p",
-        verb=Verb.PROVISION,
-        burst=BurstId("burst-1"),
-        spec=SpecRefused("no such shape"),
-        providers={"p": FakeProvider("p")},
-    )
-    result = run_call(asked, lambda: 0.0)
-
-    assert (result.outcome, result.note) == (Outcome.SPEC, "no such shape")
 
 
 def test_a_provider_that_hangs_keeps_no_other_from_working():
@@ -209,32 +189,27 @@ def reap(provider, *bursts):
     return workers.collect()
 
 
-def test_a_provider_that_may_be_called_at_a_time_is():
-    provider = Meeting(concurrency=3, parties=3, longest=HANG_S)
-    results = reap(provider, "burst-1", "burst-2", "burst-3", "burst-4")
-    assert [result.outcome for result in results] == [Outcome.OK] * 4
-    assert provider.most == 3
-
-
-def test_for_one_burst_calls_are_made_one_after_the_other():
-    provider = Meeting(concurrency=3, parties=2, longest=0.3)
-    assert len(reap(provider, "burst-1", "burst-1", "burst-1")) == 3
-    assert provider.most == 1
-
-
-def test_another_burst_does_not_wait_for_the_second_call_of_one():
-    provider = Meeting(concurrency=2, parties=2, longest=HANG_S)
-    reap(provider, "burst-1", "burst-1", "burst-2")
-    assert set(provider.reaped[:2]) == {"burst-1", "burst-2"}
-    assert provider.most == 2
-
-
-@pytest.mark.parametrize("said", [1, 0, -3, "many", None, 1.5])
-def test_without_a_number_calls_are_made_one_after_the_other(said):
-    provider = Meeting(concurrency=said, parties=2, longest=0.3)
-    assert len(reap(provider, "burst-1", "burst-2")) == 2
-    assert provider.most == 1
-    assert provider.reaped == ["burst-1", "burst-2"], "and in order"
+@pytest.mark.parametrize(
+    ("concurrency", "bursts", "most"),
+    [
+        (3, "1234", 3),
+        # One after the other for one burst, for which no other waits.
+        (3, "111", 1),
+        (2, "112", 2),
+        # What is no number of calls.
+        (0, "12", 1),
+        ("many", "12", 1),
+        (None, "12", 1),
+    ],
+)
+def test_so_many_calls_are_under_way_at_a_time(concurrency, bursts, most):
+    longest = 0.3 if most == 1 else HANG_S
+    provider = Meeting(concurrency, parties=max(most, 2), longest=longest)
+    results = reap(provider, *bursts)
+    assert [result.outcome for result in results] == [Outcome.OK] * len(bursts)
+    assert provider.most == most
+    if most == 1:
+        assert provider.reaped == [*bursts], "and in order"
 
 
 def test_while_its_result_is_not_there_a_call_is_under_way():

@@ -4,18 +4,17 @@
 import math
 from typing import Any
 
-import msgspec
 import pytest
 
 from burst.core.plan.lease_times import lease_end
 from burst.model.burst import Result, State
-from tests.builders import T0, offer, whole
+from tests.builders import T0, but, offer, whole
 from tests.sim import Sim
 
 
 def sim(lifetime: float = 0.0, **tables: Any) -> Sim:
     made = Sim(**tables)
-    made.fake_settings = msgspec.structs.replace(made.fake_settings, lifetime=lifetime)
+    made.fake_settings = but(made.fake_settings, lifetime=lifetime)
     made.boot()
     made.tick(2)
     return made
@@ -42,9 +41,12 @@ def test_an_offer_shorter_than_the_drain_deadline_is_of_use_for_half_of_its_life
     None
 ):
     s = sim(100.0, deadlines={"drain": "30m", "idle": "1h"})
-    s.lead.submit(whole(4))
+    s.lead.submit(whole(4), userid=4711)
     s.until(s.in_state(State.ONLINE))
     created = s.burst.lease.created
+    [made] = s.cloud.bursts.values()
+    assert made.spec.lease_end == s.burst.lease.end == created + 100
+    assert made.spec.userids == (4711,)
     s.tick(48 - round(s.now - created))
     assert s.in_state(State.ONLINE)()
     s.tick(4)
@@ -62,14 +64,6 @@ def test_a_provider_may_have_a_provision_deadline_of_its_own() -> None:
     assert s.burst.result is Result.TIMEOUT
     [note] = [e.context["note"] for e in s.burst.events if e.name == "exception"]
     assert note == "not all followers were started within 20s: not up yet"
-
-
-def test_a_provider_is_told_for_whose_jobs_a_burst_is() -> None:
-    s = sim()
-    s.lead.submit(whole(4), userid=4711)
-    s.until(s.in_state(State.ONLINE))
-    [made] = s.cloud.bursts.values()
-    assert made.spec.userids == (4711,)
 
 
 def test_an_offer_whose_bursts_come_up_too_late_for_any_job_is_set_aside() -> None:

@@ -116,28 +116,6 @@ def test_guests_request_no_bursts_unless_the_site_allows_it():
     assert not asking.sim.bursts
 
 
-def test_a_burst_that_a_guest_requests_is_his_alone():
-    asking = allowed(plan={"share_users": True}, deadlines={"idle": "1h"})
-    (name,) = asking.ask("request", guest=True, nodes=2)["bursts"]
-    lease = asking.sim.burst.lease
-    assert (lease.userids, lease.requester) == ((GUEST,), GUEST)
-    # It is kept though no job of his waits.
-    asking.sim.until(asking.sim.in_state(State.ONLINE))
-    asking.sim.tick(60)
-    assert asking.sim.state() is State.ONLINE
-    assert [b["id"] for b in asking.ask("status", guest=True)["bursts"]] == [name]
-    assert not asking.send(OTHER, "status", {})["bursts"]
-
-    # Another's job gets a burst of its own, though users share bursts here.
-    job = asking.sim.submit_lent(2, userid=OTHER)
-    asking.sim.until(lambda: job in asking.sim.lead.running())
-    users = {burst.id: burst.lease.userids for burst in asking.sim.bursts}
-    assert sorted(users.values()) == [(GUEST,), (OTHER,)]
-    own = asking.sim.submit_lent(2, userid=GUEST)
-    asking.sim.until(lambda: own in asking.sim.lead.running())
-    assert len(asking.sim.bursts) == 2
-
-
 def test_a_guest_takes_down_what_they_requested_and_nothing_else():
     asking = allowed()
     asking.sim.joins = False
@@ -183,18 +161,6 @@ def test_what_a_guest_requests_is_within_limits_and_budgets(tables, nodes, why):
     with pytest.raises((LeadError, BurstError), match=why):
         asking.ask("request", guest=True, nodes=nodes)
     assert not asking.sim.bursts
-
-
-def test_the_limit_counts_what_he_has_until_it_is_gone():
-    asking = allowed()
-    (first,) = asking.ask("request", guest=True, nodes=2)["bursts"]
-    with pytest.raises(BurstError, match="you have 2, and ask for 2 more"):
-        asking.ask("request", guest=True, nodes=2)
-    asking.send(OTHER, "request", {"nodes": 2})
-    asking.sim.until(lambda: len(asking.sim.lead.online) == 6)
-    asking.ask("down", guest=True, burst=first)
-    with pytest.raises(BurstError, match="you have 2, and ask for 2 more"):
-        asking.ask("request", guest=True, nodes=2)
 
 
 @pytest.mark.parametrize(
@@ -257,22 +223,6 @@ def _site():
 
 
 SHARED, OTHERS_JOB = _site()
-
-
-@pytest.mark.no_cover
-def test_an_array_of_jobs_gets_its_user_no_more_than_their_limit():
-    sim = Sim.at_rest(limits={"max_nodes_per_user": 2})
-    # More than are judged in one tick.
-    for _ in range(700):
-        sim.submit_lent(1, userid=GUEST)
-    few = [sim.submit_lent(1, userid=OTHER) for _ in range(2)]
-    for _ in range(20):
-        sim.tick()
-        for userid in GUEST, OTHER:
-            theirs = [b.lease for b in sim.live if userid in b.lease.userids]
-            assert sum(lease.nodes for lease in theirs) <= 2
-    # Those of the other, behind all these, do not wait for them.
-    assert set(few) <= set(sim.lead.running())
 
 
 @pytest.mark.no_cover

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: MIT
 """A lead that is restarted with other hosts at the ranks of live bursts."""
 
-import msgspec
 import pytest
 
 from burst.model.burst import State
 from burst.model.lead import JobState
-from tests.builders import identity, whole
+from tests.builders import but, identity, whole
 from tests.sim import Sim
 
 FEWER = "lead-[0-1]"
@@ -22,7 +21,7 @@ def restarted(hosts):
     assert s.burst.lease.ranks == (2, 3, 4, 5)
     s.lead.finish(job)
     owner = s.lead.known.owner
-    s.lead.known = msgspec.structs.replace(identity(hosts), owner=owner)
+    s.lead.known = but(identity(hosts), owner=owner)
     own = [rank for rank, host in enumerate(s.lead.known.hosts) if host[:4] == "lead"]
     s.lead.online = set(own)
     # Followers know the ranks that there were; none of them joins this lead.

@@ -3,13 +3,11 @@
 
 from concurrent.futures import Future
 
-import msgspec
-
 from burst.model.burst import Result, State
 from burst.model.lead import JobState
 from burst.runtime.session import Session
 from burst.wakeup import WakeUp
-from tests.builders import settings, whole
+from tests.builders import but, settings, whole
 from tests.fakes import FakeLead
 from tests.sim import Sim
 
@@ -19,16 +17,14 @@ BEFORE, AFTER = "tcp://10.0.0.1:30093", "tcp://10.0.0.1:31000"
 def move(sim: Sim) -> None:
     """Have the daemon notice that the lead is reached at another endpoint."""
     sim.now += 1
-    sim.lead.known = msgspec.structs.replace(
-        sim.lead.known, endpoint=AFTER, moved=sim.now
-    )
+    sim.lead.known = but(sim.lead.known, endpoint=AFTER, moved=sim.now)
     sim.change()
 
 
 def test_a_burst_whose_followers_cannot_join_is_made_anew() -> None:
     """They are paid for, and would be missed for as long as `[deadlines] join`."""
     sim = Sim(deadlines={"join": "1h"})
-    sim.lead.known = msgspec.structs.replace(sim.lead.known, endpoint=BEFORE)
+    sim.lead.known = but(sim.lead.known, endpoint=BEFORE)
     sim.boot()
     sim.tick(2)
     sim.joins = False

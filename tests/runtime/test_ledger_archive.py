@@ -20,7 +20,7 @@ from burst.model.jobid import JobId, format_f58
 from burst.runtime.ledger_archive import NAME, LedgerArchive, archive_path
 from burst.runtime.ledger_archiver import LedgerArchiver
 from burst.runtime.side_threads import SideThreads
-from tests.builders import T0, identity
+from tests.builders import T0, but, identity
 from tests.runtime.asking import GUEST, Asking
 from tests.support.waiting import wait_until
 
@@ -116,9 +116,9 @@ def test_nothing_was_archived_where_the_disk_was_full_from_the_first_write_on(
 
 
 def test_it_is_in_the_lead_s_state() -> None:
-    lead = msgspec.structs.replace(identity(), uri="local:///run/flux/local")
+    lead = but(identity(), uri="local:///run/flux/local")
     assert archive_path(lead) == Path("/run/flux") / NAME
-    kept = msgspec.structs.replace(lead, statedir="/var/lib/flux")
+    kept = but(lead, statedir="/var/lib/flux")
     assert archive_path(kept) == Path("/var/lib/flux") / NAME
 
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Guests' jobs get no nodes on which they would fail, by whomever these were rented."""
 
-import msgspec
 import pytest
 
 from burst.core import burst_requests
@@ -12,6 +11,7 @@ from burst.model.lead import GuestAccess
 from tests.builders import (
     NODE,
     T0,
+    but,
     identity,
     job,
     offer,
@@ -34,7 +34,7 @@ class Site(Sim):
 
     def __init__(self, guests, **tables):
         super().__init__(FakeLead(known=WITH_GUESTS, confines=True), **tables)
-        self.fake_settings = msgspec.structs.replace(self.fake_settings, guests=guests)
+        self.fake_settings = but(self.fake_settings, guests=guests)
         self.boot()
         self.tick(2)
 
@@ -58,7 +58,7 @@ def test_of_what_the_owner_requested(userid, guests):
 def test_of_what_a_guest_requests(guests):
     asking = Asking(lead=FakeLead(known=WITH_GUESTS), guests={"request_nodes": 3})
     sim = asking.sim
-    sim.fake_settings = msgspec.structs.replace(sim.fake_settings, guests=guests)
+    sim.fake_settings = but(sim.fake_settings, guests=guests)
     sim.boot()
     sim.tick(2)
     if guests:

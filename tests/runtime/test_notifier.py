@@ -11,7 +11,6 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from burst.config import NotifySettings, Settings, parse
@@ -22,7 +21,7 @@ from burst.runtime.clock import ClockMark
 from burst.runtime.notice_sender import CommandSink, NoticeSender, WebhookSink
 from burst.runtime.notifier import Notifier
 from burst.runtime.side_threads import SideThreads
-from tests.builders import whole
+from tests.builders import but, whole
 from tests.fakes import FakeLead, MemoryStore, WatchedLead
 from tests.sim import Sim
 from tests.support.waiting import HANG_S, wait_until
@@ -271,12 +270,11 @@ def test_thousands_of_conditions_are_told_a_few_at_a_time(receiver: Receiver) ->
     sim.until(lambda: bool(sim.bursts))
     names = [f"burst-0-{number:06x}" for number in range(60)]
     records = sim.records
-    replace = msgspec.structs.replace
-    known = replace(sim.burst, quarantined="why")
-    unknown = {n: replace(known, lease=replace(known.lease, id=n)) for n in names}
+    known = but(sim.burst, quarantined="why")
+    unknown = {n: but(known, lease=but(known.lease, id=n)) for n in names}
     assert sim.notifier is not None
-    found = replace(records, bursts=unknown)
-    many = replace(sim.engine.snapshot, records=found)
+    found = but(records, bursts=unknown)
+    many = but(sim.engine.snapshot, records=found)
     notifier = sim.notifier
 
     def all_came() -> bool:

@@ -12,8 +12,6 @@ from burst.model.burst import BurstId
 from burst.model.fsd import format_fsd
 from burst.model.hold import Hold, HoldState, decode_hold
 from burst.model.jobid import JobId
-from burst.model.shape import Shape
-from burst.provider import BurstSpec
 from burst.runtime.offline import (
     read_orphans,
     read_records_snapshot,
@@ -21,8 +19,8 @@ from burst.runtime.offline import (
     release_held_jobs,
 )
 from burst.runtime.record_store import RecordStore
-from burst.testing import FakeCloud, FakeProvider
-from tests.builders import T0, whole
+from burst.testing import FakeCloud, FakeProvider, FakeSettings
+from tests.builders import NODE, T0, burst_spec, whole
 from tests.fakes import FakeLead
 from tests.support.waiting import growing_limits
 
@@ -93,19 +91,11 @@ def test_a_provider_that_cannot_answer_is_named() -> None:
 def test_orphans_are_found_although_a_provider_fails_and_another_hangs() -> None:
     cloud, owner = FakeCloud(), FakeLead().known.owner
     providers = {
-        name: FakeProvider(name, owner=owner, cloud=cloud)
+        name: FakeProvider(name, FakeSettings(shape=NODE), owner, cloud)
         for name in ("hangs", "fails", "works")
     }
     providers["hangs"].hang = released = threading.Event()
-    spec = BurstSpec(
-        burst_id=BurstId("burst-1-0rphan"),
-        owner=owner,
-        offer="nodes",
-        hosts=("burst-1-0",),
-        ranks=(6,),
-        shape=Shape(1),
-        lead=FakeLead().known,
-    )
+    spec = burst_spec(BurstId("burst-1-0rphan"), "burst-1-0")
     providers["works"].provision(spec)
     for limit in growing_limits():
         providers["fails"].next_observe_error = Transient("no route to host")

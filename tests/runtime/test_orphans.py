@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Orphans take the same way as bursts: deleted until nothing of them is left."""
 
-import msgspec
 import pytest
 
 from burst.core.orphans import find_orphans
@@ -9,11 +8,10 @@ from burst.core.provider_health import Outcome
 from burst.core.records import Records
 from burst.errors import Refused, Transient
 from burst.model.burst import BurstId
-from burst.provider import BurstSpec
 from burst.runtime.last_call import describe_reap
 from burst.runtime.reap_bursts import reap_until_gone
 from burst.testing import FakeProvider
-from tests.builders import NODE, whole
+from tests.builders import burst_spec, but, whole
 from tests.sim import Sim
 
 ORPHAN = BurstId("burst-1-0rphan")
@@ -21,18 +19,7 @@ ORPHAN = BurstId("burst-1-0rphan")
 
 def leave(s):
     """Have something exist that bears our tag and has no record."""
-    known = s.lead.known
-    hosts = ("burst-1-0", "burst-1-1")
-    left = BurstSpec(
-        burst_id=ORPHAN,
-        owner=known.owner,
-        offer="nodes",
-        hosts=hosts,
-        ranks=tuple(known.hosts.index(host) for host in hosts),
-        shape=NODE,
-        lead=known,
-    )
-    s.provider.provision(left)
+    s.provider.provision(burst_spec(ORPHAN, "burst-1-0", "burst-1-1"))
 
 
 def with_orphan(**tables):
@@ -121,7 +108,7 @@ def test_what_has_a_live_record_is_nobodys_orphan():
     job = s.run_job()
     world = s.engine.snapshot.world
     other = {**world.providers, "second": world.providers["local"]}
-    seen = msgspec.structs.replace(world, providers=other)
+    seen = but(world, providers=other)
     records = s.records
 
     assert find_orphans(records, seen) == ()

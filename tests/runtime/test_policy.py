@@ -3,7 +3,6 @@
 
 import logging
 
-import msgspec
 import pytest
 
 from burst.core.worth.estimate import StartEstimate
@@ -15,7 +14,7 @@ from burst.runtime import service_answers
 from burst.runtime.engine_config import find_userids, make_config
 from burst.runtime.policy_check import check_policy
 from burst.testing import FakeProvider
-from tests.builders import T0, identity, job, settings, view, whole, world
+from tests.builders import T0, but, identity, job, settings, view, whole, world
 from tests.runtime.asking import GUEST, Asking
 
 # Nothing is forecast here, and nothing decided without.
@@ -48,8 +47,8 @@ def test_only_its_user_and_the_owner_request_a_burst_for_a_job() -> None:
 
 def test_rules_are_told_where_the_lead_cannot_be_read() -> None:
     snapshot = make_busy().sim.engine.snapshot
-    silent = msgspec.structs.replace(snapshot.world, lead=None, trouble="no answer")
-    snapshot = msgspec.structs.replace(snapshot, world=silent)
+    silent = but(snapshot.world, lead=None, trouble="no answer")
+    snapshot = but(snapshot, world=silent)
     told = check_policy(snapshot, settings(**FRUGAL))
     assert (told["jobs"], told["trouble"]) == ([], "no answer")
     assert [rule["name"] for rule in told["rules"]] == ["default"]
@@ -62,16 +61,16 @@ def test_explain_compares_by_the_last_forecast() -> None:
     one = job(9, whole(2), duration=3600.0)
     soon = StartEstimate(expected=T0 + 60, earliest=T0 + 60, latest=T0 + 60)
     frugal = settings(**FRUGAL)
-    seen = msgspec.structs.replace(world(view(one)), forecasts={one.id: soon})
+    seen = but(world(view(one)), forecasts={one.id: soon})
     changes = {"world": seen, "settings": frugal, "now": T0}
     refused = Decision(Reason.NOT_WORTH, {"comparison": "as it was"})
-    snapshot = msgspec.structs.replace(snapshot, decisions={one.id: refused}, **changes)
+    snapshot = but(snapshot, decisions={one.id: refused}, **changes)
     told = service_answers.explain(snapshot, format_f58(one.id))
     assert told["why"].startswith("starts on own nodes about ")
     assert "which rule default does not pay: it saves" in told["why"]
     later = StartEstimate(expected=T0 + 9e9, earliest=T0, latest=T0 + 9e9)
-    seen = msgspec.structs.replace(seen, forecasts={one.id: later})
-    snapshot = msgspec.structs.replace(snapshot, world=seen)
+    seen = but(seen, forecasts={one.id: later})
+    snapshot = but(snapshot, world=seen)
     # The next tick makes a burst for it.
     assert service_answers.explain(snapshot, format_f58(one.id))["why"] == "as it was"
 

@@ -52,10 +52,6 @@ def test_what_is_disabled_is_not_imported() -> None:
     assert load('type = "gone"\nenabled = false', gone) == {}
 
 
-def test_the_local_provider_is_installed() -> None:
-    assert load_providers(settings('[providers.here]\ntype = "local"\n'), "owner-1")
-
-
 def test_an_unknown_type_names_those_there_are() -> None:
     with pytest.raises(ConfigError, match=r"x\.type: no provider 'gek'.*are fake, gke"):
         load('type = "gek"', point("gke", "g:G"), FAKE)

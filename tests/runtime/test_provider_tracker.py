@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: MIT
-import msgspec
 import pytest
 
-from burst.core.provider_health import FailureRecord, Health, Outcome, Verb
+from burst.core.provider_health import FailureRecord, Health, Outcome
 from burst.core.records import Records
 from burst.errors import ConfigError, Refused, Transient
 from burst.model.burst import BurstId
 from burst.runtime.action_runner import make_spec
 from burst.runtime.provider_tracker import ProviderTracker
 from burst.testing.fake import FakeProvider
-from tests.builders import T0, identity, settings
+from tests.builders import T0, but, identity, settings
 from tests.core.ticks import recorded
 from tests.fakes import HandExecutor
 from tests.lifecycles import run
@@ -78,27 +77,38 @@ def test_an_idle_provider_is_asked_at_the_cadence():
     assert bench.asked() == ["observe"]
 
 
-def test_a_provider_with_a_burst_that_is_up_is_asked_more_often():
+@pytest.mark.parametrize(
+    ("records", "takes", "pauses"),
+    [
+        (ONLINE, 0.0, [2, 2, 2]),
+        # From quick to usual while one comes.
+        (PROVISION, 0.0, [0.1, 0.2, 0.4, 0.8, 1.6, 2, 2]),
+        # It rests after slow answers, for no longer than the usual pause.
+        (PROVISION, 0.3, [1.5, 1.5, 1.5]),
+        (PROVISION, 20.0, [2]),
+    ],
+    ids=["online", "coming", "slow", "very slow"],
+)
+def test_a_provider_with_a_burst_is_asked_more_often(records, takes, pauses):
     bench = Bench(cadence="10s")
-    bench.poll(ONLINE)
-    bench.answer()
-    bench.now += 2
-    bench.poll(ONLINE)
 
-    assert bench.asked() == ["observe"]
+    def observe():
+        bench.now += takes
+        return []
 
-
-def test_while_a_burst_comes_or_goes_the_pace_slows_from_quick_to_usual():
-    bench = Bench(cadence="10s")
-    bench.turn(PROVISION)
-    bench.provision(BURST)
-    pauses = []
-    for _ in range(7):
-        pauses.append(round(bench.poll(PROVISION), 3))
-        bench.answer(PROVISION)
-        bench.now += pauses[-1]
-
-    assert pauses == [0.1, 0.2, 0.4, 0.8, 1.6, 2, 2]
+    bench.provider.observe = observe
+    bench.turn(records)
+    if records is PROVISION:
+        bench.provision(BURST)
+        bench.answer(records)
+    found = []
+    for _ in pauses:
+        found.append(round(bench.poll(records), 3))
+        bench.now += found[-1] + 0.001
+        bench.poll(records)
+        assert bench.asked() == ["observe"]
+        bench.answer(records)
+    assert found == pauses
 
 
 def test_a_provider_that_is_silent_is_asked_once_and_in_trouble():
@@ -215,21 +225,6 @@ def test_a_failure_is_logged_anew_when_its_text_changes_and_when_it_is_over(capl
     assert not caplog.records[1].exc_info
 
 
-def test_every_answer_of_every_method_is_heard():
-    bench = Bench()
-    bench.provider.next_observe_error = Refused("no rights")
-    bench.poll()
-    bench.provider.fails = [Transient("busy")]
-    bench.provision(BURST)
-    bench.answer(PROVISION)
-
-    assert [(s.verb, s.outcome, s.burst) for s in bench.tracker.answered] == [
-        (Verb.OFFERS, Outcome.OK, None),
-        (Verb.OBSERVE, Outcome.REFUSED, None),
-        (Verb.PROVISION, Outcome.TRANSIENT, BURST.id),
-    ]
-
-
 def test_a_provider_that_a_person_enabled_is_asked_at_once():
     bench = Bench()
     bench.provider.next_observe_error = Refused("no rights")
@@ -280,37 +275,6 @@ def test_what_a_provider_has_is_read_soon_after_an_orphan_is_reaped():
     assert bench.asked() == ["reap", "observe"]
 
 
-def test_a_provider_that_answers_slowly_rests_in_between():
-    bench = Bench(cadence="10s")
-    bench.provider.observe = lambda: advance(bench, 0.3)
-    bench.turn()
-    bench.provision(BURST)
-    bench.answer(PROVISION)
-    pauses = []
-    for _ in range(3):
-        pauses.append(round(bench.poll(PROVISION), 3))
-        bench.now += pauses[-1] + 0.001
-        bench.poll(PROVISION)
-        assert bench.asked() == ["observe"]
-        bench.answer(PROVISION)
-
-    assert pauses == [1.5, 1.5, 1.5]
-
-
-def test_a_rest_is_no_longer_than_the_usual_pause():
-    bench = Bench(cadence="10s")
-    bench.provider.observe = lambda: advance(bench, 20)
-    bench.turn()
-    bench.provision(BURST)
-    bench.answer(PROVISION)
-    assert bench.poll(PROVISION) == 2
-
-
-def advance(bench, seconds):
-    bench.now += seconds
-    return []
-
-
 class Resizing(Idle):
     def resize(self, spec):
         pass
@@ -323,7 +287,7 @@ def test_a_resize_that_is_repeated_was_taken_when_it_was_first():
     spec = make_spec(burst, identity())
     taken = []
     for hosts in (spec.hosts, spec.hosts, spec.hosts[:1]):
-        bench.tracker.resize(burst, msgspec.structs.replace(spec, hosts=hosts))
+        bench.tracker.resize(burst, but(spec, hosts=hosts))
         under_way = bench.tracker.calls[burst.id].taken_at
         bench.answer(ONLINE)
         taken.append((under_way, bench.tracker.calls[burst.id].taken_at))

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: MIT
-import msgspec
 import pytest
 
 from burst.core.provider_health import FailureRecord, Health
@@ -9,7 +8,7 @@ from burst.model.burst import BurstId
 from burst.model.hold import HoldState
 from burst.model.jobid import JobId
 from burst.runtime.record_store import RecordStore
-from tests.builders import T0
+from tests.builders import T0, but
 from tests.core.ticks import hold
 from tests.fakes import MemoryStore
 from tests.lifecycles import LEASE, WHOLE_WAY, leased, run
@@ -135,11 +134,11 @@ def test_records_from_the_future_count_from_now():
     idle = run(*WHOLE_WAY[:4], "job-finish", "idle", "lost")
     other = leased(run(*WHOLE_WAY[:4]), id=BurstId("burst-1-bbbbbb"))
     (times,) = other.times.values()
-    released = {JobId(1): msgspec.structs.replace(times, released=T0)}
-    other = msgspec.structs.replace(other, times=released)
-    left = msgspec.structs.replace(hold(HoldState.HELD), expired=T0)
+    released = {JobId(1): but(times, released=T0)}
+    other = but(other, times=released)
+    left = but(hold(HoldState.HELD), expired=T0)
     written = Records(bursts={LEASE.id: idle, other.id: other})
-    written = msgspec.structs.replace(written, holds={JobId(7): left})
+    written = but(written, holds={JobId(7): left})
     RecordStore(store).write(Records(), written)
 
     found = RecordStore(store).load(now)

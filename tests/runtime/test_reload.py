@@ -17,7 +17,7 @@ from burst.http.service import HttpService
 from burst.model.burst import State
 from burst.provider import Provider
 from burst.runtime.daemon_state import DaemonState
-from burst.runtime.engine_config import RELOAD_S, ConfigMaker
+from burst.runtime.engine_config import RELOAD_S
 from burst.runtime.reload import SettingsReloader
 from burst.runtime.session import DaemonProcess, Session
 from burst.runtime.tally import Tally
@@ -292,38 +292,6 @@ def test_a_place_cannot_change_under_live_bursts(bench):
     assert one.bursts[0].state is State.ONLINE
     one.site["local"] = {"type": "fake", "zone": "a"}
     assert one.reload()["changed"] == ["providers.local"]
-
-
-def test_the_owner_tag_cannot_change_under_live_bursts(bench):
-    one = bench()
-    one.tables["lead"] = {"owner": "site-a"}
-    assert one.reload()["changed"] == ["lead.owner"]
-    assert one.provider().owner == one.session.owner == "site-a"
-    one.run_job()
-    assert one.bursts[0].lease.place == "fake cloud as site-a"
-    one.tables["lead"] = {"owner": "site-b"}
-    with pytest.raises(ConfigError, match="in fake cloud as site-a, and provider"):
-        one.reload()
-    assert one.provider().owner == "site-a"
-
-
-def test_a_provider_that_hangs_or_fails_while_it_is_made_ends_the_daemons_start():
-    stuck = threading.Event()
-
-    def hang():
-        stuck.wait()
-        fail()
-
-    def fail():
-        raise ConfigError("no such cluster")
-
-    try:
-        with pytest.raises(ConfigError, match="were not made within 100ms"):
-            ConfigMaker(hang, 0.1).result()
-    finally:
-        stuck.set()
-    with pytest.raises(ConfigError, match="no such cluster"):
-        ConfigMaker(fail, 60.0).result()
 
 
 def answers(port: int) -> bool:

@@ -4,8 +4,6 @@
 import pytest
 
 from burst.core.resize_request import WantedSize, resize_burst
-from burst.errors import Transient
-from burst.model.burst import State
 from tests.builders import whole
 from tests.sim import Sim
 
@@ -51,58 +49,3 @@ def test_it_grows_and_shrinks_whenever_the_daemon_dies(dies_after: int) -> None:
     assert list(sim.cloud.followers()) == ["burst-0-0"]
     assert not sim.lead.drained
     assert job in sim.lead.running()
-
-
-def test_no_job_is_lost_by_a_shrink_and_a_drained_rank_gets_none() -> None:
-    sim, first = start(1)
-    ask(sim, 3)
-    sim.until(sized(sim, 3))
-    second = sim.lead.submit(whole(2, constraint='{"properties":["burst"]}'))
-    sim.until(lambda: second in sim.lead.running())
-    ask(sim, 1)
-    sim.tick(20)
-    assert second in sim.lead.running()
-    assert sim.burst.leaving == (3, 4)
-    third = sim.lead.submit(whole(1, constraint='{"hostlist":["burst-0-[1-2]"]}'))
-    sim.lead.finish(second)
-    sim.until(sized(sim, 1))
-    assert first in sim.lead.running()
-    sim.until(lambda: third in sim.lead.running())
-    assert len(sim.bursts) == 2, "the ranks that left are free for another burst"
-
-
-def test_a_call_that_fails_for_a_while_is_repeated() -> None:
-    sim, _ = start(1)
-    sim.provider.next_resize_error = Transient("busy")
-    ask(sim, 2)
-    sim.until(sized(sim, 2))
-    sim.provider.next_answer_lost = True
-    sim.provider.ends_after = 3
-    ask(sim, 1)
-    sim.until(sized(sim, 1))
-    assert list(sim.cloud.followers()) == ["burst-0-0"]
-
-
-BURSTS = '{"properties":["burst"]}'
-
-
-def test_a_job_that_lacks_some_nodes_has_its_burst_grow_and_they_leave_again() -> None:
-    sim = Sim.at_rest(deadlines={"idle": "30s"})
-    first = sim.lead.submit(whole(2, constraint=BURSTS))
-    sim.until(lambda: first in sim.lead.running())
-    sim.lead.finish(first)
-    sim.tick(2)
-    large = sim.lead.submit(whole(4, constraint=BURSTS))
-    sim.until(lambda: large in sim.lead.running())
-    assert sim.burst.lease.nodes == 4, "it is one burst, of four nodes"
-    assert len(sim.provider.running()) == 4
-    sim.lead.finish(large)
-    small = sim.lead.submit(whole(1, constraint=BURSTS))
-    sim.until(lambda: small in sim.lead.running())
-    sim.until(sized(sim, 1), ticks=100)
-    assert small in sim.lead.running()
-    assert len(sim.provider.running()) == 1
-    sim.lead.finish(small)
-    sim.until(sim.in_state(State.INACTIVE), ticks=100)
-    sim.tick(2)
-    assert not sim.lead.drained

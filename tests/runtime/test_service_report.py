@@ -4,7 +4,6 @@
 import pytest
 from burst_report.page import render_report
 
-from burst.errors import BurstError
 from burst.model.burst import State
 from burst.model.jobid import format_f58
 from tests.builders import whole
@@ -60,11 +59,3 @@ def test_a_guest_is_told_of_his_own(asking):
     assert len(his["bursts"]) == 1
     assert his["waiting"] == []
     assert {row["group"] for row in his["forecasts"]} <= {"all"}
-
-
-def test_a_day_begins_it(asking):
-    assert len(asking.ask("report", since="1970-01-12")["bursts"]) == 1
-    assert asking.ask("report", since="1970-01-13")["bursts"] == []
-    for bad in ("yesterday", "2026-02-30"):
-        with pytest.raises(BurstError):
-            asking.ask("report", since=bad)

@@ -9,17 +9,12 @@ from burst.core.burst_story import burst_story
 from burst.core.cost import seconds_until_drain
 from burst.core.worth.accounts import budgets_at
 from burst.core.worth.cost_report import CostReport
-from burst.errors import InsufficientCapacity
 from burst.model.burst import Result, State
 from burst.model.reason import Reason
 from burst.runtime import service_answers
 from burst.runtime.manual_burst import manual_burst_settings
 from tests.builders import T0
 from tests.sim import Sim
-
-HOUR = 3600.0
-AT_T0 = "13:46"
-"""The time of day of T0, a Monday, in UTC."""
 
 
 @pytest.fixture(autouse=True)
@@ -80,32 +75,6 @@ def test_nodes_are_kept_in_the_hours_and_end_as_idle_after_them():
     assert s.burst.since - T0 < 13 * 60
 
 
-def test_the_second_is_not_made_while_the_answer_for_the_first_is_lost():
-    s = sim({"nodes": 2})
-    s.until(lambda: len(s.bursts) == 1)
-    s.boot()
-    s.tick(10)
-    s.boot()
-    s.until(online(s, 1))
-    assert len(s.bursts) == 1
-
-
-def test_what_was_made_for_jobs_counts_while_it_lives():
-    s = sim({"nodes": 3})
-    s.tables["providers"]["local"]["standing"] = []
-    s.boot()
-    s.tick(2)
-    job = s.submit_lent(2)
-    s.until(lambda: job in s.lead.running())
-    change(s, {"nodes": 3})
-    s.until(online(s, 2))
-    assert nodes(s) == [1, 2]
-    s.lead.finish(job)
-    s.until(lambda: nodes(s) == [1, 2] and len(s.bursts) == 3)
-    made = [b.lease.standing for b in s.live]
-    assert made == ["3 nodes of local"] * 2
-
-
 def test_a_job_starts_on_nodes_that_stand_and_pays_for_its_work_alone():
     s = sim({"nodes": 2})
     s.until(online(s, 1))
@@ -146,29 +115,6 @@ def test_it_shrinks_only_where_the_minimum_needs_its_idle_nodes_no_more(keeps, l
     assert job in s.lead.running()
 
 
-def test_one_whose_lease_ends_is_replaced():
-    s = sim({"nodes": 2}, deadlines={"lease": "100s", "drain": "20s"})
-    s.until(online(s, 1))
-    first = s.burst.id
-    s.until(lambda: len(s.bursts) == 2, 100)
-    assert s.records.bursts[first].state is not State.INACTIVE
-    s.until(online(s, 1))
-    assert s.live[0].id != first
-
-
-def test_as_many_are_kept_as_the_settings_say():
-    s = sim({"nodes": 2})
-    s.until(online(s, 1))
-    change(s, {"nodes": 4, "offer": "nodes"}, {"nodes": 1})
-    s.until(online(s, 2))
-    s.tick(20)
-    assert nodes(s) == [2, 2]
-    change(s, {"nodes": 1})
-    s.until(lambda: nodes(s) == [2])
-    s.tick(20)
-    assert nodes(s) == [2]
-
-
 def test_limits_hold_and_it_is_told_what_is_not_there(caplog):
     s = sim({"nodes": 4}, limits={"max_nodes": 2})
     s.until(online(s, 1))
@@ -185,18 +131,6 @@ def test_limits_hold_and_it_is_told_what_is_not_there(caplog):
     s.until(online(s, 2))
     s.tick()
     assert s.engine.snapshot.standing == {}
-
-
-def test_an_offer_without_capacity_is_tried_again_after_its_cooldown():
-    s = sim({"nodes": 2}, limits={"cooldown": "60s"})
-    s.provider.every_provision_error = InsufficientCapacity("none")
-    s.tick(50)
-    tried = [burst.lease.nodes for burst in s.bursts]
-    assert tried == [2, 1, 1], "bursts of half the size were tried, too"
-    s.provider.every_provision_error = None
-    s.until(online(s, 1), 200)
-    s.tick(10)
-    assert sum(nodes(s)) == 2
 
 
 def test_a_budget_bounds_it():

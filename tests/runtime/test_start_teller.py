@@ -12,7 +12,7 @@ from burst.model.decision import moment
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, LeadView
 from burst.runtime.start_teller import StartTeller
-from tests.builders import T0, job, settings, view, whole
+from tests.builders import T0, but, job, settings, view, whole
 
 HOUR = 3600.0
 
@@ -72,16 +72,12 @@ def scheduler() -> Telling:
     return Telling("scheduler")
 
 
-def test_the_scheduler_is_told_all_starts_that_are_known(scheduler: Telling) -> None:
+def test_the_scheduler_is_told_again_once_a_start_moved(scheduler: Telling) -> None:
     scheduler.tell(waiting(1), j1=HOUR, j2=math.inf, j3=2 * HOUR)
     assert scheduler.lead.starts == [{1: T0 + HOUR, 3: T0 + 2 * HOUR}]
     assert not scheduler.lead.memos
-
-
-def test_the_scheduler_is_told_again_once_a_start_moved(scheduler: Telling) -> None:
-    scheduler.tell(waiting(1), j1=HOUR)
     scheduler.later(10.0)
-    scheduler.tell(waiting(1), j1=HOUR + 60.0)
+    scheduler.tell(waiting(1), j1=HOUR + 60.0, j3=2 * HOUR)
     assert len(scheduler.lead.starts) == 1
     scheduler.tell(waiting(1), j1=2 * HOUR)
     assert len(scheduler.lead.starts) == 2
@@ -93,15 +89,6 @@ def test_the_scheduler_is_told_again_once_a_start_moved(scheduler: Telling) -> N
     scheduler.later(HOUR)
     scheduler.tell(waiting(1))
     assert len(scheduler.lead.starts) == 3
-
-
-def test_the_scheduler_is_told_each_minute_as_it_may_have_been_reloaded(
-    scheduler: Telling,
-) -> None:
-    scheduler.tell(waiting(1), j1=HOUR)
-    scheduler.later(60.0)
-    scheduler.tell(waiting(1), j1=HOUR)
-    assert len(scheduler.lead.starts) == 2
 
 
 def test_a_lead_whose_scheduler_takes_no_starts(scheduler: Telling) -> None:
@@ -122,17 +109,11 @@ def test_a_failure_is_logged_and_the_loss_of_the_lead_raised(
         scheduler.tell(waiting(1), j1=HOUR)
 
 
-def test_each_burstable_job_has_its_start_in_its_memo(memos: Telling) -> None:
-    running = job(3, whole(1), state=JobState.RUN)
-    shown = view(job(1, whole(1)), job(2, whole(1)), running)
-    memos.tell(shown, j1=HOUR, j2=math.inf, j3=5.0, j4=HOUR)
-    assert memos.lead.memos == [{1: {"start": moment(T0 + HOUR)}}]
-
-
 def test_a_memo_is_written_again_only_where_the_start_moved_a_lot(
     memos: Telling,
 ) -> None:
-    memos.tell(waiting(1), j1=HOUR)
+    memos.tell(waiting(1, 2), j1=HOUR, j2=math.inf)
+    assert memos.lead.memos == [{1: {"start": moment(T0 + HOUR)}}]
     memos.later(700.0)
     memos.tell(waiting(1), j1=HOUR + 650.0)
     assert len(memos.lead.memos) == 1
@@ -168,28 +149,20 @@ def test_what_the_lead_dropped_or_refused_is_written_again(memos: Telling) -> No
     assert len(memos.lead.memos) == 5
 
 
-def test_fifty_memos_are_written_in_a_tick_those_that_start_first(
-    memos: Telling,
-) -> None:
-    starts = {f"j{number}": HOUR * number for number in range(1, 100)}
-    memos.tell(waiting(*range(1, 100)), **starts)
-    assert max(memos.lead.memos[0]) == 50
-    memos.tell(waiting(*range(1, 100)), **starts)
-    assert max(memos.lead.memos[1]) == 99
-
-
 def test_starts_that_are_the_same_are_compared_now_and_then(memos: Telling) -> None:
     starts = {JobId(n): at(T0 + HOUR * n) for n in range(1, 121)}
     shown = waiting(*range(1, 121))
     for _ in range(2):
         memos.teller.tell(starts, shown, memos.now)
+    # Those that start first come first.
+    assert [max(told) for told in memos.lead.memos] == [50, 100]
     assert [len(told) for told in memos.lead.memos] == [50, 50]
     # One has ended by its turn, one has started; what was dropped is seen in time.
     left = dict(shown.jobs)
     del left[JobId(101)]
-    left[JobId(102)] = msgspec.structs.replace(left[JobId(102)], state=JobState.RUN)
-    left[JobId(1)] = msgspec.structs.replace(left[JobId(1)], memos_dropped=1)
-    shown = msgspec.structs.replace(shown, jobs=left)
+    left[JobId(102)] = but(left[JobId(102)], state=JobState.RUN)
+    left[JobId(1)] = but(left[JobId(1)], memos_dropped=1)
+    shown = but(shown, jobs=left)
     for _ in range(3):
         memos.teller.tell(starts, shown, memos.now)
     assert len(memos.lead.memos) == 3

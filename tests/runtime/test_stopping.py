@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A daemon that takes all down as it stops makes nothing new, and leaves nothing."""
 
-from burst.core.burst_requests import describe_request, request_nodes
 from burst.daemon import take_down_all_bursts
 from burst.model.burst import State
 from burst.model.reason import Reason
@@ -31,13 +30,3 @@ def test_nothing_new_is_made_and_jobs_are_told():
     # Ranks that we drained for it may be used by the next daemon.
     assert not s.lead.drained
     assert not s.burst.drained
-
-
-def test_a_request_is_refused_with_the_reason():
-    s = Sim.at_rest()
-    s.engine.stop_provisioning()
-    demand = request_nodes(2)
-    refused = s.request(demand)
-
-    assert "the daemon is stopping" in describe_request(refused, demand)
-    assert s.bursts == []

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A lead that does not answer in time: nothing ends, nothing is done twice or lost."""
 
-import logging
 from collections.abc import Callable
 
 import pytest
@@ -133,15 +132,6 @@ def silent(*methods: str, left: int = 3, error: Exception | None = None) -> Sile
     lead.silent, lead.left = methods, left
     lead.error = error or lead.error
     return lead
-
-
-def test_a_lead_whose_ranks_cannot_be_read_is_looked_at_again(caplog) -> None:
-    error = RequestFailed("resource.status", 71, "Protocol error")
-    sim = Sim(silent("observe", left=5, error=error))
-    with caplog.at_level(logging.INFO):
-        sim.tick(10)
-    assert caplog.text.count("the lead cannot be read: resource.status") == 1
-    assert "the lead can be read again" in caplog.text
 
 
 def test_a_lead_that_is_gone_is_gone() -> None:
