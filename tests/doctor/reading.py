@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """How tests read findings."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from burst.model.finding import Finding, Level
 
@@ -18,13 +18,3 @@ def said(findings: Sequence[Finding]) -> str:
     bad = [finding for finding in findings if finding.level is not OK]
     assert all(finding.advice for finding in bad), "each has advice"
     return " | ".join(f"{finding.what} -> {finding.advice}" for finding in bad)
-
-
-def check_told(
-    findings: Iterable[Finding], expected: Sequence[Level], *texts: str
-) -> None:
-    """Check how bad each is, and that what is not as it should be is told so."""
-    found = list(findings)
-    assert levels(found) == expected
-    for text in texts:
-        assert text in said(found)

@@ -63,6 +63,14 @@ def test_limits_on_waiting_jobs_need_mode_scheduler(
     assert f": {says} -> set [intake] mode = " in said(found)
 
 
+def test_of_many_associations_three_are_named() -> None:
+    limited = AssociationLimits(max_sched_jobs=5)
+    found = judge("hold", {(uid, "art"): limited for uid in range(5001, 5006)})
+    assert "of UID 5003 in bank art and 2 more ->" in said(found)
+    found = judge("hold", {(uid, "art"): limited for uid in range(5001, 5004)})
+    assert "of UID 5003 in bank art ->" in said(found)
+
+
 def test_who_may_not_use_the_queues_of_bursts_is_noted() -> None:
     known = {queue: QueueLimits() for queue in BOTH}
     associations = {
@@ -80,12 +88,6 @@ def test_who_may_not_use_the_queues_of_bursts_is_noted() -> None:
         assert levels(judge(mode, associations, known)) == [OK]
     # A queue that flux-accounting does not know is for everybody.
     assert levels(judge("queue", associations, {"burst": QueueLimits()})) == [OK]
-    # Of many associations three are named.
-    limited = AssociationLimits(max_sched_jobs=5)
-    found = judge("hold", {(uid, "art"): limited for uid in range(5001, 5006)})
-    assert "of UID 5003 in bank art and 2 more ->" in said(found)
-    found = judge("hold", {(uid, "art"): limited for uid in range(5001, 5004)})
-    assert "of UID 5003 in bank art ->" in said(found)
 
 
 def test_what_cannot_be_asked_is_noted() -> None:

@@ -32,16 +32,25 @@ def judge(
     return check_intake(instance, INSTALLED, Settings(intake=settings))
 
 
+@pytest.mark.parametrize(
+    ("mode", "facts"),
+    [
+        ("hold", {}),
+        ("queue", {"queues": QUEUES}),
+        ("scheduler", {"scheduler": "sched-burst"}),
+        ("hold", {"any_job": True, "frob": {**FROB, "burst": {"any_job": True}}}),
+    ],
+)
+def test_what_goes_with_the_mode_is_well(mode: Mode, facts: Any) -> None:
+    assert set(levels(judge(mode, **facts))) == {OK}
+
+
 NO_PROPERTY = {**QUEUES, "burst": {}}
 
 
 @pytest.mark.parametrize(
     ("mode", "facts", "says"),
     [
-        ("hold", {}, ""),
-        ("queue", {"queues": QUEUES}, ""),
-        ("scheduler", {"scheduler": "sched-burst"}, ""),
-        ("hold", {"any_job": True, "frob": {**FROB, "burst": {"any_job": True}}}, ""),
         ("scheduler", {}, "the loaded scheduler is sched-simple"),
         ("scheduler", {"scheduler": ""}, "the loaded scheduler is no module"),
         ("queue", {"queues": {"burst": QUEUES["burst"]}}, "has no queue burst-ready"),
@@ -49,10 +58,9 @@ NO_PROPERTY = {**QUEUES, "burst": {}}
         ("hold", {"any_job": True}, "[intake] any_job says True"),
     ],
 )
-def test_what_goes_with_the_mode_is_well(mode: Mode, facts: Any, says: str) -> None:
+def test_what_does_not_is_wrong(mode: Mode, facts: Any, says: str) -> None:
     found = judge(mode, **facts)
-    assert set(levels(found)) == ({OK, WRONG} if says else {OK})
-    assert levels(found).count(WRONG) == bool(says)
+    assert levels(found).count(WRONG) == 1
     assert says in said(found)
 
 
@@ -62,18 +70,34 @@ def test_what_only_makes_it_pleasant_is_noted() -> None:
     assert levels(found) == [OK, NOTE, NOTE, NOTE]
     assert "jobs that do not burst may run on lent nodes" in said(found)
     assert "flux submit --burst: plugin is not where Flux looks" in said(found)
-    # What cannot be asked is told.
+
+
+def test_what_cannot_be_asked_is_told() -> None:
     found = check_intake(ReadFailure("no answer"), INSTALLED, Settings())
     assert said(found) == "no answer -> see the finding about the lead"
-    # A list of the site that leaves ours out is found.
-    frob = {"plugins": ["defaults", "/site/a.py"], "burst": {"mode": "hold"}}
-    (wrong,) = [each for each in judge(frob=frob) if each.level is WRONG]
-    assert "is ['defaults', '/site/a.py'], without frob-burst.py" in wrong.what
-    assert "`burst setup` again" in wrong.advice
+
+
+def test_files_are_found_where_flux_looks(tmp_path: Path) -> None:
+    for name in ("plugins/burst.py", "xdg/flux/flux-jobs.burst.toml"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True)
+        path.write_text("")
+    environment = {
+        "HOME": str(tmp_path),
+        "FLUX_CLI_PLUGINPATH": f":{tmp_path}/none:{tmp_path}/plugins",
+        "XDG_CONFIG_DIRS": f"{tmp_path}/xdg",
+    }
+    assert read_installed(environment) == InstalledFacts(
+        plugin=f"{tmp_path}/plugins/burst.py",
+        jobs_format=f"{tmp_path}/xdg/flux/flux-jobs.burst.toml",
+    )
+    assert read_installed({"HOME": str(tmp_path)}) == InstalledFacts()
 
 
 @pytest.mark.parametrize(("named", "then"), [("", ""), ("/mine", ":/mine")])
-def test_a_shell_is_told_what_to_type(named: str, then: str, tmp_path: Path) -> None:
+def test_a_shell_without_the_exports_of_a_lead_is_told_what_to_type(
+    named: str, then: str, tmp_path: Path
+) -> None:
     lead = tmp_path / "lead/flux"
     for name in ("cli/plugins/burst.py", "xdg/flux/flux-jobs.burst.toml"):
         path = lead / name
@@ -98,6 +122,13 @@ def test_a_shell_is_told_what_to_type(named: str, then: str, tmp_path: Path) -> 
     assert after.exports == {}
     assert after.plugin == f"{lead}/cli/plugins/burst.py"
     assert levels(check_intake(instance, after, Settings())) == [OK, OK, OK, OK]
+
+
+def test_a_list_of_the_site_that_leaves_ours_out_is_found() -> None:
+    frob = {"plugins": ["defaults", "/site/a.py"], "burst": {"mode": "hold"}}
+    (wrong,) = [each for each in judge(frob=frob) if each.level is WRONG]
+    assert "is ['defaults', '/site/a.py'], without frob-burst.py" in wrong.what
+    assert "`burst setup` again" in wrong.advice
 
 
 @pytest.mark.parametrize("access", [{}, {"allow-guest-user": True}])

@@ -12,7 +12,7 @@ from burst.doctor.check_network import check_certificate, check_endpoint, check_
 from burst.doctor.facts import EndpointFacts, HandshakeResult, ReadFailure
 from burst.model.finding import Level
 from tests.builders import identity
-from tests.doctor.reading import NOTE, OK, WRONG, check_told, levels, said
+from tests.doctor.reading import NOTE, OK, WRONG, levels, said
 
 AT = "tcp://10.0.0.7:8050"
 KEYS = "lead-0, fingerprint 0123"
@@ -40,16 +40,17 @@ def test_each_rank_slot_is_told_with_its_ranks_and_nodes() -> None:
         (OK, "burst-0: ranks 1-4, burst-0-[0-3], each 4 cores, 1 GPU"),
         (OK, "burst-1: ranks 5-6, burst-1-[0-1], each 4 cores, 1 GPU"),
     ]
-    # Slots that cannot be are wrong.
-    check_told(check_slots(()), [WRONG], "burst lead init DIR --slot 'burst-0-[0-3]'")
+
+
+def test_slots_that_cannot_be_are_wrong() -> None:
+    found = check_slots(())
+    assert levels(found) == [WRONG]
+    assert "burst lead init DIR --slot 'burst-0-[0-3]'" in said(found)
     found = check_slots(ReadFailure("lead.slots: x is not in the lead's hosts", "add"))
     assert said(found) == "lead.slots: x is not in the lead's hosts -> add"
     found = check_slots(find_slots(identity("lead-[0-1]"), ["lead-[0-1]"]))
-    check_told(found, [WRONG], "rank 0 is the lead itself")
-    # A port that only a forwarder makes right is noted.
-    facts = way(endpoint="tcp://10.0.0.7:30850")
-    found = check_endpoint(facts, settings(lead={"port": 30850}))
-    check_told(found, [OK, NOTE], "connect to port 30850, but the lead listens on 8050")
+    assert levels(found) == [WRONG]
+    assert "rank 0 is the lead itself" in said(found)
 
 
 @pytest.mark.parametrize(
@@ -104,12 +105,24 @@ def test_how_a_follower_would_get_on_at_the_endpoint(
     ],
 )
 def test_without_an_endpoint_nobody_can_join(endpoint: object, text: str) -> None:
-    check_told(check_endpoint(way(endpoint=endpoint), settings()), [WRONG], text)
+    (found,) = check_endpoint(way(endpoint=endpoint), settings())
+    assert found.level is WRONG
+    assert text in found.what
+    assert found.advice
+
+
+def test_a_port_that_only_a_forwarder_makes_right_is_noted() -> None:
+    facts = way(endpoint="tcp://10.0.0.7:30850")
+    found = check_endpoint(facts, settings(lead={"port": 30850}))
+    assert levels(found) == [OK, NOTE]
+    assert "connect to port 30850, but the lead listens on 8050" in said(found)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "localhost"])
 @pytest.mark.parametrize(("kind", "expected"), [("local", [OK]), ("gke", [OK, NOTE])])
-def test_loopback_is_for_this_host(host: str, kind: str, expected: list[Level]) -> None:
+def test_loopback_is_for_followers_on_this_host(
+    host: str, kind: str, expected: list[Level]
+) -> None:
     at, cloud = f"tcp://{host}:8050", settings(providers={"cloud": {"type": kind}})
     found = check_endpoint(way(endpoint=at, own=at), cloud)
     assert levels(found) == expected

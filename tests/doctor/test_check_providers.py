@@ -21,7 +21,7 @@ from burst.model.finding import Level, note
 from burst.model.shape import Shape
 from burst.provider import Offer
 from tests.builders import identity
-from tests.doctor.reading import NOTE, OK, WRONG, check_told, levels, said
+from tests.doctor.reading import NOTE, OK, WRONG, levels, said
 
 BIG = Offer(name="big", shape=Shape(8, 1), max_nodes=4, price=1.5)
 SMALL = Offer(name="small", shape=Shape(1), max_nodes=4)
@@ -36,23 +36,31 @@ def provider(**changes: Any) -> ProviderFacts:
     return msgspec.structs.replace(PROVIDER, **changes)
 
 
+def test_a_try_of_the_way_that_failed_is_wrong() -> None:
+    (found,) = check_probe(ReadFailure("no rights", "get some"))
+    assert (found.level, found.advice) == (WRONG, "get some")
+    assert "could not be tested from there: no rights" in found.what
+    assert check_probe([note("x")]) == [note("x")]
+
+
 def test_what_a_provider_offers_is_told() -> None:
     found = check_provider(provider(offers=(BIG, SMALL)), Health())
     assert [(finding.level, finding.what) for finding in found] == [
         (OK, "offers big: up to 4 nodes of 8 cores, 1 GPU, 1.5 per node and hour"),
         (OK, "offers small: up to 4 nodes of 1 core"),
     ]
-    # A standing minimum of an offer that there is not is wrong.
+
+
+def test_a_standing_minimum_of_an_offer_that_there_is_not_is_wrong() -> None:
     standing = (StandingNodes(nodes=1, offer="big"), StandingNodes(nodes=1, offer="x"))
-    [_, one] = check_provider(provider(standing=standing), Health())
-    what = "its table.standing 2: offer: there is no 'x'"
-    assert (one.level, one.what) == (WRONG, what)
-    # A try of the way that failed is wrong.
-    (one,) = check_probe(ReadFailure("no rights", "get some"))
-    assert (one.level, one.advice) == (WRONG, "get some")
-    assert "could not be tested from there: no rights" in one.what
-    assert check_probe([note("x")]) == [note("x")]
-    # One cause is named once whatever fails by it.
+    [_, found] = check_provider(provider(standing=standing), Health())
+    assert (found.level, found.what) == (
+        WRONG,
+        "its table.standing 2: offer: there is no 'x'",
+    )
+
+
+def test_one_cause_is_named_once_whatever_fails_by_it() -> None:
     denied = ReadFailure("invalid key", "give it another")
     other = ReadFailure("no route", "ask the network's people")
     broken = provider(offers=denied, statuses=denied, findings=other)
@@ -77,10 +85,20 @@ WERE = "were refused: no team label -> they are tried"
         ({"enabled": False}, {}, [NOTE], "is not enabled -> set enabled = true"),
         ({"trouble": ReadFailure("x: no")}, {}, [WRONG], "x: no -> see its sett"),
         ({}, {"method/observe": FailureRecord(why="403")}, [WRONG, OK], DISABLED),
-        ({"offers": ReadFailure("401", "in")}, {}, [WRONG], f"{UNREAD}: 401 -> in"),
+        (
+            {"offers": ReadFailure("401", "log in")},
+            {},
+            [WRONG],
+            f"{UNREAD}: 401 -> log",
+        ),
         ({"offers": ()}, {}, [WRONG], "it has no offers"),
         ({"statuses": ReadFailure("503")}, {}, [OK, WRONG], f"{UNLISTED}: 503"),
-        ({"findings": ReadFailure("odd")}, {}, [OK, WRONG], "own checks failed: odd"),
+        (
+            {"findings": ReadFailure("odd")},
+            {},
+            [OK, WRONG],
+            "its own checks failed: odd",
+        ),
         ({"findings": [note("slow", "wait")]}, {}, [OK, NOTE], "slow -> wait"),
         ({}, {"spec/big/burst-0/2": NO_LABEL}, [OK, NOTE], f"of big of size 2 {WERE}"),
         ({}, {"spec/big//0": NO_LABEL}, [OK, NOTE], f"bursts of big {WERE}"),
@@ -93,7 +111,8 @@ def test_what_is_wrong_with_a_provider_is_told(
     text: str,
 ) -> None:
     found = check_provider(provider(**changes), Health(rows=failures))
-    check_told(found, expected, text)
+    assert levels(found) == expected
+    assert text in said(found)
 
 
 UNUSED = "offer here/small fits no rank slot: here/small has 1 core; burst-0 wants"
@@ -114,7 +133,16 @@ NONE_FITS = "no offer fits rank slot burst-0: here/small has 1 core; bur"
 def test_offers_are_compared_with_slots(
     offers: Any, slots: Sequence[RankSlot], expected: list[Level], text: str
 ) -> None:
-    check_told(check_offers([provider(offers=offers)], slots), expected, text)
+    found = check_offers([provider(offers=offers)], slots)
+    assert levels(found) == expected
+    assert text in said(found)
+
+
+@pytest.mark.parametrize("providers", [[], [provider(enabled=False, offers=())]])
+def test_nobody_to_bring_nodes_is_wrong(providers: list[ProviderFacts]) -> None:
+    found = check_offers(providers, SLOTS)
+    assert levels(found) == [WRONG]
+    assert "add a table [providers.NAME] with one of the types command, " in said(found)
 
 
 def kept(*names: str, **properties: set[int]) -> Any:
@@ -134,7 +162,9 @@ def test_a_slot_that_is_kept_for_a_provider_is_for_its_offers_alone() -> None:
     ) in said(found)
     # Without a provider of that name the property keeps nobody out.
     assert levels(check_offers([PROVIDER], slots)) == [OK]
-    # An offer whose provider may lease no slot is told how it gets one.
+
+
+def test_an_offer_whose_provider_may_lease_no_slot_is_told_how_it_gets_one() -> None:
     cloud = provider(name="gke", offers=(BIG,))
     found = check_offers([PROVIDER, cloud], kept("burst-0-[0-1]", gke={1, 2}))
     assert levels(found) == [NOTE]
@@ -142,23 +172,23 @@ def test_a_slot_that_is_kept_for_a_provider_is_for_its_offers_alone() -> None:
         "offer here/big fits no rank slot: here/big has 8 cores, 1 GPU; burst-0 wants"
         " 4 cores, 1 GPU and is kept for gke -> declare rank slots for the provider"
     ) in said(found)
-    # Nothing is told of slots that an unread offer may fit.
+
+
+def test_nothing_is_told_of_slots_that_an_unread_offer_may_fit() -> None:
     slots = kept("burst-0-[0-1]", "tiny-0-[0-1]", gke={1, 2})
     tiny, none = provider(offers=(SMALL,)), provider(name="gke", offers=())
     assert levels(check_offers([tiny], slots, {"gke"})) == [OK]
     broken = provider(name="gke", offers=ReadFailure("401"))
-    (one,) = check_offers([tiny, broken], slots)
-    assert one.what == "every offer that is known fits a rank slot"
+    (found,) = check_offers([tiny, broken], slots)
+    assert found.what == "every offer that is known fits a rank slot"
     assert levels(check_offers([tiny, none], slots)) == [NOTE]
 
 
 def test_nodes_that_users_share_are_to_run_the_jobs_of_all() -> None:
-    # Nobody to bring nodes is wrong.
-    for providers in ([], [provider(enabled=False, offers=())]):
-        check_told(check_offers(providers, SLOTS), [WRONG], "the types command, ")
     alone = msgspec.structs.replace(BIG, guests=False)
     found = check_shared_offers([provider(offers=(alone, SMALL))])
-    check_told(found, [NOTE], "followers of here/big run jobs of the owner alone")
+    assert levels(found) == [NOTE]
+    assert "followers of here/big run jobs of the owner alone" in said(found)
     for well in (
         provider(offers=(BIG, SMALL)),
         provider(offers=ReadFailure("401")),

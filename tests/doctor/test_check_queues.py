@@ -30,7 +30,7 @@ OURS = {"burst": {"requires": ["burst"]}, "burst-ready": {"requires": ["burst"]}
 def judge(
     queues: Any, mode: Mode = "hold", plugins: Any = LIST, **more: Any
 ) -> list[Any]:
-    ranks = frozenset(range(4))
+    ranks = frozenset(range(4)) - more.pop("excluded", frozenset())
     frobnicator = {"plugins": plugins, "burst": {}} if plugins else {}
     config = {"queues": queues, "ingest": {"frobnicator": frobnicator}}
     default = more.pop("default", "")
@@ -49,15 +49,29 @@ def judge(
         ([], OK, "queue q: jobs run on ranks 0-1"),
         (["^burst"], OK, "queue q: jobs run on ranks 0-1"),
         (["far"], WRONG, "queue q requires far, and no node that runs jobs has that"),
-        (["batch", "burst"], WRONG, "requires batch and burst, and no node that run"),
+        (
+            ["batch", "burst"],
+            WRONG,
+            "requires batch and burst, and no node that runs jobs has that",
+        ),
         (["burst"], NOTE, "queue q requires burst, which lent nodes alone have"),
         (["shared"], WRONG, "which the lent ranks 2 have, too: jobs that do not"),
     ],
 )
-def test_a_queue_has_own_nodes_only(requires: list[str], level: Any, says: str) -> None:
+def test_a_queue_has_nodes_and_no_lent_ones(
+    requires: list[str], level: Any, says: str
+) -> None:
     (found,) = judge({"q": {"requires": requires}})
     assert says in found.what
     assert found.level is level
+
+
+def test_a_node_that_is_excluded_runs_no_job_of_a_queue() -> None:
+    queues = {"q": {"requires": ["batch"]}, "big": {"requires": ["big"]}}
+    both, big = judge(queues, excluded=frozenset({1}))[1::-1]
+    assert both.what == "queue q: jobs run on ranks 0"
+    assert "big, and no node that runs jobs has that" in big.what
+    assert big.level is WRONG
 
 
 def test_limits_of_a_queue_are_told() -> None:
@@ -68,18 +82,6 @@ def test_limits_of_a_queue_are_told() -> None:
     )
     # Where any job may run on lent nodes a queue may have them.
     assert levels(judge({"q": {"requires": ["shared"]}}, any_job=True)) == [OK]
-    # Offers that no job could fill are told.
-    facts = [
-        ProviderFacts(name="a", type="local", offers=(offer(max_nodes=8),)),
-        ProviderFacts(name="b", type="local", offers=ReadFailure("down")),
-    ]
-    four, two = JobLimits({"nnodes": 4}), JobLimits({"nnodes": 2})
-    (found,) = check_offer_limits(facts, {"": four, "debug": two})
-    assert "a/small sells up to 8 nodes" in found.what
-    assert "have more than 4" in found.what
-    assert list(check_offer_limits(facts, {"": four, "long": JobLimits()})) == []
-    assert list(check_offer_limits(facts, {})) == []
-    assert list(check_offer_limits(facts, {"": JobLimits({"nnodes": 8})})) == []
 
 
 @pytest.mark.parametrize(
@@ -90,7 +92,7 @@ def test_limits_of_a_queue_are_told() -> None:
         (["/x/frob-burst.py"], WRONG, "stands before `constraints`"),
     ],
 )
-def test_burst_jobs_need_a_last_frobnicator(
+def test_burst_jobs_of_a_queue_need_the_frobnicator_last(
     plugins: Any, level: Any, says: str
 ) -> None:
     _, found = judge({"q": {"requires": ["batch"]}}, plugins=plugins)
@@ -104,7 +106,9 @@ def test_burst_jobs_need_a_last_frobnicator(
 def test_our_queues_are_not_the_sites() -> None:
     assert judge(OURS, "queue") == []
     assert levels(judge({"burst": OURS["burst"]}, "hold")) == [NOTE]
-    # Our queues have the limits of the default queue.
+
+
+def test_our_queues_have_the_limits_of_the_default_queue() -> None:
     limits = {"policy": {"limits": {"duration": "1h"}}}
     queues = {"batch": {"requires": ["batch"], **limits}, **OURS}
     found = judge(queues, "queue", default="batch")
@@ -118,38 +122,54 @@ def test_our_queues_are_not_the_sites() -> None:
     assert levels(judge(queues, "queue")) == [OK]
     del queues["burst-ready"]
     assert levels(judge(queues, "queue", default="batch")) == [OK, WRONG]
-    # Nothing is said of moves that go on or never were.
-    queues = {"q": {"requires": ["batch"]}, "free": {}}
-    assert judge_moves({"free": {}}, True) == []
-    assert judge_moves(queues, True, any_job=True) == []
-    assert judge_moves(queues, True, share=True) == []
-    assert judge_moves({**queues, "free": {"requires": ["^burst"]}}) == []
+
+
+def test_offers_that_no_job_could_fill_are_told() -> None:
+    facts = [
+        ProviderFacts(name="a", type="local", offers=(offer(max_nodes=8),)),
+        ProviderFacts(name="b", type="local", offers=ReadFailure("down")),
+    ]
+    four, two = JobLimits({"nnodes": 4}), JobLimits({"nnodes": 2})
+    (found,) = check_offer_limits(facts, {"": four, "debug": two})
+    assert "a/small sells up to 8 nodes" in found.what
+    assert "have more than 4" in found.what
+    assert list(check_offer_limits(facts, {"": four, "long": JobLimits()})) == []
+    assert list(check_offer_limits(facts, {})) == []
+    assert list(check_offer_limits(facts, {"": JobLimits({"nnodes": 8})})) == []
 
 
 STOPPED = QueueView(started=False, reason="maintenance")
 DISABLED = QueueView(enabled=False)
-IS_STOPPED = (
-    "is stopped (maintenance): Flux starts no job of it, and no nodes are rented for"
-    " one -> flux queue start"
-)
-IS_DISABLED = (
-    "is disabled: it takes no job, and no nodes are rented for those that it has"
-    " -> flux queue enable"
-)
 
 
 @pytest.mark.parametrize(
     ("queues", "mode", "says"),
     [
         ({"": QueueView()}, "hold", ""),
-        ({"": STOPPED}, "hold", f"the queue of this instance {IS_STOPPED}"),
-        ({"": QueueView(), "q": STOPPED}, "queue", f"queue q {IS_STOPPED} q"),
-        ({"q": DISABLED}, "scheduler", f"queue q {IS_DISABLED} q"),
+        (
+            {"": STOPPED},
+            "hold",
+            "the queue of this instance is stopped (maintenance): Flux starts no job of"
+            " it, and no nodes are rented for one -> flux queue start",
+        ),
+        (
+            {"": QueueView(), "debug": STOPPED},
+            "queue",
+            "queue debug is stopped (maintenance): Flux starts no job of it, and no"
+            " nodes are rented for one -> flux queue start debug",
+        ),
+        (
+            {"debug": DISABLED},
+            "scheduler",
+            "queue debug is disabled: it takes no job, and no nodes are rented for"
+            " those that it has -> flux queue enable debug",
+        ),
         ({"burst": STOPPED, "burst-ready": STOPPED}, "queue", ""),
         (
             {"burst": STOPPED, "burst-ready": DISABLED},
             "queue",
-            f"queue burst-ready {IS_DISABLED} burst-ready",
+            "queue burst-ready is disabled: it takes no job, and no nodes are rented"
+            " for those that it has -> flux queue enable burst-ready",
         ),
     ],
 )
@@ -189,3 +209,11 @@ def test_jobs_that_flux_moves_to_no_other_queue_are_foreseen(
     assert found.level is NOTE
     assert f"is refused for jobs of queue {queues}: each has a con" in found.what
     assert advice in found.advice
+
+
+def test_nothing_is_said_of_moves_that_go_on_or_never_were() -> None:
+    queues = {"q": {"requires": ["batch"]}, "free": {}}
+    assert judge_moves({"free": {}}, True) == []
+    assert judge_moves(queues, True, any_job=True) == []
+    assert judge_moves(queues, True, share=True) == []
+    assert judge_moves({**queues, "free": {"requires": ["^burst"]}}) == []

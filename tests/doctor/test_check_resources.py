@@ -7,7 +7,7 @@ import pytest
 
 from burst.doctor.check_resources import check_resources
 from tests.builders import settings
-from tests.doctor.reading import NOTE, WRONG, check_told
+from tests.doctor.reading import NOTE, WRONG, levels, said
 
 LOCAL = {"local": {"type": "local"}}
 
@@ -25,21 +25,26 @@ LOCAL = {"local": {"type": "local"}}
         ({"noverify": True}, ""),
     ],
 )
-def test_hosts_of_another_name_are_not_drained(
+def test_followers_on_a_host_of_another_name_are_not_to_be_drained(
     table: dict[str, Any], advice: str
 ) -> None:
-    found = check_resources({"resource": table}, settings(providers=LOCAL))
-    check_told(found, ([WRONG] if advice else []), advice)
+    found = list(check_resources({"resource": table}, settings(providers=LOCAL)))
+    assert levels(found) == ([WRONG] if advice else [])
+    assert advice in said(found)
     assert list(check_resources({"resource": table}, settings())) == []
 
 
 def test_a_path_that_flux_does_not_read_is_told() -> None:
     both = {"path": "/etc/R", "config": [{"hosts": "a"}]}
-    check_told(check_resources({"resource": both}, settings()), [NOTE], "does not read")
+    (found,) = check_resources({"resource": both}, settings())
+    assert found.level is NOTE
+    assert "does not read" in found.what
 
 
 @pytest.mark.parametrize("default", [{}, {"default": "allow-extra"}])
-def test_own_nodes_of_another_name_are_told(default: dict[str, str]) -> None:
+def test_own_nodes_of_another_name_that_flux_would_not_notice_are_told(
+    default: dict[str, str],
+) -> None:
     config = {"resource": {"verify": {**default, "hostname": "ignore"}}}
     (found,) = check_resources(config, settings(providers=LOCAL))
     assert found.level is NOTE

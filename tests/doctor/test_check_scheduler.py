@@ -17,7 +17,7 @@ from burst.doctor.facts import ReadFailure
 from burst.flux_setup.running_instance import RunningInstance
 from burst.model.scheduler import FLUXION, Scheduler
 from tests.builders import identity, view
-from tests.doctor.reading import NOTE, OK, WRONG, check_told, levels
+from tests.doctor.reading import NOTE, OK, WRONG, levels, said
 
 
 def fluxion(policy: str = "easy", **more: Any) -> Scheduler:
@@ -37,17 +37,6 @@ def test_fluxion_that_backfills_is_well() -> None:
     assert judge(Scheduler(name="sched-simple")) == []
     failed = ReadFailure("no answer")
     assert list(check_scheduler(failed, IntakeSettings())) == []
-    # What delays jobs is noted.
-    queues = {"default": {"requires": ["local"]}}
-    found = judge(fluxion("fcfs"), "queue", queues=queues)
-    check_told(found, [OK, NOTE], "denies a job with a constraint")
-    found = judge(fluxion(whole_nodes=True))
-    check_told(found, [OK, NOTE], "gives each job whole nodes")
-    # What systemd asks of followers is noted.
-    lead = identity("lead-0,burst-0-[0-1]")
-    assert not list(check_systemd(lead))
-    found = check_systemd(msgspec.structs.replace(lead, systemd=True))
-    check_told(found, [NOTE], "never in a pod", "loginctl enable-linger")
 
 
 @pytest.mark.parametrize(
@@ -58,7 +47,19 @@ def test_fluxion_that_backfills_is_well() -> None:
     ],
 )
 def test_what_cannot_work_is_wrong(known: Scheduler, says: str) -> None:
-    check_told(judge(known), [WRONG], says)
+    found = judge(known)
+    assert levels(found) == [WRONG]
+    assert says in said(found)
+
+
+def test_what_delays_jobs_is_noted() -> None:
+    queues = {"default": {"requires": ["local"]}}
+    found = judge(fluxion("fcfs"), "queue", queues=queues)
+    assert levels(found) == [OK, NOTE]
+    assert "denies a job with a constraint" in said(found)
+    found = judge(fluxion(whole_nodes=True))
+    assert levels(found) == [OK, NOTE]
+    assert "gives each job whole nodes" in said(found)
 
 
 @pytest.mark.parametrize(
@@ -71,6 +72,18 @@ def test_what_cannot_work_is_wrong(known: Scheduler, says: str) -> None:
 def test_ranks_that_it_does_not_know_are_wrong(known: Scheduler, advice: str) -> None:
     seen = view(unscheduled=frozenset({3}), scheduler=known)
     slots = find_slots(identity())
-    found = check_scheduled_ranks(slots, seen)
-    check_told(found, [WRONG], "does not know ranks 3", advice, "rank slot burst-0 ")
+    found = list(check_scheduled_ranks(slots, seen))
+    assert levels(found) == [WRONG]
+    assert "does not know ranks 3" in said(found)
+    assert advice in said(found)
+    assert "rank slot burst-0 " in said(found)
     assert not list(check_scheduled_ranks([], ReadFailure("no answer")))
+
+
+def test_what_systemd_asks_of_followers_is_noted() -> None:
+    lead = identity("lead-0,burst-0-[0-1]")
+    assert not list(check_systemd(lead))
+    found = list(check_systemd(msgspec.structs.replace(lead, systemd=True)))
+    assert levels(found) == [NOTE]
+    assert "never in a pod" in said(found)
+    assert "loginctl enable-linger" in said(found)

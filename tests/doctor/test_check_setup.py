@@ -20,7 +20,7 @@ from burst.model.finding import Level
 from burst.model.lead import Bootstrap, HostEntry, LeadIdentity
 from burst.model.shape import Shape
 from tests.builders import identity
-from tests.doctor.reading import NOTE, OK, WRONG, check_told, levels, said
+from tests.doctor.reading import NOTE, OK, WRONG, levels, said
 
 FLUX = FluxFacts(
     program="/usr/bin/flux",
@@ -32,6 +32,12 @@ LEAD = identity(kind="flux", uri="local:///x")
 BOOT = BootInfo(rank=0, method="config", nodelist=LEAD.hosts, owner=1000, userid=1000)
 BAD_LEAD = ReadFailure("cannot connect to local:///x", "start it")
 BAD_BINDINGS = ReadFailure("no bindings; tried everything", "install flux-core")
+
+
+def test_why_there_is_no_lead_is_told_with_what_to_do() -> None:
+    gone = ReadFailure("FLUX_URI is not set in this shell", "export FLUX_URI")
+    (found,) = check_lead(LeadFacts(uri="", source="", identity=gone), FLUX)
+    assert (found.what, found.advice) == (gone.what, gone.advice)
 
 
 def test_a_settings_file_is_named_with_its_providers() -> None:
@@ -53,11 +59,6 @@ def test_a_settings_file_that_cannot_be_used_is_wrong(advice: str) -> None:
 
 def test_flux_and_its_python_of_one_minor_version_are_fine() -> None:
     assert levels(check_flux_program(FLUX, needed=True)) == [OK, OK]
-    # A lead may need no flux.
-    none = FluxFacts(program="", bindings=BAD_BINDINGS)
-    (found,) = check_flux_program(none, needed=False)
-    assert found.level is OK
-    assert "needs none" in found.what
 
 
 ABSENT = {"program": "", "version": ""}
@@ -70,18 +71,38 @@ LACKING = {"bindings": BAD_BINDINGS, "library": ""}
     ("changes", "expected", "text"),
     [
         (ABSENT, [WRONG, OK], "no flux on PATH -> install flux-core 0.84 or later"),
-        ({"version": SILENT}, [WRONG, OK], "check that `/usr/bin/flux version` works"),
-        (OLD, [WRONG, OK], "is Flux 0.83.9; too old for bursts -> install flux-core 0"),
+        (
+            {"version": SILENT},
+            [WRONG, OK],
+            "-> check that `/usr/bin/flux version` works",
+        ),
+        (
+            OLD,
+            [WRONG, OK],
+            "is Flux 0.83.9; too old for bursts -> install flux-core 0.84",
+        ),
         ({"version": "new"}, [WRONG, OK], "/usr/bin/flux: not a version of Flux"),
-        ({"library": "0.87.1"}, [OK, OK, WRONG], "the Python bindings are of 0.87.1"),
+        (
+            {"library": "0.87.1"},
+            [OK, OK, WRONG],
+            "but the Python bindings are of 0.87.1",
+        ),
         (LACKING, [OK, WRONG], "no bindings; tried everything -> install flux-core"),
     ],
 )
-def test_a_wrong_flux_is_told(
+def test_what_is_wrong_with_flux_is_told(
     changes: dict[str, Any], expected: list[Level], text: str
 ) -> None:
     found = check_flux_program(msgspec.structs.replace(FLUX, **changes), needed=True)
-    check_told(found, expected, text)
+    assert levels(found) == expected
+    assert text in said(found)
+
+
+def test_a_lead_may_need_no_flux() -> None:
+    none = FluxFacts(program="", bindings=BAD_BINDINGS)
+    (found,) = check_flux_program(none, needed=False)
+    assert found.level is OK
+    assert "needs none" in found.what
 
 
 def test_a_lead_that_answers_its_owner_on_rank_0_is_fine() -> None:
@@ -89,14 +110,6 @@ def test_a_lead_that_answers_its_owner_on_rank_0_is_fine() -> None:
     (found,) = check_lead(facts, FLUX)
     assert found.level is OK
     assert found.what.startswith("flux 0.88.0 at local:///x (by FLUX_URI), owner tag")
-    # Away from rank 0 no daemon can work.
-    boot = msgspec.structs.replace(BOOT, rank=3)
-    facts = LeadFacts(uri="u", source="--uri", identity=LEAD, boot=boot)
-    check_told(check_lead(facts, FLUX), [OK, WRONG], "this is rank 3 of the instance")
-    # Why there is no lead is told with what to do.
-    gone = ReadFailure("FLUX_URI is not set in this shell", "export FLUX_URI")
-    (found,) = check_lead(LeadFacts(uri="", source="", identity=gone), FLUX)
-    assert (found.what, found.advice) == (gone.what, gone.advice)
 
 
 NO_FLUX = msgspec.structs.replace(FLUX, bindings=BAD_BINDINGS)
@@ -120,7 +133,22 @@ def test_a_lead_that_cannot_be_used_says_where_it_was_looked_for(
 ) -> None:
     uri, boot = ("local:///x" if source else ""), (BOOT if identity is GONE else None)
     facts = LeadFacts(uri=uri, source=source, identity=identity, boot=boot)
-    check_told(check_lead(facts, flux), [WRONG], text)
+    found = check_lead(facts, flux)
+    assert levels(found) == [WRONG]
+    assert text in said(found)
+
+
+def test_away_from_rank_0_no_daemon_can_work() -> None:
+    boot = msgspec.structs.replace(BOOT, rank=3)
+    facts = LeadFacts(uri="u", source="--uri", identity=LEAD, boot=boot)
+    found = check_lead(facts, FLUX)
+    assert levels(found) == [OK, WRONG]
+    assert "this is rank 3 of the instance" in said(found)
+
+
+@pytest.mark.parametrize("boot", [BOOT, None])
+def test_one_order_of_hosts_everywhere_is_fine(boot: BootInfo | None) -> None:
+    assert levels(check_bootstrap(LEAD, boot)) == [OK]
 
 
 SIMPLE = msgspec.structs.replace(BOOT, method="simple")
@@ -135,10 +163,12 @@ SHORT = msgspec.structs.replace(BOOT, nodelist=LEAD.hosts[:3])
         (SHORT, "runs with burst-0-1 as rank 3, but R names no host there"),
     ],
 )
-def test_a_start_that_none_joins_is_wrong(
+def test_a_start_by_which_nothing_can_join_is_wrong(
     boot: BootInfo | ReadFailure, text: str
 ) -> None:
-    check_told(check_bootstrap(LEAD, boot), [WRONG], text)
+    found = check_bootstrap(LEAD, boot)
+    assert levels(found) == [WRONG]
+    assert text in said(found)
 
 
 SWAPPED = "lead-[0-1],burst-1-[0-3],burst-0-[0-3]"
@@ -146,14 +176,9 @@ LONGER = "lead-[0-1],burst-0-[0-3],burst-1-[0-9]"
 
 
 def test_hosts_that_are_no_hostlist_are_wrong() -> None:
-    for boot in (BOOT, None):
-        assert levels(check_bootstrap(LEAD, boot)) == [OK], "one order everywhere"
     found = check_bootstrap(with_hosts("lead-[0-"), BOOT)
-    check_told(found, [WRONG], "not a hostlist: 'lead-[0-'")
-    # Ranks without cores in r are wrong.
-    shapes = (*LEAD.shapes[:8], Shape(0), Shape(0))
-    found = check_bootstrap(msgspec.structs.replace(LEAD, shapes=shapes), BOOT)
-    check_told(found, [WRONG], "no cores for ranks 8-9")
+    assert levels(found) == [WRONG]
+    assert "not a hostlist: 'lead-[0-'" in said(found)
 
 
 def with_hosts(hosts: str) -> LeadIdentity:
@@ -169,10 +194,19 @@ def with_hosts(hosts: str) -> LeadIdentity:
         (LONGER, "no host as rank 10", "burst-1-4"),
     ],
 )
-def test_hosts_of_another_start_are_wrong(hosts: str, runs: str, named: str) -> None:
+def test_hosts_that_the_lead_was_not_started_with_are_wrong(
+    hosts: str, runs: str, named: str
+) -> None:
     found = check_bootstrap(with_hosts(hosts), BOOT)
     assert levels(found) == [WRONG]
     assert f"runs with {runs}, but [bootstrap] hosts name {named} there" in said(found)
+
+
+def test_ranks_without_cores_in_r_are_wrong() -> None:
+    shapes = (*LEAD.shapes[:8], Shape(0), Shape(0))
+    found = check_bootstrap(msgspec.structs.replace(LEAD, shapes=shapes), BOOT)
+    assert levels(found) == [WRONG]
+    assert "no cores for ranks 8-9" in said(found)
 
 
 @pytest.mark.parametrize("userid", [0, 2000])

@@ -88,11 +88,15 @@ def test_a_provider_is_asked_for_all_it_can_say() -> None:
     (facts,) = ask("one", make=of_fakes)
     assert facts.findings == []
     assert [facts.name for facts in ask("one", "two", only="two")] == ["two"]
-    # Without a lead it is not asked for its bursts.
+
+
+def test_without_a_lead_it_is_not_asked_for_its_bursts() -> None:
     asked = broken(next_observe_error=Refused("asked"))
     (facts,) = ask_providers(settings("one"), None, make=asked)
     assert facts.statuses == ()
-    # A provider that is not made says why.
+
+
+def test_a_provider_that_is_not_made_says_why() -> None:
     (facts,) = ask_providers(settings("one", enabled=False), LEAD)
     assert (facts.enabled, facts.offers) == (False, ())
     (facts,) = ask_providers(settings("one"), LEAD)
@@ -129,7 +133,8 @@ def test_a_provider_may_try_the_way_to_the_lead() -> None:
     assert cannot.level is Level.NOTE
     assert "type fake has nothing" in cannot.what
 
-    # A try that fails is a trouble.
+
+def test_a_try_that_fails_is_a_trouble() -> None:
     def fail(*_: object) -> None:
         raise Refused("no rights", "get some")
 
@@ -181,7 +186,9 @@ HALF = ReadFailure(
 
 
 @pytest.mark.parametrize(("lead", "expected"), [({}, ""), ({"address": "x"}, HALF)])
-def test_no_endpoint_is_not_tried(lead: dict[str, Any], expected: object) -> None:
+def test_where_there_is_no_endpoint_nothing_is_tried(
+    lead: dict[str, Any], expected: object
+) -> None:
     facts = read_endpoint(identity(endpoint=""), parse({"lead": lead}, "x"))
     assert facts.endpoint == expected
     assert facts.handshake is None
@@ -206,17 +213,9 @@ def test_the_state_is_read_from_the_lead_and_its_store() -> None:
     # Nobody serving is no trouble.
     lead.serve(no_daemon, {})
     assert read_runtime(lead, LEAD, (), []).daemon is None
-    # What no record explains is an orphan.
-    lead = FakeLead()
-    lead.serve(no_daemon, {})
-    left = BurstStatus(burst_id=BurstId("burst-0-abc"), phase=Phase.RUNNING)
-    facts = ProviderFacts(name="one", type="fake", statuses=[left])
-    (orphan,) = read_runtime(lead, LEAD, (), [facts]).orphans
-    assert (orphan.provider, orphan.burst) == ("one", "burst-0-abc")
-    # What could not be asked for is none.
-    facts = ProviderFacts(name="one", type="fake", statuses=ReadFailure("503"))
-    assert read_runtime(lead, LEAD, (), [facts]).orphans == ()
-    # What cannot be read is a trouble each.
+
+
+def test_what_cannot_be_read_is_a_trouble_each() -> None:
     lead = FakeLead(unreadable=True)
     lead.disk.records["meta/schema"] = "99"
     state = read_runtime(lead, LEAD, (), [])
@@ -226,7 +225,21 @@ def test_the_state_is_read_from_the_lead_and_its_store() -> None:
     assert "the store has schema '99'" in state.records.what
 
 
-def test_flux_on_path_is_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_what_no_record_explains_is_an_orphan() -> None:
+    lead = FakeLead()
+    lead.serve(no_daemon, {})
+    left = BurstStatus(burst_id=BurstId("burst-0-abc"), phase=Phase.RUNNING)
+    facts = ProviderFacts(name="one", type="fake", statuses=[left])
+    (orphan,) = read_runtime(lead, LEAD, (), [facts]).orphans
+    assert (orphan.provider, orphan.burst) == ("one", "burst-0-abc")
+    # What could not be asked for is none.
+    facts = ProviderFacts(name="one", type="fake", statuses=ReadFailure("503"))
+    assert read_runtime(lead, LEAD, (), [facts]).orphans == ()
+
+
+def test_the_flux_on_path_is_asked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     facts = read_flux()
     assert (facts.program, facts.version) == ("", "")

@@ -39,19 +39,19 @@ def listener(backlog: int = 8) -> Iterator[tuple[socket.socket, str]]:
         yield server, f"tcp://127.0.0.1:{server.getsockname()[1]}"
 
 
-@pytest.mark.parametrize(
-    ("ours", "found"),
-    [
-        (OURS, HandshakeResult.ACCEPTED),
-        (THEIRS, HandshakeResult.REJECTED),
-        (None, HandshakeResult.UNVERIFIED),
-    ],
-)
-def test_the_leads_own_certificate_alone_is_accepted(
-    ours: certificate.Certificate | None, found: HandshakeResult
-) -> None:
+def test_the_leads_own_certificate_is_accepted() -> None:
     with curve_server() as endpoint:
-        assert try_handshake(endpoint, ours, HANG_S) == (found, "")
+        assert try_handshake(endpoint, OURS, HANG_S) == (HandshakeResult.ACCEPTED, "")
+
+
+def test_another_certificate_is_not() -> None:
+    with curve_server() as endpoint:
+        assert try_handshake(endpoint, THEIRS, HANG_S) == (HandshakeResult.REJECTED, "")
+
+
+def test_without_a_certificate_it_is_only_open() -> None:
+    with curve_server() as endpoint:
+        assert try_handshake(endpoint, None, HANG_S) == (HandshakeResult.UNVERIFIED, "")
 
 
 def test_a_program_that_says_nothing_may_be_a_busy_lead() -> None:
@@ -60,7 +60,14 @@ def test_a_program_that_says_nothing_may_be_a_busy_lead() -> None:
             HandshakeResult.NO_ANSWER,
             "within 0.2s",
         )
-    # Who does not answer is given up.
+
+
+def test_where_nobody_listens_the_connection_is_refused() -> None:
+    found, detail = try_handshake(f"tcp://127.0.0.1:{free_port()}", OURS, HANG_S)
+    assert (found, detail) == (HandshakeResult.REFUSED, "Connection refused")
+
+
+def test_who_does_not_answer_is_given_up() -> None:
     with listener(backlog=0) as (server, endpoint), ExitStack() as stack:
         # Fill the queue of connections: what comes then is dropped, as by a firewall.
         for _ in range(8):
@@ -75,14 +82,13 @@ def test_a_name_that_does_not_exist_is_told() -> None:
     found, detail = try_handshake("tcp://no-such-host.invalid:8050", OURS, HANG_S)
     assert found is HandshakeResult.UNRESOLVED
     assert detail
-    # Other failures are told in the systems words.
+
+
+def test_other_failures_are_told_in_the_systems_words() -> None:
     # Nobody connects to the broadcast address by TCP.
     found, detail = try_handshake("tcp://255.255.255.255:8050", OURS, HANG_S)
     assert found is HandshakeResult.FAILED
     assert detail
-    # Where nobody listens the connection is refused.
-    found, detail = try_handshake(f"tcp://127.0.0.1:{free_port()}", OURS, HANG_S)
-    assert (found, detail) == (HandshakeResult.REFUSED, "Connection refused")
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_a_job_runs_on_machines_by_ssh_and_they_are_free_again_after_it(
     with flux_instance(address=LEAD) as lead, open_harness(lead) as cli:
         cli.write(providers={"ssh": table}, deadlines={"idle": "1s"})
         checked = cli.run("provider", "check", "ssh")
-        assert checked.exit_code == 0, checked.stdout
+        assert checked.status == 0, checked.stdout
         with cli.daemon():
             where = ("readlink", "/proc/self/ns/net")
             job = lead.flux("submit", "--setattr=burstable", "-N2", "-n2", *where)

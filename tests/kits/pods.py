@@ -65,17 +65,6 @@ def pod_spec(spec: BurstSpec, settings: PodSettings) -> Any:
     return by_kind(spec, settings)["Job"]["spec"]["template"]["spec"]
 
 
-def unpack(place: Path, data: Mapping[str, str]) -> Path:
-    """Have below a directory what a pod has below /burst; return the start script."""
-    for name in ("config", "secret", "run"):
-        (place / name).mkdir(parents=True, exist_ok=True)
-    for name, text in data.items():
-        (place / "config" / name).write_text(text.replace("/burst/", f"{place}/"))
-    (place / "secret/curve.cert").write_text("key")
-    (place / "secret/curve.cert").chmod(0o440)
-    return place / "config/start"
-
-
 def run(command: Sequence[str | Path], environ: Mapping[str, str]) -> str:
     """Run a command with nothing else in its environment; return its output."""
     done = run_captured(command, env=environ)

@@ -3,13 +3,10 @@
 
 from typing import Any
 
-import msgspec
-
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods.names import HOSTS, ID, INDEX
 from burst.kits.pods.status.burst_objects import group_by_burst
 from burst.kits.pods.status.describe import describe
-from burst.kits.pods.status.kept_fields import KeptObject
 from burst.kits.pods.status.warnings import Warnings, warnings_by_object
 from burst.provider import BurstStatus
 
@@ -84,20 +81,13 @@ def event(kind: str, name: str, words: str, at: str = EARLIER) -> Manifest:
     }
 
 
-def kept(item: Manifest) -> Manifest:
-    """Return what a provider keeps of an object: all that a status is made of."""
-    read = msgspec.json.decode(msgspec.json.encode(item), type=KeptObject)
-    found: Manifest = msgspec.json.decode(msgspec.json.encode(read))
-    return {"spec": {}, **found, "kind": item["kind"]}
-
-
 def look(
     *objects: Manifest,
     warnings: Warnings | None = None,
     logs: dict[str, str] | None = None,
     schedule: float = 300,
 ) -> BurstStatus:
-    (found,) = group_by_burst([kept(each) for each in objects])
+    (found,) = group_by_burst(objects)
     return describe(found, warnings or {}, logs or {}, schedule, NOW)
 
 

@@ -36,19 +36,17 @@ def speaking(log: Path, test: Callable[[BackgroundCommand], bool]) -> Background
 
 def test_where_there_was_none_there_is_none(log: Path) -> None:
     assert background_command.status_of(log) == BackgroundCommand()
-    # Which it is is known before it runs: Here it never does.
+
+
+def test_which_it_is_is_known_before_it_runs(log: Path) -> None:
+    """Here it never does."""
     too_long = {"A": "x" * 1_000_000}
-    with pytest.raises(Transient, match="cannot be run now: Argument list too long"):
+    with pytest.raises(Transient, match="cannot be run now"):
         background_command.start("make", ["true"], log, too_long)
     assert background_command.status_of(log) == BackgroundCommand(what="make")
-    # What cannot be begun now is tried again.
-    with pytest.raises(Transient, match="cannot be written"):
-        begin(log / "below", "true")
-    # Stopped before it said who it is it goes on.
-    BackgroundCommand(running=True).stop()
 
 
-def test_commands_run_in_order_until_one_fails(log: Path, tmp_path: Path) -> None:
+def test_commands_run_one_after_the_other_until_one_fails(log: Path) -> None:
     begin(
         log,
         background_command.command("one", ["true"]),
@@ -58,12 +56,16 @@ def test_commands_run_in_order_until_one_fails(log: Path, tmp_path: Path) -> Non
     found = ended(log)
     assert (found.what, found.status, found.message) == ("make", 7, "two")
     assert log.stat().st_mode & 0o077 == 0
-    # All well is status 0.
+
+
+def test_all_well_is_status_0(log: Path) -> None:
     begin(log, background_command.command("it's done", ["echo", "a b", "$HOME"]))
     found = ended(log)
     assert (found.status, found.message) == (0, "it's done")
     assert "\na b $HOME\n" in log.read_text()
-    # A command reads the file it is given.
+
+
+def test_a_command_reads_the_file_it_is_given(log: Path, tmp_path: Path) -> None:
     source = tmp_path / "a file"
     source.write_text("from the file\n")
     begin(log, background_command.command("reading", ["cat"], str(source)))
@@ -84,7 +86,9 @@ def test_while_it_runs_no_other_begins_and_what_it_said_is_kept(log: Path) -> No
     after = ended(log)
     assert (after.status, after.message) == (None, "Starting control-plane")
     after.stop()
-    # It runs for as long as any of its processes.
+
+
+def test_it_runs_for_as_long_as_any_of_its_processes(log: Path) -> None:
     begin(log, "sleep 1000 &")
     found = speaking(log, lambda found: found.group > 0)
     os.killpg(found.group, 0)
@@ -92,6 +96,10 @@ def test_while_it_runs_no_other_begins_and_what_it_said_is_kept(log: Path) -> No
     assert background_command.status_of(log).running
     background_command.status_of(log).stop()
     ended(log)
+
+
+def test_stopped_before_it_said_who_it_is_it_goes_on() -> None:
+    BackgroundCommand(running=True).stop()
 
 
 @pytest.mark.parametrize(
@@ -104,7 +112,17 @@ def test_while_it_runs_no_other_begins_and_what_it_said_is_kept(log: Path) -> No
         ("ERROR: " + "x" * 5000, "ERROR: " + "x" * 393 + " … " + "x" * 400),
     ],
 )
-def test_its_complaint_or_end_is_told(log: Path, said: str, words: str | None) -> None:
+def test_of_a_log_the_complaint_is_told_or_the_last_line(
+    log: Path, said: str, words: str | None
+) -> None:
     log.write_text(f"make 1\n{said}")
     expected = "ERROR: failed: no / Command Output: why" if words is None else words
     assert background_command.status_of(log).message == expected
+
+
+def test_what_cannot_be_begun_now_is_tried_again(log: Path) -> None:
+    with pytest.raises(Transient, match="cannot be run now: Argument list too long"):
+        background_command.start("make", ["true"], log, {"LARGE": "x" * 300_000})
+    assert not background_command.status_of(log).running
+    with pytest.raises(Transient, match="cannot be written"):
+        begin(log / "below", "true")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from burst.errors import ConfigError
+from burst.errors import CertificateError, ConfigError
 from burst.kits import certificate
 from burst.kits.broker import (
     FollowerPrograms,
@@ -69,28 +69,43 @@ def test_each_rank_has_its_entry_with_tokens_filled_in() -> None:
         default_port=8050,
         default_bind="tcp://%h%%eth0:%p%x",
     )
-    filled = [("tcp://en4:9001", "tcp://mgmt:9001")] + [
-        (f"tcp://{host}%eth0:8050%x", f"tcp://{host}.example:18050")
-        for host in ("n08", "n09", "n10")
-    ]
-    found = expand_hosts(bootstrap)
-    assert [entry.host for entry in found] == ["a", "n08", "n09", "n10"]
-    assert [(entry.bind, entry.connect) for entry in found] == filled
-    # The manuals tree of 256 hosts has its order and its parents.
-    tree = (
-        HostEntry("test[0-255]"),
-        HostEntry("test[1,128]", parent="test0"),
-        HostEntry("test[2-127]", parent="test1"),
-        HostEntry("test[129-255]", parent="test128"),
+    assert expand_hosts(bootstrap) == (
+        HostEntry("a", bind="tcp://en4:9001", connect="tcp://mgmt:9001"),
+        *(
+            HostEntry(
+                host,
+                bind=f"tcp://{host}%eth0:8050%x",
+                connect=f"tcp://{host}.example:18050",
+            )
+            for host in ("n08", "n09", "n10")
+        ),
     )
-    entries = expand_hosts(Bootstrap(hosts=tree))
+
+
+def test_the_manuals_tree_of_256_hosts_has_its_order_and_its_parents() -> None:
+    entries = expand_hosts(
+        Bootstrap(
+            hosts=(
+                HostEntry("test[0-255]"),
+                HostEntry("test[1,128]", parent="test0"),
+                HostEntry("test[2-127]", parent="test1"),
+                HostEntry("test[129-255]", parent="test128"),
+            )
+        )
+    )
     assert [entry.host for entry in entries] == [f"test{n}" for n in range(256)]
     parents = [entries[n].parent for n in (0, 1, 2, 127, 128, 129, 255)]
     assert parents == ["", "test0", "test1", "test1", "test0", "test128", "test128"]
     assert {entry.bind + entry.connect for entry in entries} == {""}
-    # Of two entries for a host the first decides.
-    first = HostEntry("a", connect="tcp://first:1")
-    twice = Bootstrap(hosts=(first, HostEntry("a", "tcp://b:2", "tcp://c:3")))
+
+
+def test_of_two_entries_for_a_host_the_first_decides() -> None:
+    twice = Bootstrap(
+        hosts=(
+            HostEntry("a", connect="tcp://first:1"),
+            HostEntry("a", "tcp://b:2", "tcp://c:3"),
+        )
+    )
     assert expand_hosts(twice) == (HostEntry("a", "tcp://b:2", "tcp://first:1"),)
 
 
@@ -113,7 +128,9 @@ def test_what_flux_refuses_is_refused(bootstrap: Bootstrap, what: str) -> None:
         expand_hosts(bootstrap)
 
 
-def test_a_follower_gets_the_leads_entries(lead: LeadIdentity, tmp_path: Path) -> None:
+def test_a_follower_gets_the_leads_entries_and_the_leads_endpoint(
+    lead: LeadIdentity,
+) -> None:
     text = follower_config(lead, ("burst-0-0", "burst-0-1"), (1, 2))
     assert tomllib.loads(text) == {
         "bootstrap": {
@@ -129,10 +146,16 @@ def test_a_follower_gets_the_leads_entries(lead: LeadIdentity, tmp_path: Path) -
         "resource": {"noverify": True},
         "tbon": {"connect_timeout": "5s", "zmqdebug": 1},
     }
+
+
+def test_the_certificate_may_be_elsewhere_for_the_follower(lead: LeadIdentity) -> None:
     text = follower_config(lead, ("burst-0-0",), (1,), "/etc/burst/curve.cert")
     assert tomllib.loads(text)["bootstrap"]["curve_cert"] == "/etc/burst/curve.cert"
-    ipv6 = follower_tables(a_lead(tmp_path / "c", enable_ipv6=True), "c")
-    assert ipv6["bootstrap"]["enable_ipv6"] is True
+
+
+def test_an_ipv6_lead_has_ipv6_followers(tmp_path: Path) -> None:
+    lead = a_lead(tmp_path / "c", enable_ipv6=True)
+    assert follower_tables(lead, "c")["bootstrap"]["enable_ipv6"] is True
 
 
 HOST = st.sampled_from(["lead", "burst-0-", "n", "x9-"])
@@ -190,20 +213,19 @@ def test_the_gateway_form_is_kept_and_the_gateway_is_known(tmp_path: Path) -> No
         assert find_gateways(lead, childless) == ()
 
 
-def test_a_gateway_that_nobody_could_reach_is_refused(tmp_path: Path) -> None:
+def test_a_host_whose_gateway_is_not_in_its_burst_is_refused(tmp_path: Path) -> None:
     lead = a_lead(tmp_path / "c", *GATEWAY)
     with pytest.raises(ConfigError, match="joins through burst-0-0, not a host of"):
         follower_config(lead, ("burst-0-1",), (2,))
+
+
+def test_a_gateway_that_nobody_could_reach_is_refused(tmp_path: Path) -> None:
     lead = a_lead(tmp_path / "c", *GATEWAY, default_connect="")
     assert follower_config(lead, ("burst-0-0", "burst-0-1"), (1, 2))
     entries = (GATEWAY[0], HostEntry("burst-0-0"), *GATEWAY[2:])
     lead = a_lead(tmp_path / "c", *entries, default_connect="")
     with pytest.raises(ConfigError, match="burst-0-0, which lacks bind or connect"):
         follower_config(lead, ("burst-0-0", "burst-0-1"), (1, 2))
-    # A lead without hosts says how to get them.
-    lead = msgspec.structs.replace(lead, bootstrap=Bootstrap(hosts=()))
-    with pytest.raises(ConfigError, match=r"no \[bootstrap\] hosts.*burst lead init"):
-        follower_config(lead, ("burst-0-0",), (1,))
 
 
 @pytest.mark.parametrize(
@@ -224,9 +246,23 @@ def test_a_host_at_another_rank_is_refused(
 
 
 @pytest.mark.parametrize("endpoint", ["", "tcp://*:8050", "ipc:///tmp/x"])
-def test_an_unreachable_lead_is_refused(endpoint: str, lead: LeadIdentity) -> None:
+def test_a_lead_that_no_follower_could_reach_is_refused(
+    endpoint: str, lead: LeadIdentity
+) -> None:
     lead = msgspec.structs.replace(lead, endpoint=endpoint)
     with pytest.raises(ConfigError, match=r"connect to the lead.*address and port"):
+        follower_config(lead, ("burst-0-0",), (1,))
+
+
+def test_an_unusable_certificate_is_refused(lead: LeadIdentity) -> None:
+    Path(lead.certificate).chmod(0o644)
+    with pytest.raises(CertificateError, match="open to group"):
+        follower_config(lead, ("burst-0-0",), (1,))
+
+
+def test_a_lead_without_hosts_says_how_to_get_them(lead: LeadIdentity) -> None:
+    lead = msgspec.structs.replace(lead, bootstrap=Bootstrap(hosts=()))
+    with pytest.raises(ConfigError, match=r"no \[bootstrap\] hosts.*burst lead init"):
         follower_config(lead, ("burst-0-0",), (1,))
 
 
@@ -236,16 +272,45 @@ def test_an_unreachable_lead_is_refused(endpoint: str, lead: LeadIdentity) -> No
         (dict.clear, "curve_cert: is missing"),
         (lambda t: t["bootstrap"].pop("curve_cert"), "curve_cert: is missing"),
         (lambda t: t["bootstrap"].update(foo=1), "bootstrap: foo: no such key"),
-        (lambda t: t["bootstrap"]["hosts"].reverse(), "is not the lead's list of hos"),
-        (lambda t: t["bootstrap"]["hosts"][0].pop("connect"), "lead-0 is not at tcp:/"),
+        (
+            lambda t: t["bootstrap"]["hosts"].reverse(),
+            "is not the lead's list of hosts",
+        ),
+        (
+            lambda t: t["bootstrap"]["hosts"][0].update(connect="tcp://other:1"),
+            "lead-0 is not at tcp://lead.example:30093",
+        ),
     ],
 )
-def test_a_damaged_file_is_refused(damage: Any, what: str, lead: LeadIdentity) -> None:
+def test_a_file_that_is_not_what_was_meant_is_refused(
+    damage: Any, what: str, lead: LeadIdentity
+) -> None:
     tables = tomllib.loads(follower_config(lead, ("burst-0-0",), (1,)))
     check(tables, lead, ("burst-0-0",), (1,))
     damage(tables)
     with pytest.raises(ConfigError, match=what):
         check(tables, lead, ("burst-0-0",), (1,))
+
+
+def test_a_flux_follower_is_started_by_name_in_its_own_directory() -> None:
+    argv = flux_follower_argv("/usr/bin/flux", Path("/c.toml"), "n0", Path("/run/n0"))
+    assert argv == [
+        "/usr/bin/flux",
+        "broker",
+        "--config-path=/c.toml",
+        "-Shostname=n0",
+        "-Srundir=/run/n0",
+        "-Slocal-uri=local:///run/n0/local",
+        "-Slog-stderr-mode=local",
+        "-Slog-stderr-level=7",
+    ]
+
+
+def test_a_directory_too_long_for_a_unix_socket_is_refused() -> None:
+    longest = Path("/" + "x" * 100)
+    assert flux_follower_argv("flux", Path("/c"), "n0", longest)
+    with pytest.raises(ConfigError, match=r"108 bytes.*at most 107; choose"):
+        flux_follower_argv("flux", Path("/c"), "n0", Path(f"{longest}x"))
 
 
 def test_a_lead_says_which_module_its_followers_run(lead: LeadIdentity) -> None:
@@ -258,16 +323,13 @@ def test_a_lead_says_which_module_its_followers_run(lead: LeadIdentity) -> None:
         *(sys.executable, "-m", "other_lead", "follower", "--config", "/c.toml"),
         *("--hostname", "n0", "--rundir", "/run/n0"),
     ]
-    # An identity of before is read: As `burst_local` keeps it with the spec of each
-    # burst.
+
+
+def test_an_identity_of_before_is_read(lead: LeadIdentity) -> None:
+    """As `burst_local` keeps it with the spec of each burst."""
     kept = msgspec.to_builtins(lead)
     del kept["follower_module"]
     assert msgspec.convert({**kept, "kind": "other"}, LeadIdentity).kind == "other"
-    # A directory too long for a unix socket is refused.
-    longest = Path("/" + "x" * 100)
-    assert flux_follower_argv("flux", Path("/c"), "n0", longest)
-    with pytest.raises(ConfigError, match=r"108 bytes.*at most 107; choose"):
-        flux_follower_argv("flux", Path("/c"), "n0", Path(f"{longest}x"))
 
 
 def test_a_follower_serves_whom_the_lead_serves(lead: LeadIdentity) -> None:
@@ -280,10 +342,15 @@ def test_a_follower_serves_whom_the_lead_serves(lead: LeadIdentity) -> None:
     assert tables.pop("access") == {"allow-guest-user": True}
     assert tables.pop("exec") == {"imp": "/usr/libexec/flux/flux-imp"}
     assert tables == alone
-    # Else a guest's job could submit there what the lead would not take.
+
+
+def test_a_follower_with_guests_changes_jobs_as_the_lead_does(
+    lead: LeadIdentity,
+) -> None:
+    """Else a guest's job could submit there what the lead would not take."""
     ingest = {"frobnicator": {"plugins": ["defaults", "/f.py"], "burst": {"a": 1}}}
     for guests in True, False:
         access = GuestAccess(allow_guest_user=guests, ingest=ingest)
         system = msgspec.structs.replace(lead, access=access)
-        tables = tomllib.loads(follower_config(system, hosts, (1,)))
+        tables = tomllib.loads(follower_config(system, lead.hosts[1:2], (1,)))
         assert tables.get("ingest") == (ingest if guests else None)

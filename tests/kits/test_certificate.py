@@ -19,7 +19,7 @@ def made() -> Certificate:
 
 
 def test_a_new_certificate_is_a_key_pair_with_all_of_flux_keygens_metadata(
-    made: Certificate, caplog: pytest.LogCaptureFixture
+    made: Certificate,
 ) -> None:
     assert zmq.curve_public(made.secret) == made.public
     assert made.name == "burst-0"
@@ -33,16 +33,13 @@ def test_a_new_certificate_is_a_key_pair_with_all_of_flux_keygens_metadata(
         "keygen.zmq-version",
     }
     assert all(made.metadata.values())
-    # A host name that flux would not read back is made readable.
+
+
+def test_a_host_name_that_flux_would_not_read_back_is_made_readable() -> None:
     assert certificate.create("x").metadata["keygen.hostname"], "this machine's"
     made = certificate.create("x", hostname="my_node")
     assert made.metadata["keygen.hostname"] == "my-node"
     certificate.parse(format_certificate(made), "text")
-    # The secret shows nowhere.
-    logging.getLogger("test").warning("%s %r", made, [made])
-    shown = f"{made} {made!r} {[made]} {made.fingerprint} {caplog.text}"
-    assert made.public.decode() in shown
-    assert made.secret.decode() not in shown
 
 
 @pytest.mark.parametrize("name", ["", "under_score", 'qu"ote', "a\nb", "é", "x" * 201])
@@ -51,7 +48,14 @@ def test_a_name_that_flux_would_not_read_back_is_refused(name: str) -> None:
         certificate.create(name)
 
 
-def test_what_was_written_is_read_and_private(
+def test_no_two_certificates_are_equal(made: Certificate) -> None:
+    other = certificate.create("burst-0", hostname="node-1")
+    assert made != other
+    assert made.fingerprint != other.fingerprint
+    assert len(made.fingerprint) == 12
+
+
+def test_what_was_written_is_read_back_and_private_whatever_the_umask(
     made: Certificate, tmp_path: Path
 ) -> None:
     before = os.umask(0)
@@ -64,7 +68,9 @@ def test_what_was_written_is_read_and_private(
     assert dataclasses.astuple(found) == dataclasses.astuple(made)
 
 
-def test_what_exists_is_kept_unless_told(made: Certificate, tmp_path: Path) -> None:
+def test_a_file_that_exists_is_kept_unless_told(
+    made: Certificate, tmp_path: Path
+) -> None:
     path = tmp_path / "c"
     certificate.write(made, path)
     other = certificate.create("other")
@@ -75,13 +81,24 @@ def test_what_exists_is_kept_unless_told(made: Certificate, tmp_path: Path) -> N
     assert certificate.read(path) == other
 
 
-def test_no_link_is_written_through(made: Certificate, tmp_path: Path) -> None:
+def test_a_symbolic_link_is_not_written_through(
+    made: Certificate, tmp_path: Path
+) -> None:
     (tmp_path / "c").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(CertificateError, match="exists already"):
         certificate.write(made, tmp_path / "c")
     assert not (tmp_path / "elsewhere").exists()
     with pytest.raises(CertificateError, match="cannot be written: No such file"):
         certificate.write(made, tmp_path / "no" / "c")
+
+
+def test_the_secret_shows_nowhere(
+    made: Certificate, caplog: pytest.LogCaptureFixture
+) -> None:
+    logging.getLogger("test").warning("%s %r", made, [made])
+    shown = f"{made} {made!r} {[made]} {made.fingerprint} {caplog.text}"
+    assert made.public.decode() in shown
+    assert made.secret.decode() not in shown
 
 
 def _text(made: Certificate, old: str = "", new: str = "") -> str:
@@ -103,6 +120,7 @@ BROKEN = [
     ("", "is empty; make one with"),
     (" \n\n", "is empty"),
     ("# only a comment\n", "is not a CURVE certificate"),
+    ("metadata\ncurve\n", "is not a CURVE certificate"),
     ("hello\n", r"is not a CURVE certificate \(line 1\)"),
     ("-----BEGIN CERTIFICATE-----\n", r"\(line 1\)"),
     (_without(SECRET, "secret-key"), "holds only the public key; .*copy"),
@@ -113,7 +131,9 @@ BROKEN = [
     (_text(SECRET, "    name", "name"), r"\(line 5\)"),
     (_text(SECRET, '"burst-0"', '"under_score"'), r"\(line 5\)"),
     (_text(SECRET, '"burst-0"', "burst-0"), r"\(line 5\)"),
+    (_text(SECRET, '"burst-0"', '"'), r"\(line 5\)"),
     (_text(SECRET, "    name =", "    na_me ="), r"\(line 5\)"),
+    (_text(SECRET, "    name =", "    name"), r"\(line 5\)"),
     (_text(SECRET, '"burst-0"', f'"{"x" * 250}"'), r"\(line 5\)"),
     (_text(SECRET, "keygen.time", "name"), r"\(line 7\)"),
     (_text(SECRET, SECRET.public.decode(), "short"), "public-key is not 40"),
@@ -162,7 +182,9 @@ def test_what_flux_takes_is_read(text: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o620])
-def test_an_open_file_is_refused(mode: int, made: Certificate, tmp_path: Path) -> None:
+def test_a_file_that_others_can_open_is_refused(
+    mode: int, made: Certificate, tmp_path: Path
+) -> None:
     certificate.write(made, tmp_path / "c")
     (tmp_path / "c").chmod(mode)
     with pytest.raises(CertificateError, match=rf"mode {mode:04o}.*chmod 600"):

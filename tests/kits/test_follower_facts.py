@@ -53,10 +53,6 @@ def test_what_fits_the_lead_is_told_as_such(lead: LeadIdentity) -> None:
         (Level.OK, "followers there run as user 7 (flux)"),
         (Level.OK, "followers there run /bin/flux, Flux 0.88.3, as the lead's 0.88.0"),
     ]
-    # What is not known is not judged.
-    assert list(judge(FollowerFacts(), lead, MACHINE)) == []
-    other = msgspec.structs.replace(lead, follower_module="m")
-    assert found(change(flux=""), other) == []
 
 
 @pytest.mark.parametrize(
@@ -81,6 +77,26 @@ def test_what_does_not_fit_is_told_with_what_to_do(
     assert finding.advice
 
 
+def test_what_is_not_known_is_not_judged(lead: LeadIdentity) -> None:
+    assert list(judge(FollowerFacts(), lead, MACHINE)) == []
+    other = msgspec.structs.replace(lead, follower_module="m")
+    assert found(change(flux=""), other) == []
+
+
+def test_other_output_has_no_facts() -> None:
+    refused = "connect: Connection refused"
+    assert parse(f"{refused}\n") == (None, refused)
+    facts, rest = parse("burst-machine: x\nit failed\n")
+    assert (facts, rest) == (FollowerFacts(machine="x"), "it failed")
+
+
+def test_this_machine_is_found() -> None:
+    facts = run(script())
+    assert facts.machine == platform.machine()
+    assert facts.user.split()[0] == str(os.geteuid())
+    assert facts.flux is None
+
+
 def test_a_flux_that_fails_is_found(tmp_path: Path, lead: LeadIdentity) -> None:
     program = tmp_path / "a flux"
     program.write_text("#!/bin/sh\necho it is $1 broken >&2; exit 1\n")
@@ -90,21 +106,13 @@ def test_a_flux_that_fails_is_found(tmp_path: Path, lead: LeadIdentity) -> None:
     assert facts.version == "it is version broken"
     assert facts.curve == "it is keygen broken"
     assert run(script(str(tmp_path / "none"))).flux == ""
-    # This machine is found.
-    facts = run(script())
-    assert facts.machine == platform.machine()
-    assert facts.user.split()[0] == str(os.geteuid())
-    assert facts.flux is None
-    # Other output has no facts.
-    refused = "connect: Connection refused"
-    assert parse(f"{refused}\n") == (None, refused)
-    found = parse("burst-machine: x\nit failed\n")
-    assert found == (FollowerFacts(machine="x"), "it failed")
 
 
 @pytest.mark.flux
 @pytest.mark.skipif(not FLUX, reason=MISSING)
-def test_this_machines_flux_fits_this_machines_lead(lead: LeadIdentity) -> None:
+def test_the_flux_of_this_machine_fits_a_lead_of_this_machine(
+    lead: LeadIdentity,
+) -> None:
     facts = run(script("flux"), FLUX_URI="local:///nowhere")
     assert facts.flux == FLUX
     assert facts.curve == ""

@@ -64,7 +64,9 @@ def write(
 
 
 @pytest.mark.skipif(not MKTEMP, reason="there is no mktemp")
-def test_a_follower_is_told_of_systemd(spec: BurstSpec, tmp_path: Path) -> None:
+def test_a_follower_is_told_where_its_owners_systemd_is(
+    spec: BurstSpec, tmp_path: Path
+) -> None:
     needs = msgspec.structs.replace(spec.lead, systemd=True)
     with short_directory() as rundirs:
         start = write(msgspec.structs.replace(spec, lead=needs), tmp_path, rundirs)
@@ -77,7 +79,9 @@ def test_a_follower_is_told_of_systemd(spec: BurstSpec, tmp_path: Path) -> None:
     assert f"DBUS_SESSION_BUS_ADDRESS=unix:path={runtime}/bus" in told
 
 
-def test_all_is_private_as_the_certificate(spec: BurstSpec, tmp_path: Path) -> None:
+def test_all_is_private_and_the_certificate_is_the_leads(
+    spec: BurstSpec, tmp_path: Path
+) -> None:
     start = followers.Files().write(tmp_path / "files", spec)
     again = followers.Files().write(tmp_path / "files", spec)
     assert start == again
@@ -94,7 +98,9 @@ def test_all_is_private_as_the_certificate(spec: BurstSpec, tmp_path: Path) -> N
     assert not start.parent.exists()
 
 
-def test_the_script_runs_a_follower(spec: BurstSpec, tmp_path: Path) -> None:
+def test_the_script_runs_a_follower_and_cleans_up(
+    spec: BurstSpec, tmp_path: Path
+) -> None:
     with short_directory() as rundirs:
         start = write(spec, tmp_path, rundirs)
         ours = {**os.environ, "CLOUD_PASSWORD": "hush", "LANG": "de DE"}
@@ -122,7 +128,9 @@ def test_the_script_runs_a_follower(spec: BurstSpec, tmp_path: Path) -> None:
         assert list(rundirs.iterdir()) == []
 
 
-def test_an_early_signal_leaves_nothing(spec: BurstSpec, tmp_path: Path) -> None:
+def test_a_signal_before_the_follower_is_started_leaves_nothing(
+    spec: BurstSpec, tmp_path: Path
+) -> None:
     programs = tmp_path / "bin"
     programs.mkdir()
     mktemp = programs / "mktemp"
@@ -153,7 +161,9 @@ def test_a_signal_at_any_moment_of_the_start_ends_it(
             assert list(rundirs.iterdir()) == []
 
 
-def test_an_end_at_once_has_its_status(spec: BurstSpec, tmp_path: Path) -> None:
+def test_a_follower_that_ends_at_once_is_told_with_its_status(
+    spec: BurstSpec, tmp_path: Path
+) -> None:
     """The shell sees its end while other commands of the script run."""
     with short_directory() as rundirs:
         start = write(spec, tmp_path, rundirs, "#!/bin/sh\nkill -KILL $$\n")
@@ -165,7 +175,9 @@ def test_an_end_at_once_has_its_status(spec: BurstSpec, tmp_path: Path) -> None:
     assert done.returncode == 128 + signal.SIGKILL
 
 
-def test_a_signal_to_all_is_told_once(spec: BurstSpec, tmp_path: Path) -> None:
+def test_where_a_signal_reaches_all_the_follower_gets_it_once(
+    spec: BurstSpec, tmp_path: Path
+) -> None:
     # As long as it may be, so that what watches it is there.
     spec = msgspec.structs.replace(spec, lease_end=time.time() + HANG_S)
     with short_directory() as rundirs:
@@ -218,6 +230,18 @@ def test_it_ends_with_the_lease(spec: BurstSpec, tmp_path: Path) -> None:
     assert (tmp_path / "end").read_text() == "told\n"
 
 
+def test_what_could_not_join_is_refused(spec: BurstSpec, tmp_path: Path) -> None:
+    lead = spec.lead
+    for changes in (
+        {"lead": msgspec.structs.replace(lead, endpoint="")},
+        {"ranks": (2, 1)},
+        {"lead": msgspec.structs.replace(lead, certificate="/no/such")},
+    ):
+        wrong = msgspec.structs.replace(spec, **changes)
+        with pytest.raises(Refused):
+            followers.Files().write(tmp_path / "files", wrong)
+
+
 @pytest.mark.parametrize(("guests", "mode"), [(False, 0o700), (True, 0o711)])
 def test_guests_reach_the_socket_in_the_rundir_where_the_lead_serves_them(
     spec: BurstSpec, tmp_path: Path, guests: bool, mode: int
@@ -234,19 +258,11 @@ def test_guests_reach_the_socket_in_the_rundir_where_the_lead_serves_them(
             script.terminate()
 
 
-def test_the_texts_are_those_of_the_files(spec: BurstSpec, tmp_path: Path) -> None:
+def test_followers_that_share_no_directory_get_the_same_texts(
+    spec: BurstSpec, tmp_path: Path
+) -> None:
     place = tmp_path / "files"
     texts = followers.Files().contents(place, spec)
     followers.Files().write(place, spec)
     assert {path.name: path.read_text() for path in place.iterdir()} == texts
     assert list(texts)[-1] == "start"
-    # What could not join is refused.
-    lead = spec.lead
-    for changes in (
-        {"lead": msgspec.structs.replace(lead, endpoint="")},
-        {"ranks": (2, 1)},
-        {"lead": msgspec.structs.replace(lead, certificate="/no/such")},
-    ):
-        wrong = msgspec.structs.replace(spec, **changes)
-        with pytest.raises(Refused):
-            followers.Files().write(tmp_path / "files", wrong)

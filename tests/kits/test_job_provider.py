@@ -85,7 +85,9 @@ def spec(tmp_path: Path) -> BurstSpec:
     return msgspec.structs.replace(spec, shape=Shape(4), owner="owner")
 
 
-def test_one_job_though_the_answer_was_lost(batch: Batch, spec: BurstSpec) -> None:
+def test_a_burst_has_one_job_though_the_answer_was_lost(
+    batch: Batch, spec: BurstSpec
+) -> None:
     batch.answers = False
     with pytest.raises(Transient):
         batch.provision(spec)
@@ -100,6 +102,12 @@ def test_one_job_though_the_answer_was_lost(batch: Batch, spec: BurstSpec) -> No
     assert batch.submitted == [600.0]
 
 
+def test_an_error_of_a_check_is_the_last_finding(batch: Batch) -> None:
+    *_, first, last = batch.examine(None)
+    assert first == ok("there is a batch system")
+    assert last == wrong("it does not answer", "start it")
+
+
 def test_files_go_once_no_job_lives(batch: Batch, spec: BurstSpec) -> None:
     batch.provision(spec)
     [owned] = batch.list_all()
@@ -110,19 +118,21 @@ def test_files_go_once_no_job_lives(batch: Batch, spec: BurstSpec) -> None:
         batch.reap(spec.burst_id)
     assert not batch.files(spec.burst_id).exist()
     assert batch.observe() == []
-    # A job without files is seen while it lives.
-    over = [BatchJob(9, True)]
-    batch.jobs = {"burst-9-abcdef": [BatchJob(8)], "burst-9-aaaaaa": over}
+
+
+def test_a_job_without_files_is_seen_while_it_lives(batch: Batch) -> None:
+    batch.jobs = {
+        "burst-9-abcdef": [BatchJob(8)],
+        "burst-9-aaaaaa": [BatchJob(9, True)],
+    }
     [status] = batch.observe()
     assert (status.burst_id, status.why) == ("burst-9-abcdef", "seen")
 
 
-def test_an_ended_lease_has_no_job_and_no_files(batch: Batch, spec: BurstSpec) -> None:
+def test_a_lease_that_has_ended_has_no_job_and_no_files(
+    batch: Batch, spec: BurstSpec
+) -> None:
     with pytest.raises(SpecRefused):
         batch.provision(msgspec.structs.replace(spec, lease_end=NOW))
     assert batch.submitted == []
     assert batch.observe() == []
-    # An error of a check is the last finding.
-    *_, first, last = batch.examine(None)
-    assert first == ok("there is a batch system")
-    assert last == wrong("it does not answer", "start it")

@@ -44,6 +44,16 @@ def burst(tmp_path: Path) -> Burst:
     return Burst(tmp_path / "burst")
 
 
+def test_a_follower_that_ended_is_told_with_the_end_of_its_log(burst: Burst) -> None:
+    (burst.place / "burst-0-1.ended").write_text("137\n")
+    (burst.place / "log").write_text("0: joined\n1: a disk is broken\n")
+    phase, why, followers = burst.seen(JobSeen(Phase.RUNNING))
+    what = "has ended with status 137"
+    assert phase is Phase.FAILED
+    assert why == f"burst-0-1 {what}: a disk is broken"
+    assert followers == [(Phase.RUNNING, ""), (Phase.FAILED, what)]
+
+
 def test_how_a_follower_ended_is_there_whole_at_once(tmp_path: Path) -> None:
     spec = example_spec(example_lead(tmp_path), 0, "nodes")
     files = JobTasks(tmp_path / "burst")
@@ -62,20 +72,9 @@ def test_a_job_that_ended_after_its_start_has_lost_its_followers(burst: Burst) -
     (burst.place / "log").write_text("0: one\n1: two\n")
     lost = [(Phase.FAILED, "was canceled")] * 2
     assert burst.seen(seen) == (Phase.FAILED, "was canceled: one\ntwo", lost)
-    # Of a job that failed the first explained follower is told.
-    (burst.place / "log").write_text(
-        "0: srun: killed\n1: unable to resolve upstream peer head: no such host\n"
-    )
-    _, why, _ = burst.seen(JobSeen(Phase.FAILED, "failed"))
-    assert why.startswith("failed: burst-0-1: it cannot resolve the lead's host name")
-    # Followers whose nodes were taken for others are told.
-    seen = JobSeen(Phase.FAILED, "was preempted", Failure.RECLAIMED)
-    status = JobTasks(burst.place).status(ID, seen)
-    assert status.failure is Failure.RECLAIMED
-    assert all(follower.reclaimed for follower in status.followers)
 
 
-def test_why_followers_do_not_join_is_told(burst: Burst, tmp_path: Path) -> None:
+def test_why_followers_do_not_join_is_told_once_they_should_have(burst: Burst) -> None:
     version = "overlay.hello: client (0.87.0) version mismatched with server (0.88.0)"
     (burst.place / "log").write_text(f"1: overlay.err[4]: {version}\n")
     assert burst.seen(JobSeen(Phase.RUNNING, ran=9.0))[1] == ""
@@ -83,13 +82,28 @@ def test_why_followers_do_not_join_is_told(burst: Burst, tmp_path: Path) -> None
     assert phase is Phase.RUNNING
     assert why.startswith("burst-0-1 ")
     assert "0.87.0" in why
-    # A burst without files has what its job says.
-    status = JobTasks(tmp_path / "gone").status(ID, JobSeen(Phase.ENDING, "is ending"))
-    assert (status.phase, status.why) == (Phase.ENDING, "is ending")
-    assert status.followers == ()
 
 
-def test_a_submission_is_known_by_its_note_or_its_tasks(burst: Burst) -> None:
+def test_of_a_job_that_failed_the_first_explained_follower_is_told(
+    burst: Burst,
+) -> None:
+    (burst.place / "log").write_text(
+        "0: srun: killed\n1: unable to resolve upstream peer head: no such host\n"
+    )
+    _, why, _ = burst.seen(JobSeen(Phase.FAILED, "failed"))
+    assert why.startswith("failed: burst-0-1: it cannot resolve the lead's host name")
+
+
+def test_followers_whose_nodes_were_taken_for_others_are_told(burst: Burst) -> None:
+    seen = JobSeen(Phase.FAILED, "was preempted", Failure.RECLAIMED)
+    status = JobTasks(burst.place).status(ID, seen)
+    assert status.failure is Failure.RECLAIMED
+    assert all(follower.reclaimed for follower in status.followers)
+
+
+def test_a_submission_is_known_by_its_note_or_by_what_its_tasks_write(
+    burst: Burst,
+) -> None:
     files = JobTasks(burst.place)
     files.log.write_text("0: one\n")
     # Who begins followers may end them again, and say that it has failed.
@@ -98,14 +112,6 @@ def test_a_submission_is_known_by_its_note_or_its_tasks(burst: Burst) -> None:
     assert files.submission() == ""
     files.note_submission("17")
     assert files.submission() == "17"
-    # A follower that ended is told with the end of its log.
-    (burst.place / "burst-0-1.ended").write_text("137\n")
-    (burst.place / "log").write_text("0: joined\n1: a disk is broken\n")
-    phase, why, followers = burst.seen(JobSeen(Phase.RUNNING))
-    what = "has ended with status 137"
-    assert phase is Phase.FAILED
-    assert why == f"burst-0-1 {what}: a disk is broken"
-    assert followers == [(Phase.RUNNING, ""), (Phase.FAILED, what)]
 
 
 @pytest.mark.parametrize(
@@ -136,7 +142,15 @@ def test_a_job_ends_with_its_lease(end: float, limit: float) -> None:
         time_limit(100.0, 60.0, now=100.0)
 
 
-def test_jobs_of_all_owners_are_told_with_their_leases(tmp_path: Path) -> None:
+def test_a_burst_without_files_has_what_its_job_says(tmp_path: Path) -> None:
+    status = JobTasks(tmp_path / "gone").status(ID, JobSeen(Phase.ENDING, "is ending"))
+    assert (status.phase, status.why) == (Phase.ENDING, "is ending")
+    assert status.followers == ()
+
+
+def test_jobs_of_all_owners_are_told_with_the_leases_of_their_files(
+    tmp_path: Path,
+) -> None:
     spec = example_spec(example_lead(tmp_path), 0, "nodes")
     content = msgspec.json.encode(msgspec.structs.replace(spec, lease_end=7.0))
     (tmp_path / "ann.far").mkdir(mode=0o700)

@@ -46,12 +46,13 @@ def test_a_broker_gets_time_to_join_first() -> None:
     assert not nodes.read
     found = nodes.say([pod("a", 1000)], 1004)
     assert "nothing listens" in explain_log(found["a"])
-    # What does not run is not read.
-    nodes = Nodes(a=REFUSED)
-    waiting = pod("a", 1000)
-    waiting["status"]["containerStatuses"][0]["state"] = {"waiting": {}}
-    assert nodes.say([waiting], 2000) == {}
-    assert not nodes.read
+
+
+def test_one_that_has_joined_is_read_once() -> None:
+    nodes = Nodes(a=JOINED)
+    for now in range(1000, 3000, 2):
+        assert nodes.say([pod("a", 1000)], now) == {}
+    assert nodes.read == ["a"]
 
 
 def test_one_that_does_not_is_read_less_and_less_often_and_at_last_not_at_all() -> None:
@@ -62,7 +63,16 @@ def test_one_that_does_not_is_read_less_and_less_often_and_at_last_not_at_all() 
     assert 10 < len(nodes.read) < 25
     nodes.logs["a"] = JOINED
     assert nodes.say([pod("a", 3000, restarts=1)], 3004) == {}, "another one"
-    # Only some are read at a time and those that wait longest first.
+
+
+def test_one_that_joins_after_all_has_nothing_to_explain() -> None:
+    nodes = Nodes(a=REFUSED)
+    assert nodes.say([pod("a", 1000)], 1004)
+    nodes.logs["a"] = JOINED
+    assert nodes.say([pod("a", 1000)], 1009) == {}
+
+
+def test_only_some_are_read_at_a_time_and_those_that_wait_longest_first() -> None:
     pods = [pod(name, 1000) for name in "abcdef"]
     nodes = Nodes(**dict.fromkeys("abcdef", JOINED))
     nodes.say(pods, 2000)
@@ -71,17 +81,15 @@ def test_one_that_does_not_is_read_less_and_less_often_and_at_last_not_at_all() 
     assert sorted(nodes.read) == list("abcdef")
 
 
-def test_one_that_joins_after_all_has_nothing_to_explain() -> None:
+def test_what_does_not_run_is_not_read() -> None:
     nodes = Nodes(a=REFUSED)
-    assert nodes.say([pod("a", 1000)], 1004)
-    nodes.logs["a"] = JOINED
-    assert nodes.say([pod("a", 1000)], 1009) == {}
-    # One that has joined is read once.
-    nodes = Nodes(a=JOINED)
-    for now in range(1000, 3000, 2):
-        assert nodes.say([pod("a", 1000)], now) == {}
-    assert nodes.read == ["a"]
-    # What is gone is forgotten.
+    waiting = pod("a", 1000)
+    waiting["status"]["containerStatuses"][0]["state"] = {"waiting": {}}
+    assert nodes.say([waiting], 2000) == {}
+    assert not nodes.read
+
+
+def test_what_is_gone_is_forgotten() -> None:
     nodes = Nodes(a=REFUSED)
     assert nodes.say([pod("a", 1000)], 1004)
     assert nodes.say([], 1006) == {}

@@ -40,7 +40,11 @@ def test_a_list_is_read_page_by_page(server: Said, cluster: Cluster) -> None:
     first, second = (path for _, path, _ in server.asked)
     assert "labelSelector=x%3Dy" in first
     assert "continue=next" in second
-    # A list that fails half way or has no end is no list.
+
+
+def test_a_list_that_fails_half_way_or_has_no_end_is_no_list(
+    server: Said, cluster: Cluster
+) -> None:
     server.answer("GET", JOBS, page("a", more="next"), status(410, "Expired", "old"))
     with pytest.raises(Transient, match=r"cannot list jobs.batch in namespace far now"):
         cluster.find(JOB, "far")
@@ -52,24 +56,41 @@ def test_a_list_is_read_page_by_page(server: Said, cluster: Cluster) -> None:
     assert cluster.find(JOB, "far") == []
 
 
-ENDS = {"reason": "NamespaceTerminating"}
-FAR = {"name": "far", "kind": "namespaces"}
-
-
-def forbidden(words: str) -> Any:
-    return status(403, "Forbidden", f"it is forbidden: {words}")
-
-
 CASES: list[tuple[Kind, Any, type[ProviderError], str]] = [
     (JOB, status(429, "TooManyRequests", "slow down"), Transient, "slow down"),
     (JOB, status(500, "InternalError", "etcd"), Transient, "etcd"),
     (JOB, (503, "<html>a proxy</html>"), Transient, "status 503"),
     (JOB, status(409, "Conflict", "other"), Transient, "other"),
-    (JOB, forbidden('User "u" cannot list'), Refused, 'verb list on jobs of .*"batch"'),
-    (POD, forbidden("exceeded quota: a"), InsufficientCapacity, "quota: a.*ResourceQ"),
-    (POD, forbidden("violates PodSecurity"), Refused, "forbids it: list pods.*viola"),
-    (POD, status(403, "Forbidden", "x", causes=[ENDS]), Refused, "is being deleted"),
-    (POD, status(404, "NotFound", "", **FAR), Refused, "no namespace far; kubectl cre"),
+    (
+        JOB,
+        status(403, "Forbidden", 'jobs.batch is forbidden: User "u" cannot list'),
+        Refused,
+        'may not list jobs.batch in .*verb list on jobs of API group "batch"',
+    ),
+    (
+        POD,
+        status(403, "Forbidden", "pods is forbidden: exceeded quota: small"),
+        InsufficientCapacity,
+        "exceeded quota: small.*ResourceQuota",
+    ),
+    (
+        POD,
+        status(403, "Forbidden", "pods is forbidden: violates PodSecurity"),
+        Refused,
+        "forbids it: list pods.*violates PodSecurity",
+    ),
+    (
+        POD,
+        status(403, "Forbidden", "x", causes=[{"reason": "NamespaceTerminating"}]),
+        Refused,
+        "namespace far is being deleted",
+    ),
+    (
+        POD,
+        status(404, "NotFound", "no", name="far", kind="namespaces"),
+        Refused,
+        "there is no namespace far; kubectl create namespace far, and apply its Roles",
+    ),
     (MINICLUSTER, status(404, "NotFound"), Refused, "CRD is not installed.*form"),
     (JOB, (404, "404 page"), Refused, "no such resource: list jobs.batch"),
     (JOB, status(404, "NotFound", name="x", kind="jobs"), Transient, "does not exist"),
@@ -90,20 +111,26 @@ def test_what_an_answer_means(server: Said, cluster: Cluster, case: Any) -> None
     assert error is not Refused or not issubclass(caught.type, SpecRefused)
 
 
-def test_how_long_to_wait_is_in_the_body_too(server: Said, cluster: Cluster) -> None:
+def test_how_long_to_wait_is_taken_from_the_body_too(
+    server: Said, cluster: Cluster
+) -> None:
     busy = status(429, "TooManyRequests", "x", retryAfterSeconds=3)
     server.answer("GET", JOBS, busy)
     with pytest.raises(Transient) as caught:
         cluster.find(JOB, "far")
     assert caught.value.retry_after == 3
-    # A complaint about a secret is not repeated.
+
+
+def test_a_complaint_about_a_secret_is_not_repeated(
+    server: Said, cluster: Cluster
+) -> None:
     said = status(422, "Invalid", 'data: Invalid value: "hush-hush"')
     server.answer("PATCH", f"{SECRETS}/key", said)
     meta = {"name": "key", "namespace": "far"}
     words = r"patch secrets key .*422 Invalid \(in words"
-    with pytest.raises(Refused, match=words) as refused:
+    with pytest.raises(Refused, match=words) as caught:
         cluster.apply({"apiVersion": "v1", "kind": "Secret", "metadata": meta})
-    assert "hush" not in str(refused.value)
+    assert "hush" not in str(caught.value)
 
 
 def test_one_object_is_there_or_not(server: Said, cluster: Cluster) -> None:
@@ -115,12 +142,6 @@ def test_one_object_is_there_or_not(server: Said, cluster: Cluster) -> None:
     assert cluster.get(SECRET, "far", "b") is None
     with pytest.raises(Refused, match="has no such resource: get secrets c"):
         cluster.get(SECRET, "far", "c")
-    # Whether a kind is known.
-    assert not cluster.serves(MINICLUSTER)
-    listed = 200, {"resources": [{"name": "configmaps"}]}
-    server.answer("GET", "/api/v1", listed)
-    assert cluster.serves(CONFIG_MAP)
-    assert not cluster.serves(POD)
 
 
 def config_map(**meta: str) -> Any:
@@ -128,25 +149,9 @@ def config_map(**meta: str) -> Any:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": named}
 
 
-def test_a_change_is_not_of_a_namesake(server: Said, cluster: Cluster) -> None:
-    there = config_map(uid="1")
-    path = CONFIG_MAP.path("far", "a")
-    changed = {"metadata": {"name": "a"}}
-    server.answer("PATCH", path, (200, changed), status(409, "Conflict", "the UID"))
-    change = {"metadata": {"annotations": {"x": "y"}}}
-    assert cluster.merge(there, change) == changed
-    assert server.bodies[-1] == {"metadata": {"annotations": {"x": "y"}, "uid": "1"}}
-    with pytest.raises(Transient, match="the UID"):
-        cluster.merge(there, change)
-    # Deleting what is gone is fine.
-    meta = {"name": "a", "namespace": "far", "uid": "1"}
-    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta}
-    server.answer("DELETE", f"{JOBS}/a", status(404, "NotFound", name="a"))
-    cluster.delete(job)
-    server.answer("DELETE", f"{JOBS}/a", status(409, "Conflict", "another uid"))
-    with pytest.raises(Transient, match="another uid"):
-        cluster.delete(job)
-    # A name that is taken is not created.
+def test_what_has_a_name_that_is_taken_is_not_created(
+    server: Said, cluster: Cluster
+) -> None:
     path = CONFIG_MAP.path("far")
     made = {"metadata": {"name": "a", "uid": "1"}}
     taken = status(409, "AlreadyExists", "exists", name="a")
@@ -161,6 +166,38 @@ def test_a_change_is_not_of_a_namesake(server: Said, cluster: Cluster) -> None:
     assert "fieldValidation=Strict" in server.asked[0][1]
 
 
+def test_a_change_is_of_one_object_and_not_of_its_namesake(
+    server: Said, cluster: Cluster
+) -> None:
+    there = config_map(uid="1")
+    path = CONFIG_MAP.path("far", "a")
+    changed = {"metadata": {"name": "a"}}
+    server.answer("PATCH", path, (200, changed), status(409, "Conflict", "the UID"))
+    change = {"metadata": {"annotations": {"x": "y"}}}
+    assert cluster.merge(there, change) == changed
+    assert server.bodies[-1] == {"metadata": {"annotations": {"x": "y"}, "uid": "1"}}
+    with pytest.raises(Transient, match="the UID"):
+        cluster.merge(there, change)
+
+
+def test_deleting_what_is_gone_is_fine(server: Said, cluster: Cluster) -> None:
+    meta = {"name": "a", "namespace": "far", "uid": "1"}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta}
+    server.answer("DELETE", f"{JOBS}/a", status(404, "NotFound", name="a"))
+    cluster.delete(job)
+    server.answer("DELETE", f"{JOBS}/a", status(409, "Conflict", "another uid"))
+    with pytest.raises(Transient, match="another uid"):
+        cluster.delete(job)
+
+
+def test_whether_a_kind_is_known(server: Said, cluster: Cluster) -> None:
+    assert not cluster.serves(MINICLUSTER)
+    listed = 200, {"resources": [{"name": "configmaps"}]}
+    server.answer("GET", "/api/v1", listed)
+    assert cluster.serves(CONFIG_MAP)
+    assert not cluster.serves(POD)
+
+
 def test_a_log_that_is_not_there_is_empty(server: Said, cluster: Cluster) -> None:
     log = POD.path("far", "a", "log")
     server.answer("GET", log, (200, "the end"))
@@ -170,7 +207,11 @@ def test_a_log_that_is_not_there_is_empty(server: Said, cluster: Cluster) -> Non
     assert cluster.tail("far", "a", "broker") == ""
     assert cluster.log("far", "a", "broker") == ""
     assert "container=broker" in server.asked[-1][1]
-    # Events are asked for by what they are about.
+
+
+def test_events_are_asked_for_by_what_they_are_about(
+    server: Said, cluster: Cluster
+) -> None:
     server.answer("GET", "/api/v1/namespaces/far/events", page("e"))
     cluster.events("far", JOB)
     assert "type%3DWarning%2CinvolvedObject.kind%3DJob" in server.asked[-1][1]

@@ -56,7 +56,9 @@ CREDENTIAL = (
     ],
     ids=["token", "file", "plugin"],
 )
-def test_the_token_is_sent(server: Said, tmp_path: Path, user: Any, sent: str) -> None:
+def test_a_token_of_the_file_is_sent(
+    server: Said, tmp_path: Path, user: Any, sent: str
+) -> None:
     (tmp_path / "token").write_text("beside")
     user = plugin(tmp_path, user) if isinstance(user, str) else user
     path = kubeconfig(tmp_path / "config", server.url, user)
@@ -64,7 +66,9 @@ def test_the_token_is_sent(server: Said, tmp_path: Path, user: Any, sent: str) -
     assert server.asked == [("GET", "/version", sent)]
 
 
-def test_a_refused_token_is_read_anew_once(server: Said, tmp_path: Path) -> None:
+def test_a_token_that_is_turned_down_is_read_anew_once(
+    server: Said, tmp_path: Path
+) -> None:
     path = kubeconfig(tmp_path / "config", server.url, {"token": "old"})
     cluster = Cluster(Kubeconfig(path))
     cluster.version()
@@ -75,7 +79,9 @@ def test_a_refused_token_is_read_anew_once(server: Said, tmp_path: Path) -> None
     assert sent == ["Bearer old", "Bearer old", "Bearer new"]
 
 
-def test_bad_credentials_are_refused_not_told(server: Said, tmp_path: Path) -> None:
+def test_credentials_that_are_not_good_are_refused_and_not_told(
+    server: Said, tmp_path: Path
+) -> None:
     """Only after a while: an authenticator that is down answers in the same way."""
     path = kubeconfig(tmp_path / "config", server.url, {"token": "hush-hush"})
     server.answer("GET", "/version", NOT_AUTHORIZED)
@@ -88,11 +94,19 @@ def test_bad_credentials_are_refused_not_told(server: Said, tmp_path: Path) -> N
         assert path in caught.value.what
         assert "hush-hush" not in str(caught.value)
         clock.now = 120
-    # Those that work again were good.
-    server.answer("GET", "/version", VERSION, NOT_AUTHORIZED)
-    assert cluster.version() == "v1.34.4"
-    with pytest.raises(Transient):
-        cluster.version()
+
+
+def test_credentials_that_work_again_were_good(server: Said, tmp_path: Path) -> None:
+    path = kubeconfig(tmp_path / "config", server.url, {"token": "good"})
+    clock = SetClock()
+    cluster = Cluster(Kubeconfig(path), clock=clock)
+    for _ in range(2):
+        server.answer("GET", "/version", NOT_AUTHORIZED)
+        with pytest.raises(Transient):
+            cluster.version()
+        server.answer("GET", "/version", VERSION)
+        assert cluster.version() == "v1.34.4"
+        clock.now += 120
 
 
 def plugin(tmp_path: Path, script: str) -> dict[str, Any]:
@@ -119,7 +133,9 @@ def test_an_exec_plugin_that_fails_is_told_of(tmp_path: Path) -> None:
     assert logging.getLogger().handlers == handlers
 
 
-def test_a_plugin_that_hangs_is_ended_with_all_it_started(tmp_path: Path) -> None:
+def test_an_exec_plugin_that_hangs_is_ended_with_all_that_it_started(
+    tmp_path: Path,
+) -> None:
     running = tmp_path / "running"
     os.mkfifo(running)
     # Both hold the fifo open for as long as they live.
@@ -160,7 +176,9 @@ def test_a_user_of_a_file_who_has_no_credentials_is_told_of(
     ("text", "words"),
     [(None, "the file does not exist"), ("{", "cannot be used"), ("[]", "cannot be")],
 )
-def test_a_file_of_no_use(tmp_path: Path, text: str | None, words: str) -> None:
+def test_a_file_that_cannot_be_used(
+    tmp_path: Path, text: str | None, words: str
+) -> None:
     path = tmp_path / "config"
     if text is not None:
         path.write_text(text)
@@ -172,10 +190,6 @@ def test_a_file_of_no_use(tmp_path: Path, text: str | None, words: str) -> None:
         Cluster(Kubeconfig(str(path), "there")).version()
 
 
-def no_login() -> str:
-    raise Refused("no login", "gcloud auth login")
-
-
 def test_an_endpoint_asks_for_its_token_each_time(server: Said) -> None:
     tokens = iter(f"t{number}" for number in range(9))
     cluster = Cluster(Endpoint(server.url, "", lambda: next(tokens)))
@@ -184,22 +198,30 @@ def test_an_endpoint_asks_for_its_token_each_time(server: Said) -> None:
     sent = [authorization for _, _, authorization in server.asked]
     assert len(set(sent)) == 2
     assert all(text.startswith("Bearer t") for text in sent)
-    # What the source raises is passed on.
+
+
+def test_what_a_token_source_raises_is_passed_on(server: Said) -> None:
+    def token() -> str:
+        raise Refused("no login", "gcloud auth login")
+
     with pytest.raises(Refused, match="no login"):
-        Cluster(Endpoint(server.url, "", no_login)).version()
+        Cluster(Endpoint(server.url, "", token)).version()
 
 
 def test_another_server_than_the_authority_vouches_for(tmp_path: Path) -> None:
     """A plain HTTP server is no TLS server at all; that counts as not the right one."""
-    nobody = Cluster(Endpoint("http://127.0.0.1:1", "", lambda: "t"))
-    with pytest.raises(Transient, match=r"cannot be reached: .*refused"):
-        nobody.version()
     with api_server() as said:
         url = said.url.replace("http:", "https:")
         path = kubeconfig(tmp_path / "config", url, {"token": "t"})
         with pytest.raises(Refused, match="is not the API server that") as caught:
             Cluster(Kubeconfig(path)).version()
     assert path in caught.value.what
+
+
+def test_nobody_is_there() -> None:
+    cluster = Cluster(Endpoint("http://127.0.0.1:1", "", lambda: "t"))
+    with pytest.raises(Transient, match=r"cannot be reached: .*refused"):
+        cluster.version()
 
 
 IN_POD = {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}
@@ -226,13 +248,29 @@ def test_what_is_used_where_nothing_is_said(
     assert choose_access(*given) == expected
 
 
+def test_each_access_says_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(Refused, match="the pod's service account: cannot be used"):
+        Cluster(InCluster()).version()
+    assert str(Kubeconfig()) == "~/.kube/config"
+    assert str(Kubeconfig("/f", "c")) == "/f, context c"
+    monkeypatch.setenv("KUBECONFIG", "/g")
+    assert str(Kubeconfig()) == "/g"
+    assert str(Endpoint("https://a", "", str)) == "https://a"
+
+
 def test_the_server_of_an_access_is_known_without_asking_it(tmp_path: Path) -> None:
     path = tmp_path / "config"
-    kubeconfig(path, "https://one.example:6443", {"exec": {"command": "/nonexistent"}})
+    path.write_text(
+        "current-context: a\n"
+        "contexts: [{name: a, context: {cluster: one, user: u}},"
+        " {name: b, context: {cluster: two, user: u}}]\n"
+        "clusters: [{name: one, cluster: {server: 'https://one.example:6443'}},"
+        " {name: two, cluster: {server: 'https://two.example'}}]\n"
+        "users: [{name: u, user: {exec: {command: /nonexistent}}}]\n"
+    )
     assert server_of(Kubeconfig(str(path))) == "one.example"
+    assert server_of(Kubeconfig(str(path), "b")) == "two.example"
     assert server_of(Kubeconfig(str(path), "c")) == f"{path}, context c"
     assert server_of(Kubeconfig("/nonexistent")) == "/nonexistent"
     assert server_of(Endpoint("https://three.example:1", "", str)) == "three.example"
     assert "pod" in server_of(InCluster())
-    with pytest.raises(Refused, match="the pod's service account: cannot be used"):
-        Cluster(InCluster()).version()

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which error a denial of the API server is, and what becomes of a burst by one.
-
-The texts are those of clusters.
-"""
+"""Which error a Status of the API server is, where admission or RBAC denies."""
 
 from typing import Any
 
@@ -21,82 +18,7 @@ from burst.kits.kube.connect import ApiResponse
 from burst.kits.kube.denials import is_judged
 from burst.kits.kube.faults import ApiCall, NoRight, explain
 from burst.kits.kube.kinds import JOB, POD, SECRET, Kind
-from burst.kits.pods.status.warnings import warnings_by_object
-from burst.provider import Failure, Phase
-from tests.kits.seen_pods import RUNNING, about, event, look, pod, thing
-
-SCC = (
-    'pods "b-0-" is forbidden: unable to validate against any security context'
-    ' constraint: [provider "anyuid": Forbidden: not usable by user or serviceaccount,'
-    " provider restricted-v2: .containers[0].runAsUser: Invalid value: 1000: must be in"
-    ' the ranges: [1000680000, 1000689999], provider "restricted": Forbidden: not'
-    ' usable by user or serviceaccount, provider "nonroot-v2": Forbidden: not usable by'
-    " user or serviceaccount]"
-)
-WARDEN = (
-    'admission webhook "warden-validating.common-webhooks.networking.gke.io" denied the'
-    " request: GKE Warden rejected the request because it violates one or more"
-    ' constraints.\nViolations details: {"[denied by'
-    ' autogke-node-affinity-selector-limitation]":["Auto GKE disallows use of'
-    " cluster-autoscaler.kubernetes.io/safe-to-evict=false annotation on"
-    ' workloads"]}\nRequested by user:'
-    " 'system:serviceaccount:kube-system:job-controller', groups:"
-    " 'system:serviceaccounts,system:authenticated'."
-)
-KYVERNO = (
-    'admission webhook "validate.kyverno.svc-fail" denied the request: \n\nresource'
-    " Pod/jobs/b-0 was blocked due to the following policies \n\nrequire-labels:\n "
-    " check-team: 'validation error: label team was not found'"
-)
-RULES: list[tuple[str, str, str]] = [
-    (SCC, "1000680000, 1000689999", "set user to a number of the range"),
-    (WARDEN, "safe-to-evict=false annotation on workloads", "Autopilot has no exc"),
-    (KYVERNO, "label team was not found", "who maintains validate.kyverno.svc-fail"),
-    (
-        'admission webhook "validation.gatekeeper.sh" denied the request: [psp-caps]'
-        " container <b> has a disallowed capability",
-        "[psp-caps]",
-        "validation.gatekeeper.sh for an exception",
-    ),
-    (
-        "pods \"b-0-x\" is forbidden: ValidatingAdmissionPolicy 'no-root' with binding"
-        " 'all' denied request: failed expression: object.spec.x == 1",
-        "failed expression: object.spec.x",
-        "who maintains no-root",
-    ),
-    (
-        "pods \"b-0-x\" is forbidden: ValidatingAdmissionPolicy 'freeze' with binding"
-        " 'all' denied request: no new pods while nodes are replaced, try again later",
-        "while nodes are replaced, try again later",
-        "who maintains freeze",
-    ),
-    (
-        'pods "b-0" is forbidden: failed quota: q: must specify limits.cpu',
-        "must specify limits.cpu",
-        "LimitRange give a default",
-    ),
-    (
-        'pods "b-0" is forbidden: violates PodSecurity "restricted:latest":'
-        " runAsNonRoot != true",
-        '"restricted:latest": runAsNonRoot',
-        "pod-security.kubernetes.io/enforce",
-    ),
-    (
-        'pods "b-0" is forbidden: [maximum cpu usage per Container is 1, but limit is'
-        " 2, maximum memory usage per Pod is 1Gi, but limit is 4Gi]",
-        "maximum cpu usage per Container is 1, but limit is 2",
-        "what the LimitRange allows",
-    ),
-]
-"""The text, the rule in it, and a part of the advice."""
-
-LACKS = [
-    'pods "b-0" is forbidden: error looking up service account jobs/flux:'
-    ' serviceaccount "flux" not found',
-    'pods "b-0" is forbidden: no PriorityClass with name high was found',
-    'pods "b-0" is forbidden: status unknown for quota: small, resources: pods',
-    "the door is closed",
-]
+from tests.kits.admission_texts import KYVERNO, LACKS, RULES, WARDEN
 
 HERE = Endpoint("https://api.test", "", lambda: "t")
 
@@ -113,7 +35,9 @@ def answer(
 
 
 @pytest.mark.parametrize(("denial", "rule", "advice"), RULES)
-def test_a_rule_is_quoted(denial: str, rule: str, advice: str) -> None:
+def test_a_rule_refuses_this_object_and_is_quoted(
+    denial: str, rule: str, advice: str
+) -> None:
     for verb in ("create", "patch"):
         error = answer(403, denial, verb, POD)
         assert type(error) is SpecRefused
@@ -134,9 +58,11 @@ def test_a_policy_may_choose_the_code_of_its_denial(code: int) -> None:
     for text in (WARDEN, KYVERNO, policy):
         assert type(answer(code, text)) is SpecRefused
     assert "no-root" in answer(code, policy).advice
-    # A code that asks to try again counts, whoever denied.
-    for again in (409, 429, 500, 503, 504):
-        assert type(answer(again, KYVERNO)) is Transient
+
+
+@pytest.mark.parametrize("code", [409, 429, 500, 503, 504])
+def test_a_code_that_asks_to_try_again_counts_whoever_denied(code: int) -> None:
+    assert type(answer(code, KYVERNO)) is Transient
 
 
 WEBHOOK = (
@@ -187,7 +113,9 @@ def test_a_right_that_lacks_is_told_with_what_a_cloud_says_of_it() -> None:
     assert "with https://api.test;" in str(error)
     gke = f'{rbac}: requires one of ["container.jobs.create"] permission(s).'
     assert 'one of ["container.jobs.create"] permission' in answer(403, gke).what
-    # An owner whose finalizers may not be set is a right that lacks.
+
+
+def test_an_owner_whose_finalizers_may_not_be_set_is_a_right_that_lacks() -> None:
     words = (
         'secrets "b" is forbidden: cannot set blockOwnerDeletion if an ownerReference'
         " refers to a resource you can't set finalizers on: , <nil>"
@@ -195,47 +123,10 @@ def test_a_right_that_lacks_is_told_with_what_a_cloud_says_of_it() -> None:
     error = answer(403, words, kind=SECRET)
     assert type(error) is Refused
     assert "jobs/finalizers" in error.advice
-    # Words about a secret are not repeated.
+
+
+def test_words_about_a_secret_are_not_repeated() -> None:
     error = answer(400, f"{KYVERNO} hush-hush", kind=SECRET)
     assert type(error) is SpecRefused
     assert "status 400" in error.what
     assert "hush" not in str(error)
-
-
-@pytest.mark.parametrize(("denial", "rule", "advice"), RULES)
-def test_forbidden_pods_are_refused(denial: str, rule: str, advice: str) -> None:
-    words = f"FailedCreate: Error creating: {denial}"
-    told = event("Job", "b", words, "1970-01-01T00:16:40Z")
-    warnings = warnings_by_object([{**told, "type": "Warning"}])
-    seen = look(thing("Job"), warnings=warnings)
-    assert (seen.phase, seen.failure) == (Phase.FAILED, Failure.REFUSED)
-    assert seen.why.startswith("pods cannot be made: FailedCreate: Error creating: ")
-    assert rule in seen.why
-    assert advice in seen.why
-    assert "not usable by" not in seen.why
-    assert "Requested by" not in seen.why
-    assert {follower.phase for follower in seen.followers} == {Phase.FAILED}
-    # A burst of which something runs has a minute.
-    soon = look(thing("Job"), pod(0, **RUNNING), warnings=warnings)
-    assert soon.phase is Phase.PENDING
-    assert rule in soon.why
-
-
-@pytest.mark.parametrize("denial", LACKS)
-def test_what_does_not_exist_fails_the_burst_after_a_minute(denial: str) -> None:
-    words = f"FailedCreate: Error creating: {denial}"
-    late = look(thing("Job"), warnings=about("Job", "b", words))
-    assert (late.phase, late.failure) == (Phase.FAILED, Failure.OTHER)
-    assert late.why == f"for 100 s, pods cannot be made: {words}"
-    assert {follower.phase for follower in late.followers} == {Phase.FAILED}
-    soon = look(thing("Job"), warnings=about("Job", "b", words, "1970-01-01T00:16:00Z"))
-    assert (soon.phase, soon.why) == (Phase.PENDING, f"pods cannot be made: {words}")
-
-
-def test_a_rule_that_forbids_a_pod_that_is_made_anew_ends_the_burst_later() -> None:
-    words = f"FailedCreate: Error creating: {RULES[3][0]}"
-    up = pod(0, **RUNNING)
-    up["metadata"]["creationTimestamp"] = "1970-01-01T00:01:00Z"
-    late = look(thing("Job"), up, warnings=about("Job", "b", words))
-    assert (late.phase, late.failure) == (Phase.FAILED, Failure.REFUSED)
-    assert late.why.startswith("for 100 s, pods cannot be made: ")

@@ -45,10 +45,9 @@ def server(server: Said) -> Said:
         ("", "has no object"),
         ("- a\n", "no Kubernetes object"),
         ("apiVersion: v1\nkind: Secret\n", "no Kubernetes object"),
-        ("apiVersion: x/v1\nkind: Odd\nmetadata: {name: a}", "has no kind Odd of x/v1"),
     ],
 )
-def test_no_manifests(
+def test_a_file_that_holds_no_manifests(
     cluster: Cluster, tmp_path: Path, text: str | None, words: str
 ) -> None:
     path = tmp_path / "operator.yaml"
@@ -58,7 +57,16 @@ def test_no_manifests(
         install(cluster, path)
 
 
-def test_no_burst_before_its_operator(
+def test_a_kind_that_the_cluster_does_not_know(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    path = tmp_path / "operator.yaml"
+    path.write_text("apiVersion: x.io/v1\nkind: Odd\nmetadata: {name: a}\n")
+    with pytest.raises(Refused, match=r"has no kind Odd of x\.io/v1"):
+        install(cluster, path)
+
+
+def test_no_burst_is_made_before_its_operator_is_there(
     server: Said, cluster: Cluster, tmp_path: Path
 ) -> None:
     path = tmp_path / "operator.yaml"

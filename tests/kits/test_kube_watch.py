@@ -45,8 +45,11 @@ class Watcher:
         changes = self.kind.changes()
         if changes.listed is not None:
             self.pods = {pod.metadata.name: pod.metadata.uid for pod in changes.listed}
-        assert all(exists for exists, _ in changes.later)
-        self.pods |= {pod.metadata.name: pod.metadata.uid for _, pod in changes.later}
+        for exists, pod in changes.later:
+            if exists:
+                self.pods[pod.metadata.name] = pod.metadata.uid
+            else:
+                del self.pods[pod.metadata.name]
         return changes
 
     def wait(self, pods: dict[str, str]) -> None:
@@ -71,7 +74,6 @@ class Watcher:
         """Read until a watch has begun."""
         self.serve(*pods, version=version)
         self.read()
-        assert not self.server.watches[PODS], "read once it only lists"
         self.read()
         return self.watch
 
@@ -104,6 +106,12 @@ def watcher(server: Said) -> Iterator[Watcher]:
     watcher.kind.close()
 
 
+def test_one_that_is_read_once_only_lists(watcher: Watcher) -> None:
+    watcher.serve("a")
+    assert watcher.read().listed
+    assert not watcher.server.watches[PODS]
+
+
 def test_what_is_watched_is_not_listed_again(watcher: Watcher) -> None:
     watch = watcher.begin("a")
     assert "resourceVersion=7&" in watch.query
@@ -113,20 +121,33 @@ def test_what_is_watched_is_not_listed_again(watcher: Watcher) -> None:
         assert watcher.read() == Changes(None, [])
     watch.say("ADDED", pod("b"))
     watch.say("MODIFIED", pod("a", "uid-changed"))
-    both = {"a": "uid-changed", "b": "uid-b"}
-    watcher.wait(both)
-    # An event may come in parts.
-    line = as_line("ADDED", pod("c"))
+    watcher.wait({"a": "uid-changed", "b": "uid-b"})
+    assert watcher.lists == 2
+
+
+def test_an_event_may_come_in_parts(watcher: Watcher) -> None:
+    watch = watcher.begin()
+    line = as_line("ADDED", pod("b"))
     watch.lines.put(line[:20])
     watcher.wait_for_more()
     assert watcher.read() == Changes(None, [])
     watch.lines.put(line[20:])
-    watcher.wait({**both, "c": "uid-c"})
-    assert watcher.lists == 2
+    watcher.wait({"b": "uid-b"})
+
+
+def test_deleted_and_made_again_under_one_name(watcher: Watcher) -> None:
+    watch = watcher.begin("a")
+    watch.say("DELETED", pod("a"))
+    watch.say("ADDED", pod("a", "another"))
+    watcher.wait({"a": "another"})
+    watch.say("DELETED", pod("a", "another"))
+    watcher.wait({})
 
 
 @pytest.mark.parametrize("cut", [False, True])
-def test_a_watch_goes_on_from_the_last_version(watcher: Watcher, cut: bool) -> None:
+def test_a_watch_that_ended_or_was_cut_goes_on_from_the_last_version(
+    watcher: Watcher, cut: bool
+) -> None:
     watch = watcher.begin("a")
     watch.say("ADDED", pod("b", version="9"))
     if not cut:
@@ -181,7 +202,9 @@ def test_what_was_not_read_for_long_and_has_ended_is_listed(watcher: Watcher) ->
     assert watcher.pods == {"b": "uid-b"}
 
 
-def test_a_silent_watch_is_given_up_for_a_while(watcher: Watcher) -> None:
+def test_a_silent_watch_is_given_up_and_for_a_while_all_is_listed(
+    watcher: Watcher,
+) -> None:
     watcher.begin("a")
     watcher.clock.now += 40
     assert watcher.read().listed is None

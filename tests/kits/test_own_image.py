@@ -54,15 +54,6 @@ def test_a_view_is_told_too(cluster: Cluster, server: Said) -> None:
     ]
     found = read(cluster, server, a_pod("lead", initContainers=inits))
     assert found == OwnImage("r.test/lead:1", "r.test/view:2")
-    # Of two pods of one host it is the younger.
-    old = a_pod("old", metadata={"creationTimestamp": "2026-11-01T00:00:00Z"})
-    new = a_pod("new", metadata={"creationTimestamp": "2026-11-02T00:00:00Z"})
-    assert read(cluster, server, new, old).image == "r.test/new:1"
-    # A pod of its own has its name as host name.
-    pod = a_pod("lead")
-    del pod["spec"]["hostname"]
-    found = read(cluster, server, pod, host="lead-0-x7k2p.flux.svc")
-    assert found.image == "r.test/lead:1"
 
 
 DIGEST = f"sha256:{'0a' * 32}"
@@ -95,6 +86,23 @@ def test_followers_run_what_the_pod_runs_not_what_its_tag_is_now(
         "initContainerStatuses": [{"name": "flux-view", "imageID": image_id}],
     }
     assert read(cluster, server, pod) == OwnImage(found, found)
+
+
+def test_of_two_pods_of_one_host_it_is_the_younger(
+    cluster: Cluster, server: Said
+) -> None:
+    old = a_pod("old", metadata={"creationTimestamp": "2026-11-01T00:00:00Z"})
+    new = a_pod("new", metadata={"creationTimestamp": "2026-11-02T00:00:00Z"})
+    assert read(cluster, server, new, old).image == "r.test/new:1"
+
+
+def test_a_pod_of_its_own_has_its_name_as_host_name(
+    cluster: Cluster, server: Said
+) -> None:
+    pod = a_pod("lead")
+    del pod["spec"]["hostname"]
+    found = read(cluster, server, pod, host="lead-0-x7k2p.flux.svc")
+    assert found.image == "r.test/lead:1"
 
 
 def test_what_cannot_be_told_is_an_error(cluster: Cluster, server: Said) -> None:

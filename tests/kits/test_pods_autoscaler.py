@@ -58,23 +58,32 @@ ADVICE = (
     " an hour; the cloud's log says why it failed before"
 )
 CHOSEN = "Karpenter has chosen a node for it, which may have to boot"
-MORE = "the autoscaler adds nodes"
-NO_MORE = "the autoscaler adds no node"
-FAILED = "the autoscaler could not add a node"
 ADDS = [
     # The words of the event, what is said of it, and what is advised.
-    ("TriggeredScaleUp", f"pod triggered scale-up: {GROUP}", MORE, ""),
-    ("NotTriggerScaleUp", REFUSED, NO_MORE, ""),
-    ("NotTriggerScaleUp", BACKOFF, NO_MORE, ADVICE),
-    ("FailedScaleUp", "quota exceeded.", FAILED, ""),
+    (
+        "TriggeredScaleUp",
+        f"pod triggered scale-up: {GROUP}",
+        "the autoscaler adds nodes",
+        "",
+    ),
+    ("NotTriggerScaleUp", REFUSED, "the autoscaler adds no node", ""),
+    ("NotTriggerScaleUp", BACKOFF, "the autoscaler adds no node", ADVICE),
+    ("FailedScaleUp", "quota exceeded.", "the autoscaler could not add a node", ""),
     ("Nominated", "Pod should schedule on: nodeclaim/default-7xk2p", CHOSEN, ""),
-    ("FailedScheduling", "Failed to schedule pod, no i", "Karpenter adds no node", ""),
+    (
+        "FailedScheduling",
+        "Failed to schedule pod, no inst",
+        "Karpenter adds no node",
+        "",
+    ),
 ]
 WARNS = {"FailedScaleUp", "FailedScheduling"}
 
 
 @pytest.mark.parametrize(("reason", "message", "who", "advice"), ADDS)
-def test_what_is_done_is_told(reason: str, message: str, who: str, advice: str) -> None:
+def test_what_is_done_for_a_pod_without_a_node(
+    reason: str, message: str, who: str, advice: str
+) -> None:
     said = event(reason, message, of="Warning" if reason in WARNS else "")
     words = f"{who} (since {SINCE}): {reason}: {message}{advice}"
     seen = look(waiting(), events=[said])
@@ -96,12 +105,9 @@ def test_the_last_word_counts_and_says_since_when() -> None:
     seen = look(waiting(), events=[added, refused])
     assert "adds no node" not in seen.why
     assert f"adds nodes (since {clock_time(960)})" in seen.why
-    # Both are told.
-    old = event("ScaleDown", "deleting pod for node scale down", name="b-0-old")
-    new = event("TriggeredScaleUp", "pod triggered scale-up")
-    why = look(waiting(), events=[old, new]).why
-    assert why.index("took its node away") < why.index("adds nodes")
-    # It is told why a burst had no capacity.
+
+
+def test_it_is_told_why_a_burst_had_no_capacity() -> None:
     said = event("NotTriggerScaleUp", REFUSED)
     seen = look(waiting(), events=[said], schedule=99)
     assert (seen.phase, seen.failure) == (Phase.FAILED, Failure.CAPACITY)
@@ -129,6 +135,13 @@ def test_a_node_that_is_taken_away_is_told(said: Manifest, who: str) -> None:
     # As its next one is started.
     started = placed("node-2")
     assert f"is being started; {words}" in look(started, events=[old]).why
+
+
+def test_both_are_told() -> None:
+    old = event("ScaleDown", "deleting pod for node scale down", name="b-0-old")
+    new = event("TriggeredScaleUp", "pod triggered scale-up")
+    why = look(waiting(), events=[old, new]).why
+    assert why.index("took its node away") < why.index("adds nodes")
 
 
 OTHERS = {

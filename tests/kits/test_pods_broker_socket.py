@@ -58,7 +58,9 @@ def test_without_the_setting_nothing_is_shared(tmp_path: Path) -> None:
     # With it a person is told where it is.
     told = isolated.access("jobs", "p0", SHARED)
     assert told.endswith("flux proxy local:///burst/socket/broker/local")
-    # Others mount it and it alone.
+
+
+def test_others_mount_it_and_it_alone(tmp_path: Path) -> None:
     found: Any = pod_spec(make_spec(tmp_path), read(SERVICE.replace("NAME", "socket")))
     assert [c["name"] for c in found["containers"]] == ["broker", "service"]
     for name in ("run", "secret", "config", "munge"):

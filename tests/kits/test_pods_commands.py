@@ -21,7 +21,7 @@ from burst.kits.pods.settings import PodForm
 from burst.kits.pods.status.pod_status import why_not_started
 from burst.kits.pods.template.commands import PRE_FAILED
 from burst.provider import BurstSpec, Program
-from tests.kits.pods import SETTINGS, by_kind, read_settings, replace, unpack
+from tests.kits.pods import SETTINGS, by_kind, read_settings, replace
 from tests.support.waiting import HANG_S, wait_until
 
 BROKER = f"""#!{sys.executable}
@@ -67,9 +67,10 @@ def container(
     **environ: str,
 ) -> Container:
     """Return a container of a form; the operator's bash is played, too."""
-    unpack(place / "burst", {"hosts": "burst-0-0\n"})
+    for name in ("config", "secret", "run"):
+        (place / "burst" / name).mkdir(parents=True)
+    (place / "burst/config/hosts").write_text("burst-0-0\n")
     text = certificate.format_certificate(KEYS)
-    (place / "burst/secret/curve.cert").chmod(0o600)
     (place / "burst/secret/curve.cert").write_text(text)
     flux = place / "flux"
     flux.write_text(BROKER)
@@ -100,7 +101,9 @@ FORMS = pytest.mark.parametrize("form", ["job", "operator"])
 
 
 @FORMS
-def test_they_run_around_it(form: PodForm, spec: BurstSpec, tmp_path: Path) -> None:
+def test_they_run_before_and_after_the_broker(
+    form: PodForm, spec: BurstSpec, tmp_path: Path
+) -> None:
     pre = 'echo "it\'s $PLACE"\nexport PATH=/nowhere\nset -x; : traced'
     commands = CommandsTable(pre=pre, post="echo after; false; echo never")
     done = container(tmp_path, spec, commands, form).run()
@@ -115,7 +118,9 @@ def test_they_run_around_it(form: PodForm, spec: BurstSpec, tmp_path: Path) -> N
 
 
 @FORMS
-def test_a_failure_ends_it(form: PodForm, spec: BurstSpec, tmp_path: Path) -> None:
+def test_what_fails_before_ends_the_follower(
+    form: PodForm, spec: BurstSpec, tmp_path: Path
+) -> None:
     commands = CommandsTable(pre="echo looks; cd /no/such; echo never", post="echo x")
     done = container(tmp_path, spec, commands, form).run()
     assert done.returncode != 0
@@ -128,7 +133,9 @@ def test_a_failure_ends_it(form: PodForm, spec: BurstSpec, tmp_path: Path) -> No
     assert why in told
 
 
-def test_a_failure_is_told_after_half_a_line(spec: BurstSpec, tmp_path: Path) -> None:
+def test_a_failure_is_told_although_its_output_ends_within_a_line(
+    spec: BurstSpec, tmp_path: Path
+) -> None:
     commands = CommandsTable(pre="printf half; exit 7")
     done = container(tmp_path, spec, commands).run()
     assert (done.returncode, done.stdout) == (7, f"half\n{PRE_FAILED}7\n")
@@ -138,7 +145,9 @@ def test_a_failure_is_told_after_half_a_line(spec: BurstSpec, tmp_path: Path) ->
 
 
 @FORMS
-def test_no_log_has_the_key(form: PodForm, spec: BurstSpec, tmp_path: Path) -> None:
+def test_the_secret_key_is_not_in_the_log(
+    form: PodForm, spec: BurstSpec, tmp_path: Path
+) -> None:
     """Nor on a line of its own, nor where the shell traces a command with it."""
     look = """\
 cat "/burst/secret/curve.cert"
@@ -157,7 +166,9 @@ printf %s "$key"
 
 
 @FORMS
-def test_they_run_after_a_stop(form: PodForm, spec: BurstSpec, tmp_path: Path) -> None:
+def test_a_broker_is_stopped_and_then_they_run(
+    form: PodForm, spec: BurstSpec, tmp_path: Path
+) -> None:
     commands = CommandsTable(
         post=f"until [ -e {tmp_path}/go ]; do sleep 0.01; done; echo after"
     )
@@ -199,8 +210,11 @@ def test_a_broker_that_is_told_to_end_does_not_complete_its_job(
     assert process.returncode == (0 if program else 143)
 
 
-def test_what_they_leave_holds_nothing_up(spec: BurstSpec, tmp_path: Path) -> None:
-    made = container(tmp_path, spec, CommandsTable(pre="sleep 1000 & echo $!"))
+def test_what_they_leave_running_does_not_hold_the_broker_up(
+    spec: BurstSpec, tmp_path: Path
+) -> None:
+    commands = CommandsTable(pre="sleep 1000 & echo $!")
+    made = container(tmp_path, spec, commands)
     with subprocess.Popen(made.command, env=made.environ, stdout=-1) as process:
         assert process.stdout is not None
         left = int(process.stdout.readline())
@@ -211,7 +225,9 @@ def test_what_they_leave_holds_nothing_up(spec: BurstSpec, tmp_path: Path) -> No
             os.kill(left, signal.SIGKILL)
 
 
-def test_without_them_nothing_is_added(spec: BurstSpec) -> None:
+def test_without_them_nothing_is_added_and_another_key_is_refused(
+    spec: BurstSpec,
+) -> None:
     start = by_kind(spec, SETTINGS)["ConfigMap"]["data"]["start"]
     assert "run_commands" not in start
     with pytest.raises(ConfigError, match=r"providers.far: commands: .*before"):

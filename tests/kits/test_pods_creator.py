@@ -32,9 +32,14 @@ class Site:
         server.answer("PATCH", f"{JOBS}/{spec.burst_id}", (200, {}))
 
     def metadata(self, uid: str, *, owner: str = "", **labels: str) -> Any:
-        meta: dict[str, Any] = {"name": self.spec.burst_id, "namespace": "jobs"}
-        meta["labels"] = {**TAGS.labels(self.spec.burst_id), **labels}
-        meta |= {"uid": uid, "annotations": {SPEC: spec_hash(self.spec)}}
+        noted = {SPEC: spec_hash(self.spec)}
+        meta = {
+            "name": self.spec.burst_id,
+            "namespace": "jobs",
+            "uid": uid,
+            "labels": {**TAGS.labels(self.spec.burst_id), **labels},
+            "annotations": noted,
+        }
         return {**meta, "ownerReferences": [{"uid": owner}]} if owner else meta
 
     def absent(self, path: str) -> None:
@@ -86,7 +91,9 @@ def test_the_job_is_first_owns_the_rest_and_is_started_last(site: Site) -> None:
     }
 
 
-def test_what_a_crash_left_out_is_made_and_no_more(site: Site) -> None:
+def test_what_a_crash_left_out_is_made_and_what_is_there_is_not_touched(
+    site: Site,
+) -> None:
     site.exists(JOBS, site.metadata("7"))
     site.exists(f"{CORE}/configmaps", site.metadata("8", owner="7"))
     for kind in ("configmaps", "secrets"):

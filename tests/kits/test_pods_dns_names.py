@@ -27,15 +27,6 @@ def test_an_isolated_burst_has_one_and_the_operator_makes_that(spec: BurstSpec) 
     domain = f"{spec.burst_id}.jobs.svc.cluster.local"
     assert pod_spec(alone, named)["dnsConfig"] == {"searches": [domain]}
     assert set(services(spec, replace(named, form="operator"))) == set(spec.hosts)
-    # A gateways service keeps its name.
-    labels, named = TAGS.labels(spec.burst_id), replace(SETTINGS, names=True)
-    meta = {"name": spec.burst_id, "namespace": "jobs", "labels": labels}
-    gateway = headless_service({**meta, "name": spec.hosts[0]}, {}, [{"port": 8050}])
-    found = host_services(meta, spec, named, [gateway])
-    assert [name_of(item) for item in found] == [spec.burst_id, spec.hosts[1]]
-    odd = replace(spec, hosts=("Node-1",), ranks=(1,))
-    with pytest.raises(SpecRefused, match="'Node-1' is no name for a Service"):
-        host_services(meta, odd, named)
 
 
 def test_each_host_has_the_service_of_its_pod(spec: BurstSpec) -> None:
@@ -63,3 +54,14 @@ def test_each_host_has_the_service_of_its_pod(spec: BurstSpec) -> None:
     elsewhere = replace(named, cluster_domain="example.org")
     (searched,) = pod_spec(later, elsewhere)["dnsConfig"]["searches"]
     assert searched.endswith(".jobs.svc.example.org")
+
+
+def test_a_gateways_service_keeps_its_name(spec: BurstSpec) -> None:
+    labels, named = TAGS.labels(spec.burst_id), replace(SETTINGS, names=True)
+    meta = {"name": spec.burst_id, "namespace": "jobs", "labels": labels}
+    gateway = headless_service({**meta, "name": spec.hosts[0]}, {}, [{"port": 8050}])
+    found = host_services(meta, spec, named, [gateway])
+    assert [name_of(item) for item in found] == [spec.burst_id, spec.hosts[1]]
+    odd = replace(spec, hosts=("Node-1",), ranks=(1,))
+    with pytest.raises(SpecRefused, match="'Node-1' is no name for a Service"):
+        host_services(meta, odd, named)

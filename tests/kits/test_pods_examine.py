@@ -56,6 +56,15 @@ def examine(
     return found
 
 
+def test_a_lead_that_needs_systemd_on_its_followers_is_refused(
+    server: Said, lead: LeadIdentity
+) -> None:
+    found = examine(server, replace(lead, systemd=True))
+    [said] = [each for each in found[Level.WRONG] if "[systemd]" in each]
+    assert "a pod has no systemd" in said
+    assert "set [systemd] enable = false" in said
+
+
 def test_all_is_well(server: Said, lead: LeadIdentity) -> None:
     found = examine(server, lead)
     assert not found[Level.WRONG] + found[Level.NOTE]
@@ -63,11 +72,6 @@ def test_all_is_well(server: Said, lead: LeadIdentity) -> None:
     memory = [text for text in found[Level.OK] if "may use 32Gi of memory" in text]
     assert len(memory) == len(SETTINGS.offers) == 1
     assert "the API server accepts the Job and the pods of nodes; " in found[Level.OK]
-    # A lead that needs systemd on its followers is refused.
-    found = examine(server, replace(lead, systemd=True))
-    [said] = [each for each in found[Level.WRONG] if "[systemd]" in each]
-    assert "a pod has no systemd" in said
-    assert "set [systemd] enable = false" in said
 
 
 def sent_to(server: Said, path: str) -> list[Any]:
@@ -84,8 +88,9 @@ def invalid(words: str) -> tuple[int, Any]:
 
 
 def test_the_api_server_checks_what_each_offer_makes(server: Said) -> None:
-    high = {"spec": {"priorityClassName": "high"}}
-    table = OfferTable(cores=1, max_nodes=1, pod=high)
+    table = OfferTable(
+        cores=1, max_nodes=1, pod={"spec": {"priorityClassName": "high"}}
+    )
     offers = {"nodes": SETTINGS.offers["nodes"], "urgent": table}
     found = examine(server, offers=offers)
     said = "the API server accepts the Job and the pods of nodes, urgent; "
@@ -121,7 +126,18 @@ def test_what_the_api_server_does_not_accept_is_wrong(server: Said) -> None:
     assert "exceeded quota" in found[Level.NOTE][0]
 
 
-def test_a_minicluster_needs_a_known_lead(server: Said, lead: LeadIdentity) -> None:
+def test_pods_are_checked_only_by_who_may_make_them(server: Said) -> None:
+    # Rights, nodes, and pods.
+    rights = [ALLOWED] * (len(needed_rights("job")) + 1)
+    server.answer("POST", REVIEWS, *rights, DENIED)
+    found = examine(server)
+    assert "the API server accepts the Job of nodes; " in found[Level.OK]
+    assert sent_to(server, PODS) == []
+
+
+def test_a_minicluster_is_checked_once_a_lead_is_known(
+    server: Said, lead: LeadIdentity
+) -> None:
     server.answer("GET", DEPLOYMENT, deployment(availableReplicas=1))
     examine(server, form="operator")
     assert sent_to(server, MINICLUSTERS) == []
@@ -139,13 +155,16 @@ def test_pods_wait_for_a_namespace_that_is_brought(server: Said) -> None:
     bursts = PodBursts(cluster_of(server), SETTINGS, TAGS, own_cluster=True)
     assert all(finding.level is not Level.WRONG for finding in bursts.examine(None))
     assert sent_to(server, JOBS) == []
-    # Pods are checked only by who may make them.
-    # Rights, nodes, and pods.
-    rights = [ALLOWED] * (len(needed_rights("job")) + 1)
-    server.answer("POST", REVIEWS, *rights, DENIED)
-    found = examine(server)
-    assert "the API server accepts the Job of nodes; " in found[Level.OK]
-    assert sent_to(server, PODS) == []
+
+
+def test_a_cluster_that_is_not_there(lead: LeadIdentity) -> None:
+    with api_server() as server:
+        pass
+    found = examine(server, lead)
+    (why,) = found[Level.WRONG]
+    assert "cannot be reached" in why
+    # What needs no cluster is looked at all the same.
+    assert len(found[Level.OK]) == 3
 
 
 def test_what_a_cluster_lacks_is_told(server: Said) -> None:
@@ -182,10 +201,6 @@ def test_a_job_of_followers_is_looked_at_and_not_made(server: Said) -> None:
     taken = {"kind": "Status", "reason": "AlreadyExists"}
     server.answer("POST", JOBS, (409, taken))
     assert found == examine(server)
-    # The daemons user is said to be the daemons.
-    server.warnings = [VIOLATED]
-    (why,) = examine(server, user=None)[Level.NOTE]
-    assert ("user = 0, the daemon's" in why) == (os.geteuid() == 0)
 
 
 @pytest.mark.parametrize(
@@ -197,12 +212,20 @@ def test_a_job_of_followers_is_looked_at_and_not_made(server: Said) -> None:
         ({}, "ask its administrator what it demands"),
     ],
 )
-def test_pods_may_be_denied(server: Said, changes: dict[str, Any], words: str) -> None:
+def test_pods_that_a_namespace_may_deny(
+    server: Said, changes: dict[str, Any], words: str
+) -> None:
     server.warnings = ["batch is old, and so on", VIOLATED]
     (why,) = examine(server, **changes)[Level.NOTE]
     text = 'pods violate the Pod Security Standard "restricted:latest": runAsUser=0'
     assert why.startswith(f"{text} (pod); namespace jobs denies them if it enforces")
     assert words.format("pod-security.kubernetes.io/enforce") in why
+
+
+def test_the_daemons_user_is_said_to_be_the_daemons(server: Said) -> None:
+    server.warnings = [VIOLATED]
+    (why,) = examine(server, user=None)[Level.NOTE]
+    assert ("user = 0, the daemon's" in why) == (os.geteuid() == 0)
 
 
 def deployment(**status: int) -> tuple[int, Any]:
@@ -251,14 +274,6 @@ def test_a_view_is_what_has_the_flux(server: Said, lead: LeadIdentity) -> None:
     assert any("flux-view:0.88.0 has the lead's" in text for text in found[Level.OK])
     found = examine(server, replace(lead, follower_module="m"))
     assert any("need no Flux" in text for text in found[Level.OK])
-    # A cluster that is not there.
-    with api_server() as gone:
-        pass
-    found = examine(gone, lead)
-    (why,) = found[Level.WRONG]
-    assert "cannot be reached" in why
-    # What needs no cluster is looked at all the same.
-    assert len(found[Level.OK]) == 3
 
 
 @pytest.mark.parametrize(
@@ -278,7 +293,9 @@ def test_an_address_that_pods_cannot_use(
 
 
 @pytest.mark.parametrize("form", ["job", "operator"])
-def test_a_namespace_has_one_owner(server: Said, lead: LeadIdentity, form: str) -> None:
+def test_a_namespace_is_of_one_owner(
+    server: Said, lead: LeadIdentity, form: str
+) -> None:
     """Those of this lead are no fault; without a lead nobody knows whose are ours."""
     server.answer("GET", DEPLOYMENT, deployment(availableReplicas=1))
     mine, other = bursts_of(lead.owner), bursts_of("burst-lead-2")

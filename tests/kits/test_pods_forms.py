@@ -35,7 +35,9 @@ def gateway(spec: BurstSpec, address: str, *others: str) -> BurstSpec:
 
 
 @pytest.mark.parametrize("form", ["job", "operator"])
-def test_a_gateway_has_the_name_that_it_is_given(spec: BurstSpec, form: Any) -> None:
+def test_a_gateway_is_found_by_the_name_that_the_lead_gives_it(
+    spec: BurstSpec, form: Any
+) -> None:
     spec = gateway(spec, "tcp://burst-0.jobs.svc.cluster.local:8050")
     service = by_kind(spec, replace(SETTINGS, form=form))["Service"]
     assert name_of(service) == "burst-0"
@@ -47,19 +49,25 @@ def test_a_gateway_has_the_name_that_it_is_given(spec: BurstSpec, form: Any) -> 
 
 
 @pytest.mark.parametrize(
-    "host", ["10.0.0.7", "gateway.example.com", "burst-0.another.svc.cluster.local"]
+    "address",
+    [
+        "tcp://10.0.0.7:8050",
+        "tcp://gateway.example.com:8050",
+        "tcp://burst-0.another.svc.cluster.local:8050",
+    ],
 )
-def test_an_address_elsewhere_is_the_sites_own(spec: BurstSpec, host: str) -> None:
-    assert "Service" not in by_kind(gateway(spec, f"tcp://{host}:8050"), SETTINGS)
+def test_an_address_elsewhere_is_the_sites_own(spec: BurstSpec, address: str) -> None:
+    assert "Service" not in by_kind(gateway(spec, address), SETTINGS)
 
 
 def test_a_minicluster_has_no_secret_and_is_no_lead(spec: BurstSpec) -> None:
-    pod = pod_words(serviceAccountName="flux", imagePullSecrets=[{"name": "registry"}])
     with_view = replace(
         SETTINGS,
         form="operator",
         view="flux-view:0.88.0",
-        pod=pod,
+        pod=pod_words(
+            serviceAccountName="flux", imagePullSecrets=[{"name": "registry"}]
+        ),
         host_paths=("/opt/flux",),
     )
     objects = render(spec, with_view, TAGS, 0)
@@ -79,10 +87,15 @@ def test_a_minicluster_has_no_secret_and_is_no_lead(spec: BurstSpec) -> None:
         "capabilities": {"drop": ["ALL"]},
     }
     # A quota may demand limits of each container, init containers too.
-    asked = {"cpu": "10m", "memory": "32Mi"}
-    little = {"requests": asked, "limits": {"memory": "256Mi"}}
-    init = {"image": "flux-view:0.88.0", "resources": little}
-    assert flux["container"] == {**init, "securityContext": security}
+    little = {
+        "requests": {"cpu": "10m", "memory": "32Mi"},
+        "limits": {"memory": "256Mi"},
+    }
+    assert flux["container"] == {
+        "image": "flux-view:0.88.0",
+        "resources": little,
+        "securityContext": security,
+    }
     table = tomllib.loads(flux["brokerConfig"])["bootstrap"]
     assert table["curve_cert"] == "/mnt/flux/config/curve/curve.cert"
     (container,) = made["containers"]
@@ -95,8 +108,8 @@ def test_a_minicluster_has_no_secret_and_is_no_lead(spec: BurstSpec) -> None:
     assert container["securityContext"] == security
     own = by_kind(spec, replace(with_view, view="", user=None))["MiniCluster"]["spec"]
     # Its init container runs in any case, and would be one from the internet.
-    unused = {"disable": True, "image": "flux:0.88.0", "resources": little}
-    assert own["flux"]["container"] == unused
+    init = {"disable": True, "image": "flux:0.88.0", "resources": little}
+    assert own["flux"]["container"] == init
     assert "securityContext" not in own["pod"] | own["containers"][0]
 
 
@@ -110,17 +123,17 @@ def test_a_miniclusters_start_lines_work(spec: BurstSpec, tmp_path: Path) -> Non
     flux = tmp_path / "flux"
     flux.write_text('#!/bin/sh\necho "$@"\n')
     flux.chmod(0o700)
-    theirs = "-Slog-stderr-level=0 -Slog-stderr-mode=local"
     environ = {
         "PATH": f"{tmp_path}:{os.environ['PATH']}",
         "curvepath": str(curve),
         "cfg": "/cfg",
         # As the operator writes them with `logging.quiet`.
-        "brokerOptions": theirs,
+        "brokerOptions": "-Slog-stderr-level=0 -Slog-stderr-mode=local",
         "JOB_COMPLETION_INDEX": "1",
     }
     script = lines.replace("/burst/secret", str(tmp_path))
     told = run(["bash", "-euc", script], environ)
+    theirs = "-Slog-stderr-level=0 -Slog-stderr-mode=local"
     # A broker ends at once if it gets the mode twice.
     expected = f"broker --config-path /cfg {theirs} -Shostname=burst-0-1"
     assert told.strip() == f"{expected} -Slog-stderr-level=7"
@@ -145,21 +158,29 @@ def test_what_cannot_be_made_is_refused_in_words(
         render(replace(spec, **changed), SETTINGS, TAGS, 0)
 
 
-def test_what_kubernetes_cannot_have_is_refused(spec: BurstSpec) -> None:
+def test_too_many_nodes_and_an_owner_that_is_no_label_are_refused(
+    spec: BurstSpec,
+) -> None:
     one = replace(SETTINGS, offers={"nodes": OfferTable(cores=4, max_nodes=1)})
     with pytest.raises(Refused, match="which has at most 1"):
         render(spec, one, TAGS, 0)
     for owner in ("o" * 64, "a b"):
         with pytest.raises(Refused, match="cannot be a label's value"):
             render(spec, SETTINGS, Tags(owner, "far"), 0)
-    # Nor can a lead be joined without an address, or its certificate.
-    for words, missing in (
-        ("no follower can connect to the lead", {"endpoint": ""}),
-        ("/no/such", {"certificate": "/no/such"}),
-    ):
-        with pytest.raises(Refused, match=words):
-            render(replace(spec, lead=replace(spec.lead, **missing)), SETTINGS, TAGS, 0)
-    # The operator starts flux and hands on what its shell leaves.
+
+
+def test_a_lead_that_cannot_be_joined_is_refused(spec: BurstSpec) -> None:
+    nowhere = replace(spec, lead=replace(spec.lead, endpoint=""))
+    with pytest.raises(Refused, match="no follower can connect to the lead"):
+        render(nowhere, SETTINGS, TAGS, 0)
+    without = replace(spec, lead=replace(spec.lead, certificate="/no/such"))
+    with pytest.raises(Refused, match="/no/such"):
+        render(without, SETTINGS, TAGS, 0)
+
+
+def test_the_operator_starts_flux_and_hands_on_what_its_shell_leaves(
+    spec: BurstSpec,
+) -> None:
     operator = replace(SETTINGS, form="operator")
     other = replace(spec, lead=replace(spec.lead, follower_module="m"))
     with pytest.raises(Refused, match="the lead is not Flux"):
@@ -171,8 +192,12 @@ def test_what_kubernetes_cannot_have_is_refused(spec: BurstSpec) -> None:
 
 
 def test_settings_come_from_a_table() -> None:
-    small = {"cores": 2, "max_nodes": 8, "join_time": "3s"}
-    table = {"image": "flux:0.88.0", "offers": {"small": small}, "schedule": "1m"}
+    table = {
+        "image": "flux:0.88.0",
+        "offers": {"small": {"cores": 2, "max_nodes": 8, "join_time": "3s"}},
+        "pod": pod_words(tolerations=[{"key": "spot", "operator": "Exists"}]),
+        "schedule": "1m",
+    }
     settings = convert(PodSettings, table, "providers.far")
     (offer,) = offers(settings)
     sold = Offer(name="small", shape=Shape(2), max_nodes=8, join_time=3.0)

@@ -59,7 +59,9 @@ def lead(tmp_path: Path) -> LeadIdentity:
     return replace(made, access=access)
 
 
-def test_its_pod_has_no_certificate(settings: PodSettings, lead: LeadIdentity) -> None:
+def test_its_pod_is_as_a_followers_without_the_certificate(
+    settings: PodSettings, lead: LeadIdentity
+) -> None:
     job: Any = render_probe("burst-probe-1", lead, settings, TAGS, ANN)
     assert job["spec"]["suspend"] is True
     pod = job["spec"]["template"]["spec"]
@@ -76,12 +78,20 @@ def test_its_pod_has_no_certificate(settings: PodSettings, lead: LeadIdentity) -
     assert secret["data"]["munge.key"]
     assert ANN.credential not in str(job) + str(config)
     assert "suspend" not in render_probe("p", lead, SETTINGS, TAGS)["spec"]
-    # Without a credential there is none to mount.
+
+
+def test_without_a_credential_there_is_none_to_mount(
+    settings: PodSettings, lead: LeadIdentity
+) -> None:
     nobody = replace(ANN, credential="")
-    job = render_probe("burst-probe-1", lead, settings, TAGS, nobody)
+    job: Any = render_probe("burst-probe-1", lead, settings, TAGS, nobody)
     volumes = job["spec"]["template"]["spec"]["volumes"]
     assert "credential" not in [volume["name"] for volume in volumes]
-    # A lead without an imp is refused.
+
+
+def test_a_lead_without_an_imp_is_refused(
+    settings: PodSettings, lead: LeadIdentity
+) -> None:
     owner = replace(lead, access=GuestAccess())
     with pytest.raises(Refused, match="has no"):
         guest_objects({}, owner, settings, ANN)
@@ -91,20 +101,12 @@ def judged(lead: LeadIdentity, **changes: Any) -> list[Finding]:
     return list(judge_guest(replace(GOOD, **changes), ANN, lead))
 
 
-def test_all_that_is_well_is_said(lead: LeadIdentity, settings: PodSettings) -> None:
+def test_all_that_is_well_is_said(lead: LeadIdentity) -> None:
     assert [finding.level for finding in judged(lead)] == [Level.OK] * 4
     # A user whom this host does not know is not judged.
     found = next(judge_guest(GOOD, replace(ANN, uid=None), lead))
     assert found.level is Level.NOTE
     assert "this host has no such user" in found.what
-    # Who is asked for.
-    me = pwd.getpwuid(os.geteuid()).pw_name
-    assert find_guest(me, settings).uid == os.geteuid()
-    assert find_guest("no-such-user", settings).uid is None
-    with pytest.raises(Refused, match="is no name of a user"):
-        find_guest("ann; reboot", settings)
-    with pytest.raises(Refused, match="none of ann"):
-        find_guest("ann", SETTINGS)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +117,11 @@ def test_all_that_is_well_is_said(lead: LeadIdentity, settings: PodSettings) -> 
         ({"home": ""}, Level.NOTE, "ann has no home there"),
         ({"imp": "sh: not found"}, Level.WRONG, "root there: sh: not found"),
         ({"imp": ""}, Level.WRONG, "root there: it prints nothing"),
-        ({"exec": "user flux not in"}, Level.WRONG, "starts no job there: user flux n"),
+        (
+            {"exec": "user flux not in allowed-users list"},
+            Level.WRONG,
+            "starts no job there: user flux not in",
+        ),
         ({"munge": "Invalid credential (7)"}, Level.WRONG, "Invalid credential"),
         ({"munge": ""}, Level.WRONG, "unmunge prints nothing"),
         ({"munge": None}, Level.NOTE, "munge makes no credential on this host"),
@@ -128,6 +134,16 @@ def test_what_is_not_is_told_with_advice(
     assert found.level is level
     assert told in found.what
     assert found.advice
+
+
+def test_who_is_asked_for(settings: PodSettings) -> None:
+    me = pwd.getpwuid(os.geteuid()).pw_name
+    assert find_guest(me, settings).uid == os.geteuid()
+    assert find_guest("no-such-user", settings).uid is None
+    with pytest.raises(Refused, match="is no name of a user"):
+        find_guest("ann; reboot", settings)
+    with pytest.raises(Refused, match="none of ann"):
+        find_guest("ann", SETTINGS)
 
 
 def test_the_script_prints_what_is_parsed(lead: LeadIdentity, tmp_path: Path) -> None:

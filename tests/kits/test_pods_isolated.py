@@ -13,11 +13,17 @@ from burst.errors import Refused, SpecRefused
 from burst.kits import certificate
 from burst.kits.kube.kinds import Manifest, name_of
 from burst.kits.pods import OfferTable, PodBursts, PodSettings
-from burst.kits.pods.names import HOSTS, PROGRAM
+from burst.kits.pods.names import HOSTS, ID, INDEX, PROGRAM
 from burst.kits.pods.pod_offers import offers
 from burst.kits.pods.status.burst_objects import group_by_burst
 from burst.kits.pods.status.describe import describe
-from burst.kits.pods.status.isolated_status import bounded, describe_instance
+from burst.kits.pods.status.isolated_status import (
+    bounded,
+    describe_instance,
+    exit_status_of,
+    failed_pod,
+    program_of,
+)
 from burst.kits.pods.template.render import render
 from burst.model.program import Program
 from burst.model.shape import Shape
@@ -30,7 +36,6 @@ from burst.provider import (
     Phase,
 )
 from burst.testing import isolate
-from tests.kits import seen_pods
 from tests.kits.kubeserver import Said
 from tests.kits.pods import (
     SETTINGS,
@@ -41,7 +46,9 @@ from tests.kits.pods import (
     pod_spec,
     replace,
 )
-from tests.kits.seen_pods import EARLIER, NOW
+
+NOW = 1000.0
+EARLIER = "1970-01-01T00:15:00Z"
 
 
 @pytest.fixture
@@ -54,7 +61,7 @@ def config(spec: BurstSpec, settings: PodSettings = SETTINGS) -> dict[str, str]:
     return found
 
 
-def test_what_it_is_made_of(spec: BurstSpec) -> None:
+def test_nothing_of_it_is_ever_started_again(spec: BurstSpec) -> None:
     job = by_kind(replace(spec, lease_end=500.0), SETTINGS)["Job"]["spec"]
     assert job["backoffLimitPerIndex"] == 0
     assert "backoffLimit" not in job
@@ -62,7 +69,9 @@ def test_what_it_is_made_of(spec: BurstSpec) -> None:
     pod = job["template"]["spec"]
     assert pod["restartPolicy"] == "Never"
     assert pod["subdomain"] == spec.burst_id
-    # Its brokers find each other by name.
+
+
+def test_its_brokers_find_each_other_by_name(spec: BurstSpec) -> None:
     objects = by_kind(spec, SETTINGS)
     assert list(objects) == ["ConfigMap", "Secret", "Service", "Job"]
     assert {name_of(item) for item in objects.values()} == {spec.burst_id}
@@ -76,7 +85,9 @@ def test_what_it_is_made_of(spec: BurstSpec) -> None:
     assert service["publishNotReadyAddresses"] is True
     assert service["selector"] == TAGS.labels(spec.burst_id)
     assert spec.lead.endpoint not in json.dumps(objects)
-    # It has the resources of the offer.
+
+
+def test_it_has_the_resources_of_the_offer(spec: BurstSpec) -> None:
     table = {"nodes": OfferTable(cores=4, gpus=2, max_nodes=4)}
     large = replace(spec, shape=Shape(4, 2))
     found = json.loads(config(large, replace(SETTINGS, offers=table))["R"])
@@ -85,15 +96,6 @@ def test_what_it_is_made_of(spec: BurstSpec) -> None:
     assert found["execution"]["nodelist"] == [f"{spec.burst_id}-[0-1]"]
     (plain,) = json.loads(config(spec)["R"])["execution"]["R_lite"]
     assert "gpu" not in plain["children"]
-    # The operator makes none.
-    settings = replace(SETTINGS, form="operator")
-    with pytest.raises(Refused, match="isolated bursts are Jobs"):
-        render(spec, settings, TAGS, 0)
-    assert [offer.modes for offer in offers(settings)] == [("joined",)]
-    with pytest.raises(ValueError, match='mode = "isolated" needs form = "job"'):
-        replace(settings, mode="isolated")
-    first = replace(SETTINGS, mode="isolated")
-    assert [offer.modes for offer in offers(first)] == [("isolated", "joined")]
 
 
 def test_its_certificate_is_its_own_and_in_the_secret_alone(spec: BurstSpec) -> None:
@@ -105,7 +107,11 @@ def test_its_certificate_is_its_own_and_in_the_secret_alone(spec: BurstSpec) -> 
     text = json.dumps(objects)
     assert made.secret.decode() not in text
     assert lead.secret.decode() not in json.dumps(data) + text
-    # A jobspec is in the secret alone and refused where it is too large.
+
+
+def test_a_jobspec_is_in_the_secret_alone_and_refused_where_it_is_too_large(
+    spec: BurstSpec,
+) -> None:
     program = Program(kind="job", jobspec='{"TOKEN":"abracadabra"}')
     objects = by_kind(replace(spec, program=program), SETTINGS)
     data = objects.pop("Secret")["data"]
@@ -126,7 +132,9 @@ def test_only_its_lead_runs_the_program(spec: BurstSpec) -> None:
     assert "def run_script" in data["run-isolated.py"]
     probe = pod_spec(spec, SETTINGS)["containers"][0]["readinessProbe"]
     assert probe["exec"]["command"][-1] in data["program"]
-    # One without a job stays.
+
+
+def test_one_without_a_job_stays(spec: BurstSpec) -> None:
     idle = replace(spec, program=Program(kind="interactive"))
     assert "exec tail -f /dev/null\n" in config(idle)["program"]
     service = replace(spec, program=Program(kind="service"))
@@ -136,41 +144,47 @@ def test_only_its_lead_runs_the_program(spec: BurstSpec) -> None:
         render(service, SETTINGS, TAGS, 0)
 
 
-def isolated(made: Manifest, program: str = "job") -> Manifest:
-    made["metadata"]["annotations"] = {HOSTS: "b-[0-1]", PROGRAM: program}
-    return made
+def test_the_operator_makes_none(spec: BurstSpec) -> None:
+    settings = replace(SETTINGS, form="operator")
+    with pytest.raises(Refused, match="isolated bursts are Jobs"):
+        render(spec, settings, TAGS, 0)
+    assert [offer.modes for offer in offers(settings)] == [("joined",)]
+    with pytest.raises(ValueError, match='mode = "isolated" needs form = "job"'):
+        replace(settings, mode="isolated")
+    first = replace(SETTINGS, mode="isolated")
+    assert [offer.modes for offer in offers(first)] == [("isolated", "joined")]
 
 
-def job(program: str = "job", **more: Any) -> Manifest:
-    return isolated(seen_pods.thing("Job", **more), program)
+def thing(kind: str, name: str = "b", **more: Any) -> Manifest:
+    annotations = {HOSTS: "b-[0-1]", PROGRAM: more.pop("program", "job")}
+    labels = {ID: "b", **more.pop("labels", {})}
+    meta: Manifest = {"name": name, "creationTimestamp": EARLIER}
+    meta |= {"labels": labels, "annotations": annotations, **more.pop("metadata", {})}
+    return {"kind": kind, "metadata": meta, **more}
 
 
-def pod(
-    index: int,
-    phase: str = "Running",
-    *,
-    ready: bool = False,
-    ended: Manifest | None = None,
-    **status: Any,
-) -> Manifest:
-    """Return a pod; its sidecar is first, is not ready, and never ends."""
-    broker: Manifest = {"ready": ready}
+def pod(index: int, phase: str = "Running", **more: Any) -> Manifest:
+    """Return a pod with a sidecar, which is first, is not ready, and never ends."""
+    status: dict[str, Any] = {"phase": phase, **more.pop("status", {})}
+    broker: Manifest = {"name": "broker", "ready": more.pop("ready", False)}
     if phase == "Running":
         broker["state"] = {"running": {}}
-    if ended is not None:
-        broker["state"] = {"terminated": {"exitCode": 0, **ended}}
-    made = seen_pods.pod(index, phase=phase, containerStatuses=[broker], **status)
-    sidecar = {"name": "istio-proxy", "state": {"running": {}}}
-    made["status"]["containerStatuses"][0] = sidecar
-    return isolated(made)
+    if "ended" in more:
+        broker["state"] = {"terminated": {"exitCode": 0, **more.pop("ended")}}
+    sidecar = {"name": "istio-proxy", "ready": False, "state": {"running": {}}}
+    status["containerStatuses"] = [sidecar, broker]
+    made = thing("Pod", f"p{index}", labels={INDEX: str(index)}, **more)
+    containers = [{"name": "istio-proxy"}, {"name": "broker", "image": "flux:1"}]
+    spec = {"nodeName": "node", "containers": containers}
+    return {**made, "status": status, "spec": spec}
 
 
-JOB = job()
+JOB = thing("Job")
 RESULT = {"message": '{"exit_status": 3}'}
 
 
 def look(*objects: Manifest, log: str | None = "", **options: Any) -> BurstStatus:
-    (found,) = group_by_burst([seen_pods.kept(each) for each in objects])
+    (found,) = group_by_burst(objects)
     base = describe(found, {}, {}, 300, NOW)
     settings = replace(SETTINGS, **options)
     return describe_instance(found, base, log, settings)
@@ -195,7 +209,7 @@ def test_its_lead_says_when_it_is_up_and_how_to_get_there_is_told() -> None:
     proxy = "-- flux proxy local:///burst/run/broker/local"
     found = instance(JOB, pod(0, ready=True), pod(1))
     assert found.access == f"kubectl exec -it -n jobs p0 -c broker {proxy}"
-    served = job("service")
+    served = thing("Job", program="service")
     serving = instance(served, pod(0, ready=True), service_port=8000)
     assert serving.access.startswith("http://b-0.b.jobs.svc:8000 (and kubectl")
     assert instance(JOB).access == ""
@@ -203,31 +217,14 @@ def test_its_lead_says_when_it_is_up_and_how_to_get_there_is_told() -> None:
 
 def test_its_end_and_its_output_are_told() -> None:
     done = pod(0, "Succeeded", ended=RESULT)
-    over = job(status={"conditions": [{"type": "Complete", "status": "True"}]})
+    over = thing("Job", status={"conditions": [{"type": "Complete", "status": "True"}]})
     for objects in ((JOB, done, pod(1)), (over, done, pod(1, "Succeeded"))):
         assert seen(*objects) == (Phase.RUNNING, False, 3)
         assert instance(*objects, log="words\n").output == "words\n"
     assert seen(JOB, done, pod(1), log=None) == (Phase.RUNNING, False, None)
     # What is deleted tells its end all the same.
-    ending = job(metadata={"deletionTimestamp": EARLIER})
+    ending = thing("Job", metadata={"deletionTimestamp": EARLIER})
     assert seen(ending, done) == (Phase.ENDING, False, 3)
-    # A lead that made way for others was reclaimed.
-    condition = {"type": "DisruptionTarget", "reason": "PreemptionByScheduler"}
-    lead = pod(0, "Failed", conditions=[condition])
-    status = look(JOB, lead, pod(1))
-    assert (status.phase, status.failure) == (Phase.FAILED, Failure.RECLAIMED)
-    # Its program had ended before.
-    done = pod(0, "Succeeded", ended=RESULT)
-    gone = pod(1, "Failed", conditions=[condition])
-    over = job(status={"conditions": [{"type": "Failed", "status": "True"}]})
-    status = look(over, done, gone)
-    assert (status.phase, status.failure) == (Phase.RUNNING, Failure.OTHER)
-    # A lead that somebody removed is a failure.
-    for key in ("completedIndexes", "failedIndexes"):
-        status = look(job(status={key: "0"}), pod(1))
-        assert status.phase is Phase.FAILED
-        assert "was deleted before" in status.why
-        assert seen(job(status={key: "1"}), pod(1))[0] is Phase.PENDING
 
 
 def test_a_sidecar_that_goes_on_hides_no_end() -> None:
@@ -238,22 +235,17 @@ def test_a_sidecar_that_goes_on_hides_no_end() -> None:
     assert seen(JOB, lost, pod(1)) == (Phase.FAILED, False, None)
     early = pod(1, "Running", ended={"exitCode": 1})
     assert seen(JOB, pod(0), early)[0] is Phase.FAILED
-    # Brokers that leave before their lead are no failure.
+
+
+def test_brokers_that_leave_before_their_lead_are_no_failure() -> None:
     left = pod(1, "Succeeded", ended={})
     assert seen(JOB, pod(0, ready=True), left) == (Phase.RUNNING, True, None)
     assert seen(JOB, pod(0), pod(1, "Failed"))[0] is Phase.FAILED
     assert seen(JOB, pod(0, ready=True), pod(1, "Failed"))[0] is not Phase.FAILED
-    # An output is bounded and says so.
-    assert bounded("short") == "short"
-    long = "é" * OUTPUT_MOST
-    cut = bounded(long)
-    assert cut.startswith(f"[{2 * OUTPUT_MOST} bytes; this is the end]\n")
-    assert OUTPUT_MOST - 2 <= len(cut.encode()) <= OUTPUT_MOST
-    assert cut.endswith("éé")
 
 
 CRASHED = pod(0, "Failed", ended={"exitCode": 1, "reason": "Error"})
-EVICTED = pod(0, "Failed", reason="Evicted")
+EVICTED = pod(0, "Failed", status={"reason": "Evicted"})
 ODD = pod(0, "Succeeded", ended={"message": "what?"})
 NONE = "ended without a result: exit status"
 
@@ -266,20 +258,61 @@ NONE = "ended without a result: exit status"
         (ODD, "", f"{NONE} 0: its log is empty"),
     ],
 )
-def test_no_result_is_a_failure(lead: Manifest, log: str, why: str) -> None:
+def test_a_lead_without_a_result_is_a_failure(
+    lead: Manifest, log: str, why: str
+) -> None:
     status = look(JOB, lead, pod(1), log=log)
     assert (status.phase, status.why) == (Phase.FAILED, f"p0 {why}")
     assert status.failure is Failure.OTHER
 
 
+@pytest.mark.parametrize("key", ["completedIndexes", "failedIndexes"])
+def test_a_lead_that_somebody_removed_is_a_failure(key: str) -> None:
+    counted = thing("Job", status={key: "0"})
+    status = look(counted, pod(1))
+    assert status.phase is Phase.FAILED
+    assert "was deleted before" in status.why
+    assert seen(thing("Job", status={key: "1"}), pod(1))[0] is Phase.PENDING
+
+
+def test_a_lead_that_made_way_for_others_was_reclaimed() -> None:
+    condition = {"type": "DisruptionTarget", "reason": "PreemptionByScheduler"}
+    lead = pod(0, "Failed", status={"conditions": [condition]})
+    status = look(JOB, lead, pod(1))
+    assert (status.phase, status.failure) == (Phase.FAILED, Failure.RECLAIMED)
+    # Its program had ended before.
+    done = pod(0, "Succeeded", ended=RESULT)
+    gone = pod(1, "Failed", status={"conditions": [condition]})
+    over = thing("Job", status={"conditions": [{"type": "Failed", "status": "True"}]})
+    status = look(over, done, gone)
+    assert (status.phase, status.failure) == (Phase.RUNNING, Failure.OTHER)
+
+
 @pytest.mark.parametrize("program", ["interactive", "service"])
 def test_what_has_no_job_ends_as_its_lead_does(program: str) -> None:
-    lead = isolated(pod(0, "Failed", ended={"exitCode": 1}), program)
-    it = job(program)
-    assert seen(it, lead) == (Phase.RUNNING, False, 1)
-    assert instance(it, lead, log="no such file\n").output == "no such file\n"
-    evicted = isolated(pod(0, "Failed", reason="Evicted"), program)
-    assert seen(it, evicted) == (Phase.FAILED, False, None)
+    ended = {"exitCode": 1}
+    lead = pod(0, "Failed", ended=ended, program=program)
+    job = thing("Job", program=program)
+    assert seen(job, lead) == (Phase.RUNNING, False, 1)
+    assert instance(job, lead, log="no such file\n").output == "no such file\n"
+    evicted = pod(0, "Failed", status={"reason": "Evicted"}, program=program)
+    assert seen(job, evicted) == (Phase.FAILED, False, None)
+
+
+def test_an_output_is_bounded_and_says_so() -> None:
+    assert bounded("short") == "short"
+    long = "é" * OUTPUT_MOST
+    cut = bounded(long)
+    assert cut.startswith(f"[{2 * OUTPUT_MOST} bytes; this is the end]\n")
+    assert OUTPUT_MOST - 2 <= len(cut.encode()) <= OUTPUT_MOST
+    assert cut.endswith("éé")
+
+
+def test_what_joins_has_no_program() -> None:
+    (found,) = group_by_burst([thing("Job", program="")])
+    assert program_of(found) == ""
+    assert exit_status_of(found) is None
+    assert failed_pod(found) is None
 
 
 @pytest.fixture
@@ -311,16 +344,26 @@ def test_the_log_is_read_whole(server: Said, bursts: PodBursts) -> None:
     assert result_of(bursts) == (3, "one\ntwo\n")
     (asked,) = {path for _, path, _ in server.asked if "/log" in path}
     assert asked.endswith("?limitBytes=16777216&container=broker")
-    # It says why a lead failed.
-    server.serve(PODS, pod(0, "Failed", ended={"exitCode": 1}))
-    (found,) = bursts.observe()
-    assert found.why.endswith("exit status 1: one / two")
 
 
-def test_an_unread_log_is_waited_for_a_while(server: Said, bursts: PodBursts) -> None:
+def test_a_log_that_cannot_be_read_is_waited_for_but_not_for_ever(
+    server: Said, bursts: PodBursts
+) -> None:
     server.answer("GET", LOG, (500, {"kind": "Status", "message": "no kubelet"}))
     for _ in range(19):
         assert result_of(bursts) == (None, "")
     status, output = result_of(bursts)
     assert status == 3
     assert "its log cannot be read: " in output
+
+
+def test_why_a_lead_failed_is_in_its_log(server: Said, bursts: PodBursts) -> None:
+    server.serve(PODS, pod(0, "Failed", ended={"exitCode": 1}))
+    server.answer("GET", LOG, (200, "broker.crit: no such file\n"))
+    (found,) = bursts.observe()
+    assert found.why.endswith("exit status 1: broker.crit: no such file")
+
+
+def test_it_may_have_an_image_of_its_own(spec: BurstSpec) -> None:
+    found = pod_spec(replace(spec, image="lammps:2"), SETTINGS)
+    assert [each["image"] for each in found["containers"]] == ["lammps:2"]

@@ -55,14 +55,18 @@ def test_a_place_goes_once_its_pods_are_gone() -> None:
     assert it.deleted == 1
     with pytest.raises(NotFound, match="no pods"):
         it.reap(None, NotFound("no pods"))
-    # It goes although pods cannot be read or do not end.
+
+
+def test_it_goes_although_pods_cannot_be_read_or_do_not_end() -> None:
     it = Reaping()
     it.reap(Place(), Transient("no answer"))
     assert it.deleted == 1
     it.now += LEAVE_S + 1
     it.reap(Place())
     assert it.deleted == 2
-    # Without a place the pods decide.
+
+
+def test_without_a_place_the_pods_decide() -> None:
     it = Reaping()
     it.reap(None)
     with pytest.raises(Transient, match="no answer"):

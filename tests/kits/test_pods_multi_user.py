@@ -63,7 +63,7 @@ def mounted(container: Any) -> dict[str, str]:
     return {m["mountPath"]: m["name"] for m in container["volumeMounts"]}
 
 
-def test_the_broker_gains_what_its_imp_uses(
+def test_the_broker_may_gain_what_its_imp_uses_and_nothing_more(
     spec: BurstSpec, settings: PodSettings
 ) -> None:
     pod = pod_spec(spec, settings)
@@ -86,10 +86,11 @@ def test_the_broker_gains_what_its_imp_uses(
     }
     assert munged["restartPolicy"] == "Always"
     assert pod["automountServiceAccountToken"] is False
-    # A quota may ask for limits of all.
-    for container in pod["initContainers"]:
-        assert container["resources"]["limits"] == {"memory": "256Mi"}
-    # No container with guests has a key.
+
+
+def test_no_container_with_guests_has_a_key(
+    spec: BurstSpec, settings: PodSettings
+) -> None:
     pod = pod_spec(spec, settings)
     prepare, munged = pod["initContainers"]
     (broker,) = pod["containers"]
@@ -102,7 +103,7 @@ def test_the_broker_gains_what_its_imp_uses(
     assert volume["emptyDir"] == {"medium": "Memory", "sizeLimit": "16Mi"}
 
 
-def test_guests_do_not_find_the_certificate(
+def test_the_broker_finds_its_certificate_where_guests_do_not(
     spec: BurstSpec, settings: PodSettings
 ) -> None:
     data = by_kind(spec, settings)["ConfigMap"]["data"]
@@ -113,16 +114,18 @@ def test_guests_do_not_find_the_certificate(
     assert "/burst/secret" not in data["start"]
     assert "mkdir -m 755 /burst/run/broker" in data["start"]
     assert "munged" not in data["start"]
-    # Commands hide the key of that one.
+
+
+def test_commands_hide_the_key_of_the_certificate_that_is_there(
+    spec: BurstSpec, settings: PodSettings
+) -> None:
     around = replace(settings, commands=CommandsTable(pre="true"))
     assert "/burst/run/key/curve.cert)" in start_script(spec, around)
-    # Its bursts are joined only and the standard is named.
-    assert [offer.modes for offer in offers(settings)] == [("joined",)]
-    assert standard_of(settings) == "baseline"
-    assert advise(settings).startswith("do without multi_user and security =")
 
 
-def test_users_are_lines_of_passwd(spec: BurstSpec, settings: PodSettings) -> None:
+def test_users_are_sent_as_lines_of_passwd(
+    spec: BurstSpec, settings: PodSettings
+) -> None:
     data = by_kind(spec, settings)["ConfigMap"]["data"]
     assert data["passwd"].splitlines() == [
         "flux:x:1000:1000::/home/flux:/bin/sh",
@@ -133,22 +136,30 @@ def test_users_are_lines_of_passwd(spec: BurstSpec, settings: PodSettings) -> No
     (passwd,) = (m for m in broker["volumeMounts"] if m["mountPath"] == "/etc/passwd")
     assert passwd["subPath"] == "passwd"
     assert passwd["readOnly"] is True
-    # An image may know its users.
+
+
+def test_an_image_may_know_its_users(spec: BurstSpec, settings: PodSettings) -> None:
     own = replace(settings, multi_user=MultiUserTable(users="image"))
     assert "passwd" not in by_kind(spec, own)["ConfigMap"]["data"]
     pod = pod_spec(spec, own)
-    assert "/etc/passwd" not in mounted(pod["containers"][0])
+    (broker,) = pod["containers"]
+    assert "/etc/passwd" not in mounted(broker)
     assert "merge" not in named(pod["initContainers"], "prepare")["command"][-1]
 
 
-def test_the_imps_conf_may_come_along(spec: BurstSpec, settings: PodSettings) -> None:
+def test_the_configuration_of_the_imp_may_come_along(
+    spec: BurstSpec, settings: PodSettings
+) -> None:
     table = MultiUserTable(users=USERS, conf="/etc/flux")
     ours = replace(settings, user=os.geteuid() or 1, multi_user=table)
     name = pwd.getpwuid(ours.user or 0).pw_name
     data = by_kind(spec, ours)["ConfigMap"]["data"]
-    allowed = {"allowed-users": [name]}
-    allowed["allowed-shells"] = ["/usr/libexec/flux/flux-shell"]
-    assert tomllib.loads(data["imp.toml"]) == {"exec": allowed}
+    assert tomllib.loads(data["imp.toml"]) == {
+        "exec": {
+            "allowed-users": [name],
+            "allowed-shells": ["/usr/libexec/flux/flux-shell"],
+        }
+    }
     sign = tomllib.loads(data["sign.toml"])["sign"]
     assert sign["allowed-types"] == ["munge"]
     (broker,) = pod_spec(spec, ours)["containers"]
@@ -161,25 +172,28 @@ def test_the_imps_conf_may_come_along(spec: BurstSpec, settings: PodSettings) ->
         by_kind(spec, replace(settings, user=4_000_000, multi_user=table))
 
 
-def test_a_nodes_munge_needs_no_key(spec: BurstSpec, settings: PodSettings) -> None:
+def test_a_munge_of_the_nodes_needs_no_key(
+    spec: BurstSpec, settings: PodSettings
+) -> None:
     nodes = replace(settings, munge_key="", host_paths=("/run/munge",))
     pod = pod_spec(spec, nodes)
     assert [c["name"] for c in pod["initContainers"]] == ["prepare"]
     assert "munge-key" not in [volume["name"] for volume in pod["volumes"]]
     assert "/run/munge" not in pod["initContainers"][0]["command"][-1]
-    # Directories of all users are sticky.
+
+
+def test_where_a_quota_asks_for_limits_all_have_some(
+    spec: BurstSpec, settings: PodSettings
+) -> None:
+    for container in pod_spec(spec, settings)["initContainers"]:
+        assert container["resources"]["limits"] == {"memory": "256Mi"}
+
+
+def test_directories_of_all_users_are_sticky(settings: PodSettings) -> None:
     empty = pod_words(volumes={"/dev/shm": SHM, "/scratch": {"emptyDir": {}}})
     script = prepare_script(replace(settings, pod=empty))
     for path in ("/tmp", "/var/tmp", "/dev/shm", "/scratch"):
         assert f"chmod 1777 {path}\n" in script
-
-
-def of(**table: Any) -> dict[str, Any]:
-    return {"multi_user": MultiUserTable(**table)}
-
-
-def adding(kind: str, name: str) -> dict[str, Any]:
-    return {"pod": {"spec": {kind: [{"name": name}]}}}
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
@@ -191,20 +205,24 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"view": "flux-view"}, "a copy of Flux from view is not setuid"),
     ({"cwd": ("/home/ann",)}, "use volumes for homes"),
     ({"host_paths": ("/etc/passwd",)}, "host_paths: /etc/passwd is also multi_user"),
-    (of(uids=(0, 9)), "0 to 9 is no range of users"),
-    (of(uids=(9, 8)), "9 to 8 is no range of users"),
-    (of(conf="etc"), "'etc' is no absolute path"),
-    (of(users={}), "multi_user.users: is empty"),
-    (of(users={"a:b": "1:1"}), "a:b: is no name of a guest"),
-    (of(users={"root": "7:7"}), "root: is no name of a guest"),
-    (of(users={"ann": "7"}), "'7' is not UID:GID or UID:GID:HOME"),
-    (of(users={"ann": "0:7"}), "a guest may not be root"),
-    (of(users={"ann": "7:0"}), "a guest may not be root"),
-    # A site adds nothing to what has the keys.
-    (adding("volumes", "munge-key"), "has the munge key"),
-    (adding("volumes", "users"), "has passwd and group"),
-    (adding("initContainers", "prepare"), "has the keys of followers"),
-    (adding("initContainers", "munged"), "has the keys of followers"),
+    ({"multi_user": MultiUserTable(uids=(0, 9))}, "0 to 9 is no range of users"),
+    ({"multi_user": MultiUserTable(uids=(9, 8))}, "9 to 8 is no range of users"),
+    ({"multi_user": MultiUserTable(conf="etc")}, "'etc' is no absolute path"),
+    ({"multi_user": MultiUserTable(users={})}, "multi_user.users: is empty"),
+    (
+        {"multi_user": MultiUserTable(users={"a:b": "1:1"})},
+        "a:b: is no name of a guest",
+    ),
+    (
+        {"multi_user": MultiUserTable(users={"root": "7:7"})},
+        "root: is no name of a guest",
+    ),
+    (
+        {"multi_user": MultiUserTable(users={"ann": "7"})},
+        "'7' is not UID:GID or UID:GID:HOME",
+    ),
+    ({"multi_user": MultiUserTable(users={"ann": "0:7"})}, "a guest may not be root"),
+    ({"multi_user": MultiUserTable(users={"ann": "7:0"})}, "a guest may not be root"),
 ]
 
 
@@ -216,17 +234,47 @@ def test_settings_that_cannot_be_are_refused(
         replace(settings, **change)
 
 
-def test_what_guests_lack_is_refused(spec: BurstSpec, settings: PodSettings) -> None:
+def test_its_bursts_are_joined_only_and_the_standard_is_named(
+    settings: PodSettings,
+) -> None:
+    assert [offer.modes for offer in offers(settings)] == [("joined",)]
+    assert standard_of(settings) == "baseline"
+    assert advise(settings).startswith("do without multi_user and security =")
+
+
+def test_a_lead_that_starts_no_guests_jobs_is_refused(
+    spec: BurstSpec, settings: PodSettings
+) -> None:
     alone = replace(spec, lead=replace(spec.lead, access=GuestAccess()))
     with pytest.raises(Refused, match=r"the lead has no \[exec\] imp"):
         check_burst(alone, settings, TAGS)
-    # A daemon of root names the followers' user.
+
+
+def test_a_daemon_of_root_names_the_followers_user(
+    spec: BurstSpec, settings: PodSettings
+) -> None:
     unnamed = replace(settings, user=None)
     if os.geteuid() == 0:
         with pytest.raises(Refused, match="would run as root, the daemon's user"):
             check_burst(spec, unnamed, TAGS)
     else:
         check_burst(spec, unnamed, TAGS)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "told"),
+    [
+        ("volumes", "munge-key", "has the munge key"),
+        ("volumes", "users", "has passwd and group"),
+        ("initContainers", "prepare", "has the keys of followers"),
+        ("initContainers", "munged", "has the keys of followers"),
+    ],
+)
+def test_a_site_adds_nothing_to_what_has_the_keys(
+    settings: PodSettings, kind: str, name: str, told: str
+) -> None:
+    with pytest.raises(ValueError, match=told):
+        replace(settings, pod={"spec": {kind: [{"name": name}]}})
 
 
 def run_in(root: Path, script: str) -> None:
@@ -278,10 +326,12 @@ def test_what_prepare_does(settings: PodSettings, root: Path) -> None:
         "munge:x:113:121::/:/usr/sbin/nologin",
     ]
     assert (root / "burst/users/group").read_text() == ""
-    # What it cannot do ends it.
+
+
+def test_what_prepare_cannot_do_ends_it(settings: PodSettings, root: Path) -> None:
     (root / "burst/secret/munge.key").unlink()
     with pytest.raises(AssertionError, match=r"munge\.key"):
-        run_in(root, prepare_script(mine))
+        run_in(root, prepare_script(replace(settings, user=os.geteuid() or 1000)))
 
 
 @pytest.mark.skipif(not shutil.which("munged"), reason="no munged on PATH")
@@ -298,8 +348,8 @@ def judged(settings: PodSettings, lead: LeadIdentity) -> list[Finding]:
     return [f for f in examine_lead(settings, lead) if "guests" in f.what]
 
 
-def test_the_doctor_names_standard_and_imp(
-    spec: BurstSpec, settings: PodSettings, key: Path
+def test_the_doctor_names_the_standard_and_the_imp(
+    spec: BurstSpec, settings: PodSettings
 ) -> None:
     (found,) = judged(settings, spec.lead)
     assert found.level is Level.OK
@@ -310,8 +360,13 @@ def test_the_doctor_names_standard_and_imp(
     assert found.level is Level.NOTE
     assert found.advice.startswith("set multi_user")
     assert judged(SETTINGS, replace(spec.lead, access=GuestAccess())) == []
-    # It finds what would be refused.
-    (found,) = judged(settings, replace(spec.lead, access=GuestAccess(imp=IMP)))
+
+
+def test_the_doctor_finds_what_would_be_refused(
+    spec: BurstSpec, settings: PodSettings, key: Path
+) -> None:
+    owner = GuestAccess(imp=IMP)
+    (found,) = judged(settings, replace(spec.lead, access=owner))
     assert found.level is Level.WRONG
     assert "access.allow-guest-user" in found.advice
     key.unlink()

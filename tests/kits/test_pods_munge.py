@@ -31,7 +31,9 @@ def settings(tmp_path: Path) -> PodSettings:
     return replace(SETTINGS, munge_key=str(key))
 
 
-def test_the_key_is_in_the_secret_alone(settings: PodSettings, tmp_path: Path) -> None:
+def test_the_key_is_in_the_secret_and_nowhere_else(
+    settings: PodSettings, tmp_path: Path
+) -> None:
     spec = make_spec(tmp_path)
     isolated = replace(spec, ranks=(), program=Program(kind="interactive"))
     text = base64.b64encode(CONTENT).decode()
@@ -42,25 +44,25 @@ def test_the_key_is_in_the_secret_alone(settings: PodSettings, tmp_path: Path) -
             assert text not in str(found)
 
 
-def test_its_socket_is_where_it_is_known(settings: PodSettings, tmp_path: Path) -> None:
+def test_its_socket_is_where_programs_look_for_it(
+    settings: PodSettings, tmp_path: Path
+) -> None:
     pod = pod_spec(make_spec(tmp_path), settings)
     (broker,) = pod["containers"]
     mount = {"name": "munge", "mountPath": "/run/munge"}
     assert mount in broker["volumeMounts"]
     memory = {"medium": "Memory", "sizeLimit": "16Mi"}
     assert {"name": "munge", "emptyDir": memory} in pod["volumes"]
-    # Each form starts it before the broker.
+
+
+def test_each_form_starts_it_before_the_broker(
+    settings: PodSettings, tmp_path: Path
+) -> None:
     spec = make_spec(tmp_path)
     for script in (start_script(spec, settings), start_lines(spec, settings)):
         assert 0 < script.index("munged --force") < script.index("flux broker")
     assert "munge" not in start_script(spec, SETTINGS)
     assert "munge" not in start_lines(spec, SETTINGS)
-    # An image may lack munged.
-    lines = start_munged(settings, str(tmp_path), str(tmp_path / "own"))
-    lines = lines.replace(":/usr/sbin:/usr/local/sbin", "")
-    done = run_captured(["/bin/sh", "-c", lines], env={"PATH": str(tmp_path)})
-    assert done.returncode == 1
-    assert "munge_key is set, and the image has no munged" in done.stderr
 
 
 def test_what_is_no_key_is_refused(tmp_path: Path) -> None:
@@ -69,6 +71,16 @@ def test_what_is_no_key_is_refused(tmp_path: Path) -> None:
         with pytest.raises(Refused, match=told):
             by_kind(make_spec(tmp_path), replace(SETTINGS, munge_key=str(key)))
         key.write_bytes(b"short")
+
+
+def test_an_image_without_munged_is_told_of(
+    settings: PodSettings, tmp_path: Path
+) -> None:
+    lines = start_munged(settings, str(tmp_path), str(tmp_path / "own"))
+    lines = lines.replace(":/usr/sbin:/usr/local/sbin", "")
+    done = run_captured(["/bin/sh", "-c", lines], env={"PATH": str(tmp_path)})
+    assert done.returncode == 1
+    assert "munge_key is set, and the image has no munged" in done.stderr
 
 
 @pytest.fixture
@@ -87,7 +99,9 @@ def own(tmp_path: Path) -> Iterator[Path]:
     not all(map(shutil.which, ("munged", "munge", "unmunge"))),
     reason="no munged on PATH: install munge",
 )
-def test_a_real_munged_serves(settings: PodSettings, tmp_path: Path, own: Path) -> None:
+def test_a_real_munged_serves_with_it(
+    settings: PodSettings, tmp_path: Path, own: Path
+) -> None:
     mounted = tmp_path / "secret"
     mounted.mkdir()
     # As Kubernetes mounts a Secret: a link to a file that the group can read.

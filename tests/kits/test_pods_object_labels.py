@@ -67,8 +67,9 @@ def test_what_is_several_or_none_is_said_so(spec: BurstSpec) -> None:
     assert found == {"a": "several", "b": "several", "c": "none"}
     # A person has requested it ahead of jobs, and that is the instance's owner.
     assert labels_for({"a": "{user}"}, replace(spec, userids=())) == {"a": ME}
-    unknown = replace(spec, userids=(54321,))
-    assert labels_for({"a": "{user}"}, unknown) == {"a": "54321"}
+    assert labels_for({"a": "{user}"}, replace(spec, userids=(54321,))) == {
+        "a": "54321"
+    }
 
 
 @given(st.text())

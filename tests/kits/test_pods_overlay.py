@@ -11,7 +11,46 @@ from burst.kits.pods.template.overlay import merge_pod
 from burst.provider import BurstSpec, Program
 from tests.kits.pods import SETTINGS, TAGS, by_kind, pod_spec, read_settings, replace
 
-COMMON = """
+EXAMPLE = """
+[pod.metadata]
+labels = { team = "physics" }
+annotations = { "sidecar.istio.io/inject" = "false" }
+
+[pod.spec]
+priorityClassName = "high"
+schedulerName = "volcano"
+runtimeClassName = "nvidia"
+hostNetwork = true
+tolerations = [{ key = "gpu", operator = "Exists" }]
+initContainers = [{ name = "fetch", image = "busybox", command = ["true"] }]
+volumes = [{ name = "data", persistentVolumeClaim = { claimName = "data" } }]
+
+[[pod.spec.topologySpreadConstraints]]
+maxSkew = 1
+topologyKey = "topology.kubernetes.io/zone"
+whenUnsatisfiable = "DoNotSchedule"
+
+[[pod.spec.containers]]
+name = "broker"
+env = [
+    { name = "TOKEN", valueFrom = { secretKeyRef = { name = "app", key = "token" } } },
+    { name = "A", value = "2" },
+]
+volumeMounts = [{ name = "data", mountPath = "/data" }]
+resources = { limits = { "rdma/hca" = 1 }, requests = { "rdma/hca" = 1 } }
+securityContext.readOnlyRootFilesystem = false
+securityContext.capabilities.add = ["IPC_LOCK"]
+
+[[pod.spec.containers]]
+name = "metrics"
+image = "exporter:1"
+
+[offers.nodes.pod.spec]
+priorityClassName = "low"
+tolerations = [{ key = "spot", operator = "Exists" }]
+"""
+MINICLUSTER = """
+form = "operator"
 [pod.metadata]
 labels = { team = "physics" }
 annotations = { "sidecar.istio.io/inject" = "false" }
@@ -20,50 +59,20 @@ annotations = { "sidecar.istio.io/inject" = "false" }
 schedulerName = "volcano"
 runtimeClassName = "nvidia"
 tolerations = [{ key = "gpu", operator = "Exists" }]
-"""
-ENV = """
+
 [[pod.spec.containers]]
 name = "broker"
 env = [
     { name = "TOKEN", valueFrom = { secretKeyRef = { name = "app", key = "token" } } },
     { name = "A", value = "2" },
 ]
-securityContext.capabilities.add = ["IPC_LOCK"]
-"""
-EXAMPLE = f"""
-{COMMON}
-priorityClassName = "high"
-hostNetwork = true
-initContainers = [{{ name = "fetch", image = "busybox", command = ["true"] }}]
-volumes = [{{ name = "data", persistentVolumeClaim = {{ claimName = "data" }} }}]
-
-[[pod.spec.topologySpreadConstraints]]
-maxSkew = 1
-topologyKey = "topology.kubernetes.io/zone"
-whenUnsatisfiable = "DoNotSchedule"
-{ENV}
-volumeMounts = [{{ name = "data", mountPath = "/data" }}]
-resources = {{ limits = {{ "rdma/hca" = 1 }}, requests = {{ "rdma/hca" = 1 }} }}
-securityContext.readOnlyRootFilesystem = false
-
-[[pod.spec.containers]]
-name = "metrics"
-image = "exporter:1"
-
-[offers.nodes.pod.spec]
-priorityClassName = "low"
-tolerations = [{{ key = "spot", operator = "Exists" }}]
-"""
-MINICLUSTER = f"""
-form = "operator"
-{COMMON}
-{ENV}
-resources = {{ limits = {{ "rdma/hca" = 1 }} }}
+resources = { limits = { "rdma/hca" = 1 } }
+securityContext = { capabilities = { add = ["IPC_LOCK"] } }
 workingDir = "/work"
 
 [offers.nodes.pod.spec]
 schedulerName = "other"
-tolerations = [{{ key = "spot", operator = "Exists" }}]
+tolerations = [{ key = "spot", operator = "Exists" }]
 """
 
 
@@ -92,8 +101,10 @@ def test_a_pod_has_what_the_site_adds(spec: BurstSpec) -> None:
     assert zone["topologyKey"] == "topology.kubernetes.io/zone"
     broker, old = broker_of(pod), broker_of(before)
     secret = {"secretKeyRef": {"name": "app", "key": "token"}}
-    token = {"name": "TOKEN", "valueFrom": secret}
-    assert broker["env"] == [token, {"name": "A", "value": "2"}]
+    assert broker["env"] == [
+        {"name": "TOKEN", "valueFrom": secret},
+        {"name": "A", "value": "2"},
+    ]
     assert broker["volumeMounts"][:-1] == old["volumeMounts"]
     assert broker["resources"] == {
         "requests": {"cpu": "4", "memory": "2048Mi", "rdma/hca": 1},
@@ -104,39 +115,39 @@ def test_a_pod_has_what_the_site_adds(spec: BurstSpec) -> None:
         "readOnlyRootFilesystem": False,
         "capabilities": {"drop": ["ALL"], "add": ["IPC_LOCK"]},
     }
-    for key in ("env", "volumeMounts", "resources", "securityContext"):
+    changed = ("env", "volumeMounts", "resources", "securityContext")
+    for key in changed:
         del broker[key], old[key]
     assert broker == old
     # Labels of the objects are those by which they are found.
     assert "team" not in by_kind(spec, settings)["Job"]["metadata"]["labels"]
-    # An isolated burst has it, too.
+
+
+def test_an_isolated_burst_has_it_too(spec: BurstSpec) -> None:
     alone = replace(spec, program=Program(kind="interactive"))
-    pod = pod_spec(alone, settings)
+    pod = pod_spec(alone, read_settings(EXAMPLE))
     assert "readinessProbe" in broker_of(pod)
-    assert pod["containers"][1] == {"name": "metrics", "image": "exporter:1"}
-    # A probe goes where followers go.
-    job = render_probe("burst-probe-1", spec.lead, read_settings(EXAMPLE), TAGS)
-    template = job["spec"]["template"]
-    assert template["metadata"]["labels"]["team"] == "physics"
-    pod = template["spec"]
-    assert (pod["schedulerName"], pod["hostNetwork"]) == ("volcano", True)
-    assert pod["priorityClassName"] == "low"
-    assert [c["name"] for c in pod["containers"]] == ["probe"]
-    assert "initContainers" not in pod
-    assert pod["volumes"] == []
+    others = [c for c in pod["containers"] if c["name"] != "broker"]
+    assert others == [{"name": "metrics", "image": "exporter:1"}]
 
 
 def test_entries_of_lists_are_found_by_their_keys() -> None:
     required = "requiredDuringSchedulingIgnoredDuringExecution"
-
-    def spec_with(term: str, host: str, **more: Any) -> dict[str, Any]:
-        affinity = {"podAntiAffinity": {required: [{term: 1}]}}
-        aliases = [{"ip": "10.0.0.1", "hostnames": [host]}]
-        return {"spec": {"hostAliases": aliases, "affinity": affinity, **more}}
-
-    broker = {"name": "broker", "args": ["1", "2"], "env": []}
-    template = {"metadata": {}, **spec_with("ours", "a", containers=[broker])}
-    first = spec_with("theirs", "b", volumes=[{"name": "v", "emptyDir": {}}])
+    template: dict[str, Any] = {
+        "metadata": {"labels": {}},
+        "spec": {
+            "hostAliases": [{"ip": "10.0.0.1", "hostnames": ["a"]}],
+            "containers": [{"name": "broker", "args": ["1", "2"], "env": []}],
+            "affinity": {"podAntiAffinity": {required: [{"ours": 1}]}},
+        },
+    }
+    first: dict[str, Any] = {
+        "spec": {
+            "volumes": [{"name": "v", "emptyDir": {}}],
+            "hostAliases": [{"ip": "10.0.0.1", "hostnames": ["b"]}],
+            "affinity": {"podAntiAffinity": {required: [{"theirs": 1}]}},
+        }
+    }
     second = {
         "spec": {
             "volumes": [{"name": "v", "nfs": {"server": "s", "path": "/"}}],
@@ -154,7 +165,21 @@ def test_entries_of_lists_are_found_by_their_keys() -> None:
     assert terms == [{"ours": 1}, {"theirs": 1}]
     assert spec["dnsPolicy"] == "Default"
     # The template is as it was.
-    assert template["spec"]["containers"][0]["args"] == ["1", "2"]
+    assert template["spec"]["containers"] == [
+        {"name": "broker", "args": ["1", "2"], "env": []}
+    ]
+
+
+def test_a_probe_goes_where_followers_go(spec: BurstSpec) -> None:
+    job = render_probe("burst-probe-1", spec.lead, read_settings(EXAMPLE), TAGS)
+    template = job["spec"]["template"]
+    assert template["metadata"]["labels"]["team"] == "physics"
+    pod = template["spec"]
+    assert (pod["schedulerName"], pod["hostNetwork"]) == ("volcano", True)
+    assert pod["priorityClassName"] == "low"
+    assert [c["name"] for c in pod["containers"]] == ["probe"]
+    assert "initContainers" not in pod
+    assert pod["volumes"] == []
 
 
 def test_a_minicluster_has_what_it_has_fields_for(spec: BurstSpec) -> None:
@@ -177,28 +202,24 @@ def test_a_minicluster_has_what_it_has_fields_for(spec: BurstSpec) -> None:
     assert " -Slog-stderr-level=7 &\n" in container["commands"]["pre"]
 
 
-OURS, QUEUE = "burst.flux-framework.org", "kueue.x-k8s.io/queue-name"
 BROKER = "[[pod.spec.containers]]\nname = 'broker'\n"
-INIT = "[[pod.spec.initContainers]]\n"
-OUR = (
-    *("/", "/burst", "/burst/secret", "/burst/config/", "//"),
-    *("/run/munge", "/run/munge/", "/run/munge/x"),
-    *("/./burst", "/tmp/../burst/secret", "/burst/../burst/run", "/burst/x/.."),
-)
-
-
-def mounting(path: str, name: str = "x") -> str:
-    return f"{BROKER}volumeMounts = [{{ name = '{name}', mountPath = '{path}' }}]"
-
-
 REFUSED = [
     ("[pod.spc]", "pod.spc: a pod's template has metadata and spec"),
     ("pod = { spec = 1 }", "pod.spec: expected a table"),
     ("[pod.metadata]\nname = 'x'", "pod.metadata.name: only labels and annotations"),
     ("[pod.metadata]\nlabels = 1", "pod.metadata.labels: expected a table"),
-    (f"[pod.metadata.labels]\n'{OURS}/owner' = 'x'", f"labels.{OURS}/owner: is ours"),
-    (f"[pod.metadata.labels]\n'{QUEUE}' = 'x'", f"metadata.labels.{QUEUE}: use queue"),
-    (f"[pod.metadata.annotations]\n'{OURS}/hosts' = 'x'", f"s.{OURS}/hosts: is ours"),
+    (
+        "[pod.metadata.labels]\n'burst.flux-framework.org/owner' = 'x'",
+        "pod.metadata.labels.burst.flux-framework.org/owner: is ours",
+    ),
+    (
+        "[pod.metadata.labels]\n'kueue.x-k8s.io/queue-name' = 'x'",
+        "pod.metadata.labels.kueue.x-k8s.io/queue-name: use queue",
+    ),
+    (
+        "[pod.metadata.annotations]\n'burst.flux-framework.org/hosts' = 'x'",
+        "pod.metadata.annotations.burst.flux-framework.org/hosts: is ours",
+    ),
     ("[pod.spec]\nrestartPolicy = 'Always'", "pod.spec.restartPolicy: a Job's way"),
     ("[pod.spec]\nsubdomain = 'x'", "pod.spec.subdomain: names of followers"),
     ("[pod.spec]\nhostname = 'x'", "pod.spec.hostname: the Job gives each"),
@@ -221,22 +242,43 @@ REFUSED = [
     (f"{BROKER}resources.limits.memory = '1Gi'", "resources.limits.memory: use memory"),
     (f"{BROKER}resources.limits.'nvidia.com/gpu' = 1", "nvidia.com/gpu: use gpus"),
     (f"{BROKER}securityContext.runAsUser = 0", "Context.runAsUser: use user"),
-    *((mounting(path), f"volumeMounts.{path}: certificate and sett") for path in OUR),
+    *(
+        (
+            f"{BROKER}volumeMounts = [{{ name = 'x', mountPath = '{path}' }}]",
+            f"broker.volumeMounts.{path}: certificate and settings are below /burst",
+        )
+        for path in (
+            *("/", "/burst", "/burst/secret", "/burst/config/", "//"),
+            *("/run/munge", "/run/munge/", "/run/munge/x"),
+            *("/./burst", "/tmp/../burst/secret", "/burst/../burst/run", "/burst/x/.."),
+        )
+    ),
     ("[pod.spec]\ntolerations = 1", "pod.spec.tolerations: expected a list of tables"),
     ("[pod.spec]\nsecurityContext = 1", "pod.spec.securityContext: expected a table"),
     ("[pod.spec]\nshareProcessNamespace = true", "could read the certificate"),
     ("[pod.spec.resources.requests]\ncpu = 1", "pod.spec.resources: use cores, cpu"),
     (f"{BROKER}env = [{{ value = 'x' }}]", r"broker.env\[0\]: has no name"),
+    (f"{BROKER}env = [{{ name = '' }}]", r"broker.env\[0\]: has no name"),
     (f"{BROKER}env = [{{ name = 7 }}]", r"broker.env\[0\]: has no name"),
     (f"{BROKER}resources = 1", "broker.resources: expected a table"),
     (f"{BROKER}resources = {{ limits = 1 }}", "resources.limits: expected a table"),
-    (f"{BROKER}env = [{{ name = 'JOB_COMPLETION_INDEX' }}]", "INDEX: the Job sets it"),
-    (f"{INIT}name = 'broker'", "spec.initContainers.broker: is the name of the cont"),
     (
-        mounting("/x", "secret").replace("'broker'", "'x'"),
+        f"{BROKER}env = [{{ name = 'JOB_COMPLETION_INDEX', value = '0' }}]",
+        "JOB_COMPLETION_INDEX: the Job sets it",
+    ),
+    (
+        "[[pod.spec.initContainers]]\nname = 'broker'",
+        "pod.spec.initContainers.broker: is the name of the container",
+    ),
+    (
+        "[[pod.spec.containers]]\nname = 'x'\n"
+        "volumeMounts = [{ name = 'secret', mountPath = '/x' }]",
         "pod.spec.containers.x.volumeMounts./x: volume secret is the broker's alone",
     ),
-    (f"{INIT}name = 'x'\nvolumeMounts = 1", "x.volumeMounts: expected a list of tab"),
+    (
+        "[[pod.spec.initContainers]]\nname = 'x'\nvolumeMounts = 1",
+        "pod.spec.initContainers.x.volumeMounts: expected a list of tables",
+    ),
     ("[offers.nodes.pod.spec]\nhostname = 'x'", "offers.nodes.pod.spec.hostname: "),
 ]
 
@@ -254,12 +296,27 @@ def test_what_may_not_be_set_is_refused_by_its_key(table: str, words: str) -> No
         ("[pod.spec]\nhostNetwork = true", "spec.hostNetwork: a MiniCluster has no"),
         ("[[pod.spec.containers]]\nname = 'x'", "pod.spec.containers.x: a MiniCluster"),
         (f"{BROKER}ports = []", "pod.spec.containers.broker.ports: a MiniCluster has"),
-        (f"{BROKER}env = [{{ name = 'X', valueFrom.a = {{}} }}]", "valueFrom: a Mini"),
+        (
+            f"{BROKER}env = [{{ name = 'X', valueFrom.fieldRef = {{}} }}]",
+            "broker.env.X.valueFrom: a MiniCluster has no",
+        ),
         (f"{BROKER}resources.claims = []", "resources.claims: a MiniCluster has no su"),
-        ("[offers.nodes.pod.spec]\nhostNetwork = true", "offers.nodes.pod.spec.host"),
-        ("pod.spec.imagePullSecrets = [{}, {}]", "PullSecrets: a MiniCluster has one"),
+        (
+            "[offers.nodes.pod.spec]\npriorityClassName = 'x'",
+            "offers.nodes.pod.spec.priorityClassName: a",
+        ),
+        (
+            "[pod.spec]\nimagePullSecrets = [{ name = 'a' }, { name = 'b' }]",
+            "pod.spec.imagePullSecrets: a MiniCluster has one",
+        ),
+        ("[offers.nodes.pod.spec]\nhostname = 'x'", "offers.nodes.pod.spec.hostname: "),
     ],
 )
 def test_what_a_minicluster_lacks_is_refused_by_its_key(table: str, words: str) -> None:
     with pytest.raises(ConfigError, match=f"providers.far: .*{words}"):
         read_settings(f"form = 'operator'\n{table}")
+
+
+def test_settings_made_in_python_are_checked_too() -> None:
+    with pytest.raises(ValueError, match=r"pod\.spec\.hostname"):
+        replace(SETTINGS, pod={"spec": {"hostname": "x"}})

@@ -24,7 +24,9 @@ def created(objects: list[Manifest], at: float) -> list[Manifest]:
 
 
 @pytest.mark.parametrize("off", [0.0, -7200.0, 7200.0])
-def test_a_lease_ends_by_the_servers_clock(spec: BurstSpec, off: float) -> None:
+def test_a_lease_ends_by_the_clock_of_the_api_server(
+    spec: BurstSpec, off: float
+) -> None:
     """Else `burst gc --expired` would delete what lives, had the daemon's been slow."""
     leased = replace(spec, lease_end=NOW + off + 600.0)
     objects = created(render(leased, SETTINGS, TAGS, NOW + off), NOW)
@@ -36,7 +38,9 @@ def test_a_lease_ends_by_the_servers_clock(spec: BurstSpec, off: float) -> None:
 
 
 @pytest.mark.parametrize("edited", ["soon", None])
-def test_one_without_a_lease_never_expires(spec: BurstSpec, edited: str | None) -> None:
+def test_one_without_a_lease_or_that_somebody_edited_never_expires(
+    spec: BurstSpec, edited: str | None
+) -> None:
     leased = replace(spec, lease_end=NOW + 600.0 if edited else 0.0)
     objects = created(render(leased, SETTINGS, TAGS, NOW), NOW)
     for item in objects if edited else ():

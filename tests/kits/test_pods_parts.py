@@ -71,10 +71,6 @@ def test_a_growth_has_further_hosts_and_pods_of_its_own() -> None:
     assert status.phase is Phase.PENDING
     assert status.why == "n-6 has no pod yet"
     assert words(status) == {**TWO_RUN, "n-5": RUNS, "n-6": Phase.PENDING, "n-9": RUNS}
-    # A marker of a growth that is begun is no follower.
-    found = parse(*MAIN, part("ConfigMap", "b-g2", "n-2"))
-    assert (found.hosts, found.leaving) == (("n-0", "n-1"), ())
-    assert found.growths == ("b-g2",)
 
 
 def test_what_lacks_capacity_of_a_growth_fails_alone() -> None:
@@ -84,30 +80,21 @@ def test_what_lacks_capacity_of_a_growth_fails_alone() -> None:
     assert (status.phase, status.failure) == (Phase.FAILED, Failure.CAPACITY)
     assert "finds no node" in status.why
     assert words(status) == {**TWO_RUN, "n-2": Phase.FAILED}
-    # A growth whose pods are denied fails alone.
+
+
+def test_a_growth_whose_pods_are_denied_fails_alone() -> None:
     denied = about("Job", "b-g2", "FailedCreate: violates PodSecurity")
     status = look(*MAIN, part("Job", "b-g2", "n-2"), warnings=denied)
     assert "violates PodSecurity" in status.why
     assert [w for w in words(status).values() if w is Phase.FAILED] == [Phase.FAILED]
-    # A growth that was not started waits.
+
+
+def test_a_growth_that_was_not_started_waits() -> None:
     job = part("Job", "b-g2", "n-2", spec={"suspend": True})
     del job["metadata"]["annotations"][STARTED]
     status = look(*MAIN, job)
     assert status.phase is Phase.PENDING
     assert status.why == "its growth is not complete; resize it again"
-    # A part that is complete is that part alone.
-    ended = [pod_of("b", "n-[0-1]", i, pod(i, phase="Succeeded")) for i in (0, 1)]
-    status = look(part("Job", "b", "n-[0-1]", status=COMPLETE), *ended, *GROWTH)
-    assert (status.phase, status.failure) == (Phase.FAILED, Failure.OTHER)
-    assert status.why == "all brokers of Job b have ended"
-    failed = dict.fromkeys(("n-0", "n-1"), Phase.FAILED)
-    assert words(status) == {**failed, "n-2": RUNS}
-    # The burst ends with all its jobs.
-    growth = part("Job", "b-g2", "n-2", **ENDING)
-    assert not parse(*MAIN, growth).ending
-    assert parse(growth).ending
-    status = look(*MAIN_ENDS, growth, GROWTH[1])
-    assert words(status) == dict.fromkeys(("n-0", "n-1", "n-2"), Phase.ENDING)
 
 
 LEAVE: dict[str, Manifest] = {
@@ -131,7 +118,9 @@ def test_the_hosts_noted_at_a_job_leave_even_without_a_pod() -> None:
         status = look(job, *pods)
         assert status.phase is Phase.RUNNING
         assert words(status) == {"n-0": Phase.RUNNING, "n-1": Phase.ENDING}
-    # A pod that does not leave names its node.
+
+
+def test_a_pod_that_does_not_leave_names_its_node() -> None:
     stuck = pod_of("b", "n-[0-1]", 1)
     stuck["metadata"] |= ENDING["metadata"]
     job = part("Job", "b", "n-0", annotations={LEAVING: "n-1"})
@@ -140,15 +129,32 @@ def test_the_hosts_noted_at_a_job_leave_even_without_a_pod() -> None:
     assert (status.phase, words(status)["n-1"]) == (Phase.RUNNING, Phase.ENDING)
 
 
+def test_a_marker_of_a_growth_that_is_begun_is_no_follower() -> None:
+    found = parse(*MAIN, part("ConfigMap", "b-g2", "n-2"))
+    assert (found.hosts, found.leaving) == (("n-0", "n-1"), ())
+    assert found.growths == ("b-g2",)
+
+
 GROWTH = part("Job", "b-g2", "n-2"), pod_of("b-g2", "n-2", 0)
 COMPLETE = {"conditions": [{"type": "Complete", "status": "True"}]}
+
+
+def test_a_part_that_is_complete_is_that_part_alone() -> None:
+    ended = [pod_of("b", "n-[0-1]", i, pod(i, phase="Succeeded")) for i in (0, 1)]
+    status = look(part("Job", "b", "n-[0-1]", status=COMPLETE), *ended, *GROWTH)
+    assert (status.phase, status.failure) == (Phase.FAILED, Failure.OTHER)
+    assert status.why == "all brokers of Job b have ended"
+    failed = dict.fromkeys(("n-0", "n-1"), Phase.FAILED)
+    assert words(status) == {**failed, "n-2": RUNS}
 
 
 MAIN_ENDS = part("Job", "b", "n-[0-1]", **ENDING), *MAIN[1:]
 
 
 @pytest.mark.parametrize("main", [MAIN_ENDS, MAIN[1:], ()], ids=["ends", "pods", "-"])
-def test_a_deleted_first_part_is_that_part_alone(main: tuple[Manifest, ...]) -> None:
+def test_a_first_part_that_is_deleted_is_that_part_alone(
+    main: tuple[Manifest, ...],
+) -> None:
     """Its hosts are known as long as anything of it exists."""
     status = look(*main, *GROWTH)
     assert status.phase is Phase.FAILED
@@ -158,8 +164,18 @@ def test_a_deleted_first_part_is_that_part_alone(main: tuple[Manifest, ...]) -> 
     assert parse(*main, *GROWTH).is_complete
 
 
+def test_the_burst_ends_with_all_its_jobs() -> None:
+    growth = part("Job", "b-g2", "n-2", **ENDING)
+    assert not parse(*MAIN, growth).ending
+    assert parse(growth).ending
+    status = look(*MAIN_ENDS, growth, GROWTH[1])
+    assert words(status) == dict.fromkeys(("n-0", "n-1", "n-2"), Phase.ENDING)
+
+
 @pytest.mark.parametrize("form", ["job", "operator"])
-def test_objects_of_a_growth_have_names_of_their_own(tmp_path: Path, form: Any) -> None:
+def test_the_objects_of_a_growth_have_names_of_their_own(
+    tmp_path: Path, form: Any
+) -> None:
     spec = make_spec(tmp_path)
     settings = replace(SETTINGS, form=form, names=True)
     more = replace(spec, hosts=spec.hosts[1:], ranks=spec.ranks[1:])
@@ -179,7 +195,9 @@ def test_objects_of_a_growth_have_names_of_their_own(tmp_path: Path, form: Any) 
         assert config["data"]["hosts"] == f"{more.hosts[0]}\n"
 
 
-def test_names_of_growths_are_known_and_have_a_length(tmp_path: Path) -> None:
+def test_names_of_growths_are_told_from_others_and_have_a_length(
+    tmp_path: Path,
+) -> None:
     assert first_of("b", part_name("b", 12)) == 12
     for other in ("b", "b-g", "b-gx", "b-g2-entrypoint", "c-g2", "bb-g2"):
         assert first_of("b", other) == 0

@@ -40,11 +40,10 @@ def test_what_is_left_to_write_is_the_way_to_the_cluster(server: Said) -> None:
     with pytest.raises(NotFound):
         provider.reap(BurstId("No Name"))
     assert provider.examine(None)
-    # Without that it says what is missing.
-    with pytest.raises(TypeError, match="abstract method"):
-        PodProvider("far", SETTINGS, "owner")  # type: ignore[abstract]
-    # Only bursts without a queue can be resized: Kueue would stop a Job whose size
-    # changes, with the followers that stay.
+
+
+def test_only_bursts_without_a_queue_can_be_resized() -> None:
+    """Kueue would stop a Job whose size changes, with the followers that stay."""
     for form in ("job", "operator"):
         settings = replace(SETTINGS, form=form)
         assert OnePod("far", settings, "owner").has("resize")
@@ -52,7 +51,14 @@ def test_what_is_left_to_write_is_the_way_to_the_cluster(server: Said) -> None:
         assert not OnePod("far", queued, "owner").has("resize")
 
 
-def test_a_cluster_of_its_own_gets_a_namespace(server: Said, spec: BurstSpec) -> None:
+def test_without_that_it_says_what_is_missing() -> None:
+    with pytest.raises(TypeError, match="abstract method"):
+        PodProvider("far", SETTINGS, "owner")  # type: ignore[abstract]
+
+
+def test_in_a_cluster_of_their_own_bursts_have_their_namespace_made(
+    server: Said, spec: BurstSpec
+) -> None:
     server.answer("GET", NAMESPACE, ABSENT)
     server.answer("PATCH", NAMESPACE, (201, {}))
     bursts = PodBursts(cluster_of(server), SETTINGS, TAGS, own_cluster=True)
@@ -63,8 +69,15 @@ def test_a_cluster_of_its_own_gets_a_namespace(server: Said, spec: BurstSpec) ->
     assert asked.count("PATCH") == 1
 
 
-MAY_NOT = 'User "u" cannot list resource "x" in API group "" in the namespace "jobs"'
-DENIED = 403, {"kind": "Status", "reason": "Forbidden", "message": MAY_NOT}
+DENIED = (
+    403,
+    {
+        "kind": "Status",
+        "reason": "Forbidden",
+        "message": 'it is forbidden: User "u" cannot list resource "x" in API group ""'
+        ' in the namespace "jobs"',
+    },
+)
 
 
 @pytest.mark.parametrize("seen", [ABSENT, (200, {}), DENIED])
@@ -96,7 +109,9 @@ def test_a_namespace_that_was_deleted_took_its_roles_with_it(
             make(spec)
 
 
-def test_what_no_cluster_runs_is_refused_early(spec: BurstSpec, tmp_path: Path) -> None:
+def test_what_no_cluster_could_run_is_refused_before_there_is_one(
+    spec: BurstSpec, tmp_path: Path
+) -> None:
     check_burst(spec, SETTINGS, TAGS)
     with pytest.raises(Refused, match="fewer cores"):
         check_burst(replace(spec, shape=Shape(64)), SETTINGS, TAGS)

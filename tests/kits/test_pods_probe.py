@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The pod that tries the way to the lead: its script, its object, its answers."""
 
+import shutil
+import socket
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,15 +14,22 @@ from burst.config import Seconds
 from burst.errors import Refused, Transient
 from burst.kits.pods import PodSettings
 from burst.kits.pods.diagnose.probe import Probe, ProbeTiming
-from burst.kits.pods.diagnose.probe_job import ProbeResult, judge, render_probe
+from burst.kits.pods.diagnose.probe_job import (
+    ProbeResult,
+    judge,
+    render_probe,
+    result_of,
+)
 from burst.kits.pods.names import HOSTS, ID, INDEX, OWNER, PROVIDER
 from burst.model.finding import Finding, Level
 from burst.model.lead import LeadIdentity
 from burst.testing import example_lead
 from tests.kits.kubeserver import ABSENT, Said, cluster_of
 from tests.kits.pods import SETTINGS, TAGS, replace
+from tests.support.commands import run_captured
 from tests.support.pod_words import pod_words
 from tests.support.set_clock import SetClock
+from tests.support.waiting import HANG_S
 
 CONTAINERS = [{"name": "istio-proxy"}, {"name": "probe", "image": "flux:0.88.0"}]
 ENDPOINT = "tcp://192.0.2.7:30093"
@@ -42,13 +52,16 @@ def pod_of(job: Any) -> Any:
 
 
 def test_it_is_as_followers_are_and_ends_by_itself(lead: LeadIdentity) -> None:
-    pod = pod_words(
-        env={"A": "1"},
-        nodeSelector={"pool": "x"},
-        serviceAccountName="quiet",
-        imagePullSecrets=[{"name": "key"}],
+    job = render(
+        lead,
+        host_paths=("/opt/flux",),
+        pod=pod_words(
+            env={"A": "1"},
+            nodeSelector={"pool": "x"},
+            serviceAccountName="quiet",
+            imagePullSecrets=[{"name": "key"}],
+        ),
     )
-    job = render(lead, host_paths=("/opt/flux",), pod=pod)
     spec = job["spec"]
     assert (spec["activeDeadlineSeconds"], spec["ttlSecondsAfterFinished"]) == (360, 60)
     assert (spec["backoffLimit"], spec["completions"]) == (0, 1)
@@ -63,22 +76,86 @@ def test_it_is_as_followers_are_and_ends_by_itself(lead: LeadIdentity) -> None:
     assert container["image"] == "flux:0.88.0"
     assert container["env"] == [{"name": "A", "value": "1"}]
     assert container["args"] == ["192.0.2.7", "30093", "flux", "python"]
-    assert container["resources"]["limits"] == {"memory": "256Mi"}
-    other = pod_of(render(replace(lead, follower_module="m"), python="/py"))
-    assert other["containers"][0]["args"][2:] == ["/py"]
-    job = render(lead, schedule=Seconds(float("inf")))
-    assert job["spec"]["activeDeadlineSeconds"] == 660
-    # It bears our labels so that gc finds it and those of a policy.
+
+
+def test_it_bears_our_labels_so_that_gc_finds_it_and_those_of_a_policy(
+    lead: LeadIdentity,
+) -> None:
     labels = {OWNER: "owner", PROVIDER: "far", ID: "burst-probe-1"}
     job = render(lead)
-    demanded = render(lead, object_labels={"app": "flux", "account": "{bank}"})
-    for made, more in (job, {}), (demanded, {"app": "flux", "account": "none"}):
-        for thing in (made, made["spec"]["template"]):
-            assert thing["metadata"]["labels"] == {**labels, **more}
-            assert thing["metadata"]["annotations"] == {HOSTS: "probe"}
-    # Under the operator it runs as whom the image says.
+    for thing in (job, job["spec"]["template"]):
+        assert thing["metadata"]["labels"] == labels
+        assert thing["metadata"]["annotations"] == {HOSTS: "probe"}
+    job = render(lead, object_labels={"app": "flux", "account": "{bank}"})
+    demanded = {"app": "flux", "account": "none"}
+    for thing in (job, job["spec"]["template"]):
+        assert thing["metadata"]["labels"] == {**labels, **demanded}
+
+
+def test_it_has_a_deadline_and_a_limit(lead: LeadIdentity) -> None:
+    job = render(lead, schedule=Seconds(float("inf")))
+    assert job["spec"]["activeDeadlineSeconds"] == 660
+    (container,) = pod_of(job)["containers"]
+    assert container["resources"]["limits"] == {"memory": "256Mi"}
+
+
+def test_under_the_operator_it_runs_as_whom_the_image_says(lead: LeadIdentity) -> None:
     assert "securityContext" not in pod_of(render(lead, form="operator", user=None))
     assert "securityContext" in pod_of(render(lead, form="operator", user=7))
+
+
+def test_without_an_address_there_is_nothing_to_try(lead: LeadIdentity) -> None:
+    with pytest.raises(Refused, match="address that followers connect to is not known"):
+        render(replace(lead, endpoint=""))
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Path:
+    """A PATH with what the script needs of any image, and no more."""
+    place = tmp_path / "bin"
+    place.mkdir()
+    (place / "sleep").symlink_to(shutil.which("true") or "")
+    return place
+
+
+def run_script(lead: LeadIdentity, path: Path, endpoint: str) -> ProbeResult:
+    """Run the container's command with only this PATH."""
+    told = replace(lead, follower_module="m", endpoint=endpoint)
+    (container,) = pod_of(render(told, python="python"))["containers"]
+    done = run_captured(
+        [*container["command"], *container["args"]],
+        env={"PATH": str(path)},
+        timeout=HANG_S,
+    )
+    return ProbeResult(done.returncode, done.stdout)
+
+
+def test_its_script_tells_apart_what_is_in_the_way(
+    lead: LeadIdentity, bare: Path
+) -> None:
+    """By Python; that bash does as well, `tests/kits/test_tcp.py` has."""
+    (bare / "python").symlink_to(sys.executable)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        endpoint = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        assert judge(run_script(lead, bare, endpoint), endpoint).level is Level.OK
+    refused = judge(run_script(lead, bare, endpoint), endpoint)
+    assert refused.what.endswith(f"{endpoint}: nothing listens there")
+    nowhere = "tcp://lead.invalid:8050"
+    unresolved = judge(run_script(lead, bare, nowhere), nowhere)
+    assert "its name cannot be resolved there" in unresolved.what
+
+
+def test_what_nobody_knows_is_told_as_it_is() -> None:
+    """All else that it says of the way, `tests/kits/test_tcp.py` has."""
+    found = judge(ProbeResult(1, "something\nelse"), ENDPOINT)
+    assert found.what == f"a pod there does not reach {ENDPOINT}: something else"
+    assert found.advice == "check that the image runs on those nodes"
+
+
+def test_only_an_end_is_an_end() -> None:
+    pod: dict[str, Any] = {"metadata": {}, "spec": {"containers": CONTAINERS}}
+    assert result_of({**pod, "status": {"phase": "Pending"}}) is None
+    assert result_of({**pod, "status": container()}) is None
 
 
 class Time(SetClock):
@@ -163,19 +240,6 @@ def test_it_waits_says_for_what_and_cleans_up(server: Said, lead: LeadIdentity) 
     words = "probe has no pod yet", begins, tries, "is removed"
     assert trial.told == [f"{trial.id}: {each}" for each in words]
     assert trial.deletes() == 1
-    # What it found there is told too.
-    trial = Trial(server, lead)
-    trial.shows(ended(1, f"{FACTS}connect: Connection refused"))
-    way, machine, user, flux = trial.find()
-    assert way.what.endswith(f"{ENDPOINT}: nothing listens there")
-    assert machine.what.startswith("followers there are sparc64 machines, and the lead")
-    assert user.what == "followers there run as user 1000 (flux)"
-    assert flux.level is Level.WRONG
-    assert "Flux 0.87.1, which a lead of 0.88.0 rejects" in flux.what
-    # What nobody knows is told as it is.
-    odd = judge(ProbeResult(1, "something\nelse"), ENDPOINT)
-    assert odd.what == f"a pod there does not reach {ENDPOINT}: something else"
-    assert odd.advice == "check that the image runs on those nodes"
 
 
 FACTS = """\
@@ -186,7 +250,22 @@ burst-version: commands: 0.87.1 libflux-core: 0.87.1 build-options: +zmq==4.3.4
 """
 
 
-def test_a_views_image_is_asked_for_flux(server: Said, lead: LeadIdentity) -> None:
+def test_what_it_found_where_it_ran_is_told_too(
+    server: Said, lead: LeadIdentity
+) -> None:
+    trial = Trial(server, lead)
+    trial.shows(ended(1, f"{FACTS}connect: Connection refused"))
+    way, machine, user, flux = trial.find()
+    assert way.what.endswith(f"{ENDPOINT}: nothing listens there")
+    assert machine.what.startswith("followers there are sparc64 machines, and the lead")
+    assert user.what == "followers there run as user 1000 (flux)"
+    assert flux.level is Level.WRONG
+    assert "Flux 0.87.1, which a lead of 0.88.0 rejects" in flux.what
+
+
+def test_with_a_view_its_own_image_is_asked_for_flux(
+    server: Said, lead: LeadIdentity
+) -> None:
     view = {"form": "operator", "view": "flux-view:1"}
     pod = pod_of(render(lead, **view))
     (init,), (main,) = pod["initContainers"], pod["containers"]
@@ -240,7 +319,9 @@ def test_a_pod_that_finds_no_node_in_time(server: Said, lead: LeadIdentity) -> N
     found = trial.run()
     assert "probe finds no node: 0/2 nodes are fit" in found.what
     assert 5 < trial.time.now < 7
-    # One that somebody else deletes.
+
+
+def test_one_that_somebody_else_deletes(server: Said, lead: LeadIdentity) -> None:
     found = Trial(server, lead).run()
     assert "was deleted before it had an answer" in found.what
 
@@ -260,7 +341,9 @@ def test_ctrl_c_removes_it_first(server: Said, lead: LeadIdentity) -> None:
     assert trial.told[-1] == f"{trial.id}: is removed"
 
 
-def test_a_right_that_lacks_is_told(server: Said, lead: LeadIdentity) -> None:
+def test_a_right_that_lacks_is_told_and_nothing_is_to_be_removed(
+    server: Said, lead: LeadIdentity
+) -> None:
     trial = Trial(server, lead)
     denied = {"message": 'User "x" cannot patch resource "jobs"', "kind": "Status"}
     server.answer("PATCH", f"{JOBS}/{trial.id}", (403, denied))
@@ -270,12 +353,17 @@ def test_a_right_that_lacks_is_told(server: Said, lead: LeadIdentity) -> None:
     assert "verb patch on jobs" in caught.value.advice
     assert not trial.told
     assert not trial.deletes()
-    # What may have been made is removed.
+
+
+def test_what_may_have_been_made_is_removed(server: Said, lead: LeadIdentity) -> None:
+    trial = Trial(server, lead)
     server.answer("PATCH", f"{JOBS}/{trial.id}", (500, {}))
     with pytest.raises(Transient):
         trial.run()
     assert trial.told == [f"{trial.id}: is removed"]
-    # What cannot be removed is told.
+
+
+def test_what_cannot_be_removed_is_told(server: Said, lead: LeadIdentity) -> None:
     trial = Trial(server, lead)
     trial.shows(*[ended(0)] * 2)
     server.answer("GET", f"{JOBS}/{trial.id}", (500, {}))

@@ -52,18 +52,6 @@ def test_why_kueue_does_not_admit_it_is_told_with_its_words() -> None:
     words = f"Kueue has no quota for it (since {clock_time(900)}): Pending: {NO_QUOTA}"
     assert words in seen.why
     assert seen.followers[0].why == f"has no pod yet; {words}"
-    # A gang that volcanos queue does not admit is told.
-    made = thing("Job")
-    made["metadata"]["uid"] = "1234"
-    waits = pod(0)
-    waits["spec"].pop("nodeName", None)
-    words = "Unschedulable: resource in cluster is overused"
-    told = event(words, 15, "PodGroup", "podgroup-1234")
-    seen = look(made, waits, warnings=warnings_by_object([told]))
-    assert seen.followers[0].why == (
-        "waits for a node; Volcano keeps its pods waiting: Unschedulable: resource in"
-        " cluster is overused"
-    )
 
 
 def test_a_running_job_that_kueue_evicts_is_told_of_and_no_failure() -> None:
@@ -87,7 +75,9 @@ def test_a_running_job_that_kueue_evicts_is_told_of_and_no_failure() -> None:
         assert all(follower.reclaimed for follower in seen.followers)
     again = [*events, event("Admitted: Admitted by ClusterQueue cq", 16)]
     assert "evicted" not in suspended(warnings=warnings_by_object(again)).why
-    # An eviction that makes no room for others is none of the cloud.
+
+
+def test_an_eviction_that_makes_no_room_for_others_is_none_of_the_cloud() -> None:
     late = event("EvictedDueToPodsReadyTimeout: Exceeded the PodsReady timeout", 15)
     seen = suspended(warnings=warnings_by_object([late]))
     assert "Kueue has evicted it" in seen.why
@@ -104,15 +94,22 @@ def condition(kind: str, status: str, reason: str, message: str) -> dict[str, st
     return {"type": kind, "status": status, "reason": reason, "message": message, **at}
 
 
-NO, YES = ("QuotaReserved", "False"), ("QuotaReserved", "True")
-PENDING = condition(*NO, "Pending", NO_QUOTA)
-EVICTED = condition("Evicted", "True", "Preempted", PREEMPTED)
-NONE = condition(*NO, "Inadmissible", "lq doesn't exist")
-STATES: list[tuple[list[dict[str, str]], list[str]]] = [
-    ([PENDING], ["Kueue has no quota for it", NO_QUOTA]),
-    ([PENDING, EVICTED], ["Kueue has evicted it", PREEMPTED, NO_QUOTA]),
-    ([NONE], ["Kueue cannot admit it", "lq doesn't exist"]),
-    ([condition(*YES, "", "in cq")], ["has quota for it, and waits for admission che"]),
+STATES = [
+    (
+        [
+            condition("QuotaReserved", "False", "Pending", NO_QUOTA),
+            condition("Evicted", "True", "Preempted", PREEMPTED),
+        ],
+        ["Kueue has no quota for it", NO_QUOTA, "Kueue has evicted it", PREEMPTED],
+    ),
+    (
+        [condition("QuotaReserved", "False", "Inadmissible", "lq doesn't exist")],
+        ["Kueue cannot admit it", "lq doesn't exist"],
+    ),
+    (
+        [condition("QuotaReserved", "True", "QuotaReserved", "in cq")],
+        ["has quota for it, and waits for admission checks"],
+    ),
     ([condition("PodsReady", "False", "PodsReady", "no")], []),
 ]
 
@@ -156,19 +153,29 @@ GANG = "pod group is not ready, 6 Pending, 6 minAvailable; Pending: 1 Unschedula
 TAINTED = "0/3 nodes are available: 3 node(s) had untolerated taint {dedicated: gpu}."
 FITS = "Pod ns1/task-3 can possibly be assigned to node1"
 ROOM = "waits until there is room for its whole gang"
-NOMINATED = f"is nominated for node node-7 (since {clock_time(900)}), and waits for"
+SHORT = "0/2 nodes are available: 2 Insufficient cpu."
+NOMINATED = (
+    f"is nominated for node node-7 (since {clock_time(900)}), and waits for room"
+)
 GATED = "is not scheduled before its scheduling gates are removed: blocked"
-FITTING = f"fits a node, and waits for the rest of its gang: {FITS}"
-TASKS = f"3/6 tasks in gang unschedulable: {GANG}"
-ON = {"nominatedNodeName": "node-7"}
-SCHEDULED: list[tuple[str, str, dict[str, Any], str]] = [
-    ("Schedulable", FITS, {}, FITTING),
-    ("Unschedulable", TASKS, {}, f"{ROOM}: 3/6 tas"),
+SCHEDULED = [
+    (
+        "Schedulable",
+        FITS,
+        {},
+        f"fits a node, and waits for the rest of its gang: {FITS}",
+    ),
+    (
+        "Unschedulable",
+        f"3/6 tasks in gang unschedulable: {GANG}",
+        {},
+        f"{ROOM}: 3/6 tas",
+    ),
     ("Unschedulable", GANG, {}, ROOM),
     ("Undetermined", "", {}, "waits for the rest of its gang: Undetermined"),
     ("SchedulingGated", "blocked", {}, GATED),
     ("SchedulerError", "no", {}, "as the scheduler has failed: no"),
-    ("Unschedulable", "2 Insufficient cpu.", ON, NOMINATED),
+    ("Unschedulable", SHORT, {"nominatedNodeName": "node-7"}, NOMINATED),
     ("Unschedulable", TAINTED, {}, "`tolerations` in `pod` let followers"),
     ("Unschedulable", "2 Insufficient cpu.", {}, "finds no node: 2 Insufficient cpu."),
 ]
@@ -178,9 +185,22 @@ SCHEDULED: list[tuple[str, str, dict[str, Any], str]] = [
 def test_a_pod_that_has_no_node_says_what_it_waits_for(
     reason: str, message: str, status: dict[str, Any], words: str
 ) -> None:
-    waits = unschedulable(0, message, reason, **status)
-    seen = look(thing("Job"), waits, schedule=101)
-    assert (seen.phase, seen.failure) == (Phase.PENDING, Failure.OTHER)
+    seen = look(thing("Job"), unschedulable(0, message, reason, **status))
+    assert seen.phase is Phase.PENDING
     assert words in seen.followers[0].why
-    late = look(thing("Job"), waits, schedule=99)
+    late = look(thing("Job"), unschedulable(0, message, reason, **status), schedule=10)
     assert (late.phase, late.failure) == (Phase.FAILED, Failure.CAPACITY)
+
+
+def test_a_gang_that_volcanos_queue_does_not_admit_is_told() -> None:
+    made = thing("Job")
+    made["metadata"]["uid"] = "1234"
+    waits = pod(0)
+    waits["spec"].pop("nodeName", None)
+    words = "Unschedulable: resource in cluster is overused"
+    told = event(words, 15, "PodGroup", "podgroup-1234")
+    seen = look(made, waits, warnings=warnings_by_object([told]))
+    assert seen.followers[0].why == (
+        "waits for a node; Volcano keeps its pods waiting: Unschedulable: resource in"
+        " cluster is overused"
+    )

@@ -108,7 +108,9 @@ def test_of_one_that_is_reaped_no_events_are_read(waiting: Waiting) -> None:
         assert lists == 0
 
 
-def test_of_one_made_a_while_ago_events_are_read_at_once(waiting: Waiting) -> None:
+def test_of_one_that_was_made_a_while_ago_events_are_read_at_once(
+    waiting: Waiting,
+) -> None:
     """As by a daemon that was restarted. The clock of the cluster may be ahead."""
     made = job(BURSTS[0])
     made["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"

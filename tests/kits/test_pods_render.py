@@ -2,7 +2,9 @@
 """What a BurstSpec becomes, in both forms."""
 
 import base64
+import json
 import os
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -13,11 +15,12 @@ from burst.errors import Refused
 from burst.kits import certificate
 from burst.kits.kube.kinds import annotations_of, name_of
 from burst.kits.pods import OfferTable, offers
+from burst.kits.pods.diagnose.probe_job import render_probe
 from burst.kits.pods.names import SPOT, hosts_of
 from burst.kits.pods.template.render import render
 from burst.model.lead import HostEntry
 from burst.provider import BurstSpec
-from tests.kits.pods import SETTINGS, TAGS, by_kind, pod_spec, replace, run, unpack
+from tests.kits.pods import SETTINGS, TAGS, by_kind, pod_spec, replace, run
 from tests.support.pod_words import pod_words
 
 
@@ -36,27 +39,47 @@ def test_every_object_says_whose_it_is(spec: BurstSpec) -> None:
     leases = {item["metadata"]["annotations"][f"{prefix}/lease"] for item in objects}
     assert leases == {"234"}
     assert {name_of(item) for item in objects} == {spec.burst_id}
-    assert objects[-1]["spec"]["ttlSecondsAfterFinished"] == 300
-    # It is the same each time.
-    assert render(spec, SETTINGS, TAGS, 1) == render(spec, SETTINGS, TAGS, 2)
-    # Followers that need systemd are refused before anything is made.
+
+
+def test_followers_that_need_systemd_are_refused_before_anything_is_made(
+    spec: BurstSpec,
+) -> None:
     needs = replace(spec, lead=replace(spec.lead, systemd=True))
     with pytest.raises(Refused, match="a pod has no systemd") as refused:
         render(needs, SETTINGS, TAGS, 0)
     assert "no [exec] service" in refused.value.advice
 
 
-def test_brokers_read_the_leads_hosts_and_certificate(spec: BurstSpec) -> None:
-    objects = by_kind(spec, SETTINGS)
-    secret = base64.b64decode(objects["Secret"]["data"]["curve.cert"]).decode()
-    there = certificate.read(Path(spec.lead.certificate))
-    assert certificate.parse(secret, "the Secret") == there
-    data = objects["ConfigMap"]["data"]
-    table = tomllib.loads(data["broker.toml"])["bootstrap"]
-    assert table["curve_cert"] == "/burst/run/curve.cert"
-    assert table["hosts"][0]["connect"] == spec.lead.endpoint
-    assert data["hosts"] == "burst-0-0\nburst-0-1\n"
-    # What runs on spot nodes says so.
+@pytest.mark.parametrize("form", ["job", "operator"])
+def test_images_by_digest_stay_so(spec: BurstSpec, form: Any) -> None:
+    app, view = (f"r.test:5000/{n}@sha256:{'0a' * 32}" for n in ("app", "view"))
+    given = replace(SETTINGS, image=app, view=view, form=form)
+    made = render(spec, given, TAGS, 0)[-1]
+    for item in (made, render_probe("probe", spec.lead, given, TAGS)):
+        found = set(re.findall(r'"image": "([^"]+)"', json.dumps(item)))
+        assert found == {app, view}
+
+
+def test_a_job_makes_no_pod_before_it_is_started_and_does_not_stay(
+    spec: BurstSpec,
+) -> None:
+    job = by_kind(spec, SETTINGS)["Job"]["spec"]
+    assert job["suspend"] is True
+    assert job["ttlSecondsAfterFinished"] == 300
+    # It is the same each time.
+    assert render(spec, SETTINGS, TAGS, 1) == render(spec, SETTINGS, TAGS, 2)
+
+
+@pytest.mark.parametrize("form", ["job", "operator"])
+def test_autoscalers_leave_its_pods_alone(spec: BurstSpec, form: Any) -> None:
+    parent = render(spec, replace(SETTINGS, form=form), TAGS, 0)[-1]["spec"]
+    pod = parent["pod"] if form == "operator" else parent["template"]["metadata"]
+    noted = pod["annotations"]
+    assert noted["cluster-autoscaler.kubernetes.io/safe-to-evict"] == "false"
+    assert noted["karpenter.sh/do-not-disrupt"] == "true"
+
+
+def test_what_runs_on_spot_nodes_says_so(spec: BurstSpec) -> None:
     (name, table), *_ = SETTINGS.offers.items()
     chosen = pod_words(nodeSelector={"karpenter.sh/capacity-type": "spot"})
     for spot in (
@@ -70,6 +93,20 @@ def test_brokers_read_the_leads_hosts_and_certificate(spec: BurstSpec) -> None:
             assert annotations_of(item)[SPOT] == "true"
     assert [offer.spot for offer in offers(SETTINGS)] == [False]
     assert SPOT not in annotations_of(render(spec, SETTINGS, TAGS, 0)[-1])
+
+
+def test_brokers_read_the_leads_hosts_and_their_own_certificate(
+    spec: BurstSpec,
+) -> None:
+    objects = by_kind(spec, SETTINGS)
+    secret = base64.b64decode(objects["Secret"]["data"]["curve.cert"]).decode()
+    there = certificate.read(Path(spec.lead.certificate))
+    assert certificate.parse(secret, "the Secret") == there
+    data = objects["ConfigMap"]["data"]
+    table = tomllib.loads(data["broker.toml"])["bootstrap"]
+    assert table["curve_cert"] == "/burst/run/curve.cert"
+    assert table["hosts"][0]["connect"] == spec.lead.endpoint
+    assert data["hosts"] == "burst-0-0\nburst-0-1\n"
 
 
 @pytest.mark.parametrize("module", ["", "other_lead"])
@@ -86,23 +123,27 @@ def test_the_start_script_starts_the_host_of_its_index(
         bootstrap=replace(spec.lead.bootstrap, hosts=names),
     )
     told = replace(spec, lead=lead, hosts=hosts, ranks=(1, 2))
-    work = tmp_path / "ann's/run"
-    echo = replace(SETTINGS, flux="echo", python="echo", cwd=(str(work),))
+    echo = replace(SETTINGS, flux="echo", python="echo")
     data = by_kind(told, echo)["ConfigMap"]["data"]
-    start = unpack(tmp_path, data)
+    for name in ("config", "secret", "run"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "secret/curve.cert").write_text("key")
+    (tmp_path / "secret/curve.cert").chmod(0o440)
     (tmp_path / "run/broker").mkdir()
     (tmp_path / "run/broker/left").touch()
+    for name, text in data.items():
+        moved = text.replace("/burst/", f"{tmp_path}/")
+        (tmp_path / "config" / name).write_text(moved)
     environ = {"PATH": os.environ["PATH"], "JOB_COMPLETION_INDEX": "1"}
+    command = ["/bin/sh", str(tmp_path / "config/start")]
     for _ in range(2):  # the kubelet starts it again in the same pod
-        told_by = run(["/bin/sh", start], environ)
+        told_by = run(command, environ)
         assert "n-03" in told_by
         assert "n-07" not in told_by
         assert str(tmp_path / "config/broker.toml") in told_by
     copy = tmp_path / "run/curve.cert"
     assert (copy.read_text(), copy.stat().st_mode & 0o777) == ("key", 0o600)
     assert list((tmp_path / "run/broker").iterdir()) == []
-    # Working directories are there before the broker starts.
-    assert work.is_dir()
 
 
 def test_a_pod_is_as_safe_as_can_be(spec: BurstSpec) -> None:
@@ -125,7 +166,9 @@ def test_a_pod_is_as_safe_as_can_be(spec: BurstSpec) -> None:
 
 
 @pytest.mark.parametrize("form", ["job", "operator"])
-def test_a_follower_has_bounds_of_memory(spec: BurstSpec, form: Any) -> None:
+def test_a_follower_has_bounds_of_memory_where_the_offer_has_none(
+    spec: BurstSpec, form: Any
+) -> None:
     """By its cores. Its volumes in memory are no larger than all of it."""
     parent = render(spec, replace(SETTINGS, form=form), TAGS, 0)[-1]["spec"]
     pod = parent["template"]["spec"] if form == "job" else parent
@@ -137,13 +180,16 @@ def test_a_follower_has_bounds_of_memory(spec: BurstSpec, form: Any) -> None:
     listed = pod.get("volumes", ())
     sizes = [v["emptyDir"].get("sizeLimit") for v in listed if in_memory(v)]
     assert sizes == (["32Gi"] if form == "job" else [])
-    # Autoscalers leave its pods alone.
-    parent = render(spec, replace(SETTINGS, form=form), TAGS, 0)[-1]["spec"]
-    pod = parent["pod"] if form == "operator" else parent["template"]["metadata"]
-    noted = pod["annotations"]
-    assert noted["cluster-autoscaler.kubernetes.io/safe-to-evict"] == "false"
-    assert noted["karpenter.sh/do-not-disrupt"] == "true"
-    # Where setuid programs are to work nothing else is loosened.
+
+
+def in_memory(volume: dict[str, Any]) -> bool:
+    return bool(volume.get("emptyDir", {}).get("medium") == "Memory")
+
+
+@pytest.mark.parametrize("form", ["job", "operator"])
+def test_where_setuid_programs_are_to_work_nothing_else_is_loosened(
+    spec: BurstSpec, form: Any
+) -> None:
     loose = replace(SETTINGS, form=form, security="baseline")
     parent = render(spec, loose, TAGS, 0)[-1]["spec"]
     pod = parent["template"]["spec"] if form == "job" else parent
@@ -155,10 +201,6 @@ def test_a_follower_has_bounds_of_memory(spec: BurstSpec, form: Any) -> None:
     assert context["seccompProfile"] == {"type": "RuntimeDefault"}
 
 
-def in_memory(volume: dict[str, Any]) -> bool:
-    return bool(volume.get("emptyDir", {}).get("medium") == "Memory")
-
-
 def test_a_leads_user_is_the_pods_by_default(spec: BurstSpec) -> None:
     context = pod_spec(spec, replace(SETTINGS, user=None))["securityContext"]
     assert context["runAsUser"] == os.geteuid()
@@ -166,19 +208,17 @@ def test_a_leads_user_is_the_pods_by_default(spec: BurstSpec) -> None:
     assert root["securityContext"]["runAsNonRoot"] is False
     assert "fsGroup" not in root["securityContext"]
     assert "capabilities" not in root["containers"][0]["securityContext"]
-    # One broker a node or several.
-    alone = pod_spec(spec, SETTINGS)
-    (term,) = alone["affinity"]["podAntiAffinity"].popitem()[1]
-    assert term["topologyKey"] == "kubernetes.io/hostname"
-    assert term["namespaceSelector"] == {}  # all of them
-    shared = pod_spec(spec, replace(SETTINGS, one_per_node=False))
-    assert "affinity" not in shared
-    (constraint,) = shared["topologySpreadConstraints"]
-    assert constraint["whenUnsatisfiable"] == "ScheduleAnyway"
-    # An offers nodes are chosen and asked for in full.
-    big = pod_words(nodeSelector={"pool": "big"})
-    amounts = {"gpus": 2, "max_nodes": 4, "cpu": "7500m", "memory": "28Gi"}
-    table = OfferTable(cores=8, pod=big, **amounts)  # type: ignore[arg-type]
+
+
+def test_an_offers_nodes_are_chosen_and_asked_for_in_full(spec: BurstSpec) -> None:
+    table = OfferTable(
+        cores=8,
+        gpus=2,
+        max_nodes=4,
+        cpu="7500m",
+        memory="28Gi",
+        pod=pod_words(nodeSelector={"pool": "big"}),
+    )
     tolerations = [
         {"key": "spot", "operator": "Exists"},
         {"key": "a", "operator": "Equal", "value": "b", "effect": "NoSchedule"},
@@ -210,6 +250,17 @@ def test_a_leads_user_is_the_pods_by_default(spec: BurstSpec) -> None:
     mount = {"name": "host-0", "mountPath": "/opt/flux", "readOnly": True}
     assert mount in container["volumeMounts"]
     assert {"name": "host-0", "hostPath": {"path": "/opt/flux"}} in pod["volumes"]
+
+
+def test_one_broker_a_node_or_several(spec: BurstSpec) -> None:
+    alone = pod_spec(spec, SETTINGS)
+    (term,) = alone["affinity"]["podAntiAffinity"].popitem()[1]
+    assert term["topologyKey"] == "kubernetes.io/hostname"
+    assert term["namespaceSelector"] == {}  # all of them
+    shared = pod_spec(spec, replace(SETTINGS, one_per_node=False))
+    assert "affinity" not in shared
+    (constraint,) = shared["topologySpreadConstraints"]
+    assert constraint["whenUnsatisfiable"] == "ScheduleAnyway"
 
 
 LEASES = [(0.0, None), (1060.0, 61), (1059.2, 61), (900.0, 1)]

@@ -12,7 +12,17 @@ from burst.kits.pods.status.burst_objects import group_by_burst
 from burst.kits.pods.status.describe import describe, followers
 from burst.kits.pods.status.warnings import warnings_by_object, why_starting
 from burst.provider import Failure, Phase
-from tests.kits.seen_pods import EARLIER, NOW, RUNNING, about, look, pod, thing, waiting
+from tests.kits.seen_pods import (
+    EARLIER,
+    NOW,
+    RUNNING,
+    about,
+    look,
+    pod,
+    thing,
+    unschedulable,
+    waiting,
+)
 
 
 def disruption(reason: str, message: str = "") -> dict[str, Any]:
@@ -44,9 +54,7 @@ PREEMPTED = "was preempted by pods of a higher priority"
 EVICTED = {"phase": "Failed", "reason": "Evicted", "message": "no memory"}
 NO_SECRET = waiting("CreateContainerConfigError", "no secret")
 ONCE: dict[str, Any] = {"restartCount": 1, "lastState": CRASHED, **UP}
-NO_PULL = "image flux:1 cannot be pulled:"
 NOT_PULLED = "cannot be pulled: ErrImagePull: no such"
-ENDED = "ended with exit status 1; is started again"
 INIT_ENDED = "its init container view ended with exit status 1"
 WORDS: list[tuple[dict[str, Any], Phase, str]] = [
     (RUNNING, RUNS, ""),
@@ -59,10 +67,18 @@ WORDS: list[tuple[dict[str, Any], Phase, str]] = [
     ({"phase": "Failed", "reason": "Odd"}, BEGINS, "ended: Odd"),
     ({"phase": "Failed"}, BEGINS, "is ending"),
     (broker(**PULL), BEGINS, f"image flux:1 {NOT_PULLED}"),
-    (broker(**waiting("InvalidImageName")), FAILS, f"{NO_PULL} InvalidImageName:"),
+    (
+        broker(**waiting("InvalidImageName")),
+        FAILS,
+        "image flux:1 cannot be pulled: InvalidImageName:",
+    ),
     (broker(**NO_SECRET), BEGINS, "CreateContainerConfigError: no secret"),
     (broker("Running", **ONCE), RUNS, "was restarted once, last after exit status 1"),
-    (broker("Running", restartCount=3, **AGAIN), RUNS, ENDED),
+    (
+        broker("Running", restartCount=3, **AGAIN),
+        RUNS,
+        "ended with exit status 1; is started again",
+    ),
     (init(image="view:1", **PULL), BEGINS, f"image view:1 {NOT_PULLED}"),
     (init(**UP), BEGINS, "waits for its init container view"),
     (init(state=CRASHED), BEGINS, INIT_ENDED),
@@ -85,13 +101,7 @@ def test_a_pods_word(status: dict[str, Any], phase: Phase, why: str) -> None:
     assert seen.why == (f"n-1 {why}" if why else "")
 
 
-def test_of_pods_of_one_index_the_last_that_lives_counts() -> None:
-    first = named("a", EARLIER, phase="Failed", reason="Evicted")
-    second = named("b", "1970-01-01T00:16:00Z", **RUNNING)
-    third = named("c", "1970-01-01T00:16:20Z", phase="Failed", reason="Evicted")
-    seen = look(thing("Job"), pod(0, **RUNNING), first, third, second)
-    assert seen.phase is Phase.RUNNING
-    # A pod that is not bound waits and one that is ending does not run.
+def test_a_pod_that_is_not_bound_waits_and_one_that_is_ending_does_not_run() -> None:
     unbound, going = pod(1), pod(1, **RUNNING)
     del unbound["spec"]["nodeName"]
     seen = look(thing("Job"), pod(0, **RUNNING), unbound)
@@ -101,7 +111,29 @@ def test_of_pods_of_one_index_the_last_that_lives_counts() -> None:
     assert (seen.phase, seen.why) == (Phase.PENDING, "n-1 is ending")
 
 
+@pytest.mark.parametrize(
+    ("schedule", "phase", "failure"),
+    [(101, Phase.PENDING, Failure.OTHER), (99, Phase.FAILED, Failure.CAPACITY)],
+)
+def test_a_pod_may_find_no_node_for_so_long(
+    schedule: float, phase: Phase, failure: Failure
+) -> None:
+    objects = thing("Job"), pod(0, **RUNNING), unschedulable(1)
+    seen = look(*objects, schedule=schedule)
+    assert (seen.phase, seen.failure) == (phase, failure)
+    assert "n-1 finds no node: 0/2 nodes are available" in seen.why
+
+
+def test_of_pods_of_one_index_the_last_that_lives_counts() -> None:
+    first = named("a", EARLIER, phase="Failed", reason="Evicted")
+    second = named("b", "1970-01-01T00:16:00Z", **RUNNING)
+    third = named("c", "1970-01-01T00:16:20Z", phase="Failed", reason="Evicted")
+    seen = look(thing("Job"), pod(0, **RUNNING), first, third, second)
+    assert seen.phase is Phase.RUNNING
+
+
 SHUTDOWN = "Pod was terminated in response to imminent node shutdown."
+NO_MEMORY = "The node was low on resource: memory."
 TAKEN: list[tuple[dict[str, Any], bool, bool]] = [
     # What happened to the pod, and whether it was reclaimed: on spot nodes, on others.
     (disruption("PreemptionByScheduler"), True, True),
@@ -109,9 +141,9 @@ TAKEN: list[tuple[dict[str, Any], bool, bool]] = [
     (disruption("EvictionByEvictionAPI"), True, False),
     (disruption("DeletionByPodGC"), True, False),
     (disruption("TerminationByKubelet", SHUTDOWN), True, False),
-    (disruption("TerminationByKubelet", "low on memory"), False, False),
+    (disruption("TerminationByKubelet", NO_MEMORY), False, False),
     ({"phase": "Failed", "reason": "Terminated", "message": SHUTDOWN}, True, False),
-    (EVICTED, False, False),
+    ({"phase": "Failed", "reason": "Evicted", "message": NO_MEMORY}, False, False),
     ({"phase": "Failed", "reason": "NodeLost"}, True, False),
     ({"phase": "Failed"}, False, False),
 ]
@@ -166,8 +198,17 @@ def test_a_preempted_pod_that_is_gone_is_known_by_its_event() -> None:
         pods = pod(0, **RUNNING), pod(1, **last)
         seen = look(thing("Job"), *pods, warnings=events)
         assert not any(follower.reclaimed for follower in seen.followers)
-    # An old preemption is not what took a later pod away: The event of the first pod is
-    # there for an hour, and its next pod was back.
+
+
+def named(name: str, made: str, **status: Any) -> dict[str, Any]:
+    """Return a pod of the second follower, as a Job names it."""
+    found = pod(1, **status)
+    found["metadata"] |= {"name": name, "creationTimestamp": made}
+    return found
+
+
+def test_an_old_preemption_is_not_what_took_a_later_pod_away() -> None:
+    """The event of the first pod is there for an hour, and its next pod was back."""
     event = about("Pod", "b-1-first", "Preempted", "1970-01-01T00:10:00Z")
     made = "1970-01-01T00:10:05Z"
     back = named("b-1-next", made, **RUNNING)
@@ -183,22 +224,29 @@ def test_a_preempted_pod_that_is_gone_is_known_by_its_event() -> None:
         assert not any(follower.reclaimed for follower in status.followers)
         assert "preempted" not in status.why
     assert "was deleted, and not by burst" in status.followers[1].lost
+
     # Its broker ends where it is.
     failed = named("b-1-next", made, **broker(state=CRASHED))
     first = named("b-1-first", "1970-01-01T00:05:00Z", **RUNNING)
-    objects = (*burst.objects, failed)
-    ended = msgspec.structs.replace(burst, objects=objects, former=(first,))
-    assert not describe(ended, event, {}, 300, NOW).followers[1].reclaimed
+    seen = msgspec.structs.replace(burst, objects=(*burst.objects, failed))
+    seen = msgspec.structs.replace(seen, former=(first,))
+    assert not describe(seen, event, {}, 300, NOW).followers[1].reclaimed
     # This one it was, of which nobody saw more than that it is gone.
-    ended = msgspec.structs.replace(burst, former=(first,))
-    assert describe(ended, event, {}, 300, NOW).followers[1].reclaimed
+    seen = msgspec.structs.replace(burst, former=(first,))
+    assert describe(seen, event, {}, 300, NOW).followers[1].reclaimed
 
 
-def named(name: str, made: str, **status: Any) -> dict[str, Any]:
-    """Return a pod of the second follower, as a Job names it."""
-    found = pod(1, **status)
-    found["metadata"] |= {"name": name, "creationTimestamp": made}
-    return found
+def test_an_index_is_found_in_the_annotation_too() -> None:
+    old = pod(0, **RUNNING)
+    old["metadata"]["labels"] = {ID: "b"}
+    old["metadata"]["annotations"] = {HOSTS: "n-[0-1]", INDEX: "1"}
+    stray = pod(0, **RUNNING)
+    stray["metadata"]["labels"] = {ID: "b"}
+    (found,) = group_by_burst([thing("Job"), old, stray])
+    assert {host: name for host, (_, name) in followers(found).items()} == {
+        "n-0": "",
+        "n-1": "p0",
+    }
 
 
 @pytest.mark.parametrize(
@@ -216,16 +264,23 @@ def test_an_event_says_why_a_container_does_not_start(words: str, why: str) -> N
     assert seen.why == f"n-1 {why.format(words)}"
 
 
-def test_a_log_says_why_a_broker_ended_or_was_not_started() -> None:
-    # One without memory.
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [({"memory": "28Gi"}, "its limit of 28Gi"), ({}, "its node had left")],
+)
+def test_a_broker_without_memory_is_told_of(limits: Any, words: str) -> None:
     killed = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
     starved = pod(1, **broker("Running", lastState=killed, restartCount=1, **UP))
-    for limit, words in ("28Gi", "its limit of 28Gi"), ("", "its node had left"):
-        limits = {"limits": {"memory": limit} if limit else {}}
-        starved["spec"]["containers"][-1]["resources"] = limits
-        seen = look(thing("Job"), pod(0, **RUNNING), starved)
-        assert seen.phase is Phase.RUNNING
-        assert seen.why.endswith(f"137, OOMKilled: it used more memory than {words}")
+    starved["spec"]["containers"][-1]["resources"] = {"limits": limits}
+    seen = look(thing("Job"), pod(0, **RUNNING), starved)
+    assert seen.phase is Phase.RUNNING
+    assert seen.why == (
+        "n-1 was restarted once, last after exit status 137, OOMKilled:"
+        f" it used more memory than {words}"
+    )
+
+
+def test_a_log_says_why_a_broker_ended_or_was_not_started() -> None:
     crashed = pod(1, **broker("Running", state=CRASHED))
     objects = thing("Job"), pod(0, **RUNNING), crashed
     seen = look(*objects, logs={"p1": "<3>bad key\n\n<2>the end\n"})
@@ -234,29 +289,21 @@ def test_a_log_says_why_a_broker_ended_or_was_not_started() -> None:
     seen = look(*objects, logs={"p1": f"cannot mount\nno such\n{last}\n"})
     assert seen.phase is Phase.FAILED
     assert seen.why == f"n-1 {last}: cannot mount / no such"
-    # An event says why there are no pods.
+
+
+def test_an_event_says_why_there_are_no_pods() -> None:
     words = "FailedCreate: exceeded quota: small"
     warnings = about("Job", "b", words)
     seen = look(thing("Job"), warnings=warnings)
     assert (seen.phase, seen.why) == (Phase.PENDING, f"pods cannot be made: {words}")
-    late = look(thing("Job"), warnings=warnings, schedule=99)
+    late = look(thing("Job"), warnings=warnings, schedule=10)
     assert (late.phase, late.failure) == (Phase.FAILED, Failure.CAPACITY)
-    # A cluster that does not work denies nobody.
-    seen = look(thing("Job"), warnings=about("Job", "b", WEBHOOK))
-    assert (seen.phase, seen.why) == (Phase.PENDING, f"pods cannot be made: {WEBHOOK}")
-    # A denial from before the newest pod is over: Such as of the moment before the
-    # namespace had its service account.
-    later = pod(0, **RUNNING)
-    later["metadata"]["creationTimestamp"] = "1970-01-01T00:16:00Z"
-    denied = about("Job", "b", "FailedCreate: no service account")
-    seen = look(thing("Job"), later, warnings=denied)
-    assert (seen.phase, seen.why) == (Phase.PENDING, "n-1 has no pod yet")
 
 
-WEBHOOK = (
-    "FailedCreate: Error creating: Internal error occurred: failed calling webhook"
-    ' "validate.kyverno.svc-fail": context deadline exceeded'
-)
+def test_an_operator_that_does_nothing_is_named() -> None:
+    seen = look(thing("MiniCluster"))
+    assert seen.phase is Phase.PENDING
+    assert "check that it runs" in seen.why
 
 
 POLICY = {"type": "Failed", "reason": "PodFailurePolicy", "message": "x"}
@@ -271,7 +318,9 @@ POLICY = {"type": "Failed", "reason": "PodFailurePolicy", "message": "x"}
         ({"type": "Odd"}, RUNS, ""),
     ],
 )
-def test_a_jobs_end_is_told(condition: dict[str, Any], phase: Phase, why: str) -> None:
+def test_a_job_that_is_over_fails_the_burst(
+    condition: dict[str, Any], phase: Phase, why: str
+) -> None:
     other = {"type": "Suspended", "status": "False"}
     status = {"conditions": [other, {"status": "True", **condition}]}
     pods = pod(0, **RUNNING), pod(1, **RUNNING)
@@ -281,8 +330,6 @@ def test_a_jobs_end_is_told(condition: dict[str, Any], phase: Phase, why: str) -
 
 
 def test_half_built_it_waits_for_the_rest() -> None:
-    seen = look(thing("MiniCluster"))
-    assert (seen.phase, "check that it runs" in seen.why) == (Phase.PENDING, True)
     seen = look(thing("ConfigMap"), thing("Secret"))
     assert seen.phase is Phase.PENDING
     assert "provision or reap it again" in seen.why
@@ -294,7 +341,9 @@ def test_half_built_it_waits_for_the_rest() -> None:
     assert (seen.burst_id, seen.followers) == ("b", ())
     bare["metadata"]["labels"] = {}
     assert group_by_burst([bare]) == []
-    # What is being deleted is ending.
+
+
+def test_what_is_being_deleted_is_ending() -> None:
     job = thing("Job", metadata={"deletionTimestamp": EARLIER})
     seen = look(job, pod(1, **RUNNING), thing("Secret"))
     assert seen.phase is Phase.ENDING
@@ -309,10 +358,12 @@ def test_half_built_it_waits_for_the_rest() -> None:
 
 def test_the_last_warning_counts() -> None:
     about_p: Manifest = {"involvedObject": {"kind": "Pod", "name": "p"}}
-    one, three = "1970-01-01T00:00:01Z", "1970-01-01T00:00:03Z"
     second = {"eventTime": "1970-01-01T00:00:02.000001Z", "reason": "B"}
-    first = {"metadata": {"creationTimestamp": one}}
-    lasts = {"firstTimestamp": one, "lastTimestamp": three}
+    first = {"metadata": {"creationTimestamp": "1970-01-01T00:00:01Z"}}
+    lasts = {
+        "firstTimestamp": "1970-01-01T00:00:01Z",
+        "lastTimestamp": "1970-01-01T00:00:03Z",
+    }
     events: list[Manifest] = [
         {"metadata": {}, **about_p, **second},
         {**about_p, **first},
@@ -324,15 +375,26 @@ def test_the_last_warning_counts() -> None:
     (long,) = found["", ""]
     assert len(long.text) < 400
     assert (long.first, long.last) == (1, 3)
-    # An index is found in the annotation too.
-    old = pod(0, **RUNNING)
-    old["metadata"]["labels"] = {ID: "b"}
-    old["metadata"]["annotations"] = {HOSTS: "n-[0-1]", INDEX: "1"}
-    stray = pod(0, **RUNNING)
-    stray["metadata"]["labels"] = {ID: "b"}
-    (burst,) = group_by_burst([thing("Job"), old, stray])
-    its = {host: name for host, (_, name) in followers(burst).items()}
-    assert its == {"n-0": "", "n-1": "p0"}
+
+
+def test_a_cluster_that_does_not_work_denies_nobody() -> None:
+    words = (
+        "FailedCreate: Error creating: Internal error occurred: failed calling webhook"
+        ' "validate.kyverno.svc-fail": failed to call webhook: Post'
+        ' "https://kyverno-svc.kyverno.svc:443/validate/fail?timeout=10s": context'
+        " deadline exceeded"
+    )
+    seen = look(thing("Job"), warnings=about("Job", "b", words))
+    assert (seen.phase, seen.why) == (Phase.PENDING, f"pods cannot be made: {words}")
+
+
+def test_a_denial_from_before_the_newest_pod_is_over() -> None:
+    """Such as of the moment before the namespace had its service account."""
+    later = pod(0, **RUNNING)
+    later["metadata"]["creationTimestamp"] = "1970-01-01T00:16:00Z"
+    denied = about("Job", "b", "FailedCreate: no service account")
+    seen = look(thing("Job"), later, warnings=denied)
+    assert (seen.phase, seen.why) == (Phase.PENDING, "n-1 has no pod yet")
 
 
 def suspended(since: str = EARLIER, **noted: str) -> Manifest:
@@ -354,11 +416,9 @@ def test_a_job_that_is_suspended_is_queued() -> None:
     assert look(suspended(), thing("MiniCluster")).why.startswith("is queued")
     bare = thing("Job", spec={"suspend": True})
     assert look(bare, schedule=0).phase is Phase.PENDING
-    # One that was not started.
-    early = look(suspended(**{SPEC: "x"}))
-    assert early.phase is Phase.PENDING
-    assert early.why == "is not complete; provision or reap it again"
-    # A job that somebody suspends is what its followers were lost by.
+
+
+def test_a_job_that_somebody_suspends_is_what_its_followers_were_lost_by() -> None:
     stopped = suspended(**{SPEC: "x", STARTED: "true"})
     ends = [pod(0, **RUNNING), pod(1, **RUNNING)]
     for each in ends:
@@ -375,3 +435,9 @@ def test_a_job_that_is_suspended_is_queued() -> None:
     grown["metadata"]["name"] = "b-g2"
     seen = look(thing("Job"), grown, *ends)
     assert "deleted, and not by burst" in seen.followers[0].lost
+
+
+def test_a_job_that_was_not_started_is_not_complete() -> None:
+    seen = look(suspended(**{SPEC: "x"}))
+    assert seen.phase is Phase.PENDING
+    assert seen.why == "is not complete; provision or reap it again"

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Words of a provider's table for storage, working directories and Kueue's queue."""
 
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +11,15 @@ from burst.errors import ConfigError
 from burst.kits.pods.diagnose.admission import advise
 from burst.kits.pods.template.storage import known_directories
 from burst.provider import BurstSpec
-from tests.kits.pods import SETTINGS, TAGS, by_kind, pod_spec, read_settings, replace
+from tests.kits.pods import (
+    SETTINGS,
+    TAGS,
+    by_kind,
+    pod_spec,
+    read_settings,
+    replace,
+    run,
+)
 from tests.support.pod_words import CLAIM, SHM, pod_words
 
 CSI = {"driver": "gcsfuse.csi.storage.gke.io", "volumeAttributes": {"bucketName": "b"}}
@@ -46,7 +56,9 @@ def test_volumes_are_mounted_where_they_say(spec: BurstSpec) -> None:
         **{path: (source, False) for path, source in WRITABLE.items()},
         **{path: (source, True) for path, source in READ_ONLY.items()},
     }
-    # Directories of jobs are made where nothing is mounted.
+
+
+def test_directories_of_jobs_are_made_where_nothing_is_mounted(spec: BurstSpec) -> None:
     cwd = ("/h/run/a", "/h/run", "/work", "/results/x", "/tmp/y", "/scratch/z")
     settings = replace(STORAGE, cwd=cwd)
     before = mounted(pod_spec(spec, replace(settings, cwd=())))
@@ -56,7 +68,27 @@ def test_volumes_are_mounted_where_they_say(spec: BurstSpec) -> None:
     assert found == {**before, "/h/run": empty, "/work": empty}
     start = by_kind(spec, settings)["ConfigMap"]["data"]["start"]
     assert f"mkdir -p {' '.join(cwd)}\n" in start
-    # Directories that followers have are known.
+
+
+def test_directories_are_there_before_the_broker_starts(
+    spec: BurstSpec, tmp_path: Path
+) -> None:
+    """Run as it is, but for where things are mounted."""
+    work = tmp_path / "ann's" / "run"
+    settings = replace(read_settings(""), cwd=(str(work),), flux="ls")
+    start = by_kind(spec, settings)["ConfigMap"]["data"]["start"]
+    for name in ("config", "secret", "run"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "config/hosts").write_text("burst-0-0\n")
+    (tmp_path / "secret/curve.cert").write_text("key")
+    before, _, _ = start.replace("/burst/", f"{tmp_path}/").partition("ls broker")
+    script = tmp_path / "start"
+    script.write_text(f"{before}ls -d {tmp_path}/ann*/run\n")
+    environ = {"PATH": os.environ["PATH"], "JOB_COMPLETION_INDEX": "0"}
+    assert run(["/bin/sh", script], environ).strip() == str(work)
+
+
+def test_directories_that_followers_have_are_known() -> None:
     settings = replace(STORAGE, cwd=("/work/",), host_paths=("/opt",))
     listed = known_directories(settings)
     known = set(listed)
@@ -75,10 +107,6 @@ def test_a_queue_has_the_job_and_not_its_pods(spec: BurstSpec) -> None:
     made = operator["MiniCluster"]
     assert made["spec"]["jobLabels"] == {**TAGS.labels(spec.burst_id), **label}
     assert made["metadata"]["labels"] == TAGS.labels(spec.burst_id)
-    # Where a namespace may deny a volume pod is named.
-    for source, may_be_denied in (CLAIM, False), (KEYS, False), (NFS, True):
-        settings = replace(SETTINGS, pod=pod_words(volumes={"/v": source}))
-        assert ("change pod" in advise(settings)) is may_be_denied
 
 
 def test_a_minicluster_has_what_the_operator_mounts(spec: BurstSpec) -> None:
@@ -95,19 +123,34 @@ def test_a_minicluster_has_what_the_operator_mounts(spec: BurstSpec) -> None:
     (container,) = made["MiniCluster"]["spec"]["containers"]
     volumes = {volume["path"]: volume for volume in container["volumes"].values()}
     del volumes["/burst/secret"]
-    bucket = {
-        "csiDriver": CSI["driver"],
-        "csiDriverAttributes": CSI["volumeAttributes"],
-    }
-    memory = {"emptyDir": True, "emptyDirMedium": "memory"}
     assert volumes == {
         "/results": {"claimName": "results", "path": "/results", "readOnly": False},
         "/keys": {"secretName": "app", "path": "/keys", "readOnly": True},
-        "/bucket": {**bucket, "path": "/bucket", "readOnly": True},
+        "/bucket": {
+            "csiDriver": CSI["driver"],
+            "csiDriverAttributes": CSI["volumeAttributes"],
+            "path": "/bucket",
+            "readOnly": True,
+        },
         "/disk": {"csiDriver": "d", "path": "/disk", "readOnly": True},
         "/opt": {"hostPath": "/data", "path": "/opt", "readOnly": True},
-        "/dev/shm": {**memory, "emptyDirSizeLimit": "1Gi", "path": "/dev/shm"},
+        "/dev/shm": {
+            "emptyDir": True,
+            "emptyDirMedium": "memory",
+            "emptyDirSizeLimit": "1Gi",
+            "path": "/dev/shm",
+        },
     }
+
+
+@pytest.mark.parametrize(
+    ("source", "may_be_denied"), [(CLAIM, False), (KEYS, False), (NFS, True)]
+)
+def test_where_a_namespace_may_deny_a_volume_pod_is_named(
+    source: dict[str, Any], may_be_denied: bool
+) -> None:
+    settings = replace(SETTINGS, pod=pod_words(volumes={"/v": source}))
+    assert ("change pod" in advise(settings)) is may_be_denied
 
 
 GONE = [
@@ -120,7 +163,10 @@ GONE = [
     ("pull_secrets = []", "pull_secrets: is gone; .*imagePullSecrets"),
     ("service_account = 'x'", "service_account: is gone; .*serviceAccountName"),
     ("node_selector = {}", r"node_selector: is gone; .*pod.spec\]: nodeSelector"),
-    ("offers.nodes.node_selector = {}", r"offers.nodes.node.*OFFER.pod.spec\]: node"),
+    (
+        "offers.nodes.node_selector = {}",
+        r"offers.nodes.node_selector: is gone; .*OFFER.pod.spec\]: nodeSelector",
+    ),
 ]
 MOUNT = "[[pod.spec.containers]]\nname = 'broker'\nvolumeMounts ="
 MOUNTED = f"{MOUNT} [{{ name = 'v', mountPath = '/v' }}]\n"
@@ -153,7 +199,9 @@ REFUSED = [
         (MOUNTED.replace("'/v'", "'/usr/local'"), "/usr/local"),
     ],
 )
-def test_a_directory_may_be_where_it_hides_nothing(table: str, cwd: str) -> None:
+def test_a_directory_of_jobs_may_be_where_it_hides_nothing(
+    table: str, cwd: str
+) -> None:
     assert read_settings(f"cwd = ['{cwd}']\n{table}").cwd == (cwd,)
     # A munge of the node is mounted where there is no other.
     found = read_settings("host_paths = ['/run/munge']").host_paths
@@ -175,7 +223,8 @@ def test_what_is_wrong_is_refused_by_its_key(table: str, words: str) -> None:
         (f"{MOUNTED}{VOLUME}emptyDir = {{}}", "volumes.v.emptyDir: a MiniCluster has"),
         (f"{VOLUME}secret.secretName = 'x'", "volumes.v: a MiniCluster mounts it at"),
         (
-            f"{MOUNTED.replace(' }', ', subPath = 1 }')}{VOLUME}secret = {{}}",
+            f"{MOUNT} [{{ name = 'v', mountPath = '/v', subPath = 'x' }}]\n{VOLUME}"
+            "secret.secretName = 'x'",
             "volumes.v, subPath of its mount: a MiniCluster has no",
         ),
         ("cwd = ['/work']", "cwd: a MiniCluster has no such field"),

@@ -47,7 +47,9 @@ GROUPS = [
 def test_ordinary_users_and_the_owner_are_chosen() -> None:
     found = choose_users(LISTED, TABLE, OWNER)
     assert [user.name for user in found] == ["flux", "ann", "bob"]
-    # No group with rights of the image gets a member.
+
+
+def test_no_group_with_rights_of_the_image_gets_a_member() -> None:
     users = choose_users(LISTED, TABLE, OWNER)
     assert choose_groups(GROUPS, users, TABLE) == [
         PodGroup("users", 100),
@@ -55,7 +57,14 @@ def test_ordinary_users_and_the_owner_are_chosen() -> None:
         PodGroup("lab", 1500),
         PodGroup("project", 2000, ("ann",)),
     ]
-    # Of two with one name or number the first counts as on the host.
+
+
+def test_lines_have_neither_passwords_nor_the_names_of_persons() -> None:
+    assert format_passwd(LISTED[3:4]) == "bob:x:1002:1500::/home/bob:/bin/zsh\n"
+    assert format_group([PodGroup("a", 1, ("x", "y"))]) == "a:x:1:x,y\n"
+
+
+def test_of_two_with_one_name_or_number_the_first_counts_as_on_the_host() -> None:
     again = [PodUser("ann", 5001, 100, "/nfs/ann"), PodUser("backup", 34, 34, "/")]
     again += [PodUser("backup", 3400, 3400, "/"), PodUser("admin", OWNER, OWNER, "/")]
     found = choose_users([*LISTED, *again], TABLE, OWNER)
@@ -68,29 +77,13 @@ def test_ordinary_users_and_the_owner_are_chosen() -> None:
     assert "project" not in {g.name for g in choose_groups(groups, found, TABLE)}
 
 
-def test_lines_have_neither_passwords_nor_the_names_of_persons() -> None:
-    assert format_passwd(LISTED[3:4]) == "bob:x:1002:1500::/home/bob:/bin/zsh\n"
-    assert format_group([PodGroup("a", 1, ("x", "y"))]) == "a:x:1:x,y\n"
-    # An entry that is no text is left out.
+def test_an_entry_that_is_no_text_is_left_out() -> None:
     odd = os.fsdecode(b"/home/\xe4nn")
     users = [PodUser("ann", 1001, 100, odd), PodUser("bob", 1002, 100, "/home/bøb")]
     assert (
         format_passwd(users).encode() == "bob:x:1002:100::/home/bøb:/bin/sh\n".encode()
     )
     assert format_group([PodGroup("a", 1, (odd,))]) == ""
-    # The daemons host is asked.
-    some = next(user for user in pwd.getpwall() if user.pw_uid and user.pw_gid)
-    table = MultiUserTable(uids=(some.pw_uid, some.pw_uid))
-    data = users_data(replace(MANY, multi_user=table))
-    assert f"{some.pw_name}:x:{some.pw_uid}:{some.pw_gid}:" in data["passwd"]
-    assert set(data) == {"passwd", "group"}
-    # Too many users are refused.
-    assert users_data(SETTINGS) == {}, "there are none without the table"
-    users = {f"user{number}": f"{number}:{number}" for number in range(1, 20_000)}
-    many = replace(MANY, multi_user=MultiUserTable(users=users))
-    with pytest.raises(Refused, match="19999 users and 0 groups are") as error:
-        users_data(many)
-    assert "narrow multi_user.uids" in error.value.advice
 
 
 names = st.text(max_size=5)
@@ -113,3 +106,20 @@ def test_members_are_of_groups_in_range(listed: list[PodGroup]) -> None:
         _, _, gid, members = line.split(":")
         assert int(gid) != 0
         assert not members or 1000 <= int(gid) <= 60000
+
+
+def test_the_daemons_host_is_asked() -> None:
+    some = next(user for user in pwd.getpwall() if user.pw_uid and user.pw_gid)
+    table = MultiUserTable(uids=(some.pw_uid, some.pw_uid))
+    data = users_data(replace(MANY, multi_user=table))
+    assert f"{some.pw_name}:x:{some.pw_uid}:{some.pw_gid}:" in data["passwd"]
+    assert set(data) == {"passwd", "group"}
+
+
+def test_too_many_users_are_refused() -> None:
+    assert users_data(SETTINGS) == {}, "there are none without the table"
+    users = {f"user{number}": f"{number}:{number}" for number in range(1, 20_000)}
+    many = replace(MANY, multi_user=MultiUserTable(users=users))
+    with pytest.raises(Refused, match="19999 users and 0 groups are") as error:
+        users_data(many)
+    assert "narrow multi_user.uids" in error.value.advice

@@ -10,7 +10,7 @@ from burst.errors import ConfigError
 from burst.kits.pods import PodSettings
 from burst.kits.pods.template import isolated
 from burst.provider import BurstSpec, Program
-from tests.kits.pods import by_kind, pod_spec, read_settings, replace, run, unpack
+from tests.kits.pods import by_kind, pod_spec, read_settings, replace, run
 from tests.support.commands import run_captured
 
 VIEW = """
@@ -49,17 +49,23 @@ def test_flux_is_copied_before_the_broker_starts(spec: BurstSpec) -> None:
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
-    # Without it there is no init container.
+
+
+def test_without_it_there_is_no_init_container(spec: BurstSpec) -> None:
     pod = pod_spec(spec, replace(read(), view=""))
     assert "initContainers" not in pod
     assert not [v for v in pod["volumes"] if v["name"].startswith("view-")]
     data = by_kind(spec, replace(read(), view=""))["ConfigMap"]["data"]
     assert "PATH" not in data["start"]
-    # Others of the site come after it.
+
+
+def test_others_of_the_site_come_after_it(spec: BurstSpec) -> None:
     pod = {"spec": {"initContainers": [{"name": "fetch", "image": "busybox"}]}}
     found = pod_spec(spec, replace(read(), pod=pod))["initContainers"]
     assert [container["name"] for container in found] == ["flux-view", "fetch"]
-    # An isolated burst has it and is entered by its flux.
+
+
+def test_an_isolated_burst_has_it_and_is_entered_by_its_flux(spec: BurstSpec) -> None:
     alone = replace(spec, program=Program(kind="interactive"))
     assert pod_spec(alone, read())["initContainers"]
     assert "/mnt/flux/view/bin/flux proxy" in isolated.access("jobs", "pod", read())
@@ -67,9 +73,6 @@ def test_flux_is_copied_before_the_broker_starts(spec: BurstSpec) -> None:
     assert "/opt/flux/bin/flux proxy" in isolated.access("jobs", "pod", own)
     without = replace(read(), view="")
     assert "-- flux proxy" in isolated.access("jobs", "pod", without)
-    # Paths without an image are refused.
-    with pytest.raises(ConfigError, match="view_paths: is for view, which is not set"):
-        read_settings("view_paths = ['/a:/a']")
 
 
 def image_of(place: Path) -> Path:
@@ -103,14 +106,22 @@ def test_both_scripts_find_flux(spec: BurstSpec, tmp_path: Path) -> None:
     run(init_command(spec, settings, tmp_path), environ)
     for number, target in enumerate(targets):
         (tmp_path / f"burst/view/{number}").rename(target)
-    start = unpack(tmp_path / "burst", by_kind(spec, settings)["ConfigMap"]["data"])
+    start = by_kind(spec, settings)["ConfigMap"]["data"]["start"]
+    for name in ("config", "secret", "run"):
+        (tmp_path / "burst" / name).mkdir()
+    (tmp_path / "burst/config/hosts").write_text("burst-0-0\n")
+    (tmp_path / "burst/secret/curve.cert").write_text("key")
+    script = tmp_path / "start"
+    script.write_text(start.replace("/burst/", f"{tmp_path}/burst/"))
     environ["JOB_COMPLETION_INDEX"] = "0"
-    program, modules = run(["/bin/sh", start], environ).split()
+    program, modules = run(["/bin/sh", script], environ).split()
     assert program == f"{targets[0]}/bin/flux"
     assert modules == f"{targets[0]}/lib/python3.11/site-packages"
 
 
-def test_an_image_without_it_says_so(spec: BurstSpec, tmp_path: Path) -> None:
+def test_an_image_without_it_says_what_is_not_there(
+    spec: BurstSpec, tmp_path: Path
+) -> None:
     place = tmp_path / "none"
     for count, words in ((0, "cannot stat"), (2, "view_paths[0]: there are 2: ")):
         for number in range(count):
@@ -121,12 +132,6 @@ def test_an_image_without_it_says_so(spec: BurstSpec, tmp_path: Path) -> None:
         done = run_captured(command)
         assert done.returncode == 1
         assert words in done.stdout + done.stderr
-
-
-MOUNTED = """
-pod.spec.containers = [{ name = "broker", volumeMounts = [\
-{ name = "v", mountPath = "/opt/software" }] }]
-"""
 
 
 @pytest.mark.parametrize(
@@ -145,12 +150,24 @@ pod.spec.containers = [{ name = "broker", volumeMounts = [\
         ("view_paths = ['/a:/a', '/b:/a/']", r"view_paths\[1\]: /a/ is also view_path"),
         ("host_paths = ['/opt/software']", r"view_paths\[1\]: .* is also host_paths"),
         ("cwd = ['/opt/software']", r"view_paths\[1\]: .* is also cwd"),
-        (MOUNTED, r"view_paths\[1\]: .* is also pod.spec.containers.broker.volumeM"),
+        (
+            "pod.spec.containers = [{ name = 'broker', volumeMounts ="
+            " [{ name = 'v', mountPath = '/opt/software' }] }]",
+            r"view_paths\[1\]: .* is also pod.spec.containers.broker.volumeMounts",
+        ),
         ("form = 'operator'\nview_paths = ['/a:/a']", "view_paths: the Flux Operator"),
         ("pod.spec.volumes = [{ name = 'view-0' }]", "volumes.view-0: has Flux"),
-        ("pod.spec.initContainers = [{ name = 'flux-view' }]", "copies Flux.*use view"),
+        (
+            "pod.spec.initContainers = [{ name = 'flux-view' }]",
+            "initContainers.flux-view: copies Flux for the broker; use view",
+        ),
     ],
 )
 def test_what_is_wrong_is_refused_by_its_key(table: str, words: str) -> None:
     with pytest.raises(ConfigError, match=f"providers.far: .*{words}"):
         read(f"{table}\n")
+
+
+def test_paths_without_an_image_are_refused() -> None:
+    with pytest.raises(ConfigError, match="view_paths: is for view, which is not set"):
+        read_settings("view_paths = ['/a:/a']")

@@ -2,13 +2,16 @@
 """The bursts of a provider that is kept: what changed is read, no more."""
 
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
+import msgspec
 import pytest
 
 from burst.errors import Transient
 from burst.kits.kube.kinds import Manifest
-from burst.kits.pods.names import HOSTS, ID
+from burst.kits.pods.names import HOSTS, ID, INDEX, SPOT, STARTED
+from burst.kits.pods.status.kept_fields import KeptObject
 from burst.provider import Phase
 from tests.kits.kubeserver import ABSENT
 from tests.kits.played_namespace import (
@@ -29,7 +32,7 @@ from tests.support.waiting import wait_until
 
 
 def test_what_does_not_change_costs_no_request(namespace: Namespace) -> None:
-    watch = namespace.watch()
+    namespace.watch()
     before = namespace.bursts.observe()
     asked = len(namespace.server.asked)
     for _ in range(5):
@@ -37,7 +40,10 @@ def test_what_does_not_change_costs_no_request(namespace: Namespace) -> None:
         assert [status.phase for status in found] == [Phase.RUNNING] * 2
         assert all(a is b for a, b in zip(found, before, strict=True))
     assert len(namespace.server.asked) == asked
-    # A pod that changes changes its burst alone.
+
+
+def test_a_pod_that_changes_changes_its_burst_alone(namespace: Namespace) -> None:
+    watch = namespace.watch()
     _, other = namespace.bursts.observe()
     watch.say("MODIFIED", pod(BURSTS[0], waiting={"reason": "ContainerCreating"}))
     namespace.wait_for(Phase.PENDING, Phase.RUNNING)
@@ -45,6 +51,21 @@ def test_what_does_not_change_costs_no_request(namespace: Namespace) -> None:
     watch.say("MODIFIED", pod(BURSTS[0]))
     namespace.wait_for(Phase.RUNNING, Phase.RUNNING)
     assert namespace.asked("/pods?") == 2 + len(namespace.server.watches[PODS])
+
+
+def test_a_burst_is_gone_with_its_last_object(namespace: Namespace) -> None:
+    pods = namespace.watch()
+    pods.say("DELETED", pod(BURSTS[0]))
+    words = "lost its pod, which was deleted, and not by burst"
+    wait_until(
+        lambda: namespace.bursts.observe()[0].followers[0].lost == words,
+        namespace.phases,
+    )
+    namespace.server.watches[JOBS][-1].say("DELETED", job(BURSTS[0]))
+    wait_until(
+        lambda: [s.burst_id for s in namespace.bursts.observe()] == [BURSTS[1]],
+        namespace.phases,
+    )
 
 
 def test_why_a_broker_does_not_join_is_told_until_it_has(namespace: Namespace) -> None:
@@ -76,27 +97,14 @@ def test_the_log_of_a_crashed_broker_is_read_once(namespace: Namespace) -> None:
     namespace.server.watches[PODS][-1].say("MODIFIED", again)
     wait_until(lambda: "another" in namespace.bursts.observe()[0].why, namespace.phases)
     assert namespace.asked(log) == 2
-    # One that cannot be read is asked for again.
-    unread = (500, {"message": "no kubelet"}), (200, "why")
-    namespace.server.answer("GET", f"{PODS}/{log}", *unread)
-    last = pod(BURSTS[0], 4, terminated=ended)
-    namespace.server.watches[PODS][-1].say("MODIFIED", last)
-    words = "its log cannot be read"
-    wait_until(lambda: words in namespace.bursts.observe()[0].why, namespace.phases)
+
+
+def test_a_log_that_cannot_be_read_is_asked_for_again(namespace: Namespace) -> None:
+    namespace.serve(PODS, pod(BURSTS[0], 1, terminated={"exitCode": 1}), pod(BURSTS[1]))
+    path = f"{PODS}/{BURSTS[0]}-0-x/log"
+    namespace.server.answer("GET", path, (500, {"message": "no kubelet"}), (200, "why"))
+    assert "its log cannot be read" in namespace.bursts.observe()[0].why
     assert namespace.bursts.observe()[0].why.endswith("why")
-
-
-def job_of(burst: str, hosts: str, version: str = "") -> Manifest:
-    """Return the Job of a burst whose hosts are these now."""
-    made = job(burst)
-    made["metadata"]["annotations"][HOSTS] = hosts
-    if version:
-        made["metadata"]["resourceVersion"] = version
-    return made
-
-
-def hosts_of(namespace: Namespace) -> list[list[str]]:
-    return [[f.host for f in s.followers] for s in namespace.bursts.observe()]
 
 
 def provision(namespace: Namespace, place: Path) -> tuple[str, Manifest]:
@@ -112,7 +120,9 @@ def provision(namespace: Namespace, place: Path) -> tuple[str, Manifest]:
     return spec.burst_id, made
 
 
-def test_what_was_provisioned_is_seen(namespace: Namespace, tmp_path: Path) -> None:
+def test_what_was_provisioned_is_there_with_the_next_look(
+    namespace: Namespace, tmp_path: Path
+) -> None:
     """The watch may be late; then this burst is listed, and no other."""
     namespace.watch()
     before = namespace.bursts.observe()
@@ -133,7 +143,9 @@ def test_what_was_provisioned_is_seen(namespace: Namespace, tmp_path: Path) -> N
     assert len(namespace.server.asked) == asked + 2, "once is enough"
 
 
-def test_what_was_resized_is_listed_anew(namespace: Namespace, tmp_path: Path) -> None:
+def test_what_was_resized_is_listed_anew_even_if_the_call_failed(
+    namespace: Namespace, tmp_path: Path
+) -> None:
     """The watch may be late, and what is listed must not be from before the call."""
     namespace.watch()
     namespace.bursts.observe()
@@ -142,38 +154,54 @@ def test_what_was_resized_is_listed_anew(namespace: Namespace, tmp_path: Path) -
     namespace.server.answer("GET", f"{JOBS}/{BURSTS[0]}", down)
     with pytest.raises(Transient):
         namespace.bursts.resize(spec)
-    namespace.serve(JOBS, job_of(BURSTS[0], "burst-0-[0-1]"))
+    larger = job(BURSTS[0])
+    larger["metadata"]["annotations"][HOSTS] = "burst-0-[0-1]"
+    namespace.serve(JOBS, larger)
     namespace.serve(PODS, pod(BURSTS[0]))
     asked = len(namespace.server.asked)
-    assert hosts_of(namespace) == [["burst-0-0", "burst-0-1"], ["burst-1-0"]]
+    hosts = [[f.host for f in s.followers] for s in namespace.bursts.observe()]
+    assert hosts == [["burst-0-0", "burst-0-1"], ["burst-1-0"]]
     paths = [unquote(path) for _, path, _ in namespace.server.asked[asked:]]
     assert sum(f"{ID}={BURSTS[0]}" in path for path in paths) == 2
     assert not any(f"{ID}={BURSTS[1]}" in path for path in paths)
 
 
-def test_how_it_was_before_is_not_told(namespace: Namespace, tmp_path: Path) -> None:
+def test_how_it_was_before_it_was_listed_is_not_told_later(
+    namespace: Namespace, tmp_path: Path
+) -> None:
     """The watch goes on from before the list."""
     namespace.watch()
     namespace.server.answer("GET", f"{JOBS}/{BURSTS[0]}", (503, {"kind": "Status"}))
     with pytest.raises(Transient):
         namespace.bursts.resize(replace(make_spec(tmp_path), burst_id=BURSTS[0]))
-    namespace.serve(JOBS, job_of(BURSTS[0], "burst-0-[0-1]", "12"))
+
+    def version(number: int, hosts: str) -> Manifest:
+        made = job(BURSTS[0])
+        made["metadata"]["annotations"][HOSTS] = hosts
+        made["metadata"]["resourceVersion"] = str(number)
+        return made
+
+    namespace.serve(JOBS, version(12, "burst-0-[0-1]"))
     namespace.serve(PODS, pod(BURSTS[0]))
 
     def hosts() -> list[list[str]]:
-        return hosts_of(namespace)
+        return [[f.host for f in s.followers] for s in namespace.bursts.observe()]
 
     assert hosts() == [["burst-0-0", "burst-0-1"], ["burst-1-0"]]
     jobs = namespace.server.watches[JOBS][-1]
-    jobs.say("MODIFIED", job_of(BURSTS[0], "burst-0-0", "11"))
-    jobs.say("MODIFIED", job_of(BURSTS[1], "burst-1-1"))
+    jobs.say("MODIFIED", version(11, "burst-0-0"))
+    other = job(BURSTS[1])
+    other["metadata"]["annotations"][HOSTS] = "burst-1-1"
+    jobs.say("MODIFIED", other)
     wait_until(lambda: "burst-1-1" in hosts()[1], hosts)
     assert hosts()[0] == ["burst-0-0", "burst-0-1"]
-    jobs.say("MODIFIED", job_of(BURSTS[0], "burst-0-[0-2]", "13"))
+    jobs.say("MODIFIED", version(13, "burst-0-[0-2]"))
     wait_until(lambda: len(hosts()[0]) == 3, hosts)
 
 
-def test_the_end_of_one_before_ends_none(namespace: Namespace, tmp_path: Path) -> None:
+def test_the_end_of_one_before_does_not_end_what_was_listed(
+    namespace: Namespace, tmp_path: Path
+) -> None:
     """The watch is late: it tells of the deletion of a Job of the same name."""
     namespace.watch()
     burst, made = provision(namespace, tmp_path)
@@ -196,14 +224,73 @@ def test_the_end_of_one_before_ends_none(namespace: Namespace, tmp_path: Path) -
     wait_until(lambda: burst not in ids(), ids)
 
 
+def test_kept_is_what_the_status_is_made_of() -> None:
+    full: dict[str, Any] = {
+        "metadata": {
+            "name": "p",
+            "uid": "u",
+            "labels": {ID: "b", INDEX: "0"},
+            "annotations": {HOSTS: "h", SPOT: "", STARTED: ""},
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "deletionTimestamp": "2026-01-02T00:00:00Z",
+        },
+        "spec": {
+            "suspend": True,
+            "nodeName": "n",
+            "containers": [
+                {"name": "c", "image": "i", "resources": {"limits": {"memory": "1Gi"}}}
+            ],
+            "initContainers": [{"name": "s", "restartPolicy": "Always"}],
+        },
+        "status": {
+            "phase": "Failed",
+            "reason": "Evicted",
+            "message": "m",
+            "completedIndexes": "0",
+            "failedIndexes": "1",
+            "conditions": [
+                {
+                    "type": "PodScheduled",
+                    "status": "False",
+                    "reason": "r",
+                    "message": "m",
+                    "lastTransitionTime": "2026-01-01T00:00:00Z",
+                }
+            ],
+            "containerStatuses": [
+                {
+                    "name": "c",
+                    "image": "i",
+                    "ready": True,
+                    "restartCount": 3,
+                    "state": {"terminated": {"exitCode": 0, "message": "m"}},
+                    "lastState": {"terminated": {"exitCode": 9, "reason": "OOMKilled"}},
+                }
+            ],
+            "initContainerStatuses": [
+                {"name": "s", "started": True, "state": {"running": {}}},
+                {"name": "t", "state": {"waiting": {"reason": "r", "message": "m"}}},
+            ],
+        },
+    }
+    more = {"metadata": {**full["metadata"], "managedFields": [1]}}
+    text = msgspec.json.encode({**full, **more, "kind": "Pod"})
+    kept = msgspec.json.encode(msgspec.json.decode(text, type=KeptObject))
+    assert msgspec.json.decode(kept) == full
+
+
 def test_what_ended_a_pod_is_told_until_the_next_one_runs(namespace: Namespace) -> None:
     """Its object is gone a moment later, and what a Job makes does not say why."""
     pods = namespace.watch()
     evicted = pod(BURSTS[0])
     evicted["metadata"]["deletionTimestamp"] = "1970-01-01T00:16:00Z"
-    reason = {"reason": "EvictionByEvictionAPI", "message": "evicting"}
-    evicted["status"]["conditions"] = [{"type": "DisruptionTarget", **reason}]
-    why = "was evicted, as when a node is drained: evicting"
+    condition = {"type": "DisruptionTarget", "status": "True"}
+    condition |= {
+        "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting",
+    }
+    evicted["status"]["conditions"] = [condition]
+    why = "was evicted, as when a node is drained: Eviction API: evicting"
 
     def told() -> list[tuple[str, str]]:
         return [(f.lost, f.why) for f in namespace.bursts.observe()[0].followers]
@@ -223,7 +310,9 @@ def test_what_ended_a_pod_is_told_until_the_next_one_runs(namespace: Namespace) 
     assert namespace.server.watches[PODS] == [pods], "it was told, and not listed"
 
 
-def test_of_what_goes_between_lists_no_cause_is_known(namespace: Namespace) -> None:
+def test_of_what_is_gone_from_one_list_to_the_next_no_cause_is_known(
+    namespace: Namespace,
+) -> None:
     """The first look lists, and so does the second, which begins to watch."""
     namespace.bursts.observe()
     namespace.serve(PODS, pod(BURSTS[1]))
@@ -240,7 +329,9 @@ def test_what_leaves_with_its_host_is_no_loss(namespace: Namespace) -> None:
         return [(f.host, f.lost) for f in namespace.bursts.observe()[0].followers]
 
     wait_until(lambda: hosts() and hosts()[0][1], hosts)
-    jobs.say("MODIFIED", job_of(BURSTS[0], "other"))
+    smaller = job(BURSTS[0])
+    smaller["metadata"]["annotations"][HOSTS] = "other"
+    jobs.say("MODIFIED", smaller)
     wait_until(lambda: hosts() == [("other", "")], hosts)
     jobs.say("MODIFIED", job(BURSTS[0]))
     wait_until(lambda: hosts() and hosts()[0] != ("other", ""), hosts)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
 import os
 import resource
+import shutil
 import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from burst import __version__
 from burst.errors import (
     ConfigError,
     InsufficientCapacity,
@@ -16,11 +16,10 @@ from burst.errors import (
     Refused,
     Transient,
 )
-from burst.kits.own_command import own_command
 from burst.kits.program import ErrorPattern, flux_version, run
 from burst.kits.program_output import read_output
-from burst.kits.shorten import shorten
-from tests.support.commands import run_captured
+from burst.model.version import major_minor
+from tests.support.fluxlead import needs_flux
 from tests.support.waiting import HANG_S, growing_limits, wait_until
 
 
@@ -31,7 +30,9 @@ def script(directory: Path, body: str) -> str:
     return str(path)
 
 
-def test_the_version_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_version_of_the_commands_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("FLUX_URI", "local:///nowhere")
     says = 'echo "commands:    \t\t0.84.1"; echo "broker: 0.1.0"; test -z "$FLUX_URI"'
     assert flux_version(script(tmp_path, says)) == "0.84.1"
@@ -51,6 +52,14 @@ def test_what_does_not_tell_is_refused(body: str, text: str, tmp_path: Path) -> 
         flux_version(script(tmp_path, body))
 
 
+@pytest.mark.flux
+@needs_flux
+def test_a_real_flux_tells_its_version() -> None:
+    program = shutil.which("flux")
+    assert program
+    assert major_minor(flux_version(program)) >= (0, 84)
+
+
 PATTERNS = (
     ErrorPattern("no such job", NotFound),
     ErrorPattern(r"account \w+ is not", Refused, "set account"),
@@ -62,23 +71,17 @@ def test_what_a_program_writes_is_returned(tmp_path: Path) -> None:
     echo = script(tmp_path, 'echo "$1 $HOW"; cat; echo noise >&2')
     said = run([echo, "a b"], given="c", environment={"HOW": "well", "PATH": "/bin"})
     assert said == "a b well\nc"
-    # What cannot be run is refused.
-    for name in (str(tmp_path / "none"), str(tmp_path), "no-such-program-anywhere"):
-        with pytest.raises(Refused, match=r"cannot be run: .*; install it"):
-            run([name])
-    # What a program leaves behind is not waited for.
-    program = script(tmp_path, f"sleep 1000 & echo $! > {tmp_path}/pid; echo done")
-    try:
-        assert run([program], limit=HANG_S) == "done\n"
-    finally:
-        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
 
 
 @pytest.mark.parametrize(
     ("complaint", "error", "text"),
     [
         ("No such job: 7", NotFound, "`flux up` failed: No such job: 7"),
-        ("Account x1 is not\nvalid", Refused, "failed: Account x1 is not valid; set a"),
+        (
+            "Account x1 is not\nvalid",
+            Refused,
+            "`flux up` failed: Account x1 is not valid; set account",
+        ),
         ("nodes are not available", InsufficientCapacity, "not available"),
         ("boom", Transient, "`flux up` failed: boom"),
         ("", Transient, "`flux up` failed: exit status 3"),
@@ -95,7 +98,9 @@ def test_a_complaint_is_classed_and_output_is_not_told(
     assert "token" not in str(caught.value)
 
 
-def test_a_late_program_is_killed_with_all_it_started(tmp_path: Path) -> None:
+def test_a_program_past_its_limit_is_killed_with_all_that_it_started(
+    tmp_path: Path,
+) -> None:
     pid = tmp_path / "pid"
     starts = f"sleep 1000 & echo $! > {pid}.new; mv {pid}.new {pid}; wait"
     program = script(tmp_path, starts)
@@ -117,7 +122,15 @@ def has_ended(pid: int) -> bool:
         return True
 
 
-def test_output_without_end_does_not_fill_the_memory(tmp_path: Path) -> None:
+def test_what_cannot_be_run_is_refused(tmp_path: Path) -> None:
+    for name in (str(tmp_path / "none"), str(tmp_path), "no-such-program-anywhere"):
+        with pytest.raises(Refused, match=r"cannot be run: .*; install it"):
+            run([name])
+
+
+def test_a_program_that_writes_without_end_is_killed_before_it_fills_the_memory(
+    tmp_path: Path,
+) -> None:
     program = script(tmp_path, "yes")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(Transient, match=r"`flux up` wrote more than 64 MiB"):
@@ -140,25 +153,20 @@ def test_while_a_program_runs_nothing_turns(tmp_path: Path) -> None:
     assert len(looked) < 200
 
 
-def test_a_large_input_is_given_whole(tmp_path: Path) -> None:
+def test_what_a_program_leaves_behind_is_not_waited_for(tmp_path: Path) -> None:
+    program = script(tmp_path, f"sleep 1000 & echo $! > {tmp_path}/pid; echo done")
+    try:
+        assert run([program], limit=HANG_S) == "done\n"
+    finally:
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+
+
+def test_input_larger_than_a_pipe_is_given_whole_or_until_nobody_reads_it(
+    tmp_path: Path,
+) -> None:
     given = "0123456789abcdef" * 65_536
     assert run(["/bin/cat"], given=given) == given
     assert run([script(tmp_path, "echo done")], given=given) == "done\n"
     closed = script(tmp_path, "exec >&- 2>&-; sleep 0.3; exit 3")
     with pytest.raises(Transient, match="exit status 3"):
         run([closed], given=given)
-
-
-def test_a_text_of_others_is_one_line_of_300_characters() -> None:
-    assert shorten(" a\n\tb ") == "a b"
-    assert shorten("x" * 300) == "x" * 300
-    assert shorten("x" * 301) == "x" * 300 + "…"
-
-
-def test_a_checkout_in_which_it_is_started_is_not_imported(tmp_path: Path) -> None:
-    other = tmp_path / "burst"
-    other.mkdir()
-    (other / "__init__.py").write_text("raise SystemExit('of somebody else')")
-    done = run_captured(own_command("--version"), cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert __version__ in done.stdout

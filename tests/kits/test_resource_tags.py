@@ -19,15 +19,6 @@ def test_a_thing_is_of_the_burst_that_its_tags_name() -> None:
     assert TAGS.burst_of(OURS, "ann", "far") == "burst-0-1"
     assert TAGS.burst_of(OURS, "bob", "far") is None
     assert TAGS.burst_of(OURS, "ann", "near") is None
-    # A lease that somebody edited hides no burst.
-    found = TAGS.owned({**OURS, "end": "soon"})
-    assert found is not None
-    assert found.lease_end == 0.0
-    # A burst of several things is told once.
-    others = {**OURS, "b": "burst-0-0"}
-    listed = distinct(map(TAGS.owned, (OURS, {}, others, {**OURS, "end": "9"})))
-    leases = [(each.burst_id, each.lease_end) for each in listed]
-    assert leases == [("burst-0-0", 0.0), ("burst-0-1", 9.0)]
 
 
 @pytest.mark.parametrize("key", OURS)
@@ -35,3 +26,18 @@ def test_a_thing_that_lacks_a_tag_is_of_none(key: str) -> None:
     for tags in ({**OURS, key: ""}, {k: v for k, v in OURS.items() if k != key}):
         assert TAGS.owned(tags) is None
         assert TAGS.burst_of(tags, "ann", "far") is None
+
+
+def test_a_lease_that_somebody_edited_hides_no_burst() -> None:
+    found = TAGS.owned({**OURS, "end": "soon"})
+    assert found is not None
+    assert found.lease_end == 0.0
+
+
+def test_a_burst_of_several_things_is_told_once() -> None:
+    others = {**OURS, "b": "burst-0-0"}
+    found = distinct(map(TAGS.owned, (OURS, {}, others, {**OURS, "end": "9"})))
+    assert [(each.burst_id, each.lease_end) for each in found] == [
+        ("burst-0-0", 0.0),
+        ("burst-0-1", 9.0),
+    ]

@@ -32,22 +32,15 @@ def keep(path: Path, until: float) -> str:
     return str(kept)
 
 
-def test_a_lead_that_runs_has_the_one_before(path: Path) -> None:
+def test_a_lead_that_runs_has_the_one_before_and_the_next_has_the_new_one(
+    path: Path,
+) -> None:
     before, began = certificate.read(path), time.time()
     made, kept = rotate(path)
     assert certificate.read(kept) == before
     assert certificate.read(path) == made
     assert running_certificate(lead(path, began - 1)) == str(kept)
     assert running_certificate(lead(path, time.time() + 1)) == str(path)
-    # What cannot be kept is not replaced.
-    before = certificate.read(path)
-    with pytest.raises(CertificateError, match="no such file"):
-        rotate(path.with_name("missing.cert"))
-    long = path.with_name("x" * 240)
-    path.rename(long)
-    with pytest.raises(CertificateError, match="the certificate is as it was"):
-        rotate(long)
-    assert certificate.read(long) == before
 
 
 def test_rotations_in_a_row_keep_each_certificate(path: Path) -> None:
@@ -68,12 +61,6 @@ def test_of_several_rotations_the_first_after_the_start_counts(path: Path) -> No
     assert running_certificate(lead(path, 100.0)) == second
     assert running_certificate(lead(path, 901.0)) == third
     assert running_certificate(lead(path, 1000.0)) == str(path)
-    # Without a start or a certificate it is what the configuration says.
-    assert running_certificate(lead(path, 0.0)) == str(path)
-    nothing = msgspec.structs.replace(lead(path, 50.0), certificate="")
-    assert running_certificate(nothing) == ""
-    missing = path.parent / "none" / "burst.cert"
-    assert running_certificate(lead(missing, 50.0)) == str(missing)
 
 
 def test_what_is_not_known_to_be_ours_is_not_taken(path: Path) -> None:
@@ -88,6 +75,17 @@ def test_what_is_not_known_to_be_ours_is_not_taken(path: Path) -> None:
     assert running_certificate(lead(path, 50.0)) == str(path)
 
 
+def test_without_a_start_or_a_certificate_it_is_what_the_configuration_says(
+    path: Path,
+) -> None:
+    keep(path, 100.0)
+    assert running_certificate(lead(path, 0.0)) == str(path)
+    nothing = msgspec.structs.replace(lead(path, 50.0), certificate="")
+    assert running_certificate(nothing) == ""
+    missing = path.parent / "none" / "burst.cert"
+    assert running_certificate(lead(missing, 50.0)) == str(missing)
+
+
 def test_what_no_lead_can_have_any_more_is_deleted(path: Path) -> None:
     first, second = keep(path, 100.0), keep(path, 900.0)
     assert [str(each) for each in delete_unused(path, 500.0)] == [first]
@@ -95,7 +93,9 @@ def test_what_no_lead_can_have_any_more_is_deleted(path: Path) -> None:
     assert delete_unused(path, 0.0) == []
 
 
-def test_behind_a_link_the_file_is_replaced_by_any_name(path: Path) -> None:
+def test_behind_a_link_the_file_is_replaced_whichever_way_it_is_named(
+    path: Path,
+) -> None:
     link = path.parent / "etc" / "curve.cert"
     link.parent.mkdir()
     link.symlink_to(path)
@@ -125,3 +125,14 @@ def test_what_is_of_another_user_is_neither_replaced_nor_taken(path: Path) -> No
         rotate(path)
     assert certificate.read(path) == before
     assert set(path.parent.iterdir()) == {path, forged}
+
+
+def test_what_cannot_be_kept_is_not_replaced(path: Path) -> None:
+    before = certificate.read(path)
+    with pytest.raises(CertificateError, match="no such file"):
+        rotate(path.with_name("missing.cert"))
+    long = path.with_name("x" * 240)
+    path.rename(long)
+    with pytest.raises(CertificateError, match="the certificate is as it was"):
+        rotate(long)
+    assert certificate.read(long) == before

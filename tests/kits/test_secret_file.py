@@ -27,7 +27,9 @@ def test_a_file_that_only_we_can_read_is_taken(tmp_path: Path, mode: int) -> Non
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="want of root, who may give files away")
-def test_another_users_file_is_refused_unless_mounted(tmp_path: Path) -> None:
+def test_a_file_of_another_user_is_refused_and_a_mounted_secret_is_not(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "token"
     path.write_text(GOOD)
     path.chmod(0o400)
@@ -40,7 +42,9 @@ def test_another_users_file_is_refused_unless_mounted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "short", "a" * 2000, "a" * 20 + " b", "ä" * 20])
-def test_what_is_no_token_is_refused_untold(tmp_path: Path, text: str) -> None:
+def test_what_is_no_token_is_refused_without_being_told(
+    tmp_path: Path, text: str
+) -> None:
     path = tmp_path / "token"
     path.write_text(text)
     path.chmod(0o600)

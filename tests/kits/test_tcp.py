@@ -49,7 +49,9 @@ def test_why_it_is_not_reached_is_said_with_what_to_do(
 def test_silence_is_told_with_its_length() -> None:
     found = tcp.judge_silence(30, "tcp://h:1", "n1")
     assert found.what == "n1 does not reach tcp://h:1: there is no answer within 30 s"
-    # Without an address there is nothing to try.
-    for endpoint in ("", "tcp://h", "ipc:///x"):
-        with pytest.raises(Refused, match="set address and port"):
-            tcp.command(endpoint)
+
+
+@pytest.mark.parametrize("endpoint", ["", "tcp://h", "ipc:///x"])
+def test_without_an_address_there_is_nothing_to_try(endpoint: str) -> None:
+    with pytest.raises(Refused, match="set address and port"):
+        tcp.command(endpoint)

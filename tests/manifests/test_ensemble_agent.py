@@ -53,14 +53,6 @@ def test_the_leads_settings_are_those_of_the_base_and_what_agents_need() -> None
     made = document("lead/kustomization.yaml")["configMapGenerator"][0]
     assert (made["name"], made["behavior"]) == ("burst-lead", "merge")
     assert set(made["files"]) == {"burst.toml", "ensemble.toml"}
-    # It finds the daemon by its service.
-    service = document("lead/service.yaml")
-    name, place = (service["metadata"][key] for key in ("name", "namespace"))
-    assert option("--daemon") == f"http://{name}.{place}.svc:{PORT}"
-    (port,) = service["spec"]["ports"]
-    assert (port["port"], port["targetPort"]) == (PORT, PORT)
-    assert parse_listen(SETTINGS.http.listen).port == PORT
-    assert service["spec"]["selector"].items() >= LEAD_POD.items()
 
 
 def test_the_agent_is_started_for_the_member_of_the_file() -> None:
@@ -78,6 +70,16 @@ def test_the_agent_is_started_for_the_member_of_the_file() -> None:
     assert context.params["gone"] == 600.0
 
 
+def test_it_finds_the_daemon_by_its_service() -> None:
+    service = document("lead/service.yaml")
+    name, place = (service["metadata"][key] for key in ("name", "namespace"))
+    assert option("--daemon") == f"http://{name}.{place}.svc:{PORT}"
+    (port,) = service["spec"]["ports"]
+    assert (port["port"], port["targetPort"]) == (PORT, PORT)
+    assert parse_listen(SETTINGS.http.listen).port == PORT
+    assert service["spec"]["selector"].items() >= LEAD_POD.items()
+
+
 def test_the_token_is_mounted_for_the_agent_only() -> None:
     """The operator mounts a container's volumes in all that follow."""
     cluster = document("member/minicluster.yaml")
@@ -90,8 +92,10 @@ def test_the_token_is_mounted_for_the_agent_only() -> None:
     assert option("--token-file") in script.partition("exec")[0].split()
     assert "secrets" not in last, "not in the environment"
     assert not cluster["spec"].get("shareProcessNamespace")
-    # Each container asks for no more than the restricted standard allows: What the pod
-    # says the operator does not hand on.
+
+
+def test_each_container_asks_for_no_more_than_the_restricted_standard_allows() -> None:
+    """What the pod says the operator does not hand on."""
     spec = document("member/minicluster.yaml")["spec"]
     contexts = [
         each["securityContext"]
@@ -131,7 +135,9 @@ def test_the_daemon_is_reached_by_agents_only() -> None:
     ):
         assert not lead.may("Ingress", LEAD_POD, peer, PORT), peer
     assert not lead.may("Ingress", LEAD_POD, Peer("burst-member", AGENT_POD), 22)
-    # The member reaches the daemon and is reached by nobody.
+
+
+def test_the_member_reaches_the_daemon_and_is_reached_by_nobody() -> None:
     network = Policies([document("member/networkpolicy.yaml")], "burst-member")
     own = Peer("burst-member", AGENT_POD)
     daemon = Peer("burst", LEAD_POD)

@@ -44,14 +44,6 @@ def test_followers_reach_lead_dns_and_each_other(network: Policies) -> None:
     ):
         assert network.may("Egress", FOLLOWER, peer, port, protocol), peer
     assert network.may("Ingress", FOLLOWER, Peer(FAR, FOLLOWER), 41234)
-    # The ports are those of the leads service.
-    (service,) = documents("base/service.yaml")
-    (port,) = service["spec"]["ports"]
-    assert network.may("Egress", FOLLOWER, LEAD_NODE, port["nodePort"])
-    assert network.may("Egress", FOLLOWER, LEAD_NODE, port["port"])
-    selector = service["spec"]["selector"]
-    pod = Peer("burst", {**selector, "app.kubernetes.io/name": "burst"})
-    assert network.may("Egress", FOLLOWER, pod, port["targetPort"])
 
 
 def test_followers_reach_nothing_else(network: Policies) -> None:
@@ -68,10 +60,6 @@ def test_followers_reach_nothing_else(network: Policies) -> None:
         (Peer(address="8.8.8.8"), 53, "UDP"),
     ):
         assert not network.may("Egress", FOLLOWER, peer, port, protocol), peer
-    # What has no label of ours reaches nothing.
-    for peer, port in ((LEAD_NODE, 30093), (LEAD_POD, 8050), (DNS, 53)):
-        assert not network.may("Egress", OTHER, peer, port)
-    assert not network.may("Ingress", OTHER, Peer(FAR, FOLLOWER), 80)
 
 
 @pytest.mark.parametrize(
@@ -79,6 +67,12 @@ def test_followers_reach_nothing_else(network: Policies) -> None:
 )
 def test_nobody_but_followers_reaches_a_follower(network: Policies, peer: Peer) -> None:
     assert not network.may("Ingress", FOLLOWER, peer, 8050)
+
+
+def test_what_has_no_label_of_ours_reaches_nothing(network: Policies) -> None:
+    for peer, port in ((LEAD_NODE, 30093), (LEAD_POD, 8050), (DNS, 53)):
+        assert not network.may("Egress", OTHER, peer, port)
+    assert not network.may("Ingress", OTHER, Peer(FAR, FOLLOWER), 80)
 
 
 def test_the_cronjob_reaches_an_api_server_and_dns(network: Policies) -> None:
@@ -91,6 +85,24 @@ def test_the_cronjob_reaches_an_api_server_and_dns(network: Policies) -> None:
     assert network.may("Egress", labels, DNS, 53, "UDP")
     assert not network.may("Egress", labels, LEAD_NODE, 30093)
     assert not network.may("Ingress", labels, Peer(FAR, FOLLOWER), 443)
+
+
+def test_the_ports_are_those_of_the_leads_service(network: Policies) -> None:
+    (service,) = documents("base/service.yaml")
+    (port,) = service["spec"]["ports"]
+    assert network.may("Egress", FOLLOWER, LEAD_NODE, port["nodePort"])
+    assert network.may("Egress", FOLLOWER, LEAD_NODE, port["port"])
+    selector = service["spec"]["selector"]
+    pod = Peer("burst", {**selector, "app.kubernetes.io/name": "burst"})
+    assert network.may("Egress", FOLLOWER, pod, port["targetPort"])
+
+
+def test_the_restricted_standard_is_enforced_and_warned_of() -> None:
+    (namespace,) = documents("far/namespace.yaml")
+    prefix = "pod-security.kubernetes.io"
+    labels = namespace["metadata"]["labels"]
+    for mode in ("enforce", "warn", "audit"):
+        assert labels[f"{prefix}/{mode}"] == "restricted"
 
 
 def test_the_quota_has_room_for_the_slots_of_burst_toml_and_bounds_the_rest() -> None:
@@ -109,9 +121,3 @@ def test_the_quota_has_room_for_the_slots_of_burst_toml_and_bounds_the_rest() ->
     assert {hard[f"services.{kind}"] for kind in ("nodeports", "loadbalancers")} == {
         "0"
     }
-    # The restricted standard is enforced and warned of.
-    (namespace,) = documents("far/namespace.yaml")
-    prefix = "pod-security.kubernetes.io"
-    labels = namespace["metadata"]["labels"]
-    for mode in ("enforce", "warn", "audit"):
-        assert labels[f"{prefix}/{mode}"] == "restricted"

@@ -15,14 +15,13 @@ import yaml
 from burst_kube.provider import KubeSettings
 
 from burst.config import convert, load
-from burst.lead_setup.lead_files import write_lead
+from burst.lead_setup.lead_files import LeadFiles, write_lead
 from burst.lead_setup.lead_plan import LeadPlan, PlannedSlot
 from burst.model.shape import Shape
 from tests.manifests.reading import MANIFESTS
 from tests.manifests.rights import AT_LEAD, NEEDED, Right, needed
 
 LEAD = MANIFESTS / "base" / "lead"
-ENSEMBLE = MANIFESTS / "ensemble" / "lead"
 NO_OBJECTS = {
     *("kustomization.yaml", "images.yaml"),
     *("daemon-token.yaml", "iam-role.yaml"),
@@ -31,13 +30,20 @@ NO_OBJECTS = {
 EXAMPLES = MANIFESTS.parent / "examples"
 SHIPPED = [LEAD / "burst.toml", *sorted(EXAMPLES.glob("*/burst.toml"))]
 OWN = "/mnt/flux/burst"
+PLAN = LeadPlan(
+    hosts="lead-0",
+    shape=Shape(1),
+    slots=tuple(
+        PlannedSlot(hosts=hosts, shape=Shape(4))
+        for hosts in ("burst-0-[0-3]", "burst-1-[0-3]")
+    ),
+    address="lead-0",
+)
 
 
-def plan(slots: int) -> LeadPlan:
-    """Return a lead with slots of four nodes each."""
-    hosts = (f"burst-{number}-[0-3]" for number in range(slots))
-    planned = tuple(PlannedSlot(hosts=each, shape=Shape(4)) for each in hosts)
-    return LeadPlan(hosts="lead-0", shape=Shape(1), slots=planned, address="lead-0")
+@pytest.fixture
+def planned(tmp_path: Path) -> LeadFiles:
+    return write_lead(tmp_path, PLAN)
 
 
 @functools.cache
@@ -47,24 +53,18 @@ def objects() -> tuple[dict[str, Any], ...]:
     return tuple(made for p in paths for made in yaml.safe_load_all(p.read_text()))
 
 
-@pytest.mark.parametrize(("place", "slots"), [(LEAD, 2), (ENSEMBLE, 3)])
-def test_broker_toml_and_resources_are_those_of_the_plan(
-    tmp_path: Path, place: Path, slots: int
-) -> None:
-    """An ensemble has a slot for each member."""
-    planned = write_lead(tmp_path, plan(slots))
+def test_broker_toml_and_resources_are_those_of_the_plan(planned: LeadFiles) -> None:
     expected = tomllib.loads(planned.config.read_text())
     expected["bootstrap"]["curve_cert"] = f"{OWN}/curve.cert"
     expected["resource"]["path"] = "/etc/burst/lead/R"
-    assert tomllib.loads((place / "broker.toml").read_text()) == expected
+    assert tomllib.loads((LEAD / "broker.toml").read_text()) == expected
     resources = json.loads(planned.resources.read_text())
-    assert json.loads((place / "R").read_text()) == resources
+    assert json.loads((LEAD / "R").read_text()) == resources
     # The daemon looks where the lead listens.
-    assert load(place / "burst.toml").lead.uri == f"local://{OWN}/run/local"
+    assert load(LEAD / "burst.toml").lead.uri == f"local://{OWN}/run/local"
 
 
-def test_the_lead_is_started_as_planned(tmp_path: Path) -> None:
-    planned = write_lead(tmp_path, plan(2))
+def test_the_lead_is_started_as_planned(planned: LeadFiles) -> None:
     script = (LEAD / "start.sh").read_text()
     lines = script.replace("\\\n", "").splitlines()
     [line] = [line for line in lines if line.startswith("flux broker ")]
@@ -92,13 +92,9 @@ def test_what_the_daemon_makes_is_known_again_without_the_leads_state() -> None:
     assert lead.has_owner_of_service
     services = {o["metadata"]["name"] for o in objects() if o["kind"] == "Service"}
     assert services == {lead.service, "burst-daemon"}
-    # The provider takes its table and has enough for a slot.
-    table = load(LEAD / "burst.toml").providers["kube"]
-    options = convert(KubeSettings, table.options, "providers.kube")
-    [offer] = options.offers.values()
-    assert [offer.cores] == [slot.shape.cores for slot in plan(1).slots]
-    assert offer.max_nodes == 4
-    # The state of the lead outlives its pod.
+
+
+def test_the_state_of_the_lead_outlives_its_pod() -> None:
     claim = "burst-state"
     claims = [o for o in objects() if o["kind"] == "PersistentVolumeClaim"]
     assert claim in {claim["metadata"]["name"] for claim in claims}
@@ -108,11 +104,21 @@ def test_what_the_daemon_makes_is_known_again_without_the_leads_state() -> None:
     assert volume in pod["volumes"]
     mount = {"name": "state", "mountPath": "/var/lib/burst"}
     assert mount in pod["containers"][0]["volumeMounts"]
-    cluster = miniclusters()["lead"]
-    volumes = cluster["spec"]["containers"][0]["volumes"].values()
+    lead = miniclusters()["lead"]
+    volumes = lead["spec"]["containers"][0]["volumes"].values()
     mounts = [(v["claimName"], v["path"]) for v in volumes if "claimName" in v]
     assert mounts == [(claim, "/var/lib/burst")]
-    # Nothing in manifests holds a key.
+
+
+def test_the_provider_takes_its_table_and_has_enough_for_a_slot() -> None:
+    table = load(LEAD / "burst.toml").providers["kube"]
+    options = convert(KubeSettings, table.options, "providers.kube")
+    [offer] = options.offers.values()
+    assert [offer.cores] == [slot.shape.cores for slot in PLAN.slots[:1]]
+    assert offer.max_nodes == 4
+
+
+def test_nothing_in_manifests_holds_a_key() -> None:
     secrets = [thing for thing in objects() if thing["kind"] == "Secret"]
     assert [secret["stringData"] for secret in secrets] == [{"curve.cert": ""}]
     for path in MANIFESTS.rglob("*"):
@@ -128,18 +134,9 @@ def test_the_roles_are_what_is_needed_and_no_more() -> None:
     # At the lead only its Service is read.
     (rule,) = (rule for rule in role("burst-lead") if "services" in rule["resources"])
     assert rule["resourceNames"] == [load(LEAD / "burst.toml").lead.service]
-    # No rule has a wildcard and only two kinds are read in the cluster.
-    rules = [
-        (thing["kind"], rule)
-        for thing in objects()
-        if thing["kind"] in ("Role", "ClusterRole")
-        for rule in thing["rules"]
-    ]
-    assert not [rule for _, rule in rules if "*" in json.dumps(rule)]
-    assert [rule for kind, rule in rules if kind == "ClusterRole"] == [
-        {"apiGroups": [""], "resources": ["nodes", "namespaces"], "verbs": ["get"]}
-    ]
-    # Each role is bound to its account where it is.
+
+
+def test_each_role_is_bound_to_its_account_where_it_is() -> None:
     bound = {
         (thing["roleRef"]["kind"], thing["roleRef"]["name"]): thing["subjects"]
         for thing in objects()
@@ -193,6 +190,19 @@ def test_who_deletes_what_has_expired_can_make_nothing() -> None:
     convert(KubeSettings, tables["kube"].options, "providers.kube")
 
 
+def test_no_rule_has_a_wildcard_and_only_two_kinds_are_read_in_the_cluster() -> None:
+    rules = [
+        (thing["kind"], rule)
+        for thing in objects()
+        if thing["kind"] in ("Role", "ClusterRole")
+        for rule in thing["rules"]
+    ]
+    assert not [rule for _, rule in rules if "*" in json.dumps(rule)]
+    assert [rule for kind, rule in rules if kind == "ClusterRole"] == [
+        {"apiGroups": [""], "resources": ["nodes", "namespaces"], "verbs": ["get"]}
+    ]
+
+
 def test_every_container_is_confined_and_none_is_root() -> None:
     [job] = [thing for thing in objects() if thing["kind"] == "Job"]
     pod = job["spec"]["template"]["spec"]
@@ -202,9 +212,12 @@ def test_every_container_is_confined_and_none_is_root() -> None:
         context = container["securityContext"]
         assert context["allowPrivilegeEscalation"] is False, container["name"]
         assert context["capabilities"] == {"drop": ["ALL"]}, container["name"]
-    containers = pod["initContainers"] + pod["containers"]
-    mounts = {c["name"]: {m["name"] for m in c["volumeMounts"]} for c in containers}
-    assert [name for name, its in mounts.items() if "token" in its] == ["burst"]
+    with_token = [
+        container["name"]
+        for container in pod["initContainers"] + pod["containers"]
+        if "token" in {mount["name"] for mount in container["volumeMounts"]}
+    ]
+    assert with_token == ["burst"]
 
 
 def probe_of_the_daemon() -> dict[str, Any]:
@@ -238,6 +251,14 @@ def test_a_daemon_that_does_nothing_for_five_minutes_is_restarted(
         assert (done.returncode == 0) == alive
 
 
+def test_the_probe_has_patience_for_all_that_the_daemon_waits_for() -> None:
+    """Between two touches it is at most a tick, whatever it waits for."""
+    probe = probe_of_the_daemon()
+    assert load(LEAD / "burst.toml").daemon.cadence * 10 < 300
+    assert probe["initialDelaySeconds"] >= 30
+    assert probe["failureThreshold"] >= 2
+
+
 def miniclusters() -> dict[str, dict[str, Any]]:
     """Return the MiniClusters by their names."""
     found = (item for item in objects() if item["kind"] == "MiniCluster")
@@ -257,9 +278,3 @@ def test_the_operator_takes_what_is_a_minicluster() -> None:
     volumes = miniclusters()["lead"]["spec"]["containers"][0]["volumes"]
     maps = {k: v["configMapName"] for k, v in volumes.items() if "configMapName" in v}
     assert maps == {"burst-lead": "burst-lead"}
-    # The probe has patience for all that the daemon waits for: Between two touches it
-    # is at most a tick, whatever it waits for.
-    probe = probe_of_the_daemon()
-    assert load(LEAD / "burst.toml").daemon.cadence * 10 < 300
-    assert probe["initialDelaySeconds"] >= 30
-    assert probe["failureThreshold"] >= 2

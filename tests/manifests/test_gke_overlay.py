@@ -65,6 +65,11 @@ def test_the_lead_reaches_cloud_dns_and_no_metadata_server() -> None:
         assert not network.may("Egress", lead, Peer(address=address), port), address
 
 
+def test_no_service_account_is_bound_to_an_identity_for_the_whole_pod() -> None:
+    for path in (ROOT / "manifests").rglob("*.yaml"):
+        assert "iam.gke.io/gcp-service-account" not in path.read_text(), path
+
+
 def test_googles_library_reads_the_credential_and_finds_the_token_there() -> None:
     text = CREDENTIAL.read_text()
     assert "private_key" not in text
@@ -84,14 +89,13 @@ def test_googles_library_reads_the_credential_and_finds_the_token_there() -> Non
     # The audience that an OIDC provider of a pool accepts unless it is told another.
     assert token()["audience"] == f"https:{info['audience']}"
     assert token()["expirationSeconds"] <= 3600
-    # The daemon uses provider gke.
+
+
+def test_the_daemon_uses_provider_gke() -> None:
     settings = load(OVERLAY / "burst.toml")
     assert {table.type for table in settings.providers.values()} == {"gke"}
     options = convert(GkeSettings, settings.providers["gke"].options, "providers.gke")
     assert options.max_run_duration <= settings.deadlines.lease
-    # No service account is bound to an identity for the whole pod.
-    for path in (ROOT / "manifests").rglob("*.yaml"):
-        assert "iam.gke.io/gcp-service-account" not in path.read_text(), path
 
 
 def test_the_role_has_what_is_called_and_nothing_wider() -> None:

@@ -55,27 +55,13 @@ def extras() -> set[str]:
     return set(value.split(","))
 
 
-def test_all_that_it_installs_is_pinned() -> None:
-    pins = pinned()
-    assert needed(extras()) <= set(pins)
-    assert all(re.fullmatch(r"[0-9][0-9a-z.]*", version) for version in pins.values())
-    # It has every extra that a daemon needs.
-    assert extras() == set(PROJECT["optional-dependencies"]) - {"dev", "plot"}
+def test_each_stage_begins_from_one_digest() -> None:
+    assert [stage.split()[0] for stage in words("FROM")] == ["${PYTHON}"] * 2
+    [base] = [word for word in words("ARG") if word.startswith("PYTHON=")]
+    assert re.fullmatch(r"PYTHON=python:3\.11-slim-\w+@sha256:[0-9a-f]{64}", base)
 
 
-def test_it_runs_the_daemon_as_the_user_of_the_manifests() -> None:
-    [entrypoint], [command] = words("ENTRYPOINT"), words("CMD")
-    assert json.loads(entrypoint) == ["burst"]
-    assert "burst" in PROJECT["scripts"]
-    assert json.loads(command) == ["daemon"]
-    lead = ROOT / "manifests" / "parts" / "lead-job" / "lead.yaml"
-    pod = yaml.safe_load(lead.read_text())["spec"]["template"]["spec"]
-    user = pod["securityContext"]["runAsUser"]
-    assert words("USER") == [f"{user}:{user}"]
-    # After it nothing is run that would want to be root.
-    names = [name for name, _ in LINES]
-    assert "RUN" not in names[names.index("USER") :]
-    # What is copied is there and let in.
+def test_what_is_copied_is_there_and_let_in() -> None:
     let_in = {
         line.removeprefix("!")
         for line in (ROOT / ".dockerignore").read_text().splitlines()
@@ -91,10 +77,30 @@ def test_it_runs_the_daemon_as_the_user_of_the_manifests() -> None:
     assert [name for name in copied if not (ROOT / name).exists()] == []
     assert "readme" in PROJECT
     assert PROJECT["readme"] in copied
-    # Each stage begins from one digest.
-    assert [stage.split()[0] for stage in words("FROM")] == ["${PYTHON}"] * 2
-    [base] = [word for word in words("ARG") if word.startswith("PYTHON=")]
-    assert re.fullmatch(r"PYTHON=python:3\.11-slim-\w+@sha256:[0-9a-f]{64}", base)
+
+
+def test_it_has_every_extra_that_a_daemon_needs() -> None:
+    assert extras() == set(PROJECT["optional-dependencies"]) - {"dev", "plot"}
+
+
+def test_all_that_it_installs_is_pinned() -> None:
+    pins = pinned()
+    assert needed(extras()) <= set(pins)
+    assert all(re.fullmatch(r"[0-9][0-9a-z.]*", version) for version in pins.values())
+
+
+def test_it_runs_the_daemon_as_the_user_of_the_manifests() -> None:
+    [entrypoint], [command] = words("ENTRYPOINT"), words("CMD")
+    assert json.loads(entrypoint) == ["burst"]
+    assert "burst" in PROJECT["scripts"]
+    assert json.loads(command) == ["daemon"]
+    lead = ROOT / "manifests" / "parts" / "lead-job" / "lead.yaml"
+    pod = yaml.safe_load(lead.read_text())["spec"]["template"]["spec"]
+    user = pod["securityContext"]["runAsUser"]
+    assert words("USER") == [f"{user}:{user}"]
+    # After it nothing is run that would want to be root.
+    names = [name for name, _ in LINES]
+    assert "RUN" not in names[names.index("USER") :]
 
 
 @pytest.mark.parametrize("part", ["lead-job", "lead-minicluster"])
@@ -109,8 +115,9 @@ def test_the_manifests_name_its_version(part: str) -> None:
 )
 def test_the_overlays_name_its_version_and_the_digest_of_the_base(part: str) -> None:
     path = ROOT / "manifests" / part / "kustomization.yaml"
-    images = yaml.safe_load(path.read_text())["images"]
-    named = {entry["name"]: entry for entry in images}
+    named = {
+        entry["name"]: entry for entry in yaml.safe_load(path.read_text())["images"]
+    }
     assert named["flux-burst-orchestrator"]["newTag"] == PROJECT["version"]
     lead = (ROOT / "manifests" / "parts" / "lead-job" / "lead.yaml").read_text()
     assert f"@{named['ubuntu']['digest']}\n" in lead

@@ -46,13 +46,26 @@ def test_autoscalers_leave_the_lead_alone_as_they_do_followers() -> None:
     noted = job()["spec"]["template"]["metadata"]["annotations"]
     assert noted == LEFT_ALONE
     assert minicluster()["spec"]["pod"]["annotations"] == LEFT_ALONE
-    # The budget selects the pod of either lead: The label is the Job controller's; the
-    # operator makes a Job of the same name.
+
+
+def test_the_budget_selects_the_pod_of_either_lead() -> None:
+    """The label is the Job controller's; the operator makes a Job of the same name."""
     (budget,) = documents("base/disruption.yaml")
     assert budget["spec"]["selector"]["matchLabels"].items() <= LEAD.items()
     assert {job()["metadata"]["name"], minicluster()["metadata"]["name"]} == {"lead"}
     assert budget["spec"]["minAvailable"] == 1
-    # Nothing is written but to volumes and those in memory have a size.
+
+
+@pytest.mark.parametrize(("where", "container"), list(containers()))
+def test_each_container_says_what_it_needs_and_has_a_limit(
+    where: str, container: dict[str, Any]
+) -> None:
+    resources = container["resources"]
+    assert resources["requests"].keys() == {"cpu", "memory"}, where
+    assert "memory" in resources["limits"], where
+
+
+def test_nothing_is_written_but_to_volumes_and_those_in_memory_have_a_size() -> None:
     pod = job()["spec"]["template"]["spec"]
     made = [volume["emptyDir"] for volume in pod["volumes"] if "emptyDir" in volume]
     in_memory = [each for each in made if each.get("medium") == "Memory"]
@@ -60,13 +73,6 @@ def test_autoscalers_leave_the_lead_alone_as_they_do_followers() -> None:
     assert all("sizeLimit" in each for each in in_memory)
     for container in [*pod["initContainers"], *pod["containers"]]:
         assert container["securityContext"]["readOnlyRootFilesystem"] is True
-
-
-@pytest.mark.parametrize(("where", "container"), list(containers()))
-def test_each_container_has_a_limit(where: str, container: dict[str, Any]) -> None:
-    resources = container["resources"]
-    assert resources["requests"].keys() == {"cpu", "memory"}, where
-    assert "memory" in resources["limits"], where
 
 
 @pytest.fixture
@@ -83,11 +89,6 @@ def test_the_lead_reaches_api_servers_itself_and_dns(network: Policies) -> None:
         (DNS, 53, "UDP"),
     ):
         assert network.may("Egress", LEAD, peer, port, protocol), peer
-    # The ports that it may reach are those of its service.
-    (service,) = documents("base/service.yaml")
-    (port,) = service["spec"]["ports"]
-    for number in (port["nodePort"], port["port"]):
-        assert network.may("Egress", LEAD, Peer(address="203.0.113.7"), number)
 
 
 def test_it_reaches_nothing_else(network: Policies) -> None:
@@ -103,3 +104,12 @@ def test_it_reaches_nothing_else(network: Policies) -> None:
     other = {"app": "other"}
     assert not network.may("Egress", other, Peer(address="10.96.0.1"), 443)
     assert not network.may("Ingress", other, Peer("burst", LEAD), 80)
+
+
+def test_the_ports_that_it_may_reach_are_those_of_its_service(
+    network: Policies,
+) -> None:
+    (service,) = documents("base/service.yaml")
+    (port,) = service["spec"]["ports"]
+    for number in (port["nodePort"], port["port"]):
+        assert network.may("Egress", LEAD, Peer(address="203.0.113.7"), number)

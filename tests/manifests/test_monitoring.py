@@ -43,7 +43,25 @@ def test_each_metric_is_on_the_dashboard() -> None:
 
     shown = set().union(*(series_in(query) for query in queries()))
     assert {metric(name) for name in shown} == {metric(name) for name in SERIES}
-    # Each alert has a case.
+
+
+def test_panels_have_names_and_do_not_overlap() -> None:
+    taken: set[tuple[int, int]] = set()
+    for panel in panels():
+        assert panel["title"]
+        place = panel["gridPos"]
+        assert place["x"] + place["w"] <= 24
+        cells = {
+            (x, y)
+            for x in range(place["x"], place["x"] + place["w"])
+            for y in range(place["y"], place["y"] + place["h"])
+        }
+        assert not cells & taken
+        taken |= cells
+    assert len({panel["id"] for panel in panels()}) == len(panels())
+
+
+def test_each_alert_has_a_case() -> None:
     assert [rule["alert"] for rule in rules()] == list(CASES)
 
 

@@ -60,5 +60,7 @@ def test_a_signal_ends_the_broker_in_order_and_the_pod_has_failed(
     assert (tmp_path / "ended").exists()
 
 
-def test_a_killed_broker_does_not_complete_the_job(start: Start) -> None:
+def test_a_broker_that_a_signal_killed_is_not_a_job_that_is_complete(
+    start: Start,
+) -> None:
     assert start("kill -KILL $$").wait(HANG_S) == 128 + signal.SIGKILL

@@ -189,6 +189,12 @@ def other_instance() -> Iterator[OtherInstance]:
             process.wait()
 
 
+def environment_of(pid: int) -> Sequence[str]:
+    """Return the names of a process' variables."""
+    text = Path(f"/proc/{pid}/environ").read_text()
+    return [word.partition("=")[0] for word in text.split("\0") if word]
+
+
 def rundirs(spec: BurstSpec) -> Sequence[Path]:
     """Return the directories that its followers have left, or have."""
     return list(Path("/tmp").glob(f"{spec.burst_id}-*"))

@@ -27,6 +27,7 @@ from burst_vm.machines import BURST
 from burst_vm.user_data import HOME
 
 from tests.plugins.vm.moto_cloud import MotoCloud, tags_of
+from tests.support.ports import free_port
 
 SYSTEMCTL = """#!/bin/sh
 case "$*" in
@@ -133,6 +134,15 @@ class Hypervisor:
                 self._bursts.add(tags_of(vm)[BURST])
             elif name in self.vms and self.vms[name].off.exists():
                 vm.terminate()
+
+    def table(self, **changes: Any) -> dict[str, Any]:
+        """Return `[providers.NAME]` of VMs like the nodes of a lead under test."""
+        size = {"size": "c7i.large", "cores": 4, "gpus": 1, "max_nodes": 2}
+        offer = {**size, "price": 0.1}
+        found = self.cloud.table(
+            offers={"nodes": offer}, user=this_user(), port=free_port(), **changes
+        )
+        return {"type": "vm", **found}
 
     def of(self, burst: str, host: str) -> tuple[Any, Vm]:
         """Return moto's VM of a follower, and the one that runs here."""

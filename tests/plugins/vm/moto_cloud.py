@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 from wsgiref.types import StartResponse, WSGIEnvironment
@@ -55,6 +55,8 @@ class MotoCloud:
         self.down = self.full = False
         self.cut = ""
         """`before` or `after`: the next VM's request is cut off then."""
+        self.when_made: Callable[[], object] | None = None
+        """Called once the next VM is made, before that is answered."""
 
     def close(self) -> None:
         self._server.shutdown()
@@ -81,6 +83,9 @@ class MotoCloud:
             said.append((status, headers))
 
         text = b"".join(self._app(given, begin)).replace(THEIRS, NAMESPACE)
+        if is_new and (call := self.when_made):
+            self.when_made = None
+            call()
         if cut:
             start("503 Service Unavailable", [])
             return [b"cut"]
