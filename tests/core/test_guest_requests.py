@@ -3,7 +3,8 @@
 
 import pytest
 
-from burst.core.guest_requests import GuestLimits
+from burst.core.burst_requests import usable_idle_bursts
+from burst.core.guest_requests import GuestLimits, request_for_guest
 from burst.core.records import Records
 from burst.errors import BurstError, Denied
 from burst.model.accounting import AccountingFacts, AssociationLimits, AssociationUse
@@ -51,7 +52,7 @@ def test_they_are_within_max_nodes_of_the_default_bank() -> None:
 
 def test_what_was_requested_before_counts_once() -> None:
     """Whether jobs use it or not; a job elsewhere counts beside it."""
-    idle = recorded(requested())
+    idle = recorded(but(requested(), unused_since=T0))
     check(2, max_nodes=4, records=idle)
     with pytest.raises(BurstError, match="2 in use"):
         check(3, max_nodes=4, records=idle)
@@ -102,3 +103,10 @@ def test_while_flux_accounting_has_not_answered_he_is_asked_to_wait() -> None:
 def test_the_site_says_how_many_in_any_case() -> None:
     with pytest.raises(BurstError, match="you have 2, and ask for 7 more"):
         check(7, records=recorded(requested()))
+
+
+def test_who_asks_is_told_of_idle_bursts_that_are_theirs() -> None:
+    idle = recorded(but(requested(), unused_since=T0))
+    told = usable_idle_bursts(idle, request_for_guest(1, "", ANN))
+    assert told.startswith("already idle and ready for jobs: burst-0-")
+    assert usable_idle_bursts(idle, request_for_guest(1, "", BEN)) == ""

@@ -2,6 +2,8 @@
 """What guests see of the service, and what they may do there."""
 
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -13,14 +15,18 @@ from burst.errors import (
     Refused,
     SpecRefused,
 )
+from burst.lead import ServiceRequest
 from burst.model.burst import State
 from burst.model.jobid import format_f58
 from burst.model.lead import GuestAccess
+from burst.runtime.service_answers import describe_process
+from burst.runtime.service_api import ServiceApi
 from tests.builders import identity, whole
 from tests.fakes import FakeLead
 from tests.runtime.asking import GUEST, Asking
 from tests.runtime.hostile_guests import METHODS
 from tests.sim import Sim
+from tests.support.waiting import HANG_S
 
 OTHER = GUEST + 1
 NO_MONEY = {"limit": 0.0, "match": {"user": GUEST}}
@@ -161,6 +167,24 @@ def test_what_a_guest_requests_is_within_limits_and_budgets(tables, nodes, why):
     with pytest.raises((LeadError, BurstError), match=why):
         asking.ask("request", guest=True, nodes=nodes)
     assert not asking.sim.bursts
+
+
+def test_what_a_guest_requests_twice_before_a_tick_is_within_the_limit_together():
+    asking = allowed()
+    both = threading.Barrier(3)
+    served_by = describe_process(asking.sim.now, "/site/burst.toml")
+    api = ServiceApi(
+        lambda: asking.sim.engine, lambda: both.wait(HANG_S), asking.reload, served_by
+    )
+    request = ServiceRequest("request", {"nodes": 2}, GUEST, False)
+    with ThreadPoolExecutor(2) as threads:
+        asked = [threads.submit(api.answer, request) for _ in range(2)]
+        both.wait(HANG_S)
+        asking.tick()
+        errors = [str(error) for each in asked if (error := each.exception(HANG_S))]
+    assert len(errors) == 1
+    assert "you have 2, and ask for 2 more" in errors[0]
+    assert sum(burst.lease.nodes for burst in asking.sim.bursts) == 2
 
 
 @pytest.mark.parametrize(
