@@ -49,13 +49,16 @@ class Done(msgspec.Struct):
 def uri() -> Iterator[str]:
     """An instance of one broker; what is run in it is so as by its initial program."""
     plain = {k: v for k, v in os.environ.items() if not k.startswith("FLUX_")}
-    command = [FLUX, "start", "-s1", "sh", "-c", "echo $FLUX_URI; exec sleep 1000"]
-    with subprocess.Popen(command, env=plain, stdout=-1, text=True) as instance:
+    program = 'echo "$FLUX_URI"; cat'
+    command = [FLUX, "start", "-s1", "sh", "-c", program]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env=plain, stdin=pipe, stdout=pipe) as instance:
         assert instance.stdout
-        try:
-            yield instance.stdout.readline().strip()
-        finally:
-            instance.terminate()
+        yield instance.stdout.readline().decode().strip()
+        # At the end of its input the program ends, and so do the brokers.
+        assert instance.stdin
+        instance.stdin.close()
+        assert instance.wait(HANG_S) == 0
 
 
 Run = Callable[..., Done]

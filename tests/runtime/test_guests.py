@@ -172,10 +172,12 @@ def test_what_a_guest_requests_is_within_limits_and_budgets(tables, nodes, why):
 def test_what_a_guest_requests_twice_before_a_tick_is_within_the_limit_together():
     asking = allowed()
     both = threading.Barrier(3)
+
+    def wake() -> None:
+        both.wait(HANG_S)
+
     served_by = describe_process(asking.sim.now, "/site/burst.toml")
-    api = ServiceApi(
-        lambda: asking.sim.engine, lambda: both.wait(HANG_S), asking.reload, served_by
-    )
+    api = ServiceApi(lambda: asking.sim.engine, wake, asking.reload, served_by)
     request = ServiceRequest("request", {"nodes": 2}, GUEST, False)
     with ThreadPoolExecutor(2) as threads:
         asked = [threads.submit(api.answer, request) for _ in range(2)]
