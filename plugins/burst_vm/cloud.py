@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""VMs by Apache Libcloud; the only file that imports it.
+"""VMs by Apache Libcloud; but for `burst_vm.azure` the only file that imports it.
 
 Libcloud's drivers differ in how they take user data, tags, networks and spot, which a
 function for each says. What Libcloud does not say, such as all of an error's code, is
@@ -20,6 +20,7 @@ from libcloud.compute.providers import get_driver
 
 from burst.errors import BurstError, ConfigError, NotFound, Refused
 from burst.kits.secret_file import read_private
+from burst_vm.azure import AzureDriver
 from burst_vm.failures import error_of
 from burst_vm.machines import OWNER, CloudVm, state_of
 from burst_vm.settings import VmOffer, VmSettings
@@ -90,6 +91,17 @@ def _gce(settings: VmSettings, vm: NewVm) -> dict[str, Any]:
     return found | ({"ex_subnetwork": settings.subnet} if settings.subnet else {})
 
 
+def _azure(settings: VmSettings, vm: NewVm) -> dict[str, Any]:
+    return {
+        **_by_ids(settings, vm),
+        "ex_subnet": settings.subnet,
+        "ex_security_group": "".join(settings.security_groups),
+        "ex_tags": dict(vm.tags),
+        "ex_customdata": vm.user_data,
+        "ex_spot": vm.offer.spot,
+    }
+
+
 def _openstack_quotas(driver: Any) -> Iterator[VmQuota]:
     found = driver.connection.request("/limits").object["limits"]["absolute"]
     for what, word in (("instances", "Instances"), ("cores", "Cores")):
@@ -103,6 +115,13 @@ def _gce_quotas(driver: Any) -> Iterator[VmQuota]:
     for each in driver.region.quotas if driver.region else ():
         if what := words.get(each["metric"]):
             yield VmQuota(what, int(each["usage"]), int(each["limit"]))
+
+
+def _azure_quotas(driver: Any) -> Iterator[VmQuota]:
+    words = {"virtualMachines": "instances", "cores": "cores"}
+    for each in driver.ex_usages():
+        if what := words.get(each["name"]["value"]):
+            yield VmQuota(what, int(each["currentValue"]), int(each["limit"]))
 
 
 def _by_ids(settings: VmSettings, vm: NewVm) -> dict[str, Any]:
@@ -129,6 +148,8 @@ class _Ways(NamedTuple):
     quotas: Callable[[Any], Iterator[VmQuota]] = lambda _: iter(())
     """What a driver tells of them. Of EC2 Libcloud reads `max-instances` alone, which
     is no limit of AWS any more."""
+    own: Callable[..., Any] | None = None
+    """In place of Libcloud's class."""
 
 
 _WAYS = {
@@ -150,6 +171,13 @@ _WAYS = {
         image="ex_get_image",
         quotas=_gce_quotas,
     ),
+    "azure_arm": _Ways(
+        _azure,
+        "tags",
+        lists={"ex_tag": OWNER},
+        quotas=_azure_quotas,
+        own=AzureDriver,
+    ),
 }
 
 
@@ -162,7 +190,7 @@ class VmCloud:
         """`make` is called with a driver's arguments, in place of Libcloud's class."""
         self._settings = settings
         self._ways = _WAYS[settings.driver]
-        self._make = make or get_driver(settings.driver)
+        self._make = make or self._ways.own or get_driver(settings.driver)
         self._own = threading.local()
         """Libcloud's drivers are of one thread each."""
 

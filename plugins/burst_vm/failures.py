@@ -3,7 +3,8 @@
 
 By the code in the message, the first pattern that is found. Sources: the EC2 API's
 "Error codes for the Amazon EC2 API"; google/api/error_reason.proto and Compute Engine's
-"Troubleshoot resource availability errors"; messages of OpenStack's Nova.
+"Troubleshoot resource availability errors"; messages of OpenStack's Nova; Azure's
+"Troubleshoot common Azure deployment errors".
 """
 
 from __future__ import annotations
@@ -33,16 +34,24 @@ _WANT_OF_RIGHTS = ErrorPattern("", Refused, _RIGHTS)
 _WRONG = ErrorPattern("", Refused, _SETTINGS)
 
 _MEANINGS = (
-    ErrorPattern(r"InvalidInstanceID|instance\S* could not be found", NotFound),
+    ErrorPattern(
+        r"InvalidInstanceID|instance\S* could not be found|\[ResourceNotFound\]",
+        NotFound,
+    ),
     ErrorPattern(
         r"RequestLimitExceeded|Throttl|rateLimit|RATE_LIMIT|IncorrectInstanceState"
-        r"|alreadyExists|InternalError|InternalFailure|Unavailable\b|OVERLOADED",
+        r"|alreadyExists|InternalError|InternalFailure|Unavailable\b|OVERLOADED"
+        r"|TooManyRequests|RetryableError|AnotherOperationInProgress"
+        # Of a VM of that name that is there, or is being deleted.
+        r"|\[Conflict\]|OperationPreempted|PreconditionFailed|marked for deletion",
         Transient,
     ),
     ErrorPattern(
         r"Insufficient\w*Capacity|InsufficientFreeAddresses|InsufficientHost"
         r"|InsufficientAddress|SpotMaxPriceTooLow|POOL_EXHAUSTED|STOCKOUT"
-        r"|No valid host|does not have enough resources",
+        r"|No valid host|does not have enough resources"
+        r"|AllocationFailed|Overconstrained\w*AllocationRequest|SkuNotAvailable"
+        r"|SubnetIsFull",
         InsufficientCapacity,
     ),
     ErrorPattern(
@@ -51,7 +60,8 @@ _MEANINGS = (
     ErrorPattern(
         r"AuthFailure|Unauthorized|InvalidClientTokenId|SignatureDoesNotMatch"
         r"|Expired|OptInRequired|Blocked|PendingVerification|invalid_grant"
-        r"|PERMISSION_DENIED|Forbidden|Invalid credentials",
+        r"|PERMISSION_DENIED|Forbidden|Invalid credentials"
+        r"|AuthorizationFailed|AuthenticationFailed|AuthenticationToken|AADSTS\d",
         Refused,
         _RIGHTS,
     ),

@@ -12,7 +12,7 @@ import msgspec
 
 from burst.config import Price, Seconds
 
-DRIVERS = ("ec2", "openstack", "gce")
+DRIVERS = ("ec2", "openstack", "gce", "azure_arm")
 """Of Libcloud's compute drivers those whose user data and tags are known here."""
 _AtLeast1 = Annotated[int, msgspec.Meta(ge=1)]
 _AtLeast0 = Annotated[int, msgspec.Meta(ge=0)]
@@ -38,8 +38,8 @@ class VmOffer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Per VM and hour. By default Libcloud's price of the size on demand, in US
     dollars, 0 if it has none."""
     spot: bool = False
-    """Whether the cloud may take the VMs back at any time. For `ec2` and `gce`, of
-    which a spot or preemptible VM is asked for."""
+    """Whether the cloud may take the VMs back at any time. For `ec2`, `gce` and
+    `azure_arm`, of which a spot or preemptible VM is asked for."""
     join_time: Seconds = Seconds(120)
     """From the request until followers join, as far as is known."""
 
@@ -48,32 +48,38 @@ class VmSettings(msgspec.Struct, frozen=True, kw_only=True):
     """`[providers.NAME]` with `type = "vm"`."""
 
     driver: str
-    """The cloud, by Libcloud's name: `"ec2"`, `"openstack"` or `"gce"`."""
+    """The cloud, by Libcloud's name: `"ec2"`, `"openstack"`, `"gce"` or
+    `"azure_arm"`."""
     credentials: str
     """A TOML file that only the daemon's user may read. Its keys are arguments of
     Libcloud's driver, such as `key`, `secret` and `token` for `ec2`. It is read again
     when it was changed."""
     image: str
     """The VMs' image, by its id: with Flux of the lead's MAJOR.MINOR, cloud-init and
-    systemd ([vm.md](vm.md))."""
+    systemd ([vm.md](vm.md)). For `azure_arm` PUBLISHER:OFFER:SKU:VERSION, too."""
     offers: Annotated[Mapping[str, VmOffer], msgspec.Meta(min_length=1)]
     """VMs by size."""
     region: str = ""
-    """Region, or the zone for `gce`; the driver's default if empty."""
+    """Region, or the zone for `gce`; the driver's default if empty. `azure_arm` has
+    none."""
     endpoint: str = ""
-    """URL of the cloud's API, where it is not the driver's own. For `openstack` set
-    `ex_force_auth_url` in `driver_options` instead."""
+    """URL of the cloud's API, where it is not the driver's own. In `driver_options` set
+    instead `ex_force_auth_url` for `openstack`, `cloud_environment` for `azure_arm`."""
     driver_options: Mapping[str, Any] = {}
     """More arguments of the driver that are no secrets, such as `project` for `gce`,
-    and `ex_tenant_name` and `ex_force_auth_version` for `openstack`."""
+    `ex_tenant_name` and `ex_force_auth_version` for `openstack`, and
+    `subscription_id`, `tenant_id` and `resource_group` for `azure_arm`."""
     subnet: str = ""
-    """Id of the subnet (`ec2`), of the network (`openstack`) or name of the subnetwork
-    (`gce`)."""
+    """Id of the subnet (`ec2`), of the network (`openstack`), name of the subnetwork
+    (`gce`), or NETWORK/SUBNET of the resource group or an id (`azure_arm`)."""
     security_groups: tuple[str, ...] = ()
-    """Ids (`ec2`, with `subnet`), names (`openstack`) or network tags (`gce`). They
-    must let VMs reach the lead's port and `port`, and each other where jobs need it."""
+    """Ids (`ec2`, with `subnet`), names (`openstack`), network tags (`gce`), or a name
+    or id (`azure_arm`, one at most). They must let VMs reach the lead's port and
+    `port`, and each other where jobs need it."""
     options: Mapping[str, Any] = {}
-    """More arguments of Libcloud's `create_node`, such as `ex_keyname`."""
+    """More arguments of Libcloud's `create_node`, such as `ex_keyname`. For `azure_arm`
+    `ex_user_name`, `ex_ssh_key`, `ex_disk_size` in GiB and
+    `ex_storage_account_type`."""
     address: str = ""
     """At which VMs reach the daemon's host; by default that of the lead's endpoint."""
     bind: str = "0.0.0.0"  # noqa: S104  VMs come from other hosts
@@ -114,5 +120,9 @@ class VmSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(
                 f"endpoint: {self.endpoint!r} is not http(s)://HOST[:PORT]"
             )
+        if self.driver == "azure_arm" and self.endpoint:
+            raise ValueError("endpoint: set cloud_environment in driver_options")
+        if self.driver == "azure_arm" and len(self.security_groups) > 1:
+            raise ValueError("security_groups: azure_arm has one at most")
         if not self.fetch_time > 0:
             raise ValueError("fetch_time: is not above 0")

@@ -101,11 +101,12 @@ class GatedProvider(Provider):
             time.sleep(_LOOK_S)
 
 
-def install(directory: Path) -> None:
-    """Make the directory, put on PYTHONPATH, offer the provider as installed."""
-    package = directory / "gated-1.dist-info"
+def install(
+    directory: Path, name: str = TYPE, where: str = f"{__name__}:GatedProvider"
+) -> None:
+    """Offer a provider as installed, this by default, to whom has it on PYTHONPATH."""
+    package = directory / f"{name}-1.dist-info"
     package.mkdir(parents=True)
-    (package / "METADATA").write_text("Name: gated\nVersion: 1\n")
-    (package / "entry_points.txt").write_text(
-        f"[burst.providers]\n{TYPE} = {__name__}:{GatedProvider.__name__}\n"
-    )
+    (package / "METADATA").write_text(f"Name: {name}\nVersion: 1\n")
+    points = f"[burst.providers]\n{name} = {where}\n"
+    (package / "entry_points.txt").write_text(points)

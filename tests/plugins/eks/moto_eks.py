@@ -69,7 +69,8 @@ class MotoServer:
         )
         self._thread = threading.Thread(target=self._server.serve_forever)
         self._thread.start()
-        self.session = LocalSession(f"http://127.0.0.1:{self._server.server_port}")
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self.session = LocalSession(self.url)
         # Moto makes one for each node group, which takes it half a second.
         self._cached = mock.patch.object(
             moto.eks.utils, "Session", return_value=self.session
@@ -139,6 +140,8 @@ class MotoEks:
         self.down = False
         self.cut = False
         """The answer to the next request for a node group is lost."""
+        self.when_made: Callable[[], object] | None = None
+        """Called once the next node group is made, before that is answered."""
         self._left: dict[str, int] = {}
 
     @property
@@ -169,6 +172,9 @@ class MotoEks:
         for new in self.groups.keys() - known:
             self.groups[new].status = "CREATING"
             self._left[new] = self.looks
+            if call := self.when_made:
+                self.when_made = None
+                call()
             if self.cut:
                 self.cut = False
                 return decline(start, 503, "ServiceUnavailableException")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Boots moto's VMs: what their user data says runs here, as processes.
+"""Boots a cloud's VMs: what their user data says runs here, as processes.
 
 It does of cloud-init and systemd what the user data of burst_vm needs: write_files, and
 the commands of the two units. Each VM has a directory in place of the paths that the
@@ -26,7 +26,7 @@ import yaml
 from burst_vm.machines import BURST
 from burst_vm.user_data import HOME
 
-from tests.plugins.vm.moto_cloud import MotoCloud, tags_of
+from tests.plugins.vm.moto_cloud import tags_of
 from tests.support.ports import free_port
 
 SYSTEMCTL = """#!/bin/sh
@@ -108,7 +108,8 @@ class Vm:
 class Hypervisor:
     """Boots each VM of a cloud, and ends it as the cloud says."""
 
-    def __init__(self, cloud: MotoCloud) -> None:
+    def __init__(self, cloud: Any) -> None:
+        """`cloud` is a MotoCloud, or has what is used of one here."""
         self.cloud = cloud
         self.paused = False
         self.vms: dict[str, Vm] = {}
@@ -133,7 +134,7 @@ class Hypervisor:
                 self.vms[name].boot()
                 self._bursts.add(tags_of(vm)[BURST])
             elif name in self.vms and self.vms[name].off.exists():
-                vm.terminate()
+                self.cloud.powered_off(vm)
 
     def table(self, **changes: Any) -> dict[str, Any]:
         """Return `[providers.NAME]` of VMs like the nodes of a lead under test."""

@@ -106,6 +106,10 @@ class MotoCloud:
             )
         ]
 
+    def powered_off(self, vm: Any) -> None:
+        """Have a VM that has powered itself off: EC2 deletes it, as it was told."""
+        vm.terminate()
+
     def table(self, **changes: Any) -> dict[str, Any]:
         """Return `[providers.NAME]` with keys that work."""
         size = {"size": "c7i.large", "cores": 4, "max_nodes": 4, "price": 0.1}

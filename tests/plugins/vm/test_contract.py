@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""VmProvider keeps the contract on EC2 over the wire, and its followers join.
+"""VmProvider keeps the contract on EC2 and Azure over the wire; its followers join.
 
-EC2 is moto's server, and the VMs are processes of this host, which run what their user
-data says.
+EC2 is moto's server, Azure a fake of its API, and the VMs are processes of this host,
+which run what their user data says.
 """
 
 from __future__ import annotations
@@ -20,8 +20,11 @@ from burst.provider import BurstSpec, Provider
 from burst.testing import Backend, ProviderContract
 from burst.testing.backend import Moment
 from burst.testing.contract import Count, MakeProvider
+from tests.plugins.vm.fake_azure import FakeAzure
 from tests.plugins.vm.hypervisor import Hypervisor, this_user
+from tests.plugins.vm.moto_cloud import MotoCloud
 from tests.support.contract_lead import LeadBackend, WithLead
+from tests.support.fluxlead import short_directory
 from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 
@@ -32,7 +35,7 @@ class CloudBackend(LeadBackend):
     def __init__(self, hosts: Hypervisor, lead: Lead, make: MakeProvider) -> None:
         super().__init__(lead)
         self.hosts, self.make = hosts, make
-        self.cloud = hosts.cloud
+        self.cloud: MotoCloud | FakeAzure = hosts.cloud
 
     def unreachable(self) -> AbstractContextManager[object]:
         return self.cloud.unreachable()
@@ -82,7 +85,7 @@ class CloudBackend(LeadBackend):
         return [*found, *(vm.id for vm in self.cloud.vms(burst=spec.burst_id))]
 
 
-class TestVmProvider(WithLead, ProviderContract):
+class VmContract(WithLead, ProviderContract):
     pause = 0.1
     ends_leases = True
     lease = 12.0
@@ -94,7 +97,8 @@ class TestVmProvider(WithLead, ProviderContract):
         def make(owner: str, **changes: Any) -> Provider:
             # Another daemon listens at another port, one that was restarted does not.
             port = ports.setdefault(owner, free_port())
-            return hosts.cloud.provider(owner, user=this_user(), port=port, **changes)
+            cloud: MotoCloud | FakeAzure = hosts.cloud
+            return cloud.provider(owner, user=this_user(), port=port, **changes)
 
         return make
 
@@ -111,3 +115,22 @@ class TestVmProvider(WithLead, ProviderContract):
     @pytest.fixture
     def count(self, hosts: Hypervisor) -> Count | None:
         return lambda spec: len(hosts.cloud.vms(burst=spec.burst_id, owner=spec.owner))
+
+
+class TestVmProvider(VmContract):
+    """On EC2."""
+
+
+class TestAzure(VmContract):
+    # A VM that has powered itself off at the end is off, and there: test_azure.py.
+    ends_leases = False
+
+    @pytest.fixture
+    def hosts(self) -> Iterator[Hypervisor]:
+        with short_directory() as path:
+            cloud = FakeAzure(path)
+            hosts = Hypervisor(cloud)
+            yield hosts
+            hosts.close()
+            cloud.close()
+        assert cloud.orphans() == []
