@@ -9,10 +9,9 @@ _TABLE = """\
 [providers.vm]
 # Each follower is a virtual machine of a cloud. `burst doctor` says what is missing.
 type = "vm"
-# Fill in. Of "ec2", "openstack", "gce" and "azure_arm", which needs more keys
-# (docs/vm.md); a file that only the daemon's user may read, with lines such as
-# key = "..." and secret = "..."; an image with Flux of the lead's version, cloud-init
-# and systemd.
+# Fill in. Of "ec2", "openstack", "gce" and "azure_arm", which needs more (docs/vm.md);
+# a file that only the daemon's user may read, with lines such as key = "..."; an image
+# with Flux of the lead's version, cloud-init and systemd.
 # driver = "ec2"
 # credentials = "/etc/flux/burst/cloud.toml"
 # image = "ami-0123456789abcdef0"
