@@ -54,7 +54,7 @@ class PlannedJob(msgspec.Struct, frozen=True):
 SHORT = (600, 1800, 3600, 4 * 3600)
 LONG = (3600, 4 * 3600, 12 * 3600, 24 * 3600)
 """Time limits. Of such jobs hours pass in which none is submitted or ends."""
-_NODE_SECONDS = {SHORT: 6000.0, LONG: 20_000.0}
+_NODE_SECONDS: dict[tuple[int, ...], float] = {SHORT: 6000.0, LONG: 20_000.0}
 """Of own nodes, from one submission to the next."""
 
 
