@@ -79,6 +79,8 @@ class MemberRecord(msgspec.Struct, frozen=True, kw_only=True):
     """As it was read last."""
     paid: int = 0
     """Nodes that were paid as it was read last, those that are given back, too."""
+    leaving: int = 0
+    """Those of them that were being given back."""
     trouble: Trouble | None = None
     limited: str = ""
     """Which limit leaves it fewer nodes than it wants; empty if none does."""

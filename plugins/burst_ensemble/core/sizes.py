@@ -97,7 +97,7 @@ def decide_sizes(
     nodes = {name: want.demand for name, want in wants.items()}
     if spec.limits.nodes:
         most = spec.limits.nodes - _fixed(record, wants)
-        nodes = _grow_into_room(live, readings, fair_share(most, wants), most)
+        nodes = _grow_into_room(live, fair_share(most, wants), most)
     limit = "[limits] nodes and its fair share leave"
     if not _can_pay(spec, record, readings, nodes):
         nodes = {name: min(size, live[name].nodes) for name, size in nodes.items()}
@@ -119,10 +119,18 @@ def decide_sizes(
 def _fixed(record: EnsembleRecord, wants: Collection[str]) -> int:
     """Return the nodes of members about which nothing is decided now."""
     return sum(
-        max(member.paid, member.nodes if member.ended is None else 0)
+        _most_paid(member, member.nodes) if member.ended is None else member.paid
         for name, member in record.members.items()
         if name not in wants
     )
+
+
+def _most_paid(member: MemberRecord, size: int) -> int:
+    """Return how many nodes of a member are paid while it comes to have this size.
+
+    Nodes that are being given back are paid, and cannot be had again.
+    """
+    return max(member.paid, size + member.leaving)
 
 
 def _want(
@@ -149,7 +157,6 @@ def _want(
 
 def _grow_into_room(
     live: Mapping[str, MemberRecord],
-    readings: Mapping[str, SizedReading],
     fair: Mapping[str, int],
     most: int,
 ) -> dict[str, int]:
@@ -158,12 +165,7 @@ def _grow_into_room(
     A member that grows gets only nodes that no other is still giving back.
     """
     held = {name: min(live[name].nodes, size) for name, size in fair.items()}
-    # Nodes that are being given back are paid, and cannot be had again.
-    paid = 0
-    for name, size in held.items():
-        reading = readings[name]
-        leaving = max(0, reading.nodes_paid - reading.size)
-        paid += max(reading.nodes_paid, size + leaving)
+    paid = sum(_most_paid(live[name], size) for name, size in held.items())
     grown = {
         name: Want(0, size - held[name])
         for name, size in fair.items()

@@ -28,6 +28,7 @@ def take_in(record: EnsembleRecord, read: Mapping[str, MemberState]) -> Ensemble
                 state.member,
                 spent=max(state.member.spent, round(state.reading.spent, 2)),
                 paid=state.reading.nodes_paid,
+                leaving=max(0, state.reading.nodes_paid - state.reading.size),
             )
             for name, state in read.items()
         }

@@ -51,20 +51,33 @@ class PlannedJob(msgspec.Struct, frozen=True):
     name: str = ""
 
 
-def draw_jobs(seed: int, count: int, own_nodes: int, users: int) -> list[PlannedJob]:
-    """Return a workload that is a little more than the own nodes can do."""
+SHORT = (600, 1800, 3600, 4 * 3600)
+LONG = (3600, 4 * 3600, 12 * 3600, 24 * 3600)
+"""Time limits. Of such jobs hours pass in which none is submitted or ends."""
+_NODE_SECONDS: dict[tuple[int, ...], float] = {SHORT: 6000.0, LONG: 20_000.0}
+"""Of own nodes, from one submission to the next."""
+
+
+def draw_jobs(
+    seed: int,
+    count: int,
+    own_nodes: int,
+    users: int,
+    limits: tuple[int, ...] = SHORT,
+) -> list[PlannedJob]:
+    """Return a workload that is more than the own nodes can do."""
     draw = random.Random(seed)
     made = []
     now = 0.0
     for _ in range(count):
-        limit = draw.choice((600, 1800, 3600, 4 * 3600))
+        limit = draw.choice(limits)
         run_time = max(1, round(limit * draw.betavariate(0.7, 1.2)))
         nodes = draw.choice((1, 1, 1, 2, 2, 3, own_nodes, own_nodes + 1))
         userid = draw.randrange(users)
         name = f"app-{draw.randrange(2)}"
         made.append(PlannedJob(now, nodes, run_time, limit, userid, name))
         if draw.random() > 0.25:  # else the next one is submitted with it
-            now += round(draw.expovariate(own_nodes / 6000.0))
+            now += round(draw.expovariate(own_nodes / _NODE_SECONDS[limits]))
     return made
 
 

@@ -180,6 +180,15 @@ def test_a_member_that_was_not_asked_counts_with_what_it_pays() -> None:
     assert sizes(step.record) == {"a": 4, "b": 4}
 
 
+def test_an_unread_member_that_grew_counts_with_the_nodes_it_was_giving_back() -> None:
+    spec = limited(member("a"), member("b"), nodes=10)
+    readings = {"a": reading(1), "b": reading(6, size=4)}
+    first = stepped(spec, begun(spec, a=1, b=4), readings, {"b": wants(6)})
+    assert sizes(first.record) == {"a": 1, "b": 6}
+    step = stepped(spec, first.record, {"a": reading(1)}, {"a": wants(8)})
+    assert sizes(step.record) == {"a": 2, "b": 6}
+
+
 def test_without_nodes_for_its_least_size_a_member_does_not_begin() -> None:
     spec = limited(member("a"), member("b", min=3, size=3), nodes=8)
     readings = {"a": reading(7, size=5), "b": reading()}

@@ -8,6 +8,8 @@ and what has ended stays so.
 from __future__ import annotations
 
 import itertools
+import math
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -28,7 +30,9 @@ from burst_ensemble.core.intents import (
     ResizeMember,
     SubmitJobs,
 )
-from burst_ensemble.core.wishes import AlgorithmFault
+from burst_ensemble.core.job_rows import MemberState
+from burst_ensemble.core.record import MemberRecord
+from burst_ensemble.core.wishes import AlgorithmFault, Answer
 from burst_ensemble_replay.member import (
     NodeTimes,
     SimulatedIsolatedMember,
@@ -41,7 +45,6 @@ from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
     invariant,
-    precondition,
     rule,
 )
 
@@ -56,25 +59,63 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "more-jobs": {"batch": 3},
     "stop": {"successTarget": 7},
 }
+# Sizes, limits and windows are small, so that most checks meet one of them.
 MEMBERS = st.lists(
     st.tuples(
-        st.integers(0, 3),
-        st.integers(0, 5),
+        st.sampled_from([0, 1, 3, 4]),
+        st.integers(0, 2),
+        st.integers(2, 5),
         st.sampled_from([0.5, 1.0, 3.0]),
-        st.sampled_from([*OPTIONS, "anything"]),
-        st.sampled_from(["joined", "joined", "isolated"]),
+        st.sampled_from([*["anything"] * 9, *OPTIONS]),
+        st.sampled_from([*["joined"] * 5, "isolated"]),
     ),
-    min_size=1,
-    max_size=4,
+    min_size=2,
+    max_size=3,
 )
-WINDOWS = st.tuples(st.sampled_from([10.0, 30.0, 70.0]), st.sampled_from([10.0, 60.0]))
-ANYTHING = st.builds(
-    MemberDecision,
-    nodes=st.none() | st.integers(-5, 30),
-    submit=st.lists(st.sampled_from(["own", "shared"]), max_size=4).map(tuple),
-    end=st.integers(0, 30).map(lambda n: n == 0),
-    why=st.just("drawn"),
-) | st.just(AlgorithmFault("raised"))
+WINDOWS = st.tuples(
+    st.sampled_from([0.0, 10.0, 10.0, 30.0]), st.sampled_from([0.0, 10.0, 10.0, 60.0])
+)
+RAISES = "raises"
+ENDS = "ends"
+WISHES = st.sampled_from(
+    [*[0, 0, 9, 9, *range(1, 7)] * 9, *[None] * 6, 30, -5, RAISES, ENDS]
+)
+
+
+class Happens(msgspec.Struct, frozen=True):
+    """What happens at a check."""
+
+    wishes: tuple[int | str | None, ...]
+    """What each member's algorithm that may say anything says of nodes."""
+    submit: tuple[str, ...]
+    """The jobs that it wants."""
+    unread: int
+    """The member that cannot be read; below 0 for none."""
+    lost: str
+    """Whether the daemon is killed before it does what it decided, or after that and
+    before that is confirmed."""
+
+
+HAPPENS = st.builds(
+    Happens,
+    wishes=st.tuples(WISHES, WISHES, WISHES),
+    submit=st.sampled_from([(), (), ("own",), ("shared", "shared", "own")]),
+    unread=st.integers(-3, 2),
+    lost=st.sampled_from(["", "", "all", "all", "confirmations"]),
+)
+
+
+def says(happens: Happens, number: int) -> Answer:
+    """What an algorithm says that may say anything."""
+    wish = happens.wishes[number]
+    if wish == RAISES:
+        return AlgorithmFault("raised")
+    return MemberDecision(
+        nodes=None if isinstance(wish, str) else wish,
+        submit=happens.submit,
+        end=wish == ENDS,
+        why="drawn",
+    )
 
 
 class EnsembleMachine(RuleBasedStateMachine):
@@ -83,20 +124,24 @@ class EnsembleMachine(RuleBasedStateMachine):
     @initialize(
         members=MEMBERS,
         windows=WINDOWS,
-        spare=st.none() | st.integers(0, 6),
-        money=st.booleans(),
+        spare=st.sampled_from([1, 2, 3, 4, 5, 6, 7, 30]),
+        money=st.sampled_from([0.0, 0.0, 0.0, 0.0, 0.6, 3.0]),
+        down=st.sampled_from([200.0, *[math.inf] * 5]),
     )
-    def begin(self, members: Any, windows: Any, spare: int | None, money: bool) -> None:
+    def begin(
+        self, members: Any, windows: Any, spare: int, money: float, down: float
+    ) -> None:
         made = []
-        for number, (least, more, share, algorithm, mode) in enumerate(members):
+        for number, (least, first, more, *others) in enumerate(members):
+            share, algorithm, mode = others
             made.append(
                 MemberSpec(
                     name=f"m{number}",
                     provider="local",
                     mode=mode,
-                    size=least,
+                    size=least + first,
                     min=least,
-                    max=max(1, least + more),
+                    max=max(1, least + first + more),
                     share=share,
                     jobs=(JobSpec(name="own", command="true", count=6),),
                     algorithms=(AlgorithmSpec(name=algorithm),),
@@ -104,8 +149,8 @@ class EnsembleMachine(RuleBasedStateMachine):
             )
         floors = sum(each.min for each in made)
         limits = EnsembleLimits(
-            nodes=0 if spare is None else max(1, floors + spare),
-            money=3.0 if money else 0.0,
+            nodes=floors + spare,
+            money=money,
         )
         pool = (JobSpec(name="shared", command="true", count=9),)
         self.spec = EnsembleSpec(
@@ -118,11 +163,12 @@ class EnsembleMachine(RuleBasedStateMachine):
             shrink_window=Seconds(windows[1]),
         )
         self.now = 0.0
+        self.down = down
         self.record = new_record(self.spec, 0.0)
         self.there = {
             each.name: (
                 SimulatedIsolatedMember if each.is_isolated else SimulatedMember
-            )(NodeTimes(boot=25.0, teardown=15.0))
+            )(NodeTimes(boot=25.0, teardown=75.0))
             for each in made
         }
         self.changes: dict[str, list[tuple[float, bool]]] = {
@@ -135,50 +181,85 @@ class EnsembleMachine(RuleBasedStateMachine):
             for name, options in OPTIONS.items()
         }
 
-    @rule(
-        data=st.data(),
-        unread=st.sets(st.integers(0, 3), max_size=1),
-        lose=st.booleans(),
-    )
-    def check(self, data: Any, unread: set[int], lose: bool) -> None:
-        """One check; a member may not be read, and confirmations may be lost."""
+    @rule(happens=HAPPENS)
+    def check(self, happens: Happens) -> None:
+        """One check; all else that happens ends with one."""
+        if self.now >= self.down:
+            self.record = end_all(self.record, "down", self.now)
         for member in self.there.values():
             member.advance(self.now)
         read = {
             name: member.read(self.record.members[name], self.now)
             for number, (name, member) in enumerate(self.there.items())
-            if number not in unread
+            if number != happens.unread
         }
+        wanted: dict[str, MemberDecision] = {}
 
-        def ask(view: MemberView, memory: Any) -> dict[str, Any]:
+        def ask(view: MemberView, memory: Any) -> dict[str, Answer]:
             key = self.spec.member(view.name).algorithms[0].name
             if key == "anything":
-                return {key: data.draw(ANYTHING, label=view.name)}
-            its = memory.get(key, {})
-            return {key: self.algorithms[key].decide(view, its, self.now)}
+                answer = says(happens, int(view.name[1:]))
+            else:
+                answer = self.algorithms[key].decide(
+                    view, memory.get(key, {}), self.now
+                )
+            if isinstance(answer, MemberDecision):
+                wanted[view.name] = answer
+            return {key: answer}
 
-        before = {name: one.nodes for name, one in self.record.members.items()}
-        paid = sum(member.nodes_paid for member in self.there.values())
+        before = self.record.members
         step = look(self.spec, self.record, read, ask, self.now)
-        self._do_step(step, before, paid, lose)
-        self.now += CHECK
-
-    def _do_step(self, step: Any, before: Any, paid: int, lose: bool) -> None:
         # Written and read again, as after a restart.
         self.record = rewritten(step.record)
         assert self.record == step.record
+        self._see_sizes(before, read, wanted)
+        if happens.lost != "all":
+            done = [(intent, self._do(intent)) for intent in step.intents]
+            if not happens.lost:
+                self.record = confirm(self.spec, self.record, done, self.now)
+        self.now += CHECK
+
+    def _see_sizes(
+        self,
+        before: Mapping[str, MemberRecord],
+        read: Mapping[str, MemberState],
+        wanted: Mapping[str, MemberDecision],
+    ) -> None:
+        """Note which sizes changed, and look at whether they might."""
+        grew = False
         for name, one in self.record.members.items():
-            if one.ended is None and one.nodes != before[name]:
-                self.changes[name].append((self.now, one.nodes > before[name]))
-        if self.spec.limits.nodes:
-            promised = sum(
-                max(self.there[name].nodes_paid, one.nodes if one.ended is None else 0)
-                for name, one in self.record.members.items()
-            )
-            assert promised <= max(self.spec.limits.nodes, paid)
-        done = [(intent, self._do(intent)) for intent in step.intents]
-        if not lose:
-            self.record = confirm(self.spec, self.record, done, self.now)
+            if one.ended is None and one.nodes != before[name].nodes:
+                assert name in wanted, "its size changed, and it was not asked"
+                more = one.nodes > before[name].nodes
+                self.changes[name].append((self.now, more))
+                grew |= more and read[name].reading.nodes_paid > 0
+            if one.ended is None and before[name].grown is None and name in wanted:
+                self._begins(self.spec.member(name), one.nodes, wanted[name].nodes)
+        if grew and self.spec.limits.money:
+            self._can_be_paid(read)
+
+    def _begins(self, member: MemberSpec, nodes: int, wished: int | None) -> None:
+        """A member begins with its `size`, or what its algorithm wants in its place.
+
+        It does so at once, with all of that, or it tells which limit leaves it less.
+        """
+        first = member.size if wished is None else wished
+        first = max(member.min, min(member.max, first))
+        assert nodes <= first
+        assert nodes == first or self.record.members[member.name].limited
+
+    def _can_be_paid(self, read: Mapping[str, MemberState]) -> None:
+        """What is left of the money pays ten minutes of all nodes that are there.
+
+        What is not read has no price, and one without nodes may begin.
+        """
+        per_hour = 0.0
+        for name, state in read.items():
+            member, paid = self.record.members[name], state.reading.nodes_paid
+            if paid:
+                nodes = member.nodes if member.ended is None else 0
+                per_hour += max(paid, nodes) * state.reading.price
+        assert self.record.spent + per_hour / 6 <= self.spec.limits.money
 
     def _do(self, intent: Any) -> Done:
         member = self.there[intent.member]
@@ -201,21 +282,33 @@ class EnsembleMachine(RuleBasedStateMachine):
         return Done(jobs=jobs)
 
     @rule(
-        number=st.integers(0, 3), nodes=st.integers(1, 9), seconds=st.integers(1, 200)
+        number=st.integers(0, 2),
+        nodes=st.integers(1, 9),
+        seconds=st.integers(1, 200),
+        happens=HAPPENS,
     )
-    def somebody_submits(self, number: int, nodes: int, seconds: int) -> None:
+    def somebody_submits(
+        self, number: int, nodes: int, seconds: int, happens: Happens
+    ) -> None:
         member = self.there.get(f"m{number}")
         if member is not None and not member.ended:
+            member.advance(self.now)
             member.submit(SimulatedJob("users", nodes, float(seconds)), self.now)
+        self.check(happens)
 
-    @rule(seconds=st.sampled_from([5.0, 100.0, 1000.0]))
-    def nobody_looks_for_a_while(self, seconds: float) -> None:
+    @rule(seconds=st.sampled_from([5.0, 30.0, 200.0]), happens=HAPPENS)
+    def nobody_looks_for_a_while(self, seconds: float, happens: Happens) -> None:
         self.now += seconds
+        self.check(happens)
 
-    @precondition(lambda self: self.now > 300)
-    @rule()
-    def down(self) -> None:
-        self.record = end_all(self.record, "down", self.now)
+    @invariant()
+    def no_more_nodes_are_paid_or_promised_than_the_limit(self) -> None:
+        promised = 0
+        for name, member in self.there.items():
+            one = self.record.members[name]
+            nodes = one.nodes if one.ended is None else 0
+            promised += max(member.nodes_paid, nodes)
+        assert promised <= self.spec.limits.nodes
 
     @invariant()
     def sizes_are_within_bounds(self) -> None:
@@ -255,7 +348,7 @@ class EnsembleMachine(RuleBasedStateMachine):
 
 EnsembleMachine.TestCase.settings = settings(
     max_examples=60,
-    stateful_step_count=40,
+    stateful_step_count=24,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
