@@ -75,6 +75,12 @@ def test_nodes_are_kept_in_the_hours_and_end_as_idle_after_them():
     assert s.burst.since - T0 < 13 * 60
 
 
+def test_of_two_minimums_the_nodes_of_one_count_for_the_other():
+    s = sim({"nodes": 2}, {"nodes": 3, "offer": "nodes"})
+    s.until(online(s, 2))
+    assert nodes(s) == [1, 2]
+
+
 def test_a_job_starts_on_nodes_that_stand_and_pays_for_its_work_alone():
     s = sim({"nodes": 2})
     s.until(online(s, 1))
