@@ -13,6 +13,7 @@ import base64
 import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 from libcloud.common.exceptions import BaseHTTPError
 from libcloud.compute.base import Node
@@ -43,7 +44,6 @@ class AzureDriver(AzureNodeDriver):  # type: ignore[misc]
     def __init__(self, *, resource_group: str, region: str, **given: Any) -> None:
         super().__init__(region=region, **given)
         account, location = self.subscription_id, self.default_location.id
-        self._name = resource_group
         self._group = f"/subscriptions/{account}/resourceGroups/{resource_group}"
         self._network = f"{self._group}/providers/Microsoft.Network"
         self._place = (
@@ -116,7 +116,15 @@ class AzureDriver(AzureNodeDriver):  # type: ignore[misc]
 
     def list_nodes(self, ex_tag: str = "") -> Sequence[Node]:
         """Return the VMs that have the tag, each with its state."""
-        nodes = super().list_nodes(self._name)
+        nodes: list[Node] = []
+        path, params = self._path(""), _VMS
+        # Libcloud's own list ends after five minutes with what it has by then, and what
+        # is not listed counts as gone.
+        while path:
+            page = self.connection.request(path, params=params).object
+            nodes += map(self._to_node, page["value"])
+            following = urlsplit(page.get("nextLink", ""))
+            path, params = following.path, dict(parse_qsl(following.query))
         return [
             node for node in nodes if ex_tag in node.extra["tags"] and self._see(node)
         ]
@@ -150,8 +158,9 @@ class AzureDriver(AzureNodeDriver):  # type: ignore[misc]
         return list(answer.object["value"])
 
     def _path(self, name: str) -> str:
-        """Return the path of a VM."""
-        return f"{self._group}/providers/Microsoft.Compute/virtualMachines/{name}"
+        """Return the path of a VM, or of all of them."""
+        vms = f"{self._group}/providers/Microsoft.Compute/virtualMachines"
+        return f"{vms}/{name}" if name else vms
 
     def _interface(self, subnet: str, security_group: str) -> dict[str, Any]:
         """Return the properties of a VM's interface."""
@@ -174,8 +183,8 @@ class AzureDriver(AzureNodeDriver):  # type: ignore[misc]
             found["networkSecurityGroup"] = {"id": security_group}
         return found
 
-    def _to_node(self, data: Mapping[str, Any], **_: Any) -> Node:
-        """Return a VM by what is listed of it; Libcloud's calls this, too.
+    def _to_node(self, data: Mapping[str, Any]) -> Node:
+        """Return a VM by what is listed of it.
 
         Libcloud's own fails for a VM that never got an interface.
         """

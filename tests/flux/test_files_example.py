@@ -14,7 +14,7 @@ import pytest
 
 from tests.flux.site import Site
 from tests.flux_instance import FLUX
-from tests.support.waiting import HANG_S, wait_until
+from tests.support.waiting import HANG_S
 
 pytestmark = pytest.mark.flux
 EXAMPLE = Path(__file__).parents[2] / "examples" / "files" / "run-with-files"
@@ -57,36 +57,44 @@ def archives(site: Site) -> str:
 
 
 def test_files_go_to_the_nodes_and_come_back(site: Site, tmp_path: Path) -> None:
-    """From a run that is interrupted nothing is left; of one that fails results are."""
-    stopped, whole, partly = (
-        tmp_path / name for name in ("stopped", "whole", "partly")
-    )
+    """The input is gone before the nodes are there, so none can have found it here."""
     site.close_gate("join")
-    with site.cli.daemon():
-        with running(site, stopped) as process:
-            burst_id = site.wait_for_burst("join")
-            process.terminate()
-            assert process.wait(timeout=HANG_S) == 130
-            assert archives(site) == ""
-            job = site.flux("jobs", "-a", "-no", "{id}").strip()
-            site.wait_for_job(job, "CANCELED")
-        with running(site, whole) as process:
-            wait_until(lambda: archives(site).startswith("files-"), "an archive")
-            # Before the nodes are there, so none can have found it here.
-            shutil.rmtree(whole / "input")
-            site.open_gate("join")
-            said, wrong = process.communicate(timeout=HANG_S)
+    with site.cli.daemon(), running(site, tmp_path) as process:
+        burst_id = site.wait_for_burst("join")
+        assert archives(site).startswith("files-")
+        shutil.rmtree(tmp_path / "input")
+        site.open_gate("join")
+        said, wrong = process.communicate(timeout=HANG_S)
         assert (process.returncode, said) == (0, "")
         assert "run-with-files: " not in wrong
-        made = [whole / "output" / str(rank) for rank in range(4)]
+        made = [tmp_path / "output" / str(rank) for rank in range(4)]
         hosts = {(path / "host").read_text().strip() for path in made}
         assert hosts == {f"burst-0-{number}" for number in range(4)}
         for path in made:
             assert (path / "sorted.txt").read_text() == "a\nb\n"
         assert archives(site) == ""
-        with running(site, partly, fails="burst-0-1") as process:
-            process.communicate(timeout=HANG_S)
+        site.cli.run("down", burst_id)
+
+
+def test_what_fails_on_a_node_is_told_and_results_come_back(
+    site: Site, tmp_path: Path
+) -> None:
+    with site.cli.daemon(), running(site, tmp_path, fails="burst-0-1") as process:
+        process.communicate(timeout=HANG_S)
         assert process.returncode == 1
         for rank in range(4):
-            assert (partly / "output" / str(rank) / "host").exists()
-        site.cli.run("down", burst_id)
+            assert (tmp_path / "output" / str(rank) / "host").exists()
+
+
+def test_a_run_that_is_interrupted_leaves_no_job_and_no_archive(
+    site: Site, tmp_path: Path
+) -> None:
+    site.close_gate("join")
+    with site.cli.daemon(), running(site, tmp_path) as process:
+        site.wait_for_burst("join")
+        process.terminate()
+        assert process.wait(timeout=HANG_S) == 130
+        assert archives(site) == ""
+        job = site.flux("jobs", "-a", "-no", "{id}").strip()
+        site.wait_for_job(job, "CANCELED")
+        site.open_gate("join")

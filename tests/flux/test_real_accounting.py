@@ -72,7 +72,7 @@ def test_held_jobs_run_on_lent_nodes_by_their_bank_and_count_in_its_usage(
     with site.cli.daemon():
         jobs = []
         for _ in range(2):
-            says = f"{' '.join(HOSTNAME)}; sleep 1"
+            says = f"{' '.join(HOSTNAME)}; sleep 2"
             jobs.append(site.submit(*HELD, "-N2", *LENT, "sh", "-c", says))
             site.wait_for_job(jobs[-1], "COMPLETED")
             first, second = site.output(jobs[-1])

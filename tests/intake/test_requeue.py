@@ -48,8 +48,7 @@ def test_requests_that_go_back_leave_nothing_behind(
     program.write_text(_FLUX_AT_GATE.format(gate=gate, flux=FLUX))
     program.chmod(0o700)
     local = {**cli.options, "type": "local", "flux": str(program)}
-    times = {"rejoin": "1s", "join": "1h"}
-    with serve(mode, providers={"local": local}, deadlines=times):
+    with serve(mode, providers={"local": local}, deadlines={"join": "1h"}):
         running = user.submit("--burst", "-N4", "sleep", "inf")
         user.event(running, "start")
         gate.touch()

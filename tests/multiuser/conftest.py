@@ -32,10 +32,14 @@ class Instances:
             instance.start()
             self._kept = instance, Fresh(instance)
         instance, _ = self._kept
-        if extra:
-            instance.reload_config(extra)
-        if extra == CONFINING["scheduler"]:
-            load_scheduler(instance)
+        try:
+            if extra:
+                instance.reload_config(extra)
+            if extra == CONFINING["scheduler"]:
+                load_scheduler(instance)
+        except BaseException:
+            self.end()
+            raise
         return instance
 
     def give_back(self) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One Slurm for all tests of a worker."""
+"""One Slurm for the tests of a file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.slurm.slurm_lab import SlurmLab
 from tests.support.fluxlead import short_directory
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def lab() -> Iterator[SlurmLab]:
     with short_directory() as place, SlurmLab(place) as lab:
         yield lab

@@ -41,6 +41,8 @@ SIZE = {
     **dict.fromkeys(("memoryInMB", "resourceDiskSizeInMB", "osDiskSizeInMB"), 32768),
     "maxDataDiskCount": 16,
 }
+_PAGES = f"{_VMS}Next/"
+_PAGE = 2
 _LOOKS = 2
 """So often a VM is listed that was deleted."""
 FULL = (409, "AllocationFailed", "We do not have sufficient capacity for the size.")
@@ -102,8 +104,9 @@ class FakeAzure:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._vms: dict[str, AzureVm] = {}
+        self._listed: list[dict[str, Any]] = []
         self.parts: dict[str, dict[str, Any]] = {}
         """Disks and interfaces that there are, whatever became of their VMs."""
         self.usages: list[dict[str, Any]] = []
@@ -173,11 +176,22 @@ class FakeAzure:
 
     def _get(self, path: str) -> tuple[int, Any]:
         if path == _VMS:
-            return 200, {"value": [vm.listed() for vm in self._look()]}
+            self._listed = [vm.listed() for vm in self._look()]
+            return 200, self._page(0)
+        if path.startswith(_PAGES):
+            return 200, self._page(int(path.removeprefix(_PAGES)))
         found = self._facts().get(path)
         if found is None:
             return _error((404, "ResourceNotFound", f"There is no {path}."))
         return 200, found
+
+    def _page(self, begins: int) -> dict[str, Any]:
+        """Return some VMs, and where the next are, as Azure does with hundreds."""
+        ends = begins + _PAGE
+        page: dict[str, Any] = {"value": self._listed[begins:ends]}
+        if ends < len(self._listed):
+            page["nextLink"] = f"https://management.test{_PAGES}{ends}?api-version=1"
+        return page
 
     def _facts(self) -> dict[str, Any]:
         """Return what there is to be read but for the list of VMs, by path."""
@@ -205,10 +219,11 @@ class FakeAzure:
 
     def remove(self, vm: AzureVm) -> None:
         """Have a VM no more, and what is to be deleted with it."""
-        self._vms.pop(vm.path, None)
-        for name, part in vm.parts.items():
-            if part.get("deleteOption") == "Delete":
-                self.parts.pop(name, None)
+        with self._lock:
+            self._vms.pop(vm.path, None)
+            for name, part in vm.parts.items():
+                if part.get("deleteOption") == "Delete":
+                    self.parts.pop(name, None)
 
     def powered_off(self, vm: AzureVm) -> None:
         """Have a VM that has powered itself off: Azure keeps it, and bills it."""

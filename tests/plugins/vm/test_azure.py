@@ -225,6 +225,18 @@ def test_vms_of_others_cost_no_request(azure: FakeAzure) -> None:
     assert not any(each.endswith("/instanceView") for each in azure.asked)
 
 
+def test_vms_of_all_pages_are_known(azure: FakeAzure) -> None:
+    made, whole = provider(azure), example_spec(example_lead(azure.path), 0, "nodes", 3)
+    made.provision(whole)
+    [found] = made.observe()
+    assert {each.host for each in found.followers} == set(whole.hosts)
+    assert found.phase is Phase.PENDING
+    asked = [each for each in azure.asked if each.startswith(f"{LIST}Next/")]
+    assert asked, "the fake gives two at a time"
+    reap(made, whole)
+    assert azure.parts == {}
+
+
 def test_a_vm_that_goes_between_two_requests_is_gone(azure: FakeAzure) -> None:
     asked = Asked(azure)
     view = f"{LIST}/{asked.vm.name}/instanceView"

@@ -259,7 +259,7 @@ class EnsembleMachine(RuleBasedStateMachine):
             if paid:
                 nodes = member.nodes if member.ended is None else 0
                 per_hour += max(paid, nodes) * state.reading.price
-        assert self.record.spent + per_hour / 6 <= self.spec.limits.money
+        assert self.record.spent + per_hour / 6 <= self.spec.limits.money + 1e-9
 
     def _do(self, intent: Any) -> Done:
         member = self.there[intent.member]
