@@ -60,8 +60,8 @@ class VmSettings(msgspec.Struct, frozen=True, kw_only=True):
     offers: Annotated[Mapping[str, VmOffer], msgspec.Meta(min_length=1)]
     """VMs by size."""
     region: str = ""
-    """Region, or the zone for `gce`; the driver's default if empty. `azure_arm` has
-    none."""
+    """Region, or the zone for `gce`; the driver's default if empty. `azure_arm` has no
+    default: set it."""
     endpoint: str = ""
     """URL of the cloud's API, where it is not the driver's own. In `driver_options` set
     instead `ex_force_auth_url` for `openstack`, `cloud_environment` for `azure_arm`."""

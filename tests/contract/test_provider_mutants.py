@@ -77,6 +77,7 @@ def must_fail(test: Callable[..., None], only: str) -> Callable[..., None]:
 def _narrowed(parametrized: pytest.Mark, only: str) -> pytest.Mark:
     name, values = parametrized.args
     chosen = [value for value in values if str(value) == only]
+    assert chosen, f"{name} is never {only}"
     return pytest.mark.parametrize(name, chosen).mark
 
 
@@ -89,3 +90,11 @@ for _kind, _caught_by in BROKEN.items():
     _fields |= {"kind": _kind, **OWN_TIMES.get(_kind, {})}
     _class = f"Test{_kind.__name__}"
     globals()[_class] = type(_class, (Broken,), _fields)
+
+
+def test_each_broken_provider_has_to_fail_a_test() -> None:
+    module = vars(broken_providers).values()
+    classes = {each for each in module if isinstance(each, type)}
+    ours = {each for each in classes if each.__module__ == broken_providers.__name__}
+    bases = {broken_providers.Retelling, broken_providers.SellingAnyNumber}
+    assert ours - bases == BROKEN.keys()

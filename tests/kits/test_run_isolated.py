@@ -88,7 +88,9 @@ def test_a_job_runs_with_its_environment_and_ends_as_it_ends(run: Run) -> None:
     assert done.status == 3
     assert done.out.startswith("red in /tmp\n/")
     assert "oh\n" in done.err
-    # A job that the instance does not take has a status too.
+
+
+def test_a_job_that_the_instance_does_not_take_has_a_status_too(run: Run) -> None:
     spec = job("true")
     del spec["resources"]
     done = run(spec)
@@ -110,7 +112,9 @@ def test_a_batch_script_runs_in_the_instance_itself(run: Run) -> None:
     encoded = base64.b64encode(SCRIPT.encode()).decode()
     entry = {"data": encoded, "encoding": "base64"}
     assert run(batch(entry=entry)) == Done(4, "size 1 red word\n", "")
-    # One with options has an instance within.
+
+
+def test_a_batch_script_with_options_has_an_instance_within(run: Run) -> None:
     script = "#!/bin/sh\nflux getattr instance-level\n"
     done = run(batch("-Slog-stderr-level=3", script=script))
     assert (done.status, done.out) == (0, "1\n")
@@ -137,12 +141,16 @@ def test_each_line_of_a_listing_is_a_job(run: Run) -> None:
         f"== {lines[3]}",
     ]
     assert "exited with exit code 3" in done.err
-    # A listing ends as its jobs do.
+
+
+def test_a_listing_ends_as_its_jobs_do(run: Run) -> None:
     done = run(listing("true", "echo a"))
     assert done == Done(0, "== true\n== echo a\na\n", "")
     # One that is not told of counts, too.
     assert run(listing("--quiet sh -c 'sleep 0.2; exit 3'")).status == 1
-    # A line that is no job ends none of the others.
+
+
+def test_a_line_that_is_no_job_ends_none_of_the_others(run: Run) -> None:
     done = run(listing("--no-such-option x", "echo 'a", "echo last"))
     assert done.status != 0
     assert done.out == "== echo last\nlast\n"

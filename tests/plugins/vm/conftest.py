@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.plugins.vm.fake_cloud import FakeCloud
-from tests.plugins.vm.hypervisor import Hypervisor
+from tests.plugins.vm.hypervisor import Hypervisor, booting
 from tests.plugins.vm.moto_cloud import MotoCloud
-from tests.support.fluxlead import short_directory
 
 
 @pytest.fixture
@@ -22,9 +21,5 @@ def cloud(tmp_path: Path) -> FakeCloud:
 @pytest.fixture
 def hosts() -> Iterator[Hypervisor]:
     """Yield an imitation of EC2 over the wire, whose VMs run on this host."""
-    with short_directory() as path:
-        cloud = MotoCloud(path)
-        hosts = Hypervisor(cloud)
+    with booting(MotoCloud) as hosts:
         yield hosts
-        hosts.close()
-        cloud.close()

@@ -9,11 +9,10 @@ deleted, or are to be deleted with their VM.
 from __future__ import annotations
 
 import base64
-import contextlib
 import json
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -22,12 +21,11 @@ from urllib.parse import urlsplit
 from burst_vm.azure import AzureDriver
 from burst_vm.cloud import VmCloud
 from burst_vm.machines import BURST, HOST, OWNER
-from burst_vm.provider import VmProvider
 from burst_vm.settings import VmSettings
 from libcloud.common.azure_arm import AzureResourceManagementConnection
 from libcloud.http import LibcloudConnection
 
-from burst.config import convert
+from tests.plugins.vm.imitation import Imitation
 
 _SUBSCRIPTION = "/subscriptions/sub-1"
 GROUP = f"{_SUBSCRIPTION}/resourceGroups/hpc"
@@ -43,6 +41,7 @@ SIZE = {
 }
 _PAGES = f"{_VMS}Next/"
 _PAGE = 2
+"""So many VMs are listed at a time."""
 _LOOKS = 2
 """So often a VM is listed that was deleted."""
 FULL = (409, "AllocationFailed", "We do not have sufficient capacity for the size.")
@@ -99,11 +98,12 @@ class AzureVm:
         return {"statuses": statuses}
 
 
-class FakeAzure:
+class FakeAzure(Imitation):
     """One resource group. `close` ends the server."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        super().__init__(path, CREDENTIALS)
+        self.refuses = False
         self._lock = threading.RLock()
         self._vms: dict[str, AzureVm] = {}
         self._listed: list[dict[str, Any]] = []
@@ -113,12 +113,6 @@ class FakeAzure:
         self.errors: dict[str, Error] = {}
         """Answers to the next request whose method and path begin so."""
         self.asked: list[str] = []
-        self.down = self.full = self.refuses = False
-        self.cut = ""
-        """`before` or `after`: the next VM's request is cut off then."""
-        self.credentials = path / "cloud.toml"
-        self.credentials.touch(mode=0o600)
-        self.credentials.write_text(CREDENTIALS)
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
         self._thread.start()
@@ -245,7 +239,6 @@ class FakeAzure:
         return sorted(self.parts.keys() - of_vms)
 
     def table(self, **changes: Any) -> dict[str, Any]:
-        """Return `[providers.NAME]` with keys that work."""
         size = {"size": "Standard_D8s_v5", "cores": 4, "max_nodes": 4, "price": 0.1}
         return {
             "driver": "azure_arm",
@@ -264,12 +257,8 @@ class FakeAzure:
             **changes,
         }
 
-    def provider(
-        self, owner: str, name: str = "vm", settles: float = 2.0, **changes: Any
-    ) -> VmProvider:
-        settings = convert(VmSettings, self.table(**changes), name)
-        cloud = VmCloud(settings, self._driver)
-        return VmProvider(name, settings, owner, cloud=cloud, settles=settles)
+    def cloud(self, settings: VmSettings) -> VmCloud:
+        return VmCloud(settings, self._driver)
 
     def _driver(self, **arguments: Any) -> AzureDriver:
         """Return the driver, whose connections go here in place of Azure."""
@@ -287,12 +276,6 @@ class FakeAzure:
             connectionCls = Connection  # noqa: N815 - Libcloud's name
 
         return Driver(**arguments)
-
-    @contextlib.contextmanager
-    def unreachable(self) -> Iterator[None]:
-        self.down = True
-        yield
-        self.down = False
 
 
 def _error(error: Error) -> tuple[int, Any]:

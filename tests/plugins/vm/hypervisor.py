@@ -19,6 +19,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,9 @@ import yaml
 from burst_vm.machines import BURST
 from burst_vm.user_data import HOME
 
+from tests.plugins.vm.imitation import Imitation
 from tests.plugins.vm.moto_cloud import tags_of
+from tests.support.fluxlead import short_directory
 from tests.support.ports import free_port
 
 SYSTEMCTL = """#!/bin/sh
@@ -50,6 +53,8 @@ class Vm:
         systemctl.chmod(0o755)
         self._running: list[subprocess.Popen[bytes]] = []
         self._ended = False
+        self._lock = threading.Lock()
+        """Nothing is started once it has ended."""
 
     def boot(self) -> None:
         """Write the files, and start the units."""
@@ -76,11 +81,13 @@ class Vm:
         environment = {"PATH": path, "HOME": str(self.place)}
         if words[0].endswith("python3"):
             words = [sys.executable, *words[1:]]
-        with (self.place / "log").open("ab") as log:
+        with (self.place / "log").open("ab") as log, self._lock:
+            if self._ended:
+                return 1
             process = subprocess.Popen(
                 words, env=environment, stdout=log, stderr=log, start_new_session=True
             )
-        self._running.append(process)
+            self._running.append(process)
         return process.wait()
 
     def signal(self, number: signal.Signals) -> None:
@@ -91,7 +98,8 @@ class Vm:
 
     def end(self) -> None:
         """Kill all that runs in it, as a VM that is destroyed."""
-        self._ended = True
+        with self._lock:
+            self._ended = True
         for process in self._running:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -108,8 +116,7 @@ class Vm:
 class Hypervisor:
     """Boots each VM of a cloud, and ends it as the cloud says."""
 
-    def __init__(self, cloud: Any) -> None:
-        """`cloud` is a MotoCloud, or has what is used of one here."""
+    def __init__(self, cloud: Imitation) -> None:
         self.cloud = cloud
         self.paused = False
         self.vms: dict[str, Vm] = {}
@@ -157,6 +164,19 @@ class Hypervisor:
         for burst in self._bursts:
             for rundir in Path("/tmp").glob(f"{burst}-*"):
                 shutil.rmtree(rundir, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def booting(make: Callable[[Path], Imitation]) -> Iterator[Hypervisor]:
+    """Yield an imitation of a cloud whose VMs run on this host."""
+    with short_directory() as path:
+        cloud = make(path)
+        hosts = Hypervisor(cloud)
+        try:
+            yield hosts
+        finally:
+            hosts.close()
+            cloud.close()
 
 
 def written(user_data: str) -> dict[Path, str]:

@@ -3,16 +3,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 from wsgiref.types import StartResponse, WSGIEnvironment
 
 from burst_vm.machines import BURST, HOST, OWNER
-from burst_vm.provider import VmProvider
-from burst_vm.settings import VmSettings
 from moto.ec2.models import ec2_backends
 from moto.moto_server.werkzeug_app import (
     DomainDispatcherApplication,
@@ -20,7 +17,7 @@ from moto.moto_server.werkzeug_app import (
 )
 from werkzeug.serving import WSGIRequestHandler, make_server
 
-from burst.config import convert
+from tests.plugins.vm.imitation import Imitation
 
 ACCOUNT, REGION = "123456789012", "us-east-1"
 FULL = """<Response><Errors><Error><Code>InsufficientInstanceCapacity</Code>
@@ -36,11 +33,11 @@ class _Quiet(WSGIRequestHandler):
         """Log nothing of requests: the log of a failed test is for what went wrong."""
 
 
-class MotoCloud:
+class MotoCloud(Imitation):
     """One account. `close` ends the server."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        super().__init__(path, CREDENTIALS)
         self._app = DomainDispatcherApplication(create_backend_app)
         self._server = make_server(
             "127.0.0.1", 0, self._answer, threaded=True, request_handler=_Quiet
@@ -49,12 +46,6 @@ class MotoCloud:
         self._thread.start()
         self.backend = ec2_backends[ACCOUNT][REGION]
         self.image = next(iter(self.backend.amis))
-        self.credentials = path / "cloud.toml"
-        self.credentials.touch(mode=0o600)
-        self.credentials.write_text(CREDENTIALS)
-        self.down = self.full = False
-        self.cut = ""
-        """`before` or `after`: the next VM's request is cut off then."""
         self.when_made: Callable[[], object] | None = None
         """Called once the next VM is made, before that is answered."""
 
@@ -111,7 +102,6 @@ class MotoCloud:
         vm.terminate()
 
     def table(self, **changes: Any) -> dict[str, Any]:
-        """Return `[providers.NAME]` with keys that work."""
         size = {"size": "c7i.large", "cores": 4, "max_nodes": 4, "price": 0.1}
         return {
             "driver": "ec2",
@@ -124,18 +114,6 @@ class MotoCloud:
             "offers": {"nodes": size},
             **changes,
         }
-
-    def provider(
-        self, owner: str, name: str = "vm", settles: float = 2.0, **changes: Any
-    ) -> VmProvider:
-        settings = convert(VmSettings, self.table(**changes), name)
-        return VmProvider(name, settings, owner, settles=settles)
-
-    @contextlib.contextmanager
-    def unreachable(self) -> Iterator[None]:
-        self.down = True
-        yield
-        self.down = False
 
 
 def tags_of(vm: Any) -> dict[str, str]:

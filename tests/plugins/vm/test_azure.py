@@ -14,7 +14,6 @@ from burst_vm.provider import VmProvider
 from burst.errors import (
     ConfigError,
     InsufficientCapacity,
-    NotFound,
     ProviderError,
     Refused,
     Transient,
@@ -24,6 +23,7 @@ from burst.provider import BurstSpec, BurstStatus, Failure, Phase
 from burst.testing import example_lead, example_spec
 from tests.plugins.vm.fake_azure import GROUP, AzureVm, FakeAzure
 from tests.support.ports import free_port
+from tests.support.reaping import reap_until_gone
 
 NETWORK = f"{GROUP}/providers/Microsoft.Network"
 PUT = f"PUT {GROUP}"
@@ -51,7 +51,7 @@ class Asked:
         return found
 
     def reap(self) -> None:
-        reap(self.provider, self.spec)
+        reap_until_gone(self.provider, self.spec.burst_id)
 
 
 def provider(azure: FakeAzure, **changes: Any) -> VmProvider:
@@ -60,16 +60,6 @@ def provider(azure: FakeAzure, **changes: Any) -> VmProvider:
 
 def spec(azure: FakeAzure) -> BurstSpec:
     return example_spec(example_lead(azure.path), 0, "nodes", 1)
-
-
-def reap(provider: VmProvider, spec: BurstSpec) -> None:
-    """Reap until nothing is there."""
-    for _ in range(5):
-        try:
-            provider.reap(spec.burst_id)
-        except NotFound:
-            return
-    raise AssertionError("not gone")
 
 
 def properties(vm: AzureVm) -> Any:
@@ -233,7 +223,7 @@ def test_vms_of_all_pages_are_known(azure: FakeAzure) -> None:
     assert found.phase is Phase.PENDING
     asked = [each for each in azure.asked if each.startswith(f"{LIST}Next/")]
     assert asked, "the fake gives two at a time"
-    reap(made, whole)
+    reap_until_gone(made, whole.burst_id)
     assert azure.parts == {}
 
 
@@ -274,7 +264,7 @@ def test_images_of_the_marketplace_and_ids_of_networks(azure: FakeAzure) -> None
     assert nic["ipConfigurations"][0]["properties"]["subnet"] == {"id": subnet}
 
 
-def test_nobody_has_a_password_and_a_key_is_taken(azure: FakeAzure) -> None:
+def test_without_a_key_the_password_is_a_random_one(azure: FakeAzure) -> None:
     profile = properties(Asked(azure).vm)["osProfile"]
     assert re.fullmatch(r"aA1-[\w-]{40,}", profile["adminPassword"])
 

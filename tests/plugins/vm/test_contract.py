@@ -21,10 +21,8 @@ from burst.testing import Backend, ProviderContract
 from burst.testing.backend import Moment
 from burst.testing.contract import Count, MakeProvider
 from tests.plugins.vm.fake_azure import FakeAzure
-from tests.plugins.vm.hypervisor import Hypervisor, this_user
-from tests.plugins.vm.moto_cloud import MotoCloud
+from tests.plugins.vm.hypervisor import Hypervisor, booting, this_user
 from tests.support.contract_lead import LeadBackend, WithLead
-from tests.support.fluxlead import short_directory
 from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 
@@ -35,7 +33,7 @@ class CloudBackend(LeadBackend):
     def __init__(self, hosts: Hypervisor, lead: Lead, make: MakeProvider) -> None:
         super().__init__(lead)
         self.hosts, self.make = hosts, make
-        self.cloud: MotoCloud | FakeAzure = hosts.cloud
+        self.cloud = hosts.cloud
 
     def unreachable(self) -> AbstractContextManager[object]:
         return self.cloud.unreachable()
@@ -97,8 +95,7 @@ class VmContract(WithLead, ProviderContract):
         def make(owner: str, **changes: Any) -> Provider:
             # Another daemon listens at another port, one that was restarted does not.
             port = ports.setdefault(owner, free_port())
-            cloud: MotoCloud | FakeAzure = hosts.cloud
-            return cloud.provider(owner, user=this_user(), port=port, **changes)
+            return hosts.cloud.provider(owner, user=this_user(), port=port, **changes)
 
         return make
 
@@ -127,10 +124,7 @@ class TestAzure(VmContract):
 
     @pytest.fixture
     def hosts(self) -> Iterator[Hypervisor]:
-        with short_directory() as path:
-            cloud = FakeAzure(path)
-            hosts = Hypervisor(cloud)
+        with booting(FakeAzure) as hosts:
             yield hosts
-            hosts.close()
-            cloud.close()
-        assert cloud.orphans() == []
+        assert isinstance(hosts.cloud, FakeAzure)
+        assert hosts.cloud.orphans() == []

@@ -13,6 +13,7 @@ from tests.flux.site import open_site
 from tests.flux_instance import FLUX, MISSING, flux_instance
 from tests.flux_pool import FluxPool
 from tests.plugins.vm.hypervisor import Hypervisor
+from tests.plugins.vm.moto_cloud import MotoCloud
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
@@ -30,6 +31,7 @@ def test_a_burst_goes_on_under_the_next_daemon_at_each_step_of_its_life(
 
 def test_a_daemon_killed_in_a_request_makes_no_second_vms(hosts: Hypervisor) -> None:
     """The cloud makes them, and nobody hears its answers."""
+    assert isinstance(hosts.cloud, MotoCloud)
     with flux_instance() as lead, open_harness(lead) as cli:
         cli.write(providers={"cloud": hosts.table(flux=FLUX)}, deadlines={"idle": "1s"})
         with cli.daemon() as daemon:
