@@ -12,7 +12,7 @@ from burst.config import PolicyRule, Settings
 from burst.core.records import Records
 from burst.core.select.burst_worth import assumed_to_burst, is_judged, worth_for_job
 from burst.core.world import World
-from burst.core.worth.estimate import JUDGED_AGAIN_S, StartEstimate
+from burst.core.worth.estimate import LATE_S, StartEstimate, judged_again_at
 from burst.core.worth.forecast import OwnNodesQueue
 from burst.core.worth.grades import Grade
 from burst.core.worth.rules import RuleSet
@@ -51,7 +51,8 @@ class Judged(msgspec.Struct, frozen=True):
     @property
     def until(self) -> float:
         """When jobs are judged anew though no job was submitted and none has ended."""
-        return max(next_start(self.starts, self.at), self.at + JUDGED_AGAIN_S)
+        starts = (start.expected for start in self.starts.values())
+        return judged_again_at(starts, self.at)
 
     def stands(self, line: Line, unjudged: Set[JobId], now: float) -> bool:
         """Tell whether jobs are still to be judged by it, and none waits to be."""
@@ -112,10 +113,10 @@ def bursts_assumed(
     return assumed_to_burst(worth, world.lead.jobs, inputs.decisions)
 
 
-def next_start(starts: Mapping[JobId, StartEstimate], at: float) -> float:
-    """Return when the first job starts that does not start at once."""
-    due = (start.expected for start in starts.values())
-    return min((when for when in due if when > at), default=math.inf)
+def next_late(starts: Mapping[JobId, StartEstimate], at: float) -> float:
+    """Return when the first job is late that was not expected to start at once."""
+    later = (start.expected for start in starts.values() if start.expected > at)
+    return min(later, default=math.inf) + LATE_S
 
 
 def judgeable(

@@ -10,7 +10,7 @@ An estimate that rests on the end of a running job is dropped as soon as that jo
 
 Jobs are judged by what is found once a job was submitted or has ended, or own nodes
 came or went. What is estimated anew for other reasons, as when a job runs longer than
-was expected, is told, and judged by after an hour only (`JUDGED_AGAIN_S`).
+was expected, is told, and judged by after an hour only (`judged_again_at`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from burst.runtime.forecast_pass import (
     bursts_assumed,
     differ,
     judgeable,
-    next_start,
+    next_late,
     without,
 )
 from burst.runtime.run_log import RunLog
@@ -213,7 +213,7 @@ class Forecaster:
         if self._found is None or self._inputs is None:
             return None
         found = self._found
-        due = min(next_start(found.starts, found.at), found.judged.until)
+        due = min(next_late(found.starts, found.at), found.judged.until)
         return None if math.isinf(due) else max(0.0, due - self._clock())
 
     def _estimate(self) -> Forecasts | None:

@@ -15,7 +15,7 @@ from heapq import heappop, heappush
 
 import msgspec
 
-from burst.core.worth.estimate import JUDGED_AGAIN_S
+from burst.core.worth.estimate import judged_again_at
 from burst.core.worth.ledger import Costs, NodeSeconds
 from burst_replay.own_nodes import OwnQueue, TraceForecasts
 from burst_replay.policies import Asks, Policy
@@ -184,9 +184,8 @@ class _Replay:
 
         starts = forecaster.starts(waiting, self._own.room, now, leaves)
         self._judged += 1
-        late = min((at for at, _ in starts if at > now), default=math.inf)
-        if late < math.inf:
-            again = max(late, now + JUDGED_AGAIN_S)
+        again = judged_again_at((at for at, _ in starts), now)
+        if again < math.inf:
             heappush(self._events, (again, Due.LATE, self._judged))
         self._left(left, now)
 

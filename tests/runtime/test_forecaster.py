@@ -248,7 +248,7 @@ def test_what_is_late_is_told_at_once_and_judged_after_an_hour() -> None:
     # One like it took a tenth of its limit.
     first = it.pass_by_hand(T0, j2=ASKED)
     assert first.judged.starts[JobId(2)].expected == T0 + 3540
-    assert it.forecaster.time_left() == 3540.0
+    assert it.forecaster.time_left() == 3541.0
     late = it.pass_by_hand(T0 + 3541, j2=Reason.NOT_WORTH)
     assert late.starts[JobId(2)].expected == T0 + 2 * 3541 + 60
     assert late.judged == first.judged
@@ -262,6 +262,15 @@ def test_what_is_late_is_told_at_once_and_judged_after_an_hour() -> None:
     assert it.pass_by_hand(T0 + 3602, j2=Reason.NOT_WORTH).judged.at == T0 + 3602
     it.lead.jobs.pop()
     assert it.pass_by_hand(T0 + 3603, j2=Reason.NOT_WORTH).judged.at == T0 + 3603
+
+
+def test_a_job_that_should_have_started_is_judged_again_after_an_hour() -> None:
+    it = Forecasting()
+    it.lead.jobs = [active(2)]
+    first = it.pass_by_hand(T0, j2=ASKED)
+    assert first.judged.starts[JobId(2)].expected == T0
+    assert it.pass_by_hand(T0 + 3599, j2=Reason.NOT_WORTH).judged == first.judged
+    assert it.pass_by_hand(T0 + 3600, j2=Reason.NOT_WORTH).judged.at == T0 + 3600
 
 
 def test_a_forecast_is_owed_from_the_first_change_until_one_is_made() -> None:

@@ -8,6 +8,7 @@ replay.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import msgspec
 
@@ -16,9 +17,11 @@ from burst.model.jobid import JobId
 
 _HOUR_S = 3600.0
 JUDGED_AGAIN_S = 3600.0
-"""Jobs that wait are judged when a job was submitted or has ended. Where neither
-happens for so many seconds, they are judged again once one should have started that has
-not."""
+"""Jobs that wait are judged when a job was submitted or has ended. If neither happens
+for this many seconds, they are judged again once one of them is late."""
+LATE_S = 1.0
+"""A job is late this many seconds after its expected start. Not at that very moment: a
+job that should end then may just be ending."""
 
 
 class StartEstimate(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,6 +114,15 @@ def judge(
     return Judgement(
         pays=enough, saved=saved, bought=bought, worth=worth, required=required
     )
+
+
+def judged_again_at(starts: Iterable[float], now: float) -> float:
+    """Return when jobs that wait are judged again if nothing happens in the queue.
+
+    `starts` are the expected starts by which they are judged now; math.inf is returned
+    if there are none.
+    """
+    return max(min(starts, default=math.inf) + LATE_S, now + JUDGED_AGAIN_S)
 
 
 def _hours_saved(here: float, there: float) -> float:

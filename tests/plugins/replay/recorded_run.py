@@ -24,7 +24,6 @@ from burst.model.burst import Burst, State
 from burst.model.job_record import RecordedEvent
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView
-from burst.model.reason import Reason
 from burst.model.resource_set import EMPTY, group_of
 from burst.model.shape import Shape
 from burst.runtime.forecaster import Forecaster
@@ -51,11 +50,20 @@ class PlannedJob(msgspec.Struct, frozen=True):
     name: str = ""
 
 
-SHORT = (600, 1800, 3600, 4 * 3600)
-LONG = (3600, 4 * 3600, 12 * 3600, 24 * 3600)
-"""Time limits. Of such jobs hours pass in which none is submitted or ends."""
-_NODE_SECONDS: dict[tuple[int, ...], float] = {SHORT: 6000.0, LONG: 20_000.0}
-"""Of own nodes, from one submission to the next."""
+class Load(msgspec.Struct, frozen=True):
+    """How long jobs may run, in seconds, and how often they come."""
+
+    limits: tuple[int, ...]
+    node_seconds: float
+    """Of own nodes, from one submission to the next."""
+
+
+HOUR = 3600
+SHORT = Load((600, 1800, HOUR, 4 * HOUR), 6000.0)
+LONG = Load((HOUR, 4 * HOUR, 12 * HOUR, 24 * HOUR), 20_000.0)
+"""Hours pass in which no job is submitted or ends."""
+SPARSE = Load(LONG.limits, 60_000.0)
+"""Hours pass in which jobs wait although they should have started."""
 
 
 def draw_jobs(
@@ -63,21 +71,21 @@ def draw_jobs(
     count: int,
     own_nodes: int,
     users: int,
-    limits: tuple[int, ...] = SHORT,
+    load: Load = SHORT,
 ) -> list[PlannedJob]:
     """Return a workload that is more than the own nodes can do."""
     draw = random.Random(seed)
     made = []
     now = 0.0
     for _ in range(count):
-        limit = draw.choice(limits)
+        limit = draw.choice(load.limits)
         run_time = max(1, round(limit * draw.betavariate(0.7, 1.2)))
         nodes = draw.choice((1, 1, 1, 2, 2, 3, own_nodes, own_nodes + 1))
         userid = draw.randrange(users)
         name = f"app-{draw.randrange(2)}"
         made.append(PlannedJob(now, nodes, run_time, limit, userid, name))
         if draw.random() > 0.25:  # else the next one is submitted with it
-            now += round(draw.expovariate(own_nodes / _NODE_SECONDS[limits]))
+            now += round(draw.expovariate(own_nodes / load.node_seconds))
     return made
 
 
@@ -209,6 +217,7 @@ class RecordedRun(Sim):
             # Nothing is to be found by asking again, and ticks cost time.
             "daemon": {"cadence": "1h"},
         }
+        self.waits = {rule.wait or 0.0 for rule in settings(**tables).rules}
         super().__init__(RecordedLead(own_nodes), **fixed, **tables)
 
     def boot(self) -> None:
@@ -273,13 +282,13 @@ class RecordedRun(Sim):
         raise AssertionError(f"it does not come to rest: {self.story()}")
 
     def _own_first(self) -> float:
-        """Return when a job has tried own nodes for as long as its rule says.
+        """Return when a job has been left to own nodes for as long as a rule says.
 
         The daemon looks at that each `[daemon] cadence`.
         """
-        decided = self.engine.snapshot.decisions.values()
-        tries = [d for d in decided if d.reason is Reason.OWN_FIRST]
-        return min((d.facts["until"] for d in tries), default=math.inf)
+        jobs = [self.lead.jobs[number] for number in self.lead.active]
+        due = (j.t_submit + wait for j in jobs if not j.ranks for wait in self.waits)
+        return min((when for when in due if when > self.now), default=math.inf)
 
     def _state(self) -> object:
         jobs = [(n, j.state, j.urgency) for n, j in self.lead.jobs.items()]

@@ -27,6 +27,8 @@ from tests.plugins.replay.recorded_run import (
     BOOT_S,
     CORES,
     LONG,
+    SPARSE,
+    Load,
     PlannedJob,
     RecordedRun,
     draw_jobs,
@@ -111,22 +113,28 @@ def test_a_replay_decides_as_the_daemon_did(
 
 
 @pytest.mark.no_cover
+@pytest.mark.parametrize(
+    ("seed", "load", "rules"),
+    [
+        (8, LONG, "half an hour"),
+        (4, SPARSE, "half an hour"),
+        (1, SPARSE, "some after a while, some at once"),
+    ],
+)
 def test_jobs_that_start_later_than_was_expected_are_judged_again(
-    tmp_path: Path,
+    seed: int, load: Load, rules: str, tmp_path: Path
 ) -> None:
     """Where for an hour none is submitted or ends, as most run for hours.
 
     Those behind a job that leaves are judged as if it did not wait: no event soon
     after would put it right.
     """
-    tables = {**TABLES, "policy": RULES["half an hour"]}
-    compare(draw_jobs(8, 60, OWN_NODES, 5, LONG), tables, tmp_path / "jobs")
+    tables = {**TABLES, "policy": RULES[rules]}
+    compare(draw_jobs(seed, 100, OWN_NODES, 5, load), tables, tmp_path / "jobs")
 
 
-# By the third rules the daemon ends an idle burst that is in the way of a job, which
-# the replay does not know.
 @pytest.mark.no_cover
-@pytest.mark.parametrize("rules", ["half an hour", "two hours"])
+@pytest.mark.parametrize("rules", RULES)
 def test_idle_bursts_are_kept_for_as_long_as_the_daemon_does(
     rules: str, tmp_path: Path
 ) -> None:
