@@ -307,7 +307,7 @@ class Session:
         return self.engine.snapshot.records
 
     def _check_places(self, config: EngineConfig) -> None:
-        """Raise ConfigError for live bursts that their provider could not reach then."""
+        """Raise ConfigError if a provider would no longer reach its live bursts."""
         lost = {
             burst.id: why
             for burst in self._records.live
