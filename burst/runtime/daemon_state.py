@@ -18,7 +18,8 @@ from burst.runtime.tally import Tally
 
 _SILENT_S = 300.0
 """Seconds in addition to `[daemon] cadence` after which a daemon without a beat counts
-as stuck. Calls of the lead and writes to its store end earlier, by their own timeout."""
+as stuck. Calls of the lead and writes to its store end earlier, by their own timeouts.
+"""
 
 
 class Served(NamedTuple):
