@@ -63,7 +63,7 @@ class BurstRequest(msgspec.Struct):
     least: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)] = 0
     """The fewest nodes to accept if no more can be had; 0: all or none."""
     grow: bool = False
-    """Whether to grow a burst with the same tag, if one can, and not to make another."""
+    """Whether to grow a burst with the same tag, if one can, instead of a new burst."""
     note: Annotated[str, msgspec.Meta(max_length=LONGEST_NOTE)] = ""
     """The reason, for the record of a burst that grows."""
 
