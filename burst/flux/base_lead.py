@@ -279,7 +279,7 @@ class BaseLead(ABC):
         return loop
 
     def _tell_loss(self) -> None:
-        """Wake the daemon; `observe` then raises what was lost."""
+        """Wake the daemon; `observe` then raises LeadGone."""
         self._wake()
 
     def _set_urgencies(self, urgencies: Mapping[JobId, int]) -> JobFailures:

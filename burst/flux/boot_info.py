@@ -20,7 +20,7 @@ class BootInfo(msgspec.Struct, frozen=True, kw_only=True):
     nodelist: tuple[str, ...]
     """Hosts of R, in the order of ranks."""
     owner: int
-    """UID of whoever owns the instance, and runs its brokers and the daemon."""
+    """UID of the instance owner, who runs its brokers and the daemon."""
     userid: int
     """The UID by which the broker knows us; over ssh it is not that of this process."""
 

@@ -35,7 +35,7 @@ _T = TypeVar("_T")
 
 
 class Loop:
-    """Runs what is given to `post` on its thread; `handle` is the Flux handle."""
+    """Runs the work given to `post` on its thread; `handle` is the Flux handle."""
 
     def __init__(
         self, handle: Connection, name: str, close_deadline_s: float = CLOSE_DEADLINE_S

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the scheduler has allocated and knows, asked when it may have changed.
+"""Asks what the scheduler knows and has allocated, when that may have changed.
 
 Fluxion walks its graph for each answer to `sched.resource-status` and does nothing else
 meanwhile: a tenth of a second for 2,000 nodes. So it is asked only after something

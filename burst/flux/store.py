@@ -30,7 +30,7 @@ from burst.lead import MAX_VALUE_BYTES
 DIRECTORY = "burst"
 _KEY = re.compile(r"[A-Za-z0-9_/-]+\Z")
 NAMESPACE = "primary"
-# Of flux_kvs_lookup(3) and flux_kvs_commit(3).
+# Flags of flux_kvs_lookup(3) and flux_kvs_commit(3).
 _READDIR = 1
 _TREEOBJ = 16
 _APPEND = 32

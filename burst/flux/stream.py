@@ -68,7 +68,7 @@ class Stream:
             assert isinstance(error, BurstError)
             if not self._ended(error):
                 return
-            if self._flowing:  # said once, however often it is tried in vain
+            if self._flowing:  # logged once, however often a retry fails
                 log.say(
                     "the stream %s ended, it is requested again: %s", self._topic, error
                 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Logs each budget of which much is used.
+"""Logs each budget whose use is high.
 
 A budget is logged when its use rises that far. At the daemon's start, and when it reads
 a new budget, those are logged whose use is that high already.

@@ -23,7 +23,7 @@ from burst.runtime.session import Session
 
 
 class BurstsLeft(msgspec.Struct, frozen=True, kw_only=True):
-    """What was live when the connection to a lead was lost."""
+    """The bursts that were live when the connection to a lead was lost."""
 
     settings: Settings
     owner: str

@@ -17,7 +17,7 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class ClockMark(msgspec.Struct, frozen=True):
-    """Which clock times were written by: comparable within one boot of a machine."""
+    """Identifies the clock of some times; comparable within one boot of a machine."""
 
     boot: str
     """The boot's id, random(4) of Linux; empty if it is not known."""

@@ -190,7 +190,7 @@ class Forecaster:
         try:
             found = self._estimate()
         except LeadError:
-            # The engine reads the lead, too, and says what is the matter.
+            # The engine reads the lead, too, and logs the error.
             found = None
         except Exception as error:  # noqa: BLE001 - the thread must go on
             log.failure("estimating when jobs start", error=error)

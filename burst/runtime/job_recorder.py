@@ -67,8 +67,8 @@ class JobRecorder:
     def record(self, event: RecordedEvent) -> None:
         """Have an event written, unless it is in the file already. From any thread.
 
-        If the clock was set back, what happens now seems older than what is in the
-        file; it is recorded all the same.
+        After the clock was set back, a new event seems older than those in the file;
+        it is recorded anyway.
         """
         now = self._clock()
         if event.timestamp > min(self._recorded_until, now - _NEWS_S):

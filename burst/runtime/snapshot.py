@@ -41,6 +41,6 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     untold: Mapping[str, str] = {}
     """By key of `[notify]`: why the last notice could not be told."""
     standing: Mapping[str, str] = {}
-    """By the text of a standing minimum: why not all of its nodes can be had."""
+    """By the text of a standing minimum: why it lacks nodes."""
     archive: LedgerArchive | None = None
     """The archive of settled bursts, also those on record no more; None for none."""

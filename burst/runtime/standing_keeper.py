@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Has the engine request what standing minimums lack, and logs why it cannot be had."""
+"""Has the engine request the nodes that standing minimums lack; logs refusals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class StandingKeeper:
         self._post = post
         self._again = -math.inf
         self.refused: Mapping[str, str] = {}
-        """By the text of a minimum: why not all of its nodes can be had."""
+        """By the text of a standing minimum: why it lacks nodes."""
 
     def ask(self, records: Records, settings: Settings, now: float) -> None:
         """Have the tick request missing nodes; after a refusal, once per cadence."""

@@ -76,7 +76,7 @@ class _Deadline(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
             self._sockets.append(connected.dup())
 
     def cut(self) -> None:
-        """End what is under way: reads return at once."""
+        """Shut all connections down: reads return at once."""
         with self._lock:
             self.is_over.set()
             for one in self._sockets:
