@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The part of a lead that is requests to the job manager, over any connection.
+"""The part of a lead that sends requests to the job manager, over any connection.
 
 `burst.flux.lead.FluxLead` is the lead on Flux. A package whose broker answers the same
 requests (RFC 21 and 43, and the job manager's journal) derives its lead from this, too.

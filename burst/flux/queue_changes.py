@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Finds jobs that wait while `burst setup` adds or removes named queues.
+"""Finds and moves jobs that wait while `burst setup` adds or removes named queues.
 
 `burst setup --mode queue` gives an instance without named queues one for its ordinary
 jobs. Jobs that were submitted before are in no queue, and Flux never starts them. Flux

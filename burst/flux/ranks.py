@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Reads the state of ranks from Flux: R (RFC 20), and what is up, drained, allocated."""
+"""Reads the state of the ranks: R (RFC 20), and what is up, drained, allocated."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ class Engine:
     def active_job(self, number: JobId) -> ActiveJob | None:
         """Return a job that waits or runs, burstable or not. From any thread.
 
-        Return None if there is no such job, or if the lead does not tell of all jobs.
+        None if there is no such job, or if the lead does not tell of all jobs now.
         """
         if not isinstance(self._lead, WholeQueue):
             return None
