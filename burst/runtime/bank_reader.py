@@ -112,7 +112,7 @@ class BankReader:
         return Banks(found)
 
     def _without_answer(self, why: str) -> Banks:
-        """Return the last answer while it is valid, else that none is."""
+        """Return the last answer while it is valid; after that, why there is none."""
         held = self._banks.associations is not None
         told = why or _GONE
         if held and self._clock() < self._answered_at + LIFETIME_S:

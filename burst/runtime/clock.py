@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 STEP_S = 2.0
-"""Seconds. If the system clock is off by more, it was set, or the machine suspended."""
+"""If the system clock is off by more seconds, it was set or the machine suspended."""
 _APART_S = 0.1
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
