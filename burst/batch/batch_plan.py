@@ -144,7 +144,8 @@ def batch_tables(
     found["daemon"] = {**tables.get("daemon", {}), "on_stop": "reap"}
     deadlines = tables.get("deadlines", {})
     if left_s is not None and "lease" not in deadlines:
-        # A burst is drained that long before; until then jobs may still use it.
+        # A burst is drained that long before its lease ends. Until then jobs may use
+        # it.
         lease = max(1.0, left_s) + settings.deadlines.drain
         found["deadlines"] = {**deadlines, "lease": f"{lease:.0f}s"}
     return found

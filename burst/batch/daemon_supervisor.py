@@ -30,12 +30,12 @@ class DaemonSupervisor:
         self._again_s = again_s
         self._ending = threading.Event()
         self._lock = threading.Lock()
-        """Held while a process is started, and while further starts are forbidden."""
+        """Held to start a process, and to forbid further starts."""
         self._process = self._start()
         self._thread: threading.Thread | None = None
 
     def attend(self) -> None:
-        """From now on, start it again when it ends without having been told to."""
+        """From now on, start the process again if it ends before `end` was called."""
         self._thread = threading.Thread(target=self._attend, daemon=True)
         self._thread.start()
 
@@ -49,7 +49,10 @@ class DaemonSupervisor:
         return lines[-1].removeprefix(_PREFIX) if lines else "it said nothing"
 
     def end(self) -> None:
-        """Send SIGTERM, and start it no more. A second SIGTERM ends it at once."""
+        """Send SIGTERM, and start no more processes.
+
+        A second SIGTERM ends the process at once.
+        """
         with self._lock:
             self._ending.set()
         self._process.terminate()

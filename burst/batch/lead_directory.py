@@ -59,12 +59,12 @@ class LeadDirectory:
 
     @classmethod
     def new(cls, base: Path) -> LeadDirectory:
-        """Return a new one, which does not exist yet."""
+        """Return a new lead directory, which does not exist yet."""
         return cls(base / secrets.token_hex(4))
 
     @classmethod
     def find(cls, base: Path) -> list[LeadDirectory]:
-        """Return all in this parent directory."""
+        """Return all lead directories in this parent directory."""
         return [cls(path.parent) for path in sorted(base.glob(f"*/{_REQUEST}"))]
 
     def make(self, request: LeadRequest, settings: bytes) -> None:
@@ -99,7 +99,7 @@ class LeadDirectory:
         write_atomically(self.job_file, msgspec.json.encode(job).decode())
 
     def job(self) -> BatchJob | None:
-        """Return the job, None where it was not submitted. Raises ConfigError."""
+        """Return the job, None if it was not submitted. Raises ConfigError."""
         if not self.job_file.exists():
             return None
         try:

@@ -23,7 +23,8 @@ from burst.runtime.last_call import ProviderBurst
 from burst.runtime.reap_bursts import observe_each, reap_until_gone
 
 SUBMIT_DEADLINE_S = 600.0
-"""From the making of a lead's directory until Flux knows its job; it takes a second."""
+"""How long Flux may take to know a lead's job after its directory was made; it takes a
+second."""
 _PAUSE_S = 0.5
 _LOOKS = 2
 
@@ -33,7 +34,7 @@ PrintLine = Callable[[str], None]
 def is_job_over(directory: LeadDirectory) -> bool:
     """Tell whether the lead's job has ended. Raises BurstError if that is not known."""
     request, job = directory.request(), directory.job()
-    # Younger ones may be about to be submitted, or not be listed yet.
+    # A younger job may be about to be submitted, or not be listed yet.
     is_old = time.time() - directory.made_at() > SUBMIT_DEADLINE_S
     if job is None:
         return is_old
@@ -73,9 +74,9 @@ def reap_all(
     tell: PrintLine,
     pause: Callable[[float], None] = time.sleep,
 ) -> dict[str, str]:
-    """Return what is left of each burst, and why, once all is gone or `limit` is over.
+    """Reap all bursts, for at most `limit` seconds; return those left, and why.
 
-    A provider that cannot be asked counts as one that has something left.
+    A provider that does not answer counts as one that has something left.
     """
 
     def tell_note(key: ProviderBurst, call: LastCall) -> None:
@@ -92,7 +93,7 @@ def reap_all(
         rest = ends - time.monotonic()
         left |= reap_until_gone(found, providers, tell_note, rest)
         quiet = 0 if found or left else quiet + 1
-        # What was made a moment ago may not be listed yet.
+        # A burst that was made a moment ago may not be listed yet.
         if quiet == _LOOKS or time.monotonic() >= ends:
             return left
         pause(_PAUSE_S)
@@ -101,7 +102,7 @@ def reap_all(
 def _bursts_of(
     providers: Mapping[str, Provider],
 ) -> tuple[list[ProviderBurst], dict[str, str]]:
-    """Return the bursts that providers have, and those that did not tell, with why."""
+    """Return the bursts of providers, and why the other providers did not tell."""
     found: list[ProviderBurst] = []
     failed = {f"provider {name}": "no answer" for name in providers}
     for name, result in observe_each(providers).items():

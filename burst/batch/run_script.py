@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Initial program of rank 0: runs the daemon and the user's script.
 
-The instance lives as long as this program does, so it takes all bursts down before it
-ends. A job that is canceled or out of time gets SIGTERM and has a few seconds until
-SIGKILL (`kill-timeout`, flux-config-exec(5)), so it does not wait for jobs then.
+The instance ends with this program, so the program takes all bursts down before. A job
+that is canceled or out of time gets SIGTERM and has a few seconds until SIGKILL
+(`kill-timeout`, flux-config-exec(5)), so the program does not wait for jobs then.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from burst.runtime.address_watch import ADDRESS_S
 from burst.runtime.connect import connect, owner_tag
 
 SERVE_DEADLINE_S = 60.0
-"""From the daemon's start until it serves, in addition to ADDRESS_S."""
+"""How long the daemon may take to serve after its start, in addition to ADDRESS_S."""
 IDLE_DEADLINE_S = 60.0
-"""From canceling the jobs that the script left to their end."""
+"""How long jobs that the script left may take to end after they were canceled."""
 CANCEL_GRACE_S = 1.0
 """Time that script and daemon have to end once the job is canceled or out of time."""
 _SLACK_S = 60.0
@@ -57,18 +57,18 @@ class ScriptRunner:
         self._script: subprocess.Popen[bytes] | None = None
 
     def run(self, script: Sequence[str]) -> int:
-        """Run it, take all bursts down, and return its exit status.
+        """Run the script, take all bursts down, and return the script's exit status.
 
-        What is left past the deadline is told, and makes a status of 0 one of 1.
-        Raises BurstError where the daemon does not come to serve; the script is not
-        run then.
+        Bursts that are left at the deadline are printed, and a status of 0 becomes 1.
+        Raises BurstError if the daemon does not get to serve; then the script is not
+        run.
         """
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._on_signal)
         signal.signal(signal.SIGALRM, self._on_alarm)
         settings = load(self._directory.settings)
         with contextlib.closing(connect("", settings.intake.attribute)) as lead:
-            # Before anything can be made that bears it.
+            # Written before anything can be made that has this tag.
             self._directory.set_owner(owner_tag(lead.identity(), settings.lead))
             daemon = DaemonSupervisor(self._directory, self._tell)
             try:
@@ -135,7 +135,7 @@ class ScriptRunner:
         if not self._canceled:
             self._stop_jobs()
             self._stop_daemon(lead, daemon, settings.deadlines.reap)
-        # The first SIGTERM has it take all bursts down, the second ends it at once.
+        # The daemon takes all bursts down at the first SIGTERM, and ends at the second.
         for grace in (_LOOK_S, CANCEL_GRACE_S):
             daemon.end()
             daemon.wait(grace)
@@ -149,7 +149,7 @@ class ScriptRunner:
             self._tell(f"ERROR: {error}")
             return False
         if self._canceled:
-            # The process that removes it otherwise may be killed before.
+            # The process that otherwise removes the directory may be killed before.
             self._directory.remove()
         return True
 

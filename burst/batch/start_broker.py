@@ -46,8 +46,8 @@ FILES_DEADLINE_S = 300.0
 """How long rank 0's files may take to appear on the other nodes: NFS hides a new
 file for a minute, and rank 0 may be slow to start."""
 JOIN_DEADLINE_S = 600.0
-"""From the start of rank 0's broker until those of all own nodes have joined: longer
-than they may wait for their files."""
+"""How long the brokers of all own nodes may take to join after rank 0's broker started:
+longer than they may wait for their files."""
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM)
 """Signals that end a job."""
 _LOOK_S = 0.2
@@ -110,8 +110,9 @@ def run_node(
 def _run_broker(
     directory: LeadDirectory, task: BatchTask, broker: BrokerCommand
 ) -> int:
-    """Return its status once it has ended. Raises LeadError if that was too early."""
-    # Flux signals all processes of the task, so the broker too. This one ends with it.
+    """Run the broker; return its status. Raises LeadError if it failed too early."""
+    # Flux signals all processes of the task, so the broker, too. This process ends once
+    # the broker has.
     for number in ENDING:
         signal.signal(number, lambda *_: None)
     process = subprocess.Popen(broker.argv, env={**os.environ, **broker.environment})

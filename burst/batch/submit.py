@@ -117,7 +117,7 @@ def _run_batch(
 def _environment(
     ours: Mapping[str, str], plugins: Path, directory: LeadDirectory
 ) -> dict[str, str]:
-    """Return the options by which flux batch loads our plugin, and the plugin's own."""
+    """Return our environment, with the variables for flux batch and for our plugin."""
     path = ours.get(_PATH, "")
     command = own_command("lead", "batch-node", str(directory.path))
     told = {"command": command, "path": path}

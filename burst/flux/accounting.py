@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Asks flux-accounting which banks users may use, within which limits.
 
-Its priority plugin (`mf_priority.so`) is asked where it is loaded and has been given
-data, as Flux admits jobs by what it knows. It names no default banks: it writes them
-into each jobspec. Otherwise its service is asked (`flux account-service`), which reads
-the database. Limits are asked of the plugin alone, as it alone keeps jobs within them;
-the weights of usage are known to the service alone. Requests and answers as of
-flux-accounting 0.60: `plugin.query` in src/plugins/mf_priority.cpp, `list_users` and
+Its priority plugin (`mf_priority.so`) is asked if it is loaded and has been given data,
+as Flux admits jobs by what the plugin knows. The plugin names no default banks: it
+writes them into each jobspec. Otherwise the service (`flux account-service`) is asked,
+which reads the database. Only the plugin is asked for limits, as only it keeps jobs
+within them; only the service knows the weights of usage. Requests and answers are those
+of flux-accounting 0.60: `plugin.query` in src/plugins/mf_priority.cpp, `list_users` and
 `list_configs` in src/cmd/flux-account-service.py.
 """
 
@@ -31,12 +31,12 @@ from burst.model.banks import Associations
 
 PLUGIN = "mf_priority.so"
 _NO_DATA = "DNE"
-"""The bank that the plugin notes for users before it was given data, such as those of
-jobs that wait while Flux is restarted. It stays there, and no job is its."""
+"""The bank that the plugin notes for users before it was given data, such as users of
+jobs that wait while Flux is restarted. The entry stays, but no job is in that bank."""
 _LIST = {
     "json": True,
     "fields": "userid,bank,default_bank,active",
-    # It wants the key, and gives no format where it is empty.
+    # The service requires this key. If it is empty, the answer has no format.
     "format": "",
 }
 _CONFIGS = {"json": True, "fields": "key,value", "format": ""}
@@ -49,7 +49,7 @@ class _PluginUse(msgspec.Struct):
 
 
 class _PluginBank(msgspec.Struct):
-    """Of an association. Older plugins have fewer limits."""
+    """An association as the plugin has it. Older plugins have fewer limits."""
 
     bank_name: str
     active: int = 1
@@ -96,10 +96,10 @@ class _Row(msgspec.Struct):
 
 
 def read_associations(client: RpcClient, timeout_s: float) -> Associations | None:
-    """Return the associations, with limits; None where flux-accounting does not run.
+    """Return the associations, with limits; None if flux-accounting does not run.
 
-    Each request may take that long. Raises Denied, RequestFailed, LeadGone, and
-    Unreadable where no answer came in time, or none that can be read.
+    Each request may take `timeout_s` seconds. Raises Denied, RequestFailed, LeadGone,
+    and Unreadable if no answer came in time, or it cannot be read.
     """
     plugins = client.ask("job-manager.jobtap", {"query_only": True}, timeout_s)
     if PLUGIN in plugins.get("plugins", ()):
@@ -117,7 +117,7 @@ def read_associations(client: RpcClient, timeout_s: float) -> Associations | Non
 
 
 def _weights(client: RpcClient, timeout_s: float) -> UsageWeights | None:
-    """Return the weights of usage; None where they are not to be had."""
+    """Return the weights of usage; None if they cannot be read."""
     try:
         answer = client.ask("accounting.list_configs", _CONFIGS, timeout_s)
         found = _rows(answer, "list_configs", list[_Config])
@@ -130,7 +130,7 @@ def _weights(client: RpcClient, timeout_s: float) -> UsageWeights | None:
     except LeadGone:
         raise
     except (Denied, LeadError, ValueError):
-        # An older one has no such request. Nothing is decided by the weights.
+        # Older services have no such request. No decision depends on the weights.
         return None
 
 
@@ -179,7 +179,7 @@ def _of_service(answer: dict[str, Any]) -> Associations:
 def _rows(answer: dict[str, Any], request: str, shape: type[_Answer]) -> _Answer:
     where = f"accounting.{request}"
     try:
-        # A text of JSON within the JSON.
+        # The value is itself a text of JSON.
         listed = msgspec.json.decode(answer.get(request, ""))
     except MALFORMED as error:
         raise _malformed(where, error) from error

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a lead does by requests to the job manager, over whatever connection.
+"""The part of a lead that sends requests to the job manager, over any connection.
 
 `burst.flux.lead.FluxLead` is the lead on Flux. A package whose broker answers the same
 requests (RFC 21 and 43, and the job manager's journal) derives its lead from this, too.
@@ -53,9 +53,9 @@ _CURRENT = 2
 
 
 def _submitted(signed: str) -> Any:
-    """Return a jobspec that was signed: HEADER.PAYLOAD.SIGNATURE, in base64.
+    """Return the jobspec in a signed one: HEADER.PAYLOAD.SIGNATURE, in base64.
 
-    Flux keeps the environment in no other place. It has checked the signature itself
+    Flux keeps the environment in no other place. Flux has checked the signature
     (RFC 15), but not that the environment is an object. Raises what MALFORMED lists.
     """
     return msgspec.json.decode(base64.b64decode(signed.split(".")[1]))
@@ -66,10 +66,10 @@ def _do_nothing() -> None:
 
 
 class BaseLead(ABC):
-    """An instance, over up to three connections.
+    """An instance of Flux, or of a broker that answers the same requests.
 
-    One is used by the methods. The journals and the service have a thread and a
-    connection each, made by `listen` and `serve`.
+    The methods use one connection. The journals, and each service, have a thread and a
+    connection of their own, made by `listen` and `serve`.
     """
 
     def __init__(self, connect: Callable[[], Connection], attribute: str) -> None:
@@ -89,11 +89,14 @@ class BaseLead(ABC):
 
     @abstractmethod
     def read_ranks(self, journal: Journal, jobs: Mapping[JobId, JobView]) -> LeadView:
-        """Return the view of all but the jobs, which are these. Raises Unreadable."""
+        """Return the view of the lead without its jobs. Raises Unreadable.
+
+        `jobs` are those of the view, which were read just before.
+        """
 
     @abstractmethod
     def forget_ranks(self, ranks: frozenset[int]) -> None:
-        """Note that these are about to be drained or undrained."""
+        """Note that these ranks are about to be drained or undrained."""
 
     def listen(self, wake: Callable[[], None], known: Collection[JobId] = ()) -> None:
         """See `burst.lead.Lead`."""
@@ -113,8 +116,8 @@ class BaseLead(ABC):
         """See `burst.lead.Lead`.
 
         Jobs are read before ranks, so that the ranks of a job that has just started are
-        in `allocated`, even where its JobView does not show them yet. `changed` is read
-        last; it names the jobs that this may concern.
+        in `allocated`, even if its JobView does not show them yet. `changed` is read
+        last; it names the jobs whose JobView may be too old in this way.
         """
         journal = self._followed()
         for loop in self._loops:
@@ -265,7 +268,7 @@ class BaseLead(ABC):
     def _set_drained(self, topic: str, ranks: frozenset[int], **reason: str) -> None:
         if ranks:
             self.forget_ranks(ranks)
-            # update: those that are so already are left as they are.
+            # Mode update leaves ranks that are in the wanted state as they are.
             request = {"targets": format_idset(ranks), "mode": "update", **reason}
             self._client.ask(topic, request)
 
@@ -276,7 +279,7 @@ class BaseLead(ABC):
         return loop
 
     def _tell_loss(self) -> None:
-        """Wake the daemon; `observe` then raises what was lost."""
+        """Wake the daemon; `observe` then raises LeadGone."""
         self._wake()
 
     def _set_urgencies(self, urgencies: Mapping[JobId, int]) -> JobFailures:

@@ -27,7 +27,7 @@ that is shared at another place has to be on PATH."""
 _CORE = "_flux._core"
 _ASK = "import os, _flux; print(os.path.dirname(os.path.abspath(_flux.__file__)))"
 _INSTALLED = "lib/flux/python{}.{}/_flux".format(*sys.version_info)
-"""In Flux's prefix: to ask Flux costs the start of another Python."""
+"""Where the bindings are in Flux's prefix. Asking Flux would start another Python."""
 _ASK_DEADLINE_S = 60.0
 
 
@@ -55,14 +55,14 @@ def import_core() -> ModuleType:
 
 def find_program(view: str = VIEW) -> str:
     """Return the path of `flux`: that on PATH, or the pod's; empty if there is none."""
-    # Most commands find the bindings without, and start sooner.
+    # Most commands find the bindings without this import, and start sooner.
     import shutil  # noqa: PLC0415
 
     return shutil.which("flux") or shutil.which("flux", path=view) or ""
 
 
 def check_version(broker: str, library: str) -> None:
-    """Raise LeadError if broker and library are of versions that do not fit."""
+    """Raise LeadError if the versions of broker and library do not fit."""
     if _numbers(broker) < OLDEST:
         raise LeadError(
             f"the broker is Flux {broker}; this needs {OLDEST[0]}.{OLDEST[1]} or later",
@@ -108,10 +108,10 @@ def _ask_flux(tried: list[str]) -> Path | None:
 
 
 def _import_from(package: Path) -> ModuleType:
-    """Import the bindings from their directory and nothing else from beside it.
+    """Import the bindings from their directory, and no other package beside them.
 
-    That directory may be the system's dist-packages: on sys.path, its packages would
-    stand in for those of the virtual environment.
+    The directory above may be the system's dist-packages: on sys.path, its packages
+    would be imported in place of those of the virtual environment.
     """
     for name in [name for name in sys.modules if name.split(".")[0] == "_flux"]:
         del sys.modules[name]

@@ -14,19 +14,19 @@ class BootInfo(msgspec.Struct, frozen=True, kw_only=True):
     """How the broker was started, besides what LeadIdentity has."""
 
     rank: int
-    """Of the broker that we are connected to."""
+    """Rank of the broker that we are connected to."""
     method: str
-    """How its brokers found each other: `config` is by `[bootstrap] hosts`."""
+    """How its brokers found each other: `config` means by `[bootstrap] hosts`."""
     nodelist: tuple[str, ...]
-    """Hosts of R, in its order of ranks."""
+    """Hosts of R, in the order of ranks."""
     owner: int
-    """UID of whoever owns the instance, and runs its brokers and the daemon."""
+    """UID of the instance owner, who runs its brokers and the daemon."""
     userid: int
-    """The UID that the broker knows us by, which by ssh is not that of this process."""
+    """The UID by which the broker knows us; over ssh it is not that of this process."""
 
 
 def read_boot_info(uri: str) -> BootInfo:
-    """Return how the instance at this URI was started. Guests may ask that too.
+    """Return how the instance at this URI was started. Guests may call this, too.
 
     Raises LeadGone, LeadError.
     """

@@ -40,6 +40,6 @@ class BrokerState:
         self._loop.ask("state-machine.get", {}, self._take)
 
     def _take(self, answer: dict[str, Any] | BurstError) -> None:
-        # One that does not answer any more was not heard to end in order.
+        # A broker that does not answer any more has not said that it shuts down.
         if not isinstance(answer, BurstError) and answer["state"] in _LAST:
             self.ends = True

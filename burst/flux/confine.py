@@ -2,15 +2,15 @@
 """Changes the constraint of pending jobs, so that each has its own lent nodes only.
 
 `flux update` changes no constraint, and moves no job that has one of its own (the job
-manager's update.c and queue.c). The instance owner may post the event all the same, by
+manager's update.c and queue.c). But the instance owner may post the event itself, by
 `job-manager.post-event.post` (flux-core 0.61 or later): `jobspec-update` (RFC 21). The
 job manager then has the job wait for a priority again, takes back its request to the
 scheduler, and sends another with the new jobspec (event.c). The event is in the job's
 eventlog, from which the job manager makes the jobspec again after a restart.
 
-By the same event a job gets a queue that was submitted to an instance without named
-queues. Once there are any, Flux starts none that has no queue, and `flux update` gives
-it none ("a named queue is required").
+The same event gives a queue to a job that was submitted while the instance had no named
+queues. Once it has named queues, Flux does not start a job without one, and `flux
+update` cannot give it one ("a named queue is required").
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ def confine_jobs(
     lent: Mapping[JobId, frozenset[int]],
     queues: Mapping[JobId, str] = {},
 ) -> JobFailures:
-    """Confine each job to its lent ranks, and move those of `queues` at once with it.
+    """Confine each job to its lent ranks; in the same event, move those in `queues`.
 
-    A job that is moved without any rank waits in a queue that starts none.
+    A job that is moved without any rank waits in a queue that starts no job.
     """
     return _change(
         client,
@@ -47,7 +47,7 @@ def confine_jobs(
 
 
 def enter_queue(client: RpcClient, jobs: Collection[JobId], queue: str) -> JobFailures:
-    """Have jobs without a queue be in this one, on no lent rank."""
+    """Put jobs without a queue into this one, and keep them off all lent ranks."""
     none: frozenset[int] = frozenset()
     return _change(
         client,
@@ -61,7 +61,7 @@ def _change(
     jobs: Collection[JobId],
     update: Callable[[JobId, Any], dict[str, Any]],
 ) -> JobFailures:
-    """Change jobspecs by what is made of each job and its constraint."""
+    """Change jobspecs; `update` makes the change from a job and its constraint."""
     failures: dict[JobId, str] = {}
     queries: dict[JobId, Query] = {}
     asked = ((_GETATTR, {"id": job, "attrs": ["jobspec"]}) for job in jobs)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Reads jobs that had ended when the journal was opened, which sends active ones."""
+"""Reads jobs that ended before the journal was opened, which sends active jobs only."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from burst.model.jobid import JobId
 def read_ended(client: RpcClient, jobs: Collection[JobId]) -> dict[JobId, bytes]:
     """Return each job with all its events, as the journal sends an active one.
 
-    By job-info.lookup, whose values are text. Jobs that Flux has purged are left out.
-    Raises LeadGone, Unreadable.
+    They are read by job-info.lookup, whose values are text. Jobs that Flux has purged
+    are left out. Raises LeadGone, Unreadable.
     """
     found = _look_up(client, jobs, "eventlog", "jobspec")
-    # Of its own, as a job that never ran has none.
+    # Looked up separately, as a job that never ran has no R.
     allocated = _look_up(client, found, "R")
     return {job: _entry(job, found[job], allocated.get(job)) for job in found}
 

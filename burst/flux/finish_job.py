@@ -8,9 +8,9 @@ instance owner, by `job-manager.post-event.post` (flux-core 0.61 or later, the c
 * `set-flags` with `alloc-bypass`: no scheduler is asked for the job's resources, nor
   told of them, from here on;
 * `prolog-start`: in state RUN, no start request is sent while a prolog is running;
-* `alloc`: from SCHED to RUN. dependency-after needs it of a job that was to succeed;
-* `start`, then `finish` with the wait status: to CLEANUP. It is the job's result;
-* `release`: the output is to be read from the job's own directory in the KVS;
+* `alloc`: from SCHED to RUN. dependency-after needs it of a job that has to succeed;
+* `start`, then `finish` with the wait status, the job's result: to CLEANUP;
+* `release`: from now on the output is read from the job's own directory in the KVS;
 * `free`, `prolog-finish`: nothing is left to clean up, and the job is INACTIVE.
 
 A job without an allocation has no R, so the journal leaves out its `alloc`.
@@ -33,7 +33,7 @@ from burst.model.request import unreadable
 
 POST = "job-manager.post-event.post"
 _PROLOG = "burst-isolated"
-"""By this description our prolog is told from others."""
+"""The description that tells our prolog from others."""
 # From SCHED, these make the job wait for a priority again.
 _BACK = ("urgency", "jobspec-update", "flux-restart")
 _Step = tuple[str, Mapping[str, Any]]
@@ -47,14 +47,14 @@ _CLOSE: _Step = ("prolog-finish", {"description": _PROLOG, "status": 0})
 def finish_job(client: RpcClient, job: JobId, exit_status: int, output: str) -> bool:
     """Give a held job this exit status, 0 to 255, and its output.
 
-    Returns False where that cannot be, and the job is to be ended by an exception: it
-    is not held, the instance has scripts that run before or after each job, which need
-    an allocation, or its Flux is older than 0.61. What a crash left of an earlier
-    attempt is completed. Raises LeadError if the job is gone, Unreadable.
+    Returns False if that is not possible, and the job has to be ended by an exception:
+    it is not held, its Flux is older than 0.61, or the instance has scripts that run
+    before or after each job, which need an allocation. An earlier attempt that a crash
+    interrupted is completed. Raises LeadError if the job is gone, Unreadable.
     """
     events = _read_events(client, job)
     if any(map(is_fatal, events)):
-        # While our prolog is open it stays in CLEANUP.
+        # The job stays in CLEANUP while our prolog is open.
         _post(client, job, [_CLOSE] if _is_begun(events) else [])
         return True
     if _has_scripts(client):
@@ -67,7 +67,7 @@ def finish_job(client: RpcClient, job: JobId, exit_status: int, output: str) -> 
             _post(client, job, _BEGIN)
         except (RequestFailed, ServiceMissing):
             return False
-        # Its user may have released it until then; now it bypasses the scheduler.
+        # Its user may have released the job before it began to bypass the scheduler.
         events = _read_events(client, job)
         if not _is_held(events):
             _post(client, job, [_CLOSE])
@@ -88,10 +88,10 @@ def _is_held(events: Sequence[Event]) -> bool:
 
 
 def _end(exit_status: int) -> list[_Step]:
-    """Return the events that take a job that was begun from SCHED to INACTIVE.
+    """Return the events that take a job from SCHED to INACTIVE, after those of _BEGIN.
 
-    Those that were posted before a restart of the job manager are posted again, as its
-    plugins do not know them any more; the states do not change by it.
+    Events that were posted before a restart of the job manager are posted again, as its
+    plugins do not know them any more; this does not change the states.
     """
     return [
         ("alloc", {"bypass": True}),
@@ -104,19 +104,19 @@ def _end(exit_status: int) -> list[_Step]:
 
 
 def _is_begun(events: Sequence[Event]) -> bool:
-    """Tell whether our prolog is open. After a try that was given up it is not."""
+    """Tell whether our prolog is open. After an attempt that was given up it is not."""
     ours = [e.name for e in events if e.context.get("description") == _PROLOG]
     return ours.count("prolog-start") > ours.count("prolog-finish")
 
 
 def _has_scripts(client: RpcClient) -> bool:
-    """Tell whether perilog.so would run something for the job; it asks for its R."""
+    """Tell whether perilog.so would run scripts for the job, for which it needs R."""
     table = client.ask("config.get").get("job-manager", {})
     return any(name in table for name in ("prolog", "epilog"))
 
 
 def _read_events(client: RpcClient, job: JobId) -> list[Event]:
-    """Return all events of an active job, as of this moment. Raises LeadError."""
+    """Return all events of an active job up to now. Raises LeadError."""
     request = {"id": job, "attrs": ["eventlog"]}
     try:
         found = client.ask("job-manager.getattr", request)["eventlog"]
@@ -139,7 +139,7 @@ def _post(client: RpcClient, job: JobId, steps: Sequence[_Step]) -> None:
 
 
 def _write_output(client: RpcClient, job: JobId, output: str) -> None:
-    """Write where `flux job attach` reads: RFC 24, and what the shell logs (RFC 32)."""
+    """Write what `flux job attach` reads: output (RFC 24), the shell's log (RFC 32)."""
     stream = {"stream": "stdout", "rank": "0"}
     counts = {"stdout": 1, "stderr": 1}
     encodings = {"stdout": "UTF-8", "stderr": "UTF-8"}

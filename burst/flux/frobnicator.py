@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Whether the lead has the frobnicator that keeps jobs off lent nodes of others."""
+"""Checks that the lead has the frobnicator that keeps jobs off others' lent nodes."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _NO_JOB = 0
 
 
 def frobnicator_table(config: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return what the lead's configuration tells the frobnicator; None if it has none.
+    """Return our frobnicator's table in the lead's configuration.
 
-    flux-config-ingest(5).
+    None if Flux does not run it. See flux-config-ingest(5).
     """
     table = config.get("ingest", {}).get("frobnicator", {})
     loaded = any(Path(name).name == NAME for name in table.get("plugins", ()))
@@ -40,7 +40,7 @@ def frobnicator_table(config: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def is_left_out(config: Mapping[str, Any]) -> bool:
-    """Tell whether `burst setup` was done, and another list of plugins counts."""
+    """Tell whether `burst setup` was done, but the list of plugins leaves ours out."""
     table = config.get("ingest", {}).get("frobnicator", {})
     found = "burst" in table and frobnicator_table(config) is None
     return found and not is_disabled(config)
@@ -52,13 +52,13 @@ def is_disabled(config: Mapping[str, Any]) -> bool:
 
 
 def check_enabled(config: Mapping[str, Any]) -> None:
-    """Raise ConfigError where Flux would not run ours."""
+    """Raise ConfigError if Flux runs no frobnicator, and so not ours."""
     if is_disabled(config):
         raise ConfigError(DISABLED, ENABLE)
 
 
 def comes_after_constraints(config: Mapping[str, Any]) -> bool:
-    """Tell whether ours stands behind `constraints`, where it has to be."""
+    """Tell whether our plugin is listed after `constraints`, as it has to be."""
     plugins = config.get("ingest", {}).get("frobnicator", {}).get("plugins", ())
     names = [Path(str(name)).name for name in plugins]
     return NAME in names and "constraints" in names[: names.index(NAME)]
@@ -67,7 +67,7 @@ def comes_after_constraints(config: Mapping[str, Any]) -> bool:
 def why_not_apart(config: Mapping[str, Any], intake: IntakeSettings) -> str:
     """Return why jobs of one user could get nodes of another's bursts; empty if none.
 
-    `intake` is of a site that keeps users apart.
+    `intake` is that of a site that keeps users apart.
     """
     table = frobnicator_table(config)
     if is_disabled(config):

@@ -48,7 +48,7 @@ class RequestMessage(msgspec.Struct, frozen=True):
     owner: bool
     wants_response: bool
     message: Any
-    """Flux's own, to respond to."""
+    """Flux's own message, to respond to."""
 
 
 @cache
@@ -108,8 +108,8 @@ class Handle:
         if not message:
             raise LeadError(f"{topic}: cannot be encoded: {self._reason()}")
         try:
-            # Ours are never reused within 2**32 requests, so a response that comes
-            # after its deadline is no other request's.
+            # Our matchtags are not reused within 2**32 requests, so a response that
+            # comes after its deadline is not taken for that of another request.
             self._matchtag = self._matchtag % 0xFFFFFFFF + 1
             self._lib.flux_msg_set_matchtag(message, self._matchtag)
             if streaming:
@@ -148,8 +148,8 @@ class Handle:
     def submit_job(self, jobspec: bytes, urgency: int) -> Any:
         """Send a job to job-ingest, signed as flux_job_submit(3) does it.
 
-        Returns Flux's future, for `submitted_job`; nothing may be received by `receive`
-        on a handle that submits. Raises LeadError where the job cannot be signed.
+        Returns Flux's future, for `submitted_job`. Do not call `receive` on a handle
+        that submits. Raises LeadError if the job cannot be signed.
         """
         future = self._lib.flux_job_submit(self._h, jobspec, urgency, 0)
         if not future:
@@ -159,7 +159,7 @@ class Handle:
     def submitted_job(self, future: Any, timeout_s: float) -> int:
         """Return the id of a job that was sent.
 
-        Raises LeadError with what job-ingest said, and Unreadable where it said nothing
+        Raises LeadError with what job-ingest said, and Unreadable if it did not answer
         within the timeout.
         """
         if self._lib.flux_future_wait_for(future, timeout_s) < 0:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Housekeeping and epilogs from Flux: where nothing else runs, and since when.
+"""Reads on which ranks only housekeeping or epilogs run, and since when.
 
-The job manager tells of each job that is in housekeeping the ranks that it has left,
+For each job in housekeeping, the job manager tells the ranks that are not released yet,
 and when it began (housekeeping_get_stats in src/modules/job-manager/housekeeping.c). It
-does not tell which cores these are: they are those of the job's R. Where jobs share
-nodes, others may have the rest of such a rank.
+does not tell which cores these are: they are those of the job's R. If jobs share nodes,
+other jobs may have the other cores of such a rank.
 
-A job whose epilog runs has all its ranks still. The journal tells when that began.
+A job whose epilog runs still has all its ranks. The journal tells when it began.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class _Running(NamedTuple):
 
 
 class Cleaned(NamedTuple):
-    """The ranks that nothing else has, and when it began there."""
+    """The ranks that only housekeeping or epilogs have, and when these began there."""
 
     housekeeping: Mapping[int, float]
     epilogs: Mapping[int, float]
-    """Those with an epilog, or with both."""
+    """The ranks with an epilog, or with both."""
 
 
 class Housekeeping:
@@ -48,10 +48,10 @@ class Housekeeping:
         self._cores: dict[JobId, Mapping[int, int]] = {}
         """How many cores each job that is in housekeeping had, by rank."""
         self._there: frozenset[int] = frozenset()
-        """The ranks that it had alone at the last look."""
+        """The ranks that only housekeeping or epilogs had at the last read."""
         self.has_just_ended = False
-        """Whether it had ranks that the view shows as allocated and that it has no
-        more: it may have ended after these were read, so that no job has them."""
+        """Whether housekeeping has left ranks that the view shows as allocated. It may
+        have ended after the view was read, so that no job has these ranks."""
 
     def read(
         self,
@@ -60,11 +60,11 @@ class Housekeeping:
         identity: LeadIdentity,
         jobs: Mapping[JobId, JobView],
     ) -> Cleaned:
-        """Return the ranks that these alone have, and when they began there.
+        """Return the ranks that only housekeeping or epilogs have, and since when.
 
-        `jobs` and then `view` were read before. So what it shows as allocated is a
-        job's no more, where housekeeping has all of it now. Raises Unreadable,
-        LeadGone.
+        `jobs` and then `view` were read before. So if housekeeping now has all that the
+        view shows as allocated of a rank, no job has the rank any more. Raises
+        Unreadable, LeadGone.
         """
         after = _epilogs(jobs)
         running = {**after, **_running(client)}
@@ -89,7 +89,7 @@ class Housekeeping:
         )
 
     def _read_cores(self, client: RpcClient, running: Mapping[JobId, _Running]) -> None:
-        """Read the resources of jobs once; of those that cannot be read, none."""
+        """Read the cores of each job once; none for a job whose R cannot be read."""
         new = [job for job in running if job not in self._cores]
         answers = client.ask_all(
             ("job-info.lookup", {"id": job, "keys": ["R"], "flags": _NO_FLAGS})
@@ -134,7 +134,7 @@ def _running(client: RpcClient) -> Mapping[JobId, _Running]:
 def _cores(answer: dict[str, Any] | BurstError) -> Mapping[int, int]:
     """Return how many cores of each rank a job had, by its R.
 
-    Nothing where its R cannot be read, as that of a job that was purged: then its ranks
+    Return nothing if R cannot be read, as after the job was purged: then its ranks
     count as those of a job, and are left alone.
     """
     if isinstance(answer, LeadGone | Unreadable):

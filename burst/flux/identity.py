@@ -56,8 +56,8 @@ def read_identity(client: RpcClient, store: FluxStore) -> LeadIdentity:
 def parse_bootstrap(table: Mapping[str, Any], hosts: tuple[str, ...]) -> Bootstrap:
     """Return the `[bootstrap]` table, flux-config-bootstrap(5), as the lead has it.
 
-    An instance that a launcher started has none, or no hosts in it: then they are
-    those it has now, without addresses.
+    An instance that a launcher started has no such table, or no hosts in it: then the
+    hosts are those that it has now, without addresses.
     """
     entries = table.get("hosts") or [{"host": format_hostlist(hosts)}]
     return Bootstrap(
@@ -86,7 +86,7 @@ def parse_access(config: Mapping[str, Any]) -> GuestAccess:
 
 
 def default_queue(config: Mapping[str, Any]) -> str:
-    """Return the queue of jobs that name none, flux-config-policy(5); or nothing."""
+    """Return the default queue, flux-config-policy(5); empty if there is none."""
     defaults = config.get("policy", {}).get("jobspec", {}).get("defaults", {})
     return str(defaults.get("system", {}).get("queue", ""))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Queues of Flux for the intake mode `queue`, and what sched-burst is told."""
+"""Prepares Flux's queues for intake mode `queue`, and tells sched-burst of leases."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _HOLD = 'or set [intake] mode = "hold", which needs nothing'
 def prepare_queues(client: RpcClient, intake: IntakeSettings) -> None:
     """Stop the queue in which jobs wait, start the other. Raises ConfigError.
 
-    The other stays stopped while all queues are, as `flux queue stop --all` leaves them
-    for a maintenance, over restarts too: no nodes are rented then.
+    The other stays stopped while all queues of the site are, as `flux queue stop --all`
+    leaves them for a maintenance, over restarts too: no nodes are rented then.
     """
     tables = client.ask("config.get").get("queues", {})
     ours = (intake.queue, intake.ready)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The state of a job (RFC 21) from its events in the job manager's journal.
 
-This module needs no Flux bindings. A `JournalJob` is what is kept of a burstable job;
-`JournalJob.apply` takes in one event.
+This module needs no Flux bindings. A `JournalJob` holds what is known of a burstable
+job; `JournalJob.apply` takes in one event.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ EVENTS = (
     "invalidate",
     "annotations",
 )
-"""Events that change something here; the journal is asked for no others."""
+"""Events that change a `JournalJob`; the journal is asked for no others."""
 
 _FATAL = 0
 _RESULTS = {"cancel": "canceled", "timeout": "timeout"}
@@ -73,15 +73,16 @@ class JournalEvent(msgspec.Struct, gc=False):
 
 
 def changes_job(event: JournalEvent) -> bool:
-    """Tell whether an event changes anything of what is kept of a job.
+    """Tell whether an event may change a `JournalJob`.
 
-    Schedulers annotate often; null removes all annotations, and with them the memos.
+    Schedulers annotate jobs often, which changes nothing here. But null removes all
+    annotations, and with them the memos.
     """
     return event.name != _ANNOTATIONS or event.context.get(_ANNOTATIONS) is None
 
 
 class _Demand(msgspec.Struct, frozen=True):
-    """What the jobspec says."""
+    """What the engine needs of a jobspec."""
 
     request: ResourceRequest | None
     preferences: BurstPreferences = BurstPreferences()
@@ -95,11 +96,11 @@ class _Demand(msgspec.Struct, frozen=True):
 
 
 class JournalJob(msgspec.Struct):
-    """All that is kept of one burstable job; `view` is the engine's part of it."""
+    """What is known of one burstable job; `view` returns what the engine needs."""
 
     id: JobId
     jobspec: bytes
-    """As last updated; JSON. Kept as text, which is a fifth of the parsed size."""
+    """The jobspec with all updates, as JSON: a fifth of the size of parsed values."""
     demand: _Demand
     state: JobState = JobState.DEPEND
     userid: int = 0
@@ -115,21 +116,21 @@ class JournalJob(msgspec.Struct):
     epilogs: dict[str, float] = {}
     succeeded: bool = False
     fatal: str = ""
-    """Type of the first fatal exception."""
+    """Type of the first fatal exception; empty if there was none."""
     lost_node: str = ""
     held_at_submit: bool = False
     memos_dropped: int = 0
     burstable: bool = True
     dependencies: tuple[str, ...] = ()
     unreadable: str = ""
-    """The first event whose context is not what RFC 21 says."""
+    """Why events of the job cannot be read (RFC 21); empty if they can."""
     _view: JobView | None = None
 
     def apply(self, event: JournalEvent, allocation: ResourceSet | None) -> None:
-        """Take in one event; `allocation` is what the journal sent along, if any.
+        """Take in one event; `allocation` is the R that came with it, if any.
 
-        Events that change nothing here are passed over, and so is what RFC 21 does
-        not expect in this state.
+        Events that change nothing here are ignored, as are events that RFC 21 does not
+        expect in this state.
         """
         change = _CHANGES.get(event.name)
         if change is None or not changes_job(event):
@@ -148,7 +149,7 @@ class JournalJob(msgspec.Struct):
         self.unreadable = self.unreadable or why
 
     def view(self) -> JobView:
-        """Return the job as a value; the same one until something changed."""
+        """Return the job as a value: the same object until an event changes it."""
         if self._view is None:
             self._view = JobView(
                 id=self.id,
@@ -195,14 +196,14 @@ def job_from_jobspec(
     attribute: str,
     is_wanted: Callable[[Mapping[str, Any]], bool] = lambda _: False,
 ) -> JournalJob | None:
-    """Return a job of which no event is known yet, or None if it is not burstable.
+    """Return a job without any event yet, or None if it is not burstable.
 
-    One whose jobspec `is_wanted` is returned all the same.
+    A job that is not burstable is returned, too, if `is_wanted` accepts its jobspec.
     """
     try:
         spec = msgspec.json.decode(jobspec)
     except MALFORMED as error:
-        # It may be burstable or not; the engine never acts on an unreadable job.
+        # The job may be burstable or not; the engine never acts on an unreadable one.
         why = str(unreadable("jobspec", error))
         return JournalJob(job, jobspec, _Demand(None, unreadable=why))
     burstable = is_burstable(spec, attribute)
@@ -312,12 +313,12 @@ def _epilog_finish(job: JournalJob, event: JournalEvent) -> None:
 
 
 def _with_script(scripts: dict[str, float], event: JournalEvent) -> dict[str, float]:
-    """Return the scripts that run, and since when, after one has begun."""
+    """Return the scripts that run after one has begun, with their start times."""
     return {**scripts, str(event.context["description"]): event.timestamp}
 
 
 def _without_script(scripts: dict[str, float], event: JournalEvent) -> dict[str, float]:
-    """Return those that still run after one has ended."""
+    """Return the scripts that still run after one has ended."""
     over = event.context["description"]
     return {name: at for name, at in scripts.items() if name != over}
 

@@ -3,9 +3,9 @@
 
 The journal (job-manager.events-journal, in Flux's src/modules/job-manager/journal.c)
 first sends every active job with all its events, then a response with id -1, then each
-event as it happens. Most of what it sends is about jobs that are not burstable, so the
-text of each response is searched for the attribute, and parsed only if it has it; all
-is parsed only where all active jobs are to be known (`follow_queue`).
+event as it happens. Most responses are about jobs that are not burstable, so a response
+is parsed only if its text contains the attribute or its job is known already. All
+responses are parsed while all active jobs are followed (`follow_queue`).
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ from burst.model.lead import JobState, JobView
 from burst.model.resource_set import ResourceSet
 
 SYNC_DEADLINE_S = 120.0
-"""How long the backlog may take; 100,000 jobs take five seconds."""
+"""How long the backlog of events may take; 100,000 jobs take five seconds."""
 PICTURE_DEADLINE_S = 30.0
 """How long the job manager may take to answer a ping, its earlier work included."""
 ENDED_KEPT_S = 60.0
 """How long an ended job is still shown."""
 
 SOON_S = 0.1
-"""How long the wake-up for a change of a job that is not ready yet is delayed."""
+"""How long to delay the wake-up for a change of a job that is not ready yet."""
 
 _T = TypeVar("_T")
 _NOT_READY = (JobState.DEPEND, JobState.PRIORITY)
@@ -71,7 +71,7 @@ class _Entry(msgspec.Struct):
 
 
 def _recorded(entry: _Entry, event: JournalEvent) -> RecordedEvent:
-    """Return an event with what the journal sent along."""
+    """Return an event with the jobspec or R that the journal sent with it."""
     unset = msgspec.UNSET
     jobspec = entry.jobspec if event.name == "submit" and entry.jobspec else unset
     allocation = entry.R if event.name == "alloc" and entry.R else unset
@@ -80,7 +80,8 @@ def _recorded(entry: _Entry, event: JournalEvent) -> RecordedEvent:
         timestamp=event.timestamp,
         name=event.name,
         context=event.context,
-        # What is decoded is a view of the message, which is gone by then.
+        # Copied: the decoded jobspec is a view of the message, which is freed before
+        # the event is recorded.
         jobspec=msgspec.Raw(bytes(jobspec)) if jobspec else unset,
         R=allocation,
     )
@@ -91,7 +92,7 @@ _ENTRY = json_decoder(_Entry)
 
 
 class Journal:
-    """Burstable jobs, as of the last event. Its state belongs to the loop's thread."""
+    """The burstable jobs after the last event. Its state is for the loop's thread."""
 
     def __init__(
         self,
@@ -107,12 +108,12 @@ class Journal:
         self._picture_deadline_s = picture_deadline_s
         self._attribute = attribute
         self._known: frozenset[JobId] = frozenset()
-        """Shown too, though they may not be burstable."""
+        """Jobs that are shown although they may not be burstable."""
         self._mark = msgspec.json.encode(attribute)
         self._wake = wake
         self._jobs: dict[int, JournalJob] = {}
         self._views: dict[JobId, JobView] = {}
-        """What `job_views` showed last, without the jobs that changed since."""
+        """What `job_views` returned last; the views of `_changed` are out of date."""
         self._changed: set[JobId] = set()
         self._ended: OrderedDict[int, float] = OrderedDict()
         """When each inactive job was seen to end, by the clock."""
@@ -124,7 +125,7 @@ class Journal:
         self._first: Future[None] = Future()
         self._stream = Stream(loop, _TOPIC, _REQUEST, self._take, self._broken)
         self._table: QueueTable | None = None
-        """All active jobs, where somebody follows them."""
+        """All active jobs; None if nobody follows them."""
         self._may_burst: MayBurst | None = None
         self._record: RecordEvent | None = None
 
@@ -140,9 +141,9 @@ class Journal:
         self._record = record if listener else None
 
     def start(self, known: Collection[JobId] = ()) -> None:
-        """Begin to follow, and return once the jobs that exist are known.
+        """Begin to follow the journal; return once all existing jobs are known.
 
-        Those of `known` are shown although they may not be burstable.
+        The jobs in `known` are shown although they may not be burstable.
 
         Raises Denied to guests, Unreadable, LeadGone.
         """
@@ -160,7 +161,7 @@ class Journal:
         may_burst: MayBurst | None,
         record: RecordEvent | None = None,
     ) -> None:
-        """Follow the queue otherwise, and return once the jobs are read again.
+        """Change how the queue is followed; return once the jobs are read again.
 
         Raises Unreadable, LeadGone.
         """
@@ -177,15 +178,15 @@ class Journal:
     def take_ended(self, entries: Mapping[JobId, bytes]) -> None:
         """Show jobs that ended before `start`, as `read_ended` returns them.
 
-        One that has not ended by its events is passed over: the last were not stored
-        yet, and the journal told of them.
+        A job that has not ended by these events is left out: its last events were not
+        stored yet, and the journal has sent them.
         """
 
         def take(done: Future[None]) -> None:
             for number, payload in entries.items():
                 if number in self._jobs:
                     continue
-                # What its user wrote may nest too deeply to be read.
+                # What the job's user wrote may nest too deeply to be read.
                 with suppress(RecursionError):
                     self._update(_ENTRY.decode(payload))
                 job = self._jobs.get(number)
@@ -222,17 +223,17 @@ class Journal:
     def job_views(self) -> dict[JobId, JobView]:
         """Return all burstable jobs as they are now.
 
-        They include all that the job manager had done when this was called: it is
-        pinged on the journal's connection, and its answer arrives after all events that
-        it sent before. So a job that was held or released before is shown as such.
+        They show all that the job manager had done when this was called: it is pinged
+        on the journal's connection, and its answer arrives after all events that it
+        sent before. So a job that was held or released before is shown as such.
         Raises Unreadable while the journal is being read again, LeadGone.
         """
         return self._read_after_ping(self._show)
 
     def changed(self) -> frozenset[JobId]:
-        """Return the jobs that are not any more as `job_views` last showed them.
+        """Return the jobs that have changed since `job_views` last showed them.
 
-        They include all that the job manager had done when this was called. Raises
+        All that the job manager had done when this was called counts. Raises
         Unreadable while the journal is being read again, LeadGone.
         """
         return self._read_after_ping(lambda: frozenset(self._changed))
@@ -245,7 +246,7 @@ class Journal:
         return dict(self._views)
 
     def _read_after_ping(self, read_jobs: Callable[[], _T]) -> _T:
-        """Read the jobs once all that the job manager has sent so far is taken in."""
+        """Call `read_jobs` once all events that were sent so far are taken in."""
 
         def ask(result: Future[_T]) -> None:
             self._ping(result, read_jobs)
@@ -268,7 +269,7 @@ class Journal:
         self._loop.ask(_PING, {}, answer)
 
     def wake_in(self, delay_s: float) -> None:
-        """Wake in so many seconds. From any thread."""
+        """Wake the daemon after `delay_s` seconds. From any thread."""
         self._loop.post(lambda: self._loop.after(delay_s, self._wake))
 
     def _take(self, payload: bytes) -> None:
@@ -276,7 +277,7 @@ class Journal:
         try:
             self._read(payload)
         except RecursionError:
-            # Flux takes memos that nest more deeply than can be read here.
+            # Flux takes memos that nest too deeply to be read here.
             self._spoil(payload)
 
     def _spoil(self, payload: bytes) -> None:
@@ -300,7 +301,7 @@ class Journal:
         self._update(_ENTRY.decode(payload))
 
     def _read_all(self, payload: bytes, table: QueueTable) -> None:
-        """Take in a response where all active jobs are to be known."""
+        """Take in a response while all active jobs are followed."""
         entry = _ENTRY.decode(payload)
         if entry.id == _SENTINEL:
             self._sync()
@@ -314,7 +315,7 @@ class Journal:
             self._update(entry)
 
     def _update(self, entry: _Entry) -> None:
-        """Take in what was sent of a job that may be one of those shown."""
+        """Take in the events of a job that is shown, or that may have to be."""
         job = self._jobs.get(entry.id) or self._admit(entry)
         if job is None:
             return
@@ -330,7 +331,7 @@ class Journal:
             self._tell(job)
 
     def _tell(self, job: JournalJob) -> None:
-        """Wake for a change: at once where there may be something to do.
+        """Wake the daemon for a change of a job: at once if a tick may act on it.
 
         A job has four events before the scheduler has it. A tick for the first of them
         would only delay the tick for the last.
@@ -376,7 +377,7 @@ class Journal:
         return True
 
     def _read_again(self) -> None:
-        """Keep the jobs that ended; the backlog brings the active ones again."""
+        """Forget the active jobs, which the backlog brings again; keep ended ones."""
         self._jobs = {job: self._jobs[job] for job in self._ended}
         self._views.clear()
         self._changed = {job.id for job in self._jobs.values()}

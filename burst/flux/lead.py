@@ -66,7 +66,8 @@ class FluxLead(BaseLead):
         self._store = FluxStore(self._client)
         self._housekeeping = Housekeeping()
         self._has_enqueued = False
-        """Named queues come with a restart of the instance, which ends this."""
+        """Whether jobs without a queue were given one. Once is enough: named queues
+        come with a restart of the instance, which ends this object."""
         self._identity: LeadIdentity | None = None
 
     def check_version(self) -> None:

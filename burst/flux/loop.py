@@ -26,7 +26,7 @@ from burst.flux.rpc import decode_response
 CLOSE_DEADLINE_S = 60.0
 """How long the thread may take to end: only one that hangs takes as long."""
 
-# Messages handled before it looks at the pipe, so that many do not delay posted work.
+# How many messages are handled before posted work is, so that they do not delay it.
 _BATCH = 100
 _IDLE_S = 60.0
 
@@ -35,7 +35,7 @@ _T = TypeVar("_T")
 
 
 class Loop:
-    """Runs what is given to `post` on its thread; `handle` is the Flux handle."""
+    """Runs the work given to `post` on its thread; `handle` is the Flux handle."""
 
     def __init__(
         self, handle: Connection, name: str, close_deadline_s: float = CLOSE_DEADLINE_S
@@ -44,7 +44,7 @@ class Loop:
         self.handle = handle
         self._close_deadline_s = close_deadline_s
         self.on_response: dict[int, Callable[[ResponseMessage], None]] = {}
-        """By matchtag; that of a stream stays until the stream is removed."""
+        """Handlers by matchtag; that of a stream stays until the stream is removed."""
         self.on_request: Callable[[RequestMessage], None] | None = None
         self.on_lost: Callable[[], None] | None = None
         """Called once, when the broker is gone or the thread failed."""
@@ -65,9 +65,9 @@ class Loop:
         self._thread.start()
 
     def post(self, work: Callable[[], None]) -> None:
-        """Have the thread call this soon. From any thread.
+        """Have the thread call `work` soon. From any thread.
 
-        Once the lead is gone, or this is closed, it is not called.
+        It is not called once the lead is gone or the loop is closed.
         """
         self._posted.put(work)
         self._wake()
@@ -75,10 +75,10 @@ class Loop:
     def wait_for(
         self, begin: Callable[[Future[_T]], None], deadline_s: float, what: str
     ) -> _T:
-        """Have the thread run something, and return the result that it sets.
+        """Have the thread call `begin`, and return the result that is set.
 
-        Raises what it sets as exception, LeadGone once the broker is gone or this is
-        closed, and Unreadable at the deadline. From any other thread.
+        Raises the exception that is set, LeadGone once the broker is gone or the loop
+        is closed, and Unreadable at the deadline. From any other thread.
         """
         future: Future[_T] = Future()
         self._waiting.add(future)
@@ -97,7 +97,7 @@ class Loop:
         payload: Mapping[str, Any],
         then: Callable[[dict[str, Any] | BurstError], None],
     ) -> None:
-        """Send a request; `then` gets its answer, or the error. From the thread."""
+        """Send a request; `then` gets the answer or error. From the loop's thread."""
         tag = self.handle.send(topic, payload)
 
         def answer(response: ResponseMessage) -> None:
@@ -107,19 +107,19 @@ class Loop:
         self.on_response[tag] = answer
 
     def check(self) -> None:
-        """Raise LeadGone if the broker is gone, the thread has failed or is closed."""
+        """Raise LeadGone if the broker is gone, or the thread has failed or ended."""
         if self._lost is not None:
             raise LeadGone(self._lost.what, self._lost.advice)
 
     def after(self, delay_s: float, work: Callable[[], None]) -> None:
-        """Call this later. From the thread itself."""
+        """Call `work` after `delay_s` seconds. From the loop's thread."""
         due = time.monotonic() + delay_s
         heapq.heappush(self._timers, (due, next(self._order), work))
 
     def close(self) -> None:
         """End the thread and disconnect. From any other thread.
 
-        What was posted before is done. Who waits for anything else gets LeadGone.
+        Work that was posted before is done. Calls that still wait then get LeadGone.
         """
         self.post(self._end)
         self._thread.join(self._close_deadline_s)
@@ -140,7 +140,7 @@ class Loop:
             try:
                 os.write(self._writable, b"!")
             except BlockingIOError:
-                return  # full of wake-ups, one of which does
+                return  # full of wake-ups, and one is enough
 
     def _end(self) -> None:
         self._ending = True

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Cores that the scheduler has allocated to no job, as it was not told of their end.
+"""Finds cores that the scheduler keeps allocated for jobs that have ended.
 
-The job manager tells a scheduler of the end of an allocation only while that is online
-(`alloc_send_free_request` in src/modules/job-manager/alloc.c). A job that ends for good
-after it was named to a scheduler that is being loaded, and before that is ready, is
-never told: its cores stay allocated until the scheduler is loaded again. So it is after
-a lead was killed and started again, if jobs fail at once then. A scheduler also
-allocates before the job manager knows of it, but for milliseconds.
+The job manager tells a scheduler of the end of an allocation only while the scheduler
+is online (`alloc_send_free_request` in src/modules/job-manager/alloc.c). While a
+scheduler is being loaded, it is told of all jobs that have an allocation. If such a job
+ends before the scheduler is ready, the scheduler is never told, and keeps the job's
+cores allocated until it is loaded again. This happens after a lead was killed and
+started again, if jobs fail at once. A scheduler also has cores allocated before the job
+manager knows of it, but for milliseconds only.
 """
 
 from __future__ import annotations
@@ -40,7 +41,10 @@ class LostFrees:
         self._told: frozenset[int] = frozenset()
 
     def update(self, scheduler_only: Cores) -> Cores:
-        """Take in the cores that it is so for now; return those past the deadline."""
+        """Take in cores that only the scheduler has allocated; return the lost ones.
+
+        A core is lost once this has been so for longer than the limit.
+        """
         now = self._clock()
         self._since = {
             (rank, core): self._since.get((rank, core), now)

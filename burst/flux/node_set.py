@@ -20,11 +20,11 @@ class NodeSet(msgspec.Struct, frozen=True):
 
     @property
     def ranks(self) -> frozenset[int]:
-        """All ranks of which there is anything."""
+        """All ranks with a core or a GPU in this set."""
         return frozenset(self.cores) | frozenset(self.gpus)
 
     def shape(self, rank: int) -> Shape:
-        """Return how much there is of one rank."""
+        """Return how many cores and GPUs of one rank there are."""
         return Shape(len(self.cores.get(rank, ())), len(self.gpus.get(rank, ())))
 
 
@@ -45,7 +45,7 @@ def parse_nodes(*resource_sets: Mapping[str, Any] | None) -> NodeSet:
 
 
 def without(nodes: NodeSet, taken: NodeSet) -> NodeSet:
-    """Return what is in one and not in the other; GPUs where it has cores, too."""
+    """Return `nodes` without `taken`; GPUs are left only on ranks with cores left."""
     none: frozenset[int] = frozenset()
     cores = {
         rank: ids - taken.cores.get(rank, none) for rank, ids in nodes.cores.items()

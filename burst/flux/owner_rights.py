@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Lets root ask an instance as its owner.
 
-Root is a guest of an instance without `[access] allow-root-owner`, whose files it
-changes all the same. It may become the owner in any way, so it asks as that user: a
-broker knows who asks by the effective user id with which the connection is made
-(SO_PEERCRED, unix(7)).
+Without `[access] allow-root-owner`, root is a guest of an instance, although it may
+change the instance's files. As root can become any user, it asks as the owner: a broker
+knows who asks by the effective user id with which the connection is made (SO_PEERCRED,
+unix(7)).
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from burst.flux.bindings import import_core
 
 @contextmanager
 def owner_rights(uri: str) -> Iterator[None]:
-    """For this time, make root the owner of the instance at this URI, on this host.
+    """Within this context, root acts as the owner of the instance at this URI.
 
-    Empty for FLUX_URI or the system instance. Nothing changes for another user, and
-    where there is no such instance. No file may be written meanwhile.
+    The instance is on this host; an empty URI means FLUX_URI or the system instance.
+    Nothing changes for another user, or if there is no such instance. Write no file
+    within the context.
     """
     owner = 0 if os.geteuid() else _owner(uri or os.environ.get("FLUX_URI", ""))
     if owner:
@@ -36,7 +37,7 @@ def owner_rights(uri: str) -> Iterator[None]:
 
 
 def _owner(uri: str) -> int:
-    """Return whose the socket of a broker is, 0 if it is not there."""
+    """Return the user id that owns a broker's socket, 0 if there is no such socket."""
     parts = urlsplit(uri)
     if parts.scheme not in ("", "local"):
         return 0
@@ -47,7 +48,7 @@ def _owner(uri: str) -> int:
 
 
 def _system_socket() -> Path:
-    """Return what flux_open(3) connects to without a URI."""
+    """Return the socket to which flux_open(3) connects without a URI."""
     core = import_core()
     rundir = core.lib.flux_conf_builtin_get(b"rundir", 0)
     return Path(core.ffi.string(rundir).decode(), "local")

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Jobs that were there before the queues that setup makes, or would be after them.
+"""Finds and moves jobs that wait while `burst setup` adds or removes named queues.
 
 `burst setup --mode queue` gives an instance without named queues one for its ordinary
-jobs. Those that wait for nodes meanwhile are in no queue, and Flux never starts them.
-Nor does it start those whose queue is gone, so they have to leave it before that.
+jobs. Jobs that were submitted before are in no queue, and Flux never starts them. Flux
+does not start jobs whose queue is gone either, so they have to leave a queue before it
+is removed.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ _NAMED = 3
 
 
 def enqueue_jobs(client: RpcClient) -> None:
-    """Put jobs without a queue into the default queue, if setup has made that.
+    """Put jobs without a queue into the default queue, if `burst setup` made that.
 
-    A default queue of a site is left to the site. Raises LeadError.
+    A default queue that the site made is left to the site. Raises LeadError.
     """
     config = client.ask("config.get")
     queue = default_queue(config)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The table of all active jobs, burstable or not, from the job manager's journal.
 
-Of each job only an ActiveJob is kept, 300 bytes, and nothing of the text that its user
-wrote but a short name.
+For each job only an ActiveJob is kept, of 300 bytes. Of the text that its user wrote,
+it has a short name only.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from burst.model.request import ResourceRequest, parse_request
 from burst.model.resource_set import ResourceSet
 from burst.model.shape import Shape
 
-# Parsed requests are kept for other jobs with the same text, unless it is longer.
+# Parsed requests are kept for other jobs with the same text, up to so many bytes of it.
 _LONGEST_TEXT = 2048
 _DURATION = "attributes.system.duration"
 _QUEUE = "attributes.system.queue"
@@ -60,7 +60,7 @@ Change = dict[str, Any]
 
 
 class QueueTable:
-    """All active jobs as of the last event. Its state belongs to one thread."""
+    """All active jobs after the last event. Use from one thread."""
 
     def __init__(self, listener: QueueListener) -> None:
         self._listener = listener
@@ -71,7 +71,7 @@ class QueueTable:
         return list(self._jobs.values())
 
     def job(self, number: JobId) -> ActiveJob | None:
-        """Return one of them; None if it is not known."""
+        """Return one job; None if it is not known."""
         return self._jobs.get(number)
 
     def clear(self) -> None:
@@ -86,7 +86,7 @@ class QueueTable:
         jobspec: msgspec.Raw,
         allocation: ResourceSet | None,
     ) -> None:
-        """Take in what the journal sent of one job."""
+        """Take in a response of the journal, which is about one job."""
         job = self._jobs.get(number)
         if job is None:
             if not jobspec:
@@ -120,7 +120,7 @@ def _change(job: ActiveJob, events: Sequence[JournalEvent]) -> Change:
 
 
 def _new_job(number: JobId, text: bytes) -> ActiveJob:
-    """Return a job of which no event is known yet."""
+    """Return a job without any event yet."""
     try:
         jobspec = _JOBSPEC.decode(text)
     except MALFORMED:
@@ -167,7 +167,7 @@ def _shared_name(name: str) -> str:
 
 
 def _shapes(allocation: ResourceSet) -> dict[int, Shape]:
-    """Return what an allocation has of each rank, nothing if it is malformed."""
+    """Return how much of each rank an allocation has; empty if it is malformed."""
     try:
         return {
             rank: Shape(len(group.ids("core")), len(group.ids("gpu")))

@@ -15,10 +15,10 @@ _STATUS = "job-manager.queue-status"
 
 
 def read_queues(client: RpcClient) -> Mapping[str, QueueView]:
-    """Return the state of all queues, or of the anonymous one where none has a name.
+    """Return the state of all queues, or of the anonymous one if none has a name.
 
-    They come and go by `flux config reload`, so they are asked for each time. A queue
-    that goes in between is left out. Raises Unreadable, LeadGone.
+    Queues come and go by `flux config reload`, so they are asked for each time. A queue
+    that goes between the two requests is left out. Raises Unreadable, LeadGone.
     """
     asked = client.ask(_LIST)["queues"] or [""]
     answers = client.ask_all((_STATUS, {"name": n} if n else {}) for n in asked)

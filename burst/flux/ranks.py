@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""State of the ranks from Flux: R (RFC 20), and what is up, drained, allocated."""
+"""Reads the state of the ranks: R (RFC 20), and what is up, drained, allocated."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ def read_ranks(
     resource module drains a rank first; the scheduler learns of it a moment later (in
     src/modules/resource, drain.c answers, then reslog.c has acquire.c notify), and may
     allocate the rank until then. So a drained rank counts as allocated until the
-    scheduler, asked after the resource module has named it, calls it down. A rank that
-    the scheduler calls down it gives to no job, and what it gave before is in the same
-    answer, since it serves one message at a time. Such a rank cannot be down for
+    scheduler, asked after the resource module has named the rank, says that it is down.
+    The scheduler gives a rank that is down to no job, and the same answer has what it
+    gave before, since it serves one message at a time. Such a rank cannot be down for
     another reason (offline) and up again later: acquire.c leaves drained ranks out of
     each `up`, and an `up` sent earlier arrives at the scheduler before our request, as
     the broker keeps the order of messages. A drain that was lifted and made again has
     another time or reason, or was made by us, so that no older answer counts for it.
-    While the scheduler is reloaded it does not know all running jobs, so the
-    allocations that the job manager knows are added, of which it is asked each time.
-    What the scheduler alone has allocated for longer than `LostFrees` waits is no
-    job's: its rank is unfreed, and not allocated.
+    While the scheduler is reloaded it does not know all running jobs. So the job
+    manager is asked each time, too, and the allocations that it knows are added.
+    Cores that only the scheduler has allocated, for longer than `LostFrees` waits,
+    belong to no job: their rank is unfreed, and not allocated.
 
-    `moved`: whether there were events of jobs since the last call. Raises Unreadable,
-    also where one of them answers with an error, as the job manager does where two
+    `moved` tells whether there were events of jobs since the last call. Raises
+    Unreadable, also if a module answers with an error, as the job manager does if two
     active jobs have the same cores ("duplicate allocation" of alloc.c, seen after a
     lead was killed).
     """

@@ -18,7 +18,7 @@ from burst.flux.handle import ResponseMessage
 
 ANSWER_DEADLINE_S = 30.0
 """How long a service may take to answer: far longer than a healthy one needs with
-100,000 jobs. A stopped broker is detected by it."""
+100,000 jobs. It also detects a broker that was stopped."""
 
 _IN_FLIGHT = 1000
 

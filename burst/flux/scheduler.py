@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which scheduler the lead has, by what policy, and whether bursts work with it."""
+"""Reads which scheduler and policy the lead has; checks that bursts work with it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def scheduler_name(client: RpcClient) -> str:
 def read_scheduler(client: RpcClient) -> Scheduler:
     """Return what is known of the scheduler.
 
-    Of one that is neither Flux's, Fluxion nor ours, it is taken to start jobs in order.
+    A scheduler that is neither Flux's, Fluxion nor ours is taken to start jobs in
+    order.
     """
     name = scheduler_name(client)
     if name == FLUXION:
@@ -59,7 +60,7 @@ def read_scheduler(client: RpcClient) -> Scheduler:
 
 
 def _read_fluxion(client: RpcClient) -> Scheduler:
-    """Ask its modules: module options change what the configuration says.
+    """Ask Fluxion's modules, as module options change what the configuration says.
 
     `stats-get` has each queue with the policy that it got; `params` has what
     sched-fluxion-resource runs with (qmanager_callbacks.cpp and resource.cpp of
@@ -88,7 +89,7 @@ def gives_whole_nodes(policy: str) -> bool:
 
 
 class SchedulerReader:
-    """Reads which scheduler is loaded, again after a while: it may be loaded anew."""
+    """Reads which scheduler is loaded, again after READ_EVERY_S, as it may change."""
 
     def __init__(
         self, client: RpcClient, clock: Callable[[], float] = time.monotonic
@@ -96,10 +97,10 @@ class SchedulerReader:
         self._client, self._clock = client, clock
         self._read_at: float | None = None
         self.last = Scheduler()
-        """As it was read last. Another thread may look at it."""
+        """The scheduler as it was read last. Another thread may look at it."""
 
     def read(self) -> Scheduler:
-        """Return the scheduler as of at most `READ_EVERY_S` ago. Raises LeadError."""
+        """Return the scheduler, read at most READ_EVERY_S ago. Raises LeadError."""
         now = self._clock()
         if self._read_at is None or now - self._read_at > READ_EVERY_S:
             found = read_scheduler(self._client)
@@ -146,9 +147,10 @@ def find_obstacles(
 def _open_queues(
     scheduler: Scheduler, intake: IntakeSettings, config: Mapping[str, Any]
 ) -> list[Finding]:
-    """Find queues with fcfs whose jobs a constraint of ours alone keeps off lent nodes.
+    """Find queues with fcfs whose jobs only our own constraint keeps off lent nodes.
 
-    Such is `^burst`, too, which `burst setup` has its queue of ordinary jobs require.
+    `^burst` is such a constraint, too: `burst setup` has its queue of ordinary jobs
+    require it.
     """
     queues: Mapping[str, Any] = config.get("queues", {})
     kept = {
@@ -203,10 +205,10 @@ def check_scheduler(client: RpcClient, intake: IntakeSettings) -> None:
 
 
 def _check_graph(client: RpcClient) -> None:
-    """Raise ConfigError if Fluxion knows no rank that is to be lent.
+    """Raise ConfigError if Fluxion knows none of the ranks that are to be lent.
 
-    It has its nodes from a graph in R (JGF, the key `scheduling`) where there is one,
-    and ranks that were added to R are not in that.
+    If R has a graph (JGF, the key `scheduling`), Fluxion takes its nodes from that, and
+    ranks that were added to R are not in the graph.
     """
     status, known = client.ask("resource.status"), client.ask("sched.resource-status")
     lent = resource_set(status["R"]).properties.get(LENT, frozenset())

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""What the scheduler has allocated and knows, asked when it may have changed.
+"""Asks what the scheduler knows and has allocated, when that may have changed.
 
 Fluxion walks its graph for each answer to `sched.resource-status` and does nothing else
 meanwhile: a tenth of a second for 2,000 nodes. So it is asked only after something
-happened, and at most for a hundredth of its time. Between two answers what it said
-before stands, in the way that is safe: a rank that was drained since counts as
-allocated until the scheduler has been asked again.
+happened, and at most for a hundredth of its time. Between two answers the last one is
+used, on the safe side: a rank that was drained since counts as allocated until the
+scheduler has been asked again.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ from burst.model.ranks import format_idset, parse_idset
 HEARD_DEADLINE_S = 5.0
 """How long the scheduler may take to learn of a drain; it takes a millisecond."""
 SHARE = 0.01
-"""Of the scheduler's time that answering us may take."""
+"""The share of the scheduler's time that answering us may take."""
 LONGEST_PAUSE_S = 60.0
-"""It is asked as often as this, though it took long to answer: it may have been busy
-with jobs, of which nothing tells us."""
+"""The longest pause before a request, even if the scheduler took long to answer: it may
+have been busy with jobs, which we cannot see."""
 OLDEST_S = 60.0
-"""An answer is not used for longer, though nothing seems to have happened."""
+"""How long an answer is used at most, even if nothing seems to have happened."""
 _SAMPLES = 5
-"""The shortest of so many answers is what one takes: in others it did other work."""
+"""The shortest of so many answers counts: in longer ones, other work was done, too."""
 
 _NOTHING = NodeSet({}, {})
 _TOPIC = "sched.resource-status"
 
 
 class Allocations(NamedTuple):
-    """What is known of the scheduler's side."""
+    """What is known of the scheduler's ranks and allocations."""
 
     known: frozenset[int]
-    """Ranks that it can give to jobs at all."""
+    """Ranks that the scheduler knows, and so may give to jobs."""
     unheard: frozenset[int]
     """Drained ranks that it may still give to a job, as far as we know."""
     granting: NodeSet
-    """What it has given to jobs, and the job manager does not show."""
+    """What it has given to jobs, but the job manager does not show yet."""
     unfreed: NodeSet
-    """What it has allocated to no job; not in `granting`."""
+    """What it keeps allocated for jobs that have ended; not in `granting`."""
 
 
 class SchedulerStatus:
@@ -62,12 +62,12 @@ class SchedulerStatus:
         self._lost_frees = lost_frees or LostFrees()
         self._clock, self._heard_deadline_s = clock, heard_deadline_s
         self._seen: tuple[Any, ...] | None = None
-        """What was the case when it was asked last; None: it never was."""
+        """The state when the scheduler was last asked; None if it never was."""
         self._asked_at = self._next = 0.0
         self._took: deque[float] = deque(maxlen=_SAMPLES)
         self._moved = False
         self._heard: dict[int, Any] = {}
-        """Drained ranks that it gives to no job, and their drains."""
+        """Drained ranks that the scheduler gives to no job, and their drains."""
         self._unheard_since: float | None = None
         self._known: frozenset[int] = frozenset()
         self._only = self._granting = self._unfreed = _NOTHING
@@ -75,13 +75,13 @@ class SchedulerStatus:
 
     @property
     def due_in(self) -> float | None:
-        """In how many seconds to `read` again, as something was not asked that may be
-        waited for: whether the scheduler has heard of a drain. None: no need.
+        """Seconds until `read` is to be called again, to learn whether the scheduler
+        has heard of a drain. None: no need.
         """
         return max(0.0, self._next - self._clock()) if self._waiting else None
 
     def forget(self, ranks: Collection[int]) -> None:
-        """Forget that it heard of drains, as we drain these ranks, or undrain them."""
+        """Forget that the scheduler heard of drains of these ranks, which we change."""
         for rank in ranks:
             self._heard.pop(rank, None)
 
@@ -93,7 +93,7 @@ class SchedulerStatus:
         *,
         moved: bool = True,
     ) -> Allocations:
-        """Return what is known, after asking the scheduler where that is due.
+        """Return what is known, after asking the scheduler if that is due.
 
         `status` is the answer to `resource.status`, `manager` that of the job manager
         to its `resource-status`, both read before; `moved` tells whether there were
@@ -102,7 +102,7 @@ class SchedulerStatus:
         drained = _drains(status)
         seen = (status["online"], status["exclude"], drained, manager["allocated"])
         by_manager = parse_nodes(manager["allocated"])
-        # What the job manager has shown once is its to tell from then on.
+        # Once the job manager has shown an allocation, it also tells of its end.
         self._only = without(self._only, by_manager)
         self._sort()
         unheard = self._unheard(drained)
@@ -138,13 +138,14 @@ class SchedulerStatus:
         down = parse_nodes(scheduler["down"]).ranks
         self._heard = {rank: at for rank, at in drained.items() if rank in down}
         self._check_heard(self._known.intersection(drained) - down)
-        # A scheduler allocates, commits R to the KVS, and answers the job manager then.
+        # A scheduler allocates, commits R to the KVS, and only then answers the job
+        # manager.
         self._only = without(parse_nodes(scheduler["allocated"]), by_manager)
         self._sort()
         self._moved = self._unheard_since is not None
 
     def _sort(self) -> None:
-        """Tell what is being given to jobs from what was for too long."""
+        """Split what only the scheduler has: granted to a job now, or for too long."""
         only = self._only
         lost = self._lost_frees.update(only.cores)
         self._granting = without(only, NodeSet(lost, {}))
@@ -177,7 +178,7 @@ def _answer(client: RpcClient) -> dict[str, Any]:
 def _drains(status: Mapping[str, Any]) -> dict[int, Any]:
     """Return each drained rank, and when and why it was drained.
 
-    The time is in whole seconds: one that is drained again soon has the same.
+    The time is in whole seconds: a rank that is soon drained again has the same.
     """
     return {
         rank: (info.get("timestamp"), info.get("reason"))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The service `burst`: the lock of the one daemon a lead has, and its API.
 
-Other programs of the owner may have one of another name in the same way.
+Other programs of the owner may have a service of another name in the same way.
 
 Any client of the owner may register a service with its broker. A name can be registered
 once, and is free again when the client's connection ends. Requests arrive on the loop's
@@ -71,8 +71,8 @@ class FluxService:
     ) -> None:
         """Register the name. Raises ServiceTaken, Denied, Unreadable.
 
-        `client` asks the process that has the name for its `holder`. One that has the
-        name and is never there is waited for so many seconds.
+        `client` asks the process that has the name for its `holder`. While the name is
+        taken but no process answers, this tries again, for `deadline_s` seconds.
         """
         self._loop.on_request = self._take
         deadline = time.monotonic() + deadline_s

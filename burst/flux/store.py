@@ -30,7 +30,7 @@ from burst.lead import MAX_VALUE_BYTES
 DIRECTORY = "burst"
 _KEY = re.compile(r"[A-Za-z0-9_/-]+\Z")
 NAMESPACE = "primary"
-# Of flux_kvs_lookup(3) and flux_kvs_commit(3).
+# Flags of flux_kvs_lookup(3) and flux_kvs_commit(3).
 _READDIR = 1
 _TREEOBJ = 16
 _APPEND = 32
@@ -45,10 +45,10 @@ class FluxStore:
     def __init__(
         self, client: RpcClient, restored: Mapping[str, str] | None = None
     ) -> None:
-        """`restored` is what an earlier one has found."""
+        """`restored` is what an earlier FluxStore has found."""
         self._client = client
         self.restored: dict[str, str] = dict(restored or {})
-        """By key, where records are that were found in a directory of their own."""
+        """By key: paths of records that were found in directories of `flux restore`."""
 
     def load(self) -> dict[str, str]:
         """Return everything as one commit left it. Raises StoreError, Unreadable."""
@@ -67,7 +67,7 @@ class FluxStore:
         }
 
     def _list(self, at: Mapping[str, Any]) -> dict[str, str]:
-        """Return where the record of each key is."""
+        """Return the path of each key's record."""
         found: dict[str, str] = {}
         self.restored = {}
         directories = list(self._lookup(".", _READDIR, at)["data"])
@@ -155,7 +155,7 @@ class FluxStore:
 
 
 class SharedStore:
-    """The same over a connection of its own each time. Use from any thread."""
+    """A FluxStore over a new connection for each call. Use from any thread."""
 
     def __init__(self, uri: str) -> None:
         self._uri = uri
@@ -178,7 +178,7 @@ class SharedStore:
 
 
 def check_record(key: str, value: str | None) -> None:
-    """Raise StoreError for what every store refuses."""
+    """Raise StoreError for a key or a value that every store refuses."""
     if not _KEY.match(key):
         raise StoreError(f"not a key: {key!r}", "use letters, digits, -, _ and /")
     if value is not None and len(value.encode()) > MAX_VALUE_BYTES:

@@ -18,7 +18,7 @@ as long."""
 
 
 class Stream:
-    """Responses to one request, on a loop's thread."""
+    """Receives the responses to one streaming request, on a loop's thread."""
 
     def __init__(
         self,
@@ -28,7 +28,10 @@ class Stream:
         taken: Callable[[bytes], None],
         ended: Callable[[BurstError], bool],
     ) -> None:
-        """`taken` gets each payload; `ended` gets why it ended: True asks again."""
+        """`taken` gets each payload; `ended` gets the error that ended the stream.
+
+        If `ended` returns True, the request is made again.
+        """
         self._loop = loop
         self._topic = topic
         self._payload = payload
@@ -36,14 +39,14 @@ class Stream:
         self._ended = ended
         self._flowing = True
         self._tag = 0
-        """Of the last request."""
+        """Matchtag of the last request."""
         self._opened = 0
         """How often it was opened or closed."""
 
     def close(self) -> None:
         """Cancel the request; it is not made again. From the loop's thread.
 
-        What still comes for it is passed over.
+        Responses that still come are ignored.
         """
         self._opened += 1
         if self._loop.on_response.pop(self._tag, None):
@@ -65,7 +68,7 @@ class Stream:
             assert isinstance(error, BurstError)
             if not self._ended(error):
                 return
-            if self._flowing:  # said once, however often it is tried in vain
+            if self._flowing:  # logged once, however often a retry fails
                 log.say(
                     "the stream %s ended, it is requested again: %s", self._topic, error
                 )

@@ -19,7 +19,7 @@ from burst.model.jobid import JobId
 # As RFC 43 and libjob/job.h number them.
 _INACTIVE = 64
 _RESULTS = {1: "completed", 2: "failed", 4: "canceled", 8: "timeout"}
-# Of jobs that are sent before the first answer is awaited.
+# How many jobs are sent before the first answer is awaited.
 _IN_FLIGHT = 256
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Follows who may use the lead, its queues and limits, which a site may reload."""
+"""Follows the lead's access, queues and limits, which a site may reload."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from burst.model.lead import LeadIdentity
 
 
 class AccessWatch:
-    """Reads it once in a while. For one thread."""
+    """Reads them once per cadence. Use from one thread."""
 
     def __init__(self, lead: Lead, now: float) -> None:
         self._lead = lead
@@ -23,9 +23,9 @@ class AccessWatch:
     def follow(self, known: LeadIdentity, cadence: float, now: float) -> LeadIdentity:
         """Return the identity as it is now; the same one if nothing has changed.
 
-        It is read once per `cadence`, in seconds. A site lets guests in by `flux config
-        reload`, too. From then on they get no isolated bursts, which would run their
-        programs as the owner's user. Raises LeadGone.
+        The lead is asked once per `cadence`, in seconds. A site may let guests in by
+        `flux config reload`. From then on guests get no isolated bursts, which would
+        run their programs as the owner's user. Raises LeadGone.
         """
         if not isinstance(self._lead, Guests) or now - self._read_at < cadence:
             return known

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Carries out the actions of a tick. The intent of each was written before."""
+"""Carries out the actions of a tick, after their intents were stored."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ class ActionRunner:
         tracker: ProviderTracker,
         tell_repeat: Callable[[JobId, JobId | None, str], None],
     ) -> None:
-        """`tell_repeat` is told of a job that was to be submitted again: the second
-        job, or else why there is none.
+        """`tell_repeat` gets a job that was to be submitted again, the id of the new
+        job, or None, and why the lead refused it.
         """
         self._lead = lead
         self._identity = identity
@@ -81,8 +81,8 @@ class ActionRunner:
         """Carry the actions out, in order; return those that the lead did not answer.
 
         The lead may still carry out such an action later. Its intent is on record, so
-        later ticks see the effect or ask again. After the first one that is not
-        answered the lead is not called again in this tick, as each call would take as
+        later ticks see the effect or ask again. After the first action without an
+        answer, the lead is not called again in this tick, as each call would take as
         long to time out. Raises LeadGone.
         """
         unanswered: list[Action] = []
@@ -167,9 +167,9 @@ class ActionRunner:
                 self._change_ranks(action)
 
     def _repeat(self, job: JobId, repeat: Repeat) -> None:
-        """Submit a job again, held, and tell what the lead answers.
+        """Submit a job again, held, and pass on the lead's answer.
 
-        Raises LeadGone and Unreadable: then it may have been submitted.
+        Raises LeadGone and Unreadable: then the job may have been submitted.
         """
         again, refused = None, ""
         try:
@@ -232,10 +232,10 @@ def make_spec(
 ) -> BurstSpec:
     """Return what a provider is to make, from the record and the lead's identity.
 
-    Its certificate is that of the lead that runs, also after a rotation.
+    The spec has the certificate that the running lead uses, also after a rotation.
     """
     lease = burst.lease
-    # Its record has the nodes that leave until they are gone.
+    # The record keeps the nodes that leave until they are gone.
     nodes = lease.nodes - len(burst.leaving)
     path = running_certificate(identity)
     return BurstSpec(

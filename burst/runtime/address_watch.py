@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Notices that the lead is reached at another address, where the cluster tells it.
+"""Notices a change of the lead's address, if the address is read from the cluster.
 
-The port that a Service has on the nodes changes when the Service is made anew, and the
-node's address when the lead's pod is moved. Followers of bursts that are made from then
-on get the new one. The cluster is asked on a thread of its own.
+The port of a Service on the nodes changes when the Service is made anew, and the node's
+address when the lead's pod moves. Followers of bursts that are made afterwards get the
+new address. A thread of its own asks the cluster.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from burst.model.lead import LeadIdentity
 from burst.runtime.connect import with_settings
 
 ADDRESS_S = 120.0
-"""From the daemon's start until the lead is reached at `[lead] address`, if that is
-set. A NodePort opens in a second, a load balancer in a minute."""
-# Followers that are made meanwhile cannot join, and are paid for.
+"""Seconds that the lead may take to be reached at `[lead] address`, if that is set,
+after the daemon's start. A NodePort opens in a second, a load balancer in a minute."""
+# Seconds between two requests. Followers that are made in between with an old address
+# cannot join, but cost money.
 _EVERY_S = 5.0
 
 ReadIdentity = Callable[[LeadIdentity, LeadSettings], LeadIdentity]
@@ -38,7 +39,7 @@ class AddressWatch:
         read: ReadIdentity = with_settings,
         pause: float = _EVERY_S,
     ) -> None:
-        """`wake` is called where the address is another one; `pause` is in seconds."""
+        """`wake` is called when the address has changed; `pause` is in seconds."""
         self._wake, self._read, self._pause = wake, read, pause
         self._asked: tuple[LeadIdentity, LeadSettings] | None = None
         self._told = ""
@@ -49,10 +50,10 @@ class AddressWatch:
     def follow(
         self, identity: LeadIdentity, settings: LeadSettings, now: float
     ) -> LeadIdentity:
-        """Return the identity with the endpoint that was read since, if it is another.
+        """Return the identity, with the new endpoint if the address has changed.
 
-        The first call begins to ask, if the settings have the cluster tell it. `now` is
-        in seconds since the epoch.
+        The first call starts the thread, if the settings take the address from the
+        cluster. `now` is in seconds since the epoch.
         """
         if not settings.is_learnt:
             self._asked = None
@@ -76,7 +77,7 @@ class AddressWatch:
         return msgspec.structs.replace(identity, endpoint=self._told, moved=now)
 
     def close(self) -> None:
-        """Ask no more. What is under way ends by itself."""
+        """Stop asking. A request under way ends by itself."""
         self._closing.set()
 
     def _run(self) -> None:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""A file whose time says when the daemon last went on, for a liveness probe.
+"""A file whose time says when the daemon was last alive, for a liveness probe.
 
-A probe that asks the daemon itself would fail while the lead is away, and have a daemon
-restarted that does what it should: wait. Python would also cost the probe half a second
-of a core each time; a file's time costs nothing.
+A probe that asks the daemon itself would fail while the lead is away, and so restart a
+daemon that rightly waits. It would also start Python each time, which takes half a
+second of a core; reading a file's time costs nothing.
 """
 
 from __future__ import annotations
@@ -15,13 +15,16 @@ from burst import log
 
 
 class AliveFile:
-    """Sets the time of a file. One that cannot be written is told of once."""
+    """Sets the time of a file. That it cannot be written is logged once."""
 
     def __init__(self) -> None:
         self._told = ""
 
     def touch(self, path: str) -> None:
-        """Set the file's time to now; make it if it is not there. Empty: do nothing."""
+        """Set the file's time to now, and make the file if it is missing.
+
+        An empty path does nothing.
+        """
         if not path:
             return
         try:

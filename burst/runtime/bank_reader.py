@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Asks flux-accounting for users' banks and limits, on a thread of its own.
 
-No tick waits for it. An answer holds for LIFETIME_S; while there is none that holds,
-banks are not verified.
+No tick waits for it. An answer is valid for LIFETIME_S; without a valid answer, banks
+are not verified.
 """
 
 from __future__ import annotations
@@ -21,20 +21,22 @@ from burst.model.banks import NOT_VERIFIED, Banks
 from burst.model.fsd import format_fsd
 
 ASK_EVERY_S = 15.0
-"""Who got a bank just now waits so long for bursts, and so does who was over a
-limit. An answer of ten thousand associations takes the job manager some 30 ms."""
+"""Seconds between two requests. A user who has just got a bank, or is no longer over a
+limit, waits this long for bursts. An answer of ten thousand associations takes the job
+manager some 30 ms."""
 ACCOUNTING_S = 10.0
-"""How long flux-accounting may take to say which banks are whose. Only at the daemon's
-start do jobs with a bank wait for it. It answers within a second; past this it hangs,
-and what it said last holds for LIFETIME_S."""
+"""How long flux-accounting may take to answer, in seconds. It usually answers within a
+second; after this deadline it counts as hung, and its last answer stays valid for
+LIFETIME_S. Only at the daemon's start do jobs with a bank wait for the answer."""
 LIFETIME_S = 3600.0
-"""An answer holds for so long. Who may use which bank changes rarely, and a database
-that is away for an upgrade is to open no budget to whoever names its bank."""
+"""How long an answer is valid, in seconds. Associations change rarely, and while the
+database is down for an upgrade, a budget must not open to every user who names its
+bank."""
 _GONE = "flux-accounting has ended"
 
 
 class BankReader:
-    """One thread. `current` is for any; the others are for the engine's."""
+    """Runs the thread. Call `current` from any thread, the rest from the engine's."""
 
     def __init__(
         self,
@@ -44,7 +46,7 @@ class BankReader:
         pause: float = ASK_EVERY_S,
         timeout: float = ACCOUNTING_S,
     ) -> None:
-        """It asks each `pause` seconds, and waits `timeout` seconds for the answer."""
+        """The thread pauses `pause` seconds between requests of `timeout` seconds."""
         self._lead, self._wake, self._clock = lead, wake, clock
         self._pause, self._timeout = pause, timeout
         self._answered_at = 0.0
@@ -55,7 +57,7 @@ class BankReader:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin, if it has not begun."""
+        """Start the thread, if it was not started."""
         if self._thread is None:
             limit = format_fsd(self._timeout)
             self._late = Banks(unverified=f"flux-accounting did not answer in {limit}")
@@ -66,18 +68,18 @@ class BankReader:
             self._thread.start()
 
     def current(self) -> Banks:
-        """Return what is known now; the same value until that changes."""
+        """Return what is known of banks now; the same object until that changes."""
         banks = self._banks
         if banks.awaited_until and self._clock() >= banks.awaited_until:
             return self._late
         return banks
 
     def facts(self) -> AccountingFacts | None:
-        """Return limits, what is used of them, and weights; None where not known."""
+        """Return limits, their use, and the weights of usage; None if not known."""
         return self._facts
 
     def close(self) -> None:
-        """End. A request that is under way is not waited for."""
+        """End the thread, without waiting for a request under way."""
         self._closing.set()
 
     def _run(self) -> None:
@@ -110,7 +112,7 @@ class BankReader:
         return Banks(found)
 
     def _without_answer(self, why: str) -> Banks:
-        """Return the answer before, as long as it holds, else that there is none."""
+        """Return the last answer while it is valid; after that, why there is none."""
         held = self._banks.associations is not None
         told = why or _GONE
         if held and self._clock() < self._answered_at + LIFETIME_S:
@@ -132,7 +134,7 @@ class BankReader:
 
 
 def _differ(one: AccountingFacts | None, other: AccountingFacts | None) -> bool:
-    """Tell whether they say something else, whenever each was read."""
+    """Tell whether they differ in anything but the time at which they were read."""
     if one is None or other is None:
         return one is not other
     return msgspec.structs.replace(one, read_at=other.read_at) != other

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Logs budgets of which much is used: when it comes to that, and when it is found so.
+"""Logs each budget whose use is high.
 
-It is found so when the daemon starts, and when it reads a budget that it did not have.
+A budget is logged when its use rises that far. At the daemon's start, and when it reads
+a new budget, those are logged whose use is that high already.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from burst.runtime.engine_config import EngineConfig
 def log_budget_changes(
     before: Records, after: Records, config: EngineConfig, now: float
 ) -> None:
-    """Log the budgets that warn by what was just recorded, and did not before."""
+    """Log the budgets that warn after this change of the records, but not before it."""
     settings, same = config.settings, before.periods is after.periods
     if not settings.budget or (same and before.entries is after.entries):
         return
@@ -41,14 +42,14 @@ def log_new_budgets(
     now: float,
     known: Collection[BudgetSettings] = (),
 ) -> None:
-    """Log the budgets that warn already, but for those that were known."""
+    """Log the budgets that warn now, except those in `known`."""
     for state in budgets_at(records, config.settings, config.userids, now).states():
         if state.warns and state.budget not in known:
             _log(state)
 
 
 def _log(state: BudgetState) -> None:
-    # One with the limit 0 is told of when the settings are read.
+    # A budget with the limit 0 is logged when the settings are read.
     if state.limit:
         log.say(
             "budget %s: %s of %s is settled or reserved, %s is left until %s",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How a person gets at what a burst runs in, by the provider's settings alone."""
+"""Finds how a person gets access to a burst, by the provider's settings alone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from burst.runtime.connect import owner_tag
 def access_commands(
     settings: Settings, identity: LeadIdentity, provider: str, burst: BurstId
 ) -> Sequence[str]:
-    """Return commands for a shell; none if the provider does not tell any.
+    """Return shell commands that give access to a burst; empty if there are none.
 
     Raises ConfigError for a provider that these settings do not have.
     """
@@ -29,7 +29,7 @@ def access_commands(
             " have",
             "name the daemon's settings file with -c",
         )
-    # One that is to make no further bursts may have some.
+    # A disabled provider may still have bursts.
     only = {provider: msgspec.structs.replace(table, enabled=True)}
     alone = msgspec.structs.replace(settings, providers=only)
     owner = owner_tag(identity, settings.lead)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The live bursts of a lead that is lost: who takes them down, and by what command."""
+"""Takes down the live bursts of a lead that is lost, or logs the commands for it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from burst.runtime.session import Session
 
 
 class BurstsLeft(msgspec.Struct, frozen=True, kw_only=True):
-    """What was live when the connection to a lead was lost."""
+    """The bursts that were live when the connection to a lead was lost."""
 
     settings: Settings
     owner: str
@@ -35,7 +35,7 @@ class BurstsLeft(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, session: Session, path: Path | None) -> BurstsLeft:
-        """Return those of a session that ends."""
+        """Return the live bursts of a session that ends."""
         live = session.engine.snapshot.records.live
         return cls(
             settings=session.settings,
@@ -54,7 +54,7 @@ class BurstsLeft(msgspec.Struct, frozen=True, kw_only=True):
         return self.settings.daemon.on_stop == "reap"
 
     def say_lost(self) -> None:
-        """Log what becomes of the bursts of a lead that was lost just now."""
+        """Log what happens to the bursts of a lead that was just lost."""
         if not self.bursts:
             return
         limit = format_fsd(self.settings.lead.reconnect)
@@ -74,10 +74,10 @@ class BurstsLeft(msgspec.Struct, frozen=True, kw_only=True):
             self._say_commands()
 
     def end(self, load: LoadProviders = provider_registry.load_providers) -> None:
-        """Take them down as `[daemon] on_stop` says, or log how to.
+        """Take the bursts down if `[daemon] on_stop` says so; log how to delete others.
 
-        For a daemon that ends without its lead. What is deleted stays on record, and
-        the next daemon of the lead finds that nothing is left.
+        For a daemon that ends without its lead. Deleted bursts stay on record, and the
+        next daemon of the lead finds that nothing of them is left.
         """
         if not self.bursts:
             return
@@ -87,7 +87,7 @@ class BurstsLeft(msgspec.Struct, frozen=True, kw_only=True):
         left._say_commands()
 
     def _reap(self, load: LoadProviders) -> tuple[ProviderBurst, ...]:
-        """Delete them; return what is still there."""
+        """Delete the bursts; return those that are still there."""
         limit = self.settings.deadlines.reap
         log.say("deleting all bursts, for at most %s", format_fsd(limit))
         try:

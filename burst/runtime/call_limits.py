@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which calls of guests the service takes: so many of each user."""
+"""Limits how often each guest may call the service."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from burst.model.call_rate import CallRate, SavedCalls, take_calls
 from burst.request_threads import COMMANDS, FAST_METHODS
 
 CALL_RATE = CallRate(20.0, 200)
-"""How often one user may call the daemon, a second in the long run and at once. A
-command that waits (`burst request`) asks five times a second; a script calls for each
-of its jobs."""
+"""How many calls one user may make: per second in the long run, and at once. A command
+that waits (`burst request`) asks five times a second; a script calls for each of its
+jobs."""
 KNOWN_USERS = 4096
-"""So many users who called last are remembered. One who is forgotten may call as often
-as one who is new, which is no more than others may."""
-# In calls. A command has the daemon take a tick; what is read from memory is cheap, and
-# `flux submit --burst` asks for it each time; an archive is read from disk.
+"""How many users are remembered: those who called last. A forgotten user counts as a
+new one, who may call no more often than others."""
+# What a call of each method counts; 1 by default. A command makes the daemon take a
+# tick. A fast method reads from memory, and `flux submit --burst` calls one each time.
+# The archive is read from disk.
 _COSTS: Mapping[str, float] = {
     **dict.fromkeys(COMMANDS, 5.0),
     **dict.fromkeys(FAST_METHODS, 0.25),
@@ -31,7 +32,7 @@ _COSTS: Mapping[str, float] = {
 
 
 class CallLimits:
-    """Remembers what each guest has left. From any thread."""
+    """Remembers how many calls each guest has left. From any thread."""
 
     def __init__(
         self,
@@ -44,7 +45,7 @@ class CallLimits:
         self._saved: OrderedDict[int, SavedCalls] = OrderedDict()
 
     def admit(self, method: str, userid: int, owner: bool) -> None:
-        """Count a call. Raises CallsTooOften for a guest's that is not taken."""
+        """Count a call. Raises CallsTooOften if a guest calls too often."""
         if owner:
             return
         rate, cost = self._rate, _COSTS.get(method, 1.0)

@@ -10,17 +10,18 @@ from burst.model.burst import BurstId
 from burst.provider import Provider
 from burst.runtime.queued_call import QueuedCall
 
-# A provider that says more has made a mistake, and threads are not free.
+# The most calls at a time of one provider. A higher `concurrency` is a mistake, and
+# threads are not free.
 _MOST = 32
 
 
 class CallLine:
-    """Calls in the order in which they came, each to be taken once by any thread."""
+    """A queue of calls in the order of arrival. Any thread may take calls from it."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._waiting: list[QueuedCall] = []
-        # With the object that is called: a reload may put another in its place.
+        # Each with the provider object that is called, which a reload may replace.
         self._running: list[tuple[QueuedCall, Provider | None]] = []
         self._threads = 0
         self._closed = False
@@ -41,7 +42,7 @@ class CallLine:
             return more
 
     def take(self) -> QueuedCall | None:
-        """Wait for a call that may be made now; None once there will be none."""
+        """Wait for a call that may run now, and return it; None once all are taken."""
         with self._changed:
             while True:
                 for index, call in enumerate(self._waiting):
@@ -70,18 +71,18 @@ class CallLine:
         if len(self._running) >= _calls_of(provider):
             return False
         if any(other is not provider for _, other in self._running):
-            return False  # of before a reload: it ends first
+            return False  # a call from before a reload has to end first
         before = [*self._waiting[:index], *(running for running, _ in self._running)]
         return all(_subject(call) != _subject(other) for other in before)
 
 
 def _subject(call: QueuedCall) -> BurstId | Verb:
-    """Return what no two calls are made for at a time."""
+    """Return the burst or method for which only one call may run at a time."""
     return call.verb if call.burst is None else call.burst
 
 
 def _provider_of(call: QueuedCall) -> Provider | None:
-    """Return the object that is called; None if a reload took it away."""
+    """Return the provider object that is called; None if a reload removed it."""
     return call.providers.get(call.provider)
 
 

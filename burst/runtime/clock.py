@@ -11,23 +11,24 @@ from pathlib import Path
 import msgspec
 
 STEP_S = 2.0
-"""The system clock was set, or the machine suspended, where it is off by so much."""
+"""If the system clock is off by more seconds, it was set or the machine suspended."""
 _APART_S = 0.1
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class ClockMark(msgspec.Struct, frozen=True):
-    """By which clock times were written: comparable within one boot of a machine."""
+    """Identifies the clock of some times; comparable within one boot of a machine."""
 
     boot: str
-    """random(4) of Linux; empty where it is not known."""
+    """The boot's id, random(4) of Linux; empty if it is not known."""
     offset: float
     """Seconds since the epoch at which the monotonic clock was 0."""
 
     def step_to(self, other: ClockMark) -> float:
-        """Return by how many seconds the system clock was set since, 0 if it was not.
+        """Return by how many seconds the system clock was set between the two marks.
 
-        Nothing is known of a step between two boots, or on another machine.
+        Return 0 if it was not set, and if the marks are from two boots or machines,
+        where a step cannot be known.
         """
         if not self.boot or self.boot != other.boot:
             return 0.0
@@ -41,8 +42,8 @@ def clock_offset(
 ) -> float:
     """Return the seconds since the epoch at which the monotonic clock was 0.
 
-    Both are read again if other processes had the processor between them: the time
-    that passed would be taken for a step of the system clock.
+    Both clocks are read again if other processes ran between the readings: the time
+    that passed would look like a step of the system clock.
     """
     while True:
         before, now, after = monotonic(), wall(), monotonic()
@@ -53,9 +54,10 @@ def clock_offset(
 class Clock:
     """Seconds since the epoch: the system clock at the start plus monotonic time since.
 
-    If the system clock is set back, deadlines would be late by as much; if it is set
-    ahead, every burst would end at once. So a session goes by one of these, and is
-    followed by another after a step, whose records are moved by it (`clock_steps`).
+    By the system clock alone, deadlines would be late after it was set back, and every
+    burst would end at once after it was set ahead. So a session uses one Clock. After a
+    step a new session begins, which moves the times in its records by the step
+    (`clock_steps`).
     """
 
     def __init__(self) -> None:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Moves the times on record after a step of the system clock.
 
-Deadlines and leases are times since the epoch on record, and durations for those who
-wait: a burst whose lease has an hour left still has it after the clock was set ahead by
-two. So all times of what is live are moved by the step, those of what is over are not.
+Records have deadlines and leases as times since the epoch, but users rely on durations:
+a burst whose lease has an hour left still has it after the clock was set ahead by two.
+So all times of live bursts and jobs are moved by the step; times of ended ones are not.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ def find_step(text: str | None, clock: ClockMark) -> float:
     try:
         return from_json(text, ClockMark).step_to(clock)
     except msgspec.MsgspecError:
-        return 0.0  # of another version; it is written again
+        return 0.0  # written by another version; it is written again
 
 
 def move_times(texts: Mapping[str, str], step: float) -> dict[str, str]:
-    """Return the records whose times are moved by so many seconds, by key.
+    """Return the records that change when times move by `step` seconds, by key.
 
-    What cannot be read is not among them.
+    Records that cannot be read are left out.
     """
     moved: dict[str, str] = {}
     if not step:
@@ -78,7 +78,7 @@ def move_times(texts: Mapping[str, str], step: float) -> dict[str, str]:
 def _moved(
     value: msgspec.Struct, names: tuple[str, ...], step: float
 ) -> dict[str, float]:
-    """Return the times of a value that it has: 0 and None are those it has not."""
+    """Return the times of a value, moved; a time of 0 or None is not set."""
     times = {name: getattr(value, name) for name in names}
     return {name: time + step for name, time in times.items() if time}
 

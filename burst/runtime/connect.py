@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Connects to the lead at a URI; its identity with what the settings say of it."""
+"""Connects to the lead at a URI, and adds what the settings say to its identity."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 GROUP = "burst.leads"
 _FLUX = "flux"
 _FLUX_LEAD = "burst.flux:connect"
-# Schemes of Flux that most commands are called with. To find entry points takes longer
-# than such a command, so that they are looked for with other schemes alone.
+# The schemes of Flux that most commands use. To find entry points takes longer than
+# such a command, so they are looked for with other schemes only.
 _USUAL = ("", "local", "ssh")
 
 
@@ -34,8 +34,8 @@ def connect(
     """Connect to the lead at a URI; empty for FLUX_URI, or what Flux finds by itself.
 
     The entry point of group `burst.leads` that has the name of the URI's scheme
-    connects; `flux` connects to URIs of all other schemes, as Flux resolves many. No
-    entry point takes the place of ours for the schemes of _USUAL.
+    connects; `flux` connects to URIs of all other schemes, as Flux resolves many. For
+    the schemes of _USUAL, installed entry points are not used: ours connects.
     `found` is by default what is installed. Raises LeadError saying what was tried
     and what to do.
     """
@@ -62,7 +62,7 @@ def _connector(uri: str, found: Iterable[EntryPoint] | None) -> Callable[..., An
 
 
 def is_flux(uri: str) -> bool:
-    """Return whether a Flux instance runs at this URI, and no lead of a package."""
+    """Return whether the lead at this URI is Flux, not the lead of a package."""
     scheme = urlsplit(uri).scheme
     return scheme in (*_USUAL, _FLUX) or scheme not in _by_scheme(None)
 
@@ -78,8 +78,9 @@ def _by_scheme(found: Iterable[EntryPoint] | None) -> dict[str, EntryPoint]:
 def with_settings(identity: LeadIdentity, settings: LeadSettings) -> LeadIdentity:
     """Return the identity with the owner tag, address and port of the settings.
 
-    Where they are to be read from the cluster, it is asked. Raises ConfigError where
-    an address is set but no port is known, and what `read_from_service` raises.
+    If the settings take any of them from the cluster, the cluster is asked. Raises
+    ConfigError if an address is set but no port is known, or the reverse, and what
+    `read_from_service` raises.
     """
     if settings.is_learnt or settings.has_owner_of_service:
         settings = _ask_cluster(settings)
@@ -91,9 +92,9 @@ def with_settings(identity: LeadIdentity, settings: LeadSettings) -> LeadIdentit
 
 
 def owner_tag(identity: LeadIdentity, settings: LeadSettings) -> str:
-    """Return the owner tag alone; the address is not asked for.
+    """Return the owner tag alone, without reading the address from the cluster.
 
-    Raises what `read_from_service` raises where the settings take it from there.
+    Raises what `read_from_service` raises if the settings take the tag from there.
     """
     alone = msgspec.structs.replace(settings, address="", port=0)
     return with_settings(identity, alone).owner
@@ -101,7 +102,7 @@ def owner_tag(identity: LeadIdentity, settings: LeadSettings) -> str:
 
 def _ask_cluster(settings: LeadSettings) -> LeadSettings:
     try:
-        # Its client is an extra, and takes a second to import.
+        # The cluster's client is an extra, and takes a second to import.
         from burst.runtime.lead_service import read_from_service  # noqa: PLC0415
     except ImportError as error:
         raise ConfigError(
@@ -127,15 +128,15 @@ def _with_endpoint(identity: LeadIdentity, settings: LeadSettings) -> LeadIdenti
 
 
 def require_owner(identity: LeadIdentity, userid: int) -> None:
-    """Raise Denied for root where the lead is another user's.
+    """Raise Denied for root if the lead is another user's.
 
     With `[access] allow-root-owner` Flux gives root the rights of the owner. But local
     followers of a daemon that root started would be brokers of root, on which the owner
-    may run anything as root (flux exec), and no job of a guest runs.
+    could run anything as root (flux exec), and no job of a guest would run.
     """
     owner = identity.owner_userid
-    # Without that setting Flux does not take root for the owner, so that the connection
-    # was made as somebody else, such as by ssh.
+    # Without that setting Flux does not give root the rights of the owner, so the
+    # connection was made as another user, such as by ssh.
     if userid or not owner or not identity.access.allow_root_owner:
         return
     try:

@@ -22,23 +22,23 @@ class PackageHost(NamedTuple):
     snapshot: Callable[[], Snapshot]
     """Returns what the last tick saw and decided. From any thread."""
     lead: Lead
-    """Its shared store is for the package's own records, under keys of other kinds than
-    the daemon's (`burst.runtime.record_store`)."""
+    """The lead. Its shared store is for the package's own records, under keys of other
+    kinds than the daemon's (`burst.runtime.record_store`)."""
     clock: Callable[[], float]
-    """Seconds since the epoch, as ticks have them."""
+    """Returns the seconds since the epoch, by the clock of the ticks."""
     call: CallService
     """Calls the service `burst` as the instance owner. Not from the daemon's thread."""
 
 
 class RunningPackage(Protocol):
-    """What runs as long as the session."""
+    """A package that runs as long as the session."""
 
     def methods(self) -> Mapping[str, Method]:
         """Return further methods of the service; only the owner may call them."""
         ...
 
     def start(self) -> None:
-        """Begin, as the daemon serves the lead."""
+        """Start, as the daemon now serves the lead."""
         ...
 
     def close(self) -> None:

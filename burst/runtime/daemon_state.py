@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""How the daemon is, for whoever asks over HTTP while it ticks or waits.
+"""The state of the daemon, for those who ask over HTTP while it ticks or waits.
 
-The daemon's thread writes, any thread reads; nobody waits for the other.
+The daemon's thread writes, any thread reads; neither waits for the other.
 """
 
 from __future__ import annotations
@@ -17,21 +17,25 @@ from burst.runtime.snapshot import Snapshot
 from burst.runtime.tally import Tally
 
 _SILENT_S = 300.0
-"""Past `[daemon] cadence`: a daemon that has not gone on for so long is stuck. A call
-of the lead or a write to its store ends earlier, by a timeout of its own."""
+"""Seconds in addition to `[daemon] cadence` after which a daemon without a beat counts
+as stuck. Calls of the lead and writes to its store end earlier, by their own timeouts.
+"""
 
 
 class Served(NamedTuple):
     """The lead that is served now."""
 
     snapshot: Callable[[], Snapshot]
-    """Returns the last one."""
+    """Returns the last snapshot."""
     process: Mapping[str, Any]
     """As `describe_process` returns it."""
     answer: Callable[[ServiceRequest], dict[str, Any]]
-    """The service `burst`. May take as long as a tick. Raises BurstError, Denied."""
+    """Answers a request to the service `burst`, which may take as long as a tick.
+
+    Raises BurstError, Denied.
+    """
     packages: Mapping[str, RunningPackage] = {}
-    """What other packages run beside it, by the name of their entry point."""
+    """What other packages run beside the daemon, by the name of their entry point."""
 
 
 class DaemonState:
@@ -58,7 +62,7 @@ class DaemonState:
 
     def lose(self, why: str) -> None:
         """Note that no lead is served."""
-        # First: another thread that finds no lead tells why.
+        # Set first: another thread that finds no lead reads why.
         self._trouble = why
         self._served = None
 
@@ -68,7 +72,7 @@ class DaemonState:
         return self._served
 
     def why_stuck(self) -> str:
-        """Return for how long the daemon has not gone on; empty if it does."""
+        """Return a text on how long the daemon has been stuck; empty if it is not."""
         at, cadence = self._beat
         silent = self._clock() - at
         if silent <= _SILENT_S + cadence:
@@ -76,7 +80,7 @@ class DaemonState:
         return f"the daemon has not gone on for {format_fsd(round(silent))}"
 
     def why_lead_away(self) -> str:
-        """Return why no lead is served, or why it cannot be read; empty if it is."""
+        """Return why no lead is served or it cannot be read; empty if all is well."""
         served = self._served
         if served is None:
             return self._trouble

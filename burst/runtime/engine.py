@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The engine: each tick observes, decides, stores and acts, in this order.
 
-Nothing is begun before the store has the intent. While it refuses the records, what is
-idle is still taken down, and what happened is kept until the store can have it. The
-daemon and `run-burst` both use it.
+No action begins before the store has its intent. While the store refuses the records,
+idle bursts are still taken down, and what happened is kept in memory until the store
+takes it. The daemon and `run-burst` both use the engine.
 """
 
 from __future__ import annotations
@@ -62,22 +62,25 @@ from burst.runtime.stored_records import StoredRecords
 
 # A tick is due this long after a deadline, in seconds.
 _LATE = 0.01
-# The next tick is due after this many seconds where a job may just have been starting:
-# several times what a scheduler takes to commit an allocation.
+# Seconds until the next tick while a job may be starting: several times what a
+# scheduler takes to commit an allocation.
 _AGAIN = 0.01
-# The next tick is due after this many seconds where this one left jobs for it, so that
-# the lead can serve its other clients meanwhile.
+# Seconds until the next tick if this one left jobs for it. The pause lets the lead
+# serve its other clients.
 _BEHIND = 0.05
-# A deadline that has passed, and on which this tick could not act, is looked at again
-# after this many seconds.
+# Seconds until the engine tries again after a tick could not act on a deadline that has
+# passed.
 _UNMET_PAUSE = 5.0
-# So long after the store refused the records they are written again.
+# Seconds until the records are written again after the store refused them.
 _STORE_PAUSE = 5.0
 replace = msgspec.structs.replace
 
 
 class Engine:
-    """Ticks. `tick` and `close` belong to one thread; `post`, properties to any."""
+    """Takes the ticks.
+
+    Call `tick` and `close` from one thread; `post` and properties are for any thread.
+    """
 
     def __init__(
         self,
@@ -126,9 +129,9 @@ class Engine:
     def reload_records(self, now: float, clock: ClockMark) -> None:
         """Read the records again, once this process serves the lead.
 
-        Until then another daemon may have written to them. `now` and the times of ticks
-        are by `clock`: times that were written before a step of the system clock are
-        moved. Raises StoreError and Unreadable.
+        Until then another daemon may have written them. `now` and the times of ticks
+        are read from `clock`. If the system clock has stepped since the records were
+        written, their times are moved by the step. Raises StoreError and Unreadable.
         """
         self._records.reload(now, self._config.settings.limits, clock)
         self._beside.restore(self._records.store)
@@ -136,22 +139,25 @@ class Engine:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The last tick; before the first, the records alone."""
+        """What the last tick saw and decided; before the first, the records alone."""
         return self._snapshot
 
     def await_tick(self, limit_s: float) -> bool:
-        """Return whether it has ticked within so many seconds. From any thread."""
+        """Return whether the first tick ends within `limit_s` seconds.
+
+        From any thread.
+        """
         return self._ticked.wait(limit_s)
 
     @property
     def directories(self) -> Mapping[str, tuple[str, ...]]:
-        """Those that followers have, by provider. Any thread may read it."""
+        """The directories that followers have, by provider. From any thread."""
         return self._config.directories
 
     def active_job(self, number: JobId) -> ActiveJob | None:
         """Return a job that waits or runs, burstable or not. From any thread.
 
-        None where there is none, or where the lead does not tell of all jobs now.
+        None if there is no such job, or if the lead does not tell of all jobs now.
         """
         if not isinstance(self._lead, WholeQueue):
             return None
@@ -166,7 +172,7 @@ class Engine:
     def tick(self, now: float) -> float:
         """Observe, decide, store, act; return when the next tick is due.
 
-        It is due earlier once something wakes us. Raises LeadGone.
+        A wake-up makes it due earlier. Raises LeadGone.
         """
         self._tracker.collect_results(self._records.now, now)
         self._lead_silent = False
@@ -244,10 +250,11 @@ class Engine:
         )
 
     def _next_due(self, result: TickResult, view: LeadView | None, now: float) -> float:
-        """Return when to decide again though nothing wakes us; math.inf for never.
+        """Return when to decide again if nothing wakes us; math.inf for never.
 
-        No deadline counts while the lead cannot be read: it wakes us once it can. A
-        deadline that has passed could not be acted on, so it is tried a while later.
+        Deadlines do not count while the lead cannot be read: the lead wakes us once it
+        can be. This tick could not act on a deadline that has passed, so the engine
+        tries again after a pause.
         """
         due = math.inf
         if result.unsettled:
@@ -271,7 +278,7 @@ class Engine:
         self._commands.refuse()
 
     def change(self, config: EngineConfig) -> None:
-        """Go on with other settings from the next tick on. Nothing is forgotten."""
+        """Use other settings from the next tick on. Nothing is forgotten."""
         settings, known = config.settings, self._config.settings.budget
         self._config = config
         log_new_budgets(self._records.now, config, self._snapshot.now, known)
@@ -296,7 +303,7 @@ class Engine:
         return ActionRunner(lead, identity, self._tracker, self._keep_repeat)
 
     def _keep_repeat(self, job: JobId, again: JobId | None, refused: str) -> None:
-        """Have the next tick record what came of submitting a job again."""
+        """Have the next tick record the result of submitting a job again."""
 
         def keep(
             records: Records, _: World, __: Settings, now: float
@@ -308,13 +315,13 @@ class Engine:
         self.post(keep)
 
     def stop_provisioning(self) -> None:
-        """Make no new bursts from the next tick on: the daemon deletes all."""
+        """Make no new bursts from the next tick on, as the daemon deletes all."""
         self._closing = True
 
     def _run_commands(self, world: World, now: float) -> World:
-        """Carry out what was asked for; return the world with what came of it.
+        """Carry out the commands that wait; return the world with their calls.
 
-        Commands go by what providers have just answered, as a tick does.
+        Like a tick, a command sees the answers that providers have just given.
         """
         settings = self._config.settings
         taken = record_answers(self._records.now, world, settings, now)
@@ -322,13 +329,13 @@ class Engine:
 
         def act(result: TickResult) -> None:
             self._apply(result, now)
-            # The caller may read the snapshot at once, and is to see what was done.
+            # The caller may read the snapshot at once, and must see the change in it.
             self._snapshot = replace(self._snapshot, records=self._records.now)
 
         self._commands.carry_out(
             lambda command: command(self._records.now, world, settings, now), act
         )
-        # What they have had providers called for is not called for again.
+        # The tick must not repeat the calls of providers that commands have made.
         calls = {**world.calls, **self._tracker.calls}
         return replace(world, calls=calls, answered=())
 
@@ -338,16 +345,16 @@ class Engine:
         now: float,
         answered: Sequence[ProviderAnswer] = (),
     ) -> TickResult:
-        """Store what changed, then do it. Return what was stored.
+        """Store what changed, then perform the actions. Return what was stored.
 
-        Raises what `StoredRecords.keep` raises; then nothing of it was done.
+        Raises what `StoredRecords.keep` raises; then no action was performed.
         """
         result = self._records.keep(result, now)
         self._accept(result, now, answered)
         return result
 
     def _standing_decisions(self, view: LeadView | None) -> dict[JobId, Decision]:
-        """Return the last decisions on jobs that are as they were then."""
+        """Return the last decisions on the jobs that have not changed since."""
         seen, now = self._snapshot.world.lead, view.jobs if view else {}
         before = seen.jobs if seen else {}
         return {
@@ -359,7 +366,7 @@ class Engine:
     def _accept(
         self, result: TickResult, now: float, answered: Sequence[ProviderAnswer]
     ) -> None:
-        """Remember, log, act."""
+        """Take over the new records, log what changed, and perform the actions."""
         before, after = self._records.now, result.records
         self._records.now = after
         if self._beside.tally is not None:
@@ -391,12 +398,15 @@ class Engine:
         done.add_done_callback(tell)
 
     def force(self, burst: BurstId, provider: str) -> None:
-        """Have the burst reaped without hosts that do not answer. Raises BurstError."""
+        """Have the burst reaped without waiting for hosts that do not answer.
+
+        Raises BurstError.
+        """
         self._tracker.force(burst, provider)
 
     def reap_orphans(self, orphans: Iterable[Orphan]) -> None:
-        """Have these deleted from the next tick on, until NotFound. From any thread.
+        """Reap these orphans from the next tick on, until NotFound. From any thread.
 
-        `Snapshot.reaps` shows how far that is.
+        `Snapshot.reaps` shows the progress.
         """
         self._orphan_reaper.request(orphans)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What other threads ask of the engine, until its next tick carries it out."""
+"""Commands from other threads that wait for the engine's next tick."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EngineCommand = Callable[[Records, World, Settings, float], tuple[TickResult, An
 
 
 class EngineCommands:
-    """Those that wait. `post` may be called from any thread."""
+    """The commands that wait. `post` may be called from any thread."""
 
     def __init__(self) -> None:
         self._waiting: queue.SimpleQueue[tuple[EngineCommand, Future[Any]]]
@@ -34,7 +34,7 @@ class EngineCommands:
     def post(self, command: EngineCommand) -> Future[Any]:
         """Have the next tick carry out a command; the future gets its answer.
 
-        That is a BurstError once `refuse` was called.
+        The answer is a BurstError once `refuse` was called.
         """
         future: Future[Any] = Future()
         with self._posting:
@@ -49,9 +49,9 @@ class EngineCommands:
         decide: Callable[[EngineCommand], tuple[TickResult, Any]],
         act: Callable[[TickResult], object],
     ) -> None:
-        """Decide on each, act on it, and answer.
+        """Decide on each command, act on the result, and answer its caller.
 
-        Whatever a command raises is its caller's answer; of `act` that are BurstErrors.
+        The answer is any exception that the command raises, or a BurstError of `act`.
         """
         while self:
             command, future = self._waiting.get()
@@ -68,7 +68,7 @@ class EngineCommands:
                 future.set_result(answer)
 
     def refuse(self) -> None:
-        """Answer all of them that nobody will carry them out, now and from now on."""
+        """Refuse all commands that wait, and all that are posted from now on."""
         with self._posting:
             self._closed = True
         while self:

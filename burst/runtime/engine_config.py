@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What an engine is given: settings, and what is made from them, providers above all.
+"""What an engine is given: settings, and what is made from them, above all providers.
 
-Providers come from plug-ins, which may hang while they are made. So they are made on a
-thread of their own that has a deadline.
+Providers come from plug-ins, and making one may hang. So they are made on a thread of
+their own that has a deadline.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from burst.provider import Provider
 from burst.provider_type import package_errors
 from burst.runtime.connect import with_settings
 
-# Characters that are kept of what a provider says of its place.
+# The most characters of a provider's place that are kept.
 _LONGEST_PLACE = 500
 
 LoadProviders = Callable[[Settings, str], Mapping[str, Provider]]
@@ -42,15 +42,15 @@ class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     settings: Settings
     identity: LeadIdentity
-    """As followers are to see it: with the address that the settings give."""
+    """The lead as followers are to see it: with the address that the settings give."""
     slots: tuple[RankSlot, ...]
     providers: Mapping[str, Provider]
     places: Mapping[str, str] = {}
     """Where each provider makes bursts."""
     directories: Mapping[str, tuple[str, ...]] = {}
-    """What followers have of those providers that say it."""
+    """The directories that followers have, of each provider that tells them."""
     userids: Mapping[str, int] = {}
-    """Numbers of the users that rules name, of those that this host knows."""
+    """User ids by name: the users in rules and budgets that this host knows."""
 
     @property
     def resizable(self) -> frozenset[str]:
@@ -65,7 +65,7 @@ def make_config(
     settings: Settings,
     old: EngineConfig | None = None,
 ) -> EngineConfig:
-    """Make providers from settings; one with the table and owner of `old` is kept.
+    """Make providers from settings; keep those of `old` with the same table and owner.
 
     Raises BurstError.
     """
@@ -101,8 +101,8 @@ def make_config(
 
 
 RELOAD_S = 20.0
-"""How long providers may take to be made of settings that are read again. A provider is
-made without waiting for anything far away; the old settings stay if it takes longer."""
+"""How long a reload may take to make the providers, in seconds. Making a provider waits
+for nothing remote. If it takes longer, the old settings stay."""
 
 
 class ConfigMaker:
@@ -130,7 +130,7 @@ class ConfigMaker:
         return self._made.done() or not self.time_left()
 
     def result(self) -> EngineConfig:
-        """Wait until it is made. Raises BurstError, ConfigError past the deadline."""
+        """Wait until it is made. Raises BurstError, and ConfigError at the deadline."""
         try:
             return self._made.result(self.time_left())
         except LateError:
@@ -152,7 +152,7 @@ class ConfigMaker:
 
 
 def find_userids(names: Iterable[str]) -> dict[str, int]:
-    """Return the numbers of the users that this host knows; it may ask a directory."""
+    """Return the ids of the users that this host knows; may ask a directory service."""
     found = {}
     for name in names:
         with contextlib.suppress(KeyError):
@@ -165,7 +165,7 @@ def _place(
 ) -> str:
     """Return where a provider makes bursts; another type is another place, too.
 
-    So is another owner tag of the settings: what has the old one is not seen with it.
+    So is another owner tag in the settings: bursts with the old tag are not seen then.
     """
     with package_errors(f"providers.{name}: place() failed"):
         where = provider.place()
@@ -175,7 +175,7 @@ def _place(
 
 
 def _directories(name: str, provider: Provider) -> tuple[str, ...]:
-    """Return what a provider says that its followers have."""
+    """Return the directories that a provider says its followers have."""
     with package_errors(f"providers.{name}: directories() failed"):
         found = provider.directories()
         if isinstance(found, str):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Has providers note what became of their bursts (`Provider.record_event`).
+"""Has providers note the events of their bursts (`Provider.record_event`).
 
-On a thread of its own, that no burst waits for: what cannot be noted is left out, and
-so is what comes faster than it may be written.
+A thread of its own does this, and no burst waits for it. Events that cannot be noted
+are left out, and so are events that come faster than they may be written.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ TOLD = frozenset(
 )
 """The events that are noted: a few for each burst, however many jobs it runs."""
 _MOST = 200
-"""That wait at a time; the oldest is left out."""
+"""How many events may wait; the oldest is left out when there are more."""
 _PAUSE_S = 0.25
-"""Between two, whatever happens: four in a second, of all bursts."""
+"""Seconds after each attempt, noted or not: four in a second, of all bursts."""
 _PATIENT_S = 60.0
-"""How long an event is tried: its burst may have nothing yet that it can be of, or the
-provider not answer. As many as wait are noted in less."""
+"""Seconds for which an event is tried: the burst may not have an object yet that the
+event can be noted at, or the provider may not answer. _MOST events take less time."""
 _ALONE_S = 600.0
-"""How long a provider is left alone that could not note an event."""
+"""Seconds for which a provider that could not note an event is not called."""
 
 
 class _Told(msgspec.Struct, frozen=True):
@@ -57,7 +57,7 @@ class EventTeller:
         self._waiting: deque[_Told] = deque(maxlen=_MOST)
         self._providers: Mapping[str, Provider] = {}
         self._alone: dict[str, float] = {}
-        """Until when a provider is left alone."""
+        """By provider that could not note an event: when it is called again."""
         self._new = threading.Event()
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
@@ -70,7 +70,7 @@ class EventTeller:
     ) -> None:
         """Have these events noted by the providers of their bursts.
 
-        It waits for nothing, and raises nothing.
+        This returns at once, and raises nothing.
         """
         self._providers = providers
         until = self._clock() + _PATIENT_S
@@ -87,7 +87,7 @@ class EventTeller:
             self._new.set()
 
     def close(self) -> None:
-        """Note nothing more. What is under way ends by itself."""
+        """Note no more events. A call under way ends by itself."""
         self._closing.set()
         self._new.set()
 
@@ -109,7 +109,7 @@ class EventTeller:
                 self._waiting.append(told)
 
     def _note(self, told: _Told) -> bool:
-        """Return whether it is done with, be it noted or left out."""
+        """Try to note an event; return False if it has to be tried again."""
         now = self._clock()
         provider = self._providers.get(told.provider)
         left_alone = now < self._alone.get(told.provider, now)
@@ -138,7 +138,7 @@ class EventTeller:
 
 
 def text_of(event: Event) -> str:
-    """Return the sentence of an event, with all that it says of why."""
+    """Return the sentence that describes an event, with the reason that it gives."""
     said, note = sentence(event), str(event.context.get("note") or "")
     if event.name == "submit":
         jobs = ", ".join(event.context.get("jobs") or ())

@@ -30,10 +30,10 @@ from burst.runtime.queued_call import QueuedCall
 
 Clock = Callable[[], float]
 
-# So many offers are set aside for one error at most.
+# The most offers that are set aside for one error.
 _MOST_OFFERS = 100
 
-# The first that fits counts. ConfigError is what our kits raise for a wrong setting.
+# The first match counts. Our kits raise ConfigError for a wrong setting.
 _OUTCOMES: tuple[tuple[tuple[type[Exception], ...], Outcome], ...] = (
     ((NotFound,), Outcome.NOT_FOUND),
     ((InsufficientCapacity,), Outcome.CAPACITY),
@@ -58,30 +58,30 @@ class CallResult(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a rule forbids all bursts of the offer."""
     value: Any = None
     error: BaseException | None = None
-    """The exception, where it is of no class that a provider may raise."""
+    """The exception, if it is not of a class that a provider may raise; else None."""
 
 
 class Executor(Protocol):
-    """Where calls are run."""
+    """Runs calls of providers."""
 
     def submit(self, call: QueuedCall) -> None:
         """Have the call run, after those submitted before for the same burst."""
         ...
 
     def collect(self) -> list[CallResult]:
-        """Return the results since `collect` was called last."""
+        """Return the results that have come since the last call of `collect`."""
         ...
 
     def close(self) -> None:
-        """Take no more calls. One under way goes on; its result is dropped."""
+        """Take no more calls. A call under way goes on; its result is dropped."""
         ...
 
 
 class ProviderWorkers:
-    """Daemon threads for each provider: one, or as many as it says (`concurrency`).
+    """Runs calls on daemon threads: one for each provider, or its `concurrency`.
 
-    Two calls are never made at a time for one burst, for the list of all (`observe`) or
-    of offers, nor for two objects of one provider, as a reload makes.
+    Only one call at a time is made for a burst, one of `observe`, and one of `offers`.
+    After a reload, calls of the old provider object end before the new one is called.
     """
 
     def __init__(self, clock: Clock, wake: Callable[[], None]) -> None:
@@ -106,7 +106,7 @@ class ProviderWorkers:
             thread.start()
 
     def collect(self) -> list[CallResult]:
-        """Return the results so far."""
+        """See `Executor`."""
         results: list[CallResult] = []
         while not self._results.empty():
             results.append(self._results.get())
@@ -117,7 +117,7 @@ class ProviderWorkers:
         return provider in self._lines and self._lines[provider].busy
 
     def close(self) -> None:
-        """Have each thread end after the calls that were submitted."""
+        """Have each thread end after the calls that were submitted before."""
         for line in self._lines.values():
             line.close()
 
@@ -132,7 +132,7 @@ class ProviderWorkers:
     def _work(self, line: CallLine) -> None:
         while call := line.take():
             result = run_call(call, self._clock)
-            # First: whoever sees that no call is under way finds its result.
+            # Put first: a caller that sees no call under way must find its result.
             self._results.put(result)
             line.done(call)
             self._wake()
@@ -141,7 +141,7 @@ class ProviderWorkers:
 def run_call(call: QueuedCall, clock: Clock) -> CallResult:
     """Run a call now. Never raises: the class of what the call raised is the outcome.
 
-    Also where it is no Exception, such as asyncio.CancelledError: it would end the
+    This holds for every BaseException, such as asyncio.CancelledError: it would end the
     worker's thread, and no burst of that provider would be deleted any more.
     """
     began_at = clock()
@@ -170,7 +170,7 @@ def run_call(call: QueuedCall, clock: Clock) -> CallResult:
 
 
 def _outcome_of(error: BaseException | None) -> Outcome:
-    """Return the outcome for what a call raised, None where it returned."""
+    """Return the outcome for the exception of a call; None means that it returned."""
     if error is None:
         return Outcome.OK
     found = (outcome for kinds, outcome in _OUTCOMES if isinstance(error, kinds))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One pass of the forecaster: what goes into it, and what it finds."""
+"""The inputs and the results of one pass of the forecaster."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from burst.model.reason import Reason
 
 
 class Line(msgspec.Struct, frozen=True):
-    """What jobs are judged anew for, if it changes."""
+    """Facts whose change has jobs judged anew."""
 
     active: frozenset[JobId]
     """All jobs that run or wait for nodes."""
@@ -33,7 +33,7 @@ class Line(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, picture: QueuePicture, own: OwnNodesQueue, settings: Settings) -> Line:
-        """Return it as of now."""
+        """Return the facts of this moment."""
         jobs = (*picture.running, *picture.pending)
         return cls(
             frozenset(job.id for job in jobs), frozenset(own.ranks), settings.rules
@@ -44,18 +44,18 @@ class Judged(msgspec.Struct, frozen=True):
     """The starts by which ticks judge jobs."""
 
     starts: Mapping[JobId, StartEstimate]
-    """Of the jobs on which a tick may decide."""
+    """The expected starts of the jobs on which a tick may decide."""
     at: float
     line: Line
 
     @property
     def until(self) -> float:
-        """When jobs are judged anew though no job was submitted and none has ended."""
+        """When jobs are judged anew even if no job was submitted and none has ended."""
         starts = (start.expected for start in self.starts.values())
         return judged_again_at(starts, self.at)
 
     def stands(self, line: Line, unjudged: Set[JobId], now: float) -> bool:
-        """Tell whether jobs are still to be judged by it, and none waits to be."""
+        """Tell whether these starts still hold, and no unjudged job is without one."""
         waiting = (unjudged & line.active) - self.starts.keys()
         return line == self.line and now < self.until and not waiting
 
@@ -64,9 +64,9 @@ class Forecasts(msgspec.Struct, frozen=True, kw_only=True):
     """What one pass found. Immutable, so any thread may read it."""
 
     at: float
-    """When, in seconds since the epoch."""
+    """When the pass was made, in seconds since the epoch."""
     starts: Mapping[JobId, StartEstimate]
-    """Of all jobs that wait, as users are told."""
+    """The expected starts of all jobs that wait, as users are told."""
     judged: Judged
     run_times: Mapping[JobId, float]
     """For how many seconds jobs that wait are expected to run."""
@@ -80,19 +80,19 @@ class Forecasts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PassInputs(msgspec.Struct, frozen=True):
-    """What the last tick saw and decided. The lead could be read."""
+    """What the last tick saw and decided, if it could read the lead."""
 
     records: Records
     world: World
     decisions: Mapping[JobId, Decision]
     unjudged: Set[JobId]
-    """Jobs that wait for a forecast by which they may be judged."""
+    """Jobs that need a forecast before a tick can judge them."""
 
     @classmethod
     def of(
         cls, records: Records, world: World, decisions: Mapping[JobId, Decision]
     ) -> PassInputs:
-        """Return them of a tick."""
+        """Return the inputs that a tick gives."""
         unjudged = frozenset(
             job
             for job, decision in decisions.items()
@@ -104,7 +104,10 @@ class PassInputs(msgspec.Struct, frozen=True):
 def bursts_assumed(
     inputs: PassInputs, settings: Settings, now: float
 ) -> Callable[[JobId, float], bool] | None:
-    """Return what tells which jobs burst; None where no rule asks for a worth."""
+    """Return the function that tells which jobs are assumed to burst.
+
+    None if there is only the default rule, and that asks for no worth.
+    """
     records, world = inputs.records, inputs.world
     assert world.lead is not None
     if RuleSet(settings.rules).leaves_all:
@@ -132,7 +135,7 @@ def judgeable(
 def without(
     starts: Mapping[JobId, StartEstimate], stale: Set[JobId]
 ) -> Mapping[JobId, StartEstimate]:
-    """Return the starts of all other jobs."""
+    """Return the starts of all jobs that are not in `stale`."""
     return {job: start for job, start in starts.items() if job not in stale}
 
 

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: MIT
 """Estimates when pending jobs start on own nodes, on a thread of its own.
 
-It listens to all jobs of the lead, and is given the newest picture of the rest by each
-tick. Once anything has changed it estimates anew, at most every `[daemon] forecast`,
-and so that it takes no more than a twentieth of one core's time. What it finds is in
-the world of the next tick, for which it wakes the daemon.
+It listens to all jobs of the lead; each tick gives it the newest state of all else.
+After a change it estimates anew, at most once per `[daemon] forecast`, and with at most
+a twentieth of one core's time. It then wakes the daemon; the next tick has the result
+in its world.
 
-An estimate that rests on the end of a running job is dropped as soon as that job ends.
+An estimate that depends on the end of a running job is dropped once that job ends.
 
-Jobs are judged by what is found once a job was submitted or has ended, or own nodes
-came or went. What is estimated anew for other reasons, as when a job runs longer than
-was expected, is told, and judged by after an hour only (`judged_again_at`).
+Ticks judge jobs by the estimates made after a job was submitted or has ended, or own
+nodes came or went. Estimates made for other reasons, such as a job that runs longer
+than expected, are told to users, but ticks judge by them only after an hour
+(`judged_again_at`).
 """
 
 from __future__ import annotations
@@ -47,13 +48,13 @@ from burst.runtime.forecast_pass import (
 from burst.runtime.run_log import RunLog
 
 _SHARE = 20
-"""A pass is followed by a pause of at least so many times what it took."""
+"""The pause after a pass is at least so many times as long as the pass took."""
 _PAUSE_S = 2.0
-"""Between two passes, where `[daemon] forecast` is off and a rule needs forecasts."""
+"""Seconds between passes if `[daemon] forecast` is off and a rule needs forecasts."""
 
 
 class Forecaster:
-    """One thread. `QueueListener` is called by the lead, the rest by the engine."""
+    """Runs the thread. The lead calls it as a `QueueListener`, the engine the rest."""
 
     def __init__(
         self,
@@ -62,7 +63,7 @@ class Forecaster:
         clock: Callable[[], float],
         tell_error: Callable[[float], None] = lambda _: None,
     ) -> None:
-        """`tell_error` as for RunLog, on the forecaster's thread."""
+        """`tell_error` is that of RunLog, called on the forecaster's thread."""
         self._lead = lead
         self._wake = wake
         self._clock = clock
@@ -75,14 +76,14 @@ class Forecaster:
         self._closing = False
         self._dirty = False
         self._owed_since: float | None = None
-        """Since when something has changed that no forecast has yet."""
+        """Time of the first change that no forecast includes yet; None: no change."""
         self._inputs: PassInputs | None = None
         self._settings = Settings()
         self._found: Forecasts | None = None
         self._over: set[JobId] = set()
         """Jobs that ended since the pass that is under way began."""
         self._awaited: dict[JobId, list[JobId]] = {}
-        """By a running job: those of `_found` that start once it has ended."""
+        """By running job: the jobs of `_found` that start once it has ended."""
         self._texts: dict[str, str] = {}
         """Records to be stored."""
         self._thread: threading.Thread | None = None
@@ -90,11 +91,11 @@ class Forecaster:
     # For the engine's thread.
 
     def restore(self, texts: Mapping[str, str]) -> None:
-        """Go on with what an earlier daemon stored; before `start`."""
+        """Load what an earlier daemon stored. Call it before `start`."""
         self._runs = RunLog(texts, self._tell_error)
 
     def start(self, settings: Settings) -> None:
-        """Begin, or go on with other settings."""
+        """Start the thread, or go on with other settings."""
         self.use(settings)
         if self._thread is None:
             self._thread = threading.Thread(
@@ -103,7 +104,7 @@ class Forecaster:
             self._thread.start()
 
     def use(self, settings: Settings) -> None:
-        """Go on with these settings."""
+        """Use these settings from now on."""
         pause = settings.daemon.forecast
         with self._news:
             self._settings = settings
@@ -111,7 +112,7 @@ class Forecaster:
             self._closing = False
 
     def observe(self, records: Records, world: World, decided: TickResult) -> None:
-        """Take what the tick saw; without a picture of the lead, nothing is known."""
+        """Take what the tick saw. If it could not read the lead, drop all estimates."""
         with self._news:
             if world.lead is None:
                 self._inputs = None
@@ -123,12 +124,12 @@ class Forecaster:
                 self._mark()
 
     def current(self) -> Forecasts | None:
-        """Return what is known; None if nothing is. From any thread."""
+        """Return the last forecasts; None if there are none. From any thread."""
         with self._news:
             return self._found
 
     def owed_since(self) -> float | None:
-        """Return since when a forecast is owed; None if the last one stands."""
+        """Return since when a forecast is owed; None if nothing has changed."""
         with self._news:
             return self._owed_since
 
@@ -182,14 +183,14 @@ class Forecaster:
             pause = max(self._pause, _SHARE * (time.monotonic() - began))
 
     def make_pass(self) -> None:
-        """Estimate once. On its own thread, or on the engine's where that never ran."""
+        """Estimate once: on its own thread, or on the engine's if that never ran."""
         with self._news:
             self._dirty = False
             self._over.clear()
         try:
             found = self._estimate()
         except LeadError:
-            # The engine reads the lead, too, and says what is the matter.
+            # The engine reads the lead, too, and logs the error.
             found = None
         except Exception as error:  # noqa: BLE001 - the thread must go on
             log.failure("estimating when jobs start", error=error)
@@ -197,7 +198,7 @@ class Forecaster:
         self._publish(found)
 
     def _wait(self, pause: float) -> bool:
-        """Wait so many seconds, then until there is something to do; False to end."""
+        """Wait `pause` seconds, then until there is work; return False to end."""
         with self._news:
             self._news.wait_for(lambda: self._closing, pause)
             while not self._closing and not (self._dirty and self._inputs):
@@ -206,9 +207,9 @@ class Forecaster:
             return not self._closing
 
     def time_left(self) -> float | None:
-        """Return after how many seconds some job should have started that has not.
+        """Return the seconds until a job should start, or jobs are judged anew.
 
-        None where that is not known.
+        None if that is not known.
         """
         if self._found is None or self._inputs is None:
             return None
@@ -276,7 +277,10 @@ class Forecaster:
         self._awaited = {}
 
     def _drop(self, over: set[JobId]) -> bool:
-        """Drop the estimates of jobs that ended, and those that rest on their end."""
+        """Drop the estimates of jobs that ended, and those that depend on their end.
+
+        Return whether any was dropped.
+        """
         if self._found is None:
             return False
         found = self._found

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Records what happens to jobs in a file, for `burst replay`.
 
-Only its owner can read the file, as it has what users submitted. It is bounded: at
-FILE_BYTES it is renamed to `PATH.1`, what has that name to `PATH.2`, and so on; of
-these FILES_KEPT are kept. An event may be in it twice, where the lead had its jobs read
-again.
+Only its owner can read the file, as it has what users submitted. At FILE_BYTES it is
+renamed to `PATH.1`, the file of that name to `PATH.2`, and so on; FILES_KEPT renamed
+files are kept. An event may be in the file twice, as the lead may read its jobs again.
 """
 
 from __future__ import annotations
@@ -28,9 +27,10 @@ from burst.model.job_record import RecordedEvent
 
 FILE_BYTES = 64 * 2**20
 FILES_KEPT = 4
-# So much of the end of a file is read to know what is in it already.
+# Bytes at the end of the file that are read to find the last event in it.
 _TAIL = 2**20
-# What happened so many seconds ago may be news; what is older was told of before.
+# An event of the last so many seconds is recorded in any case. An older one may be in
+# the file already, so its time is compared.
 _NEWS_S = 60.0
 
 
@@ -50,7 +50,7 @@ class JobRecorder:
         self._kept = kept
         self._clock = clock
         self._events: queue.SimpleQueue[RecordedEvent | None] = queue.SimpleQueue()
-        # At its start a lead tells again what happened to active jobs.
+        # When it is followed, a lead first repeats the events of active jobs.
         self._recorded_until = _last_timestamp(path)
         try:
             self._file = _open(path)
@@ -67,8 +67,8 @@ class JobRecorder:
     def record(self, event: RecordedEvent) -> None:
         """Have an event written, unless it is in the file already. From any thread.
 
-        If the clock was set back, what happens now seems older than what is in the
-        file; it is recorded all the same.
+        After the clock was set back, a new event seems older than those in the file;
+        it is recorded anyway.
         """
         now = self._clock()
         if event.timestamp > min(self._recorded_until, now - _NEWS_S):
@@ -113,9 +113,10 @@ def _numbered(path: Path, number: int) -> Path:
 
 
 def _open(path: Path) -> io.FileIO:
-    """Return a file to append lines to; one that is cut is ended, and is lost alone.
+    """Return a file to append lines to, after the end of a line that was cut.
 
-    The machine may have crashed, or the disk been full, in the middle of a line.
+    The machine may have crashed, or the disk may have been full, in the middle of a
+    line. Only that line is lost.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
     file = io.FileIO(descriptor, "ab+")
@@ -138,5 +139,5 @@ def _last_timestamp(path: Path) -> float:
         try:
             newest = max(newest, from_json(line, RecordedEvent).timestamp)
         except msgspec.MsgspecError:
-            continue  # the first is cut; the last may be, where the machine crashed
+            continue  # the first line is cut; the last one may be, after a crash
     return newest

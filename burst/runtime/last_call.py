@@ -18,7 +18,7 @@ _TRIED_AGAIN = (Outcome.TRANSIENT, Outcome.UNEXPECTED, Outcome.REFUSED, Outcome.
 
 
 def next_call(before: LastCall | None, verb: Verb) -> LastCall:
-    """Return the call that is made now; it counts on from the same call before."""
+    """Return the call that is made now, counted on from the same call before it."""
     again = before and before.verb is verb and before.outcome in _TRIED_AGAIN
     return LastCall(verb=verb, attempts=before.attempts + 1 if before and again else 1)
 

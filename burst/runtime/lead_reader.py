@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Reads the lead for each tick, and tells for how long nobody has read it."""
+"""Reads the lead for each tick, and tells for how long it was not read."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from burst.errors import LeadError, LeadGone
 from burst.lead import Lead
 from burst.model.lead import LeadView
 
-# A tick that comes so many seconds after it was due: the daemon was stopped, or a call
-# to the lead hung. A busy machine has ticks late by less.
+# If a tick is more seconds late than this, the daemon was stopped, or a call to the
+# lead hung. On a busy machine ticks are late by less.
 _STOPPED_S = 60.0
 _UNREAD = "it has not been read yet"
 
 
 class LeadReader:
-    """For one thread."""
+    """Reads the lead. Use from one thread."""
 
     def __init__(self, lead: Lead) -> None:
         self.trouble = _UNREAD
@@ -26,7 +26,7 @@ class LeadReader:
         self._lead = lead
         self._read_at = -math.inf
         self._unread = True
-        """Whether it could not be read since, or was not yet."""
+        """Whether the last read failed, or there was none yet."""
 
     def read(self) -> LeadView | None:
         """Return what the lead tells; None where it cannot be read. Raises LeadGone."""
@@ -47,10 +47,10 @@ class LeadReader:
         return view
 
     def unread_for(self, view: LeadView | None, due: float, now: float) -> float:
-        """Return for how long the lead was not read until now: `World.unread`.
+        """Return for how many seconds the lead was not read until now: `World.unread`.
 
-        `due` is when this tick was due. All the time since it was read last counts, as
-        nobody knows when it began.
+        `due` is when this tick was due. All the time since the last read counts, as
+        nobody knows when the lead could no longer be read.
         """
         if view is None:
             self._unread = True

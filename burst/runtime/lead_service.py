@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Reads from Kubernetes what the Service of a lead in a pod tells of it.
+"""Reads the address and the owner tag of a lead in a pod from its Kubernetes Service.
 
-The address at which the lead is reached from outside: by a NodePort, at the address of
-any node, or by a load balancer, at an address of its own. And an owner tag that stays
-the same when the lead's pod and all that it kept are lost, and that no other lead has.
+At the address the lead is reached from outside: by a NodePort, at the address of a
+node, or by a load balancer, at its own address. The owner tag stays the same when the
+lead's pod and all its files are lost, and no other lead has it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _UID_DIGITS = 12
 
 
 def read_from_service(settings: LeadSettings) -> LeadSettings:
-    """Return the settings with what they take from the cluster that we run in.
+    """Return the settings with the values that they take from our cluster.
 
     Raises ConfigError outside of a pod, LeadError where the address is not known yet,
     and what asking the cluster raises: Transient, Refused.
@@ -87,7 +87,7 @@ def _owner_tag(service: Manifest) -> str:
 
 
 def _port(service: Manifest, key: str) -> int:
-    """Return the port of the Service, of several the one named `broker`."""
+    """Return the port of the Service: the one named `broker`, or else the first."""
     ports: list[dict[str, Any]] = service["spec"].get("ports") or [{}]
     named = [port for port in ports if port.get("name") == "broker"]
     found = [*named, *ports][0].get(key)
@@ -128,7 +128,7 @@ def _node_address(cluster: Cluster, namespace: str, service: Manifest) -> str:
             f" {namespace} has the labels {labels or '(it selects none)'}",
             "its selector has to be that of the lead's pod",
         )
-    # One that is going may still be listed beside the one in its place.
+    # A pod that is being deleted may still be listed beside the one in its place.
     placed.sort(key=lambda pod: pod["metadata"]["creationTimestamp"])
     pod = placed[-1]
     return _external(cluster, pod["spec"]["nodeName"]) or str(pod["status"]["hostIP"])
@@ -145,7 +145,7 @@ def _tell_internal(why: str) -> None:
 
 
 def _external(cluster: Cluster, name: str) -> str:
-    """Return the node's external address; empty if it has none, or it is forbidden."""
+    """Return the node's external address; empty if it has none, or may not be read."""
     try:
         node = cluster.get(NODE, "", name)
     except Refused as error:

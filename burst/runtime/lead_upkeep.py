@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Calls to the lead in each tick besides its actions: queues, leases, memos.
+"""Calls to the lead that each tick makes besides its actions: queues, leases, memos.
 
-None of them is on record. A call that fails is repeated by a later tick, and never ends
-the daemon.
+These calls are not on record. A call that fails is repeated by a later tick, and never
+ends the daemon.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class LeadUpkeep:
         self._releases: dict[JobId, int] = {}
 
     def change(self, settings: Settings, identity: LeadIdentity) -> None:
-        """Go on with other settings. The scheduler is sent the leases again."""
+        """Use other settings from now on. The scheduler is sent the leases again."""
         self._settings, self._identity = settings, identity
         self._memos.change(identity)
         self._lent = self._lent[0], None
@@ -104,10 +104,10 @@ class LeadUpkeep:
             log.say("%s", error, level=logging.WARNING)
 
     def _check_users_apart(self, now: float) -> None:
-        """Warn, once per `[daemon] cadence`, if the lead lost what keeps users apart.
+        """Check once per `[daemon] cadence` that the lead keeps users apart.
 
-        `flux config reload` may take away the frobnicator that was there when the
-        daemon started.
+        `flux config reload` may remove the frobnicator that was loaded when the daemon
+        started. A change is logged.
         """
         settings = self._settings
         if now - self._looked_apart < settings.daemon.cadence:
@@ -127,8 +127,8 @@ class LeadUpkeep:
     def _send_leases(self, records: Records, view: LeadView, now: float) -> None:
         """Tell the scheduler which ranks are leased, in intake mode `scheduler`.
 
-        At each change, and once per `[daemon] cadence`, since the module may have been
-        loaded again. After a failure, at the next tick.
+        They are sent at each change, and once per `[daemon] cadence`, since the module
+        may have been loaded again. After a failure, the next tick sends them.
         """
         if self._settings.intake.mode != "scheduler":
             return

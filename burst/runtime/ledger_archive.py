@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""All bursts that were settled, one by one, in a SQLite file in the lead's state.
+"""The archive: all bursts that were settled, in a SQLite file in the lead's state.
 
-The records keep the last ones only. A row is written here before it leaves the records,
-and once only, whatever happens between the two: its key is the burst and when that was
-made, as ids of bursts are used again after years. Nothing is decided by what is here:
-it answers `burst cost --by job`.
+The records keep the last settled bursts only. A burst's row is written here before it
+leaves the records. If it is written twice, one row remains: its key is the burst's id
+and the time when the burst was made, as ids are used again after years. No decision
+depends on the archive: it answers `burst cost --by job` and `burst report`.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from burst.model.lead import LeadIdentity
 NAME = "burst-ledger.sqlite"
 """Name of the file in the lead's statedir, or else beside its socket."""
 MOST_ROWS = 10_000
-"""So many bursts are read at a time: a second's work, and megabytes of an answer."""
+"""The most bursts in one answer, which take a second to read and have megabytes."""
 _VERSION = 1
 _EMPTY = 0
-"""SQLite's own, of a file in which nothing was written yet."""
+"""The version that SQLite gives a file in which nothing was written yet."""
 _WAIT_S = 5.0
 _TABLE = """CREATE TABLE IF NOT EXISTS settled (
     burst TEXT NOT NULL, made REAL NOT NULL, row TEXT NOT NULL,
@@ -43,31 +43,31 @@ _ADVICE = "or move the file away: a new one is made"
 
 
 class ArchivedRows(NamedTuple):
-    """What was read."""
+    """The rows that were read from the archive."""
 
     rows: list[SettledBurst]
     """The latest first."""
     left_out: int = 0
-    """Earlier ones beyond MOST_ROWS, and those that cannot be read."""
+    """How many are left out: earlier ones beyond MOST_ROWS, and unreadable ones."""
 
 
 def archive_path(lead: LeadIdentity) -> Path:
     """Return where the archive is: in the lead's state directory, beside its store.
 
-    A lead without a statedir keeps its records as long as it runs, and so this file.
+    A lead without a statedir keeps its records only while it runs, and so this file.
     """
     beside = Path(urlsplit(lead.uri).path).parent
     return Path(lead.statedir or beside) / NAME
 
 
 class LedgerArchive:
-    """The file. It is opened for each call, so that any thread may make one."""
+    """The file of the archive. Each call opens it, so any thread may call."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def add(self, rows: Iterable[SettledBurst]) -> None:
-        """Keep these rows; each takes the place of that of the same burst.
+        """Write these rows; each replaces an earlier row of the same burst.
 
         Returns once they survive a crash of the machine. Raises StoreError.
         """
@@ -87,10 +87,10 @@ class LedgerArchive:
             database.execute("COMMIT")
 
     def read(self, since: float, most: int = MOST_ROWS) -> ArchivedRows:
-        """Return bursts made at that time or later; none where none was written yet.
+        """Return the bursts made at that time or later; none if none was written yet.
 
-        Then there is no file, or an empty one, as of a write that found a full disk.
-        Raises StoreError.
+        In that case there is no file, or an empty one, which a write to a full disk
+        leaves. Raises StoreError.
         """
         if not self.path.exists():
             return ArchivedRows([])
@@ -103,7 +103,7 @@ class LedgerArchive:
         return ArchivedRows(rows, count - len(rows))
 
     def _make(self) -> None:
-        """Make the file, for its owner's eyes only."""
+        """Make the file, which only its owner may read."""
         try:
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         except OSError as error:

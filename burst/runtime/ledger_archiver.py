@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Writes settled bursts into the archive, on a thread of its own.
 
-A disk that is slow or full delays no tick: a burst leaves the records once `archived`
-says that its row is kept. What the thread has not written when the daemon ends is still
-in the records, and is written by the next daemon.
+A slow or full disk delays no tick: a burst stays in the records until `archived` says
+that its row is written. Bursts that the thread has not written when the daemon ends are
+still in the records, and the next daemon writes them.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from burst.model.burst import BurstId
 from burst.runtime.ledger_archive import LedgerArchive
 
 RETRY_S = 60.0
-"""After so long a write that failed is repeated; a disk is seldom free sooner."""
+"""Seconds until a failed write is repeated; a full disk seldom has room sooner."""
 _CLOSE_S = 1.0
 
 
 class LedgerArchiver:
-    """One thread. All methods are for the engine's."""
+    """Runs the thread. Call all methods from the engine's thread."""
 
     def __init__(self, archive: LedgerArchive, retry: float = RETRY_S) -> None:
         self._archive, self._retry = archive, retry
@@ -37,17 +37,17 @@ class LedgerArchiver:
 
     @property
     def archive(self) -> LedgerArchive:
-        """The file."""
+        """The archive that the thread writes to."""
         return self._archive
 
     @property
     def archived(self) -> Mapping[BurstId, float]:
-        """Settled bursts on record whose row is in the archive, and when made."""
+        """The settled bursts on record that are archived, and when each was made."""
         with self._news:
             return self._archived
 
     def keep(self, settled: Mapping[BurstId, SettledBurst]) -> None:
-        """Have all that are on record now archived. Returns at once."""
+        """Have all settled bursts that are on record now archived. Returns at once."""
         with self._news:
             if settled is self._settled:
                 return
@@ -60,7 +60,7 @@ class LedgerArchiver:
             self._thread.start()
 
     def close(self) -> None:
-        """End, once a write that is under way is done; wait for that for a moment."""
+        """End the thread after the write under way; wait a moment for that."""
         with self._news:
             self._closing = True
             self._news.notify_all()

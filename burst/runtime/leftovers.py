@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Finds and deletes bursts by their tags alone, where their lead is lost.
+"""Finds and deletes bursts by their tags alone, for when their lead is lost.
 
-No record is read. So a burst that its lead still uses is listed as well, and what is
-deleted must be chosen by its owner, or by the end of its lease.
+No record is read, so a burst that its lead still uses is listed as well. Choose the
+bursts to delete by their owner, or by the end of their lease.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from burst.runtime.last_call import ProviderBurst
 from burst.runtime.reap_bursts import reap_until_gone
 
 EXPIRED_AFTER = 600.0
-"""Seconds that the end of a lease must be past: by then its daemon, if there is one,
-and the cluster have deleted the burst by themselves."""
+"""Seconds after the end of its lease at which a burst counts as expired: by then its
+daemon, if there is one, and the cluster have deleted it by themselves."""
 _NOBODY = "burst-gc"
 
 
 def has_expired(burst: OwnedBurst, now: float) -> bool:
-    """Tell whether its lease ended at least EXPIRED_AFTER ago; `now`: since the epoch.
+    """Tell whether the burst's lease ended at least EXPIRED_AFTER seconds ago.
 
-    A burst without an end of its lease never expires.
+    `now` is in seconds since the epoch. A burst whose lease has no end never expires.
     """
     return bool(burst.lease_end) and now - burst.lease_end >= EXPIRED_AFTER
 
@@ -50,7 +50,7 @@ class Leftovers:
                 f"there is no provider {name} in the settings",
                 "there are " + (", ".join(settings.providers) or "none"),
             )
-        # What it made exists even where it makes nothing new.
+        # A disabled provider may still have bursts.
         self._table = msgspec.structs.replace(table, enabled=True)
         self._settings, self._name, self._load = settings, name, load
 
@@ -74,10 +74,10 @@ class Leftovers:
         tell: Callable[[ProviderBurst, LastCall], None],
         limit: float,
     ) -> dict[str, str]:
-        """Delete these until nothing of each is left, for at most `limit` seconds.
+        """Delete these bursts until nothing is left, for at most `limit` seconds.
 
-        Each is deleted by a provider with its own owner and name. Returns those that
-        are left, and why.
+        Each is deleted by a provider with the burst's own owner and provider name.
+        Returns the bursts that are left, and why.
         """
         providers: dict[str, Provider] = {}
         keys = []

@@ -59,7 +59,7 @@ def manual_burst_settings(base: Settings, provider: str, slot: str) -> Settings:
     """Return settings with which an engine makes one burst and keeps it."""
     table = base.providers.get(provider) or ProviderTable(type=provider)
     replace = msgspec.structs.replace
-    # No other nodes are kept meanwhile.
+    # No standing minimum is kept meanwhile.
     others = {name: replace(each, standing=()) for name, each in base.providers.items()}
     return replace(
         base,
@@ -87,8 +87,9 @@ class ManualBurst:
     def up(self, provider: str, slot: str, nodes: int) -> BurstId:
         """Begin to make a burst in the slot, and return its id.
 
-        For the burstable jobs that wait, else of `nodes` nodes, 0 for the whole slot.
-        Raises BurstError saying why there is none.
+        The burst is for the burstable jobs that wait. Without such jobs it has `nodes`
+        nodes, or all of the slot if that is 0. Raises BurstError that says why there is
+        no burst.
         """
         session = self._session
         if self._in(slot):

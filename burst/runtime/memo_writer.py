@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Writes a memo to each job that says why it waits; only where it changed."""
+"""Writes to each pending job a memo that says why it waits, whenever that changes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobView, LeadIdentity
 
-# Seconds after which jobs whose memo is to change later are looked at again.
+# Seconds between two looks at the jobs whose memo is to change later.
 _LOOK_AGAIN = 2.0
 
 
@@ -35,11 +35,11 @@ class MemoWriter:
         self._settled: dict[JobId, Decision] = {}
         """Decisions whose memo is written, or not to be written yet."""
         self._later: dict[JobId, float] = {}
-        """Jobs whose memo is not to be written before a time, and that."""
+        """Jobs whose memo is not to be written yet, and the time when it may be."""
         self._look_at = 0.0
 
     def change(self, identity: LeadIdentity) -> None:
-        """Go by who is a guest of the lead now."""
+        """Use another identity, which tells who is a guest of the lead."""
         self._identity = identity
 
     def send(
@@ -50,7 +50,7 @@ class MemoWriter:
     ) -> None:
         """Write the memos that changed. Raises Unreadable.
 
-        One that failed, or that the lead has dropped since, is written again.
+        A memo that failed, or that the lead has dropped since, is written again.
         """
         self._forget(decisions, jobs, now)
         memos = dict(self._changed(decisions, jobs, now))
@@ -122,7 +122,7 @@ class MemoWriter:
             self._settle(job, decision, told_from)
 
     def _settle(self, job: JobId, decision: Decision, told_from: float) -> None:
-        """Look at a job's memo again at that time, or once its decision is another."""
+        """Look at a job's memo again at `told_from`, or once its decision changes."""
         self._settled[job] = decision
         if told_from != math.inf:
             self._later[job] = told_from

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Tells notices: to a program, or by a post. On a thread of its own, with retries.
+"""Tells notices to a program or by a post, on a thread of its own, with retries.
 
-Retries are ours: a failure is told and the notice tried again for as long as it lasts,
-over hours and a reload, which no library of retries does.
+No library does the retries: a failure is told, and the notice is tried again for as
+long as its condition lasts, over hours and a reload.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from burst.kits.program import run
 from burst.model.backoff import backoff
 from burst.runtime.timed_post import post
 
-# Attempts with pauses of 1, 2, 4 seconds between; then the notice is given back.
+# Attempts, with pauses of 1, 2 and 4 seconds between; then the notice is given back.
 _ATTEMPTS = 4
 _FIRST_PAUSE = 1.0
 
 
 class NoticeSink(Protocol):
-    """Whom notices are told."""
+    """A program or a URL that is told notices."""
 
     def send(self, body: bytes) -> None:
-        """Tell one, as JSON. Raises BurstError, whose text has no secret."""
+        """Tell one notice, as JSON. Raises BurstError, whose text has no secret."""
         ...
 
 
@@ -56,7 +56,7 @@ class WebhookSink(NamedTuple):
     timeout: float
 
     def send(self, body: bytes) -> None:
-        """See `NoticeSink`. Of the URL only the host is told, as it may be a secret."""
+        """See `NoticeSink`. Errors name only the URL's host: the rest may be secret."""
         headers = {"Content-Type": "application/json", "User-Agent": "burst"}
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
@@ -89,7 +89,7 @@ class SentNotice(NamedTuple):
 
 
 class NoticeSender:
-    """One thread for one sink. Another one calls `send`, `collect` and `close`."""
+    """Runs a thread for one sink. Call the methods from one other thread."""
 
     def __init__(
         self,
@@ -109,12 +109,12 @@ class NoticeSender:
         self._thread.start()
 
     def send(self, name: str, body: bytes) -> None:
-        """Have a notice told; how that ended comes to `collect`."""
+        """Have a notice told; `collect` returns how that ended."""
         self.pending.add(name)
         self._bodies.put((name, body))
 
     def collect(self) -> list[SentNotice]:
-        """Return what ended since this was called last."""
+        """Return the notices that were told or failed since the last call."""
         ended = []
         while not self._ended.empty():
             one = self._ended.get()
@@ -123,7 +123,7 @@ class NoticeSender:
         return ended
 
     def close(self, seconds: float = 0.0) -> None:
-        """Take no more; wait so long for what is on its way, which is not repeated."""
+        """Take no more; wait `seconds` for notices on their way, without retries."""
         self._closing.set()
         self._bodies.put(None)
         self._thread.join(seconds)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Has each notice told once to each whom the settings name, over restarts, too.
+"""Has each notice told once by each sink that the settings name, over restarts, too.
 
-What was told is kept in the store. A notice is recorded as told once it was, so one on
-its way when the daemon dies is told again by the next, with the same id.
+The store has which notices were told. A notice is recorded after it was told. So if it
+is on its way when the daemon dies, the next daemon tells it again, with the same id.
 """
 
 from __future__ import annotations
@@ -32,18 +32,21 @@ from burst.runtime.snapshot import Snapshot
 TIMEOUT_S = 10.0
 """How long the program, or the post, may take. The daemon's ticks never wait for it."""
 _AGAIN_AFTER_S = 600.0
-"""A notice that could not be told is tried again after so long, if it lasts."""
+"""Seconds until a notice that could not be told is tried again, if it lasts."""
 _MOST = 20
-"""On their way at a time: where there are thousands, those who are told need time."""
+"""How many notices may be on their way at a time: whoever gets thousands needs time."""
 _LAST_S = 15.0
-"""For what is on its way when the daemon ends."""
+"""Seconds that the daemon's end waits for notices on their way."""
 LEAD_LOST = "lead-lost"
 
 _ToldBySink = dict[str, dict[str, Told]]
 
 
 class Notifier:
-    """Use from the daemon's thread. It lives as long as the process."""
+    """Has due notices told. It lives as long as the process.
+
+    Use from the daemon's thread.
+    """
 
     def __init__(self, wake: Callable[[], None], first_pause: float = 1.0) -> None:
         """`wake` is called, on any thread, once a notice was told or failed."""
@@ -60,7 +63,7 @@ class Notifier:
         """The last loss of the lead; kept in memory, as there is no store then."""
 
     def prepare(self, settings: NotifySettings) -> Callable[[], None]:
-        """Read what the settings name; return what goes on by it.
+        """Read the files that the settings name; return a function to apply them.
 
         Raises ConfigError.
         """
@@ -81,7 +84,7 @@ class Notifier:
         return commit
 
     def restore(self, text: str | None) -> None:
-        """Go on with what an earlier daemon has told; None for nothing."""
+        """Load which notices an earlier daemon has told; None for none."""
         try:
             self._told = from_json(text or "{}", _ToldBySink)
         except msgspec.MsgspecError as error:
@@ -93,9 +96,9 @@ class Notifier:
         self._stored = {name: dict(told) for name, told in self._told.items()}
 
     def tick(self, snapshot: Snapshot) -> str | None:
-        """Have told what is due; return what is to be stored, None if nothing is new.
+        """Have due notices told; return the text to be stored, None if nothing is new.
 
-        It waits for nobody. Call `stored` once the store has it.
+        This returns at once. Call `stored` once the store has the text.
         """
         if not self._senders and not self._told:
             return None
@@ -129,7 +132,7 @@ class Notifier:
         self._stored = {name: dict(told) for name, told in self._told.items()}
 
     def lead_lost(self, why: str, now: float) -> None:
-        """Have told that the lead was lost, once until it is back."""
+        """Have a notice told that the lead was lost: once, until it is back."""
         if self._lost is not None:
             return
         self._lost = Notice(
@@ -147,11 +150,11 @@ class Notifier:
 
     @property
     def troubles(self) -> Mapping[str, str]:
-        """By whom notices are to be told: why the last could not be."""
+        """By key of `[notify]`: why the last notice could not be told."""
         return dict(self._troubles)
 
     def close(self) -> None:
-        """End; wait a while for what is on its way."""
+        """End; wait a while for notices that are on their way."""
         for sender in self._senders.values():
             sender.close(_LAST_S if sender.pending else 0.0)
         self._senders = {}
@@ -170,7 +173,7 @@ class Notifier:
                 continue
             if self._troubles.pop(name, ""):
                 log.say("notices are told again by notify.%s", name)
-            # One that is over meanwhile is dropped again, if that is known.
+            # If its condition is known to be over, `still_told` drops it again.
             kept = found[sent.name].kept_until if sent.name in found else 0.0
             self._told.setdefault(name, {})[sent.name] = Told(now, kept)
 
@@ -179,7 +182,7 @@ class Notifier:
     ) -> None:
         """Forget why notices could not be told once all of these are over.
 
-        None is left by which it would show whether that works again.
+        No notice is left then that could show whether telling works again.
         """
         if self._troubles.get(name) and not sender.pending:
             self._again = {
@@ -218,7 +221,7 @@ class Notifier:
 
 
 def read_sinks(settings: NotifySettings) -> dict[str, NoticeSink]:
-    """Return whom the settings name, by the key that does. Raises ConfigError."""
+    """Return the sinks that the settings name, by key. Raises ConfigError."""
     sinks: dict[str, NoticeSink] = {}
     if settings.command:
         sinks["command"] = CommandSink(settings.command, TIMEOUT_S)

@@ -61,9 +61,9 @@ def read_snapshot(
 def read_orphans(
     lead: Lead, providers: Mapping[str, Provider], limit: float = ANSWERED_WITHIN
 ) -> tuple[tuple[Orphan, ...], dict[str, str]]:
-    """Return what no record explains, and which providers did not tell, with why.
+    """Return the orphans, and the providers that did not answer, with the reason.
 
-    Each has `limit` seconds. Raises BurstError.
+    Each provider has `limit` seconds. Raises BurstError.
     """
     records = RecordStore(lead.store()).load(Clock()())
     results = observe_each(providers, limit)
@@ -106,9 +106,9 @@ def read_records_snapshot(lead: Lead, settings: Settings) -> Snapshot:
 
 
 def _with_owner(identity: LeadIdentity, settings: LeadSettings) -> LeadIdentity:
-    """Return the identity with the owner tag that a daemon has; empty if not known.
+    """Return the identity with the owner tag of a daemon, empty if it is not known.
 
-    Who may read the lead's records need not be one who may ask the cluster for it.
+    A user who may read the lead's records need not be allowed to ask the cluster.
     """
     try:
         owner = owner_tag(identity, settings)
@@ -122,9 +122,9 @@ def release_held_jobs(
 ) -> tuple[list[JobId], JobFailures]:
     """Give jobs that a daemon left held their urgency back; None for all of them.
 
-    Returns those that were released, and why others were not. It registers the service
-    `burst` meanwhile, so that no daemon starts. Raises ServiceTaken if one serves,
-    LeadError for a job that is not held.
+    Returns the jobs that were released, and why others were not. The service `burst` is
+    registered meanwhile, so that no daemon starts. Raises ServiceTaken if a daemon
+    serves, LeadError for a job that is not held.
     """
     now = Clock()()
     lead.serve(_refuse, describe_process(now))
@@ -134,7 +134,7 @@ def release_held_jobs(
     release_jobs(records, wanted, now)
     failures = lead.release({job: records.holds[job].urgency for job in wanted})
     # Recorded afterwards, unlike in a daemon, as no later tick would try again. A held
-    # job that has its urgency without a record of it counts as released by its user.
+    # job that got its urgency back without a record counts as released by its user.
     free = [job for job in wanted if job not in failures]
     ledger.write(records, release_jobs(records, free, now).records)
     return free, failures
@@ -160,9 +160,9 @@ def _ask(name: str, providers: Mapping[str, Provider], clock: Clock) -> Provider
 
 
 def _enabled(records: Records, settings: Settings) -> list[str]:
-    """Return which are not told to be disabled; none is asked for anything.
+    """Return the providers that the settings enable; none of them is called.
 
-    Without any table no settings were read, and nothing is known of them.
+    Without any table no settings were read: then return those with live bursts.
     """
     if not settings.providers:
         return [burst.lease.provider for burst in records.live]

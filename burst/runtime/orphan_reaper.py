@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Orphans while a daemon runs: logged after SURE_AFTER, deleted until NotFound."""
+"""Logs orphans after SURE_AFTER and deletes them until NotFound, in a daemon."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class OrphanReaper:
         self._tracker = tracker
         self._adopt = adopt
         self.reap_harmless = reap_harmless
-        """Whether those that are harmless are deleted without a request of a person."""
+        """Whether harmless orphans are deleted without a person's request."""
         self._suspects: dict[ProviderBurst, float] = {}
         self._going: dict[ProviderBurst, bool] = {}
         """Orphans to delete, and whether a person asked for it."""
         self._asked: queue.SimpleQueue[ProviderBurst] = queue.SimpleQueue()
 
     def request(self, orphans: Iterable[Orphan]) -> None:
-        """Have these deleted from the next tick on. From any thread."""
+        """Have these orphans deleted from the next tick on. From any thread."""
         for orphan in orphans:
             self._asked.put((orphan.provider, orphan.burst))
 
@@ -94,7 +94,7 @@ class OrphanReaper:
         world: World,
         now: float,
     ) -> None:
-        """End with those that are deleted, and those that are no orphans any more."""
+        """Stop deleting those that are deleted, and those that are orphans no more."""
         for key, call in self._tracker.orphans.items():
             if key not in self._going:
                 if key not in seen:

@@ -38,9 +38,9 @@ JUDGED = (
 def with_rules(settings: Settings, tables: Mapping[str, Any], where: str) -> Settings:
     """Return the settings with what another file's tables have in their place.
 
-    A file with providers is one of a daemon: it is judged by all that it says, and by
-    defaults where it says nothing. Of one without, `[plan] worth` and the rules count,
-    and the budgets if it has some. Raises ConfigError.
+    A file with providers is a daemon's settings file: all its tables in JUDGED count,
+    with defaults for what it leaves out. Of a file without providers, `[plan] worth`
+    and the rules count, and the budgets if it has some. Raises ConfigError.
     """
     replace = msgspec.structs.replace
     if tables.get("providers"):
@@ -59,8 +59,8 @@ def with_rules(settings: Settings, tables: Mapping[str, Any], where: str) -> Set
 def check_policy(snapshot: Snapshot, settings: Settings) -> Row:
     """Return what these settings' rules would decide now; nothing is done.
 
-    `rules` has each rule with how many of the jobs it takes, `jobs` each job that waits
-    with its rule, `warnings` sentences on rules that may not be as they are meant.
+    `rules` has each rule and how many of the jobs it takes, `jobs` each job that waits
+    and its rule, `warnings` sentences on rules that may not do what was meant.
     """
     world, now = snapshot.world, snapshot.now
     userids = find_userids(named_users(settings))
@@ -82,7 +82,7 @@ def check_policy(snapshot: Snapshot, settings: Settings) -> Row:
 
 
 def check_rules(settings: Settings) -> Row:
-    """Return what `check_policy` does, of rules alone: without a lead, or its jobs."""
+    """Return what `check_policy` returns, for the rules alone: without any job."""
     userids = find_userids(named_users(settings))
     return {
         "rules": [_rule_row(rule, []) for rule in settings.rules],

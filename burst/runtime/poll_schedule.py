@@ -13,8 +13,8 @@ from burst.runtime.executor import CallResult
 # While a burst is made or deleted its provider is called after this many seconds, then
 # after twice as long each time, up to a fifth of `[daemon] cadence`.
 SHORTEST_PAUSE = 0.1
-# The rest after a call is so many times as long as the call took. One that takes long
-# is work for a batch system or a site's program, which start followers meanwhile.
+# The rest after a call is so many times as long as the call took. A long call is work
+# for a batch system or a site's program, which also have to start followers meanwhile.
 _REST = 5.0
 
 
@@ -55,9 +55,10 @@ class PollSchedule:
             self._next = 0.0
 
     def poll_after(self, done_at: float, longest: float) -> None:
-        """Make a call that is not quick due after its rest since another call ended.
+        """Make a slow call due once its rest after another call is over.
 
-        A rest is at most `longest` seconds. One that failed is not called sooner.
+        The rest begins at `done_at`, the end of the other call, and is at most
+        `longest` seconds. A method that failed is not called sooner.
         """
         if not (self._is_quick or self._failures):
             self._next = min(self._next, done_at + self._rest(longest))
@@ -65,7 +66,7 @@ class PollSchedule:
     def note_result(self, result: CallResult, longest: float) -> str:
         """Note how the call ended; return what is wrong, empty if nothing is.
 
-        It is due again after its rest at the earliest, of at most `longest` seconds.
+        The method is not due again before its rest, at most `longest` seconds, is over.
         """
         self.asked_at = None
         self._took = result.done_at - result.began_at

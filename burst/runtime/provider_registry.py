@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Finds the providers that the settings name, under the entry point group."""
+"""Makes the providers that the settings name, found by their entry points."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from burst.provider import OPTIONAL_METHODS, Provider
 from burst.provider_type import PROVIDERS, package_errors
 
 IMAGE = "image"
-"""What a provider is able to, whose bursts may have images of their own."""
+"""The ability of a provider whose bursts may have images of their own."""
 
 
 def load_providers(
@@ -26,7 +26,7 @@ def load_providers(
 ) -> dict[str, Provider]:
     """Return a provider for each enabled table, by name, in the settings' order.
 
-    Nothing of a disabled one is imported, so what it needs need not be installed.
+    Nothing is imported for a disabled table, so its packages need not be installed.
     `found` is by default what is installed. Raises ConfigError, or what a provider
     raises for its settings.
     """
@@ -41,7 +41,7 @@ def load_providers(
 def read_provider_options(
     settings: Settings, where: str, found: Iterable[EntryPoint] | None = None
 ) -> dict[str, msgspec.Struct]:
-    """Return what each enabled plug-in makes of its table, defaults filled in.
+    """Return the settings that each enabled plug-in reads, defaults filled in.
 
     No provider is made. `where` is the file, for errors. Raises ConfigError.
     """
@@ -56,9 +56,9 @@ def read_provider_options(
 def abilities_by_settings(
     name: str, table: ProviderTable, found: Iterable[EntryPoint] | None = None
 ) -> set[str]:
-    """Return what a provider is able to (modes of its bursts, IMAGE), by its settings.
+    """Return a provider's abilities (modes of its bursts, IMAGE) by its settings.
 
-    It is not made. Raises ConfigError.
+    The provider is not made. Raises ConfigError.
     """
     kind, parsed = _options(f"providers.{name}", table, _by_type(found))
     images = kind.own_images(parsed)

@@ -35,7 +35,7 @@ from burst.runtime.last_call import (
 from burst.runtime.poll_schedule import SHORTEST_PAUSE, PollSchedule
 from burst.runtime.queued_call import QueuedCall
 
-# Seconds between two calls of `offers`, which change only as prices and quotas do.
+# Seconds between two calls of `offers`: offers change only when prices or quotas do.
 _OFFERS_EVERY = 60.0
 # Seconds after which a provider that has not returned from `observe` is in trouble.
 _SILENT_AFTER = 120.0
@@ -69,7 +69,7 @@ class ProviderTracker:
     def replace(
         self, providers: Mapping[str, Provider], settings: DaemonSettings
     ) -> None:
-        """Go on with these providers. What is known of unchanged ones is kept.
+        """Use these providers from now on. What is known of unchanged ones is kept.
 
         A call under way ends before the first call of a new object of the same name, as
         both have the same worker.
@@ -90,7 +90,7 @@ class ProviderTracker:
         }
         self._schedules = {name: self._schedules[name] for name in providers}
         self._orphans = {k: c for k, c in self._orphans.items() if k[0] in providers}
-        # In place, as calls that wait look their provider up in it when they run.
+        # Changed in place: waiting calls look up their provider in it when they run.
         for name in self._providers.keys() - providers.keys():
             del self._providers[name]
         self._providers |= providers
@@ -113,13 +113,16 @@ class ProviderTracker:
 
     @property
     def answered(self) -> tuple[ProviderAnswer, ...]:
-        """How calls ended, until `forget_answers`."""
+        """How calls ended; each answer is kept until `forget_answers` drops it."""
         return tuple(self._answered)
 
     def forget_answers(
         self, answered: Sequence[ProviderAnswer], records: Records
     ) -> None:
-        """Forget these answers, as the store has what they changed."""
+        """Forget these answers, as the records have what they changed.
+
+        The calls for bursts that have ended are forgotten, too.
+        """
         self._answered = [said for said in self._answered if said not in answered]
         for burst in list(self._calls):
             if burst not in records.bursts or not records.bursts[burst].live:
@@ -130,7 +133,7 @@ class ProviderTracker:
     def provision(self, burst: Burst, spec: BurstSpec | SpecRefused) -> None:
         """Have the burst made; the result comes to a later tick.
 
-        SpecRefused where no spec could be made of it counts as the provider's refusal.
+        A SpecRefused, given if no spec could be made, counts as the provider's refusal.
         """
         self._call(burst, Verb.PROVISION, spec)
 
@@ -142,7 +145,7 @@ class ProviderTracker:
         """Have the burst grow or shrink; the result comes to a later tick."""
         before, nodes = self._calls.get(burst.id), len(spec.hosts)
         if before is not None and before.nodes != nodes:
-            # It was for another size.
+            # The call before was for another size.
             del self._calls[burst.id]
             before = None
         self._call(burst, Verb.RESIZE, spec)
@@ -155,8 +158,8 @@ class ProviderTracker:
     def force(self, burst: BurstId, provider: str) -> None:
         """Have later calls of `reap` for the burst not wait for dead hosts.
 
-        It is not kept over a restart of the daemon: who wants it says it again. Raises
-        BurstError if the provider cannot do that.
+        A restart of the daemon forgets this; the user has to ask again. Raises
+        BurstError if the provider waits for every host.
         """
         known = self._providers.get(provider)
         if known is None or not known.has("force_reap"):
@@ -168,9 +171,9 @@ class ProviderTracker:
         self._forced.add(burst)
 
     def reap_orphan(self, provider: str, burst: BurstId, now: float) -> float:
-        """Have an orphan deleted if that is due; return when it is due again.
+        """Call `reap` for an orphan if that is due; return when it is due again.
 
-        math.inf once its provider has nothing of it any more, or during a call.
+        Return math.inf during a call, and once the provider has answered NotFound.
         """
         key = provider, burst
         before = self._orphans.get(key)
@@ -212,7 +215,7 @@ class ProviderTracker:
         return due
 
     def collect_results(self, records: Records, now: float) -> None:
-        """Take in the results that have come."""
+        """Take in the results of calls that have ended."""
         for result in self._executor.collect():
             call = result.call
             if call.burst is not None:
@@ -295,7 +298,7 @@ class ProviderTracker:
         )
 
     def _take_call_result(self, result: CallResult) -> None:
-        """Take in the result of `provision` or `reap`."""
+        """Take in the result of `provision`, `resize` or `reap`."""
         burst, name = result.call.burst, result.call.provider
         assert burst is not None
         key = name, burst
@@ -310,8 +313,8 @@ class ProviderTracker:
             if result.note != note_before:
                 _log_orphan(key, call)
         else:
-            # Also of a provider that a reload disabled meanwhile: a call left pending
-            # would never be repeated once it is enabled again.
+            # Kept even if a reload has disabled the provider meanwhile: a call left
+            # pending would never be repeated once the provider is enabled again.
             self._calls[burst] = call
         if name in self._providers:
             observe = self._schedules[name][1]

@@ -14,7 +14,7 @@ from burst.runtime.job_recorder import JobRecorder
 
 
 class QueueFollower:
-    """For one thread. Does nothing at a lead that does not tell of all jobs."""
+    """Does nothing if the lead does not tell of all jobs. Use from one thread."""
 
     def __init__(self, lead: Lead, forecaster: Forecaster | None) -> None:
         """`forecaster` is None where the lead does not tell of all jobs."""
@@ -25,7 +25,7 @@ class QueueFollower:
         """The settings by which jobs are followed now."""
 
     def follow(self, config: EngineConfig) -> None:
-        """Follow all jobs, if the settings need that; begin anew if these differ."""
+        """Follow all jobs if the settings need that; begin anew if these changed."""
         lead, forecaster, settings = self._lead, self._forecaster, config.settings
         if not isinstance(lead, WholeQueue) or forecaster is None:
             return
@@ -48,7 +48,7 @@ class QueueFollower:
         )
 
     def close(self) -> None:
-        """End the forecaster and the file."""
+        """End the forecaster, and close the file."""
         if self._forecaster is not None:
             self._forecaster.close()
         self._close_recorder()
@@ -60,6 +60,6 @@ class QueueFollower:
 
 
 def _needs(settings: Settings) -> tuple[object, ...]:
-    """Return the settings on which it depends what is followed of all jobs."""
+    """Return the settings that decide whether and how all jobs are followed."""
     daemon = settings.daemon
     return settings.needs_forecast, daemon.forecast, daemon.record, settings.rules

@@ -22,17 +22,17 @@ class QueuedCall(msgspec.Struct, frozen=True, kw_only=True):
     verb: Verb
     burst: BurstId | None = None
     orphan: bool = False
-    """Whether no record explains that burst."""
+    """Whether the burst is an orphan, which no record explains."""
     force: bool = False
-    """Of `reap`: a person wants it done without a host that does not answer."""
+    """For `reap`: a person wants it not to wait for a host that does not answer."""
     spec: BurstSpec | SpecRefused | None = None
-    """Of `provision`, and of `resize`; SpecRefused where no spec could be made, which
-    is then raised."""
+    """For `provision` and `resize`; SpecRefused, which the call then raises, if no spec
+    could be made."""
     generation: int = 0
-    """Of the provider's settings: another after a reload that changed them."""
+    """Counts the provider's settings: a reload that changes them makes a new one."""
     providers: Mapping[str, Provider]
-    """Read when the call runs: a call that waited for another is for the provider that
-    the settings name by then."""
+    """By name. Read when the call runs: a call that waited for another is for the
+    provider that the settings name by then."""
 
     def run(self) -> Any:
         """Call the method. Raises BadAnswer, and what the method raises."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The records as the store has them; each that cannot be read spoils no other."""
+"""Reads the records in the store; one that cannot be read does not stop the others."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ SINGLE: Mapping[str, str] = {
     "times": "times",
     "repeat": "repeats",
 }
-"""Kinds of records that are one value each, and where Records has them."""
+"""Kinds of records that are one value each, and their fields in Records."""
 _AS_WRITTEN: Mapping[str, type[msgspec.Struct]] = {
     "ledger": Period,
     "settled": SettledBurst,
     "times": ProviderTimes,
     "repeat": Repeat,
 }
-"""Those of them that are JSON, and the same whenever they are read."""
+"""The types of those kinds that are read from JSON without a change."""
 
 
 def read_records(
@@ -56,8 +56,8 @@ def read_records(
 
     `limits` bound how long from now anything is held against a provider; None leaves
     it as it was written.
-    A record that cannot be read is listed in them, with the reason. Those of other
-    kinds are read elsewhere, also by packages.
+    A record that cannot be read is listed in `unreadable`, with the reason. Records of
+    other kinds are read elsewhere, also by packages.
     """
     found: dict[str, dict[Any, Any]] = {field: {} for field in SINGLE.values()}
     unreadable: dict[str, str] = {}
@@ -75,9 +75,9 @@ def read_records(
 
 
 def name_of(kind: str, name: str) -> JobId | str:
-    """Return by what Records has a value: a job's id, a burst's, or a name.
+    """Return the key of a value in Records: a job's id, a burst's, or a name.
 
-    Raises ValueError for what is no job's id.
+    Raises ValueError if it has to be a job's id and is none.
     """
     return JobId(int(name)) if kind in ("hold", "repeat") else name
 
@@ -101,7 +101,7 @@ def _read(kind: str, text: str, now: float, limits: LimitSettings | None) -> obj
 class _StoredHealth(Health, frozen=True):
     """What is held against a provider, also as older versions wrote it.
 
-    They kept the rows of each kind in a map of its own.
+    Older versions kept the rows of each kind in a map of its own.
     """
 
     refused: Mapping[str, FailureRecord] = {}
@@ -144,8 +144,8 @@ def _read_jobs(
 ) -> dict[str, dict[JobId, JobTimes]]:
     """Return what is known of the jobs of each burst.
 
-    Of a burst whose own record cannot be read, that one is listed and not these, but
-    for the job of an isolated one.
+    If a burst's own record cannot be read, that record is listed and not those of its
+    jobs; `_list_lost_jobs` adds the jobs of isolated bursts.
     """
     jobs: dict[str, dict[JobId, JobTimes]] = {}
     for key, text in texts.items():
@@ -185,16 +185,16 @@ def _read_bursts(
     _list_lost_jobs(texts, unreadable)
     for key, why in unreadable.items():
         known = bursts.get(BurstId(_burst_of(key)))
-        # A joined burst of which nothing is left has only drains to be taken back.
+        # Not a joined burst that has ended: only its drains are still to be undone.
         if known is not None and (known.live or known.lease.isolated):
             bursts[known.id] = quarantine(known, f"record {key}: {why}", now)
     return bursts, frozenset(old_form)
 
 
 def _list_lost_jobs(texts: Mapping[str, str], unreadable: dict[str, str]) -> None:
-    """List the jobs of isolated bursts of which the record cannot be read.
+    """List the jobs of each isolated burst whose record cannot be read.
 
-    They may run there, and must not run elsewhere.
+    These jobs may run there, and must not run elsewhere.
     """
     for key in texts:
         burst = _burst_of(key)
@@ -215,18 +215,19 @@ def _read_burst(
         raise RecordUnreadable(why)
     job = record.lease.isolated_job
     if job is not None and f"job/{name}/{job}" in unreadable:
-        # The lease names it, too. Else it were free for another burst, and ran twice.
+        # The lease names the job, too. Without it the job would be free for another
+        # burst, and run twice.
         submitted = record.sums.submitted or record.lease.created
         jobs = {**jobs, job: JobTimes(submitted=submitted)}
     return restore(record, jobs), record.version
 
 
-# What a clock wrote that was ahead, and was set back since: its deadlines count from
-# now, not from a future.
+# Times that were written while the clock was ahead, before it was set back: deadlines
+# count from now then, not from a time to come.
 
 
 def _burst_until(now: float, burst: Burst) -> Burst:
-    """Return the burst with no time that a deadline counts from after now."""
+    """Return the burst; any time after now that a deadline counts from becomes now."""
     released = {
         job: msgspec.structs.replace(times, released=now)
         for job, times in burst.times.items()
@@ -245,12 +246,12 @@ def _burst_until(now: float, burst: Burst) -> Burst:
 
 
 def _read_entry(text: str, now: float) -> Entry:
-    """Return the entry, whose time is counted from now where it was from later."""
+    """Return the entry; if its time is after now, it becomes now."""
     entry = from_json(text, Entry)
     return msgspec.structs.replace(entry, at=min(entry.at, now))
 
 
 def _hold_until(now: float, hold: Hold) -> Hold:
-    """Return the hold with no time after now."""
+    """Return the hold; any time of it after now becomes now."""
     since, expired = min(hold.since, now), min(hold.expired, now)
     return msgspec.structs.replace(hold, since=since, expired=expired)

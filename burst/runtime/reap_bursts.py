@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Lists and deletes bursts where no daemon does it."""
+"""Lists and deletes bursts without a daemon."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ ANSWERED_WITHIN = 60.0
 def observe_each(
     providers: Mapping[str, Provider], limit: float = ANSWERED_WITHIN
 ) -> dict[str, CallResult]:
-    """Return what came of asking each provider what it has; those that answered.
+    """Return the result of `observe` for each provider that answered.
 
-    Each is asked on a thread of its own and has `limit` seconds, so that one that fails
-    or hangs does not keep the others from being read.
+    Each is called on a thread of its own and has `limit` seconds, so that one that
+    fails or hangs does not keep the others from being read.
     """
     clock, answered = Clock(), threading.Event()
     workers = ProviderWorkers(clock, answered.set)
@@ -50,9 +50,9 @@ def reap_until_gone(
 ) -> dict[str, str]:
     """Delete bursts as a daemon would, for at most `limit` seconds.
 
-    `reap` of each is called until NotFound, at least once, with longer pauses each
-    time. `tell` is given each answer that says something else than the one before.
-    Returns those that are left, and why.
+    `reap` is called for each until NotFound, at least once, with longer pauses each
+    time. `tell` gets each answer that differs from the one before. Returns the bursts
+    that are left, and why.
     """
     clock = Clock()
     ends = clock() + limit

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The records in the store, each record written before what it says is done.
+"""The records in the store; each intent is written before it is acted on.
 
 | key | record |
 |---|---|
@@ -18,8 +18,8 @@
 
 Keys of other kinds are those of packages (`burst.runtime.daemon_package`).
 
-A transaction has only the records that changed: its size depends on what happened and
-not on what is known.
+A transaction has only the records that changed: its size depends on what happened, not
+on how much is known.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _K = TypeVar("_K")
 SCHEMA = 1
 _SCHEMA_KEY = "meta/schema"
 FORECAST = "forecast/"
-"""Begins the keys of what forecasts have learned, which no tick decides on."""
+"""Prefix of the keys of what forecasts have learned. No decision depends on it."""
 NOTICES = "notice/told"
-"""Which notices were told, which no tick decides on either."""
+"""Key of which notices were told. No decision depends on it either."""
 
 
 class RecordStore:
@@ -56,17 +56,17 @@ class RecordStore:
     def __init__(self, store: Store) -> None:
         self._store = store
         self.forecast_texts: Mapping[str, str] = {}
-        """What forecasts have learned, by key, as it was when it was read."""
+        """What forecasts had learned, by key, when the store was read."""
         self.notice_text: str | None = None
-        """Which notices were told, as it was when it was read; None for none."""
+        """Which notices had been told when the store was read; None for none."""
         self._old_form: frozenset[BurstId] = frozenset()
-        """Bursts whose record is of the first version: it is written whole."""
+        """Bursts with a record of the first version: the next write replaces it."""
         self._left: Mapping[str, list[str]] = {}
-        """By the key of a burst's record that cannot be read: those of its jobs."""
+        """By key of a burst's record that cannot be read: the keys of its jobs."""
         self._doubtful: frozenset[str] = frozenset()
         """Keys of writes that the store did not confirm. It may have kept them, or may
-        do so once it goes on; a later write comes after, so it repeats them as they
-        are to be."""
+        still do so. So the next write repeats them with the values that they are to
+        have."""
         self._moved: dict[str, str | None] = {}
         """Records that the next transaction writes anew, after a step of the clock."""
 
@@ -78,10 +78,10 @@ class RecordStore:
     ) -> Records:
         """Return the records. A record that cannot be read is listed, never deleted.
 
-        `limits` bound how long from now anything is held against a provider. Their
-        times are those of `clock`, if it is given: were they written before a step of
-        the system clock, they are moved by it. Raises StoreError if a newer version of
-        this program wrote the store.
+        `limits` bound how long from now anything is held against a provider. If `clock`
+        is given and the system clock has stepped since the records were written, their
+        times are moved by the step. Raises StoreError if a newer version of this
+        program wrote the store.
         """
         texts = dict(self._store.load())
         self._check_schema(texts.get(_SCHEMA_KEY))
@@ -102,10 +102,10 @@ class RecordStore:
         return records
 
     def write(self, before: Records, after: Records) -> int:
-        """Keep what differs, in one transaction; return how many records did.
+        """Write the records that differ, in one transaction; return how many did.
 
-        Raises RecordTooLarge, StoreError and Unreadable; then nothing of it may be
-        acted on.
+        Raises RecordTooLarge, StoreError and Unreadable; then none of the changes may
+        be acted on.
         """
         changes: dict[str, str | None] = {}
         if before.bursts is not after.bursts or self._old_form:
@@ -113,7 +113,7 @@ class RecordStore:
         for kind, field in SINGLE.items():
             _differ(changes, kind, getattr(before, field), getattr(after, field))
         for key in before.unreadable.keys() - after.unreadable.keys():
-            # A person gave these up: what is known in the place of one, if anything.
+            # A person gave this record up. Write what is known in its place, if any.
             changes.setdefault(key, _record_of(after, key))
             for job in self._left.get(key, ()):
                 changes.setdefault(job, None)
@@ -127,8 +127,8 @@ class RecordStore:
         if changes:
             # Until the store has answered, any of this may be kept, even later.
             self._doubtful |= changes.keys()
-            # Not before there is something to write: the store may be full, and until
-            # then its records and its clock agree.
+            # Moved records are only written together with others: the store may be
+            # full, and until then its records and its clock agree.
             self._store.write({**self._moved, **changes})
             self._moved = {}
         self._doubtful = frozenset()

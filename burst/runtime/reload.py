@@ -34,12 +34,12 @@ class _Reload(NamedTuple):
 
 
 class PreparedChange(NamedTuple):
-    """Something beside the session that was made ready for other settings."""
+    """A change outside the session that is prepared for other settings."""
 
     commit: Callable[[], None]
-    """Goes on by them."""
+    """Makes the change."""
     abandon: Callable[[], None] = lambda: None
-    """Leaves all as it was."""
+    """Gives the change up."""
 
 
 class SettingsReloader:
@@ -52,7 +52,7 @@ class SettingsReloader:
         wakeup: WakeUp,
         prepare: Callable[[Settings], PreparedChange],
     ) -> None:
-        """`prepare` makes ready what is not of the session. It raises BurstError."""
+        """`prepare` prepares the changes outside the session. It raises BurstError."""
         self._prepare = prepare
         self._read = read
         self._path = path
@@ -146,7 +146,7 @@ class SettingsReloader:
             self._reload = None
             self._refuse(error, reload.waiting)
             return
-        # Not before: after an error of ours `cancel` answers those who wait.
+        # Not earlier: after an error of ours, `cancel` answers the callers that wait.
         self._reload = None
         log.start(config.settings.daemon.log)
         log.say("reloaded %s; changed: %s", self._path, ", ".join(changed) or "nothing")
@@ -181,7 +181,7 @@ def changed_keys(before: Settings, after: Settings) -> list[str]:
 
 
 def _changed_in(table: str, old: Any, new: Any) -> list[str]:
-    """Return the keys of a table that differ; its name where it has no such keys."""
+    """Return the keys of a table that differ; the table's name if it has no keys."""
     if isinstance(old, msgspec.Struct) and isinstance(new, msgspec.Struct):
         keys = [field.name for field in msgspec.structs.fields(old)]
         return [f"{table}.{k}" for k in keys if getattr(old, k) != getattr(new, k)]

@@ -34,8 +34,9 @@ class Retry:
     ) -> _T | None:
         """Return what the attempt returns once it succeeds, None if told to stop.
 
-        An error for which `retried` returns True is tried again, for `limit` seconds;
-        then the last one is raised. With `told` each new error is logged.
+        After an error for which `retried` returns True, the attempt is repeated, for
+        `limit` seconds; then the last error is raised. With `told` each new error is
+        logged.
         """
         clock, said = Clock(), ""
         ends = clock() + limit

@@ -2,7 +2,7 @@
 """What forecasts learn of jobs: their run times, and how good forecasts were.
 
 Both are bounded, and stored as one record each. As a store may keep every version of a
-record (the KVS of a lead does), it is written the less often the larger it is.
+record (the KVS of a lead does), larger records are written less often.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from burst.model.jobid import JobId
 HISTORY_KEY = "forecast/history"
 GRADES_KEY = "forecast/grades"
 MOST_BYTES = 200_000
-"""Of the record of run times: the kinds of jobs that were seen last."""
+"""The largest record of run times; it keeps the kinds of jobs that were seen last."""
 _BYTES_PER_S = 350.0
-"""So much is written at most on average: 30 MB a day on a lead that is always busy."""
+"""The most that is written on average: 30 MB a day on a lead that is always busy."""
 _LEAST_PAUSE_S = 10.0
 _T = TypeVar("_T")
 
@@ -107,7 +107,7 @@ class RunLog:
 
 
 def _read(text: str | None, kind: type[_T]) -> _T | None:
-    """Return a record; None where there is none or it cannot be read, which is told."""
+    """Return a record; None if there is none, or it cannot be read, which is logged."""
     if text is None:
         return None
     try:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What the service `burst` shows of a snapshot, as rows for JSON.
 
-The command line shows the same of a snapshot that it reads itself without a daemon.
+Without a daemon, the command line shows the same of a snapshot that it reads itself.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ from burst.runtime.service_requests import CostRequest, ReportRequest, parse_job
 from burst.runtime.snapshot import Snapshot
 
 Row = dict[str, Any]
-# So many bursts that are on record no more are in a report, and so many waiting jobs.
+# The most bursts of the archive in a report, and the most waiting jobs.
 _MOST_REPORTED = 2_000
 _MOST_WAITING = 200
 
 
 def describe_process(since: float, config: str = "") -> Row:
-    """Return who this process is, which serves since then, as `Lead.serve` wants it.
+    """Return what `Lead.serve` tells of this process, which serves since `since`.
 
     `config` is the path of its settings file, empty for none.
     """
@@ -202,9 +202,10 @@ def _forecasts(snapshot: Snapshot) -> Row | None:
 
 
 def _judged_again(snapshot: Snapshot, job: JobId) -> Mapping[JobId, Decision]:
-    """Return the decisions; that a burst is not worth it, by the last forecast.
+    """Return the decisions, or the one on this job judged anew by the last forecast.
 
-    The tick leaves such a decision as it is while a new forecast changes nothing.
+    It is judged anew if the tick found a burst not worth it: the tick keeps such a
+    decision while a new forecast changes nothing.
     """
     decision, lead = snapshot.decisions.get(job), snapshot.world.lead
     if decision is None or decision.reason is not Reason.NOT_WORTH or lead is None:
@@ -218,10 +219,10 @@ def _judged_again(snapshot: Snapshot, job: JobId) -> Mapping[JobId, Decision]:
 
 
 def cost_of(snapshot: Snapshot, asked: CostRequest, userid: int | None = None) -> Row:
-    """Return what is reserved, settled and left, for this user or all of it.
+    """Return what is reserved, settled and left, for this user or, if None, for all.
 
-    Of jobs, since a day, the archive tells as well. Raises StoreError if it cannot be
-    read.
+    By job and since a day, bursts in the archive count as well. Raises StoreError if
+    that cannot be read.
     """
     records, userids = snapshot.records, snapshot.world.userids
     archived = ArchivedRows([])
@@ -261,8 +262,8 @@ def report_of(
 ) -> Row:
     """Return what happened since a day, for this user or, if None, for the owner.
 
-    `burst report` and its page are made of it. Raises StoreError if the archive
-    cannot be read, BurstError for a day that no calendar has.
+    `burst report` and its page show it. Raises StoreError if the archive cannot be
+    read, BurstError for a day that no calendar has.
     """
     since, archived = 0.0, ArchivedRows([])
     if asked.since:
@@ -309,7 +310,7 @@ def _begin_of(day: str) -> float:
 
 
 def unverified_banks(snapshot: Snapshot) -> str:
-    """Return why banks are as jobs name them; empty where they are verified."""
+    """Return why banks are not verified; empty if they are, or need not be."""
     banks = snapshot.world.banks
     return banks.unverified if banks.associations is None else ""
 

@@ -2,8 +2,8 @@
 """The methods of the service `burst`, which the command line calls.
 
 Guests may read what concerns their own jobs, release those, and, where `[guests]`
-allows it, request bursts for themselves; everything else is the instance owner's.
-Answers to reads come from the last tick, without waiting for one but the first.
+allows it, request bursts for themselves; everything else is for the instance owner
+only. Reads are answered from the last tick; only the first tick is waited for.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class ServiceApi:
         try:
             answer = method(request, for_guests(snapshot))
         except BurstError as error:
-            # As of now: what the request changed may be told in the error, too.
+            # By the newest snapshot: the error may tell what the request changed.
             view = guest_view(self._engine().snapshot, request.userid)
             error.what = view.hide_in(error.what)
             error.advice = view.hide_in(error.advice)
@@ -116,7 +116,10 @@ class ServiceApi:
         return hidden
 
     def _await_tick(self) -> None:
-        """Return once there was a tick: before, nothing is known of the lead."""
+        """Wait for the first tick: before it, nothing is known of the lead.
+
+        Raises BurstError if there is none in time.
+        """
         if not self._engine().await_tick(self._deadline):
             raise BurstError("the daemon is starting", "ask it again")
 
@@ -131,7 +134,7 @@ class ServiceApi:
         }
 
     def _intake(self, _: ServiceRequest, snapshot: Snapshot) -> Row:
-        """Return how jobs come in; `flux submit --burst` asks that."""
+        """Return how jobs come in, for `flux submit --burst`."""
         settings = snapshot.settings
         intake, identity = settings.intake, snapshot.world.identity
         return {
@@ -194,7 +197,7 @@ class ServiceApi:
         return service_answers.plan(snapshot)
 
     def _policy(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
-        """Return what the rules decide, or those of another file in their stead."""
+        """Return what the daemon's rules would decide, or those of another file."""
         asked = read_request(request, PolicyRequest)
         settings = snapshot.settings
         if asked.tables is not None:

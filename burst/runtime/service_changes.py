@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The methods of the service `burst` by which something changes, each in a tick."""
+"""The methods of the service `burst` that change something, each in a tick."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ TICK_S = 30.0
 
 
 class ServiceChanges:
-    """Answers such requests, on several threads."""
+    """Answers requests that change something, on several threads."""
 
     def __init__(
         self,
@@ -57,13 +57,13 @@ class ServiceChanges:
         reload: Callable[[], Future[Row]],
         deadline: float,
     ) -> None:
-        """`deadline` as TICK_S; `reload` reads the settings again."""
+        """`deadline` is a limit such as TICK_S; `reload` reads the settings again."""
         self._engine, self._wake, self._reload = engine, wake, reload
         self._deadline = deadline
 
     @property
     def methods(self) -> Mapping[str, Method]:
-        """All of them by name."""
+        """The methods by name."""
         return {
             "release": self._release,
             "request-job": self._request_job,
@@ -97,9 +97,9 @@ class ServiceChanges:
         return self._make_burst(wanted)
 
     def _isolate(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
-        """Have the jobs with a tag run in isolated bursts, as far as there is room.
+        """Have the jobs with a tag run in isolated bursts of the requested total size.
 
-        The answer has the bursts, and why a job for which there is room has none.
+        The answer has the bursts, and why a job that the size allows has none.
         """
         asked = read_request(request, IsolateRequest)
         _check_provider(asked.provider, snapshot)
@@ -131,8 +131,8 @@ class ServiceChanges:
         GuestLimits(
             snapshot.records, snapshot.world, snapshot.settings, snapshot.now
         ).check(userid, asked.nodes)
-        # What runs in an isolated burst of a request runs as the instance owner, and
-        # one with a tag is kept though it is idle.
+        # An isolated burst of a request runs its jobs as the instance owner, and a
+        # burst with a tag is kept even if it is idle.
         for option, given in (
             ("--isolated", asked.isolated is not None),
             ("--slot", asked.slot),
@@ -153,7 +153,7 @@ class ServiceChanges:
             records: Records, world: World, settings: Settings, now: float
         ) -> tuple[TickResult, Row]:
             if userid is not None:
-                # Again: several requests of a user may be carried out in one tick.
+                # Checked again: one tick may carry out several requests of a user.
                 nodes = demand.request.nodes
                 GuestLimits(records, world, settings, now).check(userid, nodes)
             made = more_nodes(records, world, settings, wanted, now)
@@ -170,7 +170,7 @@ class ServiceChanges:
         return self._carry_out(command)
 
     def _request_job(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
-        """Have a burst made for a job, whatever that is worth, within all limits."""
+        """Have a burst made for a job within all limits, whatever its worth."""
         job = parse_job(read_request(request, NamedRequest).id)
         if not request.owner and job not in guest_view(snapshot, request.userid).jobs:
             raise Denied(f"{format_f58(job)} is no job of yours")
@@ -205,8 +205,8 @@ class ServiceChanges:
         if asked.tag:
             return self._end_tag(request, asked)
         if not request.owner:
-            # Without their note and force: the note would be in the owner's log, and
-            # with force a follower may go on that disturbs the next burst.
+            # A guest's note and force are ignored: the note would be in the owner's
+            # log, and after force a follower may run on and disturb the next burst.
             burst, userid = asked.burst, request.userid
             return self._carry_out(
                 lambda records, _, __, now: (
@@ -250,9 +250,9 @@ class ServiceChanges:
         return self._carry_out(command)
 
     def _force(self, burst: BurstId, provider: str, *, needed: bool) -> None:
-        """Have a burst reaped without hosts that do not answer.
+        """Have a burst reaped without waiting for hosts that do not answer.
 
-        Where that is not needed, its provider need not be one that can do it.
+        Unless that is needed, a provider that cannot do it is no error.
         """
         try:
             self._engine().force(burst, provider)
@@ -300,7 +300,7 @@ class ServiceChanges:
         }
 
     def _take_down_each(self, bursts: list[str]) -> dict[str, str]:
-        """Take these down; return those for which that cannot be done, and why."""
+        """Take these bursts down; return those that cannot be taken down, and why."""
         failed = {}
         for burst in bursts:
             try:
@@ -320,7 +320,7 @@ class ServiceChanges:
         )
 
     def _do_reload(self, _: ServiceRequest, __: Snapshot) -> Row:
-        # Providers may take that long to be made; past it the reload is refused.
+        # Making the providers may take that long; after that the reload is refused.
         limit = self._deadline + RELOAD_S
         return self._wait(self._reload(), limit)
 
@@ -342,7 +342,7 @@ class ServiceChanges:
 
 
 def _tag_row(records: Records, burst: BurstId) -> Row:
-    """Return what is told of the tag of a burst; nothing if it has none."""
+    """Return the part of an answer with a burst's tag; empty if it has none."""
     tag = tag_of(records, burst)
     return {"tag": tag.name} if tag else {}
 

@@ -27,7 +27,7 @@ _Asked = TypeVar("_Asked", bound=msgspec.Struct)
 
 
 class NamedRequest(msgspec.Struct):
-    """What requests name; each method reads what is its own."""
+    """What requests name; each method reads the fields that it needs."""
 
     id: _Name = ""
     ids: list[_Name] = []
@@ -44,7 +44,7 @@ class StatusRequest(msgspec.Struct):
     """What `burst status` and `burst watch` ask for."""
 
     jobs: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 0
-    """So many of the jobs that wait are listed at most."""
+    """How many of the jobs that wait are listed at most."""
 
 
 class BurstRequest(msgspec.Struct):
@@ -55,21 +55,21 @@ class BurstRequest(msgspec.Struct):
     slot: Annotated[str, msgspec.Meta(max_length=_LONGEST_HOSTLIST)] = ""
     isolated: Isolated | None = None
     tag: Annotated[str, msgspec.Meta(max_length=MAX_NAME, pattern=r"^[!-~]*\Z")] = ""
-    """Of the jobs that alone may have the nodes; empty for any."""
+    """The tag of the jobs that alone may have the nodes; empty for any jobs."""
     offer: _Name = ""
     """The one offer to use; empty for any."""
     image: Annotated[str, msgspec.Meta(max_length=_LONGEST_IMAGE)] = ""
     """Container image of the nodes; empty for that of their provider."""
     least: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)] = 0
-    """So many will do where no more can be had; 0: all or none."""
+    """The fewest nodes to accept if no more can be had; 0: all or none."""
     grow: bool = False
-    """Whether a burst with the same tag grows, where one can, in place of another."""
+    """Whether to grow a burst with the same tag, if one can, instead of a new burst."""
     note: Annotated[str, msgspec.Meta(max_length=LONGEST_NOTE)] = ""
-    """Why, for the record of a burst that grows."""
+    """The reason, for the record of a burst that grows."""
 
 
 class IsolateRequest(msgspec.Struct):
-    """Which jobs are to run in isolated bursts, one for each: those with a tag."""
+    """Asks for the jobs with a tag to run in isolated bursts, one for each job."""
 
     tag: Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME)]
     nodes: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
@@ -129,7 +129,7 @@ def owner_only(method: Method) -> Method:
 
 
 def read_request(request: ServiceRequest, shape: type[_Asked]) -> _Asked:
-    """Return what a request says. Raises BurstError where it is not of that shape."""
+    """Return what a request says. Raises BurstError if it does not fit `shape`."""
     try:
         return from_plain(request.payload, shape)
     except MALFORMED as error:

@@ -60,8 +60,9 @@ from burst.wakeup import WakeUp
 # jobs that are submitted together cause one event each, within a millisecond; one tick
 # serves them all.
 GATHER_PAUSE = 0.001
-# Time that plug-ins have at the start at least, in seconds: longer than in a reload, as
-# what they need is imported then, which takes long for the SDK of a cloud.
+# Seconds that plug-ins have at least to make the providers at the start. This is longer
+# than in a reload, as the start also imports their modules, and the SDK of a cloud
+# takes long to import.
 _FIRST_LIMIT = 60.0
 
 
@@ -69,28 +70,28 @@ def relax_garbage_collector() -> None:
     """Have the garbage collector visit old objects less often.
 
     Tens of thousands of jobs are kept for hours and are in no cycles; visiting them
-    took half of the time of a tick. What is freed without it does not count here, so
-    that these are numbers of objects that were kept since: garbage in cycles, such as
-    that of an error, comes to some 50,000 of them, a few megabytes.
+    took half of the time of a tick. The thresholds count the objects that were made
+    since the last collection and not freed. So garbage in cycles, such as that of an
+    error, grows to some 50,000 objects, a few megabytes, before it is collected.
     """
     gc.set_threshold(20_000, 2, 100)
 
 
 class DaemonProcess(NamedTuple):
-    """What a session is told of the daemon, which may have one after the other."""
+    """What a session is told of the daemon, which may have several in turn."""
 
     config: str = ""
     """Path of the settings file, which `burst status` shows; empty for none."""
     tally: Tally | None = None
-    """What counts for all sessions of the process; None for a new one."""
+    """The counts of the process, shared by all its sessions; None to begin new ones."""
     notifier: Notifier | None = None
-    """What tells notices for all sessions of the process."""
+    """Tells the notices of all sessions of the process; None: no notice is told."""
     reload_limit: float = RELOAD_S
-    """How long providers may take to be made of settings that are read again, in s."""
+    """How long a reload may take to make the providers, in seconds."""
 
 
 class Session:
-    """All that lives as long as the connection to a lead. Use from one thread."""
+    """All objects that live as long as a connection to a lead. Use from one thread."""
 
     def __init__(
         self,
@@ -170,7 +171,7 @@ class Session:
         return self._config.providers
 
     def load(self, settings: Settings, owner: str) -> Mapping[str, Provider]:
-        """Make providers, on whatever thread. Raises BurstError."""
+        """Make the enabled providers. From any thread. Raises BurstError."""
         return provider_registry.load_providers(settings, owner)
 
     def _call_service(self, method: str, payload: dict[str, Any]) -> Row:
@@ -178,14 +179,14 @@ class Session:
         return self.api.answer(request)
 
     def wake(self) -> None:
-        """Have the next tick taken now. From any thread."""
+        """Make the next tick due now. From any thread."""
         self._wakeup.wake()
 
     def start(self) -> None:
         """Become the only daemon of this lead, and listen to it.
 
-        Raises ServiceTaken naming the holder, ConfigError where the lead lacks what the
-        intake mode needs, and Denied for another user than the lead's.
+        Raises ServiceTaken naming the holder, ConfigError if the lead lacks what the
+        intake mode needs, and Denied for root if the lead is another user's.
         """
         require_owner(self._config.identity, os.geteuid())
         relax_garbage_collector()
@@ -199,7 +200,7 @@ class Session:
         self.lead.listen(self.wake, jobs_on_record(self.engine.snapshot.records))
 
     def start_packages(self) -> None:
-        """Begin what other packages run beside the ticks."""
+        """Start what other packages run beside the ticks."""
         for package in self.packages.values():
             package.start()
 
@@ -221,9 +222,9 @@ class Session:
         )
 
     def make_config(self, settings: Settings) -> ConfigMaker:
-        """Begin to make what other settings need, in RELOAD_S.
+        """Begin to make the providers of other settings, within the reload limit.
 
-        Raises ConfigError where the settings do not fit the live bursts.
+        Raises ConfigError if the settings lack a provider that has live bursts.
         """
         self._check_left_out(settings)
         seen, old = self.lead.identity(), self._config
@@ -234,13 +235,14 @@ class Session:
         )
 
     def replace(self, config: EngineConfig) -> list[str]:
-        """Go on with other settings from the next tick on.
+        """Use other settings from the next tick on.
 
-        Commands on their way, what is known of bursts, and providers whose settings
-        are the same go over. Returns those whose last call has not returned yet, while
-        they got other settings. Raises BurstError; then the old settings stay.
+        Waiting commands, what is known of bursts, and providers with unchanged settings
+        are kept. Returns the providers with changed settings that are still in a call.
+        Raises BurstError; then the old settings stay.
         """
-        # It was made from what was known then; a reload of Flux's may have come since.
+        # `config` has the identity of when it began to be made. Flux may have read its
+        # own configuration again since.
         identity, before = config.identity, self._config.identity
         moved = before.moved if identity.endpoint == before.endpoint else self.clock()
         identity = msgspec.structs.replace(identity, access=before.access, moved=moved)
@@ -271,7 +273,7 @@ class Session:
         self._archiver.close()
 
     def _follow_lead(self) -> None:
-        """Go by who may use the lead now, and where it is reached."""
+        """Use the lead's present access, queues, limits and address from now on."""
         known, now = self._config.identity, self.clock()
         identity = self._access.follow(known, self.settings.daemon.cadence, now)
         identity = self._address.follow(identity, self.settings.lead, now)
@@ -305,7 +307,7 @@ class Session:
         return self.engine.snapshot.records
 
     def _check_places(self, config: EngineConfig) -> None:
-        """Raise ConfigError for bursts that their provider could not reach any more."""
+        """Raise ConfigError if a provider would no longer reach its live bursts."""
         lost = {
             burst.id: why
             for burst in self._records.live
@@ -328,9 +330,10 @@ class Session:
 
 
 def jobs_on_record(records: Records) -> frozenset[JobId]:
-    """Return the jobs on record: those held, and those of a burst.
+    """Return the jobs on record: held jobs, and the jobs of bursts.
 
-    These are those that it was made for, and all that were seen running on it.
+    The jobs of a burst are those it was made for and those that were seen running on
+    it.
     """
     jobs = {job for burst in records.bursts.values() for job in burst.jobs}
     run = {job for entry in records.entries.values() for job, _ in entry.use.jobs}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What runs beside the ticks of an engine on threads of its own, and what counts."""
+"""What runs beside the ticks of an engine on threads of its own, and the tally."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from burst.runtime.tally import Tally
 
 
 class SideThreads(NamedTuple):
-    """Each may be missing; then the engine does without what it tells."""
+    """Helpers of an engine. Each may be None; then the engine does without it."""
 
     forecaster: Forecaster | None = None
     archiver: LedgerArchiver | None = None
@@ -40,11 +40,11 @@ class SideThreads(NamedTuple):
 
     @property
     def archive(self) -> LedgerArchive | None:
-        """Where all that was settled is kept."""
+        """The archive of settled bursts; None if there is none."""
         return self.archiver.archive if self.archiver else None
 
     def restore(self, store: RecordStore) -> None:
-        """Have them go on from what the store has."""
+        """Have the helpers load what the store has for them."""
         if self.forecaster is not None:
             self.forecaster.restore(store.forecast_texts)
         if self.notifier is not None:
@@ -55,9 +55,9 @@ class SideThreads(NamedTuple):
         return self.forecaster.current() if self.forecaster else None
 
     def add_to(self, world: World, forecasts: Forecasts | None = None) -> World:
-        """Return the world with what they tell.
+        """Return the world with what the helpers know.
 
-        The forecasts are a part of it where the lead is read.
+        The forecasts are added only if the lead was read.
         """
         if world.lead is not None and forecasts is not None:
             starts = forecasts.judged.starts
@@ -75,7 +75,7 @@ class SideThreads(NamedTuple):
         )
 
     def tell(self, snapshot: Snapshot, result: TickResult, store: RecordStore) -> None:
-        """Give them what a tick saw and recorded; store what they have learned.
+        """Give the helpers what a tick saw and recorded; store what they learned.
 
         Raises LeadGone.
         """
@@ -94,7 +94,7 @@ class SideThreads(NamedTuple):
             )
 
     def _tell_notices(self, snapshot: Snapshot, store: RecordStore) -> None:
-        """Have told what a person must know; store what was told."""
+        """Have the due notices told; store which were told."""
         notifier = self.notifier
         text = notifier.tick(snapshot) if notifier is not None else None
         if notifier is None or text is None:
@@ -105,7 +105,7 @@ class SideThreads(NamedTuple):
 
 
 def _write(write: Callable[[], None], trouble: str, level: int) -> bool:
-    """Tell whether that was written; log the trouble. Raises LeadGone."""
+    """Write, and tell whether that worked; log the trouble. Raises LeadGone."""
     try:
         write()
     except LeadGone:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What a tick saw and decided, for whoever asks the daemon.
+"""What a tick saw and decided, for answers to requests.
 
-Without a daemon the command line makes one of what it reads itself (`offline.py`).
+Without a daemon the command line makes a snapshot of what it reads itself
+(`offline.py`).
 """
 
 from __future__ import annotations
@@ -31,15 +32,15 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings
     decisions: Mapping[JobId, Decision]
     refusal_cache: RefusalCache | None = None
-    """Decisions that hold as long as nothing changes, so need not be made again."""
+    """Refusals that hold until something changes, so they need not be decided again."""
     orphans: tuple[Orphan, ...] = ()
     reaps: Mapping[ProviderBurst, LastCall] = {}
     """The last call for each orphan that is or was deleted."""
     forecasts: Forecasts | None = None
-    """What is known of when jobs start on own nodes."""
+    """When jobs are expected to start on own nodes; None if that is not known."""
     untold: Mapping[str, str] = {}
-    """By the key of `[notify]` that says whom: why the last notice was not told."""
+    """By key of `[notify]`: why the last notice could not be told."""
     standing: Mapping[str, str] = {}
-    """By the text of a standing minimum: why not all of its nodes can be had."""
+    """By the text of a standing minimum: why it lacks nodes."""
     archive: LedgerArchive | None = None
-    """Where bursts are that were settled, also those that are on record no more."""
+    """The archive of settled bursts, also those on record no more; None for none."""

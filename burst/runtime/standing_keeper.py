@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Has the engine request what standing minimums lack, and logs why it cannot be had."""
+"""Has the engine request the nodes that standing minimums lack; logs refusals."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from burst.core.standing_requests import keep_minimums
 
 
 class StandingKeeper:
-    """Asks as a person would, with a command of the engine. Of the engine's thread."""
+    """Requests nodes by a command, as a person would. Use from the engine's thread."""
 
     def __init__(self, post: Callable[..., Future[Any]]) -> None:
-        """`post` is that of the engine."""
+        """`post` is `Engine.post`."""
         self._post = post
         self._again = -math.inf
         self.refused: Mapping[str, str] = {}
-        """By the text of a minimum: why not all of its nodes can be had."""
+        """By the text of a standing minimum: why it lacks nodes."""
 
     def ask(self, records: Records, settings: Settings, now: float) -> None:
-        """Have the tick request what is missing; what was refused, at the cadence."""
+        """Have the tick request missing nodes; after a refusal, once per cadence."""
         if all(each.missing(records) <= 0 for each in minimums_at(settings, now)):
             self.refused = {}
         elif not self.refused or not now < self._again:

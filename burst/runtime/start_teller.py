@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Tells users in `flux jobs` when their pending jobs are expected to start.
 
-In intake mode `scheduler` sched-burst annotates all pending jobs with it, as
-`sched.t_estimate`. In the other modes it is in the memo of each burstable job, as
-`user.burst.start`. Each memo is an event in the job's eventlog, for ever, so it is
-written again only where the start has moved a lot.
+In intake mode `scheduler` sched-burst annotates all pending jobs with the start, as
+`sched.t_estimate`. In the other modes the start is in the memo of each burstable job,
+as `user.burst.start`. Each memo is an event in the job's eventlog, for ever, so it is
+written again only if the start has moved a lot.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from burst.model.decision import moment
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, LeadView
 
-# The scheduler is sent all starts again after so many seconds, as its module may have
-# been loaded again; if some moved, after so many.
+# Seconds until all starts are sent to the scheduler again, as its module may have been
+# loaded again; and the least seconds between two sends, if starts have moved.
 _AGAIN_S = 60.0
 _PAUSE_S = 5.0
-# Of a start that moved by less than so many seconds, or by less than that share of what
-# is left, the scheduler is not told.
+# A start has moved if it differs by more than so many seconds, and by more than this
+# share of the time until it.
 _NEAR_S = 30.0
 _SHARE = 0.1
-# The same for memos; and how long apart two memos of one job are at least.
+# The same for memos; and the least seconds between two memos of one job.
 _MEMO_NEAR_S = 600.0
 _MEMO_SHARE = 0.25
 _MEMO_PAUSE_S = 600.0
-# So many memos are written in one tick, of the jobs that start first: each takes the
-# lead about 0.3 ms.
+# The most memos that are written in one tick, for the jobs that start first: each takes
+# the lead about 0.3 ms.
 _MEMOS = 50
-# A start that is not known any more for so long is taken out of the memo.
+# Seconds after which a start that is no longer known is taken out of the memo.
 _LOST_S = 60.0
-# As long as the starts are the same, memos are compared with them after so many
-# seconds: that takes a microsecond for each job, in every tick.
+# Seconds between two comparisons of memos with the same starts. To compare takes a
+# microsecond for each job, too long for every tick.
 _LOOK_S = 5.0
 
 
@@ -66,12 +66,12 @@ class StartTeller:
         self._sent: tuple[float, Mapping[JobId, float]] = -math.inf, {}
         self._told: dict[JobId, _Told] = {}
         self._compared: tuple[float, Mapping[JobId, StartEstimate]] = -math.inf, {}
-        """When which starts were compared with what was told."""
+        """When starts were last compared with what was told, and these starts."""
         self._due: list[tuple[float, JobId]] = []
-        """Starts that differed, those that are not in a memo yet."""
+        """Starts that differed, and are not in a memo yet."""
 
     def change(self, settings: Settings) -> None:
-        """Go on with other settings."""
+        """Use other settings from now on."""
         self._settings = settings
 
     def tell(
@@ -133,7 +133,7 @@ class StartTeller:
     def _find_due(
         self, starts: Mapping[JobId, StartEstimate], view: LeadView, now: float
     ) -> list[tuple[float, JobId]]:
-        """Return starts that are to be written into memos; math.inf takes one out."""
+        """Return the starts to be written into memos; math.inf removes one from it."""
         for gone in self._told.keys() - view.jobs.keys():
             del self._told[gone]
         due: list[tuple[float, JobId]] = []

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The records that the engine decides on, and what of them the store has.
+"""The records that the engine decides on, and those that the store has.
 
-Nothing is begun before the store has the intent. While it refuses the records, what
-happened is kept here until it can have them.
+No action begins before the store has its intent. While the store refuses the records,
+what happened is kept here until the store takes it.
 """
 
 from __future__ import annotations
@@ -28,13 +28,16 @@ class StoredRecords:
         """Read them. Raises StoreError and Unreadable."""
         self.store = RecordStore(store)
         self.now = self.store.load(now, limits)
-        """As they are now, whether the store has them or not."""
+        """The present records, whether the store has them or not."""
         self.trouble: StoreTrouble | None = None
-        """Why the store does not take them; None where it does."""
+        """Why the store does not take the records; None if it does."""
         self._stored = self.now
 
     def reload(self, now: float, limits: LimitSettings, clock: ClockMark) -> None:
-        """Read them again, as of `RecordStore.load`. Raises StoreError, Unreadable."""
+        """Read the records again: see `RecordStore.load`.
+
+        Raises StoreError, Unreadable.
+        """
         self.now = self._stored = self.store.load(now, limits, clock)
         for key, why in self.now.unreadable.items():
             log.say(
@@ -46,11 +49,12 @@ class StoredRecords:
             )
 
     def keep(self, result: TickResult, now: float) -> TickResult:
-        """Store what changed; return what was stored, which may be acted on.
+        """Store what changed; return the result that may be acted on.
 
-        That may leave out records that are too large for a store. What only frees may
-        be acted on although the store refuses it. Raises LeadGone, and StoreError or
-        Unreadable for all else: then nothing of it may be acted on.
+        It leaves out records that are too large for a store. A result that only frees
+        may be acted on even if the store refuses it. For any other one that the store
+        refuses, raises StoreError or Unreadable; then it may not be acted on. Raises
+        LeadGone.
         """
         try:
             result = self._write(result, now)

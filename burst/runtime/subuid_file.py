@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The host's subuid(5), read anew whenever it is another."""
+"""The host's subuid(5), read again whenever the file has changed."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class SubuidFile:
         self._found = Subuids()
         self._state: tuple[int, int, int] | str = ""
         self._known = False
-        """Whether it could be read once."""
+        """Whether the file could ever be read."""
 
     def current(self) -> Subuids:
-        """Return the ranges as they are now; none where there is no such file.
+        """Return the present ranges; none if there is no such file.
 
-        Where it cannot be read, the last ones or none, which the log says once.
+        If the file cannot be read, return the last ranges or none, and log that once.
         """
         try:
             status = self._path.stat()

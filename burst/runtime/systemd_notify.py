@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Tells systemd that the daemon serves (Type=notify), by the protocol of sd_notify(3).
 
-Then who starts the unit, or orders another after it, can ask the daemon at once.
+So a user who starts the unit, or a unit that starts after it, can ask the daemon at
+once.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from burst import log
 
 
 def tell_ready() -> None:
-    """Tell systemd, if it started this process and is to be told, once."""
+    """Tell systemd once, if it started this process and asks for it: NOTIFY_SOCKET."""
     address = os.environ.pop("NOTIFY_SOCKET", "")
     if not address:
         return

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """What the daemon has counted since its process began, for metrics.
 
-An event is counted once the store has it, so never twice: one that the store refused
-was not applied, and comes again. One thread writes; any may read, as each value is
-replaced whole.
+An event is counted when the engine takes over the records with it, so never twice: an
+event that the store refused was not applied, and comes again. One thread writes; any
+may read, as each value is replaced whole.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _Key = tuple[str, ...]
 
 
 class Tally:
-    """Counts and durations, by their labels."""
+    """Counts, and durations in seconds, by their labels."""
 
     def __init__(self) -> None:
         self.started: Counter[_Key] = Counter()
@@ -40,33 +40,33 @@ class Tally:
         self.ended: Counter[_Key] = Counter()
         """Bursts of which nothing is left, by provider, offer and result."""
         self.stages: dict[_Key, Distribution] = {}
-        """By provider and stage."""
+        """Durations of STAGES, by provider and stage."""
         self.calls: dict[_Key, Distribution] = {}
-        """Of providers, by provider and method."""
+        """Durations of calls of providers, by provider and method."""
         self.call_errors: Counter[_Key] = Counter()
-        """By provider, method and outcome."""
+        """Calls of providers that failed, by provider, method and outcome."""
         self.ticks = Distribution()
         self.failed_ticks = 0
-        """Ticks of which nothing could be stored, so nothing was done."""
+        """Ticks whose records the store refused."""
         self.forecast_errors = Distribution()
-        """Between the first forecast of a job's start and its start, in seconds."""
+        """Seconds between the first forecast of a job's start and its start."""
 
     def tick(self, seconds: float) -> None:
         """Count a tick that was taken."""
         self.ticks = self.ticks.plus(seconds)
 
     def failed_tick(self) -> None:
-        """Count a tick that could store nothing."""
+        """Count a tick whose records the store refused."""
         self.failed_ticks += 1
 
     def forecast_error(self, seconds: float) -> None:
-        """Count a job that started so long before or after it was expected to."""
+        """Count a job that started so many seconds later or sooner than expected."""
         self.forecast_errors = self.forecast_errors.plus(abs(seconds))
 
     def recorded(
         self, events: Iterable[tuple[BurstId, Event]], records: Records
     ) -> None:
-        """Count events that the store has; `records` are those with them."""
+        """Count recorded events; `records` are the records with them."""
         for name, event in events:
             burst = records.bursts.get(name)
             if burst is not None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""A post with one deadline for all of it.
+"""An HTTP post with one deadline for all of it.
 
-The timeout of a socket is for each read: a server that sends a byte now and then would
+The timeout of a socket is for each read: a server that sends a byte now and then could
 hold the thread that posts for as long as it likes.
 """
 
@@ -26,8 +26,8 @@ def post(
 ) -> bytes:
     """Send a request. Raises OSError (HTTPError too), HTTPException and ValueError.
 
-    The answer's body is returned only if `reads`. No redirect is followed: what the
-    request has is for its URL only. That is also why http goes through no proxy.
+    The answer's body is returned only if `reads`. The request's content is for its URL
+    only, so no redirect is followed, and http goes through no proxy.
     `context` says which certificates are trusted; default: the system's.
     """
     deadline = _Deadline(context)
@@ -59,7 +59,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 class _Deadline(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
-    """Makes connections, and cuts them."""
+    """Makes connections, and cuts them at the deadline."""
 
     def __init__(self, context: ssl.SSLContext | None) -> None:
         super().__init__()
@@ -69,14 +69,14 @@ class _Deadline(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
         self._sockets: list[socket.socket] = []
 
     def keep(self, connected: socket.socket) -> None:
-        """Keep a handle of its own of a socket, which TLS does not take over."""
+        """Keep a duplicate of a socket, which TLS does not take over."""
         with self._lock:
             if self.is_over.is_set():
                 raise TimeoutError("timed out")
             self._sockets.append(connected.dup())
 
     def cut(self) -> None:
-        """End what is under way: reads return at once."""
+        """Shut all connections down: reads return at once."""
         with self._lock:
             self.is_over.set()
             for one in self._sockets:
@@ -84,7 +84,7 @@ class _Deadline(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
                     one.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Close the handles."""
+        """Close the duplicates."""
         for one in self._sockets:
             one.close()
 
