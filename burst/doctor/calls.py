@@ -39,7 +39,7 @@ class BackgroundCall(Generic[_T]):
         self._thread.start()
 
     def result(self, ends: float) -> _T | ReadFailure:
-        """Return the result; a ReadFailure if there is none at monotonic time `ends`."""
+        """Return the result; a ReadFailure if it is not there at monotonic `ends`."""
         self._thread.join(max(0.0, ends - time.monotonic()))
         return (
             self._found[0]
