@@ -53,8 +53,8 @@ except ImportError as error:
 from flux.conf_builtin import conf_builtin_get
 from flux.idset import IDset
 
-# The shipped forecast would see all jobs of this queue, in sched-fifo it sees eight;
-# start times are estimated for this many.
+# The shipped forecast would see all jobs of this queue; in sched-fifo it sees eight.
+# Start times are estimated for this many.
 _FORECAST = 8
 # Seconds for which start times from the daemon are used; it sends them each minute.
 _STARTS_S = 150.0
