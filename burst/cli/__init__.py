@@ -13,8 +13,7 @@ from burst.cli.help_texts import CommandGroup
 from burst.cli.target import run_command
 from burst.extensions import installed, load
 
-# By the name of a command: its module and what it is called there, then those of the
-# commands below it.
+# For each command its module and its name there, then those of the commands below it.
 _COMMANDS: Mapping[str, Sequence[str]] = {
     "completion": ["burst.cli.completion:completion"],
     "config": ["burst.cli.config:show_config"],
@@ -52,8 +51,8 @@ _COMMANDS: Mapping[str, Sequence[str]] = {
     "status": ["burst.cli.status:status"],
 }
 
-# Commands about jobs, and commands about bursts. Those that packages add are listed
-# with the second.
+# Commands about jobs, and commands about bursts. Commands that packages add are listed
+# with those about bursts.
 _JOBS = ("explain", "plan", "request", "output", "release", "cost")
 _BURSTS = ("status", "resize", "down", "kubeconfig")
 
@@ -61,7 +60,8 @@ _BURSTS = ("status", "resize", "down", "kubeconfig")
 class _Commands(CommandGroup):
     """Imports the module of a command when the command is used.
 
-    All of them take half as long again as one, and scripts call `burst status` often.
+    To import all takes half as long again as to import one, and scripts call `burst
+    status` often.
     """
 
     rest = "Administration"
@@ -94,7 +94,10 @@ class _Commands(CommandGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """See click: what is left of the arguments, too. Says what may be meant."""
+        """Return a command's name, the command and its arguments, as click does.
+
+        The error for an unknown name suggests a similar one.
+        """
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -108,7 +111,7 @@ class _Commands(CommandGroup):
 
 
 def _added(below: str = "") -> list[str]:
-    """Return the commands that packages add, or those below one of these."""
+    """Return the names of commands that packages add, or of those below one of them."""
     named = [name.rpartition(".") for name in installed("burst.commands")]
     return [name for above, _, name in named if above == below]
 

@@ -15,10 +15,10 @@ _WHOLE = re.compile(r".+-[0-9a-f]{6}")
 
 
 def find_burst(typed: str, look: Callable[[], Row]) -> str:
-    """Return the id of the burst that is meant; what is typed where none is.
+    """Return the id of the burst that a person typed; the text itself if none matches.
 
-    `look` returns what `burst status` shows, and is called only for what is no whole
-    id. Raises BurstError where several begin so, and for `last` where there is none.
+    `look` returns what `burst status` shows; it is not called for a whole id. Raises
+    BurstError if several ids begin with the text, and for `last` if there is no burst.
     """
     if _WHOLE.fullmatch(typed):
         return typed

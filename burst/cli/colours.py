@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What has which colour on a terminal, and lines printed with it.
+"""The colours of texts on a terminal, and lines printed with them.
 
-rich leaves colours out where NO_COLOR is set or TERM is dumb. It takes a quarter of a
-command's time to import, so that `burst.cli.terminal` and `terminal_progress`, which
-need it, are imported where something is printed on what may be a terminal.
+rich omits colours if NO_COLOR is set or TERM is dumb. Its import takes a quarter of a
+command's time, so `burst.cli.terminal` and `terminal_progress`, which need it, are
+imported only to print on what may be a terminal.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ Styled = tuple[str, str]
 Line = Sequence[str | Styled]
 """What is printed on one line, part by part."""
 HEAD = "bold"
-"""Of names and titles."""
+"""Style of names and titles."""
 QUIET = "dim"
-"""Of what is looked at last."""
+"""Style of what a person reads last."""
 NOTICE = "yellow"
-"""Of what a person may have to do something about."""
+"""Style of what a person may have to act on."""
 WRONG = "red"
-"""Of what has failed."""
+"""Style of what has failed."""
 _STATES = {
     "new": "yellow",
     "provision": "yellow",
@@ -61,7 +61,7 @@ def result_style(row: Mapping[str, Any]) -> str:
 
 
 def may_be_terminal(stream: TextIO) -> bool:
-    """Return False where rich would not take the stream for a terminal."""
+    """Return whether rich may take the stream for a terminal."""
     told = any(map(os.environ.get, ("FORCE_COLOR", "TTY_COMPATIBLE")))
     return told or stream.isatty()
 
@@ -72,9 +72,9 @@ def plain_text(line: Line) -> str:
 
 
 def print_text(line: Line) -> None:
-    """Print a line: with its styles on a terminal, else its plain text alone.
+    """Print a line, with its styles on a terminal, elsewhere as plain text.
 
-    What users wrote into a job may be in it, so nothing of it commands the terminal.
+    Control characters are replaced, since the line may have text that a user wrote.
     """
     if not sys.stdout.isatty():
         click.echo(printable(plain_text(line)))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Names that a shell completes: of bursts, jobs and providers, as the daemon has them.
+"""Functions that complete names of bursts, jobs, providers and slots in a shell.
 
-Each is given to click as `shell_complete`. What goes wrong gives no names: whoever
-presses Tab wants nothing else on the screen.
+Each is given to click as `shell_complete`, and asks the daemon. An error gives no names
+and no message: a person who presses Tab wants nothing else on the screen.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from burst.cli.target import Target
 from burst.errors import BurstError
 
 LONGEST_S = 1.5
-"""How long all of it may take; a person waits for each Tab."""
+"""Seconds that one completion may take; a person waits for each Tab."""
 _Names = Callable[[Row], Iterator[str]]
 _Complete = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
 def _completes(names: _Names) -> _Complete:
-    """Return what click calls; `names` makes them of the answer to `burst status`."""
+    """Return a function for click; `names` takes them from the answer to `status`."""
 
     def complete(
         context: click.Context, parameter: click.Parameter, incomplete: str
@@ -46,13 +46,13 @@ def _completes(names: _Names) -> _Complete:
 
 
 def _as_typed(name: str, incomplete: str) -> str:
-    """Return a job's id with an `f`, as Flux takes it too, if that was typed."""
+    """Return a job's id with `f` for `ƒ`, which Flux takes too, if `f` was typed."""
     is_plain = incomplete.startswith("f") and name.startswith("ƒ")
     return f"f{name[1:]}" if is_plain else name
 
 
 def _ask(target: Target) -> Row:
-    """Return the status; without a daemon the providers of the settings alone."""
+    """Return the status; without a daemon, only the providers of the settings."""
     try:
         with target.lead() as lead:
             return lead.call("status", {}, timeout=LONGEST_S)
@@ -62,12 +62,12 @@ def _ask(target: Target) -> Row:
 
 
 def _quietly(look: Callable[[], list[str]]) -> list[str]:
-    """Return what is found in time; a lead that hangs is left to its thread."""
+    """Return what is found in time; do not wait longer for a lead that hangs."""
     found: list[str] = []
 
     def run() -> None:
         # The settings may be wrong, the lead gone, a binding missing: `burst status`
-        # says it, and a line here would be written over the command being typed.
+        # reports that; a line here would be written over the command being typed.
         with contextlib.suppress(Exception):
             found.extend(look())
 

@@ -24,8 +24,8 @@ _PROGRAMS = ("burst", "flux-burst", "run-burst")
 def completion(shell: str) -> None:
     """Print a script by which SHELL completes burst and run-burst.
 
-    Options, commands, and names of jobs, bursts and providers, which the daemon is
-    asked for. Load it where the shell starts:
+    It completes options, commands, and names of jobs, bursts and providers, for which
+    it asks the daemon. Load it where the shell starts:
 
     \b
     bash  eval "$(burst completion bash)"      in ~/.bashrc
@@ -37,7 +37,7 @@ def completion(shell: str) -> None:
 
 
 def _script(shell: type[ShellComplete], program: str) -> str:
-    """Return click's script; `source()` would first start a bash for its version."""
+    """Return click's script; `source()` would first run bash to ask its version."""
     variable = f"_{program.replace('-', '_').upper()}_COMPLETE"
     complete = shell(click.Command(program), {}, program, variable)
     return shell.source_template % complete.source_vars()

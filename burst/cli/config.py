@@ -52,7 +52,7 @@ def show_config(target: Target, listing: Listing) -> None:
 
 
 def _as_in_file(value: Any) -> Any:
-    """Return a value as the file would have it, made of what JSON has."""
+    """Return a value as the file would have it, in types that JSON has."""
     if isinstance(value, Seconds):
         return str(value)
     return msgspec.to_builtins(value, enc_hook=str)

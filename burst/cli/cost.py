@@ -75,10 +75,10 @@ def cost(
 ) -> None:
     """Show what bursts have cost, what is reserved for live ones, and what is left.
 
-    Amounts are in the unit of the prices, and are wasted where no job ran. Days are
-    known one by one for 40 days at least, then by month; of jobs, without --since, only
-    those of the last 1,000 bursts. Users other than the instance owner see their own
-    part. Without a daemon, the owner sees what is on record.
+    Amounts are in the unit of the prices; those for time without a job are wasted. Days
+    are known one by one for 40 days at least, then by month; without --since, jobs are
+    only those of the last 1,000 bursts. Users other than the instance owner see their
+    own part. Without a daemon, the owner sees what is on record.
     """
     day = since.isoformat() if since else ""
     asked = {"by": by or "", "since": day}
@@ -105,7 +105,7 @@ def cost(
 
 
 def _notes(found: Row) -> Iterator[str]:
-    """Yield what the rows do not show."""
+    """Yield lines about what the rows do not show."""
     if found["left_out"]:
         yield f"{found['left_out']} earlier bursts are left out; ask of later ones\n"
     if found["by"] == "bank" and found["banks_unverified"]:
@@ -114,7 +114,7 @@ def _notes(found: Row) -> Iterator[str]:
 
 
 def _tables(found: Row) -> Iterator[tuple[tuple[Column, ...], Sequence[Row]]]:
-    """Yield what there is to show: by month, or by what was asked for as well."""
+    """Yield the columns and rows of each table: months, what `--by` names, prices."""
     if found["months"]:
         month = Column("MONTH", lambda row: row["month"])
         yield (month, *_AMOUNTS), found["months"]
@@ -126,7 +126,7 @@ def _tables(found: Row) -> Iterator[tuple[tuple[Column, ...], Sequence[Row]]]:
 
 
 def user_name(name: str) -> str:
-    """Return the name of a user that this host knows, else the number."""
+    """Return the name of a user whose number is given; the number if it is unknown."""
     try:
         return pwd.getpwuid(int(name)).pw_name
     except (KeyError, ValueError, OverflowError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Calls the daemon where one serves the lead, or reads what is on record."""
+"""Calls the daemon that serves the lead, or reads the records if there is none."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from burst.lead import Lead
 def call_daemon(
     lead: Lead, method: str, payload: dict[str, Any] | None = None
 ) -> dict[str, Any] | None:
-    """Return what the daemon answers, None where none serves the lead."""
+    """Return the daemon's answer; None if no daemon serves the lead."""
     try:
         return lead.call(method, payload or {})
     except NoDaemon:
@@ -27,9 +27,9 @@ def ask_or_read(
     method: str,
     asked: Mapping[str, Any] = {},
 ) -> dict[str, Any]:
-    """Return what the daemon answers; without one, the answer of the records.
+    """Return the daemon's answer; if there is no daemon, an answer from the records.
 
-    The method is one of `burst.cli.offline_records`. Raises BurstError: NoDaemon to a
+    The method is one of `burst.cli.offline_records`. Raises BurstError: NoDaemon for a
     guest, who may not read records.
     """
     try:
@@ -41,7 +41,7 @@ def ask_or_read(
 def read_instead(
     lead: Lead, target: Target, method: str, asked: Mapping[str, Any], error: NoDaemon
 ) -> dict[str, Any]:
-    """Return the answer of the records, as no daemon gave one. Raises BurstError."""
+    """Return an answer from the records, as there is no daemon. Raises BurstError."""
     from burst.cli import offline_records  # noqa: PLC0415 - see there
 
     return offline_records.answer_from_records(lead, target, method, asked, error)

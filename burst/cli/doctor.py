@@ -94,22 +94,22 @@ def doctor(
 
 
 def _tell(line: str) -> None:
-    """Say on standard error what is waited for."""
+    """Print a line of progress on standard error."""
     click.echo(line, err=True)
 
 
 def _find(target: Target) -> Path | None:
-    """Return the file that the daemon of the lead has read, else the usual one."""
+    """Return the settings file that the lead's daemon has read, else the usual one."""
     try:
         with target.lead() as lead:
             return target.find_beside(lead)
     except BurstError:
-        # What is wrong with the lead or the settings is told by the examination.
+        # The examination reports what is wrong with the lead or the settings.
         return target.find()
 
 
 def read_facts(target: Target) -> SettingsFacts:
-    """Return the settings that are to be checked, and what is wrong with the file."""
+    """Return the settings to check, and what is wrong with their file."""
     path = _find(target)
     try:
         settings = load(path) if path else Settings()

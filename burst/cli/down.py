@@ -52,8 +52,8 @@ def down(
     A BURST is an id, a prefix that only one id has, or `last`: the burst made last.
     Also takes down a burst whose record cannot be read. --force waits for jobs, too.
 
-    In place of a burst that a standing minimum of the settings needs, another one is
-    made.
+    If a standing minimum of the settings needs the burst, another one is made in its
+    place.
     """
     if bool(typed) == bool(tag):
         raise click.UsageError("name bursts, or a tag by --tag")

@@ -53,9 +53,9 @@ def _is_job(name: str) -> bool:
 
 
 def _told(lead: Lead, target: Target, name: str) -> dict[str, Any]:
-    """Return the story of a job; its end by what the lead keeps of it.
+    """Return the story of a job or burst; the end of a job is read from the lead.
 
-    The daemon forgets a job a minute after its end, and the lead does not.
+    The daemon forgets a job a minute after its end; the lead does not.
     """
     try:
         found = lead.call("explain", {"id": name})
@@ -90,7 +90,7 @@ def _ended(found: dict[str, Any], end: JobEnd) -> dict[str, Any]:
 
 
 def _end_of(lead: Lead, name: str) -> JobEnd | None:
-    """Return how a job ended, None where the lead does not say, or not to us."""
+    """Return how a job ended; None if the lead does not know or may not tell us."""
     try:
         return end_of(lead.events(parse_jobid(name)))
     except (Denied, LeadError, KeyError, TypeError, ValueError):
@@ -100,7 +100,7 @@ def _end_of(lead: Lead, name: str) -> JobEnd | None:
 def _by_records(
     lead: Lead, target: Target, name: str, error: NoDaemon
 ) -> dict[str, Any]:
-    """Return a story from the records; raises the error where there is none."""
+    """Return a story from the records; raise `error` if they have none."""
     found = read_instead(lead, target, "explain", {"id": name}, error)
     if not found:
         raise error

@@ -23,9 +23,9 @@ _BAD = {"exception", "lost", "overdue", "outlived", "quarantine", "reclaimed"}
 
 
 def story_lines(found: Row) -> list[Line]:
-    """Return the answer of the method `explain` as lines; that of a burst has `burst`.
+    """Return the answer to the method `explain` as lines for `print_text`.
 
-    See `print_text`.
+    An answer about a burst has a key `burst`; any other is about a job.
     """
     return list(_burst(found) if "burst" in found else _job(found))
 
@@ -37,7 +37,7 @@ def _job(found: Row) -> Iterator[Line]:
     yield [(found["id"], HEAD), ": ", _state(found), needs]
     if found["why"]:
         yield [f"  {found['why']}"]
-    # Texts of some reasons say it already.
+    # The texts of some reasons have the next step already.
     if (step := found.get("next")) and step not in found["why"]:
         yield [f"  next: {step}"]
     if found.get("here"):
@@ -70,7 +70,7 @@ def _result(found: Row) -> Line:
 def _start(found: Row) -> list[str]:
     """Return when a job is expected to start here, and how good such forecasts are."""
     here = found["here"]
-    # What is weighed against waiting is told with the decision already.
+    # The reason for the verdict `not-worth` has this text already.
     told = [] if found["verdict"] == "not-worth" else [str(here["text"])]
     if here["expected"] is not None and here["grade"] is not None:
         told.append(f"forecasts were {here['grade']['text']}")
@@ -78,9 +78,9 @@ def _start(found: Row) -> list[str]:
 
 
 def _timed(events: Sequence[Row]) -> Iterator[tuple[str, Row]]:
-    """Yield each event with its time, and its day where that is another one.
+    """Yield each event with its time, and with its day if that differs.
 
-    That is another one than of the event before; of the first one, than of the last.
+    It is compared with the day of the event before; for the first event, of the last.
     """
     before = events[-1]["timestamp"] if events else 0.0
     for event in events:

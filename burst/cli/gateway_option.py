@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 _NAME = "--gateways"
-# A directory, which may come next, is not taken for an address.
+# It matches no directory, which may be the next argument.
 _WITH_PORT = re.compile(r"(tcp://.+|[^/:]+:[0-9]+|\[[^]/]+\](:[0-9]+)?)")
 
 

@@ -49,9 +49,9 @@ def gc(
 
     Look first: an orphan means that records were lost, and jobs may run on it.
 
-    With --provider no lead and no record is read, only the settings: what exists with
-    the tags of an owner is listed, and used bursts are among that. It is for what a
-    lead left that is lost: delete by --owner, or what has expired.
+    With --provider, neither the lead nor its records are read, only the settings: all
+    bursts with the tags of an owner are listed, also those in use. This is for what a
+    lost lead has left: delete by --owner, or what has expired.
     """
     if leftovers is not None:
         collect_leftovers(leftovers, target.settings(), yes, listing)
@@ -75,7 +75,7 @@ def gc(
 
 
 def _where(found: dict[str, Any]) -> str:
-    """Return where there are none, if that is not everywhere."""
+    """Return the providers that were read, in words; empty if none failed."""
     if not found.get("failed"):
         return ""
     return f" of {', '.join(found['looked_at'])}"
@@ -110,7 +110,7 @@ def _gc(lead: Lead, settings: Settings, yes: bool) -> dict[str, Any]:
 
 
 def _await_reaps(lead: Lead, asked: list[list[str]]) -> None:
-    """Wait until the daemon has deleted these, and tell how it goes."""
+    """Wait until the daemon has deleted these bursts, and print the progress."""
     wanted = {(str(provider), str(burst)): "" for provider, burst in asked}
     ends = time.monotonic() + GC_DEADLINE
     while wanted and time.monotonic() < ends:
@@ -120,7 +120,7 @@ def _await_reaps(lead: Lead, asked: list[list[str]]) -> None:
         listed = {(row["provider"], row["id"]) for row in found["orphans"]}
         for key, note in list(wanted.items()):
             row = reaps.get(key)
-            # The daemon forgets one that is gone and not seen any more.
+            # The daemon forgets a burst that is gone and not seen any more.
             if row["gone"] if row else key not in listed:
                 _tell(f"{key[1]} of provider {key[0]}: nothing of it is left")
                 del wanted[key]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Lists of commands in `--help`: each text whole, in parts where there are many."""
+"""Lists of commands in `--help`: uncut texts, in sections if there are many."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-# More than any first sentence has: click cuts off what is longer.
+# More characters than any first sentence has; click cuts off a longer text.
 _WHOLE = 1_000
 
 
@@ -15,16 +15,16 @@ class CommandGroup(click.Group):
     """A group whose `--help` shows the first sentence of each command, whole."""
 
     rest = "Commands"
-    """The title of those that no part has."""
+    """The title of the section of those commands that `parts` does not name."""
 
     def parts(self) -> Mapping[str, Sequence[str]]:
-        """Return the commands of each part, by its title."""
+        """Return the names of the commands in each section, by its title."""
         return {}
 
     def format_commands(
         self, ctx: click.Context, formatter: click.HelpFormatter
     ) -> None:
-        """See click."""
+        """Write the commands in their sections; click calls it."""
         parts = self.parts()
         named = {name for names in parts.values() for name in names}
         others = [name for name in self.list_commands(ctx) if name not in named]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Whether an intake mode suits an instance: what setup, adopt and check ask alike."""
+"""Checks whether an intake mode suits an instance; for setup, adopt and lead check."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from burst.flux_setup.running_instance import RunningInstance, read_instance
 
 
 def read_running(uri: str) -> RunningInstance | None:
-    """Return what the instance says, None if it does not answer, which is told."""
+    """Return what the instance reports; None, with a message, if it does not answer."""
     try:
         with owner_rights(uri), show_wait("reading the lead's queues and scheduler"):
             return read_instance(uri)
@@ -30,7 +30,7 @@ def read_running(uri: str) -> RunningInstance | None:
 def check_intake(
     tables: Mapping[str, Any], running: RunningInstance | None, intake: IntakeSettings
 ) -> None:
-    """Raise ConfigError where an instance with these tables could not have the mode."""
+    """Raise ConfigError if an instance with these tables cannot use the intake mode."""
     check_enabled(tables)
     has_fluxion = running is None and find_fluxion()
     check_compatible(tables, running, intake, has_fluxion=has_fluxion)

@@ -40,9 +40,9 @@ def keygen(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
     PATH is by default burst.cert. Whoever can read it can join; its mode is 0600.
 
-    With --rotate the certificate at PATH is replaced, and the one before is kept beside
-    it, for the lead that runs. Bursts that are not over when the lead is restarted lose
-    it for good, so they are listed first, and nothing is done without --yes.
+    With --rotate the certificate at PATH is replaced, and the old one is kept beside it
+    for the running lead. Bursts that still exist when the lead is restarted lose it for
+    good, so they are listed first, and nothing is done without --yes.
     """
     if rotates:
         if force:
@@ -55,7 +55,7 @@ def keygen(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
 
 def _rotate(path: Path, name: str | None, yes: bool, target: Target) -> None:
-    certificate.read(path)  # where it cannot be read no lead is asked
+    certificate.read(path)  # fails before a lead is asked
     started, bursts = 0.0, list[str]()
     try:
         with target.lead() as lead:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`burst lead adopt`: makes a system instance that there is one that can burst."""
+"""`burst lead adopt`: makes an existing system instance able to burst."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def adopt(
 
 
 def _check_intake(asked: AdoptRequest) -> None:
-    """Raise ConfigError where the mode does not suit the instance."""
+    """Raise ConfigError if the mode does not suit the instance."""
     there = asked.settings.exists()
     intake = load(asked.settings).intake if there else IntakeSettings()
     check_intake(

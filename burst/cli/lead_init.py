@@ -31,7 +31,7 @@ from burst.provider_type import provider_type, usual_type
 
 # One large slot: several bursts can have parts of it, and one burst can have all of it.
 _DEFAULT_SLOTS = ("burst-0-[0-7]",)
-# Of a slot whose hosts join through one of them, one burst at a time has what it needs.
+# Two slots: one whose hosts join through one of them serves one burst at a time.
 _DEFAULT_GATEWAY_SLOTS = ("burst-0-[0-3]", "burst-1-[0-3]")
 _LOOPBACK = "127.0.0.1"
 
@@ -159,7 +159,7 @@ def _plan(provider: str, options: Mapping[str, Any]) -> LeadPlan:
 
 
 def _expand(hosts: str) -> tuple[str, ...]:
-    """Return the hosts, or the text if it is no hostlist, which is an error later."""
+    """Return the hosts; the text itself if it is no hostlist, an error found later."""
     try:
         return parse_hostlist(hosts) or (hosts,)
     except ValueError:

@@ -74,7 +74,7 @@ def multi_user_options(command: _Command) -> _Command:
 
 
 def place_options(command: _Command) -> _Command:
-    """Add the options that say whose a system instance is, and where it is."""
+    """Add the options for the owner and the directories of a system instance."""
     for option in reversed(_PLACES):
         command = option(command)
     return command
@@ -83,7 +83,7 @@ def place_options(command: _Command) -> _Command:
 def system_choice(
     choice: IntakeChoice, plan: LeadPlan, options: Mapping[str, Any]
 ) -> SystemChoice:
-    """Return what the options ask for. Raises ConfigError where it cannot work here."""
+    """Return what the options ask for. Raises ConfigError if it cannot work here."""
     places = find_owner(
         options["user"], options["rundir"].absolute(), options["statedir"].absolute()
     )
@@ -101,7 +101,7 @@ def system_choice(
 
 
 def warn_of_program(user: str) -> Iterator[str]:
-    """Yield a warning where others could change what burst.service starts as a user."""
+    """Yield a warning if others can change what burst.service runs as this user."""
     owner = pwd.getpwnam(user).pw_uid
     paths = (Path(sys.executable), Path(__file__).parents[1])
     for part in dict.fromkeys(first_changeable(path, owner) for path in paths):

@@ -94,7 +94,7 @@ def check(directory: Path, target: Target) -> None:
             running = stack.enter_context(target.lead())
             running.listen(lambda: None)
             identity, view = running.identity(), running.observe()
-        # Files are root's to read, and may be nobody else's.
+        # Read by root, as nobody else may be allowed to read the files.
         said, safe = compare_with_running(directory, identity, view)
         found = _check_users(directory, identity, running)
     if is_flux(identity.uri):
@@ -111,7 +111,7 @@ def check(directory: Path, target: Target) -> None:
 
 
 def _judge_intake(directory: Path, uri: str, intake: IntakeSettings) -> list[Finding]:
-    """Return why the intake mode does not suit the instance, as `burst setup` does."""
+    """Return why the intake mode does not suit the instance, as `setup` checks it."""
     try:
         check_intake(read_config(directory), read_running(uri), intake)
     except ConfigError as error:
@@ -139,7 +139,7 @@ def _try_files(
 
 
 def _owner_for_root(lead: LeadIdentity) -> str:
-    """Return whom a broker is to run as, empty for whoever types this."""
+    """Return the user as whom a broker is to run; empty for the current user."""
     if os.geteuid() or not lead.owner_userid:
         return ""
     return pwd.getpwuid(lead.owner_userid).pw_name

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`burst lead unadopt`: takes out again what `burst lead adopt` did to an instance."""
+"""`burst lead unadopt`: undoes what `burst lead adopt` did to an instance."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ from burst.runtime.offline import read_records_snapshot
 )
 @target_options
 def unadopt(directory: Path, dry_run: bool, target: Target) -> None:
-    """Give the files of the instance in CONFDIR back as they were before burst.
+    """Restore the files of the instance in CONFDIR as they were before burst.
 
-    Takes out what `burst lead adopt`, `burst lead add-slot` and `burst setup --system`
-    did: files of the site are as they were, byte for byte, and files that were written
-    for burst are removed, except those that were changed since. Says what it does with
-    each. Refuses while a daemon serves the instance, bursts live, jobs are held or wait
-    in the queues that go. The instance is without burst after a restart.
+    Undoes what `burst lead adopt`, `burst lead add-slot` and `burst setup --system`
+    did: files of the site are restored byte for byte, and files that were written for
+    burst are removed, except those that were changed since. Says what it does with each
+    file. Refuses while a daemon serves the instance, bursts live, jobs are held, or
+    jobs wait in a queue that is removed. The instance is without burst after a restart.
     """
     places = system_directories()
     plan = plan_unadopt(directory, places.own)
@@ -75,16 +75,16 @@ def unadopt(directory: Path, dry_run: bool, target: Target) -> None:
 
 
 def _check_idle(target: Target, places: FluxDirectories) -> str:
-    """Raise BurstError where bursts live, or could begin.
+    """Raise BurstError if bursts live or could begin.
 
-    Return the owner of the instance, empty where it does not run.
+    Return the owner of the instance; empty if it does not run.
     """
     settings = target.settings()
     with owner_rights(settings.lead.uri):
         try:
             lead = connect(settings.lead.uri, settings.intake.attribute)
         except LeadError as error:
-            # It may be why this is typed, and nothing can join what does not run.
+            # No error: it may be the reason for this command, and nothing can join.
             click.echo(f"the instance does not run, so no record was read: {error}")
             return ""
         try:
@@ -99,7 +99,7 @@ def _check_idle(target: Target, places: FluxDirectories) -> str:
 def _obstacles(
     lead: Lead, settings: Settings, places: FluxDirectories
 ) -> Iterator[tuple[str, str]]:
-    """Yield what has to end first, and how. Raises BurstError."""
+    """Yield each thing that has to end first, and how to end it. Raises BurstError."""
     served = call_daemon(lead, "ping")
     snapshot = read_records_snapshot(lead, settings)
     live = " ".join(burst.id for burst in snapshot.records.live)
@@ -117,10 +117,11 @@ def _obstacles(
 
 
 def _jobs_in_queues(uri: str, queues: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield which jobs wait in queues of our piece of the configuration, which goes.
+    """Yield which jobs wait in queues that are removed, and what to do about them.
 
-    Flux takes none out of its queue (`flux update` refuses an empty name), and starts
-    none whose queue is gone.
+    The queues are those of our piece of the configuration. Flux cannot take a job out
+    of its queue (`flux update` refuses an empty name), and starts none whose queue is
+    gone.
     """
     ordinary = {name for name, table in queues.items() if is_for_ordinary_jobs(table)}
     names = ", ".join(sorted(ordinary))

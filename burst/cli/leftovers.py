@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`burst gc --provider`: what lost leads left, by its tags alone."""
+"""`burst gc --provider`: finds what lost leads have left, by its tags alone."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from burst.runtime.last_call import ProviderBurst, describe_reap
 from burst.runtime.leftovers import Leftovers, has_expired
 
 GC_DEADLINE = 600.0
-"""Seconds for which a deletion is repeated before it is said what is left."""
+"""Seconds for which a deletion is repeated; then the command reports what is left."""
 
 
 class LeftoverQuery(msgspec.Struct, frozen=True):
-    """Which bursts of a provider are asked for."""
+    """Which bursts of a provider `burst gc --provider` lists."""
 
     provider: str
     owner: str | None
-    """None for the owner that the settings give."""
+    """The tag of one owner; None for the owner that the settings give."""
     any_owner: bool
     expired: bool
 
@@ -53,14 +53,14 @@ _COLUMNS = (
 
 
 def _with_provider(context: click.Context, _: click.Parameter, given: Any) -> Any:
-    """Refuse what goes with `--provider` where that is not given."""
+    """Refuse an option that needs `--provider` if that is not given."""
     if given and context.params.get("provider") is None:
         raise click.UsageError("--owner, --any-owner and --expired need --provider")
     return given
 
 
 def leftover_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Add `--provider` and what goes with it; the command gets `leftovers`."""
+    """Add `--provider` and the options that need it; the command gets `leftovers`."""
 
     @click.option(
         "--provider",
@@ -107,8 +107,8 @@ def collect_leftovers(
 ) -> None:
     """List these bursts, and with `yes` delete them. Raises BurstError.
 
-    It does not delete what has not expired unless one owner is named: another lead may
-    use it.
+    It deletes bursts of all owners only once they have expired: another lead may use
+    the rest.
     """
     if yes and query.any_owner and not query.expired:
         raise click.UsageError(

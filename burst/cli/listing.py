@@ -57,8 +57,8 @@ def counted(count: int, word: str) -> str:
 def print_json(value: Any) -> None:
     """Print a value as JSON for a program to read.
 
-    What a terminal may take for a command is escaped: JSON itself demands that for the
-    first 32 characters only.
+    All characters that a terminal may take for a command are escaped; JSON requires
+    that for the first 32 only.
     """
     text = json.dumps(value, indent=2, ensure_ascii=False)
     if not text.replace("\n", "").isprintable():
@@ -75,7 +75,7 @@ class Column(msgspec.Struct, frozen=True):
     title: str
     show: Callable[[Row], Any]
     style: Callable[[Row], str] = lambda _: ""
-    """On a terminal: a style of rich, empty for none."""
+    """Returns the style of rich for a row's value on a terminal; empty for none."""
 
 
 def print_rows(rows: Sequence[Row], columns: Sequence[Column], how: Listing) -> None:
@@ -126,12 +126,12 @@ def span(seconds: float) -> str:
 
 
 def money(amount: float) -> str:
-    """Return an amount for people; of less than a hundredth its first two digits."""
+    """Return an amount for people; if below 0.01, with two significant digits."""
     return f"{amount:.2f}" if amount >= 0.01 or not amount else f"{amount:.2g}"
 
 
 def _shown(value: Any) -> Any:
-    """Return a value in which no text has what a terminal may take for a command."""
+    """Return a value without what a terminal may take for a command in its texts."""
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, Mapping):

@@ -30,7 +30,7 @@ class Duration(click.ParamType[float]):
 
 
 class Finite(click.FloatRange):
-    """A number from 0 on that has an end, and is one: NaN passes each comparison."""
+    """A finite number from 0 on. NaN is refused here: it passes click's range check."""
 
     def __init__(self) -> None:
         super().__init__(min=0)

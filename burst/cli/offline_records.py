@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Answers from what a daemon left on record, where none serves the lead.
+"""Answers from the records that a daemon has left, if none serves the lead now.
 
-What makes them takes longer to import than a daemon to answer, so that
-`burst.cli.daemon_call` imports this where there is none.
+The modules that make them take longer to import than a daemon takes to answer, so
+`burst.cli.daemon_call` imports this module only if there is no daemon.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ _ANSWERS: Mapping[str, Callable[[Snapshot, Asked], dict[str, Any]]] = {
 def answer_from_records(
     lead: Lead, target: Target, method: str, asked: Asked, error: NoDaemon
 ) -> dict[str, Any]:
-    """Return what a daemon would answer; nothing if it would not know what to explain.
+    """Return what a daemon would answer; empty if `explain` knows nothing of the id.
 
-    Raises `error` to a guest; BurstError.
+    Raises `error` for a guest, who may not read records; else BurstError.
     """
     try:
         snapshot = read_records_snapshot(lead, target.settings())

@@ -18,11 +18,11 @@ class PictureError(BurstError):
 def save_picture(
     path: Path, size: tuple[float, float], plot: Callable[[Any], None]
 ) -> None:
-    """Write what is plotted on axes; `size` is in inches. Raises PictureError."""
+    """Write what `plot` draws on axes; `size` is in inches. Raises PictureError."""
     figure = _figure_class()(figsize=size, layout="constrained")
     plot(figure.add_subplot())
     try:
-        # Of a name without a suffix matplotlib would make another name.
+        # matplotlib would add a suffix to a name without one.
         figure.savefig(path, format=path.suffix.lower().removeprefix(".") or "(none)")
     except (OSError, ValueError) as error:
         raise PictureError(

@@ -76,7 +76,7 @@ def timeline_lines(rows: Sequence[Row], now: float, width: int) -> list[str]:
 
 
 def write_picture(path: Path, rows: Sequence[Row], now: float) -> None:
-    """Write the same as a picture, in the format of the file's suffix.
+    """Write the timeline as a picture, in the format of the file's suffix.
 
     Raises PictureError.
     """
@@ -98,7 +98,7 @@ def write_picture(path: Path, rows: Sequence[Row], now: float) -> None:
 
 
 def _horizon(rows: Sequence[Row], now: float) -> float:
-    """Return until when is drawn: to the last time that is known, within a day."""
+    """Return the time at which the drawing ends: past the last known one, in a day."""
     times = [row[key] for row in rows for key in ("from", "until") if row[key]]
     last = max(times, default=now)
     return now + min(max(1.2 * (last - now), _SHORTEST_S), _LONGEST_S)
@@ -110,7 +110,7 @@ def _axis(now: float, end: float, columns: int) -> str:
 
 
 def _bar(row: Row, now: float, end: float, columns: int) -> str:
-    """Return a row's time as marks; what is open ends in an arrow."""
+    """Return a row's time as marks; a time without a known end ends in an arrow."""
     scale = columns / (end - now)
     begins = min(columns - 1, round((row["from"] - now) * scale))
     is_open = row["until"] is None
@@ -143,7 +143,7 @@ def _label(row: Row, now: float) -> str:
 
 
 def _promised(row: Row, jobs: str, now: float) -> str:
-    """Return from when or until when ranks are kept, as `burst.core.plan.promises`."""
+    """Return in words from or until when `burst.core.plan.promises` keeps ranks."""
     if not row.get("known", True):  # a daemon of an earlier version does not tell
         return f"kept for {jobs} until {_told(row['until'], now)}, as no limit tells"
     if row["from"] <= now:
@@ -152,6 +152,6 @@ def _promised(row: Row, jobs: str, now: float) -> str:
 
 
 def _told(at: float, now: float) -> str:
-    """Return a time of day, with its day where that may be another."""
+    """Return a time of day; with its day if that may not be today."""
     told = moment(at)
     return told if at - now > _FAR_S else told.rpartition(" ")[2]

@@ -51,9 +51,9 @@ def policy() -> None:
 def check(name: str, target: Target, listing: Listing) -> None:
     """Show which rule takes which job that waits, and what would happen now.
 
-    With JOB, only that job. With FILE, by that file in place of the daemon's settings:
-    by [plan] worth, [[policy]] and [[budget]] where it has no [providers], else by all
-    that it says of jobs. It is checked without a lead, too. Nothing is changed.
+    With JOB, show only that job. With FILE, use that file in place of the daemon's
+    settings: its [plan] worth, [[policy]] and [[budget]] if it has no [providers], else
+    all that it says of jobs. A FILE is checked without a lead, too. Nothing is changed.
     """
     file = Path(name) if name.endswith(".toml") or Path(name).is_file() else None
     tables = None if file is None else _rules_of(file)
@@ -63,7 +63,7 @@ def check(name: str, target: Target, listing: Listing) -> None:
     except LeadError as error:
         if tables is None:
             raise
-        # Whether a file can be read, and means what it is to, no lead is needed for.
+        # To check whether a file can be read and means what it should needs no lead.
         found = check_rules(with_rules(target.settings(), tables, str(file)))
         click.echo(f"without a lead, only the rules: {error}", err=True)
     if found["trouble"]:
@@ -82,7 +82,7 @@ def check(name: str, target: Target, listing: Listing) -> None:
 
 
 def _rules_of(file: Path) -> dict[str, Any]:
-    """Return the tables of a file that are looked at. Raises ConfigError."""
+    """Return those tables of a file that are used. Raises ConfigError."""
     tables = read_settings(file)
     return {key: tables[key] for key in JUDGED if key in tables}
 
@@ -90,9 +90,9 @@ def _rules_of(file: Path) -> dict[str, Any]:
 def _checked(
     lead: Lead, target: Target, tables: Mapping[str, Any] | None, where: str
 ) -> dict[str, Any]:
-    """Return what the daemon says, or what is found out without one.
+    """Return the daemon's answer; without a daemon, the same made here.
 
-    `tables` are those of another file, `where` is its name.
+    `tables` are those of a file to use in place of the settings, `where` is its name.
     """
     found = call_daemon(lead, "policy", {"tables": tables, "where": where})
     if found is not None:
@@ -105,7 +105,7 @@ def _checked(
 
 
 def _only(found: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return what is about one job. Raises BurstError."""
+    """Return the part of an answer that is about one job. Raises BurstError."""
     try:
         job = format_f58(parse_jobid(name))
     except ValueError as error:
@@ -120,7 +120,7 @@ def _only(found: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _remarks(found: Row) -> list[str]:
-    """Return sentences on rules that are of no use, or may not be as they are meant."""
+    """Return sentences on rules that take no job, or may not mean what they should."""
     count = len(found["jobs"])
     unused = [row["name"] for row in found["rules"][:-1] if not row["takes"]]
     texts = list(found["warnings"])

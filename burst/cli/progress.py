@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""How far something is that takes seconds, on standard error.
+"""Shows the progress of something that takes seconds, on standard error.
 
-Of a calculation, on a terminal that is a bar, which is removed at the end. Elsewhere,
-and on a terminal without a cursor, it is a line after two seconds, and then one each
-ten seconds. What is only waited for is shown on terminals alone.
+A calculation has a bar on a terminal, which is removed at the end. Elsewhere, and on a
+terminal without a cursor, it has a line after two seconds, and then one every ten
+seconds. A wait is shown on terminals only.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from burst.cli.colours import may_be_terminal
 FIRST_S = 2.0
 AGAIN_S = 10.0
 WAIT_S = 1.0
-"""Seconds before it is shown what is waited for: most commands end before."""
+"""Seconds before a wait is shown: most commands end sooner."""
 
 
 @contextmanager
 def show_progress(
     name: str, total: int, what: str, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[Callable[[int], None]]:
-    """Yield what is to be called, now and then, with how many of `total` are done.
+    """Yield a function to call, now and then, with how many of `total` are done.
 
-    `what` is what is counted, such as jobs.
+    `what` names what is counted, such as jobs.
     """
     bar = None
     if may_be_terminal(sys.stderr):
@@ -44,10 +44,10 @@ def show_progress(
 
 
 def show_wait(what: str) -> AbstractContextManager[Callable[[str], None]]:
-    """Show on a terminal what is waited for, and for how long, after WAIT_S.
+    """Show on a terminal, after WAIT_S, what is waited for and for how long.
 
-    Yield what is to be called with another text. Lines on standard error come above it;
-    print nothing on standard output meanwhile. It is removed at the end.
+    Yield a function to call with another text. Lines on standard error appear above the
+    text; print nothing on standard output meanwhile. The text is removed at the end.
     """
     spinner = None
     if may_be_terminal(sys.stderr):
@@ -63,7 +63,7 @@ def _no_spinner() -> Iterator[Callable[[str], None]]:
 
 
 class _Lines:
-    """Lines, none of them for what takes less than FIRST_S."""
+    """Prints lines of progress, but none for what takes less than FIRST_S."""
 
     def __init__(
         self, name: str, total: int, what: str, clock: Callable[[], float]

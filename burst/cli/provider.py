@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`burst provider check`: tries what a provider's own program must keep to."""
+"""`burst provider check`: tests whether a site's program keeps a provider's rules."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def check(name: str, target: Target) -> None:
 
 @contextmanager
 def _signals_as_ctrl_c() -> Iterator[None]:
-    """Have these signals raise KeyboardInterrupt: what was made is deleted first."""
+    """Have SIGTERM and SIGHUP raise KeyboardInterrupt, so that nothing is left."""
     ends = (signal.SIGTERM, signal.SIGHUP)
     before = [signal.signal(each, signal.default_int_handler) for each in ends]
     try:
@@ -62,7 +62,7 @@ def _signals_as_ctrl_c() -> Iterator[None]:
 
 
 def _make(settings: Settings, name: str) -> Provider:
-    """Return the provider, of an owner of its own: a daemon's bursts are not its."""
+    """Return the provider with an owner of its own, so that it sees no other bursts."""
     table = settings.providers.get(name)
     if table is None or not table.enabled:
         enabled = [key for key, each in settings.providers.items() if each.enabled]

@@ -17,7 +17,7 @@ from burst.cli.target import Target, target_options
 from burst.cli.wait_for_burst import wait_for_burst
 from burst.model.listing import parse_listing
 
-# So long, in seconds, the next tick may take to decide on a job.
+# Seconds that the next tick may take to decide on a job.
 _DECIDED_S = 30.0
 _LOOK_S = 0.1
 _BY_WORTH = ("not-worth", "not-forecast")
@@ -87,9 +87,9 @@ def request(
 ) -> None:
     """Burst ahead of jobs: have nodes ready before a job asks for them.
 
-    With --job, a burst is made for a job that waits though it saves less than the
-    site's rule asks for; limits, budgets and the rule's prices hold all the same. Its
-    user may do that, or the instance owner.
+    With --job, a burst is made for a job that waits, even if it saves less than the
+    site's rule asks for; limits, budgets and the rule's prices still apply. The job's
+    user and the instance owner may do that.
 
     The nodes stay until they are idle for `[deadlines] idle`. With --isolated, they run
     COMMAND once on each node, or the jobs of --batch, and are taken down after it;
@@ -117,7 +117,7 @@ def request(
         if no_wait:
             click.echo(made["text"])
             return
-        # An iterator: the wait for the first burst prints it, and no other.
+        # An iterator, so that only the wait for the first burst prints the line.
         said = iter([made["text"]])
         for burst in made["bursts"]:
             ends = command or wanted["batch"]
@@ -133,7 +133,7 @@ def request(
 def _asked(
     command: tuple[str, ...], nodes: int, provider: str, isolated: bool, **more: Any
 ) -> dict[str, Any]:
-    """Return what is asked of the daemon. Raises UsageError."""
+    """Return the request for the daemon. Raises UsageError."""
     asked: dict[str, Any] = {
         "nodes": nodes,
         "provider": provider,
@@ -169,7 +169,7 @@ def _asked(
 
 
 def _burst_for(job: str, target: Target, no_wait: bool) -> None:
-    """Request a burst for a job, and tell what comes of it."""
+    """Request a burst for a job, and print what the daemon decides."""
     with target.lead() as lead:
         with show_wait("waiting for the daemon"):
             lead.call("request-job", {"id": job})

@@ -23,9 +23,9 @@ def resize(typed: str, nodes: int, target: Target, *, note: str, no_wait: bool) 
 
     BURST is an id, a prefix that only one id has, or `last`: the burst made last.
 
-    It grows by the free ranks of its rank slot above its last one, and loses its last
-    ones when it shrinks: these are drained, and what runs there goes on to its end.
-    The number of nodes that it had before takes a growth back that has not ended.
+    It grows by free ranks of its rank slot above its last rank. When it shrinks, its
+    last ranks are drained, and what runs there goes on to its end. To take back a
+    growth that has not ended, give the number of nodes that it had before.
     """
     with target.lead() as lead:
 

@@ -36,7 +36,7 @@ def _run_burst(target: Target, flags: GivenFlags, **wanted: Any) -> None:
     """Make one burst by hand: for the burstable jobs that wait, or ahead of them.
 
     Waits until its nodes are online and prints which ranks joined. It stays up until
-    run-burst --down takes it down. Where a daemon serves the lead, that one does it.
+    run-burst --down takes it down. If a daemon serves the lead, the daemon does it.
     """
     _ManualBurst(target, flags, **wanted).run()
 
@@ -97,7 +97,7 @@ command = make_command()
 
 
 class _ManualBurst:
-    """One burst by hand, by the daemon if one serves the lead."""
+    """Makes or ends one burst by hand, by the daemon if one serves the lead."""
 
     def __init__(self, target: Target, flags: GivenFlags, **wanted: Any) -> None:
         self._target = target
@@ -158,7 +158,7 @@ class _ManualBurst:
         nodes = self._wanted["nodes"] or len(parse_hostlist(slot))
         asked = {"nodes": nodes, "provider": self._provider, "slot": slot}
         made = lead.call("request", asked)
-        # An iterator: the wait for the first burst prints it, and no other.
+        # An iterator, so that only the wait for the first burst prints the line.
         said = iter([made["text"]])
         for burst in made["bursts"]:
             wait_for_burst(look, burst, said=said)
@@ -196,7 +196,7 @@ class _ManualBurst:
     def _tell_access(
         self, lead: Lead, settings: Settings, rows: list[dict[str, Any]]
     ) -> None:
-        """Print by which commands a person reaches the clusters, if there are any."""
+        """Print the commands by which a person reaches the bursts' clusters, if any."""
         identity, provider = lead.identity(), self._provider
         for row in rows:
             commands = access_commands(settings, identity, provider, row["id"])
@@ -234,7 +234,7 @@ class _ProgressLines:
 def _check_size(size: int, hosts: Sequence[str], slot: str) -> None:
     """Raise ConfigError unless the lead has that size, with its burst hosts or without.
 
-    The first experiment's flag was the size without them.
+    In the first experiment, the flag was the size without them.
     """
     first = hosts.index(parse_hostlist(slot)[0])
     if size and size not in (len(hosts), first):

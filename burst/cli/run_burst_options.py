@@ -17,10 +17,10 @@ from burst.provider_type import GROUP, ProviderFlag, ProviderType, load_type
 
 
 class GivenFlags(msgspec.Struct, frozen=True):
-    """What was given on the command line, and which types of providers know it."""
+    """The flags given on the command line, and the types of providers installed."""
 
     values: Mapping[str, str]
-    """By flag name."""
+    """The values by flag name."""
     types: Mapping[str, ProviderType]
 
     def selected_type(self) -> str:
@@ -38,12 +38,12 @@ class GivenFlags(msgspec.Struct, frozen=True):
         return [f"--{k} {v}" for k, v in self.values.items() if k not in ignored]
 
     def notes(self, table: ProviderTable) -> list[str]:
-        """Return what that type of provider has to say; `table` is that of `table`."""
+        """Return what the table's type notes on the flags; `table()` made the table."""
         brought = self.types.get(table.type)
         return list(brought.notes(self.values, table.options)) if brought else []
 
     def table(self, base: ProviderTable, nodes: int) -> ProviderTable:
-        """Return a provider's table with what the flags say instead of its own.
+        """Return a provider's table with the options that the flags give.
 
         `nodes` is the size of the rank slot. Raises ConfigError.
         """
@@ -67,7 +67,7 @@ def provider_flag_options(
 ) -> Callable[..., None]:
     """Add the flags of all providers; the command gets them as `flags`.
 
-    `found` is by default what is installed.
+    `found` is by default the entry points that are installed.
     """
     points = entry_points(group=GROUP) if found is None else found
     types = {point.name: made for point in points if (made := _load(point))}

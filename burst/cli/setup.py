@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`burst setup`: what Flux itself loads, put where this Flux looks."""
+"""`burst setup`: installs files that Flux loads, where this Flux looks for them."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _choice(
 ) -> IntakeChoice:
     """Return what the options ask for. Raises an error if that is not possible.
 
-    The files of `system` are for the host's own instance, which is Flux's default.
+    With `system`, the files are for the host's own instance, which is Flux's default.
     """
     settings = target.settings()
     intake = settings.intake
@@ -151,7 +151,7 @@ def _choice(
 
 
 def _running(uri: str, system: bool) -> RunningInstance | None:
-    """Return what the instance says, None if that is not known, which is told."""
+    """Return what the instance reports; None, with a message, if none is found."""
     if not (uri or system) or not is_flux(uri):
         click.echo(
             "no running Flux was found, so its queues and scheduler are not known"
@@ -163,9 +163,9 @@ def _running(uri: str, system: bool) -> RunningInstance | None:
 def _site(
     places: FluxDirectories, files: ConfigFiles | None, instance: RunningInstance | None
 ) -> SiteTables:
-    """Return what the site has: by its files, if ours is put beside them.
+    """Return the site's tables: from its files, if our piece is put beside them.
 
-    They count when the instance starts again, and are there before it runs.
+    The files take effect when the instance starts again, and exist before it runs.
     """
     if files is not None and files.files:
         for line in _replaced_by(files):

@@ -86,14 +86,14 @@ def status(everything: bool, target: Target, listing: Listing) -> None:
 
 
 def _with_reason(row: Row, note: str) -> str:
-    """Return a note on a burst, and why it was made where no job is why."""
+    """Return a note on a burst, and the standing minimum it was made for, if any."""
     # Daemons of earlier versions do not tell.
     standing = row.get("standing") and f"standing minimum of {row['standing']}"
     return "; ".join(filter(None, (note, standing)))
 
 
 def idle_text(row: Row) -> str:
-    """Return how long a burst is idle, and when it goes; empty if it is not."""
+    """Return how long a burst has been idle and when it goes; empty if it is not."""
     if row["idle"] is None:
         return ""
     left = "" if row["down_in"] is None else f", down in {span(row['down_in'])}"
@@ -105,9 +105,9 @@ def _known(online: int | None) -> str:
 
 
 def lead_troubles(lead: Row) -> list[str]:
-    """Return what is wrong with the lead and its store, of an answer to `status`."""
+    """Return what is wrong with the lead and its store, from an answer to `status`."""
     why = lead["trouble"] and f"the lead cannot be read: {lead['trouble']}"
-    # Daemons of earlier versions do not tell the other.
+    # Daemons of earlier versions do not send `store_trouble`.
     return [text for text in (why, lead.get("store_trouble", "")) if text]
 
 
@@ -151,7 +151,7 @@ def notices(found: Row) -> list[Line]:
 
 
 def drain_text(slot: str, ranks: str, why: str) -> str:
-    """Return that a person has drained ranks, an idset, and how that is undone."""
+    """Return that a person has drained `ranks`, an idset, and how to undo that."""
     verb = "is" if ranks.isdigit() else "are"
     return (
         f"{name_ranks(ranks)} of slot {slot} {verb} drained by hand: {why};"
@@ -169,7 +169,7 @@ def bill(totals: Row) -> str:
 
 
 def used_text(budget: Row) -> str:
-    """Return how much of a budget is used, and until when the rest has to do."""
+    """Return how much of a budget is used, and until when the rest has to last."""
     used = money(budget["settled"] + budget["reserved"])
     return (
         f"budget {budget['budget']}: {used} of {money(budget['limit'])} is settled or"
@@ -199,7 +199,7 @@ def provider_notices(provider: Row, now: float) -> list[Line]:
 
 
 def _closed(key: str, offer: Row, now: float) -> Iterator[str]:
-    """Yield of what an offer no burst is made for a while, and why.
+    """Yield which bursts of an offer are not made for a while, and why.
 
     Daemons of earlier versions do not tell why.
     """
@@ -217,7 +217,7 @@ def _closed(key: str, offer: Row, now: float) -> Iterator[str]:
 
 
 def learnt(key: str, offer: Row) -> str:
-    """Return what a node of an offer costs, and how long its bursts take to come."""
+    """Return what a node of an offer costs, and in what time its bursts are online."""
     online = offer["online"]
     median, slow, count = span(online["p50"]), span(online["p90"]), online["bursts"]
     if count == 1:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What commands check of tags, and tell of who undoes what was done to a burst."""
+"""Checks of tags, and messages on what may undo a change made to a burst by hand."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def check_tag(_: click.Context, __: click.Parameter, tag: str) -> str:
 
 
 def tell_of_tag(answer: Mapping[str, Any]) -> None:
-    """Tell who may undo what was done to a burst by hand."""
+    """Print who may undo what was done to a burst by hand."""
     if tag := answer.get("tag"):
         click.echo(
             f"it has tag {tag}: what requested it, such as an ensemble, may undo this",
@@ -29,7 +29,7 @@ def tell_of_tag(answer: Mapping[str, Any]) -> None:
 
 
 def tell_of_renewal(answer: Mapping[str, Any]) -> None:
-    """Tell of the burst that takes the place of one that was taken down by hand."""
+    """Print that another burst replaces one that was taken down by hand, if so."""
     # Daemons of earlier versions do not tell.
     if again := answer.get("again"):
         click.echo(again, err=True)

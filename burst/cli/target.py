@@ -24,8 +24,8 @@ from burst.lead import Lead
 from burst.model.printable import printable
 from burst.runtime.connect import connect
 
-# Where the files of an instance are. The record of what was done to them has their
-# paths, which are to be the same from every directory and through every link.
+# Where the files of an instance are. The record of changes to them has their paths,
+# which must be the same from every directory and through every link.
 CONFIG_PLACE = click.Path(path_type=Path, resolve_path=True)
 
 
@@ -47,7 +47,7 @@ class Target(msgspec.Struct, frozen=True):
     uri: str | None
 
     def find(self) -> Path | None:
-        """Return the settings file to use, None where there is none at all."""
+        """Return the settings file to use; None if there is none."""
         if self.config is not None:
             return self.config
         named = os.environ.get(VARIABLE)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Lines and tables on a terminal, by rich. Where there is none this is not imported."""
+"""Prints lines and tables on a terminal, by rich; imported only if there is one."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from rich.text import Text
 from burst.cli.colours import Line, Styled
 from burst.model.printable import printable
 
-# Wider than any line, for what rich takes for no terminal after all.
+# Wider than any line, for output that rich does not take for a terminal after all.
 _PIPE_WIDTH = 100_000
 
 
 def rich_text(line: Line) -> Text:
-    """Return a line as a text of rich, which commands the terminal nothing."""
+    """Return a line as a text of rich, without control characters."""
     pairs = ((part, "") if isinstance(part, str) else part for part in line)
     return Text.assemble(*((printable(text), style) for text, style in pairs))
 
@@ -32,10 +32,10 @@ def print_line(line: Line) -> None:
 def print_table(
     lines: Sequence[Sequence[Styled]], widths: Sequence[int], *, header: bool
 ) -> None:
-    """Print a table, of which only the last column is wrapped.
+    """Print a table; only its last column is wrapped.
 
-    `lines` have the titles first if there is a header, `widths` the least width of each
-    column: one that is not wrapped would be cut off where the terminal is too narrow.
+    `lines` begin with the titles if there is a header. `widths` has the least width of
+    each column: without it, a narrow terminal would cut off those that are not wrapped.
     """
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=header)
     titles = lines[0] if header else [("", "")] * len(lines[0])

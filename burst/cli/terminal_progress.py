@@ -16,7 +16,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 def open_bar(
     name: str, total: int
 ) -> AbstractContextManager[Callable[[int], None]] | None:
-    """Return what shows how many of `total` are done; None without a cursor."""
+    """Return a bar that shows how many of `total` are done; None without a cursor."""
     console = Console(stderr=True)
     return _bar(console, name, total) if console.is_interactive else None
 
@@ -24,14 +24,14 @@ def open_bar(
 def open_spinner(
     what: str, after: float
 ) -> AbstractContextManager[Callable[[str], None]] | None:
-    """Return what shows after so many seconds what is waited for; None as above."""
+    """Return a spinner with a text, shown after `after` s; None without a cursor."""
     console = Console(stderr=True)
     return _spinner(console, what, after) if console.is_interactive else None
 
 
 @contextlib.contextmanager
 def open_status(what: str) -> Iterator[Callable[[str], None]]:
-    """Show a spinner at once; yield what is to be called with another text."""
+    """Show a spinner at once; yield a function to call with another text."""
     with Console(stderr=True).status(what) as spinner:
         yield spinner.update
 
@@ -77,11 +77,11 @@ def _spinner(
 
 @contextlib.contextmanager
 def _ctrl_c_waits() -> Iterator[None]:
-    """Have Ctrl-C come after the block, in which a terminal is changed.
+    """Delay Ctrl-C until after the block, which changes the terminal.
 
-    In the midst of that it would leave the cursor hidden and standard error redirected,
-    so that what is printed next fails. The signal is not blocked for that: another
-    thread would take it, and Python tells the main one of it all the same.
+    During the change it would leave the cursor hidden and standard error redirected, so
+    that the next print fails. To block the signal would not help: another thread would
+    take it, and Python would run the handler in the main one all the same.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

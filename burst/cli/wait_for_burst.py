@@ -16,9 +16,9 @@ from burst.cli.colours import may_be_terminal
 from burst.cli.listing import fsd
 from burst.errors import BurstError, CallsTooOften
 
-# How often the daemon is asked how far it is, in seconds.
+# Seconds between two calls to the daemon.
 _EVERY = 0.2
-# And after how much longer, where the user waits for many bursts.
+# Further seconds after a user has called too often, by waiting for many bursts.
 _LATER = 2.0
 
 # States from which a burst does not become online.
@@ -34,7 +34,7 @@ def wait_for_burst(
     """Wait until a burst is online, or `inactive`, and return its row.
 
     `look` returns what `burst status` shows. `said` are lines to print before. Raises
-    BurstError once it cannot come to that any more. Ctrl-C stops the waiting only.
+    BurstError once the burst cannot reach that state. Ctrl-C ends only the wait.
     """
     began = time.monotonic()
     with _progress(burst_id, _goes_on(burst_id, until), said) as show:
@@ -56,10 +56,10 @@ def wait_for_burst(
 
 
 def watch_resize(look: Look, burst_id: str, nodes: int, said: Iterable[str]) -> None:
-    """Wait until a burst that is online has so many nodes, and says so.
+    """Wait until a burst that is online has `nodes` nodes, and print that.
 
-    `said` are lines to print before. Raises BurstError once it cannot come to that any
-    more. Ctrl-C stops the waiting only.
+    `said` are lines to print before. Raises BurstError if its resize ends with another
+    number of nodes, or it is not online any more. Ctrl-C ends only the wait.
     """
     began = time.monotonic()
     rows = _rows(look, burst_id)
@@ -82,9 +82,9 @@ def watch_resize(look: Look, burst_id: str, nodes: int, said: Iterable[str]) -> 
 def _progress(
     burst_id: str, goes_on: str, said: Iterable[str]
 ) -> Iterator[Callable[[Row], None]]:
-    """Yield what shows how far a burst is; say after Ctrl-C that it goes on."""
+    """Yield a function that shows a burst's state; say after Ctrl-C that it goes on."""
     try:
-        # Here, as who has read them may press Ctrl-C at once.
+        # Inside `try`: a person who has read the lines may press Ctrl-C at once.
         for line in said:
             click.echo(line)
         with _spinner(f"{burst_id}: asked for") as update:
@@ -119,8 +119,8 @@ def wait_for_state(
 ) -> Row:
     """Return the first of a burst's rows that has the state `until`; show the others.
 
-    Raises BurstError for a row with one of the states `ends`, and for one that is
-    quarantined, which the command `down` ends.
+    Raises BurstError for a row with one of the states `ends`, and for a quarantined
+    burst; `down` is the command that takes the burst down.
     """
     while (row := next(rows))["state"] != until:
         name, state, why = row["id"], row["state"], row["note"] or row["result"]
@@ -152,7 +152,7 @@ def find_burst(status: dict[str, Any], burst_id: str) -> dict[str, Any]:
 
 
 def line_of(row: dict[str, Any]) -> str:
-    """Return how far a burst is."""
+    """Return a line with the state of a burst."""
     online = "?" if row["online"] is None else row["online"]
     text = f"{row['id']}: {row['state']}, {online} of {row['nodes']} nodes online"
     return f"{text}; {row['note']}" if row["note"] else text

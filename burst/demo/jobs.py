@@ -18,9 +18,9 @@ class DemoJob(msgspec.Struct, frozen=True, kw_only=True):
 
     nodes: int
     hosts: str
-    """A hostlist. Empty: the job can never run, and is canceled."""
+    """The hosts as a hostlist; empty if the job can never run, and is canceled."""
     requires: str = ""
-    """A property of nodes (RFC 31)."""
+    """The property that its nodes must have (RFC 31); empty for none."""
     burstable: bool = True
 
     def options(self) -> list[str]:
@@ -33,7 +33,7 @@ class DemoJob(msgspec.Struct, frozen=True, kw_only=True):
         return options
 
     def fault(self, row: dict[str, Any]) -> str:
-        """Return what is wrong with how the job ended; empty if nothing."""
+        """Return what is wrong with the end of the job; empty for nothing."""
         name, hosts = f"job {row['id']} of {self.nodes} nodes", row["output"].split()
         wanted = "completed" if self.hosts else "canceled"
         if row["state"] != wanted:
@@ -46,7 +46,7 @@ class DemoJob(msgspec.Struct, frozen=True, kw_only=True):
         return ""
 
 
-# Each names the nodes that it needs, so that it runs there however fast anything is.
+# Each job names the nodes that it needs, so where it runs does not depend on timing.
 LOCAL = DemoJob(nodes=2, hosts=OWN, requires="local", burstable=False)
 LARGE = DemoJob(nodes=4, hosts=SLOTS[0], requires="burst-0")
 SMALL = DemoJob(nodes=2, hosts=SLOTS[1], requires="burst-1")

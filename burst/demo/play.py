@@ -27,7 +27,7 @@ _LONGEST = 46
 
 
 class Interrupted(Exception):
-    """The user asked for the demo's end, by a signal."""
+    """The user asked by a signal for the demo to end."""
 
     def __init__(self, signum: int) -> None:
         super().__init__(signal.Signals(signum).name)
@@ -37,7 +37,7 @@ class Interrupted(Exception):
 def play(mode: str, *, flux: bool, as_json: bool) -> int:
     """Run the demo and return the exit status.
 
-    Raises BurstError, before anything is started, where it cannot run.
+    Raises BurstError, before anything is started, if the demo cannot run.
     """
     if flux:
         _require_flux()
@@ -66,7 +66,10 @@ def play(mode: str, *, flux: bool, as_json: bool) -> int:
 
 
 def _perform(story: Story) -> tuple[str, int, int, int]:
-    """Return what failed, the signal that ended it, and what was left."""
+    """Return what failed, the signal that ended it, and how much was left.
+
+    The last two numbers are the processes and the leased slots that were left.
+    """
     failure, signum = "", 0
     handlers = {number: signal.signal(number, _interrupt) for number in _SIGNALS}
     try:
@@ -76,7 +79,7 @@ def _perform(story: Story) -> tuple[str, int, int, int]:
     except Interrupted as interrupted:
         signum = interrupted.signum
     finally:
-        # Whatever was raised, nothing may go on that was started here.
+        # Whatever was raised, no process that was started here may go on.
         left = _take_down(story)
         for number, handler in handlers.items():
             signal.signal(number, handler)
@@ -84,7 +87,7 @@ def _perform(story: Story) -> tuple[str, int, int, int]:
 
 
 def _take_down(story: Story) -> tuple[int, int]:
-    """Take everything down; at a second signal, at once. Returns what was left."""
+    """Take everything down, by SIGKILL after a second signal; return what was left."""
     left = 0, 0
     try:
         left = story.take_down()
@@ -103,7 +106,7 @@ def _interrupt(signum: int, _: FrameType | None) -> None:
 
 
 def _faults(story: Story, failure: str, left: dict[str, int]) -> list[str]:
-    """Return a sentence for everything that is not as it should be."""
+    """Return a sentence for each thing that is not as it should be."""
     found = [failure] if failure else []
     if not failure:
         for job, row in zip(demo_jobs(story.mode), story.jobs, strict=True):
@@ -132,7 +135,7 @@ def report(story: Story, left: dict[str, int], *, ok: bool, as_json: bool) -> No
 
 
 def find_stand_in() -> StandIn:
-    """Return the lead that is installed for where there is no Flux.
+    """Return the installed stand-in for a lead, for hosts without Flux.
 
     Raises BurstError, ConfigError.
     """
@@ -157,7 +160,7 @@ def _require_flux() -> None:
 
 
 def _make_directory() -> Path:
-    """Make the demo's directory, open to nobody else."""
+    """Make the demo's directory, which no other user can open."""
     base = tempfile.gettempdir()
     if len(os.fsencode(base)) + len(f"/{_PREFIX}12345678") > _LONGEST:
         base = "/tmp"  # noqa: S108 - mkdtemp makes it private

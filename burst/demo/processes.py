@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Everything that the demo starts: marked, logged, and ended."""
+"""Starts, marks, logs and ends the processes of the demo."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from burst.errors import BurstError
 from burst.kits.process_environs import PROC, read_environs
 
 MARK = "BURST_DEMO"
-"""Variable that all processes of a demo have; its value is the demo's directory."""
+"""Variable of all processes of a demo; its value is the demo's directory."""
 _COMMAND_S = 120.0
 _STEP_S = 0.05
 _KILL_S = 60.0
-# Variables that would lead the demo's commands to another lead or other settings.
+# Variables by which the demo's commands would find another lead or other settings.
 _FOREIGN = ("FLUX_", "BURST_")
 
 
 class Processes:
     """Brokers and the daemon in the background, a user's commands in the foreground.
 
-    Each has a session of its own: Ctrl-C reaches the demo only, which ends them in
-    order.
+    Each has a session of its own, so that Ctrl-C reaches only the demo, which ends them
+    in order.
     """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._background: dict[str, subprocess.Popen[bytes]] = {}
         own = {k: v for k, v in os.environ.items() if not k.startswith(_FOREIGN)}
-        # A broker that is killed leaves its directory in TMPDIR.
+        # A broker that is killed leaves its directory in TMPDIR, so it is the demo's.
         self.environment = {**own, MARK: str(directory), "TMPDIR": str(directory)}
 
     def start(self, name: str, argv: Sequence[str]) -> None:
@@ -97,13 +97,13 @@ class Processes:
 
     def marked(self) -> list[int]:
         """Return the pids of all processes of this demo, followers and jobs too."""
-        # What was killed stays in /proc until it is waited for.
+        # A process that was killed stays in /proc until it is waited for.
         for process in self._background.values():
             process.poll()
         return self._marked(int(pid) for pid in os.listdir(PROC) if pid.isdigit())
 
     def await_end(self, limit_s: float) -> int:
-        """Return how many processes are left, once there are none or time is up."""
+        """Wait until all processes have ended or time is up; return how many remain."""
         ends = time.monotonic() + limit_s
         while (left := self.marked()) and time.monotonic() < ends:
             time.sleep(_STEP_S)
@@ -112,7 +112,7 @@ class Processes:
     def kill_all(self) -> None:
         """Kill all processes of this demo. Raises BurstError if some do not end."""
         ends = time.monotonic() + _KILL_S
-        # Again and again, since they may start others.
+        # Repeated, since the processes may start others.
         while left := self.marked():
             if time.monotonic() > ends:
                 pids = " ".join(map(str, left))
@@ -125,8 +125,8 @@ class Processes:
         with contextlib.suppress(ProcessLookupError):
             handle = os.pidfd_open(pid)
             try:
-                # The pid may have been given to another process since it was listed;
-                # the handle cannot.
+                # Since it was listed, the pid may have been given to another process;
+                # the handle cannot be.
                 if self._marked([pid]):
                     signal.pidfd_send_signal(handle, signal.SIGKILL)
             finally:

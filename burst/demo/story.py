@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The commands of the demo in their order, and what is waited for between them."""
+"""The commands of the demo in their order, and what it waits for between them."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from burst.model.ranks import parse_hostlist
 from burst.provider_type import usual_type
 
 STORY_S = 600.0
-"""The commands take about fifteen seconds, and many times that on a busy machine. As
-this, all limits here are reached only where something hangs."""
+"""Seconds for all commands. They take about fifteen, and many times that on a busy
+machine. All limits here are reached only if something hangs."""
 _LOOK_EVERY_S = 0.3
 _DAEMON_S = 120.0
 _BROKER_S = 60.0
@@ -47,11 +47,11 @@ class Story:
     ) -> None:
         self.processes = Processes(directory)
         self.jobs: list[dict[str, Any]] = []
-        """Id, nodes, state and output, in the order of submission."""
+        """Id, nodes, state and output of each job, in the order of submission."""
         self.bursts: list[Row] = []
-        """Rows of `burst status --json`."""
+        """The bursts as rows of `burst status --json`."""
         self.timelines = ""
-        """What `burst explain` prints of each burst."""
+        """What `burst explain` prints about each burst."""
         self.directory = directory
         self.mode = mode
         self.lead = stand_in.name if stand_in else "flux"
@@ -82,7 +82,7 @@ class Story:
                 text = self.processes.run(explain).stdout
                 self.timelines += f"$ {shlex.join(explain)}\n{text}\n"
         except BurstError:
-            # Where a broker or the daemon ended, its log says more.
+            # If a broker or the daemon has ended, its log says more.
             time.sleep(_LOOK_EVERY_S)
             self.processes.check()
             raise
@@ -96,7 +96,7 @@ class Story:
         slots = 0
         if self._lead_is_up:
             for row in self.jobs:
-                # Nothing is reaped under a job that runs.
+                # The daemon reaps no burst on which a job runs.
                 if row["state"] not in {"completed", "failed", "canceled"}:
                     self.processes.run([*self._user, "cancel", row["id"]])
             self.processes.end("daemon", _DAEMON_S)
@@ -144,7 +144,7 @@ class Story:
         """Set a short idle time and a private directory in burst.toml."""
         tables = tomllib.loads(self._settings.read_text())
         tables["intake"] = {**tables.get("intake", {}), "impossible": "hold"}
-        # In case the demo fails before the bursts are reaped.
+        # For the case that the demo fails before the bursts are reaped.
         tables["daemon"] = {"on_stop": "reap"}
         limits = {"provision": "5m", "join": "5m", "idle": "2s", "reap": "1m"}
         tables["deadlines"] = limits
@@ -164,7 +164,7 @@ class Story:
         return row
 
     def _attach(self, row: dict[str, Any]) -> None:
-        """Wait for a job's end, and note its output and whether it succeeded."""
+        """Wait for a job's end; note its output and whether it succeeded."""
         attach = ["attach"] if self._stand_in else ["job", "attach", "--read-only"]
         command = [*self._user, *attach, row["id"]]
         say(f"$ {shlex.join(command)}")
@@ -174,14 +174,14 @@ class Story:
         row["state"] = "failed" if done.returncode else "completed"
 
     def _explain_huge(self) -> None:
-        """Have burst say why the job waits that no burst can ever serve."""
+        """Check that burst says why the job waits that no burst can ever serve."""
         row = self.jobs[len(JOBS) - 1]
         text = self._type("burst", "explain", row["id"])
         if f"it needs {HUGE.nodes} nodes" not in text:
             raise BurstError(f"job {row['id']} was not told why it waits: {text}")
 
     def _pass_huge(self) -> None:
-        """Submit jobs for the lead's own nodes, which the scheduler has to start."""
+        """Submit jobs for own nodes, which the scheduler has to start before HUGE."""
         for job in PASSING:
             self._attach(self._submit(job))
 
@@ -192,7 +192,7 @@ class Story:
             row["state"] = "canceled"
 
     def _type(self, *words: str) -> str:
-        """Type a command; show and return what it prints. Raises BurstError."""
+        """Run a command; show and return what it prints. Raises BurstError."""
         say(f"$ {shlex.join(words)}")
         done = self.processes.run(words)
         if done.returncode:
@@ -203,7 +203,7 @@ class Story:
         return done.stdout
 
     def _wait(self, what: str, is_done: Callable[[Row], bool]) -> None:
-        """Ask `burst status` again and again until it is done.
+        """Run `burst status` repeatedly until `is_done` is true of its answer.
 
         Raises BurstError once the time is over, whatever the next answer would be.
         """
@@ -222,13 +222,13 @@ class Story:
             time.sleep(_LOOK_EVERY_S)
 
     def _status(self) -> dict[str, Any] | None:
-        """Return what `burst status` shows; None where there is no lead."""
+        """Return what `burst status` shows; None if it fails, as without a lead."""
         words = ["burst", "status", "-a", "--json", "-c", str(self._settings)]
         done = self.processes.run(words)
         return None if done.returncode else dict(json.loads(done.stdout))
 
     def _show(self, found: Row) -> None:
-        """Say how far each burst is. Raises BurstError if one has failed."""
+        """Print the state of each burst. Raises BurstError if one has failed."""
         self.bursts, self._slots = found["bursts"], found["slots"]
         for burst in self.bursts:
             online = f"{burst['online']} of {burst['nodes']} nodes online"
@@ -244,9 +244,9 @@ class Story:
 
 
 def read_instructions(text: str) -> tuple[list[list[str]], str]:
-    """Return the brokers' commands and FLUX_URI that `burst lead init` tells to use.
+    """Return the brokers' commands and FLUX_URI from the text of `burst lead init`.
 
-    It prints them, or with a mode writes them to scripts.
+    It prints them or, with a mode, writes them to scripts.
     """
     starts = [
         shlex.split(li.strip().removeprefix("exec "), comments=True)
@@ -262,8 +262,8 @@ def read_instructions(text: str) -> tuple[list[list[str]], str]:
 
 
 def burst_faults(bursts: list[Row], mode: str) -> list[str]:
-    """Return what is wrong with how the bursts ended."""
-    # A scheduler that steps over jobs needs no hold of them.
+    """Return what is wrong with the ends of the bursts."""
+    # A scheduler that steps over jobs does not need them held.
     stages = [s for s in STAGES if mode == "hold" or s not in {"hold", "released"}]
     found = []
     if sorted(burst["nodes"] for burst in bursts) != [2, 4]:
@@ -280,7 +280,7 @@ def burst_faults(bursts: list[Row], mode: str) -> list[str]:
 
 def say(line: str) -> None:
     """Print a line of progress."""
-    # Where nobody reads any more, as with `| head`, the demo still takes all down.
+    # If nobody reads any more, as with `| head`, the demo still takes everything down.
     with contextlib.suppress(BrokenPipeError):
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()

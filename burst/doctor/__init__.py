@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """`burst doctor`: checks everything that bursts depend on.
 
-Facts are gathered in `collect`, each by itself; the `check_…` modules are pure. A check
-that fails is a finding too, and the other checks continue.
+Modules `collect_…` gather the facts, each by itself; modules `check_…` are pure. A
+check that fails is a finding, too, and the other checks continue.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class DoctorRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Check this provider only; empty for all."""
     probe: Callable[[str], None] | None = None
     """If set, providers start a pod that tests whether it reaches the lead; called with
-    a line of progress while that is waited for."""
+    each line of progress during the test."""
     user: str = ""
     """If set, `probe` also tells whether jobs of this user could run there."""
 
@@ -97,10 +97,10 @@ class DoctorRequest(msgspec.Struct, frozen=True, kw_only=True):
 def diagnose(
     request: DoctorRequest, tell: Callable[[Finding], None] = lambda _: None
 ) -> list[Finding]:
-    """Return what was found, in the order in which one thing rests on the other.
+    """Return all findings; each comes after those about what it depends on.
 
-    `tell` is called with each finding as it is made. Raises ConfigError where there is
-    no such provider.
+    `tell` is called with each finding as it is made. Raises ConfigError if there is no
+    provider of the requested name.
     """
     known, only = request.settings.settings.providers, request.provider
     if only and only not in known and not request.settings.trouble:
@@ -124,7 +124,7 @@ def _check_all(request: DoctorRequest) -> Iterator[Finding]:
         return
     yield from _label("settings", check_settings(request.settings))
     if request.settings.trouble:
-        # By defaults in its place all else would be wrong, too.
+        # With defaults in place of the file, all else would be wrong, too.
         rest = "flux, the lead, providers and what rests on these"
         advice = "fix the settings first, then run burst doctor again"
         found = [note(f"not checked without the settings: {rest}", advice)]
@@ -167,7 +167,7 @@ def _check_all(request: DoctorRequest) -> Iterator[Finding]:
 def _check_config(
     instance: RunningInstance | ReadFailure, lead: LeadIdentity, settings: Settings
 ) -> Iterator[Finding]:
-    """Check what the instance's configuration says of jobs and nodes."""
+    """Check what the instance's configuration says about jobs and nodes."""
     if isinstance(instance, RunningInstance):
         ranks = frozenset(range(len(lead.hosts))) - instance.excluded
         config, intake = instance.config, settings.intake
@@ -188,13 +188,13 @@ def _check_users(
 
 
 def _directories_of(lead: LeadIdentity, request: DoctorRequest) -> list[Path]:
-    """Return where the files are that were installed for this lead alone."""
+    """Return the directories of files that were installed for this lead alone."""
     files = (request.settings.path, lead.certificate)
     return list(dict.fromkeys(Path(f).absolute().parent / "flux" for f in files if f))
 
 
 def _describe_owner(lead: LeadSettings) -> str:
-    """Return the owner tag that the settings give in words; empty if they give none."""
+    """Return in words the owner tag that the settings give; empty if they give none."""
     if lead.has_owner_of_service:
         return f"of the UID of Service {lead.service}"
     return lead.owner
@@ -267,7 +267,7 @@ def _probes(
 
 
 def _find_uri(request: DoctorRequest) -> tuple[str, str]:
-    """Return the URI to look at, and who named it."""
+    """Return the URI of the lead, and the option or setting that named it."""
     for uri, source in (
         (request.uri, "--uri"),
         (request.settings.settings.lead.uri, "lead.uri"),

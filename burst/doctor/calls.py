@@ -20,7 +20,7 @@ def try_call(call: Callable[[], _T]) -> _T | ReadFailure:
         return call()
     except BurstError as error:
         return ReadFailure(error.what, error.advice)
-    except Exception as error:  # noqa: BLE001  the other checks are to be told too
+    except Exception as error:  # noqa: BLE001  the other checks have to go on
         return ReadFailure(
             f"{type(error).__name__}: {error}",
             "this is a bug in burst or in a plug-in; please report it",
@@ -32,14 +32,14 @@ class BackgroundCall(Generic[_T]):
 
     def __init__(self, call: Callable[[], _T]) -> None:
         self._found: list[_T | ReadFailure] = []
-        # A daemon thread: what hangs must not keep the program from its end.
+        # A daemon thread, so that a call that hangs does not keep the program alive.
         self._thread = threading.Thread(
             target=lambda: self._found.append(try_call(call)), daemon=True
         )
         self._thread.start()
 
     def result(self, ends: float) -> _T | ReadFailure:
-        """Return its result; a ReadFailure if there is none by that monotonic time."""
+        """Return the result; a ReadFailure if it is not there at monotonic `ends`."""
         self._thread.join(max(0.0, ends - time.monotonic()))
         return (
             self._found[0]

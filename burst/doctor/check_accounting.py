@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Checks whether limits of flux-accounting get along with the intake mode.
+"""Checks whether limits of flux-accounting work with the intake mode.
 
-Its priority plugin (0.60) counts a job again by each change of urgency or queue while
-it waits in state SCHED, and takes one back when it starts; it refuses to move a job
-into a queue that is not its user's (`sched_cb`, `run_cb` and `update_queue_cb` in
+Its priority plugin (0.60) counts a waiting job (state SCHED) again at each change of
+urgency or queue, and subtracts only one when the job starts; it refuses to move a job
+into a queue that its user may not use (`sched_cb`, `run_cb` and `update_queue_cb` in
 src/plugins/mf_priority.cpp).
 """
 
@@ -17,14 +17,14 @@ from burst.model.accounting import UNLIMITED, AccountingFacts, QueueLimits
 from burst.model.banks import Associations
 from burst.model.finding import Finding, note, ok, wrong
 
-# Of many associations or queues, so many are named.
+# How many associations or queues a message names at most.
 _NAMED = 3
 
 
 def check_accounting(
     answer: Associations | ReadFailure | None, intake: IntakeSettings
 ) -> list[Finding]:
-    """Check limits and queues; nothing is found where flux-accounting does not run."""
+    """Check limits and queues; no findings if flux-accounting does not run."""
     if isinstance(answer, ReadFailure):
         return [
             note(
@@ -42,7 +42,7 @@ def check_accounting(
 def _check_waiting_limits(
     facts: AccountingFacts, intake: IntakeSettings
 ) -> Iterator[Finding]:
-    """Find the limits on waiting jobs that holding jobs uses up."""
+    """Find limits on waiting jobs that are used up by holding or moving jobs."""
     if intake.mode == "scheduler":
         return
     limited = [
@@ -66,11 +66,11 @@ def _check_waiting_limits(
 
 
 def _check_queues(facts: AccountingFacts, intake: IntakeSettings) -> Iterator[Finding]:
-    """Find who may not use the queues into which jobs are moved."""
+    """Find associations that may not use the queues into which jobs are moved."""
     if intake.mode != "queue":
         return
     for queue in (intake.queue, intake.ready):
-        # The plugin lets everybody use a queue that it does not know.
+        # The plugin lets all users use a queue that it does not know.
         if queue not in facts.queues:
             continue
         lacking = [

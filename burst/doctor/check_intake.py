@@ -36,7 +36,7 @@ def check_intake(
     installed: InstalledFacts,
     settings: Settings,
 ) -> list[Finding]:
-    """Check scheduler and queues by the mode, then what makes each mode pleasant."""
+    """Check what the mode needs: scheduler, queues, frobnicator, users' commands."""
     intake = settings.intake
     if isinstance(instance, ReadFailure):
         return [
@@ -143,14 +143,14 @@ def _check_users_apart(
 
 
 def _advice(instance: RunningInstance) -> str:
-    """Return how the lead gets the frobnicator, which it does not run."""
+    """Return how to have the lead run the frobnicator."""
     if is_disabled(instance.config):
         return ENABLE
     return _LISTED if is_left_out(instance.config) else _SETUP
 
 
 def _check_commands(installed: InstalledFacts) -> Iterator[Finding]:
-    """Check what Flux's commands load in this shell."""
+    """Check whether Flux's commands find our files in this shell."""
     lacking = []
     for path, command, file, variable in (
         (installed.plugin, "flux submit --burst", "plugin", "FLUX_CLI_PLUGINPATH"),

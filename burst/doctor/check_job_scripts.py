@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Says which scripts of the site Flux is going to run on lent nodes.
+"""Tells which scripts of the site Flux will run on lent nodes.
 
 Sources: flux-config-job-manager(5), perilog.c and housekeeping.c of flux-core's job
 manager.
@@ -15,13 +15,13 @@ from typing import Any
 from burst.model.finding import Finding, note
 
 _PLUGIN = "perilog.so"
-"""Of the job manager: without it there is neither prolog nor epilog."""
+"""A plugin of the job manager; without it there is neither prolog nor epilog."""
 
 
 def check_job_scripts(config: Mapping[str, Any]) -> Iterator[Finding]:
-    """Name what runs on each node of a job, so on lent ones, too.
+    """Name the scripts that run on each node of a job, and so on lent nodes, too.
 
-    `config` is that of the lead.
+    `config` is the configuration of the lead.
     """
     imp = str(config.get("exec", {}).get("imp", ""))
     table = config.get("job-manager", {})
@@ -41,7 +41,7 @@ def check_job_scripts(config: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _names(table: Mapping[str, Any]) -> Iterator[str]:
-    """Name those that run where the job does; others run beside the lead's broker."""
+    """Name the scripts that run where the job does; others run on the lead's host."""
     loaded = {
         os.path.basename(str(plugin.get("load", "")))
         for plugin in table.get("plugins", ())
@@ -53,5 +53,5 @@ def _names(table: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _command(name: str, table: Mapping[str, Any], imp: str) -> str:
-    """Return a command as Flux runs it; without one, the IMP runs the site's own."""
+    """Return the command that Flux runs; without one, the IMP runs the site's own."""
     return shlex.join(map(str, table.get("command") or (imp, "run", name)))

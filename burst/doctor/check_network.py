@@ -22,7 +22,7 @@ _OPEN = (
 
 
 def check_slots(slots: Sequence[RankSlot] | ReadFailure) -> list[Finding]:
-    """Check whether there are ranks to lend."""
+    """Check that the lead has rank slots, and that none of them has rank 0."""
     if isinstance(slots, ReadFailure):
         return [wrong(slots.what, slots.advice)]
     if not slots:
@@ -49,7 +49,7 @@ def check_slots(slots: Sequence[RankSlot] | ReadFailure) -> list[Finding]:
 
 
 def check_certificate(facts: EndpointFacts) -> list[Finding]:
-    """Check the file that lets followers in, and whether it is the lead's."""
+    """Check the certificate's file, and whether the lead uses this certificate."""
     if not facts.certificate:
         return [
             wrong(

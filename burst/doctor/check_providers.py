@@ -24,7 +24,7 @@ _OWN_SLOTS = (
 
 
 def check_provider(facts: ProviderFacts, health: Health) -> list[Finding]:
-    """Check one provider by what it answered, and what is held against it."""
+    """Check one provider by its answers, and by its recorded health."""
     if not facts.enabled:
         return [note("is not enabled", "set enabled = true to use it")]
     if facts.trouble:
@@ -33,7 +33,7 @@ def check_provider(facts: ProviderFacts, health: Health) -> list[Finding]:
     causes: set[str] = set()
 
     def tell(what: str, failure: ReadFailure) -> None:
-        # One cause, such as a wrong key, has each of its calls fail: it is named once.
+        # One cause, such as a wrong key, may fail all its calls; report it once.
         if failure.what not in causes:
             causes.add(failure.what)
             text = f"{what}: {failure.what}"
@@ -65,7 +65,7 @@ def check_provider(facts: ProviderFacts, health: Health) -> list[Finding]:
 def _check_standing(
     standing: Sequence[StandingNodes], offers: Sequence[Offer]
 ) -> Iterator[Finding]:
-    """Check the minimums by the offers, which the settings alone may not tell."""
+    """Check the minimums against the offers, which the settings alone may not tell."""
     try:
         check_standing(standing, [offer.name for offer in offers], "its table")
     except ConfigError as error:
@@ -83,7 +83,7 @@ def _refused(facts: ProviderFacts, health: Health) -> Iterator[str]:
 def check_probe(
     found: Sequence[Finding] | ReadFailure,
 ) -> Sequence[Finding]:
-    """Check what came of trying the way to the lead from over there."""
+    """Return the findings of a probe from where followers run."""
     if isinstance(found, ReadFailure):
         text = (
             f"the connection to the lead could not be tested from there: {found.what}"
@@ -128,7 +128,7 @@ def check_offers(
         for each in unfit
     ]
     for row in rows:
-        # An offer that is not known may fit it.
+        # An offer that could not be read may fit it.
         known = not any(may_lease(name, row.kept) for name in unread)
         if known and not any(row.takes(*each) for each in offers):
             text = f"no offer fits rank slot {row.slot.name}"
@@ -141,10 +141,10 @@ def check_offers(
 
 
 def check_shared_offers(providers: Sequence[ProviderFacts]) -> list[Finding]:
-    """Check whether guests' jobs may come to nodes that do not run them.
+    """Check whether guests' jobs may start on nodes that cannot run them.
 
-    For a lead with guests who may share lent nodes: Flux itself starts any job of
-    theirs on a lent node that is idle, whoever it was made for.
+    For a lead with guests who may share lent nodes: Flux itself starts any of their
+    jobs on an idle lent node, whoever it was made for.
     """
     owners = [
         f"{facts.name}/{offer.name}"
@@ -166,7 +166,7 @@ def check_shared_offers(providers: Sequence[ProviderFacts]) -> list[Finding]:
 
 
 class _SlotNeed(NamedTuple):
-    """A rank slot, and the providers that alone may lease it, empty for any."""
+    """A rank slot, and the only providers that may lease it; empty for any."""
 
     slot: RankSlot
     kept: frozenset[str]
@@ -183,7 +183,7 @@ class _SlotNeed(NamedTuple):
 def _misfit(
     what: str, offers: Sequence[tuple[str, Offer]], rows: Sequence[_SlotNeed]
 ) -> tuple[str, str]:
-    """Return what is told of offers that fit none of these slots, and the advice."""
+    """Return the text about offers that fit none of these slots, and the advice."""
     has = ", ".join(f"{_key(*each)} has {each[1].shape}" for each in offers)
     text = f"{what}: {has}; {', '.join(map(str, rows))}"
     for row in rows:

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Checks whether the jobs of each queue can run, and on which nodes.
 
-A queue's `requires` becomes a constraint of its jobs, flux-config-queues(5). One that
-no node meets makes each job unsatisfiable; by one that lent nodes meet any job gets
-them.
+A queue's `requires` becomes a constraint of its jobs, flux-config-queues(5). If no node
+meets it, each job is unsatisfiable; if lent nodes meet it, any job may get them.
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ def check_queues(
     ranks: frozenset[int],
     intake: IntakeSettings,
 ) -> list[Finding]:
-    """Check the queues of a configuration on ranks that have these properties.
+    """Check the queues of a configuration for ranks with these properties.
 
-    `ranks` are those that get jobs at all, up or not: without excluded ones.
+    `ranks` are all that get jobs, online or not; excluded ranks do not.
     """
     site = site_tables(config, {"queues": _ours(intake)})
     found = [*_check_nodes(site, properties, ranks, intake)]
@@ -46,7 +45,7 @@ def check_queues(
 def check_offer_limits(
     providers: Sequence[ProviderFacts], limits: Mapping[str, JobLimits]
 ) -> Iterator[Finding]:
-    """Tell which offers are larger than any job may be."""
+    """Report offers that are larger than any job may be."""
     most = [each.most_nodes for each in limits.values()]
     if not most or not all(most):
         return
@@ -65,10 +64,10 @@ def check_offer_limits(
 def check_queue_states(
     queues: Mapping[str, QueueView], intake: IntakeSettings
 ) -> Iterator[Finding]:
-    """Tell which queues start no job, or take none, so that nothing is rented for them.
+    """Report queues that start or take no jobs, so that no nodes are rented for them.
 
-    The one in which burst jobs wait is kept stopped, and the daemon starts the other of
-    mode queue: these are left to it unless they are disabled.
+    In mode queue, burst jobs wait in a queue that is kept stopped, and the daemon
+    starts the other one, so these two are reported only if they are disabled.
     """
     kept = (intake.queue, intake.ready) if intake.mode == "queue" else ()
     for name, queue in sorted(queues.items()):
@@ -128,7 +127,7 @@ def _check_nodes(
 
 
 def _check_burst_jobs(config: Mapping[str, Any], site: SiteTables) -> Iterator[Finding]:
-    """Find whether burst jobs of the site's queues could get lent nodes."""
+    """Find queues of the site whose burst jobs could not get lent nodes."""
     names = [
         name
         for name, table in site.queues.items()
@@ -153,10 +152,11 @@ def _check_burst_jobs(config: Mapping[str, Any], site: SiteTables) -> Iterator[F
 
 
 def _check_moves(config: Mapping[str, Any], site: SiteTables) -> Iterator[Finding]:
-    """Find which queues' jobs Flux no longer moves to another, for their users.
+    """Find queues whose jobs users can no longer move to another queue.
 
-    It moves none whose constraint is not that of its queue, exactly (the job manager's
-    queue.c), and the frobnicator adds one to jobs that it keeps off lent nodes.
+    Flux moves a job only if its constraint is exactly that of its queue (the job
+    manager's queue.c), and the frobnicator adds one to jobs that it keeps off lent
+    nodes.
     """
     table = frobnicator_table(config)
     if table is None or table.get("any_job", table.get("share")):
@@ -183,7 +183,7 @@ def _check_moves(config: Mapping[str, Any], site: SiteTables) -> Iterator[Findin
 def _check_our_limits(
     config: Mapping[str, Any], site: SiteTables, intake: IntakeSettings
 ) -> Iterator[Finding]:
-    """Find where burst jobs would have other limits than in the default queue."""
+    """Find queues in which burst jobs have other limits than in the default queue."""
     if intake.mode != "queue" or not site.default_queue:
         return
     limits = parse_limits(config)
@@ -203,7 +203,7 @@ def _matching(
     properties: Mapping[str, frozenset[int]],
     ranks: frozenset[int],
 ) -> frozenset[int]:
-    """Return those that have all of these properties; `^NAME`: that have it not."""
+    """Return the ranks that have all of these properties; `^NAME`: that lack NAME."""
     matched = ranks
     for each in map(str, required):
         having = properties.get(each.removeprefix("^"), frozenset())

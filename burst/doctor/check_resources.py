@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Checks how Flux compares what is declared of nodes with what it finds on them."""
+"""Checks how Flux compares the declared resources of nodes with what it finds there."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from burst.provider_type import on_own_host
 
 
 def _ignores_names_alone(verify: Any) -> bool:
-    """Tell whether names are not compared and all else is, as `burst setup` has it."""
+    """Tell whether all but host names is compared, as `burst setup` configures it."""
     if not isinstance(verify, Mapping) or verify.get("hostname") != "ignore":
         return False
     return bool(verify.get("default", "strict") != "ignore")
 
 
 def check_resources(config: Mapping[str, Any], settings: Settings) -> Iterator[Finding]:
-    """Find what would have Flux drain followers as soon as they are up, and what not.
+    """Find settings by which Flux drains followers at once, or overlooks wrong nodes.
 
-    A node that is not as `[resource]` declares it is drained when its broker starts
-    (flux-config-resource(5), `verify`).
+    A node that differs from what `[resource]` declares is drained when its broker
+    starts (flux-config-resource(5), `verify`).
     """
     table = config.get("resource", {})
     here = ", ".join(

@@ -24,14 +24,14 @@ from burst.model.jobid import format_f58
 from burst.model.lead import LeadView
 from burst.model.ranks import format_idset
 
-# Of a long list of jobs, so many are named.
+# How many jobs of a long list a message names.
 _NAMED = 5
 _NO_REASON_LEFT = "when the reason no longer holds"
 _UNDRAIN = "flux resource undrain"
 
 
 def check_daemon(facts: RuntimeFacts, path: str) -> list[Finding]:
-    """Check whether a daemon serves the lead, and which jobs wait for one."""
+    """Check whether a daemon serves the lead, or which jobs and bursts need one."""
     start = shlex.join(["burst", "daemon", *(("-c", path) if path else ())])
     if isinstance(facts.daemon, ReadFailure):
         text = f"the daemon does not answer: {facts.daemon.what}"
@@ -77,7 +77,7 @@ def _serving(holder: dict[str, object]) -> Finding:
 
 
 def check_records(records: Records | ReadFailure) -> list[Finding]:
-    """Check the store, and the records that a person has to look at."""
+    """Check the store, and find the records that a person has to look at."""
     if isinstance(records, ReadFailure):
         return [
             wrong(
@@ -107,7 +107,7 @@ def check_records(records: Records | ReadFailure) -> list[Finding]:
 
 
 def check_unleased_slots(facts: RuntimeFacts) -> list[Finding]:
-    """Check whether the rank slots that no burst has can be leased."""
+    """Check whether the rank slots that no burst leases can be leased."""
     view, records = facts.view, facts.records
     if isinstance(view, ReadFailure):
         return [wrong(f"ranks cannot be read: {view.what}", view.advice or "try again")]
@@ -164,7 +164,7 @@ def _why_not_free(slot: RankSlot, view: LeadView) -> list[Finding]:
 
 
 def _closed_ranks(slot: RankSlot, view: LeadView) -> list[Finding]:
-    """Return why single ranks of a slot get no job, whoever has the others."""
+    """Return why single ranks of a slot get no jobs, whoever leases the others."""
     which = f"of rank slot {slot.name} no burst gets"
     found = []
     for why, ranks in drained_by_hand(view.drained, slot.ranks).items():

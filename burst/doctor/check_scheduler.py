@@ -19,7 +19,7 @@ from burst.model.ranks import format_idset
 def check_scheduler(
     instance: RunningInstance | ReadFailure, intake: IntakeSettings
 ) -> Iterator[Finding]:
-    """Check its policies: what they deny, how they share nodes."""
+    """Check Fluxion's policies: which jobs they deny, how jobs share nodes."""
     if isinstance(instance, ReadFailure) or not instance.known.is_fluxion:
         return
     known = instance.known
@@ -44,7 +44,7 @@ def check_scheduler(
 
 
 def check_systemd(lead: LeadIdentity) -> Iterator[Finding]:
-    """Say what followers need where the lead's Flux has systemd."""
+    """Tell what followers need if the lead's Flux uses systemd."""
     if lead.systemd:
         yield note(
             "the lead has [systemd] enable: a follower comes online only where the"

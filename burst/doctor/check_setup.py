@@ -77,7 +77,7 @@ def _program(facts: FluxFacts) -> Finding:
 
 
 def _differ(version: str, other: str) -> bool:
-    """Tell whether two versions do not go together. What is none was told before."""
+    """Tell whether two versions do not go together; False if one is no version."""
     try:
         return major_minor(version) != major_minor(other)
     except ValueError:
@@ -87,10 +87,10 @@ def _differ(version: str, other: str) -> bool:
 def check_user(
     boot: BootInfo | ReadFailure | None, name: Callable[[int], str]
 ) -> list[Finding]:
-    """Check that whoever asks is the user as whom the daemon runs. Nothing, if so.
+    """Check that this process runs as the daemon's user; no findings if it does.
 
-    `name` gives a user's name. Another has other rights, files and processes, so that
-    what is found for them, root too, may be wrong for the daemon.
+    `name` returns a user's name. Another user, even root, has other rights, files and
+    processes, so that findings may be wrong for the daemon.
     """
     if not isinstance(boot, BootInfo) or boot.userid == boot.owner:
         return []
@@ -106,7 +106,7 @@ def check_user(
 
 
 def check_lead(facts: LeadFacts, flux: FluxFacts) -> list[Finding]:
-    """Check whether the lead is there, and whether we may work beside it."""
+    """Check whether the lead answers, and whether this is its rank 0."""
     where = facts.uri or "Flux's default, as FLUX_URI is not set"
     source = f" (by {facts.source})" if facts.source else ""
     lead = facts.identity
@@ -134,7 +134,7 @@ def check_lead(facts: LeadFacts, flux: FluxFacts) -> list[Finding]:
 def check_bootstrap(
     lead: LeadIdentity, boot: BootInfo | ReadFailure | None
 ) -> list[Finding]:
-    """Check whether anything can join, and whether all count ranks alike."""
+    """Check whether followers can join, and whether all sources order ranks alike."""
     if isinstance(boot, ReadFailure):
         return [wrong(boot.what, boot.advice)]
     if boot and boot.method != "config":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Reads the facts. No function raises, and none changes anything."""
+"""Reads the facts for the checks. No function raises, and none changes anything."""
 
 from __future__ import annotations
 
@@ -48,23 +48,24 @@ from burst.runtime.connect import with_settings
 from burst.runtime.queued_call import read_offers, read_statuses
 from burst.runtime.record_store import RecordStore
 
-# What listens on the host answers in a millisecond, in another cloud in a tenth of a
-# second; a firewall that drops packets never does. A lead on a busy machine may take
-# seconds, and is not to pass for somebody else.
+# A listener on this host answers in a millisecond, one in another cloud in a tenth of a
+# second; behind a firewall that drops packets it never does. A lead on a busy machine
+# may take seconds, and must not be taken for another program.
 _REACH_S = 30.0
 # Looking a name up may take longer than connecting to it.
 _REACH_DEADLINE_S = 120.0
-# All providers together, each on a thread of its own: a cloud answers in
+# For all providers together, each on a thread of its own: a cloud answers in
 # seconds, but this host may be busy.
 PROVIDERS_DEADLINE_S = 180.0
-# What `burst setup` installs for commands of users, and the variables that name where.
+# Files that `burst setup` installs for users' commands, and the variables that name
+# their directories.
 _PLUGIN, _PLUGINS = "burst.py", "FLUX_CLI_PLUGINPATH"
 _FORMAT, _FORMATS = "flux-jobs.burst.toml", "XDG_CONFIG_DIRS"
-# Providers are made for an owner. This one has no bursts.
+# Providers are made for an owner. This owner has no bursts.
 _NOBODY = "OWNER"
 
 LoadProviders = Callable[[Settings, str], Mapping[str, Provider]]
-"""Makes the providers of some settings, for an owner."""
+"""A function that makes the providers of these settings for an owner."""
 
 
 def read_flux() -> FluxFacts:
@@ -85,8 +86,8 @@ def read_installed(
 ) -> InstalledFacts:
     """Look for the files of `burst setup` where Flux looks for them.
 
-    What is not there is looked for in the directories `beside`, to which `burst lead
-    init` and `burst setup --dir` write, and in that of the user.
+    A file that Flux does not find is looked for in the directories `beside`, to which
+    `burst lead init` and `burst setup --dir` write, and in that of the user.
     """
     system = try_call(system_directories)
     named = environment.get(_PLUGINS, "")
@@ -116,14 +117,14 @@ def _first(directories: Sequence[str], name: str) -> str:
 
 
 def read_accounting(lead: Lead) -> Associations | ReadFailure | None:
-    """Ask flux-accounting; None where it does not run."""
+    """Ask flux-accounting for its associations; None if it does not run."""
     if not isinstance(lead, Accounting):
         return None
     return try_call(lambda: lead.associations(ACCOUNTING_S))
 
 
 def read_endpoint(identity: LeadIdentity, settings: Settings) -> EndpointFacts:
-    """Read the certificate, and connect to where followers would."""
+    """Read the certificate, and connect to the endpoint of followers."""
     path = running_certificate(identity)
     usable = try_call(lambda: certificate.read(Path(path)))
     seen = try_call(lambda: with_settings(identity, settings.lead))
@@ -151,10 +152,10 @@ def ask_providers(
     make: LoadProviders = provider_registry.load_providers,
     deadline_s: float = PROVIDERS_DEADLINE_S,
 ) -> list[ProviderFacts]:
-    """Ask each provider, or the one named, for its offers and what it finds itself.
+    """Ask each provider, or only `only`, for its offers, bursts and own findings.
 
-    What it sees of bursts is asked only where the lead, whose bursts those are, is
-    known. A provider that hangs does not keep the others from answering.
+    It is asked for bursts only if the lead that owns them is known. A provider that
+    hangs does not keep the others from answering.
     """
     names = [name for name in settings.providers if only in {"", name}]
     trials = [
@@ -197,7 +198,7 @@ def _ask(
 
 
 def _checked(found: Iterable[Finding]) -> Sequence[Finding]:
-    """Return what a plug-in has found, all of it. Raises TypeError if it is no list."""
+    """Return all findings of a plug-in. Raises TypeError if one is no Finding."""
     findings = [*found]
     if not all(isinstance(finding, Finding) for finding in findings):
         raise TypeError(f"expected findings, got {findings!r:.60}")
@@ -205,12 +206,12 @@ def _checked(found: Iterable[Finding]) -> Sequence[Finding]:
 
 
 class ProbeRequest(msgspec.Struct, frozen=True):
-    """What to try from over there."""
+    """What a probe has to test."""
 
     tell: Callable[[str], None]
     """Called with a line of progress."""
     user: str = ""
-    """Also whether jobs of this user could run there, unless empty."""
+    """A user for whom to test, too, whether jobs could run there; empty for none."""
 
 
 def probe(
@@ -220,9 +221,9 @@ def probe(
     asked: ProbeRequest,
     make: LoadProviders = provider_registry.load_providers,
 ) -> Sequence[Finding] | ReadFailure:
-    """Let a provider try from over there whether the lead is reached.
+    """Have a provider test, from where followers run, whether they reach the lead.
 
-    On this thread: who waits for it may have enough of that, and then it cleans up.
+    It runs on this thread, so that it cleans up if a person interrupts it.
     """
     alone = msgspec.structs.replace(
         settings, providers={facts.name: settings.providers[facts.name]}
@@ -241,9 +242,10 @@ def read_runtime(
     slots: Sequence[RankSlot],
     providers: Sequence[ProviderFacts],
 ) -> RuntimeFacts:
-    """Read how the lead is now, and our records of it.
+    """Read the present state of the lead, and our records.
 
-    `providers` were asked before: what one of them made since has its record by now.
+    `providers` were asked before the records are read, so that each burst that they
+    list has its record by now.
     """
     view = try_call(lambda: _look(lead))
     records = try_call(lambda: RecordStore(lead.store()).load(time.time()))

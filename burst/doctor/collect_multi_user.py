@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Reads what other users' jobs need on the lead's host. Nothing raises or changes."""
+"""Reads what other users' jobs need on the lead's host. It changes nothing."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _PATHS = "import sys, _flux, flux; print(sys.executable, _flux.__file__, flux.__
 
 
 def is_multi_user(config: Mapping[str, Any]) -> bool:
-    """Tell whether others than the owner may submit, flux-config-access(5)."""
+    """Tell whether users other than the owner may submit, flux-config-access(5)."""
     return bool(config.get("access", {}).get("allow-guest-user"))
 
 
 def read_multi_user(
     uri: str, config: Mapping[str, Any], lead: Lead, settings: str
 ) -> MultiUserFacts | ReadFailure:
-    """Read what the lead at this URI needs, whose configuration is `config`.
+    """Read the facts about the lead at this URI, whose configuration is `config`.
 
     `settings` is the path of burst.toml, or empty.
     """
@@ -75,9 +75,9 @@ def read_multi_user(
 
 
 def _ask_broker(uri: str) -> tuple[int, str, str]:
-    """Return the UID of the instance's owner, and where its socket is.
+    """Return the owner's UID, the socket's directory and the configuration's path.
 
-    And the path of its configuration; empty if it has none.
+    The path is empty if the instance has no configuration.
     """
     handle = Handle(uri)
     try:
@@ -99,10 +99,10 @@ def _config_path(client: RpcClient) -> str:
 def _trusted(
     config: Mapping[str, Any], places: Sequence[str], owner: int
 ) -> dict[str, str]:
-    """Return what decides what runs as the owner, and who else changes it.
+    """Return files that decide what runs as the owner, and what others can change.
 
     `places` are paths of the lead's configuration and of the settings. The daemon is
-    taken to be started by the Python that this is. Raises LeadError.
+    assumed to run with this Python. Raises LeadError.
     """
     table = config.get("ingest", {}).get("frobnicator", {})
     plugins = [Path(name) for name in table.get("plugins", ()) if "/" in str(name)]
@@ -125,13 +125,13 @@ def _trusted(
 
 
 def _modules(package: Path) -> Iterator[Path]:
-    """Return the files of a package; what goes meanwhile, as caches do, is left out."""
+    """Return the Python files of a package; caches, which may vanish, are left out."""
     for directory, _, names in os.walk(package):
         yield from (Path(directory, name) for name in names if name.endswith(".py"))
 
 
 def read_file(path: str) -> FileFacts:
-    """Return owner and mode. Raises LeadError."""
+    """Return a file's owner and mode. Raises LeadError."""
     try:
         found = os.stat(path)
         nosuid = bool(os.statvfs(path).f_flag & os.ST_NOSUID)
@@ -156,9 +156,9 @@ def _table(security: Path | ReadFailure, kind: str, name: str) -> Mapping[str, A
 
 
 def _imp_table(security: Path | ReadFailure) -> Mapping[str, Any] | None:
-    """Return [exec] of the IMP's configuration; None where it is closed to this user.
+    """Return [exec] of the IMP's configuration; None if this user may not read it.
 
-    The IMP reads it as root (imp.c), so that a file of mode 0600 is right, too.
+    The IMP reads it as root (imp.c), so a file of mode 0600 is right, too.
     """
     if isinstance(security, Path):
         directory = security / "imp" / "conf.d"
@@ -212,7 +212,7 @@ def _daemon_uid(lead: Lead) -> int | None:
 
 
 def user_name(uid: int) -> str:
-    """Return the name of a user, or the UID where nobody has it."""
+    """Return the name of a user; the UID if no user has it."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The facts that checks judge. What could not be read is a ReadFailure instead."""
+"""The facts that checks judge. A fact that could not be read is a ReadFailure."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class ReadFailure(msgspec.Struct, frozen=True):
 
 
 class SettingsFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings file."""
+    """The settings file, and the settings in it."""
 
     path: str
-    """Empty if there is none."""
+    """The path of the file; empty if there is none."""
     settings: Settings
-    """The defaults where the file cannot be used."""
+    """The settings; the defaults if the file cannot be used."""
     trouble: ReadFailure | None = None
-    """Why it cannot be used."""
+    """Why the file cannot be used; None if it can."""
 
 
 class FluxFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +43,7 @@ class FluxFacts(msgspec.Struct, frozen=True, kw_only=True):
     program: str
     """Path of `flux`; empty if there is none on PATH."""
     version: str | ReadFailure = ""
-    """Of that program."""
+    """Version of that program."""
     bindings: str | ReadFailure
     """Directory of the Python bindings that we use."""
     library: str = ""
@@ -54,9 +54,9 @@ class LeadFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The lead."""
 
     uri: str
-    """Where it was looked for; empty for Flux's own default."""
+    """The URI that was tried; empty for Flux's own default."""
     source: str
-    """Who said so: `--uri`, `lead.uri`, `FLUX_URI`, or empty."""
+    """What named the URI: `--uri`, `lead.uri`, `FLUX_URI`, or empty."""
     identity: LeadIdentity | ReadFailure
     boot: BootInfo | ReadFailure | None = None
     """None for a lead that is not Flux."""
@@ -65,14 +65,14 @@ class LeadFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HandshakeResult(enum.Enum):
-    """What became of an attempt to connect as a follower would."""
+    """The result of an attempt to connect as a follower would."""
 
     ACCEPTED = "lead"
     """The certificate was accepted."""
     REJECTED = "stranger"
-    """Something listens, and does not accept the certificate."""
+    """Something listens, but does not accept the certificate."""
     NO_ANSWER = "silent"
-    """Something listens, and did not answer in time as a lead does."""
+    """Something listens, but did not answer in time as a lead does."""
     UNVERIFIED = "open"
     """Something listens. There was no certificate to try."""
     REFUSED = "refused"
@@ -86,26 +86,26 @@ class EndpointFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     endpoint: str | ReadFailure
     own: str
-    """What the lead itself says, without the settings."""
+    """The endpoint that the lead itself gives, without the settings."""
     handshake: HandshakeResult | ReadFailure | None = None
-    """None where there is nothing to connect to."""
+    """The result of a trial connection; None if there is nothing to connect to."""
     detail: str = ""
-    """What the operating system said, or how long an answer was waited for."""
+    """The message of the operating system, or the time spent waiting for an answer."""
     certificate: str
-    """Its path; empty if the lead has none."""
+    """Path of the certificate; empty if the lead has none."""
     keys: str | ReadFailure = ""
     """Name and fingerprint of the certificate."""
 
 
 class InstalledFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What `burst setup` installs, as far as Flux finds it for this user."""
+    """Files of `burst setup`, as far as Flux finds them for this user."""
 
     plugin: str = ""
     """Path of the command-line plugin; empty if there is none."""
     jobs_format: str = ""
     """Path of the file with the format of flux jobs -o burst."""
     exports: Mapping[str, str] = {}
-    """Variables that this shell lacks, and values by which Flux finds what is there."""
+    """Variables to set in this shell so that Flux finds the installed files."""
 
 
 class ProviderFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,21 +115,21 @@ class ProviderFacts(msgspec.Struct, frozen=True, kw_only=True):
     type: str
     enabled: bool = True
     trouble: ReadFailure | None = None
-    """Why it cannot even be made."""
+    """Why it could not be made or asked; None if it could."""
     offers: Sequence[Offer] | ReadFailure = ()
     statuses: Sequence[BurstStatus] | ReadFailure = ()
-    """Its bursts, for the lead's owner."""
+    """Its bursts with the lead's owner tag."""
     findings: Sequence[Finding] | ReadFailure = ()
-    """Its own, see `Provider.examine`."""
+    """Findings of the provider itself, see `Provider.examine`."""
     standing: Sequence[StandingNodes] = ()
-    """The minimums of its table."""
+    """The standing minimums in its table."""
 
 
 class RuntimeFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """How the lead and our records are now."""
+    """The present state of the lead and of our records."""
 
     daemon: dict[str, Any] | ReadFailure | None
-    """What the daemon answers to `ping`; None if none serves."""
+    """The daemon's answer to `ping`; None if no daemon serves the lead."""
     records: Records | ReadFailure
     view: LeadView | ReadFailure
     slots: Sequence[RankSlot] = ()
@@ -144,7 +144,7 @@ class FileFacts(msgspec.Struct, frozen=True, kw_only=True):
     mode: int
     """Permission bits, with setuid."""
     nosuid: bool = False
-    """Its file system is mounted so that setuid has no effect."""
+    """Whether its file system is mounted so that setuid has no effect."""
 
 
 class MultiUserFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -153,29 +153,30 @@ class MultiUserFacts(msgspec.Struct, frozen=True, kw_only=True):
     owner: int
     """UID of the instance's owner."""
     user: str
-    """The owner's name; the number where there is none."""
+    """The owner's name; the UID if it has no name."""
     imp: FileFacts | ReadFailure | None
-    """None where the lead's configuration names no IMP."""
+    """The IMP; None if the lead's configuration names none."""
     shell: str | ReadFailure
     """The job shell."""
     exec_table: Mapping[str, Any] | ReadFailure | None
-    """`[exec]` of the IMP's own configuration; empty if there is none, None where this
+    """`[exec]` of the IMP's own configuration; empty if there is none, None if this
     user may not read it."""
     sign_table: Mapping[str, Any] | ReadFailure
-    """`[sign]`; empty if there is none."""
+    """`[sign]` of flux-security's configuration; empty if there is none."""
     security_files: Sequence[FileFacts] = ()
-    """flux-security's files, and the directories that they are in."""
+    """flux-security's files, and the directories that contain them."""
     munge: str | ReadFailure
-    """Who a credential is from that was just made and read."""
+    """The user in a munge credential that was just made and read."""
     certificate: FileFacts | ReadFailure
     rundir: str
     """Directory of the lead's socket."""
     rundir_closed: str
-    """What of its path other users cannot enter; empty if they can."""
+    """The part of its path that other users cannot enter; empty if they can."""
     python: Mapping[str, str] | ReadFailure
-    """Paths that Flux's Python commands read, and what of each others cannot read."""
+    """Paths that Flux's Python commands read, and the part of each that other users
+    cannot read; empty if they can."""
     trusted: Mapping[str, str] | ReadFailure
-    """Files that decide what brokers and daemon run as the owner, and what of the path
-    of each others than root and the owner can change, empty for nothing."""
+    """Files that decide what brokers and daemon run as the owner, and the part of each
+    path that users other than root and the owner can change; empty for none."""
     daemon: int | None
     """UID of the daemon; None if none serves on this host."""

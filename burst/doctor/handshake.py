@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Connects to a lead as a follower would, as far as the CURVE handshake.
+"""Connects to a lead as a follower would, up to the CURVE handshake.
 
 A follower with a wrong certificate logs no error and waits for ever, and the lead logs
-none either. The handshake shows it: it succeeds only with the lead's certificate. No
-message is sent after it, and no lead reacts to it.
+none either. The handshake shows the mistake: it succeeds only with the lead's
+certificate. No message follows it, and a lead does not react to it.
 
 Source: zmq_curve(7), zmq_socket_monitor(3).
 """
@@ -33,10 +33,11 @@ _ENDED = (
 def try_handshake(
     endpoint: str, certificate: Certificate | None, timeout_s: float
 ) -> tuple[HandshakeResult, str]:
-    """Return how far one gets at `tcp://ADDRESS:PORT`, and what the system said.
+    """Return how far a connection to `tcp://ADDRESS:PORT` gets, and a detail.
 
-    Without a certificate no further than a TCP connection. Raises ValueError where
-    that is no such endpoint.
+    The detail is the system's message, or how long an answer was waited for. Without a
+    certificate, only a TCP connection is tried. Raises ValueError for an endpoint of
+    another form.
     """
     parts = urlsplit(endpoint)
     if parts.scheme != "tcp" or not parts.hostname or not parts.port:
@@ -84,7 +85,7 @@ def _dealer(certificate: Certificate) -> Iterator[zmq.Socket[bytes]]:
     dealer = context.socket(zmq.DEALER)
     dealer.setsockopt(zmq.LINGER, 0)
     dealer.setsockopt(zmq.IPV6, 1)
-    # One attempt: what it comes to is the answer.
+    # One attempt only: its result is the answer.
     dealer.setsockopt(zmq.RECONNECT_IVL, -1)
     dealer.curve_publickey = certificate.public
     dealer.curve_secretkey = certificate.secret

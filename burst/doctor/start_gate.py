@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Checks, before the daemon starts, that followers could reach the lead."""
+"""Checks, before the daemon starts, whether followers could reach the lead."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from burst.model.lead import LeadIdentity
 
 
 def require_reachable_address(identity: LeadIdentity, settings: Settings) -> bool:
-    """Connect to the lead's address as a follower would; True if one could join.
+    """Connect to the lead's address as a follower would; return True if one could join.
 
-    What is odd about it is logged.
+    Logs what a person should note.
 
-    Raises LeadError where none could join. That it cannot be reached from here is no
-    such case, if it was set by hand: followers are elsewhere.
+    Raises LeadError if no follower could join. It is no error if an address that was
+    set by hand cannot be reached from here: followers are elsewhere.
     """
     for finding in check_endpoint(read_endpoint(identity, settings), settings):
         if finding.level is Level.WRONG:

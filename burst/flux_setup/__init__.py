@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""What Flux itself loads (CLI plugin, frobnicator, scheduler), and its installation."""
+"""Installs the files that Flux itself loads: CLI plugin, frobnicator, scheduler."""

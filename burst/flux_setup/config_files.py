@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The files of an instance's configuration, and the one that they make together.
+"""Reads the files of an instance's configuration and merges them as Flux does.
 
-Flux reads one file, or all `*.toml` of a directory in the order of their names; of a
-key that several files have the last counts. Tables are merged, arrays are not: a later
-`[[resource.config]]` or `[bootstrap] hosts` replaces an earlier one as a whole.
+Flux reads one file, or all `*.toml` of a directory in the order of their names; if
+several files have a key, the last one counts. Tables are merged, arrays are not: a
+later `[[resource.config]]` or `[bootstrap] hosts` replaces an earlier one as a whole.
 Sources: flux-config(5); `flux_conf_parse` in flux-core's src/common/libflux/conf.c.
 """
 
@@ -39,16 +39,19 @@ class ConfigFiles(msgspec.Struct, frozen=True):
     """All files, in the order in which Flux reads them."""
 
     place: Path
-    """The file or the directory."""
+    """The file, or the directory of the files."""
     files: tuple[ConfigFile, ...]
 
     @property
     def tables(self) -> dict[str, Any]:
-        """The configuration."""
+        """The tables of all files, merged."""
         return merge_tables([each.tables for each in self.files])
 
     def deciding(self, *keys: str) -> Path | None:
-        """Return the file whose value of a key counts, such as of resource.config."""
+        """Return the file whose value of a key counts; None if no file has the key.
+
+        `keys` is its path, such as `resource`, `config`.
+        """
         having = (e.path for e in reversed(self.files) if _has(e.tables, keys))
         return next(having, None)
 
@@ -61,7 +64,7 @@ class ConfigFiles(msgspec.Struct, frozen=True):
 def read_config_files(place: Path) -> ConfigFiles:
     """Read a configuration: a file, or the files of a directory. Raises ConfigError.
 
-    The daemon's settings, which `burst lead init` puts beside broker.toml, are no part
+    The daemon's settings, which `burst lead init` puts beside broker.toml, are not part
     of it.
     """
     paths = [place]
@@ -88,7 +91,7 @@ def read_tables(path: Path) -> dict[str, Any]:
 
 
 def read_text(path: Path) -> str:
-    """Return a file's text with the ends of lines that it has. Raises ConfigError."""
+    """Return a file's text with its own ends of lines. Raises ConfigError."""
     try:
         return path.read_bytes().decode()
     except (OSError, UnicodeDecodeError) as error:
@@ -96,7 +99,7 @@ def read_text(path: Path) -> str:
 
 
 def merge_tables(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what these tables are together, of which later ones count."""
+    """Return these tables merged; values of later tables replace earlier ones."""
     merged: dict[str, Any] = {}
     for part in parts:
         for key, value in part.items():
@@ -117,7 +120,7 @@ def _has(tables: Any, keys: Sequence[str]) -> bool:
 
 
 def _is_settings(file: ConfigFile, place: Path) -> bool:
-    """Tell whether a file of a directory is the daemon's and not Flux's, by its tables.
+    """Tell by its tables whether a file of a directory is the daemon's, not Flux's.
 
     `[[policy]]` is ours, `[policy]` is Flux's.
     """

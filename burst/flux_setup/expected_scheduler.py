@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Which scheduler an instance has after its next start, and whether bursts suit it.
+"""Finds which scheduler an instance has after its next start, and if bursts suit it.
 
-The files decide then. What a running instance says is more than they say, such as a
-policy that is an option of a module, so it counts as long as they have not changed.
+Then the files decide. A running instance reports more than they contain, such as a
+policy that is an option of a module, so its report counts while they are unchanged.
 Sources: flux-config-modules(5), flux-config-sched-fluxion-qmanager(5).
 """
 
@@ -20,7 +20,7 @@ from burst.flux_setup.running_instance import RunningInstance
 from burst.kits.program import ask_flux
 from burst.model.scheduler import FCFS, FLUXION, MATCHER, Scheduler, order_of
 
-# Those that sched-burst can stand in for: it is made of them.
+# The schedulers that sched-burst can replace, as it is made of them; empty if unknown.
 _SHIPPED = ("", "sched-simple", "sched-fifo", "sched-backfill", "sched-burst")
 _ANONYMOUS = "default"
 """What Fluxion calls the queue of an instance without named queues."""
@@ -35,9 +35,9 @@ def check_compatible(
 ) -> None:
     """Raise ConfigError if bursts cannot work there, or would harm other jobs.
 
-    `tables` is the configuration with which the instance starts next, `running` what
-    the instance says, if it could be asked. Where neither tells the scheduler and
-    `has_fluxion`, it is taken to be Fluxion, which is loaded where it is installed.
+    `tables` is the configuration with which the instance starts next, `running` the
+    report of the instance if it could be asked. If neither names the scheduler and
+    `has_fluxion` is set, Fluxion is assumed, as it is loaded if it is installed.
     """
     known = expected_scheduler(tables, running)
     if intake.mode == "scheduler":
@@ -64,7 +64,7 @@ def check_compatible(
 def expected_scheduler(
     tables: Mapping[str, Any], running: RunningInstance | None
 ) -> Scheduler:
-    """Return the scheduler that is loaded by these tables; without a name if unknown.
+    """Return the scheduler that Flux loads by these tables; without a name if unknown.
 
     See `check_compatible`.
     """
@@ -92,7 +92,7 @@ def find_fluxion() -> bool:
 
 
 def _fluxion(tables: Mapping[str, Any], running: RunningInstance | None) -> Scheduler:
-    """Return Fluxion as it is by these tables."""
+    """Return Fluxion with the options that these tables give it."""
     options, matcher = _table(tables, FLUXION), _table(tables, MATCHER)
     known = running.known if running else Scheduler()
     same = (
@@ -122,7 +122,7 @@ def _fluxion(tables: Mapping[str, Any], running: RunningInstance | None) -> Sche
 
 
 def _common(scheduler: Scheduler) -> str:
-    """Return the policy that all its queues have, empty if they differ."""
+    """Return the policy that all of its queues have; empty if they differ."""
     found = set(scheduler.policies.values())
     return found.pop() if len(found) == 1 else ""
 

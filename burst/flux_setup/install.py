@@ -32,7 +32,7 @@ class Change(enum.Enum):
     SAME = "unchanged"
     REMOVE = "remove"
     KEEP = "keep"
-    """It was edited after it was written, so it stays."""
+    """The file stays, as it was edited after it was written."""
 
 
 class FileStep(msgspec.Struct, frozen=True):
@@ -44,16 +44,16 @@ class FileStep(msgspec.Struct, frozen=True):
 
 class _Installed(msgspec.Struct):
     files: dict[str, str] = {}
-    """Path to the digest of what was written there."""
+    """The digest of what was written, by path."""
     directories: list[str] = []
-    """Those that were made, outermost first."""
+    """The directories that were made, outermost first."""
 
 
 def plan_files(own: Path, wanted: Mapping[Path, str]) -> list[FileStep]:
-    """Return what it takes until exactly these files are installed; `{}` removes all.
+    """Return the steps that install exactly the files in `wanted`; `{}` removes all.
 
-    `own` is the directory of the list. Raises ConfigError where a wanted path has a
-    file that was not written by us, or was edited since.
+    `own` is the directory of the list. Raises ConfigError if a wanted path has a file
+    that we did not write, or that was edited since.
     """
     known = _read(own / LIST).files
     steps = []
@@ -82,10 +82,10 @@ def plan_files(own: Path, wanted: Mapping[Path, str]) -> list[FileStep]:
 def apply_files(
     own: Path, wanted: Mapping[Path, str], *, for_all: bool = False
 ) -> list[FileStep]:
-    """Do what `plan_files` returns, and return it. Raises ConfigError.
+    """Do the steps that `plan_files` returns, and return them. Raises ConfigError.
 
-    `for_all`: the brokers' user and all others can read what is written, and enter the
-    directories that are made, whatever the umask is.
+    With `for_all`, all users, such as that of the brokers, can read the files that are
+    written and enter the directories that are made, whatever the umask is.
     """
     steps = plan_files(own, wanted)
     known = _read(own / LIST)
@@ -126,7 +126,7 @@ def _remove_list(own: Path, directories: list[str]) -> None:
 
 
 def _make_directory(directory: Path, for_all: bool) -> list[str]:
-    """Make it with its parents, and return those that did not exist."""
+    """Make a directory with its parents; return the paths that did not exist."""
     if for_all:
         return [str(path) for path in make_open_directory(directory)]
     missing = [path for path in (directory, *directory.parents) if not path.exists()]

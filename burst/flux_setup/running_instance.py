@@ -21,27 +21,27 @@ from burst.model.scheduler import Scheduler
 
 
 class RunningInstance(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked of a running instance."""
+    """What a running instance reports of itself."""
 
     scheduler: str
-    """Name of the module; empty if none is loaded."""
+    """Name of the scheduler's module; empty if none is loaded."""
     known: Scheduler = Scheduler()
-    """What else is known of it."""
+    """What else is known of the scheduler."""
     config: Mapping[str, Any]
     excluded: frozenset[int] = frozenset()
     """Ranks that get no jobs: `[resource] exclude`, flux-config-resource(5)."""
     queue_states: Mapping[str, QueueView] = {}
-    """Of all queues; of the anonymous one where none has a name."""
+    """The states of all queues by name; of the anonymous one if none has a name."""
 
     @property
     def queues(self) -> Mapping[str, Any]:
-        """Named queues, flux-config-queues(5)."""
+        """The named queues, flux-config-queues(5)."""
         queues: Mapping[str, Any] = self.config.get("queues", {})
         return queues
 
     @property
     def frobnicators(self) -> list[str]:
-        """Names or paths, in order; empty for Flux's own."""
+        """The frobnicators, names or paths in order; empty for Flux's own list."""
         table = self.config.get("ingest", {}).get("frobnicator", {})
         return [str(name) for name in table.get("plugins", ())]
 

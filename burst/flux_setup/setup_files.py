@@ -29,9 +29,9 @@ Policy = Literal["fifo", "backfill"]
 SCHEDULER = "sched-burst"
 LEAD_PIECE = "zz-burst-lead.toml"
 """The lead's piece of configuration; burst.toml is what the daemon reads. Flux reads
-files in the order of their names, and of a list that several have the last counts."""
+files in the order of their names, and if several have a list, the last one counts."""
 FORMER_PIECES = ("burst-lead.toml",)
-"""What releases before this one called it."""
+"""Names of the piece in earlier releases."""
 _OLDEST = (0, 84)
 _HEADER = (
     "# SPDX-License-Identifier: MIT\n# Written by `burst setup`; --remove takes it"
@@ -55,26 +55,26 @@ class FluxDirectories(msgspec.Struct, frozen=True, kw_only=True):
     plugins: Path
     modprobe: Path
     own: Path
-    """Files that are named by their paths: scheduler, frobnicator, and our list."""
+    """For files that are named by their paths: scheduler, frobnicator, our list."""
     formats: Path
     config: Path
     environment: Mapping[str, str] = {}
-    """What has to be set for Flux to look there."""
+    """Variables to set so that Flux looks in these directories; empty for none."""
 
 
 class IntakeChoice(msgspec.Struct, frozen=True, kw_only=True):
-    """The intake mode, and what goes with it."""
+    """The intake mode, and further choices for the files of that mode."""
 
     intake: IntakeSettings
     policy: Policy = "fifo"
     local_queue: str = ""
-    """A queue for all other jobs, where the instance has none yet."""
+    """A queue for all other jobs, if the instance has none yet; empty for none."""
     plugins: tuple[str, ...] = ("defaults", "constraints")
     """The site's frobnicators."""
     limits: Mapping[str, Any] = {}
-    """`policy.limits` of the site's default queue, whose burst jobs are in ours."""
+    """`policy.limits` of the site's default queue, whose burst jobs go to ours."""
     verify: Mapping[str, str] = {}
-    """What `[resource.verify]` needs beside what the site has."""
+    """Keys to add to the site's `[resource.verify]`; empty for none."""
     share_users: bool = False
     """`[plan] share_users`."""
 
@@ -102,7 +102,7 @@ def user_directories(environment: Mapping[str, str] = os.environ) -> FluxDirecto
 
 
 def single_directory(directory: Path) -> FluxDirectories:
-    """Return subdirectories of one directory."""
+    """Return subdirectories of one directory, and variables that name them to Flux."""
     directory = directory.absolute()
     return FluxDirectories(
         plugins=directory / "cli" / "plugins",
@@ -168,7 +168,7 @@ def lead_tables(places: FluxDirectories, choice: IntakeChoice) -> dict[str, Any]
         policy = {"policy": {"limits": choice.limits}} if choice.limits else {}
         tables["queues"] = {name: {"requires": [LENT], **policy} for name in names}
         if choice.local_queue:
-            # All that were there before, whatever properties they have or lack.
+            # It gets all nodes that are not lent, whatever properties they have.
             tables["queues"][choice.local_queue] = {"requires": [f"^{LENT}"]}
             defaults = {"system": {"queue": choice.local_queue}}
             tables["policy"] = {"jobspec": {"defaults": defaults}}
@@ -176,8 +176,8 @@ def lead_tables(places: FluxDirectories, choice: IntakeChoice) -> dict[str, Any]
         tables["burst"] = {"scheduler": True}
     if choice.verify:
         tables["resource"] = {"verify": dict(choice.verify)}
-    # Ours last: it lets burst jobs have lent nodes beside those of their queue, which
-    # `constraints` has written by then.
+    # Ours is last: it lets burst jobs have lent nodes beside those of their queue, and
+    # for that `constraints` must have added the constraint of the queue before.
     needed = ["constraints"] if intake.mode == "queue" else []
     plugins = dict.fromkeys([*choice.plugins, *needed])
     listed = [*plugins, str(places.own / "frob-burst.py")]
@@ -200,7 +200,7 @@ def _module(script: Path, attribute: str, policy: Policy) -> dict[str, Any]:
                 "after": ["job-manager", "resource"],
                 "requires": ["job-manager", "resource"],
                 "ranks": "0",
-                # Below the shipped ones: rc1-burst.py chooses it where it is wanted.
+                # Lower than Flux's own: rc1-burst.py chooses it if it is wanted.
                 "priority": 30,
                 "args": [f"policy={policy}", f"attribute={attribute}", f"lent={LENT}"],
             }

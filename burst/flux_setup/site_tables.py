@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a site's own configuration has of what `burst setup` adds to."""
+"""Reads the parts of a site's own configuration to which `burst setup` adds."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from burst.flux_setup.setup_files import FORMER_PIECES, LEAD_PIECE, FluxDirector
 from burst.model.confinement import LENT
 
 FLUX_PLUGINS = ("defaults", "constraints")
-"""Flux's own list, where the site has none (flux-config-ingest(5))."""
+"""Flux's own list of frobnicators, if the site has none (flux-config-ingest(5))."""
 
 
 class SiteTables(msgspec.Struct, frozen=True, kw_only=True):
     """A configuration without what `burst setup` has added to it."""
 
     queues: Mapping[str, Any] = {}
-    """Named queues, flux-config-queues(5)."""
+    """The site's named queues, flux-config-queues(5)."""
     plugins: tuple[str, ...] = FLUX_PLUGINS
-    """Frobnicators, in their order."""
+    """The site's frobnicators, in their order."""
     default_queue: str = ""
-    """That of jobs which name none."""
+    """The queue of jobs that name none; empty if the site has no such queue."""
     verify: Mapping[str, str] = {}
-    """What `[resource.verify]` needs so that Flux does not drain followers on a host of
-    another name, as those on the lead's own host are; empty for nothing."""
+    """Keys of `[resource.verify]` with which Flux does not drain followers on a host of
+    another name, such as those on the lead's own host; empty if none are needed."""
 
     @property
     def default_limits(self) -> Mapping[str, Any]:
@@ -45,7 +45,7 @@ class SiteTables(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def site_tables(config: Mapping[str, Any], ours: Mapping[str, Any]) -> SiteTables:
-    """Return what is the site's in a configuration, where `ours` is what we wrote."""
+    """Return the site's part of a configuration; `ours` are the tables we wrote."""
     names = config.get("queues", {}).keys() - ours.get("queues", {}).keys()
     queues = {name: config["queues"][name] for name in sorted(names)}
     table = config.get("ingest", {}).get("frobnicator", {})
@@ -60,10 +60,10 @@ def site_tables(config: Mapping[str, Any], ours: Mapping[str, Any]) -> SiteTable
 
 
 def verify_without_names(config: Mapping[str, Any]) -> dict[str, str]:
-    """Return `[resource.verify]` by which Flux does not compare the names of hosts.
+    """Return `[resource.verify]` with which Flux does not compare the names of hosts.
 
     All else is compared as before (flux-config-resource(5), `parse_verify_config` in
-    the resource module). Empty where no names are compared.
+    the resource module). Empty if Flux compares no names already.
     """
     table = config.get("resource", {})
     verify = table.get("verify")
@@ -78,7 +78,7 @@ def verify_without_names(config: Mapping[str, Any]) -> dict[str, str]:
 
 
 def site_files(places: FluxDirectories) -> ConfigFiles | None:
-    """Return the files beside which our piece is put; None where there are none.
+    """Return the site's files beside which our piece is put; None if there are none.
 
     Raises ConfigError.
     """
@@ -88,13 +88,13 @@ def site_files(places: FluxDirectories) -> ConfigFiles | None:
 
 
 def our_tables(places: FluxDirectories) -> dict[str, Any]:
-    """Return the piece that is installed, if there is one. Raises ConfigError."""
+    """Return the tables of our installed piece; empty if none. Raises ConfigError."""
     there = [path for path in _pieces(places) if path.exists()]
     return read_tables(there[0]) if there else {}
 
 
 def are_all_queues_ours(places: FluxDirectories) -> bool:
-    """Tell whether the instance has no named queues once our piece is gone.
+    """Tell whether all named queues are in our piece, so that none remain without it.
 
     Raises ConfigError.
     """
@@ -109,7 +109,7 @@ def is_for_ordinary_jobs(queue: Mapping[str, Any]) -> bool:
 
 
 def files_after_ours(files: ConfigFiles) -> list[Path]:
-    """Return the files whose list of frobnicators replaces ours, and lacks ours."""
+    """Return the later files whose list of frobnicators replaces ours and lacks it."""
     late = (e for e in files.files if os.fsencode(e.path.name) > LEAD_PIECE.encode())
     return [
         each.path
@@ -120,14 +120,14 @@ def files_after_ours(files: ConfigFiles) -> list[Path]:
 
 
 def check_frobnicator_unused(place: Path, steps: Iterable[FileStep]) -> None:
-    """Raise ConfigError where a file that stays names a frobnicator that is to go.
+    """Raise ConfigError if a file that stays names a frobnicator that is removed.
 
-    Flux would refuse every submission: its ingest ends where a plugin is not there.
-    `place` is the instance's configuration, a file or a directory, and `steps` what
-    becomes of the files of `burst setup`.
+    Flux would refuse every submission: its ingest ends if a plugin does not exist.
+    `place` is the instance's configuration, a file or a directory, and `steps` are the
+    steps for the files of `burst setup`.
     """
     removed = [each.path for each in steps if each.change is Change.REMOVE]
-    # Links are followed: /etc/flux may be one to where Flux is installed.
+    # Links are resolved: /etc/flux may be a link to where Flux is installed.
     gone = {path.resolve() for path in removed}
     if not place.is_file() and not any(place.glob("*.toml")):
         return
@@ -143,13 +143,13 @@ def check_frobnicator_unused(place: Path, steps: Iterable[FileStep]) -> None:
 
 
 def _frobnicators(tables: Mapping[str, Any]) -> list[str] | None:
-    """Return the list of frobnicators that a file has; None if it has none."""
+    """Return the list of frobnicators in a file's tables; None if they have none."""
     table = tables.get("ingest", {}).get("frobnicator", {})
     return [str(name) for name in table["plugins"]] if "plugins" in table else None
 
 
 def check_names(site: SiteTables, intake: IntakeSettings) -> None:
-    """Raise ConfigError where a queue of ours would be one that the site has."""
+    """Raise ConfigError if a queue of ours has the name of a queue of the site."""
     if intake.mode != "queue":
         return
     for name in (intake.queue, intake.ready):

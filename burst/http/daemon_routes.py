@@ -23,7 +23,7 @@ from burst.runtime.daemon_state import DaemonState
 
 
 def daemon_routes(state: DaemonState) -> list[Route]:
-    """Return the routes of a daemon in that state."""
+    """Return the routes of the daemon with this state, and those of packages."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(DaemonCollector(state))
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Routes: which handler answers which path, who may ask it, and what it is given.
+"""Routes: which handler answers which path, who may request it, and what it is given.
 
-A handler runs on one of the server's threads, and not on the daemon's: it reads what
-the last tick left (`Snapshot`), and no tick waits for it.
+A handler runs on one of the server's threads, not on the daemon's: it reads what the
+last tick left (`Snapshot`), and no tick waits for it.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ _FINAL_NAME = "/{name}"
 
 
 class Access(enum.Enum):
-    """Who may ask a route."""
+    """Who may request a route."""
 
     ANYONE = "anyone"
-    """Whoever can connect, without a token: what says only how the daemon is."""
+    """Anyone who can connect, without a token; for routes that only tell whether the
+    daemon is well."""
     TOKEN = "token"  # noqa: S105 - the name of a kind of access
-    """Who has the token, if one is set. Without one, whoever can connect."""
+    """Clients with the token; if none is set, anyone who can connect."""
     OWNER = "owner"
-    """Who has the token or, without one, connects to the Unix socket, which only the
-    daemon's user can. For what only the instance owner may read or do."""
+    """Clients with the token; if none is set, clients of the Unix socket, to which only
+    the daemon's user can connect. For what only the instance owner may read or do."""
 
 
 class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +40,8 @@ class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     path: str
     name: str = ""
-    """What stands for `{name}` in the path of the route: letters, digits, and `._-`."""
+    """The text for `{name}` in the path of the route: letters, digits, and `._-`; empty
+    if the route has no name."""
     query: Mapping[str, str] = {}
     body: bytes = b""
 
@@ -57,21 +59,21 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     """One path. A GET route answers HEAD, too."""
 
     path: str
-    """Such as `/status`, or `/things/{name}`: one name at the end."""
+    """The path, such as `/status`, or `/things/{name}` with one name at the end."""
     handler: Callable[[HttpRequest], HttpResponse]
     access: Access = Access.OWNER
     method: Method = "GET"
     body_limit: int = 0
-    """Of a POST, in bytes."""
+    """Largest body of a POST, in bytes."""
 
 
 class Routes:
-    """The table of routes. Two of one method and path are refused (ValueError)."""
+    """The table of routes. Raises ValueError for two routes of one method and path."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self._routes: dict[str, dict[str, Route]] = {}
         self.longest_body = 0
-        """In bytes, that any route takes."""
+        """Largest body that any route takes, in bytes."""
         for route in routes:
             methods = self._routes.setdefault(route.path, {})
             if route.method in methods:
@@ -82,8 +84,8 @@ class Routes:
     def find(self, path: str) -> tuple[Mapping[str, Route], str]:
         """Return the routes of a path by method, and the name in it.
 
-        Paths are compared as they are, nothing in them is decoded or resolved: what is
-        written in another way is no route. Returns no routes for an unknown path.
+        Paths are compared as they are written: nothing in them is decoded or resolved.
+        Returns no routes for an unknown path.
         """
         known = self._routes.get(path)
         if known is not None and not path.endswith(_FINAL_NAME):
@@ -96,10 +98,10 @@ class Routes:
 
 
 def json_response(row: object) -> HttpResponse:
-    """Return a value as JSON."""
+    """Return a value as JSON as the response."""
     return HttpResponse(body=msgspec.json.encode(row) + b"\n", content_type=JSON)
 
 
 def text_response(text: str, status: int = 200) -> HttpResponse:
-    """Return a sentence."""
+    """Return a line of plain text as the response."""
     return HttpResponse(body=f"{text}\n".encode(), status=status)

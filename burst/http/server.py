@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The HTTP server: waitress, with a bound for all that a client can do to it.
+"""The HTTP server: waitress, with limits on everything that a client can use.
 
 waitress reads requests and sends answers in one thread for all connections, so a client
-that sends or reads slowly takes a few kilobytes and holds up no other.
+that sends or reads slowly takes a few kilobytes and delays no other client.
 """
 
 from __future__ import annotations
@@ -37,24 +37,25 @@ from burst.http.routes import (
 from burst.http.token import is_token
 
 MOST_CONNECTIONS = 200
-"""At a time. Others wait in the backlog. Most hosts give a process 1,024 files."""
+"""Most connections at a time; further ones wait in the backlog. Most hosts give a
+process 1,024 files."""
 HEAD_BYTES = 16 * 1024
-"""Of request line and headers together."""
+"""Largest size of request line and headers together."""
 IDLE_S = 5
-"""A connection on which nothing comes or goes for so long is closed."""
+"""Seconds without traffic after which a connection is closed."""
 THREADS = 4
-"""That answer."""
+"""Number of threads that answer requests."""
 _CLOSE_S = 5
-"""How long answers under way may take when the server ends."""
+"""Seconds that answers under way may take when the server ends."""
 _LONGEST_QUERY = 20
 _ALWAYS = (("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"))
 """Headers of each answer."""
 
-# What clients do does not belong into the log.
+# Mistakes of clients do not belong in the log.
 logging.getLogger("waitress").setLevel(logging.CRITICAL)
 
 Environ = Mapping[str, Any]
-"""Of a request, as WSGI (PEP 3333) has it."""
+"""The environment of a request, as in WSGI (PEP 3333)."""
 
 
 class HttpServer:
@@ -63,7 +64,7 @@ class HttpServer:
     def __init__(
         self, address: ListenAddress, routes: Routes, token: bytes | None
     ) -> None:
-        """Listen. Raises ConfigError where that cannot be."""
+        """Listen at the address. Raises ConfigError if that is not possible."""
         self.address = address
         self.routes = routes
         self.token = token
@@ -89,7 +90,7 @@ class HttpServer:
             channel_timeout=IDLE_S,
             cleanup_interval=1,
             max_request_header_size=HEAD_BYTES,
-            # waitress takes fewer than this.
+            # waitress accepts only fewer bytes than this.
             max_request_body_size=routes.longest_body + 1,
             log_socket_errors=False,
             asyncore_use_poll=True,
@@ -97,14 +98,14 @@ class HttpServer:
         )
 
     def start(self) -> None:
-        """Answer from now on."""
+        """Begin to answer requests."""
         self._thread = threading.Thread(
             target=self._server.run, name="http", daemon=True
         )
         self._thread.start()
 
     def close(self) -> None:
-        """Listen no longer. Answers under way have five seconds to their end."""
+        """Stop listening. Answers under way have five seconds to finish."""
         self._server.task_dispatcher.shutdown(timeout=_CLOSE_S)
         if self._thread is None:
             self._close_sockets()
@@ -112,18 +113,18 @@ class HttpServer:
             pulled = threading.Event()
 
             def close_sockets() -> None:
-                # A task that ends may wake the thread before the trigger was written
-                # to, which is one of those that are closed.
+                # A task that ends may wake the thread before `pull_trigger` has written
+                # to the trigger, which is one of the sockets to close.
                 pulled.wait()
                 self._close_sockets()
 
-            # In its own thread, which ends when it has no socket left.
+            # Closed in the server's own thread, which ends when no socket is left.
             self._server.trigger.pull_trigger(close_sockets)
             pulled.set()
             self._thread.join()
         if self._made is not None:
             with contextlib.suppress(FileNotFoundError):
-                # Another may have been made there since.
+                # Another socket may have been made there since.
                 if _inode(self.address.path) == self._made:
                     os.unlink(self.address.path)
 
@@ -167,7 +168,7 @@ class HttpServer:
         refusal = self._refusal(route, environ.get("HTTP_AUTHORIZATION", ""))
         if refusal is not None:
             return refusal
-        # It is here already: waitress reads all before it asks for an answer.
+        # The body is here already: waitress reads all of it before it calls this.
         body = environ["wsgi.input"].read() if method == "POST" else b""
         if len(body) > route.body_limit:
             return text_response(f"at most {route.body_limit} bytes are taken", 413)
@@ -175,11 +176,12 @@ class HttpServer:
         return _call(route, given, query)
 
     def _refusal(self, route: Route, authorization: str) -> HttpResponse | None:
-        """Return why the client may not ask that, None if it may."""
+        """Return the response that refuses the client; None if it may ask."""
         if route.access is Access.ANYONE:
             return None
         if self.token is not None:
-            # A browser sends Basic by itself, also with what another site has it post.
+            # A browser adds Basic by itself, also to a POST that another site makes it
+            # send, so Basic is only for GET.
             if is_token(authorization, self.token, basic=route.method == "GET"):
                 return None
             return HttpResponse(
@@ -215,7 +217,7 @@ def _listen(address: ListenAddress) -> socket.socket:
         return socket.create_server((address.host, address.port), family=family)
     _remove_stale(address.path)
     made = socket.socket(socket.AF_UNIX)
-    # On Linux the socket's own mode becomes that of the file: only this user connects.
+    # On Linux the socket's mode becomes that of the file: only this user can connect.
     os.fchmod(made.fileno(), 0o600)
     try:
         made.bind(address.path)

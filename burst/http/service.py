@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The server as `[http]` asks for it: its start, its change by a reload, its end."""
+"""Starts, changes and ends the server as `[http]` of the settings says."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 
 class HttpService:
-    """Use from one thread. Nothing is imported for it unless `[http] listen` is set."""
+    """Runs the server if `[http] listen` is set; else nothing is imported for it.
+
+    Use it from one thread.
+    """
 
     def __init__(self, state: DaemonState) -> None:
         self._state = state
@@ -27,8 +30,8 @@ class HttpService:
     def prepare(self, settings: HttpSettings) -> PreparedChange:
         """Listen as the settings say, and answer once the change is `commit`ted.
 
-        What listens now goes on until then, but where it has the port that the new one
-        needs. Raises ConfigError; then all is as it was.
+        The present server goes on until then, unless it has the port that the new one
+        needs. Raises ConfigError; then everything is as before.
         """
         token = None
         if settings.listen and settings.token_file:
@@ -51,14 +54,14 @@ class HttpService:
         return PreparedChange(commit, abandon)
 
     def close(self) -> None:
-        """Listen no longer."""
+        """Stop listening."""
         server, self._server, self._listen = self._server, None, ""
         if server is not None:
             server.close()
 
     @property
     def port(self) -> int:
-        """The port on which it listens; 0 where there is none."""
+        """The port on which the server listens; 0 if there is none."""
         return 0 if self._server is None else self._server.port
 
     def _begin(self, listen: str, server: HttpServer | None) -> None:
@@ -73,14 +76,14 @@ class HttpService:
             self._server.token = token
 
     def _replace_port(self, listen: str, token: bytes | None) -> HttpServer:
-        """Listen at another address, which may have the port of the present one."""
+        """Listen at another address, which may need the port of the present server."""
         try:
             return self._listen_at(listen, token)
         except ConfigError:
             server, before = self._server, self._listen
             if server is None or server.port != parse_listen(listen).port:
                 raise
-        # Such as 0.0.0.0 in place of 127.0.0.1: both cannot listen at a time.
+        # For example 0.0.0.0 replaces 127.0.0.1: both cannot listen at the same time.
         self.close()
         try:
             return self._listen_at(listen, token)
@@ -89,7 +92,7 @@ class HttpService:
             raise
 
     def _listen_at(self, listen: str, token: bytes | None) -> HttpServer:
-        # This takes a tenth of a second, which most daemons do without.
+        # Imported here: it takes a tenth of a second, and most daemons do not need it.
         from burst.http.daemon_routes import daemon_routes  # noqa: PLC0415
         from burst.http.routes import Routes  # noqa: PLC0415
         from burst.http.server import HttpServer  # noqa: PLC0415

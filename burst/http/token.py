@@ -11,9 +11,9 @@ import hmac
 def is_token(header: str, token: bytes, *, basic: bool) -> bool:
     """Tell whether a header `Authorization` has the token.
 
-    As `Bearer TOKEN`; with `basic` also as the password of `Basic`, with any name, for
-    which a browser asks a person. The time it takes does not tell how much of a wrong
-    one is right.
+    The token may come as `Bearer TOKEN`; with `basic` also as the password of `Basic`
+    with any name, for which a browser asks a person. The time of the comparison does
+    not show how much of a wrong token is right.
     """
     scheme, _, sent = header.partition(" ")
     given = sent.strip().encode("utf-8", "surrogateescape")

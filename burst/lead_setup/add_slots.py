@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Adds rank slots to a lead's files, and compares the files with the running lead.
 
-New ranks come after all others, so that existing ranks keep their numbers: drained
-ranks and our records stay valid over the restart that is needed.
+New ranks come after all others, so existing ranks keep their numbers: drained ranks and
+our records stay valid across the restart that is needed.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ class AddedSlot(msgspec.Struct, frozen=True):
 
 
 class SlotPlan(msgspec.Struct, frozen=True):
-    """The slots that are added to a lead's files, and what these are then."""
+    """The slots to add to a lead's files, and the new texts of these files."""
 
     added: list[AddedSlot] = []
     texts: Mapping[Path, str] = {}
-    """By path, in the order in which they are written."""
+    """The new texts by path, in the order in which they are written."""
 
     @property
     def hosts(self) -> list[str]:
-        """A hostlist for each slot."""
+        """A hostlist for each added slot."""
         return [slot.hosts for slot in self.added]
 
 
@@ -65,11 +65,11 @@ def add_slots(
 ) -> tuple[list[AddedSlot], list[Path]]:
     """Declare further slots where a lead's hosts and resources are declared.
 
-    With `gateways` their hosts join through each slot's first: at these addresses, or
-    without any at the names of these hosts.
+    With `gateways`, the hosts of each slot join through its first host: at these
+    addresses, or at the names of these hosts if the sequence is empty.
 
-    Every byte that is in a TOML file stays. Returns what was added, and where the files
-    are kept as they were; with `dry_run`, what would be added. Raises ConfigError.
+    Every byte that is in a TOML file stays. Returns the added slots and the copies of
+    the old files; with `dry_run`, the slots that would be added. Raises ConfigError.
     """
     plan = plan_slots(directory, slots, gateways)
     kept = [] if dry_run else replace_files(directory, plan.texts, plan.hosts)
@@ -101,8 +101,8 @@ def plan_slots(
 def _changed(lead: LeadConfig, groups: Sequence[HostGroup]) -> dict[Path, str]:
     """Return the new texts of the files in which hosts and resources are declared.
 
-    What declares resources is last: a broker that finds more hosts than there are
-    resources has none the worse for it. Raises ConfigError.
+    The file that declares resources is last: a broker that finds more hosts than
+    resources works all the same. Raises ConfigError.
     """
     text = read_text(lead.hosts)
     entries = [entry for group in groups for entry in slot_entries(group)]
@@ -143,16 +143,17 @@ def declared_hosts(tables: dict[str, Any]) -> tuple[str, ...]:
 
 
 def without_resources(directory: Path, hosts: Collection[str]) -> list[str]:
-    """Return those of these hosts for which the lead's files declare no resources.
+    """Return the hosts in `hosts` for which the lead's files declare no resources.
 
-    None where they declare none at all, or R names no hosts. Raises ConfigError.
+    Empty if the files declare no resources at all, or R names no hosts. Raises
+    ConfigError.
     """
     known = declared_resources(directory)
     return sorted(set(hosts) - known.keys()) if known else []
 
 
 def hosts_that_differ(directory: Path) -> str:
-    """Return which hosts have no rank or no resources; empty where all have both.
+    """Return in words which hosts have no rank or no resources; empty if none.
 
     Raises ConfigError.
     """
@@ -173,8 +174,8 @@ def compare_with_running(
 ) -> tuple[list[str], bool]:
     """Return what a restart from these files would change, and whether it is safe.
 
-    It is safe where nothing is allocated, every rank keeps its number, and R has the
-    hosts that are added. Raises ConfigError.
+    It is safe if nothing is allocated, every rank keeps its number, and R has the hosts
+    that are added. Raises ConfigError.
     """
     tables = read_config(directory)
     files, runs = declared_hosts(tables), identity.hosts

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Makes a system instance that a site has one that can burst, and keeps the rest."""
+"""Adds to a site's system instance what bursts need, and changes nothing else."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class AdoptRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be added to an instance."""
 
     config: Path
-    """Its configuration, such as the directory /etc/flux/system/conf.d, or a file."""
+    """Its configuration: a directory such as /etc/flux/system/conf.d, or a file."""
     settings: Path
     """burst.toml, to write if there is none. The daemon's unit is put beside it."""
     slots: tuple[PlannedSlot, ...]
     provider: str
-    """Its type."""
+    """The type of the provider."""
     mode: Mode
     places: SystemPlaces
 
@@ -62,26 +62,26 @@ class AdoptedLead(msgspec.Struct, frozen=True, kw_only=True):
 
     added: Sequence[AddedSlot]
     copies: Sequence[Path]
-    """Of files that were changed, as they were."""
+    """Copies of the changed files, as they were before."""
     written: tuple[Path, ...]
     kept: tuple[Path, ...]
     unlike: tuple[str, ...] = ()
-    """What files that were kept have otherwise than it was asked for."""
+    """Where the files that were kept differ from the request."""
     fill_in: str = ""
-    """Says what has to be filled in in the settings; empty for nothing."""
+    """Says what a person has to fill in in the settings; empty for nothing."""
 
 
 def adopt_lead(asked: AdoptRequest) -> AdoptedLead:
     """Declare the slots, and write the daemon's settings and unit.
 
     Slots that are declared already stay as they are. Raises ConfigError, before
-    anything is written, where the instance could not burst, or has a part of a slot.
+    anything is written, if the instance could not burst or declares a part of a slot.
     """
     tables = read_lead(asked.config).files.tables
     _check_bootstrap(tables.get("bootstrap", {}), asked)
     there = load(asked.settings) if asked.settings.exists() else None
     intake = there.intake if there else IntakeSettings()
-    # `burst setup`, which comes next, would refuse it, when ranks are declared.
+    # Else `burst setup`, the next step, would refuse it after ranks were declared.
     check_names(
         site_tables(tables, {}), msgspec.structs.replace(intake, mode=asked.mode)
     )
@@ -127,7 +127,7 @@ def adopt_lead(asked: AdoptRequest) -> AdoptedLead:
 
 
 def _check_bootstrap(bootstrap: Mapping[str, Any], asked: AdoptRequest) -> None:
-    """Raise ConfigError where nothing could join by this [bootstrap]."""
+    """Raise ConfigError if nothing could join by this [bootstrap]."""
     if not bootstrap.get("curve_cert"):
         raise ConfigError(
             f"{asked.config}: [bootstrap] has no curve_cert, so nothing could join",
@@ -141,7 +141,7 @@ def _own_hosts(
 ) -> list[str]:
     """Return the instance's hosts that are in none of these slots, in their order.
 
-    Raises ConfigError where there are none, or where R lacks hosts of the slots.
+    Raises ConfigError if there are none, or if R lacks hosts of the slots.
     """
     slots = {name for group in groups for name in group.names}
     own = [host for host in known if host not in slots]
@@ -164,7 +164,7 @@ def _own_hosts(
 def _daemon_files(
     asked: AdoptRequest, text: str, there: Settings | None
 ) -> dict[Path, str]:
-    """Return the unit, and this text as settings unless there are some."""
+    """Return the text of the unit, and of the settings unless `there` has some."""
     types = {asked.provider, *(_types(there) if there else ())}
     here = any(provider_type(kind).own_host for kind in types)
     texts = {} if there else {asked.settings: text + intake_text(asked.mode)}
@@ -173,7 +173,7 @@ def _daemon_files(
 
 
 def _write_daemon_files(texts: Mapping[Path, str]) -> tuple[Path, ...]:
-    """Write them for all to read; return which they are. Raises ConfigError."""
+    """Write files that all users can read; return their paths. Raises ConfigError."""
     for path, text in texts.items():
         try:
             make_open_directory(path.parent)
@@ -194,7 +194,7 @@ def _types(settings: Settings) -> frozenset[str]:
 def _other_shapes(
     config: Path, slots: Sequence[PlannedSlot], groups: Sequence[HostGroup]
 ) -> Iterator[str]:
-    """Yield which slots are in R with other nodes than it is asked for."""
+    """Yield a line for each slot that is declared with other nodes than requested."""
     known = declared_resources(config)
     for slot, group in zip(slots, groups, strict=True):
         there = {str(known[host]) for host in group.names if host in known}
@@ -207,11 +207,11 @@ def _other_shapes(
 
 
 def _check_certificate(path: Path, user: str) -> None:
-    """Raise ConfigError for a certificate that is not this user's, if it is here."""
+    """Raise ConfigError if the certificate exists here and is not this user's."""
     try:
         found = path.stat().st_uid
     except OSError:
-        # `burst doctor` tells of one that is not there or is closed.
+        # `burst doctor` reports a certificate that is missing or cannot be read.
         return
     if found != pwd.getpwnam(user).pw_uid:
         raise ConfigError(
@@ -230,6 +230,6 @@ def next_commands(asked: AdoptRequest) -> Iterator[tuple[str, ...]]:
     yield ("burst", "lead", "check", str(asked.config))
     yield ("systemctl", "restart", "flux")
     yield ("systemctl", "enable", "--now", "burst")
-    # What followers have is the owner's alone.
+    # Only the owner can read what followers have.
     as_owner = ("runuser", "-u", asked.places.user, "--")
     yield (*as_owner, "burst", "doctor", "-c", settings)

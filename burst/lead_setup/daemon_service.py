@@ -68,7 +68,7 @@ WantedBy=flux.service
 
 
 def rc1_daemon_script(directory: Path) -> str:
-    """Return a program for rc1.d of the lead in this directory."""
+    """Return a program for rc1.d that starts the daemon of the lead in `directory`."""
     return _SCRIPT.format(
         daemon=shlex.join(_command(directory)),
         log=shlex.quote(str(directory / "daemon.log")),
@@ -77,7 +77,7 @@ def rc1_daemon_script(directory: Path) -> str:
 
 
 def rc1_queue_script(state: Path, queue: str) -> str:
-    """Return a program for rc1.d of a lead that has this queue for its own nodes.
+    """Return a program for rc1.d that starts this queue of the lead's own nodes, once.
 
     `state` is the lead's state directory.
     """
@@ -86,7 +86,7 @@ def rc1_queue_script(state: Path, queue: str) -> str:
 
 
 def systemd_unit(directory: Path, user: str, before: Path | None = None) -> str:
-    """Return a unit for systemd, which runs the daemon as that user.
+    """Return a unit of systemd that runs the daemon as `user`.
 
     `before` is a program to run ahead of the daemon.
     """

@@ -82,8 +82,8 @@ def builtin(flux: str, name: str) -> str:
 def security_directory(imp: Path) -> Path | None:
     """Return the directory of flux-security's files that this IMP reads.
 
-    None where the binary does not tell it, or may be run but not read: then it is most
-    likely Flux's own. Raises ConfigError if there is no IMP.
+    None if the binary does not contain it, or may be run but not read: then it is most
+    likely Flux's own directory. Raises ConfigError if there is no IMP.
     """
     if not imp.is_file():
         raise ConfigError(
@@ -99,7 +99,7 @@ def security_directory(imp: Path) -> Path | None:
 def read_tables(directory: Path) -> dict[str, Mapping[str, Any]]:
     """Return the tables of all TOML files in a directory, by the file's path.
 
-    A directory that does not exist has none. Raises ConfigError.
+    Empty for a directory that does not exist. Raises ConfigError.
     """
     read: dict[str, Mapping[str, Any]] = {}
     for path in sorted(directory.glob("*.toml")):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A port for a lead that nobody has chosen one for."""
+"""Chooses a free port for a lead if nobody has named one."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import secrets
 import socket
 
 # Below the ports that Linux gives to connections and to sockets that ask for any
-# (32768 and above, ip(7)), and below Kubernetes' NodePorts: what begins to listen a
-# second after it was asked for would find one of those taken now and then.
+# (32768 and above, ip(7)), and below Kubernetes' NodePorts: one of those may be taken
+# in the second between the choice of a port and the start of the lead.
 _FIRST, _LAST = 20_000, 29_999
 
 
 def free_port() -> int:
-    """Return a port that nobody has on any address of this host now."""
+    """Return a port that is free on all addresses of this host now."""
     while True:
         port = _FIRST + secrets.randbelow(_LAST - _FIRST + 1)
         with socket.socket() as probe:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Addresses of gateways: at which the hosts of a rank slot reach its first one."""
+"""Addresses of gateways, at which the hosts of a rank slot reach its first host."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ADDRESS = re.compile(
 def gateway_uri(text: str, port: int) -> str:
     """Return `[tcp://]ADDRESS[:PORT]` as a URI; IPv6 is in brackets if it has a port.
 
-    `port` is used where the text has none. Raises ConfigError.
+    `port` is used if the text has none. Raises ConfigError.
     """
     match = _ADDRESS.fullmatch(text)
     # Without brackets, an address with several colons is IPv6 and has no port.
@@ -35,7 +35,7 @@ def with_gateways(
 ) -> tuple[PlannedSlot, ...]:
     """Return the slots with these addresses of their first hosts, in order.
 
-    Without addresses they have their names. Raises ConfigError.
+    Without addresses, the first hosts are reached by their names. Raises ConfigError.
     """
     if not addresses:
         return tuple(slots)

@@ -26,7 +26,7 @@ from burst.model.ranks import format_hostlist
 from burst.model.shape import Shape
 from burst.provider_type import NodesRequest, TableRequest, provider_type
 
-# Variables that Flux commands of users need; the others are for brokers.
+# Variables that users' Flux commands need; the others are for brokers.
 _OF_USERS = ("FLUX_CLI_PLUGINPATH", "XDG_CONFIG_DIRS")
 
 _SETTINGS = """\
@@ -52,28 +52,28 @@ mode = "{mode}"
 
 
 class InitializedLead(msgspec.Struct, frozen=True, kw_only=True):
-    """A lead that can be started."""
+    """What `init_lead` wrote: a lead that can be started."""
 
     files: LeadFiles
     settings: Path
     kept: tuple[Path, ...]
     """Files that existed before and were left unchanged."""
     unlike: tuple[str, ...] = ()
-    """What a burst.toml that was kept has otherwise than it was asked for."""
+    """Where a burst.toml that was kept differs from the request."""
     own: str
     """The lead's own hosts."""
     hosts: str
     """All declared hosts, in the order of their ranks."""
     fingerprint: str
-    """Of the certificate."""
+    """The fingerprint of the certificate."""
     fill_in: str = ""
-    """Says what has to be filled in in burst.toml; empty for nothing."""
+    """Says what a person has to fill in in burst.toml; empty for nothing."""
     loaded: tuple[Path, ...] = ()
     """Files below `flux` in the directory, for Flux and for systemd."""
     environment: Mapping[str, str] = {}
     """What a user's shell needs for `flux submit --burst` and `flux jobs -o burst`."""
     scripts: StartFiles | None = None
-    """Of a lead that a person starts, with which its daemon starts."""
+    """The scripts of a lead that a person starts, and its daemon with it; else None."""
 
 
 def init_lead(
@@ -91,11 +91,12 @@ def init_lead(
 
     With `replace`, an existing certificate (followers have copies) and burst.toml (it
     may have been edited) are kept. Raises ConfigError, also for a burst.toml that
-    cannot be read, and CertificateError as `burst.lead_setup.lead_files.write_lead`.
+    cannot be read, and CertificateError as `burst.lead_setup.lead_files.write_lead`
+    does.
     """
     directory = directory.absolute()
     groups = resolve_plan(plan)
-    # Before anything is written: it refuses a provider that there is not.
+    # Before anything is written: it refuses an unknown type of provider.
     place = ""
     if isinstance(choice, SystemChoice):
         place = str(choice.places.followers)
@@ -142,7 +143,7 @@ def _install(directory: Path, choice: IntakeChoice | None) -> LeadExtras:
 
 
 def _installed(own: Path) -> tuple[Path, ...]:
-    """Return all installed files, and the file that lists them."""
+    """Return the paths of all installed files, and of the file that lists them."""
     return (*(step.path for step in plan_files(own, {})), own / LIST)
 
 
@@ -187,7 +188,7 @@ def settings_text(
         path=path,
         address=plan.address,
         port=plan.port,
-        # Only where their names do not tell: the lead may get other slots later.
+        # Only if the names do not show the slots: the lead may get other slots later.
         slots="" if by_name else _SLOTS.format(slots=quoted),
         provider=provider_table(provider, _table_request(slots, place)),
     )

@@ -43,7 +43,7 @@ def install_intake(
 
 
 def install_with_daemon(directory: Path, choice: IntakeChoice) -> LeadExtras:
-    """As `install_intake`, with scripts that start the daemon and the local queue."""
+    """Do as `install_intake`; add scripts that start the daemon and the local queue."""
     programs = {"rc1.d/burst-daemon": rc1_daemon_script(directory)}
     before = None
     if choice.intake.mode == "queue" and choice.local_queue:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a burst.toml that stays as it is has otherwise than was asked for."""
+"""Finds where a burst.toml that is kept differs from what was asked for."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from burst.model.ranks import format_hostlist, parse_hostlist
 def unlike_plan(
     path: Path, text: str, groups: Sequence[HostGroup], provider: str, mode: Mode
 ) -> tuple[str, ...]:
-    """Return what to change there for a new lead; empty for nothing.
+    """Return what to change in the file for a new lead; empty for nothing.
 
-    `groups` are its own hosts and then its slots, `text` the burst.toml that would be
-    written without one. Raises ConfigError.
+    `groups` are the lead's own hosts and then its slots, `text` is the burst.toml that
+    would be written if there were none. Raises ConfigError.
     """
     settings = load(path)
     return (
@@ -32,7 +32,7 @@ def unlike_plan(
 
 
 def unlike_choice(settings: Settings, provider: str, mode: Mode) -> Iterator[str]:
-    """Yield what to change there for this type of provider and this mode."""
+    """Yield what to change in the file for this type of provider and this mode."""
     there = settings.intake.mode
     if there != mode:
         yield f'[intake] mode is "{there}" there; write "{mode}", or give --mode'
@@ -41,11 +41,11 @@ def unlike_choice(settings: Settings, provider: str, mode: Mode) -> Iterator[str
 
 
 def _unlike_slots(settings: Settings, groups: Sequence[HostGroup]) -> Iterator[str]:
-    """Yield what to change there for the slots of a lead."""
+    """Yield what to change in the file for the slots of a lead."""
     slots = [group.names for group in groups[1:]]
     hosts = [name for group in groups for name in group.names]
     by_name, there = is_found_by_name(hosts, slots), settings.lead.slots
-    # Of one that is no hostlist, `burst doctor` tells what is wrong.
+    # `burst doctor` reports a slot that is no hostlist.
     if sorted(_hosts(each) for each in there) == sorted(slots) or (
         by_name and not there
     ):
@@ -59,9 +59,9 @@ def _unlike_slots(settings: Settings, groups: Sequence[HostGroup]) -> Iterator[s
 def _unlike_table(
     path: Path, settings: Settings, provider: str, text: str
 ) -> Iterator[str]:
-    """Yield the keys that the provider's table would have otherwise.
+    """Yield the keys for which the provider's new table would have another value.
 
-    Nothing is told of several tables of that type.
+    Yields nothing if there are several tables of that type.
     """
     names = _named(settings, provider)
     if provider == NO_PROVIDER or len(names) != 1:
@@ -88,7 +88,7 @@ def _hosts(text: str) -> tuple[str, ...]:
 
 
 def _leaves(path: str, table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the dotted path and the value of each key, in tables of it too."""
+    """Yield the dotted path and the value of each key, also those of inner tables."""
     for key, value in table.items():
         if isinstance(value, Mapping):
             yield from _leaves(f"{path}{key}.", value)
@@ -97,5 +97,5 @@ def _leaves(path: str, table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _toml(value: object) -> str:
-    # Of what tables have here, the text is the same in both.
+    # For the values of these tables, JSON and TOML have the same text.
     return json.dumps(value)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Which files of a lead's configuration decide its hosts and its resources.
 
-They are those of `burst lead init`, or those that a site has, in any number of files.
+The files are those of `burst lead init`, or a site's own, in any number.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from burst.flux_setup.config_files import ConfigFiles, read_config_files
 
 
 class LeadConfig(msgspec.Struct, frozen=True):
-    """A lead's configuration, and where ranks are added to it."""
+    """A lead's configuration, and the files to which ranks are added."""
 
     files: ConfigFiles
     hosts: Path
     """The file whose `[bootstrap] hosts` counts."""
     entries: Path | None
-    """The file whose `[[resource.config]]` counts; None where R is a file."""
+    """The file whose `[[resource.config]]` counts; None if R is a file."""
     resources: Path | None
-    """R, flux-config-resource(5): `[resource] path`, unless there are entries."""
+    """The file of R, `[resource] path` of flux-config-resource(5); None if `entries` is
+    set."""
 
 
 def read_config(place: Path) -> dict[str, Any]:
@@ -36,8 +37,8 @@ def read_lead(place: Path) -> LeadConfig:
     """Return where a lead's hosts and resources are declared.
 
     `place` is a directory that `burst lead init` wrote, or the file or directory that
-    Flux reads, such as /etc/flux/system/conf.d. Raises ConfigError where it declares no
-    hosts, or leaves the resources to what each node finds when it starts.
+    Flux reads, such as /etc/flux/system/conf.d. Raises ConfigError if it declares no
+    hosts, or no resources, so that each node finds its own when it starts.
     """
     files = read_config_files(place)
     hosts = files.deciding("bootstrap", "hosts")
@@ -47,7 +48,7 @@ def read_lead(place: Path) -> LeadConfig:
             'declare the own hosts there, rank 0 first: hosts = [{ host = "NAME" }],'
             " with the name that hostname prints",
         )
-    # Where both are, Flux reads `config`.
+    # If both are set, Flux reads `config`.
     entries = files.deciding("resource", "config")
     table = files.tables.get("resource", {})
     if table.get("scheduling"):

@@ -44,23 +44,23 @@ class LeadFiles(msgspec.Struct, frozen=True, kw_only=True):
     commands: tuple[tuple[str, ...], ...]
     """The argv that starts each own host's broker, rank 0 first, on that host."""
     uri: str
-    """Of the running lead, for FLUX_URI on the host of rank 0."""
+    """The URI of the running lead, for FLUX_URI on the host of rank 0."""
 
 
 class LeadExtras(msgspec.Struct, frozen=True):
     """Additions to the files that the plan does not contain."""
 
     tables: Mapping[str, Any] = {}
-    """Of broker.toml."""
+    """Tables of broker.toml."""
     environment: Mapping[str, str] = {}
-    """Of the broker of rank 0."""
+    """Variables of the broker of rank 0."""
     own: tuple[Mapping[str, str], ...] = ()
-    """What R says of each own host, as the `children` of RFC 20; empty: all cores and
-    GPUs from 0 on that the plan's shape counts."""
+    """The resources of each own host in R, as the `children` of RFC 20. If empty, each
+    has as many cores and GPUs, from 0 on, as the plan's shape."""
     run: Path | None = None
-    """Where rank 0 has its socket; by default `run` in the directory."""
+    """The directory of rank 0's socket; by default `run` in the lead's directory."""
     system: bool = False
-    """A system instance: its unit says how it starts and makes its directories."""
+    """Whether it is a system instance; its unit starts it and makes its directories."""
 
 
 def write_lead(
@@ -70,12 +70,12 @@ def write_lead(
     replace: bool = False,
     extra: LeadExtras = LeadExtras(),  # noqa: B008 - it is frozen
 ) -> LeadFiles:
-    """Write the files into the directory, which is made if need be.
+    """Write the files into the directory, which is made if it does not exist.
 
-    With `replace` broker.toml and R are written anew, and a certificate that is there
-    is kept, since followers elsewhere may have copies of it. Raises ConfigError,
-    before anything is written, for a plan that cannot work or files that are there,
-    and CertificateError for a certificate that is there and cannot be used.
+    With `replace`, broker.toml and R are written anew, and an existing certificate is
+    kept, since followers elsewhere may have copies of it. Raises ConfigError, before
+    anything is written, for a plan that cannot work or, without `replace`, for files
+    that exist, and CertificateError for an existing certificate that cannot be used.
     """
     groups = resolve_plan(plan)
     files = _name(directory.absolute(), groups[0], extra)
@@ -116,7 +116,7 @@ def _name(directory: Path, own: HostGroup, extra: LeadExtras) -> LeadFiles:
     setting = [f"{name}={value}" for name, value in extra.environment.items()]
     setting = ["env", *setting] if setting else []
     lead = (
-        # By default the quorum is the size, which counts hosts that join only in a
+        # By default the quorum is the size, which includes hosts that join only in a
         # burst: the lead would wait for them for ever.
         f"-Sbroker.quorum={len(own.names)}",
         # Serve; run no initial program.
@@ -151,8 +151,8 @@ def _tables(
         },
         "resource": {
             "path": str(files.resources),
-            # R is as declared here, not as hwloc finds it on a node: several followers
-            # may run on one host, under names of their own.
+            # What hwloc finds on a node may differ from R: several followers may run on
+            # one host, under names of their own.
             "noverify": True,
         },
         "tbon": {
@@ -187,7 +187,7 @@ def slot_entries(group: HostGroup) -> Iterator[dict[str, str]]:
 def _resources(
     groups: Sequence[HostGroup], own: Sequence[Mapping[str, str]]
 ) -> ResourceSet:
-    """Return R of all ranks; `own` is what each own host has, if that is known."""
+    """Return R of all ranks; `own` has the resources of each own host, if known."""
     found, rank = EMPTY, 0
     for group in groups:
         ranks = range(rank, rank + len(group.names))
@@ -204,8 +204,8 @@ def _resources(
 def with_group(resources: ResourceSet, group: HostGroup, ranks: range) -> ResourceSet:
     """Return R with the ranks of a group of hosts, and their properties.
 
-    Raises ConfigError where R has a graph of its own for Fluxion (JGF, RFC 4), from
-    which Fluxion would have its nodes: the new ranks would be none of them.
+    Raises ConfigError if R contains a graph for Fluxion (JGF, RFC 4): Fluxion would
+    take its nodes from the graph, in which the new ranks are missing.
     """
     if resources.scheduling is not msgspec.UNSET:
         raise ConfigError(
@@ -220,7 +220,7 @@ def with_group(resources: ResourceSet, group: HostGroup, ranks: range) -> Resour
 
 def slot_properties(group: HostGroup) -> list[str]:
     """Return the properties of the ranks of a slot."""
-    # A slot of that name must not pass for the lead's own nodes.
+    # A slot named as OWN_PROPERTY must not count as the lead's own nodes.
     slot = group.slot if group.slot != OWN_PROPERTY else LENT
     lent = (LENT, slot, *([group.provider] if group.provider else []))
     return list(dict.fromkeys(lent))

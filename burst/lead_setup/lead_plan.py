@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a lead is to be: its own hosts, its rank slots, where it is reached."""
+"""The plan of a lead: its own hosts, its rank slots, the address to reach it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DEFAULT_PORT = 8050
 OWN_PROPERTY = "local"
 """The property of the lead's own ranks."""
 NO_PROVIDER = "none"
-"""What is asked for in place of a type of providers where none is wanted."""
+"""The word in place of a type of provider if no provider is wanted."""
 _NAMES = "use DNS labels: letters, digits and dashes within, up to 63 each"
 _REACH = "give the name or address at which followers will reach the lead"
 
@@ -30,11 +30,11 @@ class PlannedSlot(msgspec.Struct, frozen=True, kw_only=True):
     """A hostlist such as `burst-0-[0-3]`."""
     shape: Shape
     gateway: str = ""
-    """Where, with gateways, the others reach the first host: `tcp://ADDRESS:PORT`.
-    By default its name and the lead's port."""
+    """With gateways, the address at which the other hosts reach the first one, as
+    `tcp://ADDRESS:PORT`; if empty, its name and the lead's port."""
     provider: str = ""
-    """Name of the provider that the slot is for, a property of its ranks; empty for
-    any."""
+    """Name of the provider that the slot is for, which becomes a property of its ranks;
+    empty for any."""
 
 
 class LeadPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,23 +43,23 @@ class LeadPlan(msgspec.Struct, frozen=True, kw_only=True):
     hosts: str
     """The lead's own hosts as a hostlist; the first is rank 0."""
     shape: Shape
-    """Of each own host."""
+    """The shape of each own host."""
     slots: tuple[PlannedSlot, ...]
     address: str
     """Host name or address at which followers reach rank 0."""
     port: int = DEFAULT_PORT
     gateways: bool = False
-    """Let the hosts of each rank slot join through the slot's first, so that only one
-    of a burst needs to reach the lead."""
+    """Whether the hosts of each rank slot join through the slot's first host, so that
+    only one host of a burst needs to reach the lead."""
 
 
 class HostGroup(msgspec.Struct, frozen=True):
-    """A run of hosts, named in rank order, that are declared alike."""
+    """Hosts of successive ranks, in rank order, that are declared alike."""
 
     names: tuple[str, ...]
     shape: Shape
     gateway: str = ""
-    """Where the others reach the first, `tcp://ADDRESS:PORT`; empty: they need not."""
+    """Where the others reach the first, `tcp://ADDRESS:PORT`; empty if not needed."""
     provider: str = ""
 
     @property
@@ -72,7 +72,7 @@ def resolve_plan(plan: LeadPlan) -> tuple[HostGroup, ...]:
     """Return the lead's own hosts and then each rank slot.
 
     Raises ConfigError for a plan that cannot work: names that are no host names or
-    appear twice, no slot, a port, address or shape that there cannot be.
+    appear twice, no slot, or an impossible port, address or shape.
     """
     if not 0 < plan.port < 65536:
         raise ConfigError(f"port {plan.port} is out of range", "use 1 to 65535")
@@ -96,7 +96,7 @@ def resolve_slots(
 ) -> list[HostGroup]:
     """Return further slots for a lead that has these hosts. Raises ConfigError.
 
-    `gateway_port` is that of gateways without an address; None for no gateways.
+    `gateway_port` is the port of gateways that have no address; None for no gateways.
     """
     groups = [_group(slot, gateway_port) for slot in slots]
     _refuse_twice((HostGroup(tuple(known), Shape(1)), *groups))
@@ -108,8 +108,8 @@ def resolve_slots(
 def parse_slot(text: str, shape: Shape, provider: str = "") -> PlannedSlot:
     """Return the slot in `HOSTLIST[:CORES[:GPUS]]`, for this provider.
 
-    Without GPUS there are none; without CORES too its nodes have the given shape.
-    Raises ConfigError where the text has another form; `resolve_plan` checks the hosts.
+    Without GPUS its nodes have none; without CORES, too, they have the given shape.
+    Raises ConfigError if the text has another form; `resolve_plan` checks the hosts.
     """
     hosts, *counts = text.split(":")
     # int() would take blanks, signs and underscores too.
@@ -134,15 +134,15 @@ def parse_slot(text: str, shape: Shape, provider: str = "") -> PlannedSlot:
 
 
 def slot_provider(kind: str) -> str:
-    """Return the provider that slots are for where `kind` is asked for; empty for any.
+    """Return the provider of the slots for the type `kind`; empty for any provider.
 
-    A provider that is named as own ranks' property cannot have slots of its own.
+    A provider with the name of the own ranks' property cannot have slots of its own.
     """
     return "" if kind in {OWN_PROPERTY, NO_PROVIDER} else kind
 
 
 def uri_host(address: str) -> str:
-    """Return the address as a URI has it: IPv6 in brackets. Raises ConfigError."""
+    """Return the address in the form of URIs, IPv6 in brackets. Raises ConfigError."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
@@ -155,10 +155,10 @@ def uri_host(address: str) -> str:
 
 
 def bind_uri(connect: str) -> str:
-    """Return what to bind to be reached at `tcp://ADDRESS:PORT`.
+    """Return the URI to bind in order to be reached at `tcp://ADDRESS:PORT`.
 
-    All interfaces, since the address may be one of a NAT; but what is reached over
-    loopback has no reason to listen anywhere else.
+    It binds all interfaces, since the address may be that of a NAT, except for a
+    loopback address, for which there is no reason to listen anywhere else.
     """
     address, _, port = connect.removeprefix("tcp://").rpartition(":")
     # ZeroMQ binds to numeric addresses and to interfaces, not to host names.

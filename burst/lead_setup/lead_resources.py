@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a lead's files declare of each host: R (RFC 20), or `[[resource.config]]`.
+"""Reads which resources a lead's files declare: R (RFC 20) or `[[resource.config]]`.
 
 Source: flux-config-resource(5).
 """
@@ -20,9 +20,9 @@ from burst.model.shape import Shape
 
 
 def declared_resources(place: Path) -> dict[str, Shape]:
-    """Return what each host has by the lead's files.
+    """Return the shape that the lead's files declare for each host.
 
-    Empty where they declare nothing, or R names no hosts. Raises ConfigError.
+    Empty if they declare none, or R names no hosts. Raises ConfigError.
     """
     table = read_config_files(place).tables.get("resource", {})
     if table.get("config"):
@@ -40,7 +40,7 @@ def declared_resources(place: Path) -> dict[str, Shape]:
 
 
 def read_resources(path: Path) -> ResourceSet:
-    """Return R of a file. Raises ConfigError."""
+    """Return the R that a file contains. Raises ConfigError."""
     try:
         return decode_resource_set(read_text(path))
     except ValueError as error:
@@ -62,9 +62,9 @@ def resource_entry(group: HostGroup) -> dict[str, Any]:
 
 
 def shapes_of_entries(entries: Iterable[Mapping[str, Any]]) -> dict[str, Shape]:
-    """Return what the hosts of `[[resource.config]]` have.
+    """Return the shapes of the hosts of `[[resource.config]]`.
 
-    Each entry adds to its hosts. Raises ConfigError.
+    Each entry adds to what its hosts have. Raises ConfigError.
     """
     cores: dict[str, frozenset[int]] = {}
     gpus: dict[str, frozenset[int]] = {}

@@ -44,16 +44,16 @@ def _count_cores(root: Path, cpus: Collection[int]) -> int:
     for cpu in cpus:
         topology = root / f"sys/devices/system/cpu/cpu{cpu}/topology"
         try:
-            # All threads of one core name the same ones here.
+            # All threads of one core have the same list here.
             found.add((topology / "thread_siblings_list").read_text().strip())
         except OSError:
-            # Some virtual machines and containers do not tell.
+            # Some virtual machines and containers do not have it.
             return len(cpus)
     return len(found)
 
 
 def _count_gpus(root: Path) -> int:
-    """Count those of the NVIDIA driver and of AMD's; hwloc's backends see the same."""
+    """Count the GPUs of NVIDIA's and AMD's drivers; hwloc's backends see the same."""
     nvidia = len(list(root.glob("proc/driver/nvidia/gpus/*")))
     # CPUs are nodes there too, with the id 0.
     nodes = root.glob("sys/class/kfd/kfd/topology/nodes/*/gpu_id")

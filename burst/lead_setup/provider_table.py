@@ -52,7 +52,7 @@ def provider_table(kind: str, wanted: TableRequest) -> str:
 
 
 def _check(text: str, kind: str) -> None:
-    """Raise ValueError unless it is TOML with this one table, or empty."""
+    """Raise ValueError unless the text is empty or TOML with this provider's table."""
     if not text:
         return
     table = tomllib.loads(text).get("providers", {}).get(kind, {})
@@ -63,7 +63,7 @@ def _check(text: str, kind: str) -> None:
 def tell_to_fill_in(settings: Path, kind: str, text: str) -> str:
     """Return a line that says what a person has to fill in; empty for nothing.
 
-    `text` is what was written to `settings`, see `ProviderType.table_template`.
+    `text` was written to `settings`; see `ProviderType.table_template`.
     """
     keys = ", ".join(dict.fromkeys(_keys_to_fill_in(text)))
     return f"fill in {keys} of [providers.{kind}] in {settings}" if keys else ""

@@ -2,7 +2,7 @@
 """flux-security's configuration for a system instance, and what root has to do for it.
 
 Only root may write it: the IMP refuses files that others own or can change. So it is
-written into the lead's directory, and installed from there.
+written into the lead's directory first, and root installs it from there.
 
 Sources: flux-config-security-imp(5), flux-config-security-sign(5).
 """
@@ -39,7 +39,7 @@ class SecurityPlan(msgspec.Struct, frozen=True, kw_only=True):
     kept: tuple[str, ...] = ()
     """Files that already say what is needed."""
     by_hand: tuple[str, ...] = ()
-    """What has to be changed in files that are there. They are not ours to write."""
+    """Changes to existing files that a person has to make, as they are the site's."""
 
 
 def plan_security(
@@ -50,7 +50,7 @@ def plan_security(
 ) -> SecurityPlan:
     """Return what to install so that `user` can run other users' jobs.
 
-    `sign` and `imp` are the tables of the files that are there, by their paths.
+    `sign` and `imp` are the tables of the existing files, by their paths.
     """
     wanted: dict[Path, str] = {}
     kept, by_hand = [], []
@@ -103,7 +103,7 @@ def wrong_in_sign(table: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def missing_in_imp(table: Mapping[str, Any], user: str, shell: str) -> tuple[str, ...]:
-    """Return what `[exec]` of the IMP has to have besides, so that `user` may use it.
+    """Return what to add to `[exec]` of the IMP so that `user` may use it.
 
     `shell` is the job shell.
     """
@@ -118,7 +118,7 @@ def missing_in_imp(table: Mapping[str, Any], user: str, shell: str) -> tuple[str
 def effective_table(
     files: Mapping[str, Mapping[str, Any]], name: str
 ) -> Mapping[str, Any]:
-    """Return this table as flux-security has it; empty if no file has it."""
+    """Return the table that flux-security uses; empty if no file has one."""
     path = _with_table(files, name)
     return files[path][name] if path else {}
 
@@ -126,19 +126,19 @@ def effective_table(
 def _with_table(files: Mapping[str, Mapping[str, Any]], name: str) -> str:
     """Return the path of the file whose table of this name counts; empty if none has.
 
-    That of the last file, whole: flux-security does not merge tables, as flux-core does
-    (`cf_update_glob` in src/libutil/cf.c, flux-security 0.15).
+    The table of the last file counts as a whole: unlike flux-core, flux-security does
+    not merge tables (`cf_update_glob` in src/libutil/cf.c, flux-security 0.15).
     """
     return max((path for path, tables in files.items() if name in tables), default="")
 
 
 def _listed(table: Mapping[str, Any], key: str) -> tuple[Any, ...]:
-    """Return what an array has; flux-security takes nothing else for one."""
+    """Return the values of an array; empty for anything else, as in flux-security."""
     found = table.get(key)
     return tuple(found) if isinstance(found, list) else ()
 
 
 def _unused(target: Path, files: Mapping[str, Any]) -> Path:
-    """Return where to install a file, which is nowhere that the site has one."""
+    """Return where to install a file: not where the site has one already."""
     taken = str(target) in files
     return target.with_name(f"burst-{target.name}") if taken else target

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Changes files of a site, and remembers how they were.
+"""Changes files of a site, and records how they were.
 
-Each file that is changed is kept as `FILE.old`. Where `burst lead adopt` has begun, the
-list `burst-adopt.json` beside the configuration says what was changed and written, from
-before that is done: `burst lead unadopt` goes by it. Flux reads `*.toml` only.
+A copy of each file is kept as `FILE.old`. Once `burst lead adopt` has begun, the record
+`burst-adopt.json` beside the configuration lists each file before it is changed or
+written, for `burst lead unadopt`. Flux does not read it: it reads `*.toml` only.
 """
 
 from __future__ import annotations
@@ -30,36 +30,36 @@ class ChangedFile(msgspec.Struct):
     """A file of the site that was changed, once or more often."""
 
     before: str
-    """Digest of its content as it was at first."""
+    """Digest of its content before the first change."""
     copies: list[str] = []
-    """Paths; the first is the file as it was."""
+    """Paths of its copies; the first is the file as it was before the first change."""
     after: list[str] = []
-    """Digests of what was written into it."""
+    """Digests of the contents that were written into it."""
 
 
 class AdoptionRecord(msgspec.Struct):
     """What `burst lead adopt`, and `add-slot` after it, did to an instance."""
 
     hosts: list[str] = []
-    """Of each rank slot that adopt was asked for, or that was added: hostlists."""
+    """A hostlist for each rank slot that adopt was asked for, or that was added."""
     changed: dict[str, ChangedFile] = {}
-    """By path."""
+    """The changed files by path."""
     written: dict[str, str] = {}
-    """Path to the digest of each file that was not there before."""
+    """The digest of each file that did not exist before, by path."""
 
 
 def digest(content: bytes) -> str:
-    """Return what a record has of a content."""
+    """Return the digest by which a record knows a content."""
     return hashlib.sha256(content).hexdigest()
 
 
 def record_path(place: Path) -> Path:
-    """Return where the record of a configuration, a directory or a file, is."""
+    """Return the path of the record of a configuration, a directory or a file."""
     return place / RECORD if place.is_dir() else place.with_name(RECORD)
 
 
 def read_record(place: Path) -> AdoptionRecord | None:
-    """Return what was done to the instance, None before adopt. Raises ConfigError."""
+    """Return the record of the instance; None before adopt. Raises ConfigError."""
     path = record_path(place)
     try:
         return from_json(path.read_bytes(), AdoptionRecord)
@@ -74,7 +74,7 @@ def read_record(place: Path) -> AdoptionRecord | None:
 
 
 def _write_record(place: Path, record: AdoptionRecord) -> None:
-    """Write what was done, or is done next. Raises ConfigError."""
+    """Write the record of what was done or is done next. Raises ConfigError."""
     path = record_path(place)
     try:
         write_atomically(path, msgspec.json.encode(record).decode() + "\n")
@@ -92,10 +92,10 @@ def replace_files(
 ) -> list[Path]:
     """Rewrite files of the configuration at `place`, in this order, for these slots.
 
-    With `written`, files that are to be written after this, the instance is adopted
-    from now on. The record of an adopted instance tells of all of it before it is done.
-    Returns where each file is kept. Raises ConfigError, when nothing was changed unless
-    a file can be read and not written.
+    `written` are files that the caller writes after this; with it, the instance counts
+    as adopted. The record of an adopted instance lists all changes before they are
+    made. Returns the copy of each file. Raises ConfigError; then nothing was changed,
+    unless a file can be read but not written.
     """
     record = read_record(place)
     if record is None and written is not None:
@@ -123,7 +123,7 @@ def replace_files(
 def _note(
     record: AdoptionRecord, texts: Mapping[Path, str], kept: Mapping[Path, Path]
 ) -> None:
-    """Note which files are changed, to what, and where each is kept."""
+    """Note in the record which files are changed, to what, and their copies."""
     for path, text in texts.items():
         entry = record.changed.setdefault(
             str(path), ChangedFile(digest(kept[path].read_bytes()))
@@ -133,9 +133,9 @@ def _note(
 
 
 def check_places(paths: Iterable[Path]) -> None:
-    """Raise ConfigError where root would write for whoever owns a directory.
+    """Raise ConfigError if root would write into a directory that others can change.
 
-    The owner could put a link there at any moment, which leads to any file.
+    They could put a link there at any moment, which leads to any file.
     """
     if os.geteuid():
         return
@@ -152,9 +152,9 @@ def check_places(paths: Iterable[Path]) -> None:
 
 
 def rewrite(path: Path, content: str | bytes) -> None:
-    """Change a file and nothing about who may read it. Raises ConfigError.
+    """Write a file, but do not change who may read it. Raises ConfigError.
 
-    The broker reads it as its own user, whatever the umask of who runs this is.
+    The broker reads it as its own user, whatever the umask of this process is.
     """
     target = path.resolve()
     try:
@@ -169,15 +169,15 @@ def rewrite(path: Path, content: str | bytes) -> None:
 def _keep(path: Path) -> Path:
     """Copy a file before it is changed, and return the copy. Raises ConfigError.
 
-    To its name with `.old`, or `.old.2` and so on: an earlier copy stays.
+    The copy has its name with `.old`, or `.old.2` and so on: an earlier copy stays.
     """
     numbers = itertools.count(2)
     copy = path.with_name(f"{path.name}.old")
     try:
         content, like = path.read_bytes(), path.stat()
         while True:
-            # Where the directory is another user's, a link may have that name, which
-            # leads elsewhere: what exists is never written to.
+            # In a directory of another user, a link may have that name and lead
+            # elsewhere, so a path that exists is never written to.
             with contextlib.suppress(FileExistsError):
                 write_atomically(copy, content, replace=False, like=like)
                 return copy

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Two scripts of a lead: `start` starts it, `env` is for shells that use it."""
+"""Writes two scripts of a lead: `start` starts it, `env` is for shells that use it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ENV = """\
 
 
 class StartFiles(msgspec.Struct, frozen=True):
-    """Where they are."""
+    """The paths of the two scripts."""
 
     start: Path
     env: Path
@@ -42,7 +42,7 @@ def write_start_files(
     commands: Sequence[Sequence[str]],
     environment: Mapping[str, str],
 ) -> StartFiles:
-    """Write both to a directory; what is there is written anew.
+    """Write both scripts to a directory; existing ones are replaced.
 
     `commands` is the argv of each own host's broker.
     """
@@ -51,7 +51,7 @@ def write_start_files(
         f"{host})\n    exec {shlex.join(command)}\n    ;;"
         for host, command in zip(hosts, commands, strict=True)
     )
-    # The name of an only host need not be that of this machine.
+    # If there is only one host, its name need not be that of this machine.
     default = "$(hostname -s)" if hosts[1:] else hosts[0]
     text = _START.format(default=default, cases="\n".join(cases))
     write_atomically(found.start, text)

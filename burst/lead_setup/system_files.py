@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What broker.toml and Flux's files are like for a system instance, and its units."""
+"""Makes the tables of broker.toml, Flux's files and the units of a system instance."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _QUEUES = "start-queues"
 
 
 class SystemChoice(IntakeChoice, frozen=True, kw_only=True):
-    """The intake mode of a system instance, and what the instance runs as."""
+    """The intake mode of a system instance, its user and places, and what it needs."""
 
     places: SystemPlaces
     install: FluxInstall
@@ -40,9 +40,9 @@ def find_security(install: FluxInstall, user: str) -> SecurityPlan:
 
 
 def system_tables(imp: Path) -> dict[str, Any]:
-    """Return what broker.toml of a system instance has besides.
+    """Return the tables that broker.toml has only for a system instance.
 
-    flux-config-access(5), flux-config-exec(5). Followers have to have the same.
+    See flux-config-access(5) and flux-config-exec(5). Followers need the same.
     """
     return {
         "access": {"allow-guest-user": True, "allow-root-owner": True},
@@ -72,7 +72,7 @@ def install_system(directory: Path, choice: SystemChoice) -> LeadExtras:
     extra = install_intake(directory, choice, more)
     broker = [choice.install.flux, "broker", f"--config-path={directory}/broker.toml"]
     if not choice.own[1:]:
-        # Several hosts share the unit, and each has the name that hostname(1) prints.
+        # Several hosts share the unit, and use the names that hostname(1) prints.
         broker.append(f"-Shostname={choice.own[0]}")
     unit = broker_unit(places, broker, extra.environment, len(choice.own))
     extra = install_intake(directory, choice, {**more, BROKER_UNIT: unit})
@@ -83,5 +83,5 @@ def install_system(directory: Path, choice: SystemChoice) -> LeadExtras:
 
 
 def staged_name(target: Path) -> str:
-    """Return where a file for flux-security is until root installs it, below `flux`."""
+    """Return the path below `flux` of a file of flux-security until it is installed."""
     return f"security/{target.name}"

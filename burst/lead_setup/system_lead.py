@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Makes a lead that is a system instance: many users submit, `flux` owns it.
 
-The configuration is root's, so that the instance's owner can read it and not change it;
-the certificate is the owner's alone, and everything else is for all users to read.
+The configuration belongs to root, so that the instance's owner can read but not change
+it; only the owner can read the certificate, and all users everything else.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from burst.lead_setup.system_files import (
 from burst.lead_setup.system_units import SystemPlaces
 
 UNITS = Path("/etc/systemd/system")
-# A unit of the site by that name is kept as NAME.~1~, which systemd does not read;
-# what is the same already is left as it is.
+# An existing unit of that name is kept as NAME.~1~, which systemd does not read; a file
+# that is the same already is left as it is.
 _PLACE = (
     *("install", "-D", "-C", "--backup=numbered"),
     *("-o", "root", "-g", "root", "-m", "644"),
@@ -39,7 +39,7 @@ _PLACE = (
 def find_owner(name: str, run: Path, state: Path) -> SystemPlaces:
     """Return the places of an instance of this user. Raises ConfigError.
 
-    Whoever runs this has to be root, or that user: only they can give it its files.
+    This process has to run as root or as that user: only they can give it its files.
     """
     try:
         entry = pwd.getpwnam(name)
@@ -83,7 +83,7 @@ def _make_directory(directory: Path) -> None:
     """Make the lead's directory, which the instance and its users have to enter.
 
     The broker reads broker.toml as its user, and users read plug-ins. Raises
-    ConfigError if others cannot; a directory that was there before stays as it is.
+    ConfigError if other users cannot enter it; an existing directory stays as it is.
     """
     try:
         make_open_directory(directory)
@@ -103,10 +103,10 @@ def _make_directory(directory: Path) -> None:
 
 
 def _hand_over(ready: InitializedLead, user: str) -> None:
-    """Give the files that were written their modes, and the certificate to the user.
+    """Set the modes of the files that were written, and give the user the certificate.
 
-    As root everything else stays root's: the owner of the instance has no reason to
-    change it. Raises ConfigError.
+    If root runs this, everything else stays root's: the owner of the instance has no
+    reason to change it. Raises ConfigError.
     """
     files = ready.files
     top, private = files.config.parent, files.certificate
@@ -118,7 +118,7 @@ def _hand_over(ready: InitializedLead, user: str) -> None:
             path.chmod(0o755 if may_run else 0o644)
         if not os.geteuid():
             entry = pwd.getpwnam(user)
-            # Where the directory is another's, a link in it could name a file of root.
+            # In a directory of another user, a link could name a file of root.
             os.chown(private, entry.pw_uid, entry.pw_gid, follow_symlinks=False)
     except OSError as error:
         raise ConfigError(
@@ -133,7 +133,7 @@ def root_commands(directory: Path, choice: SystemChoice) -> Iterator[tuple[str, 
     for target in choice.security.wanted:
         yield (*_PLACE, str(own / staged_name(target)), str(target))
     imp = str(choice.install.imp)
-    # chown first: it takes the setuid bit away.
+    # chown first, since it clears the setuid bit.
     yield ("chown", "root:root", imp)
     yield ("chmod", "4755", imp)
     for name in (BROKER_UNIT, DAEMON_UNIT):
@@ -141,7 +141,7 @@ def root_commands(directory: Path, choice: SystemChoice) -> Iterator[tuple[str, 
 
 
 def install_unit(unit: Path) -> tuple[str, ...]:
-    """Return the command that gives systemd a unit."""
+    """Return the command that installs a unit of systemd."""
     return (*_PLACE, str(unit), str(UNITS / unit.name))
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """systemd units of a system instance that can burst: its broker, and the daemon.
 
-The broker's has the settings of Flux's own unit, flux.service, with this lead's files.
+The broker's unit has the settings of Flux's own, flux.service, with this lead's files.
 Sources: flux-broker(1), flux-broker-attributes(7), systemd.exec(5).
 """
 
@@ -17,7 +17,7 @@ from burst.kits.own_command import own_command
 
 # Where systemd makes a RuntimeDirectory.
 _RUN = Path("/run")
-# The order is that of broker start: where it keeps things, whom it waits for, its end.
+# Ordered as a broker's life: where it keeps things, what it waits for, how it ends.
 _ATTRIBUTES = (
     "log-stderr-level=6",
     "log-stderr-mode=local",
@@ -138,13 +138,13 @@ class SystemPlaces(msgspec.Struct, frozen=True, kw_only=True):
     user: str
     group: str
     run: Path = Path("/run/flux")
-    """Mode 0755: users connect to the socket in it."""
+    """The directory of the socket; mode 0755, since users connect to the socket."""
     state: Path = Path("/var/lib/flux")
-    """Mode 0700: what jobs print is in it."""
+    """The directory of the state; mode 0700, since it contains what jobs print."""
 
     @property
     def followers(self) -> Path:
-        """Where followers on this host have theirs; burst.service makes it."""
+        """The directory of followers on this host; burst.service makes it."""
         return _RUN / "burst" / self.user
 
 
@@ -157,7 +157,7 @@ def broker_unit(
     """Return the unit of the broker.
 
     `broker` is the program with its first arguments, and `quorum` the number of own
-    hosts: those that join in a burst are not waited for.
+    hosts: the broker does not wait for hosts that join in a burst.
     """
     where = {
         "statedir": places.state,
@@ -209,13 +209,13 @@ def daemon_unit(
 
 
 def _environment(values: Mapping[str, str]) -> str:
-    # Here % has a meaning, and $ has none (systemd.exec(5)).
+    # Here % has a special meaning, and $ has none (systemd.exec(5)).
     words = (f"{name}={value}".replace("%", "%%") for name, value in values.items())
     return "".join(f"Environment={shlex.quote(word)}\n" for word in words)
 
 
 def _directories(places: SystemPlaces) -> Iterator[str]:
-    """Yield what makes the directories with their owner and modes."""
+    """Yield a unit's lines that make the directories with their owner and modes."""
     for path, kind, root, mode in (
         (places.run, "Runtime", _RUN, "0755"),
         (places.state, "State", Path("/var/lib"), "0700"),
@@ -230,5 +230,5 @@ def _directories(places: SystemPlaces) -> Iterator[str]:
 
 
 def _quote(word: str) -> str:
-    """Quote a word of a unit, in which % and $ have a meaning (systemd.service(5))."""
+    """Quote a word of a command, where % and $ are special (systemd.service(5))."""
     return shlex.quote(word.replace("%", "%%").replace("$", "$$"))

@@ -21,9 +21,10 @@ def add_entries(text: str, table: str, key: str, entries: Entries) -> str:
     """Return the text with further entries in the array `table.key`, after all others.
 
     Comments, the order of keys, blanks and ends of lines stay as they are. Raises
-    ConfigError where the array has a form in which that cannot be done.
+    ConfigError if the form of the array does not allow that.
     """
-    # Only commands that change a file need it, and all import this module.
+    # Imported here: all commands import this module, only those that change a file
+    # need tomlkit.
     import tomlkit  # noqa: PLC0415
     from tomlkit.items import AoT, Array  # noqa: PLC0415
 
@@ -44,7 +45,7 @@ def add_entries(text: str, table: str, key: str, entries: Entries) -> str:
 
 
 def set_key(text: str, table: str, key: str, value: bool) -> str:
-    """Return the text with a key in a table that is there. Raises ConfigError."""
+    """Return the text with a key set in an existing table. Raises ConfigError."""
     import tomlkit  # noqa: PLC0415
 
     document = tomlkit.parse(text)
@@ -58,7 +59,7 @@ def set_key(text: str, table: str, key: str, value: bool) -> str:
 
 
 def _append_tables(text: str, name: str, entries: Entries) -> str:
-    """Put tables at the end, where the header of an array's table may always be."""
+    """Append tables to the text, where the header of an array's table is valid."""
     end = "" if text.endswith("\n") or not text else "\n"
     return f"{text}{end}\n{_COMMENT}\n{_as_text(name, entries)}"
 
@@ -68,9 +69,9 @@ def _as_text(name: str, entries: Entries) -> str:
 
 
 def _check(old: str, new: str, expected: Mapping[str, Any], what: str) -> None:
-    """Raise ConfigError unless all of the old text is there, and the new is right.
+    """Raise ConfigError unless the new text contains all of the old and is right.
 
-    A library for TOML may lose a comment in a file that few have tried it on.
+    A library for TOML may lose a comment in an unusual file.
     """
     rest = iter(new)
     kept = all(letter in rest for letter in old)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Starts a broker on a copy of a lead's configuration, before the lead is restarted.
 
-What is wrong with hosts, resources, queues and limits shows only when a broker starts,
-and then the lead is down. The trial is rank 0 alone: sockets and run directory of its
-own, no network, no state, and of the modules only those that read the configuration. So
-it can run beside the lead, as the lead's user, who has to be able to read the files.
+Mistakes in hosts, resources, queues and limits show only when a broker starts, and then
+the lead is down. The trial is rank 0 alone, with its own sockets and run directory,
+without network and state, and only with modules that read the configuration. So it can
+run beside the lead, as the lead's user, who has to be able to read the files.
 """
 
 from __future__ import annotations
@@ -32,9 +32,11 @@ from burst.model.ranks import parse_idset
 from burst.model.resource_set import ResourceSet, resource_set
 
 DEADLINE_S = 600.0
-"""A broker of a thousand ranks takes two seconds: only one that hangs takes so long."""
+"""Seconds for the trial. A broker of a thousand ranks takes two; only one that hangs
+takes this long."""
 _MODULES = ("content", "kvs", "kvs-watch", "resource", "job-manager")
-# Of another instance, or of a job that this is typed in: it would join them.
+# Prefixes of variables of another instance, or of a job that runs this command: the
+# broker would join them.
 _NOT_PASSED = ("FLUX_", "PMI_", "SLURM_")
 _SAID = 2
 _TIME = re.compile(r"[A-Z][a-z]{2} +\d+ [\d:.]+ [A-Z]+ \d{4} ")
@@ -42,14 +44,14 @@ _ERROR = re.compile(r"[\w.-]+\.(emerg|alert|crit|err)\[")
 
 
 class TrialResult(msgspec.Struct, frozen=True):
-    """What became of the broker."""
+    """How the trial of the broker ended."""
 
     resources: ResourceSet | None
-    """R as Flux makes it of the files; None where it did not start."""
+    """R as Flux makes it from the files; None if the broker did not start."""
     excluded: frozenset[int] = frozenset()
     """Ranks of R that get no jobs."""
     said: tuple[str, ...] = ()
-    """Why it did not start, as Flux says it."""
+    """Why the broker did not start, in Flux's words."""
 
 
 def try_broker(
@@ -60,8 +62,8 @@ def try_broker(
 ) -> TrialResult:
     """Start a broker with these tables, and end it. Raises ConfigError.
 
-    `flux` is the program; `user`, for root, whom the broker is to run as: a broker of
-    root's could read what the lead's user cannot.
+    `flux` is the program. If root runs this, `user` is the user as whom the broker
+    runs: as root it could read what the lead's user cannot.
     """
     host = declared_hosts(dict(tables))[0]
     with _directory(user) as directory:
@@ -98,7 +100,7 @@ def try_broker(
 
 
 def _await(broker: subprocess.Popen[str], deadline_s: float) -> TrialResult:
-    """Wait for the broker's end, or end it with all that it has started."""
+    """Wait for the broker's end; after the deadline, kill all that it has started."""
     try:
         printed, said = broker.communicate(timeout=deadline_s)
     except subprocess.TimeoutExpired:
@@ -117,9 +119,9 @@ def _await(broker: subprocess.Popen[str], deadline_s: float) -> TrialResult:
 def trial_tables(
     tables: Mapping[str, Any], host: str, directory: Path
 ) -> dict[str, Any]:
-    """Return a configuration for the trial: that of the lead but for its network.
+    """Return a configuration for the trial: that of the lead without its network.
 
-    Of several entries for a host the first counts (flux-config-bootstrap(5)).
+    If a host has several entries, the first counts (flux-config-bootstrap(5)).
     """
     socket = f"ipc://{directory}/overlay"
     first = {"host": host, "bind": socket, "connect": socket}
@@ -128,13 +130,13 @@ def trial_tables(
         "curve_cert": str(directory / "curve.cert"),
         "hosts": [first, *tables["bootstrap"]["hosts"]],
     }
-    # What the site has broker modules and systemd do is none of the trial's.
+    # What the site has broker modules and systemd do is no part of the trial.
     return {**tables, "bootstrap": bootstrap, "systemd": {"enable": False}}
 
 
 @contextmanager
 def _directory(user: str) -> Iterator[Path]:
-    """Yield a private directory with a short path: sockets have a hundred bytes."""
+    """Yield a private directory with a short path: that of a socket has 100 bytes."""
     path = Path(tempfile.mkdtemp(prefix="burst-", dir="/tmp"))
     try:
         yield path
@@ -158,9 +160,9 @@ def _script(lines: Iterator[str]) -> str:
 
 
 def _command(directory: Path, flux: str, host: str) -> list[str]:
-    """Return the broker's argv; its program prints R, once the resource module has it.
+    """Return the broker's argv; its program prints R once the resource module has it.
 
-    `resource.status` waits for R, where `resource.get` does not.
+    `resource.status` waits for R, `resource.get` does not.
     """
     ask = (
         "import json, flux; print(json.dumps(flux.Flux().rpc('resource.status').get()))"
@@ -169,7 +171,7 @@ def _command(directory: Path, flux: str, host: str) -> list[str]:
         *(flux, "broker", f"--config-path={directory}/config.json"),
         *(f"-Shostname={host}", "-Sbroker.quorum=1", f"-Srundir={directory}/run"),
         f"-Slocal-uri=local://{directory}/run/local",
-        # Not run by themselves: /tmp may be mounted so that nothing there is.
+        # Run by `sh`, as /tmp may be mounted noexec.
         f"-Sbroker.rc1_path=sh -e {directory}/rc1",
         f"-Sbroker.rc3_path=sh -e {directory}/rc3",
         *("sh", "-c", f"{shlex.quote(flux)} python -c {shlex.quote(ask)}"),
@@ -177,7 +179,7 @@ def _command(directory: Path, flux: str, host: str) -> list[str]:
 
 
 def _give(directory: Path, user: str) -> None:
-    """Give the files to the user whom the broker runs as."""
+    """Give the files to the user as whom the broker runs."""
     entry = pwd.getpwnam(user)
     for path in (*directory.iterdir(), directory):
         os.chown(path, entry.pw_uid, entry.pw_gid, follow_symlinks=False)
@@ -190,7 +192,7 @@ def _groups(user: str) -> list[int]:
 def _errors(text: str) -> tuple[str, ...]:
     """Return the first errors of a broker's log, without the time.
 
-    What comes after them follows from them. Other lines are those of programs.
+    Later errors follow from the first. Lines of another form are those of programs.
     """
     lines = [_TIME.sub("", line).strip() for line in text.splitlines()]
     errors = [line for line in lines if _ERROR.match(line)]

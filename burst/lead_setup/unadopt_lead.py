@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Takes out of an instance what `burst lead adopt` and `burst setup` did to it.
+"""Undoes what `burst lead adopt` and `burst setup` did to an instance.
 
-It goes by their lists (`site_files`, `flux_setup.install`), also where one of these
-commands, or this, was interrupted.
+It uses their lists (`site_files`, `flux_setup.install`), and also works if one of these
+commands, or this one, was interrupted.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class Undo(enum.Enum):
     """What happens to a file."""
 
     RESTORE = "restore"
-    """The site's, as it was."""
+    """It is the site's, and gets its old content back."""
     REMOVE = "remove"
     KEEP = "keep"
-    """It was changed since then by others."""
+    """It stays, as others have changed it since then."""
 
 
 class UndoStep(msgspec.Struct, frozen=True):
@@ -52,22 +52,22 @@ class UndoStep(msgspec.Struct, frozen=True):
 
 
 class UndoPlan(msgspec.Struct, frozen=True):
-    """All that it takes, in this order."""
+    """All steps that undo the adoption, in this order."""
 
     place: Path
     setup: Path
-    """The directory of what `burst setup` wrote."""
+    """The directory with the list of what `burst setup` wrote."""
     record: AdoptionRecord
     steps: tuple[UndoStep, ...]
 
 
 def plan_unadopt(place: Path, setup: Path, units: Path = UNITS) -> UndoPlan:
-    """Return what it takes until the files of the site are as they were.
+    """Return the steps after which the files of the site are as they were.
 
     `place` is the instance's configuration, `setup` the directory with the list of
-    `burst setup`, `units` where root installed the daemon's unit. Raises ConfigError
-    where the instance was not adopted, where others changed a file since then so that
-    what was added cannot be taken out, or where one names a frobnicator of ours.
+    `burst setup`, `units` where root installed the daemon's unit. Raises ConfigError if
+    the instance was not adopted, if others have since changed a file so that the
+    additions cannot be taken out, or if a file names a frobnicator of ours.
     """
     record = read_record(place)
     if record is None:
@@ -82,7 +82,7 @@ def plan_unadopt(place: Path, setup: Path, units: Path = UNITS) -> UndoPlan:
     check_frobnicator_unused(place, own)
     steps = [
         *(UndoStep(_undo(each.change), each.path) for each in own),
-        # What declares resources was changed last, and goes first.
+        # The file that declares resources was changed last, and is restored first.
         *(UndoStep(Undo.RESTORE, path) for path in reversed(restored)),
         *_written(record, units),
         *(UndoStep(Undo.REMOVE, path) for path in _copies(record)),
@@ -92,7 +92,7 @@ def plan_unadopt(place: Path, setup: Path, units: Path = UNITS) -> UndoPlan:
 
 
 def apply_unadopt(plan: UndoPlan) -> None:
-    """Do it. Raises ConfigError; it can be repeated after that."""
+    """Do all steps. Raises ConfigError; the call can be repeated after that."""
     check_places(step.path for step in plan.steps)
     apply_files(plan.setup, {})
     for step in plan.steps:
@@ -110,15 +110,16 @@ def apply_unadopt(plan: UndoPlan) -> None:
 
 
 def next_commands(owner: str) -> Iterator[str]:
-    """Yield what root does after that, in this order.
+    """Yield the commands that root runs after that, in this order.
 
-    `owner` is whose the instance is, if it runs and can go on without our files until
-    it is restarted. Where the last named queues go, it cannot: Fluxion would deny each
-    job, as it has no queue for those without one before it is loaded anew.
+    `owner` is the owner of the instance if it runs and can go on without our files
+    until it is restarted, else empty. It cannot go on if its last named queues are
+    removed: Fluxion would deny each job, as it has no queue for jobs without a queue
+    until it is loaded again.
     """
     if owner:
-        # The frobnicator is gone, which the brokers that run would look for. All have
-        # the configuration of rank 0, and no other may reload it.
+        # The running brokers would still look for the frobnicator, which is gone. All
+        # have the configuration of rank 0, and no other rank may reload it.
         yield f"runuser -u {owner} -- flux config reload --follower-noop"
     yield "systemctl daemon-reload"
     yield "systemctl restart flux"
@@ -130,7 +131,7 @@ def _undo(change: Change) -> Undo:
 
 
 def _to_restore(record: AdoptionRecord) -> Iterator[Path]:
-    """Yield which files have what was added, and nothing else that is new."""
+    """Yield the files that have what was added, and no other change."""
     for name, file in record.changed.items():
         if _digest_of(Path(name)) in set(file.after) - {file.before}:
             _original(file)
@@ -140,7 +141,7 @@ def _to_restore(record: AdoptionRecord) -> Iterator[Path]:
 def _check_slots_gone(
     place: Path, record: AdoptionRecord, restored: Sequence[Path]
 ) -> None:
-    """Raise ConfigError where a file that others changed still has what was added."""
+    """Raise ConfigError if a file that others changed still has what was added."""
     files = read_lead(place).files
     after = ConfigFiles(
         files.place,
@@ -158,7 +159,7 @@ def _check_slots_gone(
         for name, file in record.changed.items()
         if _digest_of(Path(name)) not in {file.before, *file.after}
     ]
-    # Not TOML, so that nobody corrects it by hand: R.
+    # R is not TOML: nobody can correct it by hand.
     odd = [name for name in changed if Path(name).suffix != ".toml"]
     if left or odd:
         what = f" still with {format_hostlist(left)}" if left else ""
@@ -180,7 +181,7 @@ def _tables(
 
 
 def _original(file: ChangedFile) -> bytes:
-    """Return a file as it was. Raises ConfigError where its copy is not that."""
+    """Return a file's old content. Raises ConfigError if its copy has another."""
     path = Path(file.copies[0])
     try:
         content = path.read_bytes()
@@ -198,7 +199,7 @@ def _original(file: ChangedFile) -> bytes:
 
 
 def _written(record: AdoptionRecord, units: Path) -> Iterator[UndoStep]:
-    """Yield what becomes of the daemon's settings and unit, and the installed unit."""
+    """Yield the steps for the daemon's settings and unit, and the installed unit."""
     known = dict(record.written)
     unit = next((name for name in known if Path(name).name == DAEMON_UNIT), "")
     if unit:
@@ -215,7 +216,7 @@ def _copies(record: AdoptionRecord) -> Iterator[Path]:
 
 
 def _digest_of(path: Path) -> str:
-    """Return the digest of a file; empty where there is none. Raises ConfigError."""
+    """Return the digest of a file; empty if there is none. Raises ConfigError."""
     try:
         return digest(path.read_bytes())
     except FileNotFoundError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""For the tests of all providers, also of other packages. Needs pytest.
+"""The provider contract and a fake provider, for tests in any package. Needs pytest.
 
     from burst.testing import ProviderContract, example_spec
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import pytest
 
-# Before the module is imported: its asserts then say what they compared.
+# Before the modules are imported, so that their failing asserts show what they compare.
 pytest.register_assert_rewrite(
     *(f"burst.testing.contract{part}" for part in ("", "_failures", "_traces")),
     "burst.testing.trial",

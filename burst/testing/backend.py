@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the contract does to a provider's backend and reads from it directly."""
+"""What the contract's tests do to a provider's backend and read from it directly."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Moment = Literal["before", "after"]
 
 
 class Backend:
-    """Override the methods that are possible where your provider is tested.
+    """Access to the backend of a provider under test; override what is possible there.
 
-    A check that needs another one is skipped; the reason, which `pytest -rs` prints,
-    names the method and what was not tested.
+    A test that needs a method that is not overridden is skipped; the reason, which
+    `pytest -rs` prints, names the method and what was not tested.
     """
 
     def unreachable(self) -> AbstractContextManager[object]:
@@ -28,7 +28,7 @@ class Backend:
         missing("unreachable", "a backend that does not answer")
 
     def stalled(self) -> AbstractContextManager[object]:
-        """Return a context in which requests are accepted, and nothing starts."""
+        """Return a context in which requests are accepted, but nothing starts."""
         missing("stalled", "a backend in which nothing makes progress")
 
     def full(self, owner: str) -> Provider:
@@ -38,31 +38,32 @@ class Backend:
     def crashing(self, owner: str, when: Moment) -> Provider:
         """Return a provider whose next `provision` raises any exception.
 
-        It stands for a process that died: `before` the provider requested anything, or
-        `after` it requested all, without an answer.
+        The exception stands for the death of the process: `before` the provider has
+        requested anything, or `after` it has requested everything, without an answer.
         """
         missing("crashing", f"a crash {when} the request")
 
     def named(self, owner: str, name: str) -> Provider:
-        """Return a provider of that name, as for another `[providers.NAME]` table."""
+        """Return a provider with this name, as of another `[providers.NAME]` table."""
         missing("named", "two providers of one owner")
 
     def kill(self, spec: BurstSpec, host: str) -> None:
-        """End one follower without the provider, such as by SIGKILL."""
+        """Kill one follower without the provider, such as by SIGKILL."""
         missing("kill", "a follower that dies")
 
     def end(self, spec: BurstSpec, host: str) -> None:
-        """Have one follower end in order, without its provider's wish.
+        """End one follower cleanly, without a request of its provider.
 
-        As where its host is maintained: its broker ends with 0, and is not replaced.
+        This happens when its host is maintained: its broker exits with status 0, and
+        is not replaced.
         """
         missing("end", "a follower that ends in order, unasked")
 
     def public(self, spec: BurstSpec) -> str:
-        """Return all that other users can read of a burst that runs.
+        """Return all text about a running burst that other users can read.
 
-        Such as command lines, files, descriptions of jobs and pods, ConfigMaps, labels.
-        Not what only followers can read.
+        Examples are command lines, files, descriptions of jobs and pods, ConfigMaps and
+        labels. Leave out what only followers can read.
         """
         missing("public", "the certificate's secret in what others can read")
 
@@ -77,11 +78,11 @@ class Backend:
     def online(self, spec: BurstSpec) -> AbstractSet[int]:
         """Return the ranks that are online at the lead of this spec.
 
-        For that the lead must be one that runs.
+        This needs a lead that runs.
         """
         missing("online", "followers that join a lead")
 
 
 def missing(method: str, what: str) -> NoReturn:
-    """Skip the present test, as this method is not overridden."""
+    """Skip the current test, which needs this method, as it is not overridden."""
     pytest.skip(f"not tried: {what} (override Backend.{method})")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The cloud of the fake provider, and its settings."""
+"""The cloud in which the fake provider makes bursts, and that provider's settings."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from burst.model.shape import Shape
 from burst.provider import BurstSpec, BurstStatus, Failure
 
 Key = tuple[str, str, BurstId]
-"""Owner, name of the provider, id."""
+"""The owner, the name of the provider, and the id of a burst."""
 
 
 class FakeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of the fake provider."""
 
     max_nodes: int = 4
-    """Of one burst; in the offer."""
+    """Most nodes of one burst, as the offer says."""
     total: int = 0
-    """In the offer."""
+    """The offer's `total`."""
     shape: Shape = Shape(1)
     price: float = 0.0
     join_time: float = 0.0
     lifetime: float = 0.0
     spot: bool = False
-    """In the offer."""
+    """The offer's `spot`; the four settings above are also those of the offer."""
     capacity: int = 1_000_000
-    """Nodes at a time, of all bursts of this cloud, whatever the offer says."""
+    """Most nodes of all bursts in the cloud at one time, whatever the offer says."""
     modes: tuple[BurstMode, ...] = ("joined",)
-    """In the offer."""
+    """The offer's `modes`."""
     own_images: bool = False
-    """In the offer."""
+    """The offer's `own_images`."""
     guests: bool = True
-    """In the offer."""
+    """The offer's `guests`."""
     credentials: str = "good"
-    """With any other value each call raises Refused."""
+    """With any value except `good`, each call raises Refused."""
 
 
 class ProviderCall(NamedTuple):
@@ -52,33 +52,33 @@ class ProviderCall(NamedTuple):
 
 @dataclass
 class FakeBurst:
-    """What exists of one burst."""
+    """The state of one burst in the fake cloud."""
 
     spec: BurstSpec
     made: list[str] = field(default_factory=list)
-    """The hosts that were made, in this order."""
+    """Hosts that exist, in the order in which they were made."""
     observed: int = 0
     ends_in: int | None = None
-    """Further calls until it is gone; None before the first reap."""
+    """Number of calls until the burst is gone; None before the first reap."""
     failed: dict[str, str] = field(default_factory=dict)
     failure: Failure = Failure.OTHER
     reclaimed: set[str] = field(default_factory=set)
     """Hosts whose nodes the cloud took back."""
     evicted: dict[str, str] = field(default_factory=dict)
-    """Why hosts were ended without a wish of ours, which are to be started again."""
+    """Hosts that the cloud ended and is to start again, and why it ended each."""
     up: int = 0
-    """Calls of `observe` since all its followers run."""
+    """Number of times that an isolated burst was listed with all its followers up."""
     joins: bool = True
     """Whether its followers join the lead."""
     missing: set[str] = field(default_factory=set)
-    """Hosts by which it is to grow, and that are not made yet."""
+    """Hosts that a growth has not made yet."""
     grown_at: dict[str, int] = field(default_factory=dict)
-    """Hosts by which it grew, and `observed` at that time."""
+    """Hosts that a growth has made, and the value of `observed` at that time."""
     leaving: dict[str, int] = field(default_factory=dict)
-    """Hosts by which it shrinks, and further calls of `observe` until they are gone."""
+    """Hosts that a shrink ends, and the calls of `observe` until each is gone."""
 
     def let_go(self, calls: int = 0) -> None:
-        """Let so many calls of `observe` pass for the hosts by which it shrinks."""
+        """Let this many calls of `observe` pass for the hosts that a shrink ends."""
         for host, left in list(self.leaving.items()):
             self.leaving[host] = left - calls
             if left - calls <= 0:
@@ -136,5 +136,5 @@ class FakeCloud:
         return [path for path in self.files if path.startswith(f"{burst_id}/")]
 
     def count(self, burst_id: BurstId) -> int:
-        """Return how many followers a burst has; made twice, one counts twice."""
+        """Return how many followers a burst has; one made twice counts twice."""
         return sum(len(b.made) for key, b in self.bursts.items() if key[2] == burst_id)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The contract of all providers, as tests. Subclass it and run pytest."""
+"""The contract of all providers, as tests: subclass `ProviderContract`, run pytest."""
 
 from __future__ import annotations
 
@@ -29,36 +29,38 @@ __all__ = ["Begin", "Count", "MakeProvider", "MakeSpec", "ProviderContract"]
 
 
 class ProviderContract(FailureChecks, TraceChecks, ThreadChecks, ResizeChecks):
-    """Subclass it as `Test…` and give these fixtures.
+    """The tests that each provider must pass: subclass it, define these fixtures.
+
+    The name of the subclass begins with `Test`.
 
     `make_provider`
-        `make_provider(owner)` returns a new provider object for that owner. All of one
-        test have the same backend: a second object of an owner is a restart.
+        `make_provider(owner)` returns a new provider object for that owner. All objects
+        of one test share a backend: a second object of the same owner is a restart.
     `make_spec`
         `make_spec(owner, number)` returns the spec of a burst of at least two nodes
-        that the provider can make; equal for equal arguments, of other hosts for
-        another number. `burst.testing.example_spec` returns such specs.
+        that the provider can make. Equal arguments give equal specs; another number
+        gives other hosts. `burst.testing.example_spec` returns such specs.
     `make_interrupted`
         `make_interrupted(owner)` returns a provider whose next `provision` raises after
         it has made a part of the burst, as if the process died.
     `misconfigured`
         `misconfigured()` returns a provider with settings that cannot work, such as
-        unknown credentials. It may raise as well.
+        unknown credentials. It may raise the error itself.
 
     If followers can be counted without the provider:
 
     `count`
         `count(spec)` returns how many followers of a burst exist. Without it, no test
-        finds what a provider makes and does not list.
+        finds followers that a provider makes but does not list.
 
-    If its backend can be made to fail, or be read without the provider:
+    If the backend can be made to fail, or be read without the provider:
 
     `backend`
-        A `burst.testing.Backend` with the methods that are possible overridden. Tests
-        that need another are skipped, and `pytest -rs` lists them.
+        A `burst.testing.Backend` that overrides the methods that are possible. Tests
+        that need other methods are skipped; `pytest -rs` lists them.
 
     Times are attributes of the class: `patience`, `pause`, `prompt`, `lease`, in
-    seconds. A test of your own may give each wait of `Trial` another, `within=`.
+    seconds. A test of your own may give each wait of `Trial` another limit, `within=`.
 
     Bursts are reaped at the end of each test, whatever its result.
     """
@@ -82,7 +84,7 @@ class ProviderContract(FailureChecks, TraceChecks, ThreadChecks, ResizeChecks):
     def test_specs_fit_the_offers(
         self, trial: Trial, spec: BurstSpec, make_spec: MakeSpec
     ) -> None:
-        """Checks the fixtures, without which the other tests say little."""
+        """Check the fixtures: with wrong specs, the other tests say little."""
         offers = {offer.name: offer for offer in trial.offers()}
         assert spec.offer in offers
         offer = offers[spec.offer]
@@ -170,7 +172,7 @@ class ProviderContract(FailureChecks, TraceChecks, ThreadChecks, ResizeChecks):
         trial.provision(spec)
         trial.wait_running(spec)
         trial.reap(spec.burst_id)
-        with contextlib.suppress(ProviderError):  # it may decline, or go along
+        with contextlib.suppress(ProviderError):  # it may refuse or accept
             trial.provider.provision(spec)
         trial.reap_all(spec.burst_id)
         trial.wait_empty(spec)
@@ -199,7 +201,7 @@ class ProviderContract(FailureChecks, TraceChecks, ThreadChecks, ResizeChecks):
                 spec, hosts=many, ranks=tuple(range(1, most + 2))
             ),
         }[change]
-        # Not Refused itself, for which the daemon disables the provider.
+        # Not Refused itself: the daemon would disable the provider.
         with pytest.raises((SpecRefused, InsufficientCapacity)):
             trial.provision(wrong)
         trial.reap_all(wrong.burst_id)
@@ -214,7 +216,7 @@ class ProviderContract(FailureChecks, TraceChecks, ThreadChecks, ResizeChecks):
         isolated = isolate(spec)
         trial.provision(isolated)
         trial.wait_ended(isolated.burst_id)
-        # After a restart that lost the answer, it is asked for again.
+        # A daemon that lost the answer in a restart provisions the burst again.
         later = begin(spec.owner)
         later.provision(isolated)
         later.wait_ended(isolated.burst_id)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The part of the provider contract in which something goes wrong."""
+"""The part of the provider contract about failures."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class FailureChecks(ContractFixtures):
     def crashed(
         self, backend: Backend, begin: Begin, spec: BurstSpec, when: Moment
     ) -> BurstSpec:
-        """Return the spec of a burst in whose provision the daemon died."""
+        """Return the spec of a burst during whose provision the daemon died."""
         trial = begin(spec.owner, lambda owner: backend.crashing(owner, when))
         trial.give(spec)
         with pytest.raises(Exception):  # noqa: B017, PT011  any: it stands for a crash
@@ -72,7 +72,7 @@ class FailureChecks(ContractFixtures):
     def test_the_end_of_one_follower_is_not_that_of_the_others(
         self, trial: Trial, spec: BurstSpec, backend: Backend
     ) -> None:
-        """Jobs run on the others, and are waited for before the burst is reaped."""
+        """The daemon waits for the jobs on the others before it reaps the burst."""
         trial.provision(spec)
         trial.wait_running(spec)
         backend.end(spec, spec.hosts[0])
@@ -94,7 +94,7 @@ class FailureChecks(ContractFixtures):
     def test_without_room_it_says_so_by_insufficient_capacity(
         self, begin: Begin, spec: BurstSpec, backend: Backend
     ) -> None:
-        """Provision raises it, or the burst fails later with `Failure.CAPACITY`."""
+        """`provision` raises it, or the burst fails later with `Failure.CAPACITY`."""
         trial = begin(spec.owner, backend.full)
         try:
             trial.provision(spec)
@@ -128,7 +128,7 @@ class FailureChecks(ContractFixtures):
     def test_a_certificate_that_cannot_be_used_is_an_error_of_the_taxonomy(
         self, trial: Trial, spec: BurstSpec, tmp_path: Path, content: bytes | None
     ) -> None:
-        """A provider that does not read it may succeed. Other errors are bugs."""
+        """A provider that does not read the file may succeed. Other errors are bugs."""
         path = tmp_path / "unusable.cert"
         if content is not None:
             path.touch(mode=0o600)

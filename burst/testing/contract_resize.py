@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The part of the provider contract for those that resize bursts."""
+"""The part of the provider contract for providers that resize bursts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from burst.testing.trial import Trial
 
 
 class ResizeChecks(ContractFixtures):
-    """Bursts that grow and shrink. All is skipped where there is no `resize`."""
+    """Checks that bursts grow and shrink; skipped for providers without `resize`."""
 
     @pytest.fixture
     def resizing(self, trial: Trial) -> Trial:
@@ -42,7 +42,7 @@ class ResizeChecks(ContractFixtures):
 
     @pytest.fixture
     def whole(self, resizing: Trial, spec: BurstSpec) -> BurstSpec:
-        """Return the spec of a burst that runs."""
+        """Return the spec of a burst that runs with all its followers."""
         resizing.provision(spec)
         resizing.wait_running(spec)
         return spec
@@ -130,7 +130,7 @@ class ResizeChecks(ContractFixtures):
         self, resizing: Trial, small: BurstSpec, spec: BurstSpec
     ) -> None:
         resizing.reap(small.burst_id)
-        with contextlib.suppress(ProviderError):  # it may decline, or be gone
+        with contextlib.suppress(ProviderError):  # refused, or the burst is gone
             resizing.resize_once(spec)
         resizing.reap_all(spec.burst_id)
         resizing.wait_empty(spec)
@@ -142,7 +142,7 @@ class ResizeChecks(ContractFixtures):
         more = tuple(f"{small.hosts[0]}x{n}" for n in range(most))
         ranks = tuple(range(small.ranks[0], small.ranks[0] + most + 1))
         large = msgspec.structs.replace(small, hosts=(*small.hosts, *more), ranks=ranks)
-        # Not Refused itself, for which the daemon disables the provider.
+        # Not Refused itself: the daemon would disable the provider.
         with pytest.raises((SpecRefused, InsufficientCapacity)):
             resizing.resize_once(large)
         resizing.wait_running(small)
@@ -150,7 +150,7 @@ class ResizeChecks(ContractFixtures):
     def test_other_followers_are_no_resize(
         self, resizing: Trial, whole: BurstSpec
     ) -> None:
-        """What is neither its first followers nor has all of them is refused."""
+        """Hosts that are neither a prefix nor an extension of its own are refused."""
         last = msgspec.structs.replace(
             whole, hosts=whole.hosts[1:], ranks=whole.ranks[1:]
         )
@@ -161,7 +161,7 @@ class ResizeChecks(ContractFixtures):
     def test_without_room_its_first_followers_go_on(
         self, small: BurstSpec, spec: BurstSpec, begin: Begin, backend: Backend
     ) -> None:
-        """Resize raises it, or the burst shows `Failure.CAPACITY` later."""
+        """`resize` raises InsufficientCapacity, or `Failure.CAPACITY` shows later."""
         trial = begin(spec.owner, backend.full)
         try:
             trial.resize(spec)
@@ -197,12 +197,12 @@ class ResizeChecks(ContractFixtures):
 
 
 def _first(spec: BurstSpec) -> BurstSpec:
-    """Return the spec of the same burst with its first follower alone."""
+    """Return the spec of the same burst with only its first follower."""
     return msgspec.structs.replace(spec, hosts=spec.hosts[:1], ranks=spec.ranks[:1])
 
 
 def _shrink(trial: Trial, small: BurstSpec) -> None:
-    """Shrink as the daemon does: again until the others are not listed any more."""
+    """Shrink as the daemon does: resize until the other followers are not listed."""
 
     def shrunk() -> bool:
         trial.resize(small)

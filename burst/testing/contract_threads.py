@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The part of the provider contract about calls at a time."""
+"""The part of the provider contract about concurrent calls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from burst.testing.trial import Trial
 
 
 class ThreadChecks(ContractFixtures):
-    """Of providers that say that they may be called from several threads."""
+    """Checks providers that allow calls from several threads (`concurrency`)."""
 
     def test_called_for_two_bursts_at_a_time_it_makes_and_ends_both(
         self, trial: Trial, spec: BurstSpec, make_spec: MakeSpec, begin: Begin
@@ -25,7 +25,7 @@ class ThreadChecks(ContractFixtures):
         if provider.concurrency < 2:
             pytest.skip("it does not say that it may be called from several threads")
         specs = [spec, make_spec(spec.owner, 1)]
-        # Each has a thread of its own, for the same provider.
+        # Each trial has a thread of its own that calls the same provider.
         trials = [trial, begin(spec.owner, lambda _: provider)]
         listing = begin(spec.owner, lambda _: provider)
         pairs = list(zip(trials, specs, strict=True))
@@ -41,7 +41,7 @@ class ThreadChecks(ContractFixtures):
 
 
 def _at_a_time(calls: Sequence[Callable[[], object]], listing: Trial) -> None:
-    """Make these calls at a time, and list meanwhile."""
+    """Make these calls concurrently, and list bursts until all have returned."""
     together = threading.Barrier(len(calls))
 
     def make(call: Callable[[], object]) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The part of the provider contract that looks at what a burst is made of."""
+"""The part of the provider contract about what a burst shows and what it leaves."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class TraceChecks(ContractFixtures):
         self, trial: Trial, spec: BurstSpec, backend: Backend
     ) -> None:
         ranks = set(spec.ranks)
-        # A lead that tests share sees the end of a burst of before a moment later.
+        # A lead that tests share may see the end of an earlier burst a moment late.
         trial.wait(lambda: not ranks & backend.online(spec), "others to be offline")
         trial.provision(spec)
         trial.wait(lambda: ranks <= backend.online(spec), "all ranks to be online")
@@ -85,7 +85,7 @@ class TraceChecks(ContractFixtures):
     def test_another_providers_burst_of_the_same_owner_is_neither_seen_nor_touched(
         self, spec: BurstSpec, begin: Begin, backend: Backend
     ) -> None:
-        """Of two `[providers.NAME]` tables with the same type, in the same place."""
+        """Two `[providers.NAME]` tables may have the same type and the same place."""
         first = begin(spec.owner, lambda owner: backend.named(owner, "first"))
         second = begin(spec.owner, lambda owner: backend.named(owner, "second"))
         first.provision(spec)
@@ -97,7 +97,7 @@ class TraceChecks(ContractFixtures):
     def test_the_bursts_of_all_owners_are_listed_with_their_tags(
         self, spec: BurstSpec, begin: Begin
     ) -> None:
-        """By these, what a lost lead left is found and deleted without the lead."""
+        """By these tags, bursts of a lost lead are found and deleted without it."""
         stranger = begin(f"{spec.owner}-b")
         survey = stranger.provider
         if not survey.has("list_all"):
@@ -134,8 +134,8 @@ class TraceChecks(ContractFixtures):
     def _begin_leased(self, trial: Trial, spec: BurstSpec) -> BurstSpec:
         """Return the spec of a burst that runs, with a lease that ends soon.
 
-        Where a lease ends before its burst was seen to run, as on a busy machine, the
-        next one is four times as long.
+        If a lease ends before its burst is seen to run, as on a busy machine, try again
+        with one that is four times as long.
         """
         lease = self.lease
         while True:

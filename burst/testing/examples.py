@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The identity of a lead that does not run, and bursts for it."""
+"""The identity of an example lead, which does not run, and specs of bursts for it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def example_lead(
     """Return a lead with eight rank slots of four hosts each, `burst-N-[0-3]`.
 
     By default nothing listens at its endpoint. The certificate in the directory is
-    real, and made if it does not exist.
+    real; it is made if it does not exist.
     """
     path = directory / "burst.cert"
     if not path.exists():
@@ -52,7 +52,7 @@ def example_lead(
 def example_spec(
     lead: LeadIdentity, number: int, offer: str, nodes: int = 2
 ) -> BurstSpec:
-    """Return a burst on the lead's rank slot of this number.
+    """Return the spec of a burst on the lead's rank slot of this number.
 
     Equal arguments give equal specs; other numbers or owners give other burst ids.
     """
@@ -71,7 +71,7 @@ def example_spec(
 
 
 def isolate(spec: BurstSpec, *command: str) -> BurstSpec:
-    """Return a burst like this one that is isolated, and runs a command on each node.
+    """Return this spec as that of an isolated burst that runs a command on each node.
 
     Its hosts have the names that the daemon would give them.
     """

@@ -44,7 +44,7 @@ class FakeProvider(Provider):
     next_answer_lost = False
     """The next provision, resize or reap does its work, then raises Transient."""
     build_only: int | None = None
-    """The next provision or resize makes so many followers, then raises Transient."""
+    """The next provision or resize makes this many followers, then raises Transient."""
     hang: threading.Event | None = None
     """Calls do not return before this is set."""
     listed_after = 0
@@ -55,7 +55,7 @@ class FakeProvider(Provider):
     """How many followers of a burst ever run: 0 for none, None for all."""
     ends_after = 0
     """Calls between the first reap of a burst and its end; calls of `observe` between a
-    shrink and the end of those that leave."""
+    shrink and the end of the followers that leave."""
     ends_with: int | None = 0
     """Exit status of the programs of isolated bursts; None where they do not end."""
     writes = "done\n"
@@ -65,7 +65,7 @@ class FakeProvider(Provider):
     listed_still = 0
     """Calls of `observe` that still list a burst that is gone."""
     clock: Callable[[], float] | None = None
-    """The clock by which followers end at their `lease_end`; None: they do not."""
+    """The clock by which followers end at `lease_end`; None if they do not end then."""
 
     def __init__(
         self,
@@ -91,9 +91,10 @@ class FakeProvider(Provider):
     def reclaim(
         self, burst_id: BurstId, hosts: Sequence[str] = (), *, ends: bool = False
     ) -> None:
-        """Take the nodes of these followers back, by default of all, as of spot offers.
+        """Take back the nodes of these followers, by default of all, as a spot market.
 
-        With `ends` the provider reports the burst as FAILED, else it waits for others.
+        With `ends` the provider reports the burst as FAILED; else it waits for other
+        nodes.
         """
         burst = self._mine()[burst_id]
         taken = set(hosts or burst.spec.hosts)
@@ -104,19 +105,19 @@ class FakeProvider(Provider):
             burst.failure = Failure.RECLAIMED
 
     def evict(self, burst_id: BurstId, host: str, why: str) -> None:
-        """End a follower in order, as where its host is maintained; see `restore`."""
+        """End a follower cleanly, as when its host is maintained; see `restore`."""
         burst = self._mine()[burst_id]
         burst.made = [each for each in burst.made if each != host]
         burst.evicted[host] = why
 
     def restore(self, burst_id: BurstId) -> None:
-        """Start the followers elsewhere that were evicted, or lost their nodes."""
+        """Start again, on other nodes, the followers that were evicted or reclaimed."""
         burst = self._mine()[burst_id]
         burst.made += sorted(burst.reclaimed | burst.evicted.keys())
         burst.reclaimed, burst.evicted = set(), {}
 
     def end(self, burst_id: BurstId, host: str) -> None:
-        """End a follower in order, in whose stead no other is started."""
+        """End a follower cleanly; no other is started in its place."""
         burst = self._mine()[burst_id]
         burst.made = [each for each in burst.made if each != host]
         burst.failed[host] = "its broker has ended"
@@ -129,7 +130,7 @@ class FakeProvider(Provider):
             self.cloud.remove(self._key(burst_id))
 
     def running(self) -> Mapping[str, BurstId]:
-        """Return the hosts of ours that `observe` would call RUNNING now."""
+        """Return our hosts that `observe` would call RUNNING, and the burst of each."""
         return {
             status.host: burst_id
             for burst_id, burst in self._mine().items()
@@ -158,12 +159,12 @@ class FakeProvider(Provider):
 
     @classmethod
     def modes(cls, settings: FakeSettings) -> tuple[BurstMode, ...]:
-        """Return those of the offer."""
+        """Return the modes of the offer."""
         return settings.modes
 
     @classmethod
     def own_images(cls, settings: FakeSettings) -> bool:
-        """Return whether the offer has them."""
+        """Return whether the offer has `own_images`."""
         return settings.own_images
 
     def place(self) -> str:
@@ -171,7 +172,7 @@ class FakeProvider(Provider):
         return self.cloud.name
 
     def provision(self, spec: BurstSpec) -> None:
-        """Make what is missing of the burst."""
+        """Make the followers of the burst that do not exist."""
         self._enter(ProviderCall("provision", spec.burst_id))
         burst = self._admit(spec)
         missing = [host for host in spec.hosts if host not in burst.made]
@@ -187,7 +188,7 @@ class FakeProvider(Provider):
         self._leave()
 
     def resize(self, spec: BurstSpec) -> None:
-        """Make what is missing of a growth, or begin to end what is too much."""
+        """Make followers that a growth lacks, or begin to end those of a shrink."""
         self._enter(ProviderCall("resize", spec.burst_id))
         burst = self._admit_resize(spec)
         known, burst.spec = burst.spec.hosts, spec
@@ -276,7 +277,7 @@ class FakeProvider(Provider):
         return {key[2]: b for key, b in self.cloud.bursts.items() if key[:2] == mine}
 
     def _admit(self, spec: BurstSpec) -> FakeBurst:
-        """Return the burst, which is begun if it does not exist."""
+        """Return the burst, made if it does not exist; raise if it cannot be made."""
         known = self._mine().get(spec.burst_id)
         if known and known.ends_in is not None:
             raise Transient(f"{spec.burst_id} is being reaped", "wait for its end")
@@ -297,7 +298,7 @@ class FakeProvider(Provider):
         )
 
     def _admit_resize(self, spec: BurstSpec) -> FakeBurst:
-        """Return the burst, which may be resized to that."""
+        """Return the burst; raise if it cannot be resized to this spec."""
         burst = self._mine().get(spec.burst_id)
         if burst is None:
             raise NotFound(f"there is no {spec.burst_id}")
@@ -327,7 +328,7 @@ class FakeProvider(Provider):
             self.cloud.ghosts[self._key(burst_id)] = ghost
 
     def _list_ghosts(self) -> list[BurstStatus]:
-        """List bursts that are gone for a few more calls, if not made again."""
+        """List bursts that are gone for a few more calls, unless made again."""
         listed = []
         for key, (status, times) in list(self.cloud.ghosts.items()):
             if key == self._key(status.burst_id) and times:
@@ -385,7 +386,7 @@ class FakeProvider(Provider):
         )
 
     def _instance(self, burst: FakeBurst, phase: Phase) -> InstanceStatus:
-        """Return the state of the program. Only that of a job ends by itself."""
+        """Return the state of the program. Only one of kind `job` ends by itself."""
         up = phase is Phase.RUNNING
         burst.up += up
         assert burst.spec.program
@@ -400,5 +401,5 @@ class FakeProvider(Provider):
 
 
 def _evicted(burst: FakeBurst, host: str) -> tuple[str, bool, str]:
-    """Return why, reclaimed and lost of a follower that is to be started again."""
+    """Return the fields `why`, `reclaimed` and `lost` of an evicted follower."""
     return f"{burst.evicted[host]}; it is not up yet", False, burst.evicted[host]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The fixtures of the provider contract: the author's, and those built on them."""
+"""The fixtures of the provider contract: those that an author overrides, and others."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _MISSING = "override the fixture {}: the docstring of ProviderContract says how"
 
 
 class ContractFixtures:
-    """The fixtures of `ProviderContract`, whose docstring says what they are."""
+    """The fixtures of `ProviderContract`, whose docstring describes them."""
 
     patience = 60.0
     """Seconds until a burst must be listed, run or be gone."""
     pause = 0.2
     """Seconds between two calls of `observe`."""
     prompt = 90.0
-    """Seconds for one call to return."""
+    """Seconds within which one call must return."""
     ends_leases = False
     """Whether the provider promises to end a burst at its `lease_end` by itself."""
     lease = 5.0
-    """Seconds that such a burst lives: longer than it takes to start."""
+    """Seconds that the lease of such a burst lasts; must be longer than its start."""
     programs = False
     """Whether the programs of isolated bursts really run where this is tested."""
 

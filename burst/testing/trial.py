@@ -28,27 +28,27 @@ class TrialTiming(msgspec.Struct, frozen=True):
     """Time limits, in seconds."""
 
     total: float
-    """Until a burst must be listed, run or be gone."""
+    """Limit of a wait for a burst to be listed, to run or to be gone."""
     pause: float
-    """Between two calls of `observe`."""
+    """Pause between two calls of `observe`."""
     prompt: float
-    """Of one call."""
+    """Limit of one call."""
 
 
 class Worker:
     """The thread that makes all calls of a provider, as in the daemon.
 
-    A call that never returns fails its test, and does not stop the run.
+    A call that never returns fails its test, but does not stop the run.
     """
 
     def __init__(self) -> None:
         self._calls: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None]
         self._calls = queue.SimpleQueue()
-        # Not waited for at the end: it may be in the call that never returns.
+        # `daemon`: at its end, Python does not wait for a call that never returns.
         threading.Thread(target=self._work, daemon=True).start()
 
     def call(self, call: Callable[[], _T], limit: float) -> _T:
-        """Return what it returns; fail the test after so many seconds."""
+        """Return the result of this call; fail the test after `limit` seconds."""
         answer: Future[_T] = Future()
         self._calls.put((call, answer))
         try:
@@ -59,7 +59,7 @@ class Worker:
             pytest.fail(f"a call did not return within {limit:g} s")
 
     def close(self) -> None:
-        """End the thread after the calls that it has."""
+        """End the thread after the calls in its queue."""
         self._calls.put(None)
 
     def _work(self) -> None:
@@ -93,13 +93,13 @@ class Trial:
         self._secrets: set[str] = set()
 
     def offers(self) -> list[Offer]:
-        """Return its offers."""
+        """Return the provider's offers."""
         return list(self._call(self.provider.offers))
 
     def give(self, spec: BurstSpec) -> None:
-        """Note the burst, to be reaped, and its secret, which must not be shown."""
+        """Note the burst, to be reaped at the end, and its secret, to find leaks."""
         self.given[spec.burst_id] = spec
-        with contextlib.suppress(CertificateError):  # it may be what is wrong
+        with contextlib.suppress(CertificateError):  # a test may give a bad one
             path = Path(spec.lead.certificate)
             self._secrets.add(certificate.read(path).secret.decode())
 
@@ -146,7 +146,7 @@ class Trial:
         self._call(lambda: resize(spec))
 
     def observe(self) -> dict[BurstId, BurstStatus]:
-        """Return what it lists, by id, after checks that hold for every list."""
+        """Return the listed bursts by id, after the checks that each list must pass."""
         listed = self._call(self.provider.observe)
         found = {status.burst_id: status for status in listed}
         assert len(found) == len(listed), f"an id is listed twice: {listed}"
@@ -167,7 +167,7 @@ class Trial:
         what: str,
         within: float | None = None,
     ) -> BurstStatus:
-        """Observe until the burst is listed and this holds of it; return its status."""
+        """Observe until the burst is listed and `holds` is true; return its status."""
         last: list[BurstStatus | None] = [None]
 
         def done() -> bool:
@@ -193,7 +193,7 @@ class Trial:
         )
 
     def wait_others_go_on(self, spec: BurstSpec, ended: str) -> None:
-        """Wait until the end of one follower is told; the others must run meanwhile."""
+        """Wait until the end of one follower is reported; the others must still run."""
         others = set(spec.hosts) - {ended}
 
         def told(status: BurstStatus) -> bool:
@@ -216,16 +216,16 @@ class Trial:
         assert status.instance.exit_status == 0, status
 
     def wait_empty(self, spec: BurstSpec, within: float | None = None) -> None:
-        """Wait until nothing is listed. Nothing may exist from the beginning.
+        """Wait until nothing is listed; no follower may exist even before that.
 
-        A list may be late, so what was reaped may still be listed for a while.
+        A list may lag behind, so what was reaped may still be listed for a while.
         """
         self._check_count(spec, 0, "reap raised NotFound, and a follower exists")
         self.wait(lambda: not self.observe(), "the list to be empty", within)
         self._check_count(spec, 0, "a follower exists again after the reap")
 
     def reap(self, burst_id: BurstId) -> bool:
-        """Reap once; return whether it raises NotFound: nothing is left."""
+        """Reap once; return whether it raises NotFound, since nothing is left."""
         try:
             self.reap_once(burst_id)
         except NotFound:
@@ -248,7 +248,7 @@ class Trial:
         what: str | Callable[[], str],
         within: float | None = None,
     ) -> None:
-        """Try until it holds. Fails the test after `within` seconds."""
+        """Try until `holds` is true; fail the test after `within` seconds."""
         total = self.patience.total if within is None else within
         end = time.monotonic() + total
         while not holds():
@@ -267,7 +267,7 @@ class Trial:
         return self._count(spec) if self._count else None
 
     def close(self) -> None:
-        """Reap all that it was given."""
+        """Reap all bursts that the provider was given."""
         try:
             for burst_id in self.given:
                 self.reap_all(burst_id)

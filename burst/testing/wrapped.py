@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A provider around another, whose calls a test has fail."""
+"""A provider around another, for tests in which some of its calls fail."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from burst.provider import BurstSpec, BurstStatus, Offer, Provider
 
 
 class WrappedProvider(Provider):
-    """Passes the four methods on; a subclass does otherwise in some, no optional one.
+    """Passes the four required methods on; a subclass overrides some of them.
 
-    Such as one that dies in `provision`, for `Backend.crashing`.
+    It has no optional method. A subclass may die in `provision`, for
+    `Backend.crashing`.
     """
 
     def __init__(self, provider: Provider) -> None:

@@ -46,7 +46,7 @@ class BurstPlugin(CLIPlugin):
         self.add_option(
             "--burst",
             action="store_true",
-            # Without it bulksubmit would take False for a value that was given.
+            # With the default False, bulksubmit would take it for a given value.
             default=None,
             help="Let the job run on lent nodes. It takes no value, so that the command"
             " may follow it",
@@ -98,7 +98,7 @@ class BurstPlugin(CLIPlugin):
     def preinit(self, args):
         burst = _given(args, "burst")
         for option in ("burst", *_WITH_BURST):
-            # flux bulksubmit hands modify_jobspec only what was set on its args.
+            # flux bulksubmit gives modify_jobspec only what is set on its args.
             setattr(args, option, _given(args, option))
         if not burst:
             for option in _WITH_BURST:
@@ -111,7 +111,7 @@ class BurstPlugin(CLIPlugin):
                 "--burst-mode=isolated: flux alloc needs nodes of this instance; for a"
                 " shell in an isolated instance: burst request --isolated"
             )
-        # Kept there, as Flux calls modify_jobspec of another plugin for each job.
+        # Kept in args, as Flux calls modify_jobspec of another plugin for each job.
         site = args.burst_site = self._site()
         provider = _given(args, "burst_provider")
         _check_provider(provider, site)
@@ -150,7 +150,7 @@ class BurstPlugin(CLIPlugin):
     def _warn_of_directory(self, cwd, provider, site):
         """Say that the job may not find its working directory, once for each."""
         if not cwd.startswith("/"):
-            return  # each node fills it in
+            return  # a template that each node fills in
         known = site.get("directories") or {}
         lacking = [
             name
@@ -170,7 +170,7 @@ class BurstPlugin(CLIPlugin):
     def _into_queue(self, args, site):
         """Send the job to the queue that holds jobs until their nodes are online."""
         queue, named = site["queue"], _given(args, "queue")
-        # What names the default queue is as what names none, as for the frobnicator.
+        # As in the frobnicator, a job in the default queue counts as naming none.
         if named not in (None, queue) and named != _default_queue():
             raise ValueError(
                 f"--queue={named}: on this instance burst jobs go through queue"
@@ -219,12 +219,12 @@ _NO_DAEMON = {
 
 
 def _given(args, name):
-    """Return an option, None if it is not there at all."""
+    """Return the value of an option; None if it does not exist."""
     return getattr(args, name, None)
 
 
 def _default_queue():
-    """Return the queue of jobs that name none, flux-config-policy(5); or None."""
+    """Return the queue of jobs that name none, flux-config-policy(5); None if unset."""
     return flux.Flux().conf_get("policy.jobspec.defaults.system.queue")
 
 

@@ -1,30 +1,31 @@
 # SPDX-License-Identifier: MIT
 """Flux frobnicator: keeps jobs off nodes that are lent to others.
 
-Jobs that do not burst get no lent nodes. Where burst jobs wait in a queue, it sends
-burstable jobs there that name no queue. Those that are in another queue may have lent
-nodes as well as those that their queue requires: `{"properties": ["batch"]}`, which the
-plugin `constraints` makes of a queue's `requires`, becomes `{"or": [{"properties":
-["batch"]}, {"properties": ["burst"]}]}`. So lent nodes need no property of a queue, by
-which other jobs would get them, too. For that it stands after `constraints`; before it,
-burst jobs in such queues run on own nodes only.
+Jobs that do not burst get no lent nodes. If burst jobs wait in a queue, the plugin
+sends burstable jobs that name no queue there. Burstable jobs in another queue may have
+lent nodes in addition to those that their queue requires: `{"properties": ["batch"]}`,
+which the plugin `constraints` makes from a queue's `requires`, becomes `{"or":
+[{"properties": ["batch"]}, {"properties": ["burst"]}]}`. So lent nodes do not need the
+property of a queue, which would let other jobs use them, too. For that, this plugin has
+to come after `constraints`; before it, burst jobs in such queues run on own nodes only.
 
 On an instance with guests (`[access] allow-guest-user`), no job gets lent nodes by
-itself, whatever its user asks for: burst's daemon alone lets it run on those of its
-user's bursts. For that each job gets a constraint before its own, as burst's
-`model/confinement.py` says; with it, Flux moves no job to another queue for its user
-(`constraints_match_check` in the job manager's queue.c). A constraint that is none of
-RFC 31 is refused there: the schedulers of flux-core 0.88 end at one such as
-`{"not": []}` (`_matches_constraint` in Rv1Set.py), and the lead with its scheduler. So
-is one that takes long to evaluate, as they do it for each rank while no job is started:
-a set of a million ranks takes a tenth of a second each time. Flux itself reads the set
-once before that (`_validate_constraint_op` in Jobspec.py), which no plugin prevents.
+itself, whatever its user asks for: only burst's daemon lets it run on those of its
+user's bursts. For that, each job gets a constraint before its own, as described in
+burst's `model/confinement.py`; with it, Flux lets no user move a job to another queue
+(`constraints_match_check` in the job manager's queue.c). On such an instance, a
+constraint that does not conform to RFC 31 is refused: the schedulers of flux-core 0.88,
+and with them the lead, end at one such as `{"not": []}` (`_matches_constraint` in
+Rv1Set.py). A constraint that takes long to evaluate is refused, too, since they
+evaluate it for each rank while no job is started: a set of a million ranks takes a
+tenth of a second each time. Flux itself reads the set once before that
+(`_validate_constraint_op` in Jobspec.py), which no plugin prevents.
 
 Fluxion's policy fcfs denies a job for its constraint while the nodes that match are
-busy with jobs without a time limit. So a job that has none keeps none there, unless
-guests are to be kept apart; the daemon does not start where lent nodes need it.
+busy with jobs without a time limit. So a job without a constraint gets none there,
+unless guests are kept apart; the daemon does not start if lent nodes need one.
 
-Of the lead's configuration it reads, all of it optional:
+It reads these keys of the lead's configuration, all of them optional:
 
     [ingest.frobnicator.burst]
     any_job = false             # true: all jobs may run on lent nodes
@@ -47,25 +48,25 @@ from flux.job.frobnicator import FrobnicatorPlugin
 
 _NAME = "frob-burst.py"
 _DEEPEST = 32
-"""Of constraints within constraints: far below where Python's recursion ends."""
+"""Most levels of a constraint: far below the limit of Python's recursion."""
 _LONGEST = 9
-"""Digits of a rank."""
+"""Most digits of a rank."""
 _MOST_PARTS = 256
-"""Operators and values in a constraint, all together."""
+"""Most operators and values in a constraint, all together."""
 _PART_LENGTH = 32
-"""Characters of a value that count as one part: what is long takes long to read."""
+"""Characters of a value that count as one part: a long value takes long to read."""
 _FLUXION = "sched-fluxion-qmanager.stats-get"
 _ANSWER_S = 5.0
-"""How long Fluxion is waited for, when this is loaded."""
+"""Seconds to wait for an answer, such as Fluxion's when this is loaded."""
 _VALUES = {"properties": list, "hostlist": Hostlist, "ranks": IDset}
-"""What Flux's schedulers make of all values of an operator together."""
+"""The type by which Flux's schedulers read all values of an operator together."""
 
 
 def check_constraint(constraint, size, depth=_DEEPEST, most=_MOST_PARTS):
-    """Raise ValueError unless a constraint can be evaluated, and soon (RFC 31).
+    """Raise ValueError unless a constraint can be evaluated quickly (RFC 31).
 
-    `size` is the number of ranks of the instance; `most` bounds operators and values.
-    Returns how many more of these there might have been.
+    `size` is the number of ranks of the instance; `most` limits operators and values.
+    Returns how many more of these it may have.
     """
     if not isinstance(constraint, dict) or len(constraint) != 1:
         raise ValueError("a constraint is an object with one operator (RFC 31)")
@@ -87,7 +88,7 @@ def check_constraint(constraint, size, depth=_DEEPEST, most=_MOST_PARTS):
 
 
 def fcfs_queues():
-    """Return Fluxion's queues with the policy fcfs; `default` where none has a name."""
+    """Return Fluxion's queues with policy fcfs; `default` is the anonymous queue."""
     try:
         answer = flux.Flux().rpc(_FLUXION).wait_for(_ANSWER_S).get()
     except OSError:
@@ -107,10 +108,10 @@ def _checked(most):
 
 
 def _check_values(operator, values, size, most):
-    """Return how many parts are left of `most`. They are read together, as by Flux.
+    """Check the values as Flux reads them; return how many parts are left of `most`.
 
-    Values that are right, each by itself, may be none together: to Flux `["0", "0"]` is
-    the set `0,0`, which it refuses.
+    Values that are valid each by itself may be invalid together: Flux reads
+    `["0", "0"]` as the set `0,0`, which it refuses.
     """
     for value in values:
         if not isinstance(value, str):
@@ -126,9 +127,10 @@ def _check_values(operator, values, size, most):
 
 
 def _check_ranks(value, size):
-    """Raise ValueError for ranks that the instance has not.
+    """Raise ValueError for ranks that the instance does not have.
 
-    It is done before they are read: what a set takes grows with its largest rank.
+    This is checked before the ranks are read: the cost of a set grows with its largest
+    rank.
     """
     for rank in re.findall(r"\d+", value):
         if len(rank) > _LONGEST or int(rank) >= size:
@@ -139,18 +141,18 @@ def _check_ranks(value, size):
 
 
 def _comes_after(config, name):
-    """Tell whether this plugin comes after another of Flux's, by the configuration."""
+    """Tell by the configuration whether this plugin comes after the one named."""
     plugins = config.get("ingest", {}).get("frobnicator", {}).get("plugins", [])
     ours = (i for i, each in enumerate(plugins) if os.path.basename(each) == _NAME)
     return name in plugins[: next(ours, 0)]
 
 
 class Frobnicator(FrobnicatorPlugin):
-    """Adds the constraint `^burst`, or that which only burst's daemon changes."""
+    """Adds the constraint `^burst`, or one that only burst's daemon changes."""
 
     def configure(self, args, config):
         table = config.get("ingest", {}).get("frobnicator", {}).get("burst", {})
-        # `share` is what the release before this one wrote.
+        # The release before this one wrote `share`.
         self._any_job = bool(table.get("any_job", table.get("share", False)))
         self._attribute = table.get("attribute", "burstable")
         self._lent = table.get("property", "burst")
@@ -197,8 +199,8 @@ class Frobnicator(FrobnicatorPlugin):
         queue = jobspec.queue
         if self._after_constraints:
             self._set_constraint(jobspec, self._without_queue(jobspec))
-        # The plugin `defaults` may have been here before, so a job that names the
-        # default queue cannot be told from one that names none.
+        # The plugin `defaults` may have run before, so a job that names the default
+        # queue cannot be distinguished from one that names none.
         if self._queue and (not queue or queue == self._default):
             self._into_queue(jobspec)
         if self._after_constraints:
@@ -213,7 +215,7 @@ class Frobnicator(FrobnicatorPlugin):
     def _without_queue(self, jobspec):
         """Return a job's constraint as it was before `constraints` added its queue's.
 
-        A property that is its user's and its queue's is taken for its queue's.
+        A property that both the user and the queue require counts as the queue's.
         """
         constraint = jobspec.attributes["system"].get("constraints")
         required = self._required(jobspec.queue)
@@ -248,7 +250,7 @@ class Frobnicator(FrobnicatorPlugin):
     def _keep_off(self, jobspec):
         """Have a job that does not burst run on own nodes."""
         if self._required(jobspec.queue):
-            # Its queue says which nodes it may have. With a constraint of its own
+            # Its queue determines which nodes it may have. With a further constraint,
             # `flux update` could not move it to another queue any more.
             return
         constraint = {"properties": [f"^{self._lent}"]}
@@ -267,12 +269,12 @@ class Frobnicator(FrobnicatorPlugin):
                 raise ValueError("this constraint is for burst's daemon to set")
             if not burstable:
                 self._keep_off(jobspec)
-            return  # sched-burst gives lent ranks to those with leases alone
+            return  # sched-burst gives lent ranks only to jobs with leases
         if burstable and self._waits(jobspec.queue):
             self._put_before(jobspec, {"or": [{"properties": [self._lent]}]})
             return
         if burstable and urgency and userid != os.getuid() and self._mode == "hold":
-            # The scheduler would deny it at once, if it is too large for own nodes.
+            # The scheduler would deny it at once if it is too large for own nodes.
             raise ValueError(
                 "on this instance a burst job is submitted held; submit it with"
                 " flux submit --burst"
@@ -280,10 +282,10 @@ class Frobnicator(FrobnicatorPlugin):
         self._put_before(jobspec, {"or": [{"properties": [f"^{self._lent}"]}]})
 
     def _check_own_nodes(self, jobspec, userid, urgency, flags):
-        """Refuse a job that Flux's validator would, and say where it can burst.
+        """Refuse a job that Flux's validator would refuse, and say where it can burst.
 
-        It cannot be let through: only the daemon gives it lent nodes, once it waits,
-        and until then its constraint has it run on own ones.
+        The job cannot pass: only the daemon gives it lent nodes, once it waits, and
+        until then its constraint confines it to own nodes.
         """
         job = {
             "jobspec": jobspec.jobspec,
@@ -295,7 +297,7 @@ class Frobnicator(FrobnicatorPlugin):
             flux.Flux().rpc("feasibility.check", job).wait_for(_ANSWER_S).get()
         except OSError as error:
             if error.errno in (errno.ENOSYS, errno.ETIMEDOUT):
-                return  # it is the validator's to say
+                return  # left to the validator
             raise ValueError(
                 f"{error.strerror}, in queue {jobspec.queue} without lent nodes; for"
                 " these submit it with flux submit --burst, without --queue"
@@ -306,7 +308,7 @@ class Frobnicator(FrobnicatorPlugin):
         jobspec.setattr("system.constraints", {"and": [part, old] if old else [part]})
 
     def _is_ours(self, constraint):
-        """Tell whether the daemon would take a constraint for one that it changes."""
+        """Tell whether the daemon would take this constraint for one of its own."""
         part = constraint
         for _ in range(3):
             if not isinstance(part, dict):

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""For flux modprobe rc1: have the lead schedule by sched-burst, if it is told to.
+"""Has flux modprobe rc1 load sched-burst on the lead, if the configuration says so.
 
-`[burst] scheduler = true` in the lead's configuration tells it. A choice by
-`[modules] alternatives.sched` would not do: followers read the same configuration, and
-end where a module that it names is not installed.
+The configuration says so by `[burst] scheduler = true`. A choice by `[modules]
+alternatives.sched` would not work: followers read the same configuration, and end if it
+names a module that is not installed.
 
-Where Fluxion is installed, too, its modules are left out: modprobe has taken up what
-they require before it reads this, and two schedulers cannot have the resources.
+If Fluxion is installed, too, its modules are disabled: modprobe has added what they
+require before it reads this file, and two schedulers cannot have the resources.
 """
 
 _FLUXION = (

@@ -3,10 +3,11 @@
 
     flux python run-isolated.py FLUX JOBSPEC RESULT
 
-It is the initial program of the burst's own lead (flux-broker(1)). FLUX is the program
-flux, JOBSPEC the job's (RFC 14). The job is submitted here; the script of a `flux
-batch` is run as it is, since this instance has just the nodes of its job. What either
-writes goes to where this writes. RESULT gets `{"exit_status": N}`.
+It is the initial program of the burst's own lead (flux-broker(1)). FLUX is the path of
+the program flux, JOBSPEC and RESULT are files. The job of JOBSPEC (RFC 14) is submitted
+here; the script of a `flux batch` job is run directly, since this instance has just the
+nodes of that job. Output goes to that of this program. `{"exit_status": N}` is written
+to RESULT.
 """
 
 import base64
@@ -17,10 +18,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-# As the shell has it for SIGALRM: what Flux gives a job that runs out of time.
+# The exit status that Flux gives a job that runs out of time: the shell's for SIGALRM.
 _TIMED_OUT = 142
 _SIGNALED = 128
-# From SIGTERM to SIGKILL, as Flux has it for jobs.
+# Seconds from SIGTERM to SIGKILL, as Flux has it for jobs.
 _GRACE_S = 5.0
 
 
@@ -48,10 +49,10 @@ def run_job(flux, jobspec):
 
 
 def find_script(jobspec):
-    """Return text and arguments of a `flux batch` script; None where it is another job.
+    """Return text and arguments of a `flux batch` script; None for any other job.
 
-    With options for its broker or files of its own it has to have an instance of its
-    own, as `flux batch` starts it: then it is a job like others.
+    A script with options for its broker, or with other files, needs an instance of its
+    own, which `flux batch` starts: then it is a job like others.
     """
     system = jobspec["attributes"]["system"]
     command = jobspec["tasks"][0]["command"]
@@ -66,7 +67,7 @@ def find_script(jobspec):
 
 
 def run_script(jobspec, text, arguments):
-    """Run a script in this instance, as its initial program would be."""
+    """Run a script in this instance, as if it were the initial program."""
     system = jobspec["attributes"]["system"]
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory, "script")
@@ -78,7 +79,7 @@ def run_script(jobspec, text, arguments):
 
 
 def wait(command, environment, limit):
-    """Run a command to its end, at most so many seconds; return its exit status."""
+    """Run a command for at most `limit` seconds; return its exit status."""
     process = subprocess.Popen(command, env=environment)
     try:
         status = process.wait(limit)
@@ -90,15 +91,15 @@ def wait(command, environment, limit):
 
 
 def exit_status_of(returncode):
-    """Return what a shell has for it: 128 and the signal that ended it.
+    """Return the exit status as of a shell: 128 plus the signal that ended a process.
 
-    As burst.model.exit_status, which is not to be had in an isolated burst.
+    As burst.model.exit_status, which cannot be imported in an isolated burst.
     """
     return returncode if returncode >= 0 else _SIGNALED - returncode
 
 
 def end(process):
-    """Tell a process to end, and end it if it does not."""
+    """Send SIGTERM to a process, and SIGKILL if it does not end."""
     process.terminate()
     try:
         process.wait(_GRACE_S)

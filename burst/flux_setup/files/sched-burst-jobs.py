@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What sched-burst knows of a pending job that may burst. Loaded by it, from beside it.
+"""What sched-burst knows about a pending job that may burst; it loads this file.
 
-Like it, this runs in a broker, by Flux's Python, where no package of ours is.
+Like sched-burst, it runs in a broker, by Flux's Python, without any package of ours.
 """
 
 import copy
@@ -19,9 +19,9 @@ def is_burstable(jobspec, attribute):
 
 
 def without_lent(jobspec, lent):
-    """Return the jobspec of a job that is to have no rank with this property.
+    """Return the jobspec with a constraint that excludes ranks with this property.
 
-    It is the same one where its constraint says so already.
+    The jobspec itself is returned if its constraint excludes them already.
     """
     attributes = jobspec["attributes"]
     system = attributes["system"]
@@ -34,7 +34,7 @@ def without_lent(jobspec, lent):
 
 
 def keeping_off(lent):
-    """Return the constraint of which no rank with this property is part."""
+    """Return the constraint that no rank with this property meets."""
     return {"properties": [f"^{lent}"]}
 
 
@@ -51,7 +51,7 @@ def _keeps_off(constraint, lent):
 
 
 def restricted(request, *expressions):
-    """Return the request with further constraints, which are looked at first."""
+    """Return the request with further constraints, which are evaluated first."""
     if request.constraint:
         expressions = (*expressions, request.constraint)
     narrowed = copy.copy(request)
@@ -69,7 +69,7 @@ def fits(pool, request):
 
 
 def first(heap, count):
-    """Return the first so many of a heap, in order, without sorting all of it."""
+    """Return the first `count` entries of a heap, in order, without sorting all."""
     found, open_ = [], [(heap[0], 0)] if heap else []
     while open_ and len(found) < count:
         job, at = heapq.heappop(open_)
@@ -90,19 +90,19 @@ class BurstJob:
         self.job = job
         self.lent = restricted(request, {"properties": [lent]})
         self.own = restricted(request, keeping_off(lent))
-        # Jobs with an equal key fit or do not fit alike. Of a range of nodes or slots
-        # all of it counts, so its text is taken.
+        # Jobs with equal keys fit, or do not fit, alike. The key has the whole text of
+        # the resources, since both ends of a range of nodes or slots matter.
         self.key = (
             str(request.jobspec["resources"]),
             json.dumps(request.constraint, sort_keys=True),
         )
-        # As the shipped scheduler is to see it, wherever it is in its queue.
+        # The shipped scheduler must see this request wherever the job is in its queue.
         job.resource_request = self.own
 
     def evaluate(self, pool):
         """Raise what its constraints raise on any rank, so that they never do later.
 
-        Whether it fits at all is for the daemon to judge.
+        It does not matter here whether the job fits: the daemon judges that.
         """
         fits(pool, self.lent)
         fits(pool, self.own)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Whose the lent ranks are, as the burst daemon tells sched-burst. Loaded by it.
+"""Which jobs may use which lent ranks, as the burst daemon tells sched-burst.
 
-It is kept in the KVS, where only the instance owner writes: a scheduler that is loaded
-anew, or whose lead was restarted, goes on with what the one before was told, until the
-daemon tells it. While no scheduler is there, the daemon begins nothing, so what is kept
-names at most too many ranks.
+sched-burst loads this file. The leases are kept in the KVS, where only the instance
+owner writes: a scheduler that is loaded again, or whose lead was restarted, uses those
+of the one before until the daemon sends others. While there is no scheduler, the daemon
+begins nothing, so the kept leases can only name too many ranks, never too few.
 
 Like sched-burst, this runs in a broker, by Flux's Python.
 """
@@ -17,18 +17,18 @@ from flux.kvs import KVSTxn, commit_async, get_key_direct
 
 KEY = "sched-burst.leases"
 WRONG = (AttributeError, TypeError, ValueError, OSError)
-"""What `Leases` raises of something that says no leases."""
+"""What `Leases` raises if it is given something else than leases."""
 
 
 def keeps_apart(config):
-    """Tell whether lent ranks without a lease are nobody's, by the configuration."""
+    """Tell by the configuration whether no job may use lent ranks without a lease."""
     guests = config.get("access", {}).get("allow-guest-user") is True
     table = config.get("ingest", {}).get("frobnicator", {}).get("burst", {})
     return guests and not (table.get("any_job") or table.get("share_users"))
 
 
 class Leases:
-    """Which ranks are leased, and which of them for which jobs."""
+    """The leased ranks, and those that each job may use."""
 
     def __init__(self, told):
         """Take `{"jobs": {"JOBID": IDSET}, "ranks": IDSET}`. Raises one of WRONG."""
@@ -39,14 +39,14 @@ class Leases:
 
 
 class Memory:
-    """The leases that are in the KVS."""
+    """Keeps the leases in the KVS."""
 
     def __init__(self, handle):
         self._handle = handle
         self._kept = None
 
     def recall(self):
-        """Return what is kept, none if nothing ever was. Raises one of WRONG."""
+        """Return the kept leases; none if none were ever kept. Raises one of WRONG."""
         try:
             self._kept = get_key_direct(self._handle, KEY)
         except FileNotFoundError:
@@ -54,13 +54,16 @@ class Memory:
         return Leases(self._kept)
 
     def keep(self, leases, done):
-        """Write them, unless they are there; then call `done` with why not, or None."""
+        """Write leases unless they are kept already; then call `done`.
+
+        It gets None, or the reason why they could not be written.
+        """
         if leases.told == self._kept:
             done(None)
             return
         change = KVSTxn(self._handle)
         change.put(KEY, leases.told)
-        # A plain commit is lost where the lead is killed.
+        # A plain commit is lost if the lead is killed.
         written = commit_async(self._handle, flags=FLUX_KVS_SYNC, _kvstxn=change)
         written.then(self._written, (leases.told, done))
 

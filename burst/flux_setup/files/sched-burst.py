@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Flux scheduler in whose queue jobs that may burst wait without blocking others.
+"""Flux scheduler in which jobs that may burst wait without blocking other jobs.
 
     flux module load sched-burst [policy=fifo|backfill] [attribute=burstable]
                                  [lent=burst] [log-level=LEVEL]
@@ -8,30 +8,30 @@ It is Flux's own sched-fifo or sched-backfill (flux-core 0.84 or later) with one
 addition. Ranks with the property `burst` in R are lent: their brokers may be absent. A
 burstable job runs either on lent ranks or on the instance's own, never on both:
 
-* It stands in the shipped scheduler's queue, in its place, as long as it could run on
-  the own ranks that are up, were they idle, and no burst is on its way for it.
+* It has its place in the shipped scheduler's queue as long as it could run on the own
+  ranks that are up, if they were idle, and no burst is on its way for it.
 * Otherwise it is stepped over. It keeps its place, blocks no other job, and is never
   denied as infeasible: the burst daemon knows what providers offer, and fails the job
   with the reason if no offer could ever serve it.
 * In either case it starts as soon as its lent ranks are up and free, also ahead of an
   own job at the head of the queue, which could not use them.
 
-All other jobs are served by the shipped code itself. On an instance with guests they
-get own ranks only, whatever constraint they come with: each broker takes jobs by the
-table `[ingest]` of its own file, so one that lacks it lets any job in, and guests reach
-all brokers by a request.
+The shipped code itself serves all other jobs. On an instance with guests they get own
+ranks only, whatever constraint they come with: each broker accepts jobs by the table
+`[ingest]` of its own file, so a broker without that table lets any job in, and guests
+can send requests to all brokers.
 
 The daemon tells which ranks are leased for which jobs by the request `sched-burst.lend`
-(owner only): `{"jobs": {"JOBID": IDSET}, "ranks": IDSET}`. Ranks that are leased are
-for their jobs only; lent ranks without a lease are for any burstable job, and for none
-on an instance with guests, unless the site lets users share bursts (frob-burst.py has
-the keys). The last request stays valid over a reload and a restart of the lead.
+(owner only): `{"jobs": {"JOBID": IDSET}, "ranks": IDSET}`. Leased ranks are for their
+jobs only. Lent ranks without a lease are for any burstable job; on an instance with
+guests they are for none, unless the site lets users share bursts (frob-burst.py has the
+keys). The last request stays valid across a reload and a restart of the lead.
 
 By `sched-burst.starts` (owner only) the daemon tells when pending jobs are expected to
 start: `{"starts": {"JOBID": SECONDS}}`. All pending jobs are annotated with that, as
-`sched.t_estimate`. While it tells nothing, the shipped forecast is used.
+`sched.t_estimate`. While the daemon tells nothing, the shipped forecast is used.
 
-This file runs in a broker, by Flux's Python, where no other package of ours is.
+This file runs in a broker, by Flux's Python, without any other package of ours.
 """
 
 import errno
@@ -53,15 +53,15 @@ except ImportError as error:
 from flux.conf_builtin import conf_builtin_get
 from flux.idset import IDset
 
-# The shipped forecast sees all jobs of this queue, where sched-fifo sees eight; start
-# times are estimated for this many.
+# The shipped forecast would see all jobs of this queue; in sched-fifo it sees eight.
+# Start times are estimated for this many.
 _FORECAST = 8
-# What the daemon told of starts is used for so many seconds; it tells it each minute.
+# Seconds for which start times from the daemon are used; it sends them each minute.
 _STARTS_S = 150.0
-# Of constraints within constraints, and of all parts of one: the frobnicator allows 32
-# and 256 to users, and adds some.
+# Most levels of a constraint, and most parts: the frobnicator allows users 32 and 256,
+# and adds some.
 _DEEPEST, _MOST_PARTS = 40, 320
-# So many constraints are remembered as sound; users may write any number of them.
+# Most constraints to remember as sound, since users may write any number of them.
 _REMEMBERED = 10_000
 
 
@@ -82,11 +82,11 @@ frobnicator = _load(os.path.join(_beside, "frob-burst.py"))
 
 
 class Lending:
-    """What is added to a shipped scheduler; the first base class of what is loaded."""
+    """The additions to a shipped scheduler; the first base class of BurstScheduler."""
 
     queue_depth = "unlimited"
-    # Whether the shipped schedule() leaves a job that it has just started in its queue
-    # where it yields; interrupted there, it would start it twice.
+    # Whether a job that the shipped schedule() has just started is still in its queue
+    # when it yields; interrupted there, it would start the job twice.
     forgets_late = False
 
     def __init__(self, h, *args):
@@ -97,22 +97,22 @@ class Lending:
             if name in ("attribute", "lent") and value:
                 setattr(self, f"_{name}", value)
                 self._pending_args.remove(arg)
-        self._bursts = {}  # jobid to jobs.BurstJob, all that are pending
+        self._bursts = {}  # all pending burst jobs: jobid to jobs.BurstJob
         self._memory = leases.Memory(h)
-        self._leases = leases.Leases({})  # as the daemon told
+        self._leases = leases.Leases({})  # from the daemon
         self._apart = True  # until the configuration is read
-        self._stale = True  # the three below, and who stands in the queue
+        self._stale = True  # whether the next three, and the queue, are out of date
         self._own_up = None  # pool of own ranks that are up
         self._lent_up = IDset()
-        self._fits = {}  # key to whether it fits on those own ranks
+        self._fits = {}  # a burst job's key to whether it fits on those own ranks
         self._sound = set()  # constraints that can be evaluated, or keys of burst jobs
         self._started = set()
-        self._starts = {}  # jobid to seconds since the epoch, as the daemon told
+        self._starts = {}  # jobid to seconds since the epoch, from the daemon
         self._starts_end = 0.0  # until when they are used, by the monotonic clock
 
     @request_handler("config-reload")
     def _handle_config_reload(self, msg):
-        """Take the configuration that the lead reads again; guests may be let in."""
+        """Use the configuration that the lead has read again: it may let guests in."""
         try:
             self.keep_users_apart_by(msg.payload)
         except leases.WRONG as error:
@@ -151,20 +151,20 @@ class Lending:
             self._memory.keep(told, answer)
 
     def lend(self, told):
-        """Go by these leases from now on."""
+        """Use these leases from now on."""
         self._leases, self._stale = told, True
         self._request_schedule()
 
     def keep_users_apart_by(self, config):
-        """Read of the lead's configuration for whom lent ranks without a lease are.
+        """Read from the lead's configuration who may use lent ranks without a lease.
 
         Raises one of leases.WRONG; then nothing is changed.
         """
         self._apart, self._stale = leases.keeps_apart(config), True
 
     def run(self):
-        # Not waited for: while the module `config` reads files again, it answers nobody
-        # before all modules have taken what it read.
+        # Do not wait for the answer: while the module `config` reads files again, it
+        # answers nobody until all modules have taken what it read.
         self.handle.rpc("config.get").then(self._take_config)
         try:
             self._leases = self._memory.recall()
@@ -182,7 +182,7 @@ class Lending:
                 f"users are kept apart, as the configuration cannot be read: {error!r}"
             )
 
-    # What Flux's Scheduler lets a subclass override.
+    # Methods of Flux's Scheduler that a subclass may override.
 
     def alloc(self, request, jobid, priority, userid, t_submit, jobspec):
         if not jobs.is_burstable(jobspec, self._attribute):
@@ -198,7 +198,7 @@ class Lending:
             super().alloc(request, jobid, priority, userid, t_submit, jobspec)
         finally:
             new, self._queue = self._queue, queue
-        for job in new:  # none, where the jobspec was denied
+        for job in new:  # none if the jobspec was denied
             try:
                 self._check(job.resource_request.constraint)
                 burst = jobs.BurstJob(job, self._lent)
@@ -269,7 +269,7 @@ class Lending:
         plan = super().forecast()
         if plan is None:
             return
-        # The shipped one takes its jobs from the queue when it begins.
+        # The shipped forecast takes its jobs from the queue when it begins.
         queue, self._queue = self._queue, jobs.first(self._queue, _FORECAST)
         try:
             next(plan, None)
@@ -279,9 +279,9 @@ class Lending:
         yield from plan
 
     def _annotate_starts(self):
-        """Annotate each pending job with the start that the daemon told, if it did.
+        """Annotate each pending job with the start that the daemon told, if any.
 
-        A start that has gone by without the job says nothing any more.
+        A start that has passed while the job is still pending is not used any more.
         """
         now = time.time()
         pending = {job.jobid: job for job in self._queue}
@@ -295,8 +295,8 @@ class Lending:
                 yield
 
     def _request_forecast(self):
-        # The shipped one does nothing while its queue is empty; it looks at nothing
-        # else of it before forecast() runs.
+        # The shipped method does nothing while the queue is empty; it looks at nothing
+        # else in the queue before forecast() runs.
         queue, self._queue = self._queue, self._queue or list(self._bursts)
         try:
             super()._request_forecast()
@@ -319,8 +319,8 @@ class Lending:
     def _for_own_ranks(self, jobspec):
         """Return the jobspec by which a job that does not burst is scheduled.
 
-        Where users are kept apart, raises what its constraint raises when it is
-        evaluated, so that this never happens later: Flux's scheduler would end.
+        If users are kept apart, it raises now what an evaluation of the constraint
+        raises, so that this cannot happen later: Flux's scheduler would end.
         """
         if not self._apart:
             return jobspec
@@ -342,15 +342,15 @@ class Lending:
         self._sound.add(text)
 
     def _check(self, constraint):
-        """Raise ValueError where users are kept apart and this constraint is none."""
+        """Raise ValueError if users are kept apart and this constraint is not valid."""
         if self._apart and constraint:
             size = int(self.handle.attr_get("size"))
             frobnicator.check_constraint(constraint, size, _DEEPEST, _MOST_PARTS)
 
-    # Where burstable jobs stand.
+    # Which burstable jobs are in the shipped scheduler's queue, and which start.
 
     def _look(self):
-        """See anew which ranks are up, and put into the queue who stands there."""
+        """Find again which ranks are up, and which burst jobs belong into the queue."""
         self._stale = False
         everything = self.resources.to_resource_set()
         down = self.resources.copy_down().ranks
@@ -379,7 +379,7 @@ class Lending:
         free = self._lent_up.difference(self._leases.ranks)
         anyones = IDset() if self._apart else free
         able = self._bursts.keys()
-        if not anyones:  # the many that wait without a lease need no look
+        if not anyones:  # only jobs with a lease, not the many that wait without one
             able = able & self._leases.jobs.keys()
         failed = set()
         for burst in sorted(map(self._bursts.get, able), key=jobs.BurstJob.order):
@@ -396,7 +396,7 @@ class Lending:
         job = burst.job
         request = jobs.restricted(burst.lent, {"ranks": str(ranks)})
         job.resource_request = request
-        try:  # infeasible on these ranks, it would be denied
+        try:  # checked first: if infeasible on these ranks, the job would be denied
             started = jobs.fits(self.resources, request) and self._try_alloc(job)
         finally:
             job.resource_request = burst.own
@@ -407,7 +407,7 @@ class Lending:
 
 
 def _shipped(policy):
-    """Return the module of a scheduler of Flux's, whose file's name is no module's."""
+    """Return the module of a scheduler of Flux's, whose file's name has a dash."""
     places = os.environ.get("FLUX_MODULE_PATH", "").split(":")
     for place in (*filter(None, places), conf_builtin_get("module_path")):
         path = os.path.join(place, f"sched-{policy}.py")

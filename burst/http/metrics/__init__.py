@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""What Prometheus reads: `catalog.py` names each metric, `collector.py` gives them."""
+"""Metrics for Prometheus: `catalog.py` names them, `collector.py` has their values."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """All metrics: name, kind, labels, meaning. docs/metrics.md is made from them.
 
-Names are those of Prometheus' conventions: base units, `_total` for counters. No label
-has users, jobs or bursts, which would be values without end. Money is in the unit of
-the prices, which has no name here.
+Names follow Prometheus' conventions: base units, `_total` for counters. No label has
+users, jobs or bursts, whose number is unlimited. Money is in the unit of the
+prices, which has no name here.
 """
 
 from __future__ import annotations
@@ -207,4 +207,4 @@ CATALOG: Mapping[str, Metric] = {
     for group in (_OF_DAEMON, _OF_BURSTS, _OF_JOBS, _OF_PROVIDERS, _OF_MONEY)
     for metric in group
 }
-"""By name."""
+"""All metrics by name."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Gives Prometheus' client the metrics, made anew of what is known at each scrape.
+"""Gives Prometheus' client the metrics, made from what is known at each scrape.
 
-Nothing is kept between two scrapes: so a provider or queue that is gone has no value.
+Nothing is kept between two scrapes, so a provider or queue that is gone has no value.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class DaemonCollector(Collector):
 def read_samples(state: DaemonState) -> Samples:
     """Return the values of all metrics.
 
-    While no lead is served, only what the process itself knows: what bursts there are
-    now is not known then.
+    While no lead is served, there are only those of the process itself: which bursts
+    exist is not known then.
     """
     samples = Samples()
     samples.put("build_info", 1, __version__)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Metrics of what the last tick saw and recorded. What is unknown is not there."""
+"""Metrics from what the last tick saw and recorded; none for what is unknown."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _NOT_WAITING = (Reason.RUNNING, Reason.ENDED)
 
 
 def add_snapshot(samples: Samples, snapshot: Snapshot) -> None:
-    """Add what a snapshot shows."""
+    """Add the metrics that a snapshot gives."""
     samples.put("last_tick_timestamp_seconds", snapshot.now)
     samples.put("unreadable_records", len(snapshot.records.unreadable))
     notify = snapshot.settings.notify
@@ -145,9 +145,9 @@ def _add_money(samples: Samples, snapshot: Snapshot) -> None:
 
 
 def budget_label(budget: BudgetSettings, number: int) -> str:
-    """Return the name of a budget; one that is for users is named by its place.
+    """Return the name of a budget; a budget of users is named by its number.
 
-    So that no user is named in a metric, which others may read.
+    So no metric names a user, since others may read it.
     """
     if budget.match.user:
         return f"users of budget {number}, per {budget.per}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Metrics of what the process has counted, which begin at 0 with it."""
+"""Metrics from what the process has counted since its start."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from burst.runtime.tally import STAGES, Tally
 
 
 def add_tally(samples: Samples, tally: Tally, world: World | None) -> None:
-    """Add what was counted; of providers and offers in `world` also what was not."""
+    """Add what was counted; for providers and offers in `world` also counts of 0."""
     providers = world.providers if world is not None else {}
     offers = [
         (name, offer.name)

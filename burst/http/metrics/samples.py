@@ -14,7 +14,7 @@ Value = float | Distribution
 
 
 class Samples:
-    """Values of the metrics in CATALOG; a name that it does not have is a KeyError."""
+    """Values of the metrics in CATALOG; any other name raises KeyError."""
 
     def __init__(self) -> None:
         self.values: dict[str, dict[Labels, Value]] = {}
@@ -30,10 +30,10 @@ class Samples:
         values: Mapping[Any, Value],
         always: Iterable[Labels] = (),
     ) -> None:
-        """Set values by `Labels`; 0, or no durations, for `always` without one.
+        """Set values by `Labels`; 0 or an empty distribution for others in `always`.
 
-        A series that is there before anything happened shows the first time that it
-        does as an increase.
+        If a series exists before anything happens, the first event shows as an
+        increase.
         """
         histogram = CATALOG[name].kind == "histogram"
         for labels in always:

@@ -3,7 +3,7 @@
 
 A batch job's brokers are its tasks. They find each other by PMI, and then their number
 is fixed; so a program of ours starts each of them instead, with a configuration that
-declares further ranks. All else of the job is as `flux batch` has it.
+declares further ranks. Everything else in the job is as `flux batch` makes it.
 """
 
 import json
@@ -35,7 +35,7 @@ class LeadBatchPlugin(CLIPlugin):
         start = command.index(_SCRIPT)
         options = [f"--broker-opt={option}" for option in command[2:start]]
         task["command"] = [*told["command"], *options, "--", *command[start:]]
-        # What the script submits is no business of this plugin.
+        # This plugin must not change what the script submits.
         environment = jobspec.environment
         environment.pop(_VARIABLE, None)
         environment.pop(_PATH, None)
