@@ -108,7 +108,7 @@ class PolicyRequest(msgspec.Struct):
     """Which rules `burst policy check` is about."""
 
     tables: dict[str, Any] | None = None
-    """`plan` and `policy` of a file; None: those of the daemon."""
+    """The tables of a file that rules are checked by; None for the daemon's own."""
     where: str = ""
     """What errors call the file."""
 

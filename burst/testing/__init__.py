@@ -16,7 +16,10 @@ import pytest
 
 # Before the modules are imported, so that their failing asserts show what they compare.
 pytest.register_assert_rewrite(
-    *(f"burst.testing.contract{part}" for part in ("", "_failures", "_traces")),
+    *(
+        f"burst.testing.contract{part}"
+        for part in ("", "_failures", "_resize", "_threads", "_traces")
+    ),
     "burst.testing.trial",
 )
 

@@ -37,7 +37,7 @@ _OF_DAEMON = (
     Metric(
         "tick_failures_total",
         "counter",
-        "Ticks of which nothing could be stored, so that nothing was done.",
+        "Ticks of which nothing could be stored, so that nothing was begun.",
     ),
     Metric(
         "notices_failing",
