@@ -47,6 +47,6 @@ def remaining_run_time(lease: Lease, deadlines: DeadlineSettings, now: float) ->
 def offered_run_time(
     offer: Offer, end: float, deadlines: DeadlineSettings, now: float
 ) -> float:
-    """Return for how many seconds jobs can run on a new burst with this end of lease."""
+    """Return for how many seconds jobs can run on a new burst with this lease end."""
     until = drain_time(now, end, deadlines.drain)
     return max(0.0, until - now - offer.join_time)

@@ -95,7 +95,7 @@ class AllSlots:
     def _capacity(
         self, slot_class: SlotClass, constraint: str, cap: int
     ) -> tuple[int, int]:
-        """Return the most nodes, free or not, in one slot of a kind and in all of them."""
+        """Return the most nodes, free or not, in one slot of a kind, and in all."""
         key = slot_class, constraint, cap
         if key not in self._sizes:
             if constraint:

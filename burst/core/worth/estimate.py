@@ -16,16 +16,15 @@ from burst.model.jobid import JobId
 
 _HOUR_S = 3600.0
 JUDGED_AGAIN_S = 3600.0
-"""Jobs that wait are judged when a job was submitted or has ended. Where neither
-happens for so many seconds, they are judged again once one should have started that has
-not."""
+"""Jobs that wait are judged when a job was submitted or has ended. If neither happens
+for so many seconds, they are judged again when one should have started and has not."""
 
 
 class StartEstimate(msgspec.Struct, frozen=True, kw_only=True):
     """When a pending job is expected to start on own nodes."""
 
     expected: float
-    """By the run times of past jobs like those before it; math.inf: never."""
+    """By the run times of past jobs like those before it; math.inf for never."""
     latest: float
     """By the time limits of the jobs before it: none of them runs longer."""
     earliest: float
@@ -51,16 +50,17 @@ class Purchase(msgspec.Struct, frozen=True, kw_only=True):
     """What a burst for one job would buy."""
 
     nodes: int
-    """Bought for this job; 0 if it fits on nodes that are idle or bought anyway."""
+    """How many are bought for the job; 0 if it fits on idle nodes, or on nodes that are
+    bought anyway."""
     run_time: float
     """For how long the job may run, in seconds: `RunTime.bound`."""
     online: OnlineTime
     teardown: float
-    """For which the nodes are paid after the job has ended, in seconds."""
+    """For how many seconds the nodes cost money after the job has ended."""
     price: float = 0.0
-    """For a node and hour."""
+    """Price for a node and hour."""
     fee: float = 0.0
-    """For an hour of the burst."""
+    """Fee for an hour of the burst."""
     priced_by: PriceSource = "offer"
 
 
@@ -68,10 +68,10 @@ _AT_ONCE = OnlineTime(p50=0.0, p90=0.0, bursts=0)
 
 
 def keep_purchase(nodes: int, run_time: float, kept: float = 0.0) -> Purchase:
-    """Return what it buys to run a job on a live burst of so many nodes.
+    """Return the purchase of running a job on a live burst of so many nodes.
 
-    All of them are kept for the job's time limit, but for the `kept` seconds for which
-    they are kept anyway.
+    All nodes are kept for the job's time limit, less the `kept` seconds for which they
+    are kept anyway.
     """
     longer = max(0.0, run_time - kept) if run_time < math.inf else run_time
     return Purchase(
@@ -84,9 +84,9 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
 
     pays: bool
     saved: float
-    """By how much earlier the job would start than here, in hours; below 0: later."""
+    """By how many hours the job would start earlier than here; below 0 if later."""
     bought: float
-    """Node-hours, with those of boot and tear-down."""
+    """Node-hours bought, with those of boot and tear-down."""
     worth: float
     """Hours saved for each node-hour bought; math.inf if nothing is bought."""
     required: float
