@@ -24,7 +24,8 @@ from burst.model.lead import ALLOCATED, PENDING, JobState, JobView, LeadView
 
 # Flux may be giving nodes to a job that was just held; wait so long, in seconds.
 SETTLED = 1.0
-# A program with a time limit ends by itself, a little later than it began; seconds.
+# A program with a time limit ends by itself, but it began a little after its burst was
+# online: wait so much longer for its end, in seconds.
 LATE = 60.0
 
 
@@ -46,7 +47,7 @@ class IsolatedBehaviour:
         lead: LeadView,
         settings: Settings,  # noqa: ARG002 - as joined ones
     ) -> None:
-        """Record what became of its job; after its end, too."""
+        """Record what became of its job, also after the burst has ended."""
         record_job_events(tx, burst, lead)
 
     def act(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which offers can be taken now, in the order in which they are preferred.
+"""The offers that can be taken now, in the order in which they are preferred.
 
 `burst.core.plan.planner` takes the first offer that is not refused for a job.
 """
@@ -25,7 +25,7 @@ class OfferCatalog(msgspec.Struct, frozen=True, kw_only=True):
     offers: tuple[ProviderOffer, ...]
     refusals: tuple[OfferRejection, ...] = ()
     known: tuple[ProviderOffer, ...] = ()
-    """All offers, those that cannot be taken now too."""
+    """All offers, including those that cannot be taken now."""
     unread: frozenset[str] = frozenset()
     """Providers that have not told their offers yet."""
     failures: Failures

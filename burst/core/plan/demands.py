@@ -63,7 +63,7 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     image. Only demands with a tag have one, so that no other job gets such a burst."""
 
     def end(self, start: float) -> float:
-        """Return when the job will have ended at the latest if it starts then."""
+        """Return the latest time at which the job has ended if it starts at `start`."""
         return start + self.duration if self.duration else math.inf
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Whether a job may have nodes of an offer or of a burst, and why not.
+"""Tells whether a job may have nodes of an offer or of a burst, and why not.
 
 `Eligibility.why_not` is asked about everything that a job may get: a new burst that
 joins, an isolated one, one of the plan, a live one, further nodes of a live one, and
@@ -230,7 +230,7 @@ def _why_of_no_use(
 ) -> OfferRejection | None:
     """Return why the job could not run as it has to on nodes on these terms."""
     if preferences.guest and terms.guests is False:
-        # Its nodes would be paid for, and the job would fail on them.
+        # Its nodes would cost money, and the job would fail on them.
         return OfferRejection(terms.key, Reason.NO_GUESTS)
     if burst_mode(preferences, terms.modes) is None:
         isolated = preferences.mode == "isolated"

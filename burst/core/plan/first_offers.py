@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The offer that a burst for a job would be made of; its worth is judged by that."""
+"""The offer that a burst for a job would be made of; the burst is judged by it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Whether a live burst can have further nodes, and which ranks these would be."""
+"""Finds out whether a live burst can have further nodes, and on which ranks."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Why nothing could ever serve a job, even after all other jobs have ended.
+"""Tells why nothing could ever serve a job, even after all other jobs have ended.
 
 Live bursts count with the nodes that they have, even if the settings or a provider no
 longer allow such a burst to be made.

@@ -18,7 +18,7 @@ class WantedOffers(NamedTuple):
     """All offers, as users with the same preferences see them."""
 
     offers: tuple[Source, ...]
-    """Those that can be taken now, in the order of the catalog."""
+    """The offers that can be taken now, in the order of the catalog."""
     some_isolated: bool
     """Whether some offer, taken now or later, would be an isolated burst."""
     most_nodes: Mapping[str, int]
@@ -53,7 +53,8 @@ class JudgedOffers:
     def judged(self, demand: Demand) -> Sequence[tuple[Source, OfferRejection | None]]:
         """Return the offers that can be taken now, each with why a job may not have it.
 
-        None if it may. The number and shape of the nodes that it needs do not matter.
+        The reason is None if it may. It does not depend on how many nodes of what shape
+        the job needs.
         """
         key = (
             demand.preferences,

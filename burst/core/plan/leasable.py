@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which ranks of rank slots bursts may lease, now or once other bursts have ended."""
+"""Finds the ranks of rank slots that bursts may lease, now or once others end."""
 
 from __future__ import annotations
 

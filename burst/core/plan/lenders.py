@@ -29,7 +29,7 @@ class LiveBurst(msgspec.Struct, kw_only=True):
 
     @property
     def burst(self) -> BurstId:
-        """Which one it is."""
+        """Its id."""
         assert self.source.burst is not None
         return self.source.burst
 

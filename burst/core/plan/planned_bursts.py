@@ -109,7 +109,7 @@ class PlannedBursts:
     ) -> FurtherUse | None:
         """Make a burst of this plan grow for a job; return that use, None if it cannot.
 
-        `extra` is how many of its nodes count anew against the job's user.
+        `extra` is how many of its nodes newly count against the job's user.
         """
         offer, slot, context = planned.candidate, planned.slot, self._context
         nodes = nodes_needed(demand.request, slot.slot.shape)

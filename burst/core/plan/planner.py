@@ -68,7 +68,7 @@ class _Planner:
         made: dict[tuple[BurstId, ...], Decision] = {}
         for job, theirs in leases.items():
             names = tuple(lease.id for lease in theirs)
-            if names not in made:  # jobs by the thousand may have one burst
+            if names not in made:  # thousands of jobs may share one burst
                 made[names] = _decide_proposed(theirs)
             self._decisions.setdefault(job, made[names])
         return Plan(

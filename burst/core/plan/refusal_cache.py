@@ -74,7 +74,7 @@ class RefusalCache(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Standing(NamedTuple):
-    """Which refusals stand in a tick."""
+    """The refusals that stand in a tick."""
 
     decisions: Mapping[JobId, Decision]
     outdated: tuple[JobId, ...] = ()

@@ -18,7 +18,7 @@ SlotClass = tuple[Shape, frozenset[str]]
 
 
 class RankNeed(NamedTuple):
-    """Which ranks a job may have."""
+    """The ranks that a job needs: until when, and which ones it may have."""
 
     until: float
     """When it would have given them back; math.inf if that is not known."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""When a job that Flux does not start leaves the bursts that it is assigned to.
+"""Decides when a job that Flux does not start leaves the bursts it is assigned to.
 
 Its queue may be stopped, or other jobs are ahead of it. Its burst would be rented for
 as long as that lasts, so the job leaves it at a deadline. It is tried again after it

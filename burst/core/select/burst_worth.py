@@ -84,7 +84,7 @@ class BurstWorth:
         return Decision(Reason.NOT_WORTH, {"comparison": compared})
 
     def live_worth(self, job: JobView, demand: Demand) -> LiveBurstWorth | None:
-        """Return what a live burst has to be worth to a job; None for any worth."""
+        """Return the worth that a job asks of a live burst; None if it may have any."""
         if not self._any_live:
             return None
         rule, forecasts = self._rules.rule(job), self._world.forecasts or {}

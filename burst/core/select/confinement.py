@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which ranks are leased for which jobs, and which jobs are confined to theirs.
+"""Tells which ranks are leased for which jobs, and which jobs are confined to theirs.
 
 Flux starts a released job wherever its constraint lets it: also on a free node of a
 burst whose lease ends before the job would, or that is for jobs with a tag. So a job is

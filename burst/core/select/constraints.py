@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which ranks the constraints of waiting jobs admit; a tick evaluates only so much."""
+"""Finds the ranks that constraints of jobs admit; a tick evaluates only so much."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OVERHEAD = 200
 
 
 class Constraints:
-    """Which ranks of one lead a constraint admits. Remembers results."""
+    """Tells which ranks of one lead a constraint admits. Remembers results."""
 
     def __init__(self, identity: LeadIdentity) -> None:
         properties = tuple(sorted(identity.properties.items()))

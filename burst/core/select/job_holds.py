@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which jobs are held, which get their urgency back, and which change their queue.
+"""Decides which jobs are held, get their urgency back, or change their queue.
 
 A job that waits for absent ranks blocks the queue behind it under every scheduler that
 Flux ships. So Flux's scheduler does not get it while its burst is on the way, or while
@@ -43,7 +43,7 @@ from burst.model.lead import PENDING, JobView
 # A hold or release that shows no effect for this long is asked for again, in seconds.
 ASK_AGAIN = 2.0
 # The most holds and releases that are asked for in one tick: Flux takes a millisecond
-# for each, and nothing else must wait for thousands. The next tick continues.
+# for each, and nothing else should wait for thousands. The next tick continues.
 _AT_ONCE = 1000
 # The most jobs that are failed in one tick, one request after the other. The lead tells
 # of each that ends, so the next tick follows at once.

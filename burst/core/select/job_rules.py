@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which rule of `[[policy]]` each pending job has, and what it decides besides worth.
+"""Finds the rule of `[[policy]]` of each pending job, and what it says besides worth.
 
 Without rules, and with `[plan] worth` 0, nothing here changes a decision.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Whether the lead's own nodes would do for a job, now or ever."""
+"""Tells whether the lead's own nodes would do for a job, now or ever."""
 
 from __future__ import annotations
 

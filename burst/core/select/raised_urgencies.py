@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which released jobs are put ahead of the queue, as nodes wait that cost money.
+"""Puts released jobs ahead of the queue while their nodes are free and cost money.
 
 A scheduler that starts jobs in their order stops at the first that waits for nodes. So
 a job whose lent nodes are online and free waits behind an ordinary one that could not

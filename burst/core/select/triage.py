@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which pending jobs want a burst, and which can start on what is up."""
+"""Finds the pending jobs that want a burst, and those that can start on own nodes."""
 
 from __future__ import annotations
 

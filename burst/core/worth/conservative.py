@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""When jobs start under conservative backfill: each delays no job before it.
+"""When jobs start under conservative backfill: no job delays one before it.
 
 The scheduler keeps a profile of what is free over time. Each waiting job, in order,
 gets the first time from which it fits for as long as it runs. Fluxion's policies

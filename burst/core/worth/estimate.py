@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Whether a burst pays: the hours it saves against the node-hours it buys.
+"""Tells whether a burst pays: the hours it saves against the node-hours it buys.
 
 Times are in seconds: since the epoch in a daemon, since the start of a trace in a
 replay.

@@ -30,7 +30,7 @@ from burst.model.burst import BurstId, Lease, PriceSource
 from burst.model.jobid import JobId
 
 Phase = Literal["", "boot", "idle", "teardown"]
-"""What a node does that runs no job; empty while nothing is paid for."""
+"""What a node without a job does; empty while nothing is paid for."""
 MOST_SHARES = 32
 """How many jobs of a burst are known one by one; of others only the payers are."""
 _HOUR_S = 3600
@@ -41,10 +41,7 @@ _GROWS_FOR = 600.0
 
 
 class Payer(msgspec.Struct, frozen=True, array_like=True):
-    """The user, bank, queue and rule for which money is spent.
-
-    A field is empty if it is not known, or if there is none.
-    """
+    """For whom money is spent. A field is empty if not known, or if there is none."""
 
     userid: int | None = None
     """None if the instance owner requested nodes ahead of jobs."""
@@ -100,7 +97,7 @@ class Costs(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def wasted(self) -> Money:
-        """The part that was paid for time without a job."""
+        """The part for time in which no job ran."""
         return Money(self.total - self.work)
 
     def plus(self, other: Costs) -> Costs:
@@ -137,9 +134,9 @@ class PaidBurst(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     offer: str
     nodes: int
     price: Money
-    """For a node and hour."""
+    """Price for a node and hour."""
     fee: Money = Money(0)
-    """For an hour of the burst, however many nodes it has."""
+    """Fee for an hour of the burst, however many nodes it has."""
     priced_by: PriceSource = "offer"
     made: float
     reserved: Money

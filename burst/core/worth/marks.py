@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which jobs without the attribute a rule with `mark` may take, by their jobspec."""
+"""Tells by a jobspec if a rule with `mark` may take a job without the attribute."""
 
 from __future__ import annotations
 

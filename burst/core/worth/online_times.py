@@ -44,7 +44,7 @@ class OnlineTimes:
         return _online_time(self._of_offer(provider, offer, "online"))
 
     def teardown(self, provider: str, offer: str, nodes: int) -> float:
-        """Return for how many seconds such a burst costs money after it is needed.
+        """Return for how many seconds such a burst costs money after its use has ended.
 
         This is the median; 0 if no burst of the offer was taken down yet.
         """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which rule of `[[policy]]` decides on a job: the first that it fits."""
+"""Finds the rule of `[[policy]]` that decides on a job: the first that it fits."""
 
 from __future__ import annotations
 

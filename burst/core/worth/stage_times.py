@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Samples of how long bursts took to come online and to be taken down, as stored.
 
-Only the newest are kept, and each counts DECAY of the next newer one: how slow a cloud
-is now, today's samples show, not those of a year ago.
+Only the newest are kept, and each counts DECAY of the next newer one: today's samples
+show how slow a cloud is today, those of a year ago do not.
 """
 
 from __future__ import annotations
