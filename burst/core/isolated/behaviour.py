@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """How isolated bursts behave where they differ from bursts that join the lead.
 
-What is done with one and with its job, and the deadlines of both.
+This covers what is done with a burst and with its job, and the deadlines of both.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ from burst.model.lead import ALLOCATED, PENDING, JobState, JobView, LeadView
 
 # Flux may be giving nodes to a job that was just held; wait so long, in seconds.
 SETTLED = 1.0
-# A program with a time limit ends by itself, a little later than it began; seconds.
+# A program with a time limit ends by itself, but it began a little after its burst was
+# online: wait so much longer for its end, in seconds.
 LATE = 60.0
 
 
 class IsolatedBehaviour:
-    """What those bursts do; see `burst.core.behaviour`."""
+    """What isolated bursts do; see `burst.core.behaviour`."""
 
     holds_its_job = True
 
@@ -46,13 +47,13 @@ class IsolatedBehaviour:
         lead: LeadView,
         settings: Settings,  # noqa: ARG002 - as joined ones
     ) -> None:
-        """Record what became of its job; after its end, too."""
+        """Record what became of its job, also after the burst has ended."""
         record_job_events(tx, burst, lead)
 
     def act(
         self, tx: Transaction, burst: Burst, world: World, settings: Settings
     ) -> None:
-        """Provision it once its job is held, end it in time, end its job after it."""
+        """Provision a burst once its job is held, end it in time, then end its job."""
         if world.lead is None:
             return
         burst = _watch_job(tx, burst, world.lead)
@@ -71,7 +72,7 @@ class IsolatedBehaviour:
         tx.fail_late(burst, note, settings.limits)
 
     def take_down_online(self, tx: Transaction, burst: Burst, note: str) -> None:
-        """End it at once: nothing of it is known to the lead that could be drained."""
+        """End a burst at once: the lead knows no ranks of it that could be drained."""
         tx.fail(burst.id, "canceled", note)
 
     def next_deadline(self, burst: Burst, settings: Settings) -> float:
@@ -126,16 +127,17 @@ def _watch_job(tx: Transaction, burst: Burst, lead: LeadView) -> Burst:
 
 
 def _is_half_ended(burst: Burst, view: JobView) -> bool:
-    """Tell whether a crash of the lead cut short what gives the job its result.
+    """Tell whether a crash of the lead interrupted the end of a job with its result.
 
-    It has left the state SCHED then, with no ranks, as no job has that Flux started.
+    The job has left the state SCHED then, and has no ranks; a job that Flux started has
+    some.
     """
     active = view.state in ALLOCATED
     return active and not view.ranks and burst.exit_status is not None
 
 
 def _provision(tx: Transaction, burst: Burst, world: World, limit: float) -> None:
-    """Have the provider make it, once nothing else can run its job."""
+    """Have the provider make a burst, once nothing else can run its job."""
     lead = world.lead
     assert lead is not None
     can_ask = is_in_reach(burst.lease, world)
@@ -167,7 +169,7 @@ def _run(tx: Transaction, burst: Burst, settings: Settings) -> None:
 
 
 def run_until(burst: Burst, settings: Settings) -> float:
-    """Return when what an online burst runs must have ended; math.inf for never."""
+    """Return when an online burst's program must have ended; math.inf for never."""
     isolated = burst.lease.isolated
     assert isolated is not None
     if not isolated.ends:
@@ -176,7 +178,7 @@ def run_until(burst: Burst, settings: Settings) -> float:
 
 
 def _may_start_here(tx: Transaction, job: JobId, lead: LeadView) -> bool:
-    """Tell whether a job may be started here, by its user's doing or Flux's."""
+    """Tell whether a job may start here, by its user's action or by Flux's."""
     hold, view = tx.holds.get(job), lead.jobs.get(job)
     if hold is not None and hold.state in (HoldState.TAKEN_BACK, HoldState.RELEASED):
         return True
@@ -184,14 +186,14 @@ def _may_start_here(tx: Transaction, job: JobId, lead: LeadView) -> bool:
 
 
 def _has_new_limit(burst: Burst, view: JobView | None) -> bool:
-    """Tell whether the job's time limit is not the one with which it was placed."""
+    """Tell whether the job's time limit differs from the one it was placed with."""
     isolated = burst.lease.isolated
     assert isolated is not None
     return view is not None and view.duration != isolated.duration
 
 
 def _is_surely_held(tx: Transaction, view: JobView | None) -> bool:
-    """Tell whether a job is held, for so long that no allocation is on its way."""
+    """Tell whether a job has been held for so long that no allocation is on its way."""
     hold = tx.holds.get(view.id) if view else None
     return (
         view is not None

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What is decided on a job that an isolated burst runs, and what its memo says.
+"""The decision on a job that an isolated burst runs, and what the job's memo says.
 
 The key of a job's record names the burst and the job. So a job is known to run there,
-or to have run, where the record of the burst itself cannot be read, or is gone: it is
-not run here, nor in another burst.
+or to have run, even if the record of the burst itself cannot be read or is gone. Then
+the job is run neither here nor in another burst.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def jobs_elsewhere(records: RecordsView) -> dict[JobId, Decision]:
 
 
 def lost_isolated_jobs(records: RecordsView) -> Mapping[JobId, BurstId]:
-    """Return the isolated burst of each job that may run in one that is not known."""
+    """Return the isolated burst of each job that may run in an unknown burst."""
     found: dict[JobId, BurstId] = {}
     for key in records.unreadable:
         burst, _, job = key.removeprefix("job/").partition("/")
@@ -55,7 +55,8 @@ def lost_isolated_jobs(records: RecordsView) -> Mapping[JobId, BurstId]:
 def decide(burst: Burst, message: str = "", reported: str = "") -> Decision:
     """Return the decision on a job that runs, or may have run, in an isolated burst.
 
-    `message` is what its provider says of it, after a colon.
+    `message` is what its provider says of the burst, after a colon; guests read
+    `reported` in its place.
     """
     if burst.quarantined:
         facts = {"burst": burst.id, "why": burst.quarantined}

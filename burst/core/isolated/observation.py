@@ -48,7 +48,7 @@ class InstancePhase(enum.Enum):
 def look_up(
     state: State, phase: ProviderPhase, instance: InstancePhase
 ) -> Observation | None:
-    """Return what the combination means; None if it cannot be, which quarantines."""
+    """Return what the combination means; None if it cannot be: that quarantines."""
     if state is State.NEW:
         # The provider was not called yet, so what it shows was not made for the burst.
         expected = phase in (ProviderPhase.UNREAD, ProviderPhase.ABSENT)

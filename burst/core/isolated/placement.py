@@ -44,7 +44,7 @@ class IsolatedPlacement:
         self._placed.append((candidate, demand, nodes))
 
     def propose(self) -> list[Proposal]:
-        """Return them as they are to be made."""
+        """Return the isolated bursts that are to be made."""
         now, owner = self._context.now, self._context.eligible.isolated.identity.owner
         made: set[BurstId] = set()
         proposals = []

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""Which provider, which rank slot and how many nodes each job that waits gets."""
+"""Plans which provider, rank slot and how many nodes each job that waits gets."""

@@ -34,7 +34,8 @@ def own_ranks(
 ) -> list[int]:
     """Return the ranks that can run jobs and that no live burst leases.
 
-    Where the instance has guests, none that may be lent: it is nobody's without one.
+    Where the instance has guests, ranks that may be lent are left out: without a burst
+    such a rank is nobody's.
     """
     others = {rank for burst in records.live for rank in burst.lease.ranks}
     if identity.access.allow_guest_user:
@@ -43,25 +44,25 @@ def own_ranks(
 
 
 class JobNodes(NamedTuple):
-    """Nodes of a job's bursts."""
+    """How many nodes a job needs, and how many it has from its bursts."""
 
     need: int
     """How many the job needs."""
     usable: int
-    """On how many it may count: those that are up, and those that are on their way."""
+    """How many it may count on: those that are up, and those that are on their way."""
     awaited: bool
-    """Whether it needs some by which its bursts grow, and that are not up."""
+    """Whether it needs nodes by which its bursts grow, and that are not up yet."""
 
     @property
     def missing(self) -> int:
-        """How many it needs beside them."""
+        """How many it needs beside the usable ones."""
         return max(0, self.need - self.usable)
 
 
 def job_nodes(
     request: ResourceRequest, bursts: Sequence[Burst], lead: LeadView
 ) -> JobNodes:
-    """Return what nodes a job has, which has these bursts."""
+    """Return how many nodes a job needs, and how many it has from these bursts."""
     need = nodes_needed(request, bursts[0].lease.shape)
     there = sum(len(_counted_on(burst, lead) - lead.closed) for burst in bursts)
     return JobNodes(
@@ -72,7 +73,7 @@ def job_nodes(
 
 
 def usable_nodes(burst: Burst, lead: LeadView) -> int:
-    """Return with how many nodes a job may count on the burst."""
+    """Return how many nodes of a burst a job may count on."""
     if burst.state is not State.ONLINE or burst.lease.isolated:
         return burst.lease.nodes
     return len(_counted_on(burst, lead).union(burst.coming) - lead.closed)
@@ -80,7 +81,7 @@ def usable_nodes(burst: Burst, lead: LeadView) -> int:
 
 def _counted_on(burst: Burst, lead: LeadView) -> frozenset[int]:
     """Return the ranks of an online burst that are there for jobs."""
-    # What was lost counts until its deadline: buying more for a glitch is dear.
+    # A lost rank counts until its deadline: buying another for a glitch is expensive.
     there = burst.expected | lead.online.intersection(burst.lease.ranks)
     return there.difference(burst.leaving)
 
@@ -90,7 +91,7 @@ def lending_bursts(
 ) -> list[LiveBurst]:
     """Return the live bursts that may take further jobs, and what is free in them.
 
-    Of a burst that is not up yet that is all of it but what its jobs will take.
+    In a burst that is not up yet, all is free except what its jobs will take.
     """
     usable = lead.usable
     pools = {
@@ -115,7 +116,7 @@ def lending_bursts(
 
 
 def source_of(burst: Burst, settings: Settings, now: float) -> Source:
-    """Return by what it is decided which further jobs may be on a live burst."""
+    """Return the facts that decide which further jobs may use a live burst."""
     lease = burst.lease
     terms = Terms(
         provider=lease.provider,
@@ -155,7 +156,7 @@ def _time_left(job: JobView, now: float) -> float:
 
 
 def _free_nodes(burst: Burst, lead: LeadView, usable: Set[int]) -> NodePool:
-    """Return what is free on a burst for others than its jobs; of one not up, all."""
+    """Return what no running job has of a burst; all of it if it is not online."""
     whole = dict.fromkeys(burst.lease.ranks, burst.lease.shape)
     pool = partial(NodePool, whole=whole, whole_nodes=lead.scheduler.whole_nodes)
     if burst.state is not State.ONLINE:
@@ -170,9 +171,9 @@ def _free_nodes(burst: Burst, lead: LeadView, usable: Set[int]) -> NodePool:
 def _take_for_pending(
     records: RecordsView, lead: LeadView, pools: Mapping[BurstId, NodePool]
 ) -> None:
-    """Take what jobs that have not started will have of their bursts.
+    """Take from the pools what jobs that have not started will have of their bursts.
 
-    One whose nodes are not all free yet will have all that becomes free.
+    A job whose nodes are not all free yet takes all that is free.
     """
     bursts_of: dict[JobId, list[BurstId]] = {}
     for burst in records.live:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Which offers can be taken now, in the order in which they are preferred.
+"""The offers that can be taken now, in the order in which they are preferred.
 
-`burst.core.plan.planner` takes the first that nothing speaks against for a job.
+`burst.core.plan.planner` takes the first offer that is not refused for a job.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class OfferCatalog(msgspec.Struct, frozen=True, kw_only=True):
     offers: tuple[ProviderOffer, ...]
     refusals: tuple[OfferRejection, ...] = ()
     known: tuple[ProviderOffer, ...] = ()
-    """All offers, those that cannot be taken now too."""
+    """All offers, including those that cannot be taken now."""
     unread: frozenset[str] = frozenset()
     """Providers that have not told their offers yet."""
     failures: Failures
@@ -33,7 +33,7 @@ class OfferCatalog(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def providers(self) -> frozenset[str]:
-        """Names of all that offer anything, or may once they have answered."""
+        """Names of all providers that have offers, or may have once they answer."""
         return self.unread.union(candidate.provider for candidate in self.known)
 
 
@@ -53,10 +53,10 @@ def read_catalog(
 def offer_catalog(
     offers: Mapping[str, Sequence[ProviderOffer] | None], failures: Failures
 ) -> OfferCatalog:
-    """Sort the offers of each provider, None where one could not be read yet.
+    """Sort the offers of each provider; None stands for offers that are not read yet.
 
-    Cheapest first; among equal prices the quickest to join, then the order in which
-    the providers stand in the settings.
+    The cheapest comes first: the lowest price, then the lowest fee. Among equals the
+    quickest to join comes first, then the order of the providers in the settings.
     """
     known: list[ProviderOffer] = []
     usable: list[ProviderOffer] = []

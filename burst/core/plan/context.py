@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What one plan is made on: ranks, offers, limits, live bursts, settings."""
+"""The inputs of one plan: ranks, offers, limits, live bursts, settings."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from burst.model.jobid import JobId
 
 
 class PlanContext(msgspec.Struct, frozen=True, kw_only=True):
-    """All of it. The table, the usage, the failures and the pools of bursts change in
-    the plan.
+    """The inputs of one plan. Making the plan changes the table, the usage, the
+    failures and the pools of bursts.
     """
 
     now: float
     table: RankTable
     slots: AllSlots
     eligible: Eligibility
-    """What tells which offers and bursts are for which jobs."""
+    """Tells which offers and bursts each job may have."""
     live: Sequence[LiveBurst] = ()
     settings: PlanSettings = PlanSettings()
     patience: float = 0.0
-    """For how many seconds after its submission ranks are kept for a job while no time
-    limit tells when they are free: RESERVATION_S of `plan_demands`."""
+    """For how many seconds after a job's submission ranks are kept for it while no time
+    limit tells when they become free: RESERVATION_S of `plan_demands`."""
     overtaken: Mapping[JobId, int] = {}
-    """How many nodes that jobs waited for were given to others before: see
-    `LiveNodes.overtaken`."""
+    """By waiting job: how many of the nodes that it waits for earlier plans gave to
+    other jobs; see `LiveNodes.overtaken`."""
     whole_nodes: bool = False
     """Whether the scheduler gives each job whole nodes."""
 
@@ -51,19 +51,19 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def catalog(self) -> OfferCatalog:
-        """What is offered."""
+        """All offers, and why some of them cannot be taken now."""
         return self.eligible.catalog
 
     @property
     def usage(self) -> Usage:
-        """What is in use of limits and budgets; it grows in the plan."""
+        """What is in use of limits and budgets; it grows as the plan is made."""
         return self.eligible.usage
 
     def until(self, candidate: ProviderOffer, demand: Demand) -> float:
-        """Return when a job will have ended at the latest on a new burst."""
+        """Return the latest time at which a job will have ended on a new burst."""
         return demand.end(self.now + candidate.offer.join_time)
 
     def most_of(self, source: Source) -> int:
-        """Return how many nodes one burst of an offer may have."""
+        """Return the most nodes that one burst of an offer may have."""
         assert source.candidate is not None
         return int(min(source.candidate.offer.max_nodes, self.usage.largest_burst))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the planner speaks of: demands, promises, and the plan that it makes."""
+"""The data of the planner: demands, promises, and the plan that it makes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from burst.model.request import BurstPreferences, ResourceRequest
 
 
 class LiveBurstWorth(msgspec.Struct, frozen=True):
-    """What a job's rule asks of live bursts, which would be kept for the job."""
+    """What a job's rule asks of a live burst that would be kept for the job."""
 
     here: StartEstimate
     run_time: float
@@ -25,7 +25,10 @@ class LiveBurstWorth(msgspec.Struct, frozen=True):
     now: float
 
     def pays(self, nodes: int, kept: float) -> bool:
-        """Tell whether it pays to keep a burst that is kept so many seconds anyway."""
+        """Tell whether it pays to keep a burst of `nodes` nodes for the job.
+
+        `kept` is for how many seconds the burst is kept anyway.
+        """
         purchase = keep_purchase(nodes, self.run_time, kept)
         return judge(self.here, purchase, self.asks, self.now).pays
 
@@ -38,29 +41,29 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     request: ResourceRequest
     preferences: BurstPreferences = BurstPreferences()
     coming: int = 0
-    """Nodes that bursts made for it will bring already."""
+    """Number of nodes that it has, or will get, from bursts made for it already."""
     since: float = 0.0
     """Since when it waits, seconds since the epoch."""
     duration: float = 0.0
     """How long the job may run, in seconds; 0 for no limit."""
     isolated: Isolated | None = None
-    """What an isolated burst would be for; None if there must not be one."""
+    """What an isolated burst for it would run; None if it must not have one."""
     not_bought: Decision | None = None
-    """Why nothing is bought for it; it may have what is there or bought anyway. None if
-    something may be."""
+    """Why nothing may be bought for it: it gets only nodes that are there or are bought
+    anyway. None if nodes may be bought for it."""
     live_worth: LiveBurstWorth | None = None
-    """What a live burst has to be worth to the job; None: it may have any."""
+    """What a live burst has to be worth to the job; None if it may have any."""
     tag: Tag | None = None
-    """On bursts with this tag alone the job is to run, or the requested burst has it.
-    None for all others."""
+    """The job runs only on bursts with this tag; a requested burst gets this tag. None
+    for all others."""
     standing: str = ""
-    """Of a request for a standing minimum: as `Lease.standing`."""
+    """For a request of a standing minimum: see `Lease.standing`. Else empty."""
     image: str = ""
-    """Of the followers of a burst that is made for it; empty for its provider's. Of
-    demands with a tag alone, so that no other job is given such a burst."""
+    """Image of the followers of a burst that is made for it; empty for the provider's
+    image. Only demands with a tag have one, so that no other job gets such a burst."""
 
     def end(self, start: float) -> float:
-        """Return when the job will have ended at the latest if it starts then."""
+        """Return the latest time at which the job has ended if it starts at `start`."""
         return start + self.duration if self.duration else math.inf
 
 
@@ -78,19 +81,20 @@ class Growth(msgspec.Struct, frozen=True):
     hosts: tuple[str, ...]
     ranks: tuple[int, ...]
     job: JobId
-    """For which it grows."""
+    """The job for which the burst grows."""
 
 
 class Promise(msgspec.Struct, frozen=True, kw_only=True):
-    """The place of a job that waits: ranks that it gets later, and that are kept."""
+    """Ranks that a waiting job gets later, and that are kept for it."""
 
     job: JobId
     ranks: tuple[int, ...]
     start: float
-    """From when they are kept, seconds since the epoch; 0: at once, as nothing runs on
-    them any more."""
+    """From when they are kept, seconds since the epoch; 0 for at once, as nothing runs
+    on them any more."""
     known: bool = True
-    """Whether time limits say when they are free. Else they are kept until `start`."""
+    """Whether time limits tell when they become free. If False, they are kept until
+    `start`."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,20 +102,21 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     proposals: tuple[Proposal, ...] = ()
     growths: tuple[Growth, ...] = ()
-    """Of no burst more than one."""
+    """At most one for each burst."""
     assignments: Mapping[JobId, tuple[BurstId, ...]] = {}
-    """Jobs that get nodes of live bursts: of one, or idle ones of several, or of these
-    and of bursts that are to be made."""
+    """By job: the live bursts that give it nodes, which are one burst or several with
+    idle nodes. Bursts that are to be made may give it further nodes."""
     promises: tuple[Promise, ...] = ()
     """In the order of the jobs."""
     overtaken: Mapping[JobId, int] = {}
-    """Of a job that waits for ranks of which no limit tells the end: how many nodes of
-    these were given to others, in this plan and before."""
+    """By job that waits for ranks until an unknown time: how many of these nodes were
+    given to other jobs, in this plan and in earlier ones."""
     ending: frozenset[BurstId] = frozenset()
-    """Idle bursts whose ranks are promised to a job, which cannot use them as they
-    are, or that a limit needs gone for it."""
+    """Idle bursts that have to end: a job is promised their ranks and cannot use the
+    bursts as they are, or a limit allows the job only once they are gone."""
     awaited: frozenset[BurstId] = frozenset()
-    """Idle bursts that a job will have with what is promised to it and is busy now."""
+    """Idle bursts that a waiting job will use, together with promised ranks that are
+    busy now."""
     decisions: Mapping[JobId | None, Decision] = {}
 
     @property

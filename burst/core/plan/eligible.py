@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Whether a job may have nodes of an offer or of a burst, and why not.
+"""Tells whether a job may have nodes of an offer or of a burst, and why not.
 
-`Eligibility.why_not` is asked for whatever a job may get: a new burst that joins, an
-isolated one, one of the plan, a live one, further nodes of a live one, and what is
-promised for later. What it leaves open is which ranks are free.
+`Eligibility.why_not` is asked about everything that a job may get: a new burst that
+joins, an isolated one, one of the plan, a live one, further nodes of a live one, and
+promises. It does not check which ranks are free.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class IsolatedFacts(NamedTuple):
 
     identity: LeadIdentity
     unreadable: str = ""
-    """The key of an isolated burst's record that cannot be read, empty if all can be:
-    no isolated burst is made for a job while it may have one."""
+    """The key of an isolated burst's record that cannot be read, empty if all can be.
+    It may be the burst of any job, so no isolated burst is made for a job meanwhile."""
 
 
 class Eligibility:
-    """Which sources are for which jobs, in one plan."""
+    """Tells which jobs may have nodes of which sources, in one plan."""
 
     def __init__(
         self,
@@ -61,8 +61,8 @@ class Eligibility:
     ) -> OfferRejection | None:
         """Return why a job may not have nodes of a source; None if it may.
 
-        The first reason counts. Without `portion` it is by what the source is, however
-        much of it the job has.
+        The first reason counts. Without `portion` only the source itself is judged, not
+        how much of it the job gets.
         """
         return (
             self._of_others(demand, source)
@@ -81,9 +81,9 @@ class Eligibility:
     def why_not_so_much(
         self, source: Source, portion: Portion, demand: Demand | None = None
     ) -> OfferRejection | None:
-        """Return why nobody may have so much of a source; None if one may.
+        """Return why so much of a source may not be given to anybody; None if it may.
 
-        `demand` is None where a burst grows and no job asks for that.
+        `demand` is None if a burst grows without a job that asks for it.
         """
         return (
             _not_bought(source, portion, demand)
@@ -93,7 +93,7 @@ class Eligibility:
         )
 
     def _of_others(self, demand: Demand, source: Source) -> OfferRejection | None:
-        """A burst that is there, or in the plan, may be for others only."""
+        """Refuse a live burst, or one of the plan, that is only for other jobs."""
         if not source.nodes:
             return None
         apart = not self._share_users and bool(source.userids)
@@ -110,7 +110,7 @@ class Eligibility:
         return None
 
     def _not_tried(self, source: Source) -> OfferRejection | None:
-        """Other bursts than this one try whether an offer that failed works again."""
+        """Refuse a new burst of an offer that failed and is not tried now."""
         if source.candidate is None or source.nodes:
             return None
         return self.failures.why_not(source.candidate)
@@ -118,7 +118,7 @@ class Eligibility:
     def _too_short(self, demand: Demand, source: Source) -> OfferRejection | None:
         if source.lasts >= self.run_times.needed(demand):
             return None
-        # Not for how long the job may run: others of its kind share the reason.
+        # Without the job's time limit: other jobs of its kind share the reason.
         most = format_fsd(source.lasts)
         return _reject(source, Reason.LEASE_SHORT, most=most)
 
@@ -126,8 +126,8 @@ class Eligibility:
         if not source.isolated:
             return None
         if self.isolated.identity.may_be_guest(demand.userid):
-            # Its program would have the rights of the owner's user, and could read what
-            # that user may read there, such as a munge key.
+            # The guest's program would have the rights of the owner's user, and could
+            # read what that user may read there, such as a munge key.
             return _reject(source, Reason.ISOLATED_OF_GUEST)
         if demand.isolated is None:
             return _reject(source, Reason.NOT_HELD)
@@ -143,7 +143,8 @@ class Eligibility:
             rejection = failures.why_not(candidate, slot, nodes, portion.before)
             if rejection is not None:
                 return rejection
-        # A growth shows nothing: a new burst does, once its nodes are online.
+        # A growth does not show whether the offer works. A new burst does, once its
+        # nodes are online.
         grows = source.burst is not None and failures.awaits_trial(candidate)
         if grows or (portion.later and failures.tries(candidate.provider)):
             return _reject(source, Reason.ON_TRIAL, what=source.key)
@@ -165,7 +166,7 @@ class Eligibility:
 
 
 def nodes_wanted(demand: Demand, source: Source, shape: Shape) -> int | OfferRejection:
-    """Return how many nodes of such a shape the job needs yet of an offer; or why none.
+    """Return how many more nodes of a shape the job needs of an offer, or why none do.
 
     The shape is that of a rank slot, or of an isolated burst's nodes.
     """
@@ -184,9 +185,9 @@ def nodes_wanted(demand: Demand, source: Source, shape: Shape) -> int | OfferRej
 def burst_mode(
     preferences: BurstPreferences, modes: tuple[BurstMode, ...]
 ) -> BurstMode | None:
-    """Return what a burst of an offer would be for a job; None if it wants none.
+    """Return the mode of an offer's burst for a job; None if the offer lacks that mode.
 
-    `modes` are those of the offer.
+    `modes` are the modes of the offer.
     """
     if not preferences.mode:
         return modes[0]
@@ -194,7 +195,7 @@ def burst_mode(
 
 
 def why_unwanted(preferences: BurstPreferences, terms: Terms) -> OfferRejection | None:
-    """Return why a job does not want nodes on such terms, None if it does."""
+    """Return why a job does not want nodes on these terms, None if it does."""
     key = terms.key
     if preferences.provider not in {"", terms.provider}:
         facts: dict[str, object] = {"preferred": preferences.provider}
@@ -209,7 +210,10 @@ def why_unwanted(preferences: BurstPreferences, terms: Terms) -> OfferRejection 
 
 
 def _too_dear(preferences: BurstPreferences, terms: Terms) -> OfferRejection | None:
-    """Return that a job or its rule pays less for a node: the one that pays least."""
+    """Return that a node costs more than the job or its rule pays; None if it does not.
+
+    If both have a highest price, the lower one counts.
+    """
     most, allowed = preferences.max_price, preferences.allowed_price
     by_rule = allowed is not None and (most is None or allowed <= most)
     most = allowed if by_rule else most
@@ -224,9 +228,9 @@ def _too_dear(preferences: BurstPreferences, terms: Terms) -> OfferRejection | N
 def _why_of_no_use(
     preferences: BurstPreferences, terms: Terms
 ) -> OfferRejection | None:
-    """Return why the job could not run as it is to on nodes on such terms."""
+    """Return why the job could not run as it has to on nodes on these terms."""
     if preferences.guest and terms.guests is False:
-        # Its nodes would be paid for, and the job would fail on them.
+        # Its nodes would cost money, and the job would fail on them.
         return OfferRejection(terms.key, Reason.NO_GUESTS)
     if burst_mode(preferences, terms.modes) is None:
         isolated = preferences.mode == "isolated"
@@ -251,7 +255,7 @@ def _not_worth(demand: Demand, source: Source) -> OfferRejection | None:
 def _not_bought(
     source: Source, portion: Portion, demand: Demand | None
 ) -> OfferRejection | None:
-    """Further nodes have to be offered, and be worth their price to the job."""
+    """Refuse further nodes that are not offered, or may not be bought for the job."""
     if not portion.pieces:
         return None
     if source.candidate is None:

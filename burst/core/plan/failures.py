@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""What had failed, as one plan sees it: what is not tried now, and what has one trial.
+"""Failures as one plan sees them: what is not tried now, and what has one trial.
 
 A trial begins when the pause of a provider or the cooldown of an offer is over. It is
 the next burst that is made, or the bursts that one job gets together. While it is being
-made or joins, others wait; if it fails, a pause begins anew; if it is not needed any
-more, another one is the trial. Nothing is kept of it but the failure that it follows:
-so it outlives the daemon.
+made or joins, other bursts wait. If it fails, a new pause begins; if it is no longer
+needed, another burst is the trial. Only the failure before it is on record, so a trial
+outlives the daemon.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NO_HEALTH: Mapping[str, Health] = MappingProxyType({})
 def coming_bursts(live: Iterable[Burst]) -> tuple[Burst, ...]:
     """Return the bursts that are being made or join.
 
-    Without those in quarantine: nobody knows when their trial would end.
+    Quarantined bursts are left out: nobody knows when their trial would end.
     """
     return tuple(b for b in live if b.state in COMES_UP and not b.quarantined)
 
@@ -41,7 +41,7 @@ def coming_bursts(live: Iterable[Burst]) -> tuple[Burst, ...]:
 def running_trials(
     health: Mapping[str, Health], coming: Iterable[Burst], now: float
 ) -> frozenset[str]:
-    """Return which trials are under way: providers, and `PROVIDER/OFFER`."""
+    """Return the trials that are under way, as `PROVIDER` or `PROVIDER/OFFER`."""
     found: set[str] = set()
     for burst in coming:
         lease = burst.lease
@@ -67,16 +67,16 @@ class Failures:
         self._health, self._now = health, now
         self._running = running_trials(health, coming, now)
         self._begun: set[str] = set()
-        """Providers and keys of offers of which this plan makes the trial."""
+        """Providers and keys of offers whose trial this plan begins."""
         self._unavailable: dict[str, OfferRejection | None] = {}
-        """Of each offer by its key, as it is asked for each job."""
+        """By key of an offer: why it is unavailable. Remembered, as each job asks."""
 
     def why_not(
         self, candidate: ProviderOffer, slot: str = "", nodes: int = 0, before: int = 0
     ) -> OfferRejection | None:
-        """Return why no burst of so many nodes of an offer is made in a slot now.
+        """Return why no burst of `nodes` nodes of an offer is made in a slot now.
 
-        None if one may be. Without `nodes` it is why none is made of whatever size.
+        None if one may be. Without `nodes`, the reason why none of any size is made.
         `before` is how many nodes the burst has in this plan already.
         """
         provider, key = candidate.provider, candidate.key
@@ -96,7 +96,7 @@ class Failures:
         )
 
     def awaits_trial(self, candidate: ProviderOffer) -> bool:
-        """Tell whether one new burst shows whether an offer can be had again."""
+        """Tell whether a new burst would be the trial of the offer or its provider."""
         aside = self._aside(candidate)
         cooled = aside is not None and aside.until <= self._now
         return cooled or self.tries(candidate.provider)
@@ -107,12 +107,12 @@ class Failures:
         return len(self._begun)
 
     def tries(self, provider: str) -> bool:
-        """Tell whether one burst shows whether a provider works again."""
+        """Tell whether a new burst would be the trial of the provider."""
         held = self._health.get(provider)
         return held is not None and held.on_trial(self._now)
 
     def begin(self, candidate: ProviderOffer, sizes: Sequence[int]) -> None:
-        """Take in that bursts of these sizes are made: they may be the trial."""
+        """Note that bursts of these sizes are made: they may be the trial."""
         if self.tries(candidate.provider):
             self._begun.add(candidate.provider)
         aside = self._aside(candidate)
@@ -122,8 +122,8 @@ class Failures:
     def split_size(self, candidate: ProviderOffer, nodes: int) -> int:
         """Return the most nodes of each burst of a job that gets several.
 
-        Half of what there was no capacity for: less by one each time would be asked
-        for as often as the job needs nodes.
+        After a lack of capacity that is half of the size that failed. A size that is
+        less by one each time could take as many attempts as the job needs nodes.
         """
         aside = self._aside(candidate)
         if aside is None or not self._stands(candidate, aside):
@@ -136,7 +136,7 @@ class Failures:
         return held.row(FailureKind.OFFER, name) if held is not None else None
 
     def _stands(self, candidate: ProviderOffer, aside: FailureRecord) -> bool:
-        """Tell whether bursts as large as the one that failed wait for something."""
+        """Tell whether bursts as large as the one that failed have to wait."""
         return aside.until > self._now or candidate.key in self._running
 
     def _why_not_size(
@@ -149,7 +149,7 @@ class Failures:
         if aside.until > self._now:
             facts = cooldown_facts(candidate.provider, aside)
             return OfferRejection(key, Reason.OFFER_COOLDOWN, facts)
-        # What this plan began may grow, but no other burst to that size.
+        # The trial of this plan may grow, but no other burst may grow to that size.
         begun = key in self._begun and before < least
         if key in self._running or begun:
             return _on_trial(candidate, f"offer {key}")
@@ -169,5 +169,5 @@ class Failures:
 
 
 def _on_trial(candidate: ProviderOffer, what: str) -> OfferRejection:
-    """Return that one burst tries whether something works again, and others wait."""
+    """Return that others wait while one burst shows whether something works again."""
     return OfferRejection(candidate.key, Reason.ON_TRIAL, {"what": what})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The offer of which a burst for a job would be made, by which its worth is judged."""
+"""The offer that a burst for a job would be made of; the burst is judged by it."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ class FirstOffer(NamedTuple):
     key: str
     """`PROVIDER/OFFER`."""
     purchase: Purchase
-    """What the nodes come to, for no run time."""
+    """The purchase of the nodes, with a run time of 0."""
 
 
 class FirstOffers:
-    """Finds them for jobs, each as if it were the first of the plan."""
+    """Finds the offer for each job, as if that job were the first of the plan."""
 
     def __init__(self, context: PlanContext, times: OnlineTimes) -> None:
-        """`times` is how long bursts took to come and to go."""
+        """`times` tells how long bursts took to come online and to be taken down."""
         self._context = context
         self._times = times
         self._openings = Openings(context)
         self._found: dict[DemandKey, FirstOffer | None] = {}
 
     def find(self, demand: Demand) -> FirstOffer | None:
-        """Return what a job could have now, else what it could have at some time.
+        """Return the offer that a job could have now, else one it could have later.
 
         None where no offer could ever serve it.
         """

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """How many nodes a job needs, and whether it fits on some, as Flux's Rv1Pool counts.
 
-Fluxion counts the nodes of a job alike: as many of its slots as a node holds, or as
-many for each node as it asks for.
+Fluxion counts the nodes of a job in the same way: a node takes as many of the job's
+slots as it holds, or as many as the job asks for on each node.
 
-Flux decides what starts; this only foresees it. Real Flux is the oracle in the tests.
+Flux decides what starts; this only predicts it. Real Flux is the oracle in the tests.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NOTHING = Shape(0)
 def nodes_needed(request: ResourceRequest, shape: Shape) -> int:
     """Return how many idle nodes of this shape the job needs; 0 if none would do.
 
-    None do, either, where it would need more than its queue lets a job have.
+    It is also 0 if the job would need more nodes than its queue lets a job have.
     """
     if request.exclusive:
         slot = Shape(request.cores_per_slot, request.gpus_per_slot)
@@ -47,11 +47,11 @@ def describe_need(request: ResourceRequest) -> str:
 
 
 class NodePool:
-    """Free cores and GPUs of some nodes, by rank, to be taken from job by job.
+    """Free cores and GPUs of some nodes, by rank; jobs take their shares in turn.
 
     `whole` is what each node has when idle. Nodes with the most free cores are taken
     first, as Flux's shipped schedulers do (worst fit). With `whole_nodes` a job gets
-    idle nodes alone, and all of each, as of Fluxion with a node-exclusive match policy.
+    only idle nodes, and all of each, as in Fluxion with a node-exclusive match policy.
     """
 
     def __init__(
@@ -65,12 +65,12 @@ class NodePool:
         self.whole = dict(whole)
         self.whole_nodes = whole_nodes
         self.cores = sum(shape.cores for shape in self._free.values())
-        """How many are free on all nodes together."""
+        """How many cores are free on all nodes together."""
         self._order: list[tuple[int, int, int]] | None = None
 
     @property
     def free(self) -> dict[int, Shape]:
-        """What is free of the nodes that have a free core."""
+        """What is free on each node that has a free core."""
         return {rank: shape for rank, shape in self._free.items() if shape.cores > 0}
 
     def add(self, rank: int, shape: Shape) -> None:
@@ -165,7 +165,7 @@ class NodePool:
             self._set(rank, _NOTHING)
 
     def _freest(self) -> list[tuple[int, int, int]]:
-        """Return the nodes of which something is free, the freest first."""
+        """Return the nodes that have a free core, the freest first."""
         if self._order is None:
             self._order = sorted(
                 (-shape.cores, -shape.gpus, rank)
@@ -175,7 +175,7 @@ class NodePool:
         return self._order
 
     def _set(self, rank: int, shape: Shape) -> None:
-        """Have so much of a node be free. Without cores nothing of it is of use."""
+        """Set what is free on a node. Without a free core, the rest is of no use."""
         order, before = self._order, self._free.get(rank, _NOTHING)
         self._free[rank] = shape
         self.cores += shape.cores - before.cores
@@ -208,7 +208,7 @@ class NodePool:
         return {}
 
     def _can_be_exclusive(self, request: ResourceRequest, rank: int) -> bool:
-        # All its cores are free; and as `nodes_needed`, which says what never fits.
+        # All its cores have to be free; `nodes_needed` tells whether it can ever fit.
         free = self._free[rank]
         whole = free.cores == self.whole[rank].cores
         return whole and bool(nodes_needed(request, free))
@@ -240,7 +240,7 @@ def merged(pools: Sequence[NodePool]) -> NodePool:
 
 
 def least_cores(request: ResourceRequest) -> int:
-    """Return how many cores a job takes of whatever nodes, at the least."""
+    """Return the least number of cores that a job takes, on whatever nodes."""
     slots = request.nodes if request.exclusive else request.slots
     return slots * request.cores_per_slot
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Whether a live burst can have further nodes, and which ranks these would be."""
+"""Finds out whether a live burst can have further nodes, and on which ranks."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def free_above(
 ) -> FurtherRanks:
     """Return the free ranks of a burst's slot above its last one, in the lead's order.
 
-    They are free as for a new burst: none where hosts of the slot join through a
-    gateway, which may leave last.
+    They are free as for a new burst: a slot whose hosts join through a gateway has
+    none, as it is leased as a whole.
     """
     slot = slot_of(burst, slots)
     last = max(burst.lease.ranks, default=0)
@@ -63,9 +63,9 @@ def growing(
 
 
 def growth_portion(burst: Burst, more: int, *, charged: bool) -> Portion:
-    """Return what so many nodes more of a burst are.
+    """Return the portion of a source that `more` further nodes of a burst are.
 
-    Not `charged` where limits count them already.
+    With `charged` false, limits count these nodes already.
     """
     lease = burst.lease
     use = FurtherUse(

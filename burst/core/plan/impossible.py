@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Why nothing could ever serve a job, whatever ends and whoever gives nodes back.
+"""Tells why nothing could ever serve a job, even after all other jobs have ended.
 
-Live bursts have what they have, though the settings or a provider may say since that no
-such burst can be made any more.
+Live bursts count with the nodes that they have, even if the settings or a provider no
+longer allow such a burst to be made.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def why_impossible(
     if limit:
         return Reason.OVER_LIMIT, limit
     if wanted.unread:
-        # A job that is failed for what one more answer would show is lost.
+        # A further answer may show that the job can be served; a failed job is lost.
         return None
     too_long = context.eligible.run_times.why_never(demand)
     if too_long:
@@ -55,7 +55,7 @@ def _live(demand: Demand, context: PlanContext) -> Sequence[LiveBurst]:
 
 
 def _suffice(demand: Demand, bursts: Sequence[LiveBurst], context: PlanContext) -> bool:
-    """Tell whether a job could have all its nodes of these bursts."""
+    """Tell whether a job could have all its nodes from these bursts."""
     sizes: dict[Shape, list[int]] = {}
     for live in bursts:
         sizes.setdefault(live.pool.shape, []).append(_size(demand, live, context))

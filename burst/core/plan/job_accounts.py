@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which banks and queues a burst is made for, by which a site charges for it."""
+"""The banks and queues that a burst is made for: a site charges for it by these."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""All that is offered, as jobs that want the same see it."""
+"""All offers, as they are judged for jobs with the same preferences."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from burst.model.request import BurstPreferences
 
 
 class WantedOffers(NamedTuple):
-    """All that is offered, as users with the same preferences see it."""
+    """All offers, as users with the same preferences see them."""
 
     offers: tuple[Source, ...]
-    """Those that can be taken now, in the order of the catalog."""
+    """The offers that can be taken now, in the order of the catalog."""
     some_isolated: bool
     """Whether some offer, taken now or later, would be an isolated burst."""
     most_nodes: Mapping[str, int]
-    """By provider that they may have: the nodes of its largest burst."""
+    """By provider that these users may have: the nodes of its largest burst."""
     totals: Mapping[str, float]
     """How many nodes there are of each offer of these providers, by `PROVIDER/OFFER`;
     math.inf where that is not known."""
     unread: bool
-    """Whether a provider that they may have has not told its offers yet."""
+    """Whether a provider that these users may have has not told its offers yet."""
 
 
 class JudgedOffers:
@@ -51,9 +51,10 @@ class JudgedOffers:
         return found
 
     def judged(self, demand: Demand) -> Sequence[tuple[Source, OfferRejection | None]]:
-        """Return the offers that can be taken now, and why some are none for a job.
+        """Return the offers that can be taken now, each with why a job may not have it.
 
-        They are so, how many nodes and of whatever shape it needs.
+        The reason is None if it may. It does not depend on how many nodes of what shape
+        the job needs.
         """
         key = (
             demand.preferences,

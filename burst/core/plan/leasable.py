@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which ranks of rank slots bursts may lease: now, or once others have ended."""
+"""Finds the ranks of rank slots that bursts may lease, now or once others end."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _ENDING = (State.DRAIN, State.REAP)
 
 
 class LeasableRanks(msgspec.Struct, frozen=True, kw_only=True):
-    """The ranks that a new burst may have, now or later. Others are not known to be."""
+    """The ranks that a new burst may have, now or later, as far as is known."""
 
     free: frozenset[int] = frozenset()
-    """Those that it may have now."""
+    """The ranks that it may have now."""
     ends: Mapping[int, float] = {}
-    """Others that come free: when, as of `burst_end`."""
+    """When each of the other ranks becomes free, as `burst_end` returns it."""
     holders: Mapping[int, BurstId] = {}
-    """The live bursts that have some of these."""
+    """The live burst that has each leased rank, without quarantined bursts."""
     drained: Mapping[int, str] = {}
-    """Those that would be free had no person drained them, and the reason given."""
+    """Ranks that would be free if no person had drained them, and the reason given."""
 
 
 def leasable_ranks(
@@ -36,8 +36,9 @@ def leasable_ranks(
 ) -> LeasableRanks:
     """Return which ranks of these slots bursts may lease.
 
-    Not those that only a person can free: of a quarantined burst, of a record that
-    cannot be read, barred, or drained by a person.
+    Ranks that only a person can free are left out: those of a quarantined burst or of a
+    record that cannot be read, and those that are barred, unfreed, or drained by a
+    person.
     """
     live = records.live
     free = free_ranks(slots, live, lead, records.unread_leases)
@@ -82,11 +83,11 @@ def free_ranks(
 ) -> frozenset[int]:
     """Return the ranks of slots that a new burst may lease now.
 
-    Those that no live burst has, that are neither drained nor excluded, and that no
-    pending job is confined to. Nothing of a slot is free of which a rank that no burst
-    has is up, unfreed or allocated: whose that is, and what more of it comes, is not
-    known; nor of one that a burst may have of which the record cannot be read. A slot
-    whose hosts join through a gateway is free as a whole or not at all.
+    No live burst has them, they are neither drained nor excluded, and no pending job is
+    confined to them. If a rank that no burst has is up, unfreed or allocated, no rank
+    of its slot is free: it is not known who uses that rank, and which others will be
+    used. The same holds for a slot that a burst with an unreadable record may have. A
+    slot whose hosts join through a gateway is free as a whole or not at all.
     """
     live = [burst for burst in bursts if burst.live]
     leased = {rank for burst in live for rank in burst.lease.ranks}
@@ -110,11 +111,11 @@ def free_ranks(
 
 
 def burst_end(burst: Burst, lead: LeadView) -> float:
-    """Return when the jobs of a live burst have ended at the latest.
+    """Return the latest time at which the jobs of a live burst will have ended.
 
-    By their time limits and the end of its lease, in seconds since the epoch; 0 where
-    none runs, math.inf where nothing tells: as of one with a tag, which stays until
-    somebody takes it down.
+    It follows from their time limits and the end of the lease, in seconds since the
+    epoch; 0 if no job has the burst, math.inf if nothing tells the end. For a burst
+    with a tag only the lease counts, as it stays until somebody takes it down.
     """
     end = max((_job_end(job, lead) for job in burst.jobs), default=0.0)
     # Flux started a job there that no burst was made for.
@@ -131,5 +132,6 @@ def _job_end(job: JobId, lead: LeadView) -> float:
         return math.inf
     if view.t_start:
         return view.t_start + view.duration
-    # It is about to start. To the minute, so that what rests on it stands meanwhile.
+    # It is about to start. Rounded up to the minute, so that refusals that rest on this
+    # time stand meanwhile.
     return math.ceil((lead.read_at + view.duration) / _MINUTE_S) * _MINUTE_S

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """When the lease of a burst ends, and until when jobs are started on the burst.
 
-Jobs are not started on a burst from some time before the end of its lease, so that what
-runs may come to its end: see `drain_time`. Times are seconds since the epoch.
+No jobs are started on a burst from some time before the end of its lease, so that
+running jobs can end: see `drain_time`. Times are seconds since the epoch.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def lease_end(offer: Offer, longest: float, now: float) -> float:
 def drain_time(created: float, end: float, drain: float) -> float:
     """Return when a burst is drained as its lease ends; math.inf where it never does.
 
-    That is `drain` seconds before the end. Of a lease that is shorter than twice that,
-    jobs get the first half: were it drained as soon as it is online, it would be paid
-    for without use.
+    That is `drain` seconds before the end. If the lease is shorter than twice that,
+    jobs get its first half: a burst that is drained as soon as it is online would cost
+    money without use.
     """
     if not end:
         return math.inf
@@ -47,6 +47,6 @@ def remaining_run_time(lease: Lease, deadlines: DeadlineSettings, now: float) ->
 def offered_run_time(
     offer: Offer, end: float, deadlines: DeadlineSettings, now: float
 ) -> float:
-    """Return for how many seconds jobs can run on a new burst whose lease ends then."""
+    """Return for how many seconds jobs can run on a new burst with this lease end."""
     until = drain_time(now, end, deadlines.drain)
     return max(0.0, until - now - offer.join_time)

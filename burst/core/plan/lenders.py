@@ -18,18 +18,18 @@ from burst.model.lead import LeadIdentity
 
 
 class LiveBurst(msgspec.Struct, kw_only=True):
-    """A live burst that may take further jobs, and what of it is not spoken for."""
+    """A live burst that may take further jobs, and what they may still have of it."""
 
     source: Source
     jobs: frozenset[JobId] = frozenset()
-    """Those that count on it."""
+    """The jobs that count on it."""
     idle: bool = False
     """Whether nothing runs on it and no job counts on it."""
     pool: NodePool
 
     @property
     def burst(self) -> BurstId:
-        """Which one it is."""
+        """Its id."""
         assert self.source.burst is not None
         return self.source.burst
 
@@ -46,7 +46,7 @@ class PlannedBurst:
         self.ranks: list[int] = []
         self.source = new_burst(candidate)
         self.demands: list[Demand] = []
-        """Those that it gets all nodes for."""
+        """The demands that it is made for."""
         self.pool = NodePool({}, {}, whole_nodes=whole_nodes)
 
     @property
@@ -61,7 +61,7 @@ class PlannedBurst:
 
     @property
     def name(self) -> BurstId:
-        """What it is called while the plan is made: its ranks are in no other."""
+        """Its name while the plan is made; unique, as no other burst has its ranks."""
         return BurstId(f"{self.slot.slot.name}/{self.ranks[0]}")
 
     def grow(self, ranks: list[int]) -> None:
@@ -72,7 +72,7 @@ class PlannedBurst:
             self.pool.add(rank, self.slot.slot.shape)
 
     def add(self, demand: Demand) -> None:
-        """Note for whom it is made."""
+        """Note a demand that it is made for."""
         self.demands.append(demand)
         self.source.tag = demand.tag
         if demand.job is None:
@@ -81,7 +81,7 @@ class PlannedBurst:
             self.source.userids |= {demand.userid}
 
     def propose(self, lead: LeadIdentity, now: float) -> Proposal:
-        """Return it as it is to be made; its name ends in a hash of what it is."""
+        """Return the burst to be made; its id ends in a hash of what the burst is."""
         ranks = tuple(sorted(self.ranks))
         hosts, offer = self.slot.hosts(ranks), self.candidate.offer
         jobs = tuple(each.job for each in self.demands if each.job is not None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is never exceeded: nodes and bursts in use, now and once others have ended."""
+"""Limits on nodes and bursts in use, now and at the time other bursts have ended."""
 
 from __future__ import annotations
 
@@ -24,35 +24,35 @@ _NOBODY: Mapping[int, int] = MappingProxyType({})
 
 
 class Joined(NamedTuple):
-    """Bursts that a job joins, which are there already or in the plan."""
+    """Bursts that a job joins: live bursts, or bursts of the plan."""
 
     nodes: int = 0
-    """How many of their nodes count anew against its user."""
+    """How many of their nodes newly count against the job's user."""
     bursts: tuple[BurstId, ...] = ()
     given: int = 0
-    """How many of their nodes the job is given, which are among those that come."""
+    """How many of their nodes the job gets; `Demand.coming` includes them."""
 
 
 NOT_JOINED = Joined()
 
 
 class FurtherUse(msgspec.Struct, frozen=True, kw_only=True):
-    """What a demand would use beside what is in use, or what a burst uses."""
+    """What a demand would use in addition to what is in use, or what a burst uses."""
 
     offer: str = ""
     """`PROVIDER/OFFER`."""
     sizes: tuple[int, ...] = ()
-    """Nodes of each burst that is made or grows; of none where a job joins one."""
+    """Number of nodes of each burst that is made or grows; empty if a job joins one."""
     nodes: int = 0
     """How many of them are new."""
     bursts: int = 0
     """How many bursts are new."""
     charged: Mapping[int, int] = _NOBODY
-    """How many nodes more count against each user."""
+    """By user: how many more nodes count against that user."""
     until: float = math.inf
-    """When it will have ended; of a live burst as of `burst_end`."""
+    """When the use will have ended; for a live burst its `burst_end`."""
     staying: tuple[BurstId, ...] = ()
-    """Bursts that are there until then for it."""
+    """Bursts that stay until `until` for the job."""
 
     @classmethod
     def new(
@@ -63,7 +63,7 @@ class FurtherUse(msgspec.Struct, frozen=True, kw_only=True):
         until: float,
         beside: Joined = NOT_JOINED,
     ) -> FurtherUse:
-        """Return what new bursts of these sizes are, with those that the job joins."""
+        """Return the use by new bursts of these sizes, and by those a job joins."""
         nodes = sum(sizes)
         return cls(
             offer=offer,
@@ -79,25 +79,25 @@ class FurtherUse(msgspec.Struct, frozen=True, kw_only=True):
     def joined(
         cls, userid: int | None, joined: Joined, until: float = math.inf
     ) -> FurtherUse:
-        """Return what it is that a user's job joins bursts until then."""
+        """Return the use by a user's job that joins bursts until `until`."""
         nodes = joined.nodes
         charged = {} if userid is None or not nodes else {userid: nodes}
         return cls(charged=charged, until=until, staying=joined.bursts)
 
 
 class Room(NamedTuple):
-    """When limits allow something."""
+    """When limits allow a further use."""
 
     start: float
-    """Seconds since the epoch; 0: now, or once idle bursts are gone."""
+    """Seconds since the epoch; 0 for now, or once idle bursts are gone."""
     known: bool
-    """Whether time limits say so; else it is waited for until then."""
+    """Whether time limits tell `start`. If False, the job waits until `start`."""
     gone: frozenset[BurstId]
     """The bursts that have to be gone by then."""
 
 
 class _InUse(msgspec.Struct):
-    """So much is in use, or will be."""
+    """The nodes and bursts that are in use, or will be."""
 
     nodes: int = 0
     bursts: int = 0
@@ -122,19 +122,19 @@ class _InUse(msgspec.Struct):
 
 
 class _Kept(msgspec.Struct):
-    """What will be in use as a job begins to which nodes are promised, with its own."""
+    """What will be in use when a job with a promise begins, its own use included."""
 
     start: float
     job: JobId
     asked: FurtherUse
-    """Its own."""
+    """The use by the job itself."""
     use: _InUse
     ended: set[BurstId]
-    """Bursts that are not in use any more by then, if no further job has them stay."""
+    """Bursts that will have ended by then, unless a further job makes them stay."""
 
 
 class Usage:
-    """Nodes and bursts in use, against the limits; grows as a plan is made."""
+    """Nodes and bursts in use, compared with the limits; grows as a plan is made."""
 
     def __init__(
         self,
@@ -143,10 +143,10 @@ class Usage:
         purchases: Purchases | None = None,
         totals: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
-        """`totals` are how many nodes of offers there are, by `PROVIDER/OFFER`."""
+        """`totals` is how many nodes offers have, by `PROVIDER/OFFER`; 0 if unknown."""
         self._limits = limits
         self.purchases = purchases or NO_PURCHASES
-        """What the plan buys, against the budgets."""
+        """What the plan buys, compared with the budgets."""
         self._totals = totals
         of_all = limits.max_nodes, limits.max_bursts, limits.max_nodes_per_user
         self._limited = any(of_all) or any(totals.values())
@@ -154,19 +154,19 @@ class Usage:
         self._now = _InUse()
         self._kept: list[_Kept] = []
         self._due: dict[BurstId, float] = {}
-        """When bursts have to be gone of which time limits tell the end."""
+        """When bursts have to be gone for a promise, if time limits tell their end."""
         for use in live.values():
             self._now.add(use)
 
     def add(self, more: FurtherUse) -> None:
-        """Count that; all of it against each user."""
+        """Count a further use, in full against each user that it charges."""
         self._now.add(more)
         for kept in self._kept:
             if kept.start < more.until:
                 kept.use.add(more)
 
     def begin(self, name: BurstId, use: FurtherUse) -> None:
-        """Count a burst of this plan, which those behind may wait for."""
+        """Count a burst of this plan, for whose end later jobs may wait."""
         self._live[name] = use
         for kept in self._kept:
             if use.until <= kept.start:
@@ -174,9 +174,9 @@ class Usage:
         self.add(use)
 
     def join(self, name: BurstId, more: FurtherUse) -> None:
-        """Count what a job uses anew that gets nodes of a burst.
+        """Count the further use by a job that gets nodes of a burst.
 
-        The burst stays for it, and whoever waits for its end gets all of that back.
+        The burst stays for the job, and its end gives back the further use as well.
         """
         use = self._live.get(name)
         for kept in self._kept:
@@ -194,7 +194,7 @@ class Usage:
             )
 
     def due(self, name: BurstId) -> float:
-        """Return by when a burst has to end for what is kept; math.inf for never."""
+        """Return by when a burst has to end for a promise; math.inf for never."""
         return self._due.get(name, math.inf)
 
     @property
@@ -203,7 +203,10 @@ class Usage:
         return self._limits.max_nodes_per_burst or math.inf
 
     def why_never(self, nodes: int, userid: int | None) -> dict[str, object] | None:
-        """Return the limit that alone keeps anybody from so many nodes for a user."""
+        """Return the limit that is below `nodes` by itself; None if there is none.
+
+        The limit for each user counts if `userid` is not None.
+        """
         limits = self._limits
         for key, limit in (
             ("max_nodes", limits.max_nodes),
@@ -214,7 +217,7 @@ class Usage:
         return None
 
     def why_not(self, asked: FurtherUse) -> OfferRejection | None:
-        """Return why that much more is too much, None if it is not."""
+        """Return why limits forbid a further use; None if they allow it."""
         refused = self._exceeded(self._now, asked)
         if refused:
             return refused
@@ -225,7 +228,7 @@ class Usage:
         return None
 
     def _exceeds(self, kept: _Kept, asked: FurtherUse) -> bool:
-        """Tell whether that is too much beside what is kept, with bursts that stay."""
+        """Tell whether a use exceeds limits beside a promise, with bursts that stay."""
         use = kept.use
         for name in kept.ended.intersection(asked.staying):
             stays = self._live[name]
@@ -238,9 +241,9 @@ class Usage:
     def when(
         self, asked: FurtherUse, late: float, own: Set[BurstId] = frozenset()
     ) -> Room | None:
-        """Return when limits allow that much; None where they never do.
+        """Return when limits allow a further use; None if they never do.
 
-        What is promised to jobs ahead counts as in use until it ends. `late` as of
+        What is promised to jobs ahead counts as in use until these end. `late` is as in
         `RankTable.earliest`; `own` are bursts that the job has, and that stay.
         """
         gone: set[BurstId] = set()
@@ -270,9 +273,10 @@ class Usage:
         return None if refused else Room(start, known, frozenset(gone))
 
     def _by_end(self) -> list[tuple[BurstId | None, FurtherUse]]:
-        """Return what will end, in that order: bursts, and what is promised.
+        """Return bursts and promised uses, in the order in which they end.
 
-        Nobody waits for the end of what has not begun, and of which no limit tells it.
+        Promised uses without a known end are left out: they have not begun, and nobody
+        waits for their end.
         """
         ahead = (each.asked for each in self._kept if each.asked.until < math.inf)
         both = [*self._live.items(), *((None, each) for each in ahead)]
@@ -281,11 +285,11 @@ class Usage:
     def keep(
         self, job: JobId, asked: FurtherUse, start: float, gone: Iterable[BurstId]
     ) -> None:
-        """Keep that much for a job from a time on, at which these bursts are gone."""
+        """Keep a use for a job from `start` on, when the bursts in `gone` are gone."""
         if not self._limited:
             return
         use, going = self._now.copy(), frozenset(gone)
-        # One that is idle stays until somebody has it go.
+        # An idle burst (`until` 0) stays until something ends it.
         ended = {name for name, burst in self._live.items() if 0 < burst.until <= start}
         for name in self._live.keys() & (going | ended):
             burst = self._live[name]
@@ -322,10 +326,10 @@ class Usage:
 
 
 def usage_of(burst: Burst, lead: LeadView) -> FurtherUse:
-    """Return what a live burst uses. It counts against those it was
-    made for, and those whose jobs joined it.
+    """Return what a live burst uses of the limits.
 
-    Against nobody where it was requested ahead of jobs.
+    It counts against the users it was made for, and those whose jobs joined it. One
+    that the instance owner requested ahead of jobs counts against nobody.
     """
     userids = set(burst.lease.userids)
     if userids:

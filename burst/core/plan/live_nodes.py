@@ -24,20 +24,21 @@ IdleShare = tuple[LiveBurst, list[int]]
 
 
 class _Passing(msgspec.Struct):
-    """How many nodes jobs behind one may be given that waits for no known time."""
+    """How many nodes jobs behind a job may get while it waits until an unknown time."""
 
     job: JobId
     bursts: Set[BurstId]
     until: float
-    """When it waits for them no longer."""
+    """When it stops waiting for them."""
     nodes: int
-    """As many as it needs."""
+    """The most that may be given to others: as many as it needs."""
     given: int
 
     def lets(self, burst: BurstId, nodes: int, needed: float) -> bool:
-        """Tell whether a burst that the job waits for may give so many to another.
+        """Tell whether a burst that the job waits for may give nodes to another job.
 
-        Not one that is needed, from that time on, for another job ahead as well.
+        `needed` is when a job ahead needs the burst: if that is before `until`, another
+        job ahead needs it as well, and it gives none.
         """
         mine = burst in self.bursts and needed >= self.until
         return mine and self.given + nodes <= self.nodes
@@ -52,7 +53,7 @@ class LiveNodes:
         self._context = context
         self._given: set[BurstId] = set()
         self._due: dict[BurstId, float] = {}
-        """When bursts have to be gone that count against a limit of a job ahead."""
+        """By burst: when it has to be gone for a job ahead that waits for it."""
         self._passing: _Passing | None = None
 
     def reuse(self, demand: Demand) -> BurstId | None:
@@ -74,8 +75,9 @@ class LiveNodes:
     def idle_nodes(self, demand: Demand) -> list[IdleShare]:
         """Return idle nodes of several live bursts for a job, as many as it lacks.
 
-        Fewer where there are no more; those of the bursts that have the most first, so
-        that it depends on few. Nodes of one shape only, as it needs as many of each.
+        They are fewer if there are no more. Bursts with the most idle nodes come first,
+        so that the job depends on few bursts. Only bursts of whose nodes it needs the
+        same number are combined.
         """
         found: list[IdleShare] = []
         lacks = 0
@@ -98,7 +100,7 @@ class LiveNodes:
     def _first(
         self, demand: Demand, found: list[IdleShare], lacks: int
     ) -> list[IdleShare]:
-        """Return so many of these nodes, within what its user may have."""
+        """Return the first `lacks` of these nodes that the job's user may have."""
         chosen: list[IdleShare] = []
         for live, ranks in found:
             here = ranks[: max(0, lacks)]
@@ -110,7 +112,7 @@ class LiveNodes:
         return chosen
 
     def buys(self, demand: Demand, shares: Sequence[IdleShare]) -> bool:
-        """Count that bursts are kept for a job, if budgets allow that; tell whether."""
+        """Tell whether budgets allow to keep bursts for a job, and if so count that."""
         purchases = self._context.usage.purchases
         before = purchases.mark()
         for live, _ in shares:
@@ -121,7 +123,7 @@ class LiveNodes:
         return True
 
     def joined(self, demand: Demand, shares: Sequence[IdleShare]) -> Joined:
-        """Return what a job joins that is given these shares."""
+        """Return what a job joins if it gets these shares."""
         nodes = sum(live.source.joined_by(demand) for live, _ in shares)
         bursts = tuple(live.burst for live, _ in shares)
         return Joined(nodes, bursts, sum(len(ranks) for _, ranks in shares))
@@ -136,10 +138,10 @@ class LiveNodes:
 
     @property
     def overtaken(self) -> Mapping[JobId, int]:
-        """How many nodes were given to others, of a job that waits for no known time.
+        """How many nodes others got while a job waits for them until an unknown time.
 
-        Nodes that are paid for would be idle all that time. So jobs behind it get as
-        many of them, all together, as it needs.
+        Nodes that cost money would be idle all that time. So jobs behind it get, all
+        together, as many of them as it needs.
         """
         passing = self._passing
         return {passing.job: passing.given} if passing and passing.given else {}
@@ -147,20 +149,21 @@ class LiveNodes:
     def let_pass(
         self, demand: Demand, bursts: Set[BurstId], until: float, nodes: int
     ) -> None:
-        """Let jobs behind one use nodes of bursts that it waits for, up to so many.
+        """Let jobs behind `demand` use up to `nodes` nodes of bursts that it waits for.
 
-        `until` is for how long it waits.
+        `until` is when it stops waiting.
         """
         assert demand.job is not None
         given = self._context.overtaken.get(demand.job, 0)
         self._passing = _Passing(demand.job, bursts, until, nodes, given)
 
     def wait_for(self, demand: Demand, kept: Kept, *, combines: bool) -> set[BurstId]:
-        """Have bursts end that a job waits for; return the idle ones that it will have.
+        """Have bursts end that a job waits for; return the idle ones that it will use.
 
-        Those have to be gone, or have ranks that are promised to it.
-        An idle one that it cannot use stays until then, for jobs that end before; one
-        that was requested ahead of jobs ends by its own deadline.
+        The job waits for bursts that have to be gone, or that have ranks promised to
+        it. An idle burst that it cannot use ends when the promise starts; until then it
+        serves jobs that end before. One that was requested ahead of jobs ends by its
+        own deadline.
         """
         stay: set[BurstId] = set()
         start = kept.promise.start
@@ -181,7 +184,7 @@ class LiveNodes:
         return stay
 
     def _is_there(self, demand: Demand, live: LiveBurst) -> bool:
-        """Tell whether something of a burst is free for as long as a job may run."""
+        """Tell whether a burst has something free for as long as a job may run."""
         if not live.pool or live.burst in self.ending:
             return False
         if live.jobs and not self._context.settings.share:
@@ -191,12 +194,12 @@ class LiveNodes:
     def _why_not(
         self, demand: Demand, live: LiveBurst, use: FurtherUse | None = None
     ) -> OfferRejection | None:
-        """Return why a job may not join a burst; `use` is with others that it joins."""
+        """Return why a job may not join a burst; `use` includes others it joins."""
         share = Portion(use or self._joined(demand, [(live, [])]))
         return self._context.eligible.why_not(demand, live.source, share)
 
     def _joined(self, demand: Demand, shares: Sequence[IdleShare]) -> FurtherUse:
-        """Return what it uses of the limits that a job joins these bursts."""
+        """Return what a job uses of the limits if it joins these bursts."""
         joined, until = self.joined(demand, shares), demand.end(self._context.now)
         return FurtherUse.joined(demand.userid, joined, until)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What no rank slot can ever hold, whatever is free."""
+"""What no rank slot can ever hold, even if all of its ranks are free."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class AllSlots:
         return bool(self._by_class)
 
     def least_nodes(self, request: ResourceRequest) -> int:
-        """Return how many nodes of some slot would do for a job; 0 if none would."""
+        """Return the fewest nodes that a job needs in some slot; 0 if none would do."""
         needs = (nodes_needed(request, shape) for shape, _ in self._by_class)
         return min(filter(None, needs), default=0)
 
@@ -49,7 +49,8 @@ class AllSlots:
     ) -> int:
         """Return how many nodes of an offer a job would get at some time; 0 for none.
 
-        `most` is how many one burst of it has; with `spread` the job may have several.
+        `most` is how many nodes one burst of the offer may have; with `spread` the job
+        may have several bursts.
         """
         classes = (
             kind for kind in self._by_class if may_lease(source.terms.provider, kind[1])
@@ -94,7 +95,7 @@ class AllSlots:
     def _capacity(
         self, slot_class: SlotClass, constraint: str, cap: int
     ) -> tuple[int, int]:
-        """Return the most nodes in one slot of a kind, free or not, and in all."""
+        """Return the most nodes, free or not, in one slot of a kind, and in all."""
         key = slot_class, constraint, cap
         if key not in self._sizes:
             if constraint:
@@ -106,7 +107,7 @@ class AllSlots:
         return self._sizes[key]
 
     def _count(self, constraint: str) -> Mapping[SlotClass, list[int]]:
-        """Return how many ranks of each slot are admitted, if any are, by its kind."""
+        """Return by kind of slots how many ranks are admitted of each slot with any."""
         found = self._counts.get(constraint)
         if found is None:
             admitted = self.constraints.admitted(constraint)

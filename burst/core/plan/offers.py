@@ -18,13 +18,13 @@ _NO_PRICES: Mapping[str, float] = MappingProxyType({})
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
-    """On which terms nodes are to be had, or were."""
+    """The terms on which nodes are offered, or were."""
 
     provider: str
     offer: str
-    """Its name."""
+    """Name of the offer."""
     price: float = 0.0
-    """Per node and hour."""
+    """Price for a node and hour."""
     priced_by: PriceSource = "offer"
     guests: bool | None = True
     """Whether jobs of guests can run on the nodes; None where an older record does not
@@ -40,7 +40,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProviderOffer(msgspec.Struct, frozen=True, kw_only=True):
-    """An offer, whose it is, and what a burst of it would be if it is made now."""
+    """An offer of a provider, and what a burst of it would be if it is made now."""
 
     provider: str
     offer: Offer
@@ -60,7 +60,7 @@ class ProviderOffer(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def terms(self) -> Terms:
-        """On which terms it is to be had."""
+        """The terms of the offer."""
         return Terms(
             provider=self.provider,
             offer=self.offer.name,
@@ -77,7 +77,7 @@ def price_of(
 ) -> tuple[float, PriceSource]:
     """Return what a node of an offer costs in an hour, and where that came from.
 
-    The site's price, where `[prices]` has one.
+    It is the site's price if `[prices]` has one.
     """
     site = prices.get(f"{provider}.{offer.name}")
     return (offer.price, "offer") if site is None else (site, "site")
@@ -92,8 +92,8 @@ def provider_offers(
 ) -> Mapping[str, Sequence[ProviderOffer] | None]:
     """Return the offers of each provider, None where they could not be read yet.
 
-    `places` are where the providers make bursts, by the provider's name; `prices` those
-    of the site, as `[prices]` has them.
+    `places` tells where each provider makes bursts, by its name; `prices` are those of
+    the site, as in `[prices]`.
     """
 
     def made(provider: str, offer: Offer) -> ProviderOffer:

@@ -29,13 +29,13 @@ class Opening(NamedTuple):
 
     candidate: ProviderOffer
     nodes: int
-    """Of all of them together."""
+    """Number of nodes of all these bursts together."""
     pieces: list[Piece]
-    """The ranks of each; none of an isolated burst."""
+    """The ranks of each burst; empty for an isolated burst."""
 
 
 class _Asks(NamedTuple):
-    """A demand, with what is the same for each offer."""
+    """A demand, with the facts that are the same for each offer."""
 
     demand: Demand
     admitted: frozenset[int] | None
@@ -46,7 +46,7 @@ class _Asks(NamedTuple):
 
 
 class Openings:
-    """Finds them for the jobs of one plan. Changes nothing."""
+    """Finds new bursts for the jobs of one plan. Changes nothing."""
 
     def __init__(self, context: PlanContext) -> None:
         self._context = context
@@ -55,9 +55,9 @@ class Openings:
         self._keys: dict[tuple[object, ...], DemandKey] = {}
 
     def key(self, demand: Demand) -> DemandKey:
-        """Return what demands have in common for which the plan has the same answer.
+        """Return a key that demands share if the plan has the same answer for them.
 
-        But for their time limits, where ranks are promised to others.
+        Where ranks are promised to others, their time limits make a difference, too.
         """
         content = (
             demand.request,
@@ -71,13 +71,13 @@ class Openings:
         return self._keys.setdefault(content, len(self._keys))
 
     def wanted(self, demand: Demand) -> list[Source]:
-        """Return the offers that can be taken now and are some for the job."""
+        """Return the offers that can be taken now and that the job may have."""
         return [source for source, why in self._offers.judged(demand) if not why]
 
     def find(self, demand: Demand, beside: Joined = NOT_JOINED) -> Opening | Decision:
         """Return new bursts for a demand, or why there can be none now.
 
-        `beside` are others that it joins.
+        `beside` are other bursts that it joins.
         """
         context = self._context
         refusals: list[OfferRejection] = []
@@ -97,7 +97,7 @@ class Openings:
             return Decision(Reason.NO_OFFERS)
         never = None
         if not wanted.some_isolated:
-            # What it joins is live, and counts as that.
+            # The nodes that it joins are in live bursts, and count as theirs.
             alone = demand.coming - beside.given
             whole = msgspec.structs.replace(demand, coming=alone)
             never = why_impossible(whole, wanted, context)
@@ -105,7 +105,7 @@ class Openings:
         return Decision(reason, facts, tuple(refusals))
 
     def _try(self, source: Source, asks: _Asks) -> Opening | OfferRejection:
-        """Return what a job may have of an offer that is one for it; or why nothing."""
+        """Return the bursts that a job may have of an offer, or why there are none."""
         if self._context.table.full and not source.isolated:
             return OfferRejection(source.key, Reason.SLOTS_BUSY)
         candidate, demand = source.candidate, asks.demand
@@ -127,7 +127,7 @@ class Openings:
     def _isolate(
         self, source: Source, demand: Demand, until: float
     ) -> Opening | OfferRejection:
-        """Return an isolated burst for a job, until then; or why there can be none."""
+        """Return an isolated burst for a job until `until`, or why there is none."""
         candidate = source.candidate
         assert candidate is not None
         nodes = nodes_wanted(demand, source, candidate.offer.shape)
@@ -150,11 +150,11 @@ class Openings:
     def _choose(
         self, source: Source, asks: _Asks, slot_class: SlotClass, want: RankNeed
     ) -> list[Piece] | OfferRejection:
-        """Return free ranks of one kind of slots for a job; or why there are none.
+        """Return free ranks of one kind of slots for a job, or why there are none.
 
-        Of the smallest slot that holds all nodes; of several, largest first, where the
-        job may be spread and there is none, or the provider has no capacity for so
-        large a burst.
+        They are of the smallest slot that holds all nodes. If there is none, or the
+        provider has no capacity for so large a burst, a job that may be spread gets
+        ranks of several slots, largest first.
         """
         need = nodes_wanted(asks.demand, source, slot_class[0])
         if isinstance(need, OfferRejection):
@@ -167,7 +167,7 @@ class Openings:
                 if refused is None:
                     return [(slot, ranks)]
                 if refused.reason is not Reason.SPEC_REFUSED:
-                    break  # it is so in each slot
+                    break  # the reason is the same in each slot
         lacks = (Reason.OFFER_COOLDOWN, Reason.ON_TRIAL)
         if asks.spread and (refused is None or refused.reason in lacks):
             assert source.candidate is not None
@@ -187,7 +187,7 @@ class Openings:
         need: int,
         where: tuple[SlotClass, RankNeed],
     ) -> OfferRejection:
-        """Return what keeps a job from so many nodes of an offer."""
+        """Return why a job cannot have `need` nodes of an offer."""
         assert source.candidate is not None
         key, most = source.key, source.candidate.offer.max_nodes
         limit = self._context.usage.largest_burst
@@ -211,14 +211,14 @@ class Openings:
         most, demand = self._context.most_of(source), asks.demand
         sizes = tuple(min(most, need - begin) for begin in range(0, need, most))
         use = FurtherUse.new(source.key, sizes, demand.userid, want.until, asks.beside)
-        # No slot is chosen: what failed counts by the offer alone.
+        # No slot is chosen: failures count by the offer alone.
         share = Portion(use, tuple(("", size) for size in sizes))
         return self._eligible.why_not_so_much(source, share, demand)
 
     def _busy_or_promised(
         self, source: Source, asks: _Asks, want: RankNeed
     ) -> OfferRejection:
-        """Return why no rank of any slot is to be had."""
+        """Return why no rank of any slot can be had."""
         table, key = self._context.table, source.key
         for slot_class in table.classes(source.terms.provider):
             need = nodes_wanted(asks.demand, source, slot_class[0])
@@ -236,7 +236,7 @@ class Openings:
     def _why_drained(
         self, offer: str, asks: _Asks, need: int, where: tuple[SlotClass, RankNeed]
     ) -> OfferRejection | None:
-        """Return that the job lacks ranks which a person has drained, if so."""
+        """Return that the job lacks ranks that a person has drained; None if not."""
         drained = self._context.table.drained_for(*where, need, spread=asks.spread)
         if not drained:
             return None

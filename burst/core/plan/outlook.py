@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Who has the ranks of each slot, until when, and who gets them next.
 
-As far as time limits, leases and promises tell: what is told of later is planned anew
-in each tick.
+It shows what time limits, leases and promises tell now; each tick plans anew.
 """
 
 from __future__ import annotations
@@ -31,17 +30,17 @@ class RankSpan(msgspec.Struct, frozen=True, kw_only=True):
     slot: str
     ranks: tuple[int, ...]
     holder: Holder
-    """A live burst; one that would be made now, or would grow by them; a job; nobody;
-    a burst that shrinks by them, or what is left of one that ended, as its drain; or
-    nobody can have them before a person has done something, also where a quarantined
-    burst has them."""
+    """burst: a live burst. planned: a burst that would be made now, or would grow by
+    them. promised: a job. free: nobody. ending: a burst that shrinks by them, or what
+    is left of a burst that ended, such as its drain. closed: nobody can have them until
+    a person does something; also ranks of a quarantined burst."""
     begins: float
     """Seconds since the epoch; now for what is there."""
     ends: float = math.inf
-    """math.inf where no time limit tells; `begins` where nothing runs on a burst. Until
-    then ranks are kept of which no time limit tells when the job can have them."""
+    """math.inf if no time limit tells; `begins` if nothing runs on a burst. For
+    promised ranks that are not `known`, until when they are kept."""
     known: bool = True
-    """Of promised ranks: whether time limits say when the job can have them."""
+    """For promised ranks: whether time limits tell when the job can have them."""
     burst: BurstId | None = None
     jobs: tuple[JobId, ...] = ()
 
@@ -55,7 +54,7 @@ def outlook(
 ) -> list[RankSpan]:
     """Return the spans of all slots, in the order of slots and ranks.
 
-    `planned` are the ranks that live bursts would be given now. The lead can be read.
+    `planned` are the ranks that bursts would be given now. The lead can be read.
     """
     lead = world.lead
     assert lead is not None

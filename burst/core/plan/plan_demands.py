@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The plan for some demands, by what is on record and was read in this tick."""
+"""Makes the plan for some demands from the records and from what this tick read."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from burst.model.jobid import JobId
 from burst.model.reason import Reason
 
 RESERVATION_S = 4 * 3600.0
-"""How long after a job's submission ranks are kept for it while no time limit tells
-when they are free. Past this they are for everybody: what has them may never end. Long
-enough for most jobs, and others lose at most half a day."""
+"""For how many seconds after a job's submission ranks are kept for it while no time
+limit tells when they become free. After that everybody may have them, as the jobs on
+them may never end. Long enough for most jobs, and others lose at most half a day."""
 _NONE: Mapping[JobId, int] = MappingProxyType({})
 
 
@@ -48,7 +48,7 @@ def plan_demands(
 ) -> Plan:
     """Place the demands, in the order in which they are served.
 
-    Changes nothing but the context, which is that of `plan_context`.
+    Only `context`, which `plan_context` returns, is changed.
     """
     assert world.lead is not None
     if world.closing:
@@ -71,7 +71,7 @@ def plan_context(
     now: float,
     overtaken: Mapping[JobId, int] = _NONE,
 ) -> PlanContext:
-    """Return what a plan is made on; `overtaken` as of `Plan`, of the tick before."""
+    """Return the inputs of a plan; `overtaken` is that of the plan one tick before."""
     assert world.lead is not None
     catalog = read_catalog(records, world, settings, now)
     live = lending_bursts(records, world.lead, settings, now)
@@ -82,7 +82,7 @@ def plan_context(
         share_users=settings.plan.share_users,
         lasts=[each.source.lasts for each in live],
     )
-    # Where followers could not reach the lead, there is no place for any.
+    # Without an endpoint followers could not reach the lead, so no slot counts.
     slots = world.slots if world.identity.endpoint else ()
     ranks = leasable_ranks(slots, records, world.lead)
     return PlanContext(
@@ -120,7 +120,7 @@ def _usage(records: RecordsView, world: World, settings: Settings, now: float) -
 
 
 def _without_address(plan: Plan) -> Plan:
-    """Return the plan with the reason why nothing can join."""
+    """Return the plan with the missing address as the reason why nothing can join."""
     unreachable = Decision(Reason.NO_ADDRESS)
     decisions = {
         job: unreachable if decision.reason is Reason.NO_SLOTS else decision

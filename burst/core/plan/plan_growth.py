@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""Has a live burst grow by what a job lacks, in place of a further burst for it.
+"""Makes a live burst grow by the nodes that a job lacks, in place of a further burst.
 
-Where the job has nodes of the live burst already, and the further one would be of the
-same offer, for the same price: then both cost as much for each node, a growth has no
-fee, and all nodes of the job leave together. Nodes of other jobs get a burst of their
-own, as a burst shrinks from its end only, and theirs may end before the others.
+This is done if the job has nodes of the live burst already, and the further burst would
+be of the same offer at the same price. Then both cost the same for each node, a growth
+has no fee, and all nodes of the job leave together. Other jobs get a burst of their
+own: a burst shrinks only from its end, and they may need their nodes for longer or less
+long than the jobs of the live burst.
 
-Budgets have to allow the growth beside that further burst: the whole of a larger burst
-is reserved for, and for the boot of its further nodes. Near a limit the further burst
-is made.
+Budgets have to allow the growth in addition to that further burst: money is reserved
+for the whole of the larger burst, also while its further nodes boot. Near a limit the
+further burst is made.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ from burst.model.reason import Reason
 
 
 class GrowthContext(NamedTuple):
-    """What growths are found by."""
+    """The inputs for finding growths."""
 
     tx: Transaction
     world: World
     settings: Settings
     constraints: Constraints
     eligible: Eligibility
-    """With all that the plan buys counted."""
+    """It counts all that the plan buys."""
     demands: Sequence[Demand]
 
 
@@ -66,7 +67,7 @@ def with_growths(plan: Plan, context: GrowthContext) -> Plan:
 def may_be_resized(burst: Burst, world: World, settings: Settings) -> bool:
     """Tell whether a burst may grow and shrink without being asked to.
 
-    The size of one with a tag is for whoever requested it to say.
+    Whoever requested a burst with a tag decides on its size.
     """
     return (
         settings.plan.resize
@@ -81,7 +82,7 @@ def may_be_resized(burst: Burst, world: World, settings: Settings) -> bool:
 
 
 class _GrowthFinder:
-    """Finds what of one plan may be had as a growth."""
+    """Finds the new bursts of one plan that a growth can replace."""
 
     def __init__(self, plan: Plan, context: GrowthContext) -> None:
         assert context.world.lead is not None
@@ -93,7 +94,7 @@ class _GrowthFinder:
             each.job: msgspec.structs.replace(each, live_worth=None)
             for each in context.demands
         }
-        # A job that gets several new bursts gets them.
+        # How many new bursts each job gets: if several, none of them is replaced.
         self._count: dict[JobId, int] = {}
         for proposal in plan.proposals:
             for job in proposal.jobs:
@@ -104,7 +105,7 @@ class _GrowthFinder:
         }
 
     def find(self, proposal: Proposal) -> Growth | None:
-        """Return the growth that does for a burst that is to be made; None if none."""
+        """Return the growth that replaces a burst to be made; None if there is none."""
         if len(proposal.jobs) != 1 or proposal.lease.isolated:
             return None
         (job,) = proposal.jobs
@@ -132,13 +133,13 @@ class _GrowthFinder:
         if same != (new.provider, new.offer, new.price, new.place, new.shape):
             return False
         may = may_be_resized(burst, context.world, context.settings)
-        # Jobs of guests would fail on nodes that are for the owner's only.
+        # Jobs of guests would fail on nodes that only run jobs of the owner.
         unlike = lease.guests and not new.guests
         if not may or burst.growth_failed or unlike:
             return False
         if any(growth.burst == burst.id for growth in self.found):
             return False
-        # All nodes of a burst count against those it was made for.
+        # All nodes of a burst count against the users it was made for.
         users = {
             self._lead.jobs[each].userid for each in burst.jobs & self._lead.jobs.keys()
         }
@@ -152,7 +153,7 @@ class _GrowthFinder:
     def _ranks_for(
         self, burst: Burst, proposal: Proposal, job: JobView
     ) -> FurtherRanks | None:
-        """Return the ranks by which it may grow; None where there are too few."""
+        """Return the ranks by which a burst may grow; None if there are too few."""
         context = self._context
         found = free_above(burst, context.world.slots, context.tx, self._lead)
         assert job.request is not None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The bursts that a plan makes, and which further jobs they are made for, too."""
+"""The bursts that a plan makes, and the further jobs that share them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from burst.core.plan.sources import Portion
 # How many bursts with room are looked at before a job gets one of its own.
 _LOOK_BACK = 64
 DemandKey = int
-"""What demands have in common for which a plan has the same answer."""
+"""A key that demands share if a plan has the same answer for them."""
 Piece = tuple[SlotRanks, list[int]]
 """Ranks of one slot."""
 
@@ -29,7 +29,7 @@ class PlannedBursts:
         self.made: list[PlannedBurst] = []
         self._growing: list[PlannedBurst] = []
         self._last: dict[DemandKey, PlannedBurst] = {}
-        """Which one the last of equal demands got."""
+        """The burst that the last demand with this key got."""
         self._context = context
 
     def open(
@@ -46,7 +46,8 @@ class PlannedBursts:
             planned.grow(ranks)
             self._buy(planned, demand)
             planned.add(demand)
-            # Whether the job's share fits is known; of several bursts it takes all.
+            # A single burst is known to hold the job. Of several, which do not hold it
+            # by themselves, the job takes all nodes.
             if not planned.pool.take(demand.request):
                 planned.most, planned.pool = 0, NodePool({}, {})
             self.made.append(planned)
@@ -98,7 +99,7 @@ class PlannedBursts:
         return True
 
     def _buy(self, planned: PlannedBurst, demand: Demand) -> None:
-        """Count what a burst of this plan costs, with a demand that it gets."""
+        """Count what a burst of this plan costs with a demand that it gets."""
         planned.source.bought = self._context.usage.purchases.buy(
             planned.candidate, demand, planned.nodes, planned.source.bought
         )
@@ -106,9 +107,9 @@ class PlannedBursts:
     def _grow(
         self, planned: PlannedBurst, demand: Demand, extra: int
     ) -> FurtherUse | None:
-        """Have a burst of this plan grow for a job; return what that uses, if it did.
+        """Make a burst of this plan grow for a job; return that use, None if it cannot.
 
-        `extra` is how many of its nodes count anew against the job's user.
+        `extra` is how many of its nodes newly count against the job's user.
         """
         offer, slot, context = planned.candidate, planned.slot, self._context
         nodes = nodes_needed(demand.request, slot.slot.shape)
@@ -117,8 +118,8 @@ class PlannedBursts:
         size = before + nodes
         if not nodes or len(ranks) < nodes or size > planned.most:
             return None
-        # What it grows by counts against those it is made for.
-        assert demand.userid is not None  # only jobs join, and each is a user's
+        # The further nodes count against all users that the burst is made for.
+        assert demand.userid is not None  # only jobs join, and each job has a user
         charged = dict.fromkeys(planned.source.userids, nodes)
         charged[demand.userid] = nodes + extra
         use = FurtherUse(

@@ -68,7 +68,7 @@ class _Planner:
         made: dict[tuple[BurstId, ...], Decision] = {}
         for job, theirs in leases.items():
             names = tuple(lease.id for lease in theirs)
-            if names not in made:  # jobs by the thousand may have one burst
+            if names not in made:  # thousands of jobs may share one burst
                 made[names] = _decide_proposed(theirs)
             self._decisions.setdefault(job, made[names])
         return Plan(
@@ -84,15 +84,15 @@ class _Planner:
     def _place(self, demand: Demand, behind: float) -> set[BurstId]:
         """Place one demand where it costs least; return idle bursts that wait for it.
 
-        That is on a live burst, then on a burst of this plan, then on a new one. Where
-        it fits on none now, what it gets later is promised to it, or it is refused.
-        `behind` is on how few idle nodes some job behind it might start.
+        A live burst is tried first, then a burst of this plan, then a new one. A demand
+        that fits on none of them now is promised ranks, or refused. `behind` is the
+        least number of idle nodes on which some job behind it might start.
         """
         key = self._openings.key(demand)
         refused = self._refused.find(key, demand)
         others = _may_use_other_bursts(demand)
         if refused:
-            # A live burst that is not worth it to one job may be to another.
+            # A live burst that is not worth it to one job may be worth it to another.
             if others and demand.live_worth and self._reuse(demand):
                 return set()
         elif others and (self._reuse(demand) or self._planned.join(demand, key)):
@@ -110,7 +110,10 @@ class _Planner:
     def _promise(
         self, demand: Demand, key: DemandKey, refused: Decision
     ) -> set[BurstId]:
-        """Promise ranks to a job that has no place now; idle bursts make way."""
+        """Promise ranks to a job that has no place now.
+
+        Return the idle bursts that it will use. Idle bursts in its way have to end.
+        """
         if refused.reason is not Reason.TURNED_DOWN or self._refused.for_good(key):
             return set()
         wanted = self._openings.wanted(demand)
@@ -138,8 +141,9 @@ class _Planner:
     ) -> Decision | None:
         """Give a job idle nodes of several live bursts, new bursts, or some of both.
 
-        Return why not, None if it did. What is idle and would serve a job behind it by
-        itself is left to that, if the job can have new bursts instead.
+        Return why not; None if the job got nodes. If the idle nodes alone would serve a
+        job behind this one, they are left to it, provided that this job can have new
+        bursts instead.
         """
         combines = _may_combine(demand) and self._context.may_spread(demand)
         shares = self._live.idle_nodes(demand) if combines else []
@@ -172,9 +176,9 @@ class _Planner:
     def _open(
         self, demand: Demand, key: DemandKey, beside: Joined = NOT_JOINED
     ) -> Decision | None:
-        """Make one burst or several for the job; return why not, None if it did.
+        """Make one or more bursts for the job; return why not, None if they were made.
 
-        `beside` are others that it joins.
+        `beside` are other bursts that it joins.
         """
         found = self._openings.find(demand, beside)
         if isinstance(found, Decision):
@@ -187,36 +191,36 @@ class _Planner:
 
 
 class _Refused:
-    """What was refused in this plan, by what jobs that are refused alike share."""
+    """The refusals of one plan, by the key that jobs share which are refused alike."""
 
     def __init__(self) -> None:
         self._found: dict[DemandKey, tuple[float, Decision]] = {}
         self._for_good: set[DemandKey] = set()
 
     def find(self, key: DemandKey, demand: Demand) -> Decision | None:
-        """Return the decision on an equal job that was as brief as this one."""
+        """Return the refusal of an equal job that was no longer than this one."""
         brief, decision = self._found.get(key, (math.inf, None))
         return decision if demand.end(0.0) >= brief else None
 
     def add(self, key: DemandKey, demand: Demand | None, decision: Decision) -> None:
-        """Note a refusal: of all equal jobs, or of those no briefer than this one.
+        """Note a refusal of all equal jobs, or of those at least as long as `demand`.
 
-        A briefer one may end before what is promised to others is needed.
+        A shorter job may end before ranks that are promised to others are needed.
         """
         brief = -math.inf if demand is None else demand.end(0.0)
         self._found[key] = brief, decision
 
     def give_up(self, key: DemandKey) -> None:
-        """Note that such jobs are promised nothing."""
+        """Note that jobs with this key are promised nothing in this plan."""
         self._for_good.add(key)
 
     def for_good(self, key: DemandKey) -> bool:
-        """Tell whether such jobs are promised nothing."""
+        """Tell whether jobs with this key are promised nothing in this plan."""
         return key in self._for_good
 
 
 def _least_behind(demands: Sequence[Demand]) -> list[float]:
-    """Return for each demand the least `_least_nodes` of all those behind it."""
+    """Return for each demand the least `_least_nodes` of all demands behind it."""
     least = [math.inf]
     for demand in reversed(demands):
         least.append(min(least[-1], _least_nodes(demand)))
@@ -224,7 +228,7 @@ def _least_behind(demands: Sequence[Demand]) -> list[float]:
 
 
 def _decide_proposed(leases: Sequence[Lease]) -> Decision:
-    """Return the decision on a job for which these bursts are made, of one offer."""
+    """Return the decision on a job for which these bursts of one offer are made."""
     lease = leases[0]
     facts = {
         "nodes": sum(each.nodes for each in leases),
@@ -236,7 +240,7 @@ def _decide_proposed(leases: Sequence[Lease]) -> Decision:
 
 
 def _price_words(lease: Lease) -> str:
-    """Return what a node of a burst costs, and where that comes from; or nothing."""
+    """Return in words what a burst costs and where its price comes from; or nothing."""
     words = []
     if lease.price:
         source = PRICE_SOURCES[lease.priced_by]
@@ -247,7 +251,7 @@ def _price_words(lease: Lease) -> str:
 
 
 def _least_nodes(demand: Demand) -> float:
-    """Return on how few idle nodes the job of a demand might start."""
+    """Return the least number of idle nodes on which a demand's job might start."""
     return (demand.request.nodes or 1) if demand.job is not None else math.inf
 
 

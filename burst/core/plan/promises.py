@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What is promised to jobs that have no place now: ranks, from a time on.
+"""Promises of ranks, from a time on, to jobs that have no place now.
 
 Without promises a job that needs several slots waits for as long as smaller jobs come,
-since those find each slot that becomes free.
+since those take each slot that becomes free.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from burst.model.ranks import format_idset
 from burst.model.reason import Reason
 
 MOST = 100
-"""So many jobs are promised nodes in one plan; others get none before these began."""
+"""The most promises of one plan; further jobs get none before these jobs began."""
 _ANOTHER = "another burst"
 
 
@@ -39,8 +39,9 @@ class Kept(NamedTuple):
     gone: frozenset[BurstId]
     """Live bursts that have these ranks, or count against a limit of the job."""
     cannot_stay: frozenset[BurstId]
-    """Of these, those that cannot wait idle for the job: a limit needs them gone, and
-    the job gets other ranks of their slots, which a further burst would have."""
+    """Bursts in `gone` that cannot wait idle for the job: a limit requires their end,
+    and the job also gets other ranks of their slots, for which a further burst would
+    be made."""
 
     def decision(self, refusals: tuple[OfferRejection, ...]) -> Decision:
         """Return the decision on the job; `refusals` are why it has nothing now."""
@@ -68,21 +69,21 @@ class Kept(NamedTuple):
 
 
 class Promises:
-    """Makes them, in the order of the jobs."""
+    """Makes the promises of one plan, in the order of the jobs."""
 
     def __init__(self, context: PlanContext) -> None:
         self.made: list[Promise] = []
         self._open = False
-        """Whether some job waits for ranks of which no limit tells the end."""
+        """Whether some job waits for ranks that become free at an unknown time."""
         self._context = context
 
     def make(
         self, demand: Demand, offers: Iterable[Source], *, spread: bool
     ) -> Kept | None:
-        """Promise ranks to a refused job, of the first offer of which it may have some.
+        """Promise ranks to a refused job, with the first offer that can serve it later.
 
-        None where none could be had by anything that is known. With `spread` it may
-        have several bursts.
+        Return None if no offer can, as far as is known. With `spread` the job may have
+        several bursts.
         """
         if demand.job is None or len(self.made) >= MOST:
             return None
@@ -105,10 +106,11 @@ class Promises:
     def _places(
         self, source: Source, demand: Demand, spread: bool
     ) -> list[tuple[Place, Set[BurstId]]]:
-        """Return the places that a job may have of an offer, the best first.
+        """Return the places that a job may have with an offer, the best first.
 
-        One of each kind of slots: the earliest, but one at an unknown time last; of
-        several at one time as `by_need`. With each, bursts that the job has already.
+        There is one of each kind of slots. The earliest comes first, places at an
+        unknown time come last, and places at the same time are in the order of
+        `by_need`. Each comes with the bursts that the job has already.
         """
         context = self._context
         found: list[tuple[Place, Set[BurstId]]] = []
@@ -124,7 +126,10 @@ class Promises:
         return sorted(found, key=lambda it: (not it[0].known, it[0].start))
 
     def _late(self, demand: Demand) -> float:
-        """Return until when a job waits for ranks of which no limit tells the end."""
+        """Return until when a job waits for ranks that become free at an unknown time.
+
+        Return math.inf if it does not wait for such ranks.
+        """
         patience = demand.since + self._context.patience
         waits = patience > self._context.now and not self._open
         return patience if waits else math.inf
@@ -132,7 +137,7 @@ class Promises:
     def _sizes(
         self, source: Source, demand: Demand, slot_class: SlotClass, spread: bool
     ) -> Sizes | None:
-        """Return what the job needs of a kind of slots; None where none of them do."""
+        """Return what the job needs of a kind of slots; None if it cannot use any."""
         context = self._context
         need = nodes_wanted(demand, source, slot_class[0])
         if isinstance(need, OfferRejection) or need <= 0:
@@ -144,17 +149,17 @@ class Promises:
     def _keep(
         self, source: Source, demand: Demand, place: Place, own: Set[BurstId]
     ) -> Kept | None:
-        """Keep a place for a job; None where it waits for something else."""
+        """Keep a place for a job; return None if the job waits for something else."""
         assert demand.job is not None
         context, key = self._context, source.key
         pieces = context.table.by_slot(place.ranks)
-        # When limits allow it is found below.
+        # The time at which limits allow it is found below.
         share = Portion(pieces=tuple(pieces.items()), later=True)
         if context.eligible.why_not(demand, source, share):
             return None
         asked = FurtherUse.new(key, tuple(pieces.values()), demand.userid, math.inf)
         room = context.usage.when(asked, self._late(demand), own)
-        # Where none has the ranks, they may be promised to a job ahead.
+        # Ranks that no burst has may be promised to a job ahead until `start`.
         now = not place.start and context.table.are_free(place.ranks)
         if room is None or (now and not room.gone):
             return None

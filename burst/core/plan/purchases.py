@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What a plan buys, against the budgets: an offer that would pass one is turned down.
+"""What a plan buys, checked against the budgets: an offer that exceeds one is refused.
 
-What is counted here for each burst is what `burst.core.worth.accounts` reserves for it
+For each burst this counts the amount that `burst.core.worth.accounts` reserves for it
 once the plan is on record. Without budgets nothing is counted.
 """
 
@@ -49,7 +49,7 @@ class Mark(NamedTuple):
 
 
 class Purchases:
-    """What one plan buys."""
+    """Counts what one plan buys, and compares it with the budgets."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Purchases:
         payer: Callable[[JobId], Payer | None],
         now: float,
     ) -> None:
-        """`payer` tells for whom a job's nodes are bought; None: that is not known."""
+        """`payer` returns for whom a job's nodes are bought, None if not known."""
         self._budgets, self._settings = budgets, settings
         self._payer, self._now = payer, now
         self._live: dict[BurstId, tuple[Burst, Commitment]] = {}
@@ -66,7 +66,7 @@ class Purchases:
     def know(
         self, bursts: Mapping[BurstId, Burst], entries: Mapping[BurstId, Entry]
     ) -> None:
-        """Take in what is reserved for live bursts that jobs may still use."""
+        """Load the money reserved for each live burst that jobs may still use."""
         self._live = {
             name: (bursts[name], commitment_of(entry, self._now))
             for name, entry in entries.items()
@@ -78,12 +78,12 @@ class Purchases:
         return Mark(self._budgets.mark(), dict(self._live))
 
     def go_back(self, mark: Mark) -> None:
-        """Count nothing that was counted since: the job did not get its nodes."""
+        """Undo what was counted since the mark, as the job did not get its nodes."""
         self._budgets.go_back(mark.states)
         self._live = dict(mark.live)
 
     def key(self, demand: Demand) -> tuple[object, ...]:
-        """Return what demands have in common that are bought for alike."""
+        """Return a key that demands share if budgets treat them alike."""
         if not self._budgets:
             return ()
         return self._payers(demand), demand.duration
@@ -97,7 +97,8 @@ class Purchases:
     ) -> OfferRejection | None:
         """Return why so many nodes of an offer may not be bought, None if they may.
 
-        `before` is what a burst of the plan has reserved that grows or gets the job.
+        `before` is what is reserved already for a burst of the plan that grows or gets
+        the job; None for a new burst.
         """
         if not self._budgets:
             return None
@@ -112,7 +113,7 @@ class Purchases:
         nodes: int,
         before: Commitment | None = None,
     ) -> Commitment | None:
-        """Count what was not refused; return it, None where nothing is counted."""
+        """Count a purchase that was not refused; return it, None without budgets."""
         if not self._budgets:
             return None
         bought = self._bought(candidate, demand, nodes, before)
@@ -141,10 +142,10 @@ class Purchases:
     def refuse_growth(
         self, burst: BurstId, key: str, more: int
     ) -> OfferRejection | None:
-        """Return why a live burst may not have so many nodes more; None if it may.
+        """Return why a live burst may not have `more` further nodes; None if it may.
 
-        They are paid for from now on, for as long as the burst is reserved for. `key`
-        is that of its offer.
+        They cost money from now on, for as long as money is reserved for the burst.
+        `key` is that of its offer.
         """
         if not self._budgets or burst not in self._live:
             return None
@@ -153,9 +154,10 @@ class Purchases:
         return self._refusal(key, [before, further], before)
 
     def grow(self, burst: BurstId, more: int) -> bool:
-        """Count that a live burst grows by so many nodes; tell whether it may.
+        """Count that a live burst grows by `more` nodes; tell whether it may.
 
-        All of it is kept for longer by the time that the further ones take to come.
+        The whole burst is kept for longer, by the time that the further nodes take to
+        come online.
         """
         if not self._budgets:
             return True
@@ -172,7 +174,7 @@ class Purchases:
         return True
 
     def _further(self, bought: Commitment, more: int) -> Commitment:
-        """Return what is reserved for so many nodes more of a live burst."""
+        """Return what is reserved for `more` further nodes of a live burst."""
         return msgspec.structs.replace(
             bought,
             nodes=more,
@@ -182,7 +184,7 @@ class Purchases:
         )
 
     def _used(self, demand: Demand, name: BurstId) -> tuple[Commitment, Commitment]:
-        """Return what is reserved for a live burst, and what would be with a job."""
+        """Return what is reserved for a live burst, and what would be with the job."""
         burst, before = self._live[name]
         life = Life(
             provider=before.provider,
@@ -271,7 +273,7 @@ def _life(candidate: ProviderOffer, demand: Demand) -> Life:
 
 
 def _made_up(bought: Commitment, parts: Mapping[str, float]) -> str:
-    """Return of what a sum is made up, and what would make it less."""
+    """Return in words what a sum consists of, and what would make it less."""
     if not parts:
         return ""
     span = format_fsd(round(bought.until - bought.made))
@@ -290,4 +292,4 @@ def _made_up(bought: Commitment, parts: Mapping[str, float]) -> str:
 
 
 NO_PURCHASES = Purchases(NO_BUDGETS, Settings(), lambda _: None, 0.0)
-"""Where there are no budgets."""
+"""For plans without budgets."""

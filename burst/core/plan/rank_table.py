@@ -3,10 +3,10 @@
 
 The ranks of an instance are fixed when its lead starts, so these are all the nodes that
 it will ever have from bursts. A rank is free, or a burst has it until its jobs have
-ended. A job that has no place now is promised the ranks that are free first, from the
-moment on at which all of them are. Jobs behind it may have them until then.
+ended. A job that has no place now is promised the ranks that become free first, from
+the time at which all of them are free. Jobs behind it may use them until then.
 
-Times are seconds since the epoch; 0 stands for a moment that is there or comes at once.
+Times are seconds since the epoch; 0 stands for now or at once.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class Place(NamedTuple):
     start: float
     ranks: tuple[int, ...]
     known: bool = True
-    """Whether time limits say when. Else that is how long it waits for them."""
+    """Whether time limits tell `start`. If False, the job waits for them until then."""
     last: BurstId | None = None
-    """The burst whose end is waited for last; None where it is not for a burst's end
-    alone: for a job ahead, or for what a limit allows."""
+    """The burst that the job waits for last; None if its last wait is not for the end
+    of a burst, but for a job ahead or until a limit allows it."""
 
 
 class Sizes(NamedTuple):
@@ -41,11 +41,11 @@ class Sizes(NamedTuple):
 
     nodes: int
     most: int
-    """Of one burst."""
+    """The most nodes that one burst may have."""
     spread: bool
     """Whether it may have several."""
     own: Set[BurstId] = frozenset()
-    """Bursts that it has already, of which it needs others."""
+    """Bursts that the job has already; it needs nodes other than theirs."""
 
 
 class RankTable:
@@ -60,7 +60,7 @@ class RankTable:
         ranks: LeasableRanks,
         providers: frozenset[str],
     ) -> None:
-        """`providers` are the names of all there are."""
+        """`providers` are the names of all providers."""
         self._holders = dict(ranks.holders)
         self._promised_to: dict[int, JobId] = {}
         self._slot_of: dict[int, SlotRanks] = {}
@@ -99,7 +99,7 @@ class RankTable:
         return self._classes[provider]
 
     def free_classes(self, provider: str, until: float) -> Sequence[SlotClass]:
-        """Return those of which a burst may have something until then."""
+        """Return the kinds of slots with ranks that a burst may have until `until`."""
         if not self._free:
             return ()
         want = RankNeed(until)
@@ -115,7 +115,7 @@ class RankTable:
     def fitting(
         self, slot_class: SlotClass, nodes: int, want: RankNeed
     ) -> Iterator[tuple[SlotRanks, list[int]]]:
-        """Return slots of a kind with so many free ranks, and these ranks of each."""
+        """Return slots of a kind with `nodes` free ranks, and these ranks of each."""
         for each in self._some(slot_class, want.admitted):
             if len(each.free) >= nodes:
                 found = each.usable(want)
@@ -125,7 +125,10 @@ class RankTable:
     def split(
         self, slot_class: SlotClass, nodes: int, cap: int, want: RankNeed
     ) -> list[tuple[SlotRanks, list[int]]] | None:
-        """Return free ranks of several slots, largest first, at most `cap` of each."""
+        """Return free ranks of several slots, largest first, at most `cap` of each.
+
+        Return None if there are too few.
+        """
         pieces: list[tuple[SlotRanks, list[int]]] = []
         free = self._some(slot_class, want.admitted)
         whole = [each for each in free if len(each.free) == each.slot.size]
@@ -139,7 +142,7 @@ class RankTable:
         return None
 
     def largest(self, slot_class: SlotClass, want: RankNeed) -> int:
-        """Return how many ranks of one slot of a kind are free, at most."""
+        """Return the largest number of free ranks in one slot of a kind."""
         some = self._some(slot_class, want.admitted)
         sizes = (len(each.usable(want)) for each in some)
         return max(sizes, default=0)
@@ -147,10 +150,10 @@ class RankTable:
     def drained_for(
         self, slot_class: SlotClass, want: RankNeed, nodes: int, *, spread: bool
     ) -> Mapping[int, str]:
-        """Return the ranks that a job lacks as a person has drained them, and why.
+        """Return the ranks that a job lacks because a person drained them, and why.
 
-        With them it would have enough now, or it has not enough without them at any
-        time. With `spread` it may have several slots.
+        Without them the job has too few ranks now, or too few at any later time; with
+        them it has enough. With `spread` it may have ranks of several slots.
         """
         slots, closed = self._by_class[slot_class], self._drained.get(slot_class, ())
         for group in [closed] if spread else [[each] for each in closed]:
@@ -171,7 +174,7 @@ class RankTable:
         return {}
 
     def take(self, slot: SlotRanks, ranks: Iterable[int], until: float) -> None:
-        """Give free ranks to a burst that has them until then, as far as is known."""
+        """Give free ranks to a burst that is expected to have them until `until`."""
         taken = frozenset(ranks if slot.slot.divisible else slot.slot.ranks)
         group = self._free[slot.kind]
         del group[bisect_left(group, slot.order, key=_order)]
@@ -183,14 +186,17 @@ class RankTable:
         self.prolong(taken, until)
 
     def prolong(self, ranks: Iterable[int], until: float) -> None:
-        """Note that a burst has its ranks until then at least."""
+        """Note that a burst has its ranks at least until `until`."""
         for rank in ranks:
             slot = self._slot_of.get(rank)
             if slot is not None and rank in slot.available:
                 self._set(slot, rank, max(slot.available[rank], until))
 
     def promised_from(self, ranks: Iterable[int]) -> float:
-        """Return from when the first of these ranks is promised; math.inf for none."""
+        """Return the earliest time from which one of these ranks is promised.
+
+        Return math.inf if none is promised.
+        """
         if not self._promised_to:
             return math.inf
         promised = (
@@ -228,17 +234,17 @@ class RankTable:
         admitted: Set[int] | None,
         late: float,
     ) -> Place | None:
-        """Return the ranks of a kind that a job gets first; None if it gets none.
+        """Return the earliest place of a job in a kind of slots; None if there is none.
 
-        Of those that are free in time the ones that come last, so that others can have
-        the rest. Where no time limits tell, ranks count as free at the time `late`,
-        until which the job waits for them; none do where that is math.inf.
+        Of the ranks that are free by then, it has those that become free last, so that
+        others can have the rest. Ranks that become free at an unknown time count as
+        free at `late`, until which the job waits for them; math.inf leaves them out.
         """
         search, known = _Search(sizes), True
         before = 0.0
         for at, rank in self._in_time(slot_class):
             time = at if at < math.inf else late
-            # What comes at the same time may do better.
+            # Ranks that become free at the same time may make a better place.
             if time == math.inf or (search.start < math.inf and at > before):
                 break
             before = at
@@ -253,27 +259,33 @@ class RankTable:
         return Place(search.start, ranks, known, self._awaited(ranks))
 
     def _awaited(self, ranks: Iterable[int]) -> BurstId | None:
-        """Return the burst that has the last of these ranks that comes free.
+        """Return the burst that has the rank which becomes free last of these.
 
-        None where nobody has it, or where a job ahead is promised it.
+        None if no burst has that rank, or if it is promised to a job ahead.
         """
         last = max(ranks, key=lambda rank: self._slot_of[rank].available[rank])
         return None if last in self._promised_to else self._holders.get(last)
 
     def promise(self, place: Place, job: JobId, until: float) -> None:
-        """Keep ranks for a job, which has them until then; math.inf for no limit."""
+        """Keep the ranks of a place for a job, which has them until `until`.
+
+        `until` is math.inf if the end of the job is not known.
+        """
         for rank in self.ranks_for(place):
             slot = self._slot_of[rank]
             if place.start < slot.promised.get(rank, math.inf):
                 slot.promised[rank] = place.start
                 self._promised_to[rank] = job
-            # Nobody is promised it after a job of which no end is known.
+            # A job without a known end keeps the rank: nobody is promised it later.
             self._set(slot, rank, None if until == math.inf else until)
 
     def _some(
         self, slot_class: SlotClass, admitted: Set[int] | None
     ) -> Sequence[SlotRanks]:
-        """Return slots of a kind with free ranks, of a few ranks theirs alone."""
+        """Return the slots of a kind that have free ranks.
+
+        If fewer ranks are admitted than there are slots, only slots of these ranks.
+        """
         free = self._free.get(slot_class, [])
         if admitted is None or len(admitted) > len(free):
             return free
@@ -282,10 +294,10 @@ class RankTable:
         return sorted((slot for slot in slots.values() if slot.free), key=_order)
 
     def ranks_for(self, place: Place) -> frozenset[int]:
-        """Return the ranks that are kept for a job that is to have a place.
+        """Return the ranks to keep for a job that is promised a place.
 
-        Where it is not known which come free first, all of their slots; and all of a
-        slot whose hosts join through a gateway.
+        These are all ranks of its slots if it is not known which become free first, and
+        all ranks of a slot whose hosts join through a gateway.
         """
         slots = {id(self._slot_of[r]): self._slot_of[r] for r in place.ranks}
         whole = (s for s in slots.values() if not (place.known and s.slot.divisible))
@@ -302,7 +314,7 @@ class RankTable:
         return self._by_time[slot_class]
 
     def _set(self, slot: SlotRanks, rank: int, at: float | None) -> None:
-        """Have a rank come free at another time, or never."""
+        """Change the time at which a rank becomes free; None for never."""
         order = self._by_time.get(slot.kind)
         before = slot.available.pop(rank, None)
         if order and before is not None:
@@ -314,17 +326,17 @@ class RankTable:
 
 
 class _Search:
-    """Ranks in the order in which they come free, until there are enough of them."""
+    """Collects ranks in the order in which they become free, until they are enough."""
 
     def __init__(self, sizes: Sizes) -> None:
         self.start = math.inf
-        """When there are enough of them; math.inf until that is known."""
+        """When there are enough ranks; math.inf until that is known."""
         self._sizes = sizes
         self._found: dict[tuple[int, ...], list[int]] = {}
         self._usable = 0
 
     def add(self, slot: RankSlot, rank: int, at: float) -> None:
-        """Take in the next rank."""
+        """Add the next rank."""
         sizes, here = self._sizes, self._found.setdefault(slot.ranks, [])
         here.append(rank)
         if len(here) <= sizes.most:
@@ -335,10 +347,11 @@ class _Search:
             self.start = at
 
     def ranks(self, *, last: bool) -> tuple[int, ...]:
-        """Return the ranks to take: of one slot, the smallest that has enough.
+        """Return the ranks to take: of the smallest slot that has enough, else several.
 
-        Else those that come first; or, with `last`, of as few slots as will do the ones
-        that come last, as others may have those before them meanwhile.
+        They are the ranks that become free first. With `last` they are those of a slot
+        that become free last, as others may use the earlier ones meanwhile, and they
+        are of as few slots as possible.
         """
         sizes = self._sizes
         most = sizes.most if sizes.spread else sizes.nodes

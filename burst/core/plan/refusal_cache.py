@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Refusals of earlier ticks that still stand, as nothing they rest on has changed.
 
-At a site where thousands of jobs wait for what cannot be had, nearly all of a tick
-would go into refusing them again. So a refused job that is held, or that waits where it
-harms nobody, is not looked at before the job itself is another, or something has
-changed on which refusals rest. Then all of them are judged anew, the most urgent first,
-so many in each tick; and the next time not before the daemon has had twenty times as
-long for other things, if they are many.
+At a site where thousands of jobs wait for nodes that cannot be had, nearly all of a
+tick would be spent on refusing them again. So a refused job that is held, or that waits
+where it harms nobody, is not looked at again until the job itself changes, or something
+on which refusals rest. Then all of them are judged anew, the most urgent first, at most
+AT_ONCE in each tick. If they are many, the next round begins only after the daemon has
+had twenty times as long for other work.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from burst.model.jobid import JobId
 from burst.model.lead import JobView, LeadView
 
 AT_ONCE = 500
-"""So many jobs are judged anew in one tick."""
+"""The most jobs that are judged anew in one tick."""
 _FEW = 100
-"""So many are judged anew whenever something changes: that takes five milliseconds."""
+"""Up to so many jobs are judged anew on each change: that takes five milliseconds."""
 _PAUSE_S = 0.001
-"""So long for each further job that is judged anew no others are: twenty times what
-that takes."""
+"""The pause before the next round, in seconds for each job beyond `_FEW`: twenty times
+what judging that job takes."""
 
 
 class RefusalCache(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,31 +54,31 @@ class RefusalCache(msgspec.Struct, frozen=True, kw_only=True):
     holds: Mapping[JobId, Hold] = {}
     """All holds."""
     decisions: Mapping[JobId, Decision] = {}
-    """The refusals: of jobs that wait where they harm nobody."""
+    """The refusals of jobs that wait where they harm nobody."""
     outdated: tuple[JobId, ...] = ()
-    """Those that are still to be judged anew, the next first."""
+    """The jobs that are still to be judged anew, the next first."""
     changed: bool = False
-    """Whether, once that is done, all of them are to be."""
+    """Whether all refusals are to be judged anew once `outdated` is empty."""
     pause: float = 0.0
-    """Not before this time, in seconds since the epoch."""
+    """When the next round may begin, in seconds since the epoch."""
     shortfalls: Mapping[JobId, Shortfall] = {}
-    """Of jobs that could not have all the nodes that they need."""
+    """The shortfalls of jobs that could not have all the nodes that they need."""
     rules: RuleSet | None = None
-    """Those of the settings, as far as jobs were compared with them; None for none."""
+    """The rules of the settings, with what they remember of jobs; None for none."""
     promises: tuple[Promise, ...] = ()
     """What was promised to others when these jobs were refused."""
     overtaken: Mapping[JobId, int] = {}
-    """How many nodes that pending jobs waited for were given to others."""
+    """By pending job: how many nodes that it waits for were given to others."""
     idle_parts: Mapping[BurstId, IdlePart] = {}
-    """Bursts of which the last nodes are idle while others work."""
+    """Bursts whose last nodes are idle while their other nodes work."""
 
 
 class Standing(NamedTuple):
-    """Which refusals stand in a tick."""
+    """The refusals that stand in a tick."""
 
     decisions: Mapping[JobId, Decision]
     outdated: tuple[JobId, ...] = ()
-    """As of `RefusalCache`, for the next tick; and so the others."""
+    """This and the fields below are those of `RefusalCache`, for the next tick."""
     changed: bool = False
     pause: float = 0.0
 
@@ -87,15 +87,15 @@ class JobDecisions(msgspec.Struct, frozen=True, kw_only=True):
     """What one tick decided about its jobs."""
 
     left: RefusalCache
-    """What the tick saw and, of what there was, left; without its refusals."""
+    """What the tick saw, and what it left over; without its refusals."""
     helped: Set[JobId] = frozenset()
     """Jobs that have bursts, though not enough."""
     left_to_flux: Set[JobId] = frozenset()
-    """Jobs that own nodes would do for: where Flux has them, they block nobody."""
+    """Jobs that could run on own nodes: if Flux has them, they block nobody."""
     still_refused: Mapping[JobId, Decision]
-    """On jobs that were not looked at again."""
+    """The decisions on jobs that were not looked at again."""
     fresh: Mapping[JobId, Decision]
-    """On all other pending jobs."""
+    """The decisions on all other pending jobs."""
     unsettled: bool = False
     """Whether some job may be starting at this moment."""
     behind: bool = False
@@ -103,7 +103,7 @@ class JobDecisions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rules_of(before: RefusalCache | None, settings: Settings, world: World) -> RuleSet:
-    """Return the rules of the settings; those of the tick before, if they are these."""
+    """Return the rules of the settings; those of the tick before if nothing changed."""
     known = before.rules if before is not None else None
     if known is not None and before is not None:
         same = before.inputs.settings is settings
@@ -115,7 +115,7 @@ def rules_of(before: RefusalCache | None, settings: Settings, world: World) -> R
 def unchanged_jobs_refusals(
     before: RefusalCache | None, records: Records, lead: LeadView | None
 ) -> Mapping[JobId, Decision]:
-    """Return the refusals of jobs that are as they were: the job, and our hold."""
+    """Return the refusals of jobs that have not changed, and whose hold has not."""
     if before is None or lead is None:
         return {}
     jobs, old = lead.jobs, before.jobs
@@ -139,7 +139,7 @@ def standing_refusals(
 ) -> Standing:
     """Return which refusals stand, and which jobs are judged anew in later ticks.
 
-    `same` are the refusals of jobs that are as they were.
+    `same` are the refusals of jobs that have not changed.
     """
     changed = before.changed or _has_changed(before, inputs, lead, now)
     queue = [job for job in before.outdated if job in same]
@@ -157,7 +157,7 @@ def standing_refusals(
 def _has_changed(
     before: RefusalCache, inputs: RefusalInputs, lead: LeadView, now: float
 ) -> bool:
-    """Tell whether something is another that refusals rest on."""
+    """Tell whether something on which refusals rest has changed."""
     if now >= before.inputs.until or inputs != before.inputs:
         return True
     # A job ahead of them may be canceled, or less urgent.
@@ -187,14 +187,13 @@ def cache_refusals(made: JobDecisions, records: Records) -> RefusalCache:
 def _rests(made: JobDecisions, job: JobId, hold: Hold | None) -> bool:
     """Tell whether a refused job needs no look in the next tick.
 
-    Neither the daemon nor Flux would do anything with it.
-
-    It is held, and seen to be; or it need not be, in the stopped queue, or in our
-    scheduler, or as it waits for own nodes, and no room on those was counted as its.
+    Neither the daemon nor Flux would do anything with it: its hold shows, or it needs
+    none, as it is in the stopped queue, or our scheduler has it, or it waits for own
+    nodes. In the last two cases no room on own nodes was counted as its own.
     """
     intake, view = made.left.inputs.settings.intake, made.left.jobs[job]
     if is_failed(made.fresh[job], intake):
-        return False  # it is failed, until that took
+        return False  # failing it is repeated until it has ended
     released = hold is None or hold.state is HoldState.RELEASED
     if released and job in made.left_to_flux and not in_stopped_queue(view, intake):
         # It blocks nobody: it runs on own nodes in its turn.

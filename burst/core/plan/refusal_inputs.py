@@ -38,31 +38,31 @@ class RefusalInputs(msgspec.Struct, frozen=True, kw_only=True):
     health: Mapping[str, Health] = {}
     offers: Mapping[str, object] = {}
     ranks: LeasableRanks = LeasableRanks()
-    """Those that bursts may lease, now or later."""
+    """The ranks that bursts may lease, now or later."""
     bursts: Mapping[BurstId, tuple[State, bool, frozenset[JobId]]] = {}
-    """Of live ones: state, whether it grows or is quarantined, and the jobs that will
-    still take nodes of it."""
+    """By live burst: its state, whether it grows or is quarantined, and the jobs that
+    will still take nodes of it."""
     free: Mapping[int, Shape] = {}
-    """What is free of the ranks that can run jobs: our own, and those of bursts."""
+    """What is free on each rank that can run jobs, own ranks and ranks of bursts."""
     own: frozenset[int] = frozenset()
-    """Those of them that no burst has."""
+    """The ranks that can run jobs and that no burst leases, as `own_ranks` has them."""
     trials: frozenset[str] = frozenset()
-    """Providers and offers of which one burst is to show whether they work, and that is
-    not online yet."""
+    """Providers and offers whose trial is a burst that is not online yet."""
     unreadable: frozenset[str] = frozenset()
-    """Keys of records that cannot be read: of what they may be, nothing is made."""
+    """Keys of records that cannot be read: nothing is made that one of them may be."""
     banks: Banks = NOT_VERIFIED
     open_rules: int = 1
-    """The rules whose hours it was, as bits."""
+    """The rules that were within their hours, as bits."""
     forecasts: Mapping[JobId, StartEstimate] | None = None
     forecast_late: bool = False
-    """Whether jobs without a forecast are decided on as by a worth of 0."""
+    """Whether jobs without a forecast are decided on as if `worth` were 0."""
     times: Mapping[str, ProviderTimes] = {}
-    """How long bursts took to come and to go."""
+    """How long bursts took to come online and to be taken down, by provider."""
     reserved: Mapping[BurstId, Money] = {}
-    """What of the budgets is reserved for each burst; empty where there are none."""
+    """The money reserved for each burst; empty without budgets."""
     until: float = math.inf
-    """Then a time runs out on which some of it rests."""
+    """When the first of the times is over on which some of this rests, in seconds since
+    the epoch."""
 
 
 def refusal_inputs(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""For how long bursts have to last for the jobs of a plan, and which offers do."""
+"""How long bursts have to last for the jobs of a plan, and which offers do."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class RunTimes:
     def needed(self, demand: Demand) -> float:
         """Return for how many seconds a burst has to last for a job.
 
-        One without a time limit goes where leases never end, if there is such an offer;
-        where all leases end, to one of which at least half is left.
+        A job without a time limit goes where leases never end, if there is such an
+        offer. If all leases end, half of the longest one has to be left.
         """
         if demand.duration or demand.job is None:
             return demand.duration
@@ -37,13 +37,13 @@ class RunTimes:
         return longest if math.isinf(longest) else longest / 2
 
     def rank(self, demand: Demand) -> int:
-        """Return a number that is the same where the same bursts last long enough."""
+        """Return a number that is equal for jobs that the same bursts last for."""
         return bisect.bisect_left(self._lasts, self.needed(demand))
 
     def why_never(self, demand: Demand) -> dict[str, object] | None:
         """Return why no offer could ever last for a job, as facts; None if one may.
 
-        Where it may have no offer at all, it is not for want of time.
+        Also None if it may have no offer at all: then time is not the reason.
         """
         longest = self._longest_offered(demand.preferences)
         if longest >= demand.duration or not any(self._may_have(demand.preferences)):
@@ -51,7 +51,7 @@ class RunTimes:
         return {"most": format_fsd(longest)}
 
     def _longest_offered(self, preferences: BurstPreferences) -> float:
-        """Return for how many seconds any offer that a job may have lasts."""
+        """Return how many seconds the longest offer lasts that a job may have."""
         wanted = preferences.provider, preferences.allowed
         found = self._longest.get(wanted)
         if found is None:

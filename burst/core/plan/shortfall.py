@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Jobs that have a part of the nodes they need, of which the rest cannot be had.
+"""Jobs that have a part of the nodes they need, and cannot get the rest.
 
-Such a job cannot start, so it stays held and its nodes are paid for nothing. Past
+Such a job cannot start, so it stays held and its nodes cost money without use. After
 `[deadlines] complete` they are given back, and the job is left without any for as
 long, twice as long each time.
 """
@@ -27,7 +27,7 @@ _MOST_TIMES = 64
 
 
 class Shortfall(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of one such job. It is not in the store: a restart begins anew."""
+    """The shortfall of one job. It is not in the store: a restart begins anew."""
 
     since: float | None = None
     """Since when it has waited, seconds since the epoch; None while it does not."""
@@ -37,9 +37,9 @@ class Shortfall(msgspec.Struct, frozen=True, kw_only=True):
     """It is not tried again before then; seconds since the epoch."""
 
     def after_wait(self, now: float, limit: float) -> Shortfall:
-        """Return what is known of a job that waits now, for at most `limit` seconds.
+        """Return the shortfall of a job that waits now, for at most `limit` seconds.
 
-        Past the limit the job is left alone for as long, twice as long each time.
+        After the limit the job is left alone for as long, twice as long each time.
         """
         since = now if self.since is None else self.since
         if now - since <= limit:
@@ -49,7 +49,7 @@ class Shortfall(msgspec.Struct, frozen=True, kw_only=True):
         return Shortfall(expired=expired, until=now + pause)
 
     def without_wait(self) -> Shortfall:
-        """Return what is known of a job that does not wait now."""
+        """Return the shortfall of a job that does not wait now."""
         return msgspec.structs.replace(self, since=None)
 
 
@@ -60,7 +60,7 @@ def update_shortfalls(
     settings: Settings,
     still_refused: Container[JobId] = (),
 ) -> Mapping[JobId, Shortfall]:
-    """Return what is known now of jobs that lack nodes; give back what took too long.
+    """Return the shortfalls of jobs now; give back the nodes of those that expired.
 
     `decisions` are those of this tick, whose new bursts are in the transaction by now;
     `still_refused` are jobs whose refusal stands, which were not looked at again.
@@ -72,7 +72,7 @@ def update_shortfalls(
         bursts = bursts_of.get(job, ())
         if job not in decisions and job not in still_refused:
             continue
-        # The rest may be on its way again, and fail again: that is no new beginning.
+        # The rest may be on its way again, and fail again: the wait goes on meanwhile.
         lacks_nodes = bursts and not all(
             is_up(burst) and not burst.coming for burst in bursts
         )
@@ -91,7 +91,7 @@ def update_shortfalls(
 def _give_back(
     tx: Transaction, job: JobId, bursts: Sequence[Burst], limit: float
 ) -> None:
-    """Have a job count on its bursts no more; those that nobody needs then end."""
+    """Remove a job from its bursts; bursts that nobody needs then end."""
     note = f"the rest of its nodes could not be had within {format_fsd(limit)}"
     for burst in bursts:
         tx.record(burst.id, "job-leave", {"id": format_f58(job), "note": note})

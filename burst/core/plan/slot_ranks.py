@@ -14,16 +14,16 @@ from burst.model.request import ResourceRequest
 from burst.model.shape import Shape
 
 SlotClass = tuple[Shape, frozenset[str]]
-"""What slots are alike in: a node's shape, and the providers they are kept for."""
+"""A kind of slots: the shape of their nodes, and the providers they are kept for."""
 
 
 class RankNeed(NamedTuple):
-    """What ranks a job may have."""
+    """The ranks that a job needs: until when, and which ones it may have."""
 
     until: float
-    """When it would have given them back; math.inf where that is not known."""
+    """When it would have given them back; math.inf if that is not known."""
     admitted: Set[int] | None = None
-    """By its constraint; None for any."""
+    """The ranks that its constraint admits; None for any."""
 
 
 class SlotRanks:
@@ -40,13 +40,13 @@ class SlotRanks:
             for rank in slot.ranks
             if rank in ranks.free or rank in ranks.ends
         }
-        """From when each can be promised."""
+        """By rank: from when it can be promised."""
         self.drained = {
             rank: ranks.drained[rank] for rank in slot.ranks if rank in ranks.drained
         }
-        """Those that only a person's drain closes, and its reason."""
+        """Ranks that only a person's drain closes, and its reason."""
         self.promised: dict[int, float] = {}
-        """From when those are kept that are promised."""
+        """By promised rank: from when it is kept."""
         if not slot.divisible:
             at = max(self.available.values(), default=0.0)
             some = len(self.available) == slot.size
@@ -55,8 +55,8 @@ class SlotRanks:
     def usable(self, want: RankNeed) -> list[int]:
         """Return the free ranks that a burst may have for a job.
 
-        Hosts that join through another one have to be in the same burst: of such a slot
-        the first ranks, up to one that is not admitted.
+        Hosts that join through another one have to be in the same burst: such a slot
+        gives its first ranks, up to one that is not admitted.
         """
         found = self.free
         if self.promised:
@@ -66,7 +66,7 @@ class SlotRanks:
         return self.admitted(found, want.admitted)
 
     def admitted(self, ranks: list[int], admitted: Set[int] | None) -> list[int]:
-        """Return those of these ranks, which are ascending, that a job may have."""
+        """Return the ranks out of these that a job may have; they are ascending."""
         if admitted is None:
             return ranks
         if self.slot.divisible:
@@ -78,7 +78,7 @@ class SlotRanks:
         return admitted is None or rank in self.admitted([*self.slot.ranks], admitted)
 
     def drained_of(self, admitted: Set[int] | None) -> tuple[dict[int, str], int]:
-        """Return those of `drained` that a job may have, and what it would gain."""
+        """Return the drained ranks that a job may have, and how many it would gain."""
         mine = {r: why for r, why in self.drained.items() if self.admits(r, admitted)}
         if not mine or self.slot.divisible:
             return mine, len(mine)
@@ -91,20 +91,20 @@ class SlotRanks:
 
     @property
     def order(self) -> tuple[bool, int, tuple[int, ...]]:
-        """Slots of which nothing is taken are taken first, of these the smallest."""
+        """Sort key: slots with all ranks free come first; of equals the smallest."""
         return len(self.free) < self.slot.size, len(self.free), self.slot.ranks
 
 
 def class_of(slot: RankSlot, providers: frozenset[str]) -> SlotClass:
-    """Return what a slot is alike in with others; `providers` are all there are."""
+    """Return the kind of a slot; `providers` are the names of all providers."""
     return slot.shape, only_for(slot, providers)
 
 
 def by_need(request: ResourceRequest, classes: Iterable[SlotClass]) -> list[SlotClass]:
-    """Return kinds of slots as a job takes them: of which it needs fewest nodes first.
+    """Return kinds of slots as a job takes them: where it needs fewest nodes first.
 
-    Each is paid for alike. Of as many it takes the smallest, and leaves larger ones and
-    GPUs to others. Those that do not hold it come last.
+    Each node costs the same. Where it needs as many, it takes the smallest nodes, and
+    leaves larger ones and GPUs to others. Kinds that do not hold it come last.
     """
 
     def key(kind: SlotClass) -> tuple[float, int, int]:

@@ -39,7 +39,7 @@ def drained_by_hand(
 ) -> dict[str, list[int]]:
     """Return which of these ranks a person has drained, by the reason given.
 
-    `drained` is as of LeadView. Flux does not tell who that was.
+    `drained` is that of LeadView. Flux does not tell who drained a rank.
     """
     found: dict[str, list[int]] = {}
     for rank in sorted(drained.keys() & set(ranks)):
@@ -55,12 +55,12 @@ class RankSlot(msgspec.Struct, frozen=True, kw_only=True):
     hosts: tuple[str, ...]
     ranks: tuple[int, ...]
     shape: Shape
-    """What every node of it has at least, by R."""
+    """What each of its nodes has at least, as R declares it."""
     properties: frozenset[str] = frozenset()
-    """Of all its ranks."""
+    """The properties that all its ranks have."""
     divisible: bool = True
-    """Whether several bursts may have ranks of it. Not where hosts of it join through
-    another, which has to be in the same burst."""
+    """Whether several bursts may have ranks of it. False if some of its hosts join
+    through another host, which has to be in the same burst."""
 
     @property
     def size(self) -> int:
@@ -69,16 +69,16 @@ class RankSlot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def only_for(slot: RankSlot, providers: Set[str]) -> frozenset[str]:
-    """Return which providers alone may lease a slot, empty for any.
+    """Return the only providers that may lease a slot; empty if any provider may.
 
-    Those that it has as properties; `providers` are the names of all there are.
+    Their names are properties of the slot. `providers` are the names of all providers.
     """
-    # All ranks that may be lent have that property, whatever a provider is called.
+    # All ranks that may be lent have this property, also if a provider is called so.
     return slot.properties & (providers - {LENT})
 
 
 def may_lease(provider: str, kept: Set[str]) -> bool:
-    """Tell whether a provider may lease a slot that is kept for these, see above."""
+    """Tell whether a provider may lease a slot; `kept` is what `only_for` returns."""
     return not kept or provider in kept
 
 
@@ -116,10 +116,10 @@ def slot_holders(
 ) -> dict[str, str]:
     """Return who has which slot, by the slot's name: a burst's id, or a record's key.
 
-    A lease keeps its ranks and hosts while slots are declared anew, so these decide,
-    and not the slot's name. `unread` are keys of burst records that cannot be read.
-    Their ranks are not known, but the slot's name begins the burst's id, and hosts
-    bear it: all slots with such hosts are kept, or all, where no host does.
+    A lease keeps its ranks and hosts if slots are declared anew, so these decide, not
+    the slot's name. `unread` are keys of burst records that cannot be read. Their ranks
+    are not known, but a burst's id begins with the name of its slot, which the slot's
+    hosts bear: it has all slots with such hosts, or all slots if no host bears it.
     """
     ranks: dict[int, str] = {}
     hosts: dict[str, str] = {}
@@ -141,7 +141,7 @@ def slot_holders(
 
 
 def hosts_named_after(name: str, slots: Iterable[RankSlot]) -> list[str]:
-    """Return the hosts of slots, as they are now, that bear the name of one of before.
+    """Return the hosts of the slots declared now that bear the name of an earlier slot.
 
     Slots may have been declared anew since; a slot's name is what its hosts share.
     """
@@ -228,7 +228,7 @@ def _name(hosts: tuple[str, ...]) -> str:
 
 
 def _name_apart(slots: Sequence[RankSlot]) -> list[RankSlot]:
-    """Have those that would share a name bear that of their first host instead."""
+    """Name slots that would share a name after their first host instead."""
     names = Counter(slot.name for slot in slots)
     return [
         msgspec.structs.replace(slot, name=dns_label(slot.hosts[0], "slot"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Where jobs get nodes from, by what decides which jobs may."""
+"""Sources of nodes, with the facts that decide which jobs may use them."""
 
 from __future__ import annotations
 
@@ -15,33 +15,34 @@ from burst.model.burst import BurstId, Tag
 
 
 class Source(msgspec.Struct, kw_only=True):
-    """Where a job may get nodes from, by what decides which jobs may: an offer, or a
-    burst, live or of the plan.
+    """Where a job may get nodes from: an offer, or a burst, live or of the plan. It has
+    the facts that decide which jobs may.
     """
 
     terms: Terms
     lasts: float
     """For how many seconds jobs can run on it."""
     candidate: ProviderOffer | None = None
-    """The offer by which nodes of it are bought; None of a live burst that only lends
-    what it has, and of one whose offer is gone."""
+    """The offer by which its nodes are bought; None for a live burst that only lends
+    what it has, or whose offer is gone."""
     isolated: bool = False
-    """Whether a burst of it is an isolated one."""
+    """Whether a burst of it is isolated."""
     burst: BurstId | None = None
-    """Which live burst it is."""
+    """The live burst that it is; None for an offer and for a burst of the plan."""
     nodes: int = 0
-    """How many the burst has; 0 of one that is not made yet."""
+    """How many nodes the burst has; 0 for an offer."""
     stays: float = 0.0
     """For how many seconds a live burst is kept anyway: by the time limits of its jobs,
     or while it is idle."""
     userids: frozenset[int] = frozenset()
-    """For whose jobs; empty for anybody's."""
+    """The users for whose jobs it is; empty for the jobs of any user."""
     requester: int | None = None
-    """Who requested it, and alone may use it, even where users share bursts."""
+    """The user who requested it and alone may use it, even where users share bursts;
+    None if there is no such user."""
     tag: Tag | None = None
-    """It takes no jobs but those with the same tag, or without one as it has none."""
+    """It takes only jobs with the same tag; None: only jobs without a tag."""
     bought: Commitment | None = None
-    """What is reserved for a burst of the plan, where there are budgets."""
+    """What is reserved for a burst of the plan; None without budgets."""
 
     @property
     def key(self) -> str:
@@ -49,13 +50,13 @@ class Source(msgspec.Struct, kw_only=True):
         return self.terms.key
 
     def joined_by(self, demand: Demand) -> int:
-        """Return how many nodes count anew against a job's user with this source."""
+        """Return how many of its nodes newly count against a job's user."""
         joins = bool(self.userids) and demand.userid not in self.userids
         return self.nodes if joins else 0
 
 
 def new_burst(candidate: ProviderOffer, isolated: bool = False) -> Source:
-    """Return the source that a burst of an offer would be."""
+    """Return the source that a new burst of an offer would be."""
     return Source(
         terms=candidate.terms,
         lasts=candidate.run_time,
@@ -68,11 +69,11 @@ class Portion(NamedTuple):
     """What a job would have of a source."""
 
     use: FurtherUse = FurtherUse()
-    """Of the limits; nothing where they are asked otherwise."""
+    """What it uses of the limits; nothing where limits are checked elsewhere."""
     pieces: tuple[tuple[str, int], ...] = ()
     """The rank slot of each burst that is made or grows, empty for none, and how many
     nodes its provider is asked for."""
     before: int = 0
-    """How many nodes a burst of the plan has already that grows."""
+    """How many nodes a burst of the plan that grows has already."""
     later: bool = False
     """Whether it is promised to the job, which gets it once others have ended."""

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""Which pending jobs want a burst, and which jobs are held, released or left alone."""
+"""Decides which pending jobs want a burst, and which jobs are held or released."""

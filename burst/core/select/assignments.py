@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""When a job that Flux does not start leaves the bursts that it is assigned to.
+"""Decides when a job that Flux does not start leaves the bursts it is assigned to.
 
 Its queue may be stopped, or other jobs are ahead of it. Its burst would be rented for
-as long as that lasts, so the job leaves it at a deadline, and is tried again after it
-has waited as long as it has by then: each time twice as long. A job that its
-user holds, or that cannot be read any more, leaves its bursts, too.
+as long as that lasts, so the job leaves it at a deadline. It is tried again after it
+has waited as long again, so each wait is twice as long. A job that its user holds, or
+that can no longer be read, leaves its bursts, too.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from burst.model.lead import PENDING, JobState, JobView, LeadIdentity, LeadView
 from burst.model.reason import Reason
 
 _COMING = (State.PROVISION, State.JOIN)
-# Flux starts a job whose nodes are free within so many seconds of its release: of that
-# time nothing is told.
+# Flux starts a job whose nodes are free within so many seconds of its release: until
+# then no reason is given.
 _AT_ONCE_S = 5.0
 _UNKNOWN = (
     "nothing that is known stood in its way (flux jobs, flux resource list), or Flux"
@@ -50,10 +50,10 @@ def end_late_bursts(tx: Transaction, world: World, limits: LimitSettings) -> Non
 
 
 def expire_assignments(tx: Transaction, world: World) -> None:
-    """Have jobs leave bursts on which Flux did not start them in time, or cannot."""
+    """Remove jobs from bursts on which Flux did not start them in time, or cannot."""
     assert world.lead is not None
     lead, identity, limit = world.lead, world.identity, world.deadlines.release
-    # As they were: that a job leaves one of its bursts starts no new time on another.
+    # A copy: a job that leaves one of its bursts begins no new wait on another.
     holds = dict(tx.holds)
     bursts_by_job = tx.bursts_by_job()
     for burst in list(tx.bursts.values()):
@@ -113,7 +113,7 @@ def waiting_decision(
     bursts: Sequence[Burst],
     world: World,
 ) -> Decision:
-    """Return the decision on a job that Flux may start on its bursts, and has not."""
+    """Return the decision on a job that Flux may start on its bursts, but has not."""
     assert world.lead is not None
     limit = world.deadlines.release
     since = [_startable_since(burst, job, hold) for burst in bursts]
@@ -127,7 +127,7 @@ def waiting_decision(
 
 
 def lease_warning(job: JobView, bursts: Sequence[Burst]) -> str:
-    """Return what a job without a time limit is told of the end of its leases."""
+    """Return what a job without a time limit is told about the end of its leases."""
     ends = [burst.lease.end for burst in bursts if burst.lease.end]
     if job.duration or not ends:
         return ""
@@ -164,7 +164,7 @@ def _unwanted(job: JobView, hold: Hold | None, limit: float, now: float) -> str:
 
 
 def _comes_too_late(burst: Burst, world: World, now: float) -> str:
-    """Return why a burst that comes up is of no use any more; empty if it may be.
+    """Return why a burst that comes up is no longer of use; empty if it may be of use.
 
     Its jobs would be killed as its lease ends, or it is drained as soon as it is up.
     """
@@ -183,9 +183,10 @@ def _comes_too_late(burst: Burst, world: World, now: float) -> str:
 
 
 def _is_late(job: JobView, burst: Burst, now: float) -> bool:
-    """Tell whether a job that the whole lease had room for would be killed at its end.
+    """Tell whether a job that fitted into the whole lease would be killed at its end.
 
-    Of a time limit that its user made longer than the lease the offer knew nothing.
+    A job whose user made its time limit longer than the lease is not late: the offer is
+    not to blame.
     """
     end, created = burst.lease.end, burst.lease.created
     return end > 0 and end - now < job.duration <= end - created
@@ -202,7 +203,7 @@ def _too_long(tx: Transaction, job: JobView, burst: Burst) -> str:
         return ""
     why = f"it may run for {format_fsd(job.duration)}, and {_left(burst, tx.now)}"
     if is_up(burst) and _is_late(job, burst, tx.now):
-        # Else it would get new nodes at once, on which Flux does not start it either.
+        # Else it would get new nodes at once, on which it would not start either.
         _remember(tx, job, why)
     return why
 
@@ -220,7 +221,8 @@ def _startable_since(burst: Burst, job: JobView, hold: Hold | None) -> float | N
         asked = hold is not None and hold.letting and hold.state in HELD_BY_US
         return max(hold.letting, burst.since) if hold and asked else None
     if released is None:
-        # While Flux has no priority for it, nothing is done with it, nor released.
+        # While Flux has no priority for the job, nothing is done with it: it is not
+        # released either.
         return burst.since if job.state is JobState.PRIORITY else None
     since = max(released, burst.since)
     if hold is not None and hold.state is HoldState.RELEASED:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Keeps bursts within the limits of flux-accounting.
 
-Its plugin looks at a job's limits once, when the job is submitted, and counts what
-runs. A job that waits for a burst has passed that and does not run, so that of a
-hundred such jobs each would be let through. So they are counted here: a job for which
-there is a burst uses its nodes as if it ran.
+The plugin of flux-accounting checks a job's limits once, when the job is submitted, and
+counts running jobs. A job that waits for a burst has passed that check and does not
+run, so each of a hundred such jobs would be let through. So they are counted here: a
+job for which there is a burst uses its nodes as if it ran.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class LimitsInUse:
     def nodes_in_use(self, userid: int, bank: str) -> int:
         """Return how many nodes count against a user in a bank, where limits are known.
 
-        With those of bursts that the user requested, unless their jobs use them.
+        Nodes of bursts that the user requested count, too, unless jobs use them.
         """
         limits = self._facts and self._facts.associations.get((userid, bank))
         running = limits.running.nodes if limits else 0
@@ -129,14 +129,14 @@ def _has_started(job: JobView) -> bool:
 def _is_uncounted(job: JobView, read_at: float) -> bool:
     """Tell whether flux-accounting may have answered before it counted a job.
 
-    One that got its nodes just before that is counted twice until the next answer,
-    which lets less be rented, not more.
+    A job that got its nodes just before the answer is counted twice until the next one.
+    So fewer nodes are rented, not more.
     """
     return not 0.0 < job.t_start < read_at
 
 
 def use_of(request: ResourceRequest) -> AssociationUse:
-    """Return what a job counts, as `jj_get_counts` of flux-accounting has it."""
+    """Return what a job uses, as `jj_get_counts` of flux-accounting computes it."""
     return AssociationUse(1, request.nodes or 1, request.slots * request.cores_per_slot)
 
 

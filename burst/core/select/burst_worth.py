@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: MIT
 """What a burst is worth to each pending job, as its rule of `[[policy]]` asks.
 
-A forecast simulates the queue in its order. Where a burst pays for a job by the start
-that it finds, it goes on as if that job had left the queue. Judged each by itself, all
-jobs of an array would be bought nodes, though with a few of them gone the others hardly
-wait. What the last tick has decided says which jobs may get a burst at all:
+A forecast simulates the queue in its order. If a burst pays for a job by the start that
+the simulation finds, it goes on as if that job had left the queue. If each job were
+judged by itself, nodes would be bought for all jobs of an array, though the others
+hardly wait once a few are gone. The decisions of the last tick tell which jobs may get
+a burst at all:
 
 * a job that only waits for its forecast, or for which a burst did not pay, may;
-* one for which the planner had no nodes stays in the queue, and is judged by its place;
-* any other (not looked at yet, to start at once, or tries own nodes first) stays, too,
-  and is not judged by this forecast: a hundred of them that were submitted together
-  would all be bought nodes.
+* a job for which the planner had no nodes stays in the queue, and is judged by its
+  place;
+* any other job (not looked at yet, to start at once, or tries own nodes first) stays,
+  too, and is not judged by this forecast: nodes would be bought for each of a hundred
+  such jobs that were submitted together.
 """
 
 from __future__ import annotations
@@ -38,14 +40,14 @@ from burst.model.reason import Reason
 from burst.model.request import ResourceRequest
 
 BY_FORECAST = (Reason.NOT_WORTH, Reason.NOT_FORECAST)
-"""Decisions that leave a job to its turn on own nodes, by a forecast or for want of
-one."""
+"""Decisions that leave a job to its turn on own nodes, by a forecast or because there
+is none."""
 
 FORECAST_S = 60.0
-"""For how long jobs whose rule asks what a burst saves wait for a forecast of their
-start on own nodes, since something changed and none was made. Past this they are
-decided without, as by worth 0. As long as a job is left to the scheduler by default
-(`[intake] local_wait`), and many times what a forecast takes."""
+"""For how many seconds jobs whose rule asks what a burst saves wait for a forecast of
+their start on own nodes, since something changed and none was made. After that they are
+decided on without one, as if `worth` were 0. This is as long as a job is left to the
+scheduler by default (`[intake] local_wait`), and many times what a forecast takes."""
 
 
 class BurstWorth:
@@ -59,9 +61,9 @@ class BurstWorth:
     def decide(self, job: JobView, demand: Demand, waited: float) -> Decision | None:
         """Return why no burst is made for a job now; None if one may be.
 
-        `demand` is its, as of `JobContext.demand`; `waited` is how long the scheduler
-        has had it. Only a job that could run on own nodes which are up is to wait for
-        them.
+        `demand` is the job's, from `JobContext.demand`; `waited` is how long the
+        scheduler has had the job. Only a job that could run on own nodes that are up is
+        to wait for them.
         """
         rule = self._rules.rule(job)
         if rule is None or not self._runs_here(job, demand.request):
@@ -82,7 +84,7 @@ class BurstWorth:
         return Decision(Reason.NOT_WORTH, {"comparison": compared})
 
     def live_worth(self, job: JobView, demand: Demand) -> LiveBurstWorth | None:
-        """Return what a live burst has to be worth to a job; None: it may have any."""
+        """Return the worth that a job asks of a live burst; None if it may have any."""
         if not self._any_live:
             return None
         rule, forecasts = self._rules.rule(job), self._world.forecasts or {}
@@ -158,7 +160,7 @@ class BurstWorth:
 
 
 def forecast_due(world: World, now: float) -> float:
-    """Return until when jobs without a forecast wait for the one that is owed."""
+    """Return until when jobs without a forecast wait for one."""
     since = world.forecast_owed_since
     return (now if since is None else since) + FORECAST_S
 
@@ -166,7 +168,7 @@ def forecast_due(world: World, now: float) -> float:
 def worth_for_job(
     records: RecordsView, world: World, settings: Settings, now: float
 ) -> BurstWorth:
-    """Return what answers for one job outside of a tick. The lead can be read."""
+    """Return a BurstWorth for one job outside of a tick. The lead can be read."""
     plan = plan_context(records, world, settings, now)
     return BurstWorth(job_context(records, world, settings, plan))
 
@@ -176,7 +178,10 @@ def assumed_to_burst(
     jobs: Mapping[JobId, JobView],
     decisions: Mapping[JobId, Decision],
 ) -> Callable[[JobId, float], bool]:
-    """Return what a forecast asks of each job, with the start that it found."""
+    """Return the function that tells a forecast whether a job is assumed to burst.
+
+    It gets the job, and the start that the forecast found for it.
+    """
 
     def bursts(job: JobId, at: float) -> bool:
         decision = decisions.get(job)
@@ -188,7 +193,7 @@ def assumed_to_burst(
 
 
 def is_judged(decision: Decision | None) -> bool:
-    """Tell whether ticks judge a job on which the last one decided so."""
+    """Tell whether ticks judge a job on which the last tick made this decision."""
     if decision is None:
         return False
     reason = decision.reason

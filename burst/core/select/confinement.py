@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: MIT
-"""Which ranks are leased for which jobs, and which jobs are confined to theirs.
+"""Tells which ranks are leased for which jobs, and which jobs are confined to theirs.
 
 Flux starts a released job wherever its constraint lets it: also on a free node of a
 burst whose lease ends before the job would, or that is for jobs with a tag. So a job is
-confined (`burst.model.confinement`) to its own bursts once they are up, where another
-burst does not last for it, or has another tag than the job; then one without bursts is
-confined to no lent rank.
+confined (`burst.model.confinement`) to its own bursts once they are up, if another
+burst does not last for the job or has another tag. A job without bursts is confined to
+no lent rank if there is a burst with another tag.
 
 On an instance with guests, where users are kept apart, each burstable job is confined:
 to no lent rank when it is submitted, to those of its bursts when all of these are up,
-and to none again when it has left them. The order is what keeps users apart: a job is
-released once the lead shows the ranks that it may have, and its ranks are leased to
-nobody as long as the lead shows them (`LeadView.promised`). Nothing of it is on record,
-so that a daemon that was killed in between goes on from what the lead shows.
+and to none again when it has left them. This order keeps users apart: a job is released
+once the lead shows the ranks that it may have, and its ranks are leased to nobody as
+long as the lead shows them (`LeadView.promised`). Nothing of this is on record, so a
+daemon that was killed in between continues from what the lead shows.
 
-In intake mode `scheduler`, sched-burst has each job keep to its leases. A job that is
-confined all the same, as it was submitted in another mode, is kept up to date.
+In intake mode `scheduler`, sched-burst keeps each job on its leases. A job that is
+confined already, as it was submitted in another mode, is still kept up to date.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _MAY_TAKE_JOBS = (State.PROVISION, State.JOIN, State.ONLINE)
 
 
 def keeps_users_apart(identity: LeadIdentity, settings: Settings) -> bool:
-    """Tell whether a burst is for the jobs of its user alone, by the lead's scheduler.
+    """Tell whether the lead's scheduler may give a burst to jobs of its user only.
 
-    So it is where others than its owner submit to the instance, unless the site lets
-    users share bursts, or any job run on lent nodes.
+    This is so if users other than the owner submit to the instance, unless the site
+    lets users share bursts, or any job run on lent nodes.
     """
     site_shares = settings.plan.share_users or settings.intake.any_job
     return identity.access.allow_guest_user and not site_shares
@@ -57,8 +57,8 @@ def confines_jobs(identity: LeadIdentity, settings: Settings) -> bool:
 def rank_leases(records: RecordsView, lead: LeadView) -> LeasedRanks:
     """Return the ranks that are leased, and those on which each job may start.
 
-    A job gets its ranks once all of its bursts are up, as a held job is released then:
-    of a gang that is still joining, or that lacks nodes, no job may take a part.
+    A job gets its ranks once all of its bursts are up, as a held job is released then.
+    While some of its bursts still join, or nodes are missing, it may not take a part.
     """
     bursts_of: dict[JobId, list[Burst]] = {}
     leased: set[int] = set()
@@ -81,7 +81,7 @@ def rank_leases(records: RecordsView, lead: LeadView) -> LeasedRanks:
 def lacks_nodes(
     request: ResourceRequest | None, bursts: Sequence[Burst], lead: LeadView
 ) -> bool:
-    """Tell whether the bursts of a job are not all up, or are too few for it."""
+    """Tell whether some bursts of a job are not up, or have too few nodes for it."""
     if not all(map(is_up, bursts)):
         return True
     if request is None:
@@ -91,12 +91,12 @@ def lacks_nodes(
 
 
 def is_kept_apart(job: JobView, identity: LeadIdentity, settings: Settings) -> bool:
-    """Tell whether the job is confined, or is to be whatever bursts there are."""
+    """Tell whether the job is confined, or has to be, whatever bursts there are."""
     return job.confined_to is not None or confines_jobs(identity, settings)
 
 
 class Confinement:
-    """What the pending jobs of one view may have, by the records as they are."""
+    """The lent ranks that pending jobs of one view may have, by the current records."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class Confinement:
         assert world.lead is not None
         self._records, self._lead = records, world.lead
         self._identity, self._settings = world.identity, settings
-        # In that mode the lead's scheduler has jobs keep to their bursts.
+        # In that mode the lead's scheduler keeps jobs on their bursts.
         keeps = settings.intake.mode == "scheduler"
         leases = [
             burst.lease
@@ -121,7 +121,7 @@ class Confinement:
             for lease in leases
         }
         tags = {lease.id: lease.tag for lease in leases}
-        # Empty where they are all alike, so that no job is compared with them.
+        # Empty if all bursts are alike, so that no job is compared with them.
         self._lasts = {} if all(map(math.isinf, lasts.values())) else lasts
         self._tags = tags if any(tags.values()) else {}
 
@@ -130,7 +130,10 @@ class Confinement:
         return rank_leases(self._records, self._lead)
 
     def concerns(self, job: JobView) -> bool:
-        """Tell whether the job is confined, or is to be now; when to ask as `ranks`."""
+        """Tell whether the job is confined, or has to be now.
+
+        A tick that gives jobs to bursts asks this only after it has done so.
+        """
         return (
             is_kept_apart(job, self._identity, self._settings)
             or self._outlives_others(job)
@@ -138,20 +141,20 @@ class Confinement:
         )
 
     def _outlives_others(self, job: JobView) -> bool:
-        """Tell whether the job has bursts, and would not end in time on another."""
+        """Tell whether the job has bursts, and may not end in time on another one."""
         if not self._lasts:
             return False
         own = self._bursts_of.get(job.id, ())
         mine = [self._lasts[burst] for burst in own if burst in self._lasts]
         if not mine or not self.ranks(job):
             return False
-        # One without a time limit may have what lasts half as long: see RunTimes.
+        # A job without a time limit may have bursts that last half as long: RunTimes.
         needed = job.duration or min(mine) / 2
         others = self._lasts.keys() - own
         return any(self._lasts[burst] < needed for burst in others)
 
     def _has_other_tag(self, job: JobView) -> bool:
-        """Tell whether a burst that is none of the job's is for jobs unlike it."""
+        """Tell whether a burst that is not the job's has another tag than the job."""
         if not self._tags:
             return False
         others = self._tags.keys() - self._bursts_of.get(job.id, set())
@@ -168,10 +171,10 @@ class Confinement:
     def ranks(self, job: JobView) -> frozenset[int]:
         """Return the lent ranks on which the job may start now.
 
-        Of a tick that gives jobs to bursts, to be asked after that.
+        A tick that gives jobs to bursts asks this only after it has done so.
         """
         return self._leases.jobs.get(job.id, _NONE)
 
     def is_due(self, job: JobView) -> bool:
-        """Tell whether the lead shows other ranks than these."""
+        """Tell whether the lead shows other ranks for the job than `ranks` returns."""
         return self.concerns(job) and job.confined_to != self.ranks(job)

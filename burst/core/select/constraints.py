@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which ranks the constraints of waiting jobs admit: so much is evaluated in a tick."""
+"""Finds the ranks that constraints of jobs admit; a tick evaluates only so much."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from burst.model.lead import LeadIdentity
 from burst.model.request import ResourceRequest
 
 MOST_WORK = 100_000
-"""What is evaluated anew for jobs in one tick, in hosts: about 150 ms."""
+"""How much is evaluated anew for jobs in one tick, in hosts: about 150 ms."""
 MOST_BYTES = 32_000_000
-"""Of remembered sets. Those of waiting jobs are evaluated once, not in each tick, as
-long as they fit: some 20,000 different ones on a lead of ten thousand ranks."""
+"""The most bytes of remembered sets. Constraints of waiting jobs are evaluated once,
+not in each tick, as long as their sets fit: some 20,000 different ones on a lead of ten
+thousand ranks."""
 _OVERHEAD = 200
 """Bytes of a remembered set beside its ranks: its key, and its place in the table."""
 
 
 class Constraints:
-    """Which ranks of one lead a constraint admits. Remembers results."""
+    """Tells which ranks of one lead a constraint admits. Remembers results."""
 
     def __init__(self, identity: LeadIdentity) -> None:
         properties = tuple(sorted(identity.properties.items()))
@@ -30,7 +31,7 @@ class Constraints:
         self._known: dict[str, frozenset[int]] = {}
         self._sets: dict[int, frozenset[int]] = {}
         self.work = 0
-        """What was evaluated anew, in hosts."""
+        """How much was evaluated anew, in hosts."""
 
     def read(self, wanted: Iterable[tuple[int, str]]) -> frozenset[str]:
         """Evaluate constraints of jobs; return those for which another tick has time.
@@ -80,8 +81,8 @@ class Constraints:
 class _Evaluator(ConstraintEvaluator):
     """Evaluates constraints for one lead, and remembers results.
 
-    Ticks and the forecaster's thread share it: each step on the table is one that
-    another thread cannot come between, and what both evaluate is the same.
+    Ticks and the forecaster's thread share it: each step on the table is atomic, and
+    both evaluate the same.
     """
 
     def __init__(
@@ -127,5 +128,5 @@ _evaluator = lru_cache(maxsize=2)(_Evaluator)
 
 
 def _key(constraint: str) -> bytes:
-    """Return what a constraint is remembered by: its text may have kilobytes."""
+    """Return the key that a constraint is remembered by: its text may be kilobytes."""
     return hashlib.blake2b(constraint.encode(), digest_size=16).digest()

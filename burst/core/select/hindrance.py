@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What keeps Flux from starting a job whose nodes are online, as far as it shows."""
+"""What keeps Flux from starting a job whose nodes are online, as far as Flux shows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def find_hindrance(
 ) -> Decision | None:
     """Return what stands in the way of a job that Flux may start; None if nothing does.
 
-    `facts` are those of every such decision.
+    `facts` are part of every such decision.
     """
     assert job.request is not None
     if job.state is not JobState.SCHED or not job.urgency:
@@ -57,7 +57,8 @@ def is_displaced(
     """Tell whether other jobs have the nodes of a job, and may for longer than `until`.
 
     Flux gives lent nodes to whichever job fits first, such as one that was submitted a
-    moment ago. Where the job fits on others that are free, Flux starts it there.
+    moment ago. A job that fits on other free lent nodes is not displaced: Flux starts
+    it there.
     """
     assert world.lead is not None
     lead, identity = world.lead, world.identity
@@ -69,7 +70,7 @@ def is_displaced(
         return False
     ranks = found[1]
     on = [other for other in lead.jobs.values() if other.ranks & ranks]
-    # It may have started on the others itself, and the lead has not told us yet.
+    # The job itself may have started on these, and the lead has not told us yet.
     unexplained = ranks.difference(*(other.ranks for other in on))
     if unexplained or any(o.duration and o.t_start + o.duration <= until for o in on):
         return False
@@ -91,7 +92,7 @@ def _on_its_nodes(
     lead: LeadView,
     identity: LeadIdentity,
 ) -> tuple[Reason, frozenset[int]] | None:
-    """Return what has nodes of a job, and which; None where it fits on free ones."""
+    """Return why nodes of a job are taken, and which; None if it fits on free ones."""
     whole = {rank: identity.shapes[rank] for rank in ranks}
     idle = {rank: shape for rank, shape in whole.items() if rank not in lead.allocated}
     if NodePool(idle, whole).fit(request):

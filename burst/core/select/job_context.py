@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the decisions of one tick on jobs rest on, before the plan and after it."""
+"""The inputs of one tick's decisions on jobs, before the plan and after it."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from burst.model.reason import Reason
 
 
 class JobContext(msgspec.Struct, frozen=True, kw_only=True):
-    """All of it. The lead can be read."""
+    """The inputs of one tick's decisions on jobs. The lead can be read."""
 
     records: RecordsView
     world: World
     settings: Settings
     plan: PlanContext
-    """What the plan for the jobs is made on."""
+    """The inputs of the plan for the jobs."""
     rules: JobRules
     own_nodes: OwnNodes
 
@@ -51,9 +51,9 @@ class JobContext(msgspec.Struct, frozen=True, kw_only=True):
         return hold.urgency if hold and hold.state in HELD_BY_US else job.urgency
 
     def demand(self, job: JobView, coming: int = 0) -> Demand:
-        """Return what a job asks for whose request could be read.
+        """Return the demand of a job whose request could be read.
 
-        `coming` as of `Demand`.
+        `coming` is as in `Demand`.
         """
         assert job.request is not None
         return Demand(
@@ -69,7 +69,7 @@ class JobContext(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def no_account(self, job: JobView) -> Decision | None:
-        """Return why a job gets no nodes that is no account's; None for all others."""
+        """Return why a job gets no nodes if its user is no account; None for others."""
         whose = self.world.no_account_of(job.userid, self.settings.guests)
         if not whose or not self.world.identity.is_guest(job.userid):
             return None
@@ -92,17 +92,17 @@ class JobContext(msgspec.Struct, frozen=True, kw_only=True):
     def downgrade_final(
         self, decisions: Mapping[JobId | None, Decision]
     ) -> dict[JobId, Decision]:
-        """Return a plan's decisions on jobs, none final that need not be.
+        """Return a plan's decisions on jobs, final only where they have to be.
 
-        What gets no burst may still run on the lead's own nodes, when those that are
-        down come back, or those that are busy become free. A job that
-        only a rule marks as burstable is never given up: its user asked for no burst.
+        A job that gets no burst may still run on the lead's own nodes, when those that
+        are down come back, or those that are busy become free. A job that only a rule
+        marks as burstable is never given up: its user asked for no burst.
         """
         # Jobs that share one final decision ask for the same.
         made: dict[tuple[int, bool], Decision] = {}
         softened: dict[JobId, Decision] = {}
         for job, decision in decisions.items():
-            assert job is not None  # only a request ahead of jobs is for none
+            assert job is not None  # only a request ahead of jobs has no job
             view = self.lead.jobs[job]
             key = id(decision), not view.burstable
             if key not in made:
@@ -124,7 +124,7 @@ def job_context(
     plan: PlanContext,
     rules: RuleSet | None = None,
 ) -> JobContext:
-    """Return it; `rules` are those of the settings, where a tick has them already."""
+    """Return the context; `rules` are those of the settings, if a tick has them."""
     rules = rules or RuleSet(settings.rules, world.userids)
     return JobContext(
         records=records,
@@ -139,7 +139,7 @@ def job_context(
 def never_on_own_nodes(job: JobView) -> bool:
     """Tell whether a job is not to run on the lead's own nodes, even if they are free.
 
-    That is one for an isolated burst, and one with a tag.
+    These are jobs for isolated bursts, and jobs with a tag.
     """
     wish = job.preferences
     return wish.mode == "isolated" or bool(wish.tag)

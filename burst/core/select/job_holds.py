@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Which jobs are held, which get their urgency back, and which change their queue.
+"""Decides which jobs are held, get their urgency back, or change their queue.
 
 A job that waits for absent ranks blocks the queue behind it under every scheduler that
 Flux ships. So Flux's scheduler does not get it while its burst is on the way, or while
 nothing that is up could ever run it: it is held, or in mode queue stays in the stopped
 queue. In mode scheduler Flux has all jobs, as none of them blocks others there.
 
-One that Flux does not start on lent nodes that are free is put ahead of the queue for a
-moment (`raised_urgencies.py`).
+A job that Flux does not start although its lent nodes are free is put ahead of the
+queue for a moment (`raised_urgencies.py`).
 
 Where users are kept apart, a job is confined to its lent nodes before it is released.
 """
@@ -42,11 +42,11 @@ from burst.model.lead import PENDING, JobView
 
 # A hold or release that shows no effect for this long is asked for again, in seconds.
 ASK_AGAIN = 2.0
-# So many holds and releases are asked for in one tick: Flux takes a millisecond for
-# each, and the rest of the world must not wait for thousands. The next tick goes on.
+# The most holds and releases that are asked for in one tick: Flux takes a millisecond
+# for each, and nothing else should wait for thousands. The next tick continues.
 _AT_ONCE = 1000
-# So many jobs are failed in one tick, one request after the other. The lead tells of
-# each that ends, so that the next tick follows at once.
+# The most jobs that are failed in one tick, one request after the other. The lead tells
+# of each that ends, so the next tick follows at once.
 _FAILED_AT_ONCE = 100
 _KEPT_WAITING = (HoldState.HOLDING, HoldState.HELD)
 
@@ -86,9 +86,10 @@ def plan_job_holds(
 
 
 class _HoldPlan:
-    """What is asked of the lead for the jobs of one tick.
+    """The requests to the lead for the jobs of one tick.
 
-    `blocks` is whether a job, if Flux had it now, would wait for absent ranks.
+    In its methods, `blocks` is whether a job would wait for absent ranks if Flux had it
+    now.
     """
 
     def __init__(
@@ -127,7 +128,7 @@ class _HoldPlan:
             event = "job-hold" if blocks else "job-release"
             _record_of_job(self._tx, bursts, event, job.id)
         elif queue and not blocks:
-            # Its time runs all the same: the nodes are paid for.
+            # Its deadline runs all the same, as its nodes cost money.
             _record_release(self._tx, bursts, job.id)
 
     def hold_or_release(self, job: JobView, bursts: list[Burst], blocks: bool) -> None:
@@ -143,7 +144,7 @@ class _HoldPlan:
                 self._holding.append(job.id)
                 _record_of_job(tx, bursts, "job-hold", job.id)
         elif not in_stopped_queue(job, settings) and self._confinement.is_due(job):
-            # Now Flux would deny it for want of nodes. Its time runs all the same.
+            # Flux would deny it now, as it has no nodes. Its deadline runs anyway.
             _ask_since(tx, job, tx.now if bursts else 0.0)
             _record_release(tx, bursts, job.id)
         elif len(self._releasing) < _AT_ONCE and _release(tx, job):
@@ -151,11 +152,11 @@ class _HoldPlan:
             _ask_since(tx, job, tx.now if bursts else 0.0)
             _record_of_job(tx, bursts, "job-release", job.id)
         elif not blocks and not in_stopped_queue(job, settings):
-            # One that was never held is as good as released once its nodes are up.
+            # A job that was never held counts as released once its nodes are up.
             _record_release(tx, bursts, job.id)
 
     def set_urgency(self, job: JobView, urgency: int) -> None:
-        """Have a released job get another urgency."""
+        """Give a released job another urgency."""
         self._releasing[job.id] = urgency
 
     def confines(self, job: JobView) -> bool:
@@ -171,8 +172,8 @@ class _HoldPlan:
         """Confine a job to the ranks of its bursts, or to none once it is safe.
 
         Flux denies a job that could not run on what its constraint leaves. So ranks are
-        taken from one that is too large for own nodes after it was held, which its user
-        may have undone.
+        taken from a job that is too large for own nodes only after it was held, even if
+        its user has undone that.
         """
         if in_stopped_queue(job, self._settings):
             # Its ranks are given to it when it is moved.
@@ -243,7 +244,7 @@ def _hold(tx: Transaction, job: JobView) -> bool:
 
 
 def _shown_before(hold: Hold | None, job: JobView) -> int:
-    """Return what the lead may show of a job's urgency until it is held."""
+    """Return the urgency that the lead may show for a job until it is held."""
     if hold is None:
         return job.urgency
     return hold.raised_to or job.urgency or hold.expected_urgency

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Which rule of `[[policy]]` each pending job has, and what it says before any worth.
+"""Finds the rule of `[[policy]]` of each pending job, and what it says besides worth.
 
-Where there are none, and `[plan] worth` is 0, nothing here changes a decision.
+Without rules, and with `[plan] worth` 0, nothing here changes a decision.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from burst.model.lead import JobView
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences, ResourceRequest
 
-# What the user says, the name of the rule, and whether that is a guest.
+# What the user asks for, the name of the rule, and whether the user is a guest.
 _Wish = tuple[BurstPreferences, str | None, bool]
 
 
@@ -55,14 +55,14 @@ class JobRules:
         return rule
 
     def local_wait(self, job: JobView) -> float:
-        """Return for how long a job is left to the scheduler where it can start."""
+        """Return for how many seconds a job that can start is left to the scheduler."""
         rule, own = self.rule(job), job.preferences.wait
         if rule is not None and rule.wait is not None:
             return max(rule.wait, own or 0.0)
         return self.settings.intake.local_wait if own is None else own
 
     def preferences(self, job: JobView) -> BurstPreferences:
-        """Return what the user prefers, narrowed by the rule, and if it is a guest."""
+        """Return the user's preferences, narrowed by the rule, and if it is a guest."""
         rule, wish = self.rule(job), job.preferences
         guest = self.world.identity.is_guest(job.userid)
         if rule is None and not guest:
@@ -76,7 +76,7 @@ class JobRules:
         return found
 
     def decide_on_bank(self, job: JobView) -> Decision | None:
-        """Return why nothing is bought for a job on account of its bank, or None.
+        """Return why nothing is bought for a job because of its bank; None if not so.
 
         Flux takes any name for a bank where no plugin of flux-accounting is loaded.
         """
@@ -104,7 +104,7 @@ class JobRules:
     def _nodes_of(self, request: ResourceRequest) -> int:
         """Return how many lent nodes a job needs; 0 if none would do.
 
-        Of a job that asks for nodes it is those, whatever nodes there are.
+        For a job that asks for nodes, it is their number, whatever nodes there are.
         """
         nodes = self._nodes.get(request)
         if nodes is None:
@@ -125,5 +125,5 @@ def narrowed(wish: BurstPreferences, rule: PolicyRule) -> BurstPreferences:
 
 
 def job_rules(world: World, settings: Settings, now: float) -> JobRules:
-    """Return what answers outside of a tick."""
+    """Return the rules, to be asked outside of a tick."""
     return JobRules(world, settings, RuleSet(settings.rules, world.userids), now)

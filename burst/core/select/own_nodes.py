@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Whether the lead's own nodes would do for a job, now or ever."""
+"""Tells whether the lead's own nodes would do for a job, now or ever."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class OwnNodes:
         self._fits_granted: dict[ResourceRequest, bool] = {}
 
     def take(self, request: ResourceRequest) -> bool:
-        """Take what a job needs of what is free now; tell whether it was there."""
+        """Take what a job needs of what is free now; tell whether that was enough."""
         if request in self._too_large:
             return False
         if self._free.take(request, self._admitted_to(request)):
@@ -43,7 +43,8 @@ class OwnNodes:
     def takes_some(self, request: ResourceRequest, lent: Set[int]) -> bool:
         """Tell whether a job that is first in the queue now would get own nodes, too.
 
-        `lent` are its lent ranks. Flux takes the freest nodes, of equals the lowest.
+        `lent` are its lent ranks. Flux takes the freest nodes, and the lowest ranks of
+        equal ones.
         """
         pool = self._pool(self._own | lent, self._lead.free)
         shares = pool.fit(request, self._admitted_to(request))
@@ -59,7 +60,7 @@ class OwnNodes:
         return feasible
 
     def fits_when_up(self, request: ResourceRequest) -> bool:
-        """Tell whether the nodes would do, were all of them up and idle."""
+        """Tell whether the nodes would do if all of them were up and idle."""
         others = {rank for slot in self._world.slots for rank in slot.ranks}
         others |= self._lead.barred
         pool = self._pool(set(range(len(self._world.identity.shapes))) - others)
@@ -84,7 +85,7 @@ class OwnNodes:
     def _pool(
         self, ranks: Set[int], free: Mapping[int, Shape] | None = None
     ) -> NodePool:
-        """Return these nodes with so much free of each; all of it by default."""
+        """Return a pool of these nodes with what is free of each; by default, all."""
         shapes = self._world.identity.shapes
         whole = {rank: shapes[rank] for rank in ranks}
         if free is not None:

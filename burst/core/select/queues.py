@@ -32,7 +32,7 @@ def decide_on_queue(
 ) -> Decision | None:
     """Return the decision on a job whose queue does not start it; None if it may.
 
-    The queue of a job in the stopped queue is the one that it is moved to.
+    For a job in the stopped queue, the queue that it is moved to counts.
     """
     if not in_stopped_queue(job, settings):
         return why_not_started(job.queue, lead)
@@ -53,7 +53,7 @@ def why_not_started(name: str, lead: LeadView, gone: str = _GONE) -> Decision | 
         facts = {"queue": name, "help": gone}
         if not name:
             facts = {"queue": "without a name", "help": _NO_QUEUE}
-        # Of a lead that has queues all are read.
+        # If a lead has queues, all of them are read.
         return Decision(Reason.QUEUE_GONE, facts) if lead.queues else None
     if not queue.started:
         facts = {"queue": f" {name}" if name else "", "why": _why(queue)}
@@ -74,8 +74,8 @@ def decide_on_renting(
 ) -> Decision | None:
     """Return why no nodes are rented for a job of its queue; None if some may be.
 
-    A queue that is disabled still starts the jobs that it has, on what is there. Where
-    a job is moved to start, Flux looks at the limits of that queue.
+    A queue that is disabled still starts the jobs that it has, on nodes that are there.
+    If a job is moved to start, Flux checks the limits of the queue that it is moved to.
     """
     queue = lead.queues.get(job.queue)
     if queue is not None and not queue.enabled:

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Which released jobs are put ahead of the queue, as nodes that are paid for wait.
+"""Puts released jobs ahead of the queue while their nodes are free and cost money.
 
 A scheduler that starts jobs in their order stops at the first that waits for nodes. So
 a job whose lent nodes are online and free waits behind an ordinary one that could not
 even use them. It gets the urgency `[intake] release_urgency` when Flux had a moment to
 start it and did not, and only while all that it needs is free on its lent nodes and
-Flux would take these: then it starts at once, and has nothing that a job ahead of it
-waits for. Where it does not start for another reason, it gets its own urgency back, so
-that it never blocks the queue from the front.
+Flux would take these. Then it starts at once, and takes nothing that a job ahead of it
+waits for. If it does not start for another reason, it gets its own urgency back, so it
+never blocks the queue from the front.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView
 from burst.model.reason import Reason
 
-# So long a scheduler has to start a job by itself, in seconds.
+# How long a scheduler has to start a job by itself, in seconds.
 _GRACE = 2.0
 # A request that does not show after so many seconds is made again.
 _ASK_AGAIN = 2.0
-# A job that did not start although it was ahead of all is put ahead again after this.
+# A job that did not start though it was ahead is put ahead again after so many seconds.
 _PAUSE = 60.0
 # Decisions on a job that Flux may start now, or that waits behind others only.
 _STARTABLE = (Reason.RELEASED, Reason.JOBS_AHEAD)
 
 
 class RaisedUrgencies:
-    """What is due in one tick. Of the jobs of one burst one is ahead at a time."""
+    """The urgencies to set in one tick. One job of a burst is ahead at a time."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class RaisedUrgencies:
 
     def due(self, job: JobView, bursts: list[Burst], decision: Decision) -> int:
         """Record and return the urgency that the job is to get now; 0 for no change."""
-        # One that is moved by its queue was never held.
+        # A job that was moved to another queue was never held.
         never = Hold.released(job.urgency, self._tx.now)
         hold = self._tx.holds.get(job.id, never)
         if hold.state is not HoldState.RELEASED or job.state is not JobState.SCHED:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which pending jobs want a burst, and which can start on what is up."""
+"""Finds the pending jobs that want a burst, and those that can start on own nodes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ from burst.model.request import ResourceRequest
 
 # Tuples, not sets: a state is found by identity, and an enum's hash takes long.
 _STARTED = (JobState.RUN, JobState.CLEANUP, JobState.INACTIVE)
-# At least so long after its submission a job may be the one that nodes are given to.
+# For at least so many seconds after its submission, a job may be the one that the
+# scheduler is giving nodes to.
 _GRANTED_S = 1.0
 
 
@@ -49,9 +50,9 @@ class Triaged(NamedTuple):
     """What was found for the pending jobs."""
 
     decisions: dict[JobId, Decision]
-    """On jobs for which nothing is to be had now."""
+    """The decisions on jobs for which no nodes are planned now."""
     demands: list[Demand]
-    """Of the others, in Flux's order."""
+    """The demands of the other jobs, in Flux's order."""
     here: set[JobId]
     """Jobs that fit on own nodes that are free, each beside those before it."""
     unread: frozenset[str]
@@ -66,8 +67,8 @@ def triage(
 ) -> Triaged:
     """Decide on the jobs, highest urgency first, then oldest first, as Flux does.
 
-    Not on those that are still refused. `shortfalls` are of jobs that could not
-    have all the nodes that they need.
+    Jobs that are still refused are left out. `shortfalls` are those of jobs that could
+    not have all the nodes that they need.
     """
     fresh = [
         job
@@ -81,7 +82,7 @@ def triage(
         if job.request
         and job.request.constraint
         and job.id not in bursts_by_job
-        # A user's share of the time for constraints is by user id, too.
+        # The time for constraints is shared by user id, too.
         and not context.no_account(job)
     )
     found = Triaged({}, [], set(), unread)
@@ -97,7 +98,7 @@ def triage(
 
 
 class _JobTriage:
-    """Finds for each pending job a decision, or what is to be had for it."""
+    """Finds a decision or a demand for each pending job."""
 
     def __init__(
         self,
@@ -112,7 +113,7 @@ class _JobTriage:
         self._limits = LimitsInUse(context.records, context.world)
 
     def decide(self, job: JobView, bursts: list[Burst]) -> Decision | Demand:
-        """Return the decision on a job, or what is to be had for it."""
+        """Return the decision on a job, or its demand."""
         if not (bursts or self._context.rules.may_burst(job)):
             return Decision(Reason.NOT_BURSTABLE)
         alone = self._decide_left_alone(job)
@@ -130,7 +131,7 @@ class _JobTriage:
     def _decide(
         self, job: JobView, request: ResourceRequest, bursts: list[Burst]
     ) -> Decision | Demand:
-        """Return the decision on a job, or what it lacks, by this view of the lead."""
+        """Return the decision on a job, or its demand, by this view of the lead."""
         if bursts:
             return self._decide_assigned(job, request, bursts)
         closed = self._context.no_account(job) or decide_on_queue(
@@ -153,14 +154,14 @@ class _JobTriage:
         return unrented or self._decide_to_rent(job)
 
     def _decide_to_rent(self, job: JobView) -> Decision | Demand:
-        """Return what is to be had for a job that has no nodes here."""
+        """Return the demand of a job that has no nodes, or why nothing is rented."""
         found = self._demand(job, 0)
         if isinstance(found, Decision) or found.tag:
             return found
         return self._context.rules.decide_on_bank(job) or self._by_rule(job, found)
 
     def _by_rule(self, job: JobView, demand: Demand) -> Decision | Demand:
-        """Return what a job's rule makes of a demand; nothing is bought for it yet."""
+        """Return the demand as the job's rule allows it, or why it is refused."""
         why = self._worth.decide(job, demand, self._waited(job))
         if why is not None and not why.reason.about_job.refused:
             return why
@@ -217,7 +218,7 @@ class _JobTriage:
     def _decide_assigned(
         self, job: JobView, request: ResourceRequest, bursts: list[Burst]
     ) -> Decision | Demand:
-        """Return the decision on a job that has bursts, or what it still lacks."""
+        """Return the decision on a job that has bursts, or its demand for the rest."""
         lead = self._context.lead
         nodes = job_nodes(request, bursts, lead)
         if nodes.missing:
@@ -233,7 +234,7 @@ class _JobTriage:
         return behaviour_of(late).decide(late, self._world, ends)
 
     def _starts_here(self, job: JobView, request: ResourceRequest) -> bool:
-        """Tell whether the job fits on what is free now and should wait for that."""
+        """Tell whether the job fits on free own nodes and should wait for those."""
         hold = self._context.hold(job)
         held = hold is not None and hold.state in HELD_BY_US
         if in_stopped_queue(job, self._intake) or never_on_own_nodes(job):
@@ -251,7 +252,7 @@ class _JobTriage:
         return self._context.plan.now - (hold.since if hold and released else queued)
 
     def _demand(self, job: JobView, coming: int) -> Decision | Demand:
-        """Return what is to be had for the job; a decision if it is to get nothing.
+        """Return the demand of the job; a decision if it is to get nothing.
 
         A job whose user took it back gets nothing, except in the stopped queue, where
         it could not start without us.
@@ -265,10 +266,10 @@ class _JobTriage:
             return Decision(Reason.INCOMPLETE, {"until": short.until})
         demand = self._context.demand(job, coming)
         if taken_back:
-            # Flux could run it, too.
+            # Flux could run the job, too, so it gets no isolated burst.
             demand = msgspec.structs.replace(demand, isolated=None)
         if name := job.preferences.tag:
-            # Nothing is bought for it alone.
+            # Nothing is bought for this job alone.
             for_tag = Decision(Reason.TAGGED, {"tag": name})
             demand = msgspec.structs.replace(demand, not_bought=for_tag)
         return demand

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Keeps the ledger in each transaction: reserves for new bursts, settles ended ones.
 
-`keep_accounts` is the last thing that a tick does before its records are stored, and
-what a command that makes bursts does: so a burst and what is reserved for it are
-written together, and its end and its cost. It looks at live bursts only.
+`keep_accounts` is the last step of a tick before its records are stored, and a step of
+each command that makes bursts. So a burst and what is reserved for it are written
+together, and so are its end and its cost. It looks at live bursts only.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from burst.provider import Failure
 from burst.provider import Phase as FollowerPhase
 
 KEPT_SETTLED = 1000
-"""So many settled bursts are on record one by one; of all others the sums are."""
+"""How many settled bursts are on record one by one; all others are only in the sums."""
 MOST_SETTLED = 2000
-"""So many are on record at most, where earlier ones could not be archived yet."""
+"""The most settled bursts on record, if earlier ones could not be archived yet."""
 # For a burst that is kept for a standing minimum, money is reserved for so many seconds
 # at a time: each time is a write to the store.
 _KEPT_LONGER_S = 600.0
@@ -54,7 +54,10 @@ _PHASES: dict[State, Phase] = {
 
 
 def keep_accounts(tx: Transaction, world: World, settings: Settings) -> None:
-    """Reserve, count and settle. A record that cannot be read is left as it is."""
+    """Reserve money for bursts, count their use, and settle those that ended.
+
+    A record that cannot be read is left as it is.
+    """
     accounts = _Accounts(tx, world, settings)
     for burst in tx.live:
         if burst.id not in tx.entries and f"entry/{burst.id}" not in tx.unreadable:
@@ -85,9 +88,9 @@ def budgets_at(
 def reserve_longer(
     tx: Transaction, burst: Burst, world: World, settings: Settings
 ) -> bool:
-    """Reserve for an idle burst that is kept; tell whether the budgets allow it.
+    """Reserve money for an idle burst that is kept; tell whether the budgets allow it.
 
-    For a while longer than it takes to end it, so that it can be ended in time.
+    It is reserved for longer than the burst takes to end, so that it can end in time.
     """
     entry, lease = tx.entries.get(burst.id), burst.lease
     life = Life(provider=lease.provider, lease_end=lease.end, online=True)
@@ -117,14 +120,14 @@ class _Accounts:
         return [job for job in jobs if job.state in ALLOCATED and job.ranks]
 
     def open(self, burst: Burst) -> None:
-        """Reserve for a burst that has no entry."""
+        """Reserve money for a burst that has no entry."""
         lease, now = burst.lease, self._tx.now
         until = max(now, self._until(burst, burst.jobs))
         payers = self._payers(burst.jobs)
         self._tx.entries[burst.id] = open_entry(lease, until, payers, now)
 
     def keep(self, entry: Entry, burst: Burst) -> None:
-        """Count what its nodes did, and reserve for jobs that it got just now."""
+        """Count what a burst's nodes did, and reserve money for its new jobs."""
         after, now, use = entry, self._tx.now, self._use(entry, burst)
         if self._world.unread and not burst.lease.isolated:
             after = self._count_ended(entry, burst, use)
@@ -132,7 +135,7 @@ class _Accounts:
             after = ledger.resize(after, burst.lease.nodes, now)
         begun = {job for job, _ in use.jobs} - {job for job, _ in entry.use.jobs}
         given = self._tx.new_jobs(burst)
-        # Flux may start a job there by itself: the nodes are there.
+        # Flux may have started a job by itself, on nodes that are there anyway.
         new = frozenset(job for job in given if not self._has_started(job))
         if new:
             until = self._until(burst, new)
@@ -167,9 +170,9 @@ class _Accounts:
     def _count_ended(self, entry: Entry, burst: Burst, use: Use) -> Entry:
         """Return the entry with no work counted for jobs beyond their end.
 
-        They have ended while the lead was not read. Flux tells when; in the time in
-        which it was read, the nodes were theirs until it gave them back. Of jobs that
-        it does not tell of any more, that is all. `use` is that of now.
+        These jobs ended while the lead was not read, and Flux tells when. While it was
+        read, the nodes were theirs until Flux gave them back. Jobs that Flux no longer
+        knows count only until the lead was last read. `use` is the use now.
         """
         mine = frozenset(burst.lease.ranks)
         seen = max(entry.at, self._tx.now - self._world.unread)
@@ -181,7 +184,7 @@ class _Accounts:
             else math.inf
             for job in ran
         }
-        # Nodes on which something ran that is not known, and does so still.
+        # Nodes on which something unknown ran, and still runs.
         others = entry.use.busy - _count(ran.values())
         still = use.busy - _count(job.ranks & mine for job in self._running)
         rest = max(0, min(others, still))
@@ -203,7 +206,7 @@ class _Accounts:
             provider=lease.provider,
             lease_end=lease.end,
             run_times=run_times,
-            # A burst that grows for a job has it wait for the further nodes.
+            # If a burst grows for a job, the job waits for the further nodes.
             online=burst.state not in COMES_UP and not burst.coming,
         )
         return lives_until(life, self._settings, self._tx.now)
@@ -216,7 +219,7 @@ class _Accounts:
         }
 
     def _use(self, entry: Entry, burst: Burst) -> Use:
-        """Return what the nodes of a burst do; what cannot be read is as it was."""
+        """Return what the nodes of a burst do; what cannot be read stays as it was."""
         lead, busy, jobs = self._world.lead, entry.use.busy, entry.use.jobs
         if burst.lease.isolated:
             works = burst.state is State.ONLINE
@@ -238,10 +241,10 @@ class _Accounts:
         )
 
     def _moving(self, burst: Burst, shown: int) -> dict[str, int]:
-        """Return how many nodes come and leave of a burst that grows or shrinks.
+        """Return how many nodes boot, go and are absent in a burst that is resized.
 
-        Of those that were asked for, or whose growth broke off, as many as its provider
-        shows as started: it may have made nothing at all.
+        If nodes were only asked for, or a growth broke off, as many count as the
+        provider shows as started: it may have made nothing at all.
         """
         if burst.resize is None:
             return {}
@@ -265,7 +268,7 @@ def _count(ranks: Iterable[frozenset[int]]) -> int:
 
 
 def _shown(before: int, burst: Burst, world: World) -> int:
-    """Return how many nodes its provider shows as started."""
+    """Return how many nodes of a burst its provider shows as started."""
     view = world.providers.get(burst.lease.provider)
     if view is None or view.trouble or not view.read_at:
         return before
@@ -278,7 +281,7 @@ def _shown(before: int, burst: Burst, world: World) -> int:
 
 
 def _settle(tx: Transaction, entry: Entry) -> None:
-    """Take the entry out and add what the burst has cost, both or nothing."""
+    """Remove the entry and add what the burst has cost; do both or nothing."""
     period = periods.day_of(entry.made)
     name = entry.burst
     if {f"ledger/{period}", f"settled/{name}"} & tx.unreadable.keys():
@@ -293,9 +296,10 @@ def _settle(tx: Transaction, entry: Entry) -> None:
 
 
 def _drop_settled(tx: Transaction, archived: Mapping[BurstId, float] | None) -> None:
-    """Drop the oldest rows beyond KEPT_SETTLED, none before it is archived.
+    """Drop the oldest rows beyond KEPT_SETTLED, each only once it is archived.
 
-    But where the archive cannot be written: what is on record is bounded in any case.
+    If the archive cannot be written, rows beyond MOST_SETTLED are dropped all the same,
+    so that the records are bounded.
     """
     spare = len(tx.settled) - KEPT_SETTLED
     if spare <= 0:

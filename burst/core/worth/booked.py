@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What jobs bear of the nodes that a standing minimum pays for, while these live.
+"""What jobs pay of nodes that a standing minimum pays for, while these nodes live.
 
-Such a burst may live for weeks, and costs users what their jobs use. So there counts
-towards their budgets what jobs have used, and what is booked for those that have nodes
-or are given them.
+Such a burst may live for weeks, and costs users only what their jobs use. So their
+budgets count what jobs have used, and what is booked for jobs that have nodes or get
+them.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ def node_seconds(
 ) -> float:
     """Return what a job may use of a burst of so many nodes, in node-seconds.
 
-    `duration` is its time limit, 0 for none, `rest` what the burst may live, both in s.
+    `duration` is the job's time limit, 0 for none; `rest` is how long the burst may
+    live. Both are in seconds.
     """
     its = min(nodes, request.nodes or nodes) if request is not None else nodes
     return its * (duration or max(0.0, rest))
 
 
 def unbook(entry: Entry, jobs: Set[JobId]) -> Entry:
-    """Return the entry with nothing booked but for these jobs."""
+    """Return the entry with nothing booked for other jobs than these."""
     if all(share.job in jobs for share in entry.shares if share.booked):
         return entry
     shares = tuple(
@@ -40,9 +41,10 @@ def unbook(entry: Entry, jobs: Set[JobId]) -> Entry:
 
 
 def borne(entry: Entry, now: float) -> dict[Payer, float] | None:
-    """Return the node-seconds that jobs have or may use of a standing minimum's burst.
+    """Return by payer the node-seconds that jobs use of a standing minimum's burst.
 
-    By payer. None of a burst of which its jobs pay all.
+    Of each job the larger number counts: what it has used, or what is booked for it.
+    None for a burst that its jobs pay for alone.
     """
     if STANDING not in entry.payers:
         return None

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT
 """Budgets: how much of each is settled, reserved and left, and what may not be bought.
 
-A burst counts in the day, week or month in which it was made. While it lives, all that
-is reserved for it counts, in full for each of those it is for, and in later ones, too,
-for as long as it lives. Of a burst that a standing minimum pays for, that is what jobs
-have used, and may use while they have its nodes. Once it is gone, what it has cost
-counts, for each of those it was for by their share. So a purchase never takes what is
-settled and reserved together past a limit.
+A burst counts in the day, week or month in which it was made. While it lives, it counts
+in later ones, too, and all that is reserved for it counts, in full for each payer. If a
+standing minimum pays for the burst, payers of its jobs count what the jobs have used,
+and may use while they have its nodes. Once the burst is gone, what it has cost counts,
+for each payer by their share. So no purchase takes the sum of settled and reserved
+money over a limit.
 
-A burst that lives longer than was reserved for is not ended; `Entry.grown` says how
-much more was reserved then.
+A burst that lives longer than money was reserved for is not ended; `Entry.grown` tells
+how much more was reserved then.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DAY_S = 86400.0
 
 
 class Accounts(msgspec.Struct, frozen=True):
-    """What budgets are reckoned from, as the records have it."""
+    """The records from which the state of budgets is computed."""
 
     entries: Mapping[BurstId, Entry] = {}
     periods: Mapping[str, Period] = {}
@@ -52,11 +52,11 @@ class BudgetState(msgspec.Struct, frozen=True, kw_only=True):
     settled: Money
     reserved: Money
     grown: Money
-    """What of `reserved` was added as bursts lived longer than was reserved for."""
+    """The part of `reserved` that was added as bursts outlived their reservation."""
     over: bool = False
     """Whether its last day is over."""
     unread: str = ""
-    """The key of a record that cannot be read, so that more may be used."""
+    """Key of a record that cannot be read, so that more may be used; empty if none."""
 
     @property
     def used(self) -> Money:
@@ -69,16 +69,16 @@ class BudgetState(msgspec.Struct, frozen=True, kw_only=True):
         return Money(0 if self.unread else max(0, self.limit - self.used))
 
     def has_again(self, need: Money) -> float:
-        """Return when it begins anew, in seconds since the epoch.
+        """Return when the budget begins anew, in seconds since the epoch.
 
-        math.inf where it does not have so much then, if nobody changes something.
+        math.inf if it does not have `need` even then, unless something is changed.
         """
         never = self.unread or self.over or need > self.limit
         return math.inf if never else self.window.ends
 
     @property
     def warns(self) -> bool:
-        """Whether people are to know how much is used."""
+        """Whether so much is used that people are told."""
         return self.used >= self.budget.warn * self.limit
 
 
@@ -93,7 +93,7 @@ class Commitment(msgspec.Struct, frozen=True, kw_only=True):
     until: float
     payers: frozenset[Payer]
     borne: Mapping[Payer, float] | None = None
-    """As of `booked.borne`."""
+    """What `booked.borne` returns."""
 
     @property
     def amount(self) -> Money:
@@ -102,7 +102,7 @@ class Commitment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Budgets:
-    """The budgets at one time; what is left grows less as a plan is made."""
+    """The budgets at one time; what is left shrinks as a plan is made."""
 
     def __init__(
         self, budgets: Sequence[BudgetSettings], accounts: Accounts, now: float
@@ -120,7 +120,7 @@ class Budgets:
         return dict(self._states)
 
     def go_back(self, mark: Mapping[tuple[int, Window], BudgetState]) -> None:
-        """Count nothing that was committed since."""
+        """Undo what was committed since the mark."""
         self._states = dict(mark)
 
     def states(self) -> list[BudgetState]:
@@ -130,10 +130,10 @@ class Budgets:
     def refusing(
         self, after: Sequence[Commitment], before: Commitment | None = None
     ) -> tuple[BudgetState, Money] | None:
-        """Return the budget that allows these last, and what they need of it.
+        """Return the budget that allows `after` last, and what `after` needs of it.
 
-        None if all allow them now. `before` is what is reserved already for the one
-        that takes its place.
+        None if all budgets allow `after` now. `before` is what is reserved already, in
+        place of which `after` would be reserved.
         """
         short = []
         for number, at, more in self._further(after, before):
@@ -145,7 +145,7 @@ class Budgets:
     def commit(
         self, after: Sequence[Commitment], before: Commitment | None = None
     ) -> None:
-        """Count these as reserved."""
+        """Count `after` as reserved, in place of `before`."""
         for number, at, more in self._further(after, before):
             state = self._state(number, at)
             reserved = Money(state.reserved + more)
@@ -156,7 +156,7 @@ class Budgets:
     def _further(
         self, after: Sequence[Commitment], before: Commitment | None
     ) -> Iterator[tuple[int, float, Money]]:
-        """Yield budgets, a time in each window that counts, and how much more is."""
+        """Yield budgets, a time in each window that counts, and the further amount."""
         for number, terms in enumerate(self._terms):
             known = terms.part_of(before, before.amount) if before is not None else 0
             more = sum(terms.part_of(each, each.amount) for each in after) - known
@@ -218,7 +218,7 @@ NO_BUDGETS = Budgets((), Accounts(), 0.0)
 
 
 class _Terms:
-    """What a budget matches, as it is compared; None where everything does."""
+    """What a budget matches, ready to be compared; None where everything matches."""
 
     def __init__(self, budget: BudgetSettings, userids: Mapping[str, int]) -> None:
         self.budget = budget
@@ -229,7 +229,7 @@ class _Terms:
         self._providers = _words(match.provider)
 
     def part_of(self, bought: Commitment, amount: Money) -> Money:
-        """Return how much counts of what is reserved for a burst."""
+        """Return how much of the amount that is reserved for a burst counts."""
         if bought.borne is None or self.matches([STANDING], bought.provider):
             return amount if self.matches(bought.payers, bought.provider) else Money(0)
         seconds = sum(
@@ -240,11 +240,11 @@ class _Terms:
         return reserve_part(seconds, bought.price, bought.fee, bought.nodes)
 
     def bears_all(self, payers: Set[Payer], provider: str) -> bool:
-        """Tell whether all that is reserved for these counts, not their jobs' alone."""
+        """Tell whether all that is reserved counts, not only what jobs may use."""
         return STANDING not in payers or self.matches([STANDING], provider)
 
     def matches(self, payers: Iterable[Payer], provider: str) -> bool:
-        """Tell whether what is bought for these of that provider counts."""
+        """Tell whether nodes of a provider that are bought for these payers count."""
         if provider and self._providers is not None and provider not in self._providers:
             return False
         return any(payer == OTHERS or self._matches_payer(payer) for payer in payers)
@@ -280,7 +280,7 @@ def next_begin(budgets: Sequence[BudgetSettings], now: float) -> float:
 def budget_warnings(
     budgets: Sequence[BudgetSettings], userids: Mapping[str, int], now: float
 ) -> list[str]:
-    """Return in words what of the budgets is allowed, but hardly meant."""
+    """Return warnings of budgets whose settings are allowed, but hardly meant."""
     found: list[str] = []
     today = datetime.datetime.fromtimestamp(now, datetime.UTC).date()
     for budget in budgets:
@@ -305,7 +305,7 @@ def budget_warnings(
 def numbers_of(
     names: Iterable[str | int], userids: Mapping[str, int]
 ) -> frozenset[int]:
-    """Return the numbers of users, who are given by name or number."""
+    """Return the numbers of users that are given by name or number."""
     found = (
         int(name) if str(name).isdecimal() else userids.get(str(name)) for name in names
     )
@@ -319,7 +319,7 @@ def _words(value: str | tuple[str, ...]) -> frozenset[str] | None:
 def _unread(unreadable: Mapping[str, str], its: Window) -> str:
     """Return the key of a record of money that cannot be read; empty if there is none.
 
-    An entry counts in each window.
+    An unreadable entry counts in each window.
     """
     sums = [key.partition("/")[2] for key in unreadable if key.startswith("ledger/")]
     known = its.periods(sums)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a burst for one job would buy, and what a job is told of one that does not pay.
+"""What a burst for one job would buy, and the message if such a burst does not pay.
 
 Times are seconds since the epoch, durations are in seconds.
 """
@@ -18,7 +18,7 @@ from burst.model.jobid import format_f58
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """A start on own nodes and one on a burst that does not pay, by which rule."""
+    """A start on own nodes, one on a burst, and whether that pays by a job's rule."""
 
     here: StartEstimate
     purchase: Purchase
@@ -61,7 +61,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 def purchase_of(
     candidate: ProviderOffer, nodes: int, run_time: float, times: OnlineTimes
 ) -> Purchase:
-    """Return what so many nodes of an offer for such a run come to."""
+    """Return the purchase of so many nodes of an offer for such a run time."""
     offer = candidate.offer
     key = candidate.provider, offer.name, nodes
     known = times.online(*key)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""When jobs start under conservative backfill: each where it delays none before it.
+"""When jobs start under conservative backfill: no job delays one before it.
 
-The scheduler keeps a profile of what is free from when until when. Each waiting job, in
-order, is given the first time from which it fits for as long as it runs. Fluxion's
-policies `conservative` and `hybrid` do so; the second for the first 64 jobs alone,
-which is taken to be the same.
+The scheduler keeps a profile of what is free over time. Each waiting job, in order,
+gets the first time from which it fits for as long as it runs. Fluxion's policies
+`conservative` and `hybrid` do so. `hybrid` does it for the first 64 jobs only, which
+counts as the same here.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class Profile:
         self._times = [now]
         self._rooms = [room.copy()]
         self._after = [NO_JOB]
-        """By whose end a span begins."""
+        """By span: the job by whose end it begins."""
         self._shrinks = [False]
-        """Whether some job starts when a span begins. Else all is free in it that is
-        free in the one before."""
+        """By span: whether some job starts when it begins. If not, all is free in it
+        that is free in the span before."""
         self._found: dict[tuple[int, float], float] = {}
-        """When the last job started that needs the same for as long: the next starts
-        no earlier."""
+        """By need and run time: when the last such job started. The next one starts no
+        earlier."""
         for at, _, job, share in ends:
             if at == math.inf:
                 break
@@ -62,7 +62,7 @@ class Profile:
         return NEVER, None
 
     def _fit(self, job: Waiting, start: int, last: int) -> Any:
-        """Return the share that a job would have throughout some spans."""
+        """Return the share that a job would have from one span to another."""
         room = self._rooms[start]
         share = room.fit(*job.need)
         for span in range(start + 1, last + 1):
@@ -77,14 +77,14 @@ class Profile:
         first = bisect_left(self._times, at)
         last = len(self._times)
         if run_time < math.inf:
-            # What waits for it waits for the running job that lets it start.
+            # Jobs that wait for this one wait for the running job that lets it start.
             last = self._split(at + run_time, after)
         for room in self._rooms[first:last]:
             room.take_shares(share)
         self._shrinks[first] = True
 
     def _split(self, at: float, after: JobId) -> int:
-        """Have a span begin at a time; return which one."""
+        """Make a span begin at a time; return its index."""
         place = bisect_left(self._times, at)
         if place == len(self._times) or self._times[place] > at:
             self._times.insert(place, at)
@@ -94,7 +94,7 @@ class Profile:
         return place
 
     def forget(self, before: float) -> None:
-        """Have no job start before a time, which is the start of one."""
+        """Let no further job start before a time, at which some job starts."""
         place = bisect_left(self._times, before)
         for each in (self._times, self._rooms, self._after, self._shrinks):
             del each[:place]
@@ -108,8 +108,8 @@ def simulate_conservative(
 ) -> list[Start]:
     """Return when each job of a queue starts, in its order.
 
-    `leaves` is told of each start; it tells whether the job leaves the queue instead.
-    So many jobs behind one that has not started may start before it.
+    `leaves` gets each start, and tells whether the job leaves the queue instead.
+    `depth` jobs behind one that has not started may start before it.
     """
     starts: list[Start] = []
     ahead: deque[float] = deque()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The answer to `burst cost`: reserved, settled, left and wasted, ready for JSON.
 
-Amounts are in the unit of the prices. A user other than the instance owner is shown
-their own part alone.
+Amounts are in the unit of the prices. A user other than the instance owner sees only
+their own part.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ class CostReport:
         userid: int | None = None,
         archived: Iterable[SettledBurst] = (),
     ) -> None:
-        """Take bursts into account that were made since a day such as 2026-11-01.
+        """Report on bursts that were made since a day such as 2026-11-01.
 
         Old days are known by month only: a month counts if the day is in it or before.
-        With `userid`, only what is that user's. `archived` are settled bursts that are
-        known one by one beside those on record; they may be the same.
+        With `userid`, only that user's part counts. `archived` are settled bursts from
+        the archive; they may be on record as well.
         """
         self._records, self._since, self._userid = records, since, userid
         rows = {(row.burst, row.made): row for row in archived}
@@ -86,7 +86,8 @@ class CostReport:
     def rows(self, by: By) -> list[Row]:
         """Return a row for each user, bank, queue, provider, rule or job.
 
-        The dearest first. Of jobs, only those of bursts that are known one by one.
+        The most expensive one comes first. Jobs are listed only if their bursts are
+        known one by one.
         """
         found = self._by_job() if by == "job" else self._by_group(_SUMMED[by])
         rows = [
@@ -100,8 +101,8 @@ class CostReport:
     def prices(self) -> list[Row]:
         """Return what a node of each offer cost last, and where that price came from.
 
-        And how many bursts of it ended, how many as the cloud took nodes back, how many
-        as another provider was quicker. Of the bursts that are known one by one.
+        Each row also has how many bursts of the offer ended, and how many of these as
+        the cloud took nodes back. Only bursts that are known one by one count.
         """
         paid: list[PaidBurst] = [*self._settled, *self._records.entries.values()]
         known = [burst for burst in paid if self._bears(burst)]
@@ -152,7 +153,7 @@ class CostReport:
         return sums
 
     def _reserved(self) -> Iterator[tuple[float, Group, Share, int]]:
-        """Yield when a burst was made, who bears a part of it, and how much."""
+        """Yield for each share of an entry when it was made, who pays, and how much."""
         for entry in self._records.entries.values():
             if not self._counts(day_of(entry.made)):
                 continue
@@ -162,11 +163,11 @@ class CostReport:
                     yield entry.made, group, share, part.total
 
     def _counts(self, period: str) -> bool:
-        """Tell whether a day or month is not before the day since when."""
+        """Tell whether a day or month counts: it is not before the first day."""
         return period >= self._since[: len(period)]
 
     def _bears(self, burst: PaidBurst) -> bool:
-        """Tell whether the user bears a part of what a burst costs."""
+        """Tell whether the user pays a part of what a burst costs."""
         users = {payer.userid for payer in burst.payers}
         return self._userid is None or self._userid in users
 

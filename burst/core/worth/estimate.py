@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Whether a burst pays: the hours it saves against the node-hours it buys.
+"""Tells whether a burst pays: the hours it saves against the node-hours it buys.
 
 Times are in seconds: since the epoch in a daemon, since the start of a trace in a
 replay.
@@ -28,7 +28,7 @@ class StartEstimate(msgspec.Struct, frozen=True, kw_only=True):
     """When a pending job is expected to start on own nodes."""
 
     expected: float
-    """By the run times of past jobs like those before it; math.inf: never."""
+    """By the run times of past jobs like those before it; math.inf for never."""
     latest: float
     """By the time limits of the jobs before it: none of them runs longer."""
     earliest: float
@@ -54,16 +54,17 @@ class Purchase(msgspec.Struct, frozen=True, kw_only=True):
     """What a burst for one job would buy."""
 
     nodes: int
-    """Bought for this job; 0 if it fits on nodes that are idle or bought anyway."""
+    """How many are bought for the job; 0 if it fits on idle nodes, or on nodes that are
+    bought anyway."""
     run_time: float
     """For how long the job may run, in seconds: `RunTime.bound`."""
     online: OnlineTime
     teardown: float
-    """For which the nodes are paid after the job has ended, in seconds."""
+    """For how many seconds the nodes cost money after the job has ended."""
     price: float = 0.0
-    """For a node and hour."""
+    """Price for a node and hour."""
     fee: float = 0.0
-    """For an hour of the burst."""
+    """Fee for an hour of the burst."""
     priced_by: PriceSource = "offer"
 
 
@@ -71,10 +72,10 @@ _AT_ONCE = OnlineTime(p50=0.0, p90=0.0, bursts=0)
 
 
 def keep_purchase(nodes: int, run_time: float, kept: float = 0.0) -> Purchase:
-    """Return what it buys to run a job on a live burst of so many nodes.
+    """Return the purchase of running a job on a live burst of so many nodes.
 
-    All of them are kept for the job's time limit, but for the `kept` seconds for which
-    they are kept anyway.
+    All nodes are kept for the job's time limit, less the `kept` seconds for which they
+    are kept anyway.
     """
     longer = max(0.0, run_time - kept) if run_time < math.inf else run_time
     return Purchase(
@@ -87,9 +88,9 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
 
     pays: bool
     saved: float
-    """By how much earlier the job would start than here, in hours; below 0: later."""
+    """By how many hours the job would start earlier than here; below 0 if later."""
     bought: float
-    """Node-hours, with those of boot and tear-down."""
+    """Node-hours bought, with those of boot and tear-down."""
     worth: float
     """Hours saved for each node-hour bought; math.inf if nothing is bought."""
     required: float

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""When each pending job starts on own nodes: what goes into the queue's simulation.
+"""Forecasts when each pending job starts on own nodes, by a simulation of the queue.
 
-Own nodes are those that no burst leases. A job that may not run on them, were all of
-them idle, never starts there and is in nobody's way: a burstable one is held, or
-stepped over by sched-burst.
+Own nodes are those that no burst leases. A job that could not run on them even if all
+of them were idle never starts there and blocks nobody: a burstable one is held, or
+skipped by sched-burst.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from burst.model.request import ResourceRequest
 from burst.model.scheduler import Scheduler
 
 NEVER = StartEstimate(expected=math.inf, latest=math.inf, earliest=math.inf)
-"""Of a job that own nodes could not hold, were they idle."""
+"""The estimate for a job that own nodes could not hold even if they were idle."""
 _EXPEDITED = 31
 
 
 class OwnNodesQueue(msgspec.Struct, frozen=True):
-    """What a forecast needs of the own nodes that are up, and of who waits for them."""
+    """What a forecast needs to know of own nodes that are up, and of their queue."""
 
     idle: NodePool
     """The nodes, as if nothing ran on them."""
@@ -54,8 +54,8 @@ class OwnNodesQueue(msgspec.Struct, frozen=True):
     """Queues in which no job starts."""
     scheduler: Scheduler
     leaves: Callable[[JobId, float], bool] | None = None
-    """Tells of a job and its start whether a burst is assumed for it; None: for no
-    job."""
+    """Tells by a job and its start whether a burst is assumed for it; None if none is
+    assumed for any job."""
 
     @property
     def ranks(self) -> KeysView[int]:
@@ -71,7 +71,7 @@ class OwnNodesQueue(msgspec.Struct, frozen=True):
 
 
 def own_nodes_queue(records: RecordsView, world: World) -> OwnNodesQueue:
-    """Return the own nodes as of this picture of the lead, which is known."""
+    """Return the own nodes by this view of the lead, which can be read."""
     assert world.lead is not None
     lead, shapes = world.lead, world.identity.shapes
     own = {rank: shapes[rank] for rank in own_ranks(records, lead, world.identity)}
@@ -127,7 +127,7 @@ def forecast(
 
 
 def _asked(own: OwnNodesQueue, jobs: Sequence[PendingJob]) -> Leaves | None:
-    """Return what is asked whether the job at a place leaves."""
+    """Return the function that tells whether the job at a place leaves the queue."""
     leaves = own.leaves
     return None if leaves is None else lambda place, at: leaves(jobs[place].job, at)
 
@@ -138,10 +138,10 @@ def line_up(
     holds: Mapping[JobId, Hold],
     stopped: Collection[str] = (),
 ) -> list[ActiveJob]:
-    """Return the jobs that own nodes start, in the order in which they do.
+    """Return the jobs that wait for own nodes, in the order in which Flux takes them.
 
-    What the daemon holds has the place of the urgency that it had before, as it is
-    released as soon as own nodes are free for it.
+    A job that the daemon holds has the place of the urgency that it had before, as it
+    is released as soon as own nodes are free for it.
     """
     line = []
     moved = False
@@ -163,7 +163,7 @@ def line_up(
 
 
 def kind_of(job: ActiveJob) -> JobKind:
-    """Return what its run time is compared by: the cores that it asks for."""
+    """Return the kind that a job's run time is compared by; its size is its cores."""
     request = job.request
     cores = request.slots * request.cores_per_slot if request else 0
     if request and request.exclusive:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""How good forecasts were: the first one of each job, and when it then started.
+"""How good forecasts were: the first forecast of each job, and when it then started.
 
-Counts are kept by user and size of job. Once a group has MOST of them, both of its
-counts are halved: what was long ago counts less and less.
+Counts are kept by user and size of job. Once a group has MOST forecasts, its counts are
+halved, so that old forecasts count less and less.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from burst.core.worth.history import JobKind
 from burst.model.jobid import JobId
 
 NEAR_S = 600.0
-"""A start so close to what was expected is a good forecast."""
+"""A forecast is good if the start is within so many seconds of what was expected."""
 MOST = 1000
-"""Forecasts that a group counts at most."""
+"""The most forecasts that a group counts."""
 GROUPS_KEPT = 500
 OPEN_KEPT = 2000
-"""Jobs whose first forecast waits for its outcome; further ones are not graded."""
+"""The most jobs whose first forecast waits for its outcome; others are not graded."""
 _FEWEST = 20
-"""A group with fewer forecasts says too little; a larger one is told of instead."""
+"""A group with fewer forecasts says too little; the grade of a larger one is shown."""
 ALL = "all"
 _LATE_S = 5.0
 
@@ -35,10 +35,10 @@ class Grade(msgspec.Struct, frozen=True, array_like=True):
 
     forecasts: int = 0
     near: int = 0
-    """Of these: the start was at most NEAR_S from what was expected."""
+    """How many of them had a start at most NEAR_S from what was expected."""
     inside: int = 0
-    """Of these: the start was between the earliest and the latest, or 5 s later, as
-    Flux takes a moment to end one job and start the next."""
+    """How many of them had a start between the earliest and the latest, or up to 5 s
+    later, as Flux takes a moment to end one job and start the next."""
 
     def after(self, *, near: bool, inside: bool) -> Grade:
         """Return the grade with one more forecast."""
@@ -58,7 +58,7 @@ class OpenForecast(msgspec.Struct, frozen=True, array_like=True):
     expected: float
     earliest: float
     latest: float | None
-    """None: without end."""
+    """None if there is no latest time."""
 
 
 class GradeRecord(msgspec.Struct, frozen=True):
@@ -79,7 +79,7 @@ class ForecastGrades:
     def open(self, job: JobId, kind: JobKind, estimate: StartEstimate) -> None:
         """Note the first forecast of a job; later ones change nothing.
 
-        One that it never starts is not graded.
+        A forecast that the job never starts is not graded.
         """
         if job in self._open or len(self._open) >= OPEN_KEPT:
             return
@@ -94,7 +94,7 @@ class ForecastGrades:
         )
 
     def started(self, job: JobId, at: float) -> float | None:
-        """Grade a job's forecast: it started on own nodes.
+        """Grade the forecast of a job that started on own nodes.
 
         Returns by how many seconds that was later than expected; None without forecast.
         """
@@ -113,7 +113,7 @@ class ForecastGrades:
         return at - forecast.expected
 
     def drop(self, job: JobId) -> None:
-        """Forget a job's forecast: it ended, or started on a burst."""
+        """Forget the forecast of a job that ended, or started on a burst."""
         self._open.pop(job, None)
 
     @property
@@ -131,7 +131,7 @@ class ForecastGrades:
 
 
 def grade_of(grades: Mapping[str, Grade], kind: JobKind) -> Grade | None:
-    """Return the grade of the smallest group of a job that says enough, if any does."""
+    """Return the grade of a job's smallest group that says enough; None without any."""
     for name in _groups(kind.userid, kind.size):
         grade = grades.get(name)
         if grade is not None and grade.forecasts >= _FEWEST:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""For how long jobs run, by what those like them did: of a user, a name and a size.
+"""For how long jobs run, by past jobs of the same user, name and size.
 
-What a user asks for is a bound, and often many times what the job takes; the last runs
-of the same user say more (Tsafrir, Etsion, Feitelson, IEEE TPDS 18(6), 2007).
+The time limit that a user asks for is a bound, and often many times what the job takes;
+the last runs of the same user say more (Tsafrir, Etsion, Feitelson, IEEE TPDS 18(6),
+2007).
 """
 
 from __future__ import annotations
@@ -15,36 +16,37 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 RUNS_KEPT = 24
-"""Of each kind the run times of so many jobs count, the newest most."""
+"""How many run times of each kind count; the newest counts most."""
 KINDS_KEPT = 10_000
-"""What was not seen for longest is forgotten, so that memory and store are bounded."""
+"""How many kinds are kept, so that memory and store are bounded; the kind that was not
+seen for longest is forgotten first."""
 _DECAY = 0.95
-"""What a run counts against the next one of its kind."""
+"""The weight of a run relative to the next newer one of its kind."""
 
 
 class RunTime(msgspec.Struct, frozen=True, gc=False):
     """For how long a job will run from now on, in seconds."""
 
     shortest: float
-    """Less than the shortest of past jobs like it, the more so the fewer they are; 0 if
-    none is known."""
+    """Less than the shortest run of past jobs like it, and the less the fewer they are;
+    0 if none is known."""
     expected: float
-    """As the mean of past jobs like it; as `longest` if none is known."""
+    """The mean of past jobs like it; `longest` if none is known."""
     longest: float
     """What its time limit leaves; math.inf without one."""
 
     @property
     def bound(self) -> float:
-        """Return what counts where nodes are bought for it: `Purchase.run_time`.
+        """Return the run time for which nodes are bought: `Purchase.run_time`.
 
-        The time limit, so that a job is not bought nodes because its kind was short for
-        once; without a limit, what is expected.
+        It is the time limit, so that no nodes are bought for a job because its kind was
+        short for once. Without a limit it is the expected run time.
         """
         return self.expected if math.isinf(self.longest) else self.longest
 
 
 class JobKind(msgspec.Struct, frozen=True, gc=False):
-    """What jobs have in common that probably run for as long."""
+    """What jobs have in common that probably run equally long."""
 
     userid: int
     name: str
@@ -57,7 +59,7 @@ class JobKind(msgspec.Struct, frozen=True, gc=False):
 
 
 class KindRecord(msgspec.Struct, frozen=True, array_like=True):
-    """What is stored of one kind, of each run: seconds and time limit, 0 for none."""
+    """What is stored of one kind: seconds and time limit of each run, 0 for none."""
 
     userid: int
     name: str
@@ -75,10 +77,10 @@ class HistoryRecord(msgspec.Struct, frozen=True):
 class RunHistory:
     """The last run times of each kind of job.
 
-    A job is compared with those of its user, name and size; where there are none, with
-    all of its user (their name is empty and size 0 on record). What counts is for which
-    part of its time limit a job ran: users who ask for twice the time mostly need more.
-    Without a limit seconds count.
+    A job is compared with past jobs of its user, name and size; if there are none, with
+    all jobs of its user (on record with an empty name and size 0). What counts is the
+    part of its time limit for which a job ran: users who ask for twice the time mostly
+    need more. Without a limit, seconds count.
     """
 
     def __init__(self, record: HistoryRecord | None = None) -> None:
@@ -104,9 +106,9 @@ class RunHistory:
     def expect(self, kind: JobKind, limit: float, elapsed: float = 0.0) -> RunTime:
         """Return for how long a job will run that has run for `elapsed` seconds.
 
-        `limit`: its time limit in seconds, math.inf without one. One that has run
-        longer than was expected is compared with those that did so too; if there are
-        none, it is expected to run as long again.
+        `limit` is its time limit in seconds, math.inf without one. A job that has run
+        longer than was expected is compared with past jobs that did so, too; if there
+        are none, it is expected to run as long again.
         """
         longest = max(0.0, limit - elapsed)
         for key in _keys(kind):
@@ -143,7 +145,7 @@ def _keys(kind: JobKind) -> Sequence[_Key]:
 
 
 class _Runs:
-    """The runs of one kind; worked out only once they are asked for."""
+    """The runs of one kind; what they predict is computed only when it is asked for."""
 
     def __init__(self, runs: Iterable[_Run]) -> None:
         self.runs = deque(runs, maxlen=RUNS_KEPT)
@@ -169,7 +171,7 @@ class _Runs:
 
 
 class _Ladder:
-    """What is expected at first, and then each time that a job runs longer."""
+    """The run time that is expected at first, and each time that a job runs longer."""
 
     def __init__(self, runs: Sequence[float]) -> None:
         weighted = [(run, _DECAY**age) for age, run in enumerate(reversed(runs))]
@@ -184,10 +186,10 @@ class _Ladder:
             weighted = [(run, weight) for run, weight in weighted if run > at]
 
     def expect(self, elapsed: float) -> tuple[float, float]:
-        """Return the least run that it probably has, and the expected one.
+        """Return the least run that a job probably has, and the expected one.
 
-        Both are at least `elapsed`. One of n + 1 jobs is shorter than n others, so that
-        of a few jobs the shortest is no bound.
+        Both are at least `elapsed`. Of n + 1 jobs one is shorter than all others, so
+        the shortest of a few past jobs is no bound.
         """
         count = len(self._sorted)
         likely = (run * (count - 1) / (count + 1) for run in self._sorted)

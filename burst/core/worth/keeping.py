@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """For how long an idle burst is kept, by what it would cost to make it again.
 
-Nobody knows when the next job comes. A burst that is kept until it has cost as much as
-making it again would, and no longer, never costs more than twice what it would have
-with that knowledge; no other rule that knows nothing promises less (the ski rental
-problem: Karlin, Manasse, Rudolph and Sleator, Competitive Snoopy Caching, 1988).
+Nobody knows when the next job comes. If an idle burst is kept until it has cost as much
+as making it again would, and no longer, the cost is never more than twice what it would
+be with that knowledge. No other rule without that knowledge promises less (the ski
+rental problem: Karlin, Manasse, Rudolph and Sleator, Competitive Snoopy Caching, 1988).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def break_even(nodes: int, boot: float, teardown: float, worth: float) -> float:
     `boot` and `teardown` are in seconds; `worth` is that of the rule, in hours saved
     for each node-hour. To make the burst again costs its nodes for both, and a job
     waits while they boot, which the rule values at `boot / worth` node-seconds. If
-    `worth` is 0, nobody is to wait whatever it costs: math.inf.
+    `worth` is 0, nobody is to wait, whatever it costs: the result is math.inf.
     """
     if worth <= 0:
         return math.inf
@@ -40,8 +40,9 @@ def kept_idle(
 ) -> float:
     """Return for how many seconds an online burst is kept once it is idle.
 
-    By the least worth of the rules that took its jobs; math.inf where one of them is
-    not known, and where nobody's job had it. `times` is `Records.times`.
+    The least worth of the rules that took its jobs counts. The result is math.inf if
+    one of these is 0 or not known, or if no job with a rule had the burst. `times` is
+    `Records.times`.
     """
     worth = {rule.name: rule.worth or 0.0 for rule in rules}
     # Nothing was bought for a job without a rule, which Flux started there by itself.

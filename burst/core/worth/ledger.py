@@ -3,7 +3,7 @@
 
 An entry is opened, and its money reserved, in the transaction that puts the burst on
 record, so before its provider is called. It is closed in the transaction that records
-INACTIVE, so exactly once. Time is counted in node-seconds: of each node, what it did.
+INACTIVE, so exactly once. Time is counted in node-seconds, by what each node did.
 
 | kind | time of nodes |
 |---|---|
@@ -11,10 +11,9 @@ INACTIVE, so exactly once. Time is counted in node-seconds: of each node, what i
 | boot | from `provision` until the burst was online |
 | idle | online, or being drained, and no job on the node |
 | teardown | from the end of use until the provider confirmed that nothing is left |
-| never joined | started, as its provider showed it, of a burst that was never online |
+| never joined | shown as started by the provider, in a burst that was never online |
 
-A node that is shared by several jobs is one node at work; its time is shared out among
-the jobs.
+A node that several jobs share is one node at work; its time is divided among the jobs.
 """
 
 from __future__ import annotations
@@ -31,21 +30,21 @@ from burst.model.burst import BurstId, Lease, PriceSource
 from burst.model.jobid import JobId
 
 Phase = Literal["", "boot", "idle", "teardown"]
-"""What a node does that runs no job; empty while nothing is paid for."""
+"""What a node without a job does; empty while nothing is paid for."""
 MOST_SHARES = 32
-"""So many jobs of a burst are known one by one; of others, only whose they were."""
+"""How many jobs of a burst are known one by one; of others only the payers are."""
 _HOUR_S = 3600
-# What is reserved for a burst that outlives it grows by this part, and by no less than
-# for so many seconds: each time is a line in the log and a write to the store.
+# If a burst outlives what is reserved for it, that grows by this part, and at least for
+# so many seconds: each growth is a line in the log and a write to the store.
 _GROWS_BY = 0.1
 _GROWS_FOR = 600.0
 
 
 class Payer(msgspec.Struct, frozen=True, array_like=True):
-    """For whom money is spent. Empty fields are not known, or there is none."""
+    """For whom money is spent. A field is empty if not known, or if there is none."""
 
     userid: int | None = None
-    """None where a person requested nodes ahead of jobs."""
+    """None if the instance owner requested nodes ahead of jobs."""
     bank: str = ""
     queue: str = ""
     rule: str = ""
@@ -53,10 +52,10 @@ class Payer(msgspec.Struct, frozen=True, array_like=True):
 
 
 STANDING = Payer(rule="standing minimum")
-"""Pays for bursts of standing minimums, but for the time in which jobs work on them. No
-rule of `[[policy]]` can be called so."""
+"""Pays for bursts of standing minimums, except for the time in which jobs work on them.
+No rule of `[[policy]]` can have this name."""
 OTHERS = Payer(userid=-1)
-"""Those that are too many to be known one by one; they count towards each budget."""
+"""Payers that are too many to be known one by one; they count towards each budget."""
 
 
 class Share(msgspec.Struct, frozen=True, array_like=True):
@@ -67,8 +66,8 @@ class Share(msgspec.Struct, frozen=True, array_like=True):
     """None for several jobs, and where no job is known."""
     node_seconds: float = 0.0
     booked: float = 0.0
-    """Node-seconds that it may use of nodes that a standing minimum pays for, while it
-    is given them."""
+    """Node-seconds that the job may use on nodes that a standing minimum pays for,
+    while it has them."""
 
 
 class NodeSeconds(msgspec.Struct, frozen=True, array_like=True):
@@ -79,7 +78,7 @@ class NodeSeconds(msgspec.Struct, frozen=True, array_like=True):
     boot: float = 0.0
     teardown: float = 0.0
     shown: float = 0.0
-    """For which its provider showed nodes as started, whatever they did."""
+    """The time for which the provider showed nodes as started, whatever they did."""
 
 
 class Costs(msgspec.Struct, frozen=True, array_like=True):
@@ -98,7 +97,7 @@ class Costs(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def wasted(self) -> Money:
-        """What ran no job."""
+        """The part for time in which no job ran."""
         return Money(self.total - self.work)
 
     def plus(self, other: Costs) -> Costs:
@@ -120,11 +119,11 @@ class Use(msgspec.Struct, frozen=True, omit_defaults=True):
     shown: int = 0
     """Nodes that the provider shows as started."""
     boot: int = 0
-    """Nodes by which it grows, that are to come online; of an online burst."""
+    """Nodes by which an online burst grows, and that are not online yet."""
     teardown: int = 0
     """Nodes by which it shrinks, and on which nothing runs any more."""
     absent: int = 0
-    """Nodes that it has by its record, and that are not there yet or any more."""
+    """Nodes that it has by its record, and that are not there yet, or are gone."""
 
 
 class PaidBurst(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -135,33 +134,33 @@ class PaidBurst(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     offer: str
     nodes: int
     price: Money
-    """For a node and hour."""
+    """Price for a node and hour."""
     fee: Money = Money(0)
-    """For an hour of the burst, however many nodes it has."""
+    """Fee for an hour of the burst, however many nodes it has."""
     priced_by: PriceSource = "offer"
     made: float
     reserved: Money
-    """With all by which it has grown."""
+    """Money that is reserved, including all by which it has grown."""
     grown: Money = Money(0)
-    """By how much `reserved` has grown as the burst outlived it."""
+    """By how much `reserved` has grown because the burst outlived it."""
     shares: tuple[Share, ...]
     """At least one."""
 
     @property
     def payers(self) -> frozenset[Payer]:
-        """All for whom it is."""
+        """All payers that the burst is for."""
         return frozenset(share.payer for share in self.shares)
 
 
 class Entry(PaidBurst, frozen=True, kw_only=True, omit_defaults=True):
-    """A burst of which something may still be paid."""
+    """A burst that may still cost money."""
 
     until: float
-    """Money is reserved as if it were paid for until then."""
+    """Until when money is reserved for the burst."""
     at: float
-    """Up to then its time is counted."""
+    """Until when its time is counted."""
     use: Use = Use()
-    """Since then."""
+    """What its nodes do since `at`."""
     spent: NodeSeconds = NodeSeconds()
     joined: bool = False
     """Whether it was ever online."""
@@ -184,7 +183,7 @@ def open_entry(
 ) -> Entry:
     """Return the entry of a burst that is about to be put on record.
 
-    Money is reserved for all its nodes from now on until then.
+    Money is reserved for all its nodes from now on until `until`.
     """
     found = tuple(Share(payer, job) for job, payer in shares.items())
     known = tuple(Share(Payer(userid)) for userid in lease.userids)
@@ -212,9 +211,9 @@ def extend(
     jobs: Mapping[JobId, Payer],
     booked: Mapping[JobId, float] = MappingProxyType({}),
 ) -> Entry:
-    """Return the entry for further jobs, with money reserved until then at least.
+    """Return the entry for further jobs, with money reserved at least until `until`.
 
-    `booked` as `Share.booked`.
+    `booked` is the `Share.booked` of each job.
     """
     known = {share.job for share in entry.shares}
     new = tuple(
@@ -252,7 +251,7 @@ def count(entry: Entry, use: Use, now: float, *, joined: bool) -> Entry:
 def resize(entry: Entry, nodes: int, now: float) -> Entry:
     """Return the entry of a burst that has so many nodes from now on.
 
-    What is reserved is what it has cost up to now, and what it may cost until then.
+    What is reserved is what it has cost up to now, and what it may cost until `until`.
     """
     entry = counted(entry, now)
     lived = entry.lived
@@ -270,9 +269,9 @@ def resize(entry: Entry, nodes: int, now: float) -> Entry:
 
 
 def outlive(entry: Entry, now: float) -> Entry:
-    """Return the entry with more reserved, if the burst lives longer than was thought.
+    """Return the entry with more reserved, if the burst outlives what was reserved.
 
-    Nothing is ended for that: what runs goes on to its end.
+    Nothing is ended because of that: running jobs continue to their end.
     """
     if now <= entry.until:
         return entry
@@ -290,8 +289,8 @@ def outlive(entry: Entry, now: float) -> Entry:
 def settle(entry: Entry, now: float, *, reclaimed: bool = False) -> SettledBurst:
     """Return what the burst has cost, now that nothing of it is left.
 
-    What was never online is paid for as long as its provider showed it as started: it
-    may have made nothing at all.
+    A burst that was never online cost money while its provider showed nodes as started:
+    it may have made nothing at all.
     """
     entry = counted(entry, now)
     spent = entry.spent
@@ -309,7 +308,7 @@ def settle(entry: Entry, now: float, *, reclaimed: bool = False) -> SettledBurst
 
 
 def by_payer(shares: Sequence[Share], costs: Costs) -> dict[Payer, Costs]:
-    """Share an amount out among the payers, as `by_share`."""
+    """Divide an amount among the payers, as `by_share` does."""
     found: dict[Payer, Costs] = {}
     for share, part in by_share(shares, costs):
         found[share.payer] = found.get(share.payer, Costs()).plus(part)
@@ -317,10 +316,10 @@ def by_payer(shares: Sequence[Share], costs: Costs) -> dict[Payer, Costs]:
 
 
 def by_share(shares: Sequence[Share], costs: Costs) -> list[tuple[Share, Costs]]:
-    """Share an amount out by the time that jobs had nodes.
+    """Divide an amount among shares by the time that their jobs had nodes.
 
-    Equally where no job had any. The sum is the amount. A standing minimum has all that
-    is no work, as the nodes would be there without the jobs.
+    The parts are equal if no job had any. Their sum is the amount. A standing minimum
+    gets all that is not work, as the nodes would be there without the jobs.
     """
     weights = [share.node_seconds for share in shares]
     if not any(weights):
@@ -362,7 +361,7 @@ def counted(entry: Entry, now: float) -> Entry:
         kinds[use.phase] += max(0, rest) * seconds
     kinds["shown"] = spent.shown + use.shown * seconds
     nodes = dict(use.jobs)
-    # Of a node that several jobs share, each has a part.
+    # Each of several jobs that share a node has a part of its time.
     part = min(1.0, use.busy / (sum(nodes.values()) or 1)) * seconds
     shares = tuple(
         msgspec.structs.replace(
@@ -385,7 +384,7 @@ def counted(entry: Entry, now: float) -> Entry:
 
 
 def _bounded(shares: tuple[Share, ...]) -> tuple[Share, ...]:
-    """Return the shares, of which the oldest of each payer are one if they are many."""
+    """Return the shares; if there are too many, merge the oldest of each payer."""
     if len(shares) <= MOST_SHARES:
         return shares
     half = MOST_SHARES // 2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What money is reserved by: how long a burst may live, for whom."""
+"""How long a burst may live, and for whom: the basis for reserving money."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from burst.model.burst import State
 from burst.model.lead import JobView
 
 COMES_UP = (State.NEW, State.PROVISION, State.JOIN)
-"""States of a burst that has to boot yet."""
+"""States of a burst that still has to boot."""
 _FOR_EVER = 10 * 365 * 86400.0
 
 
@@ -30,18 +30,18 @@ class Life(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def lives_until(life: Life, settings: Settings, now: float) -> float:
-    """Return until when a burst lives, if it begins or gets such jobs now.
+    """Return until when a burst may live, if it begins or gets such jobs now.
 
-    To the end of its lease, where that has one. Else for as long as its states may
-    take by their deadlines: to come online, for Flux to start the job, for the job's
-    time limit (`[deadlines] run` without one), idle, and to be deleted. A
-    deadline without end counts as `[deadlines] run`.
+    If its lease has an end, it lives until then, and until it is deleted. Else it lives
+    for as long as its states may take by their deadlines: to come online, for Flux to
+    start the job, for the job's time limit (`[deadlines] run` without one), idle, and
+    to be deleted. A deadline without end counts as `[deadlines] run`.
     """
     return now + sum(life_parts(life, settings, now).values())
 
 
 def life_parts(life: Life, settings: Settings, now: float) -> dict[str, float]:
-    """Return of what the rest of a burst's life is made up, in seconds, by its name."""
+    """Return the parts of the rest of a burst's life by their names, in seconds."""
     limits = settings.deadlines
     reap = {"reap": _bounded(limits.reap, settings)}
     if life.lease_end:
@@ -60,7 +60,7 @@ def life_parts(life: Life, settings: Settings, now: float) -> dict[str, float]:
 
 
 def boot_limit(provider: str, settings: Settings) -> float:
-    """Return for how many seconds nodes may come up, by the deadlines of that."""
+    """Return how many seconds nodes may boot, by the deadlines provision and join."""
     provision = settings.provision_limit(provider)
     return _bounded(provision, settings) + _bounded(settings.deadlines.join, settings)
 

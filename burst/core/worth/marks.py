@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which jobs without the attribute a rule with `mark` may take, by their jobspec."""
+"""Tells by a jobspec if a rule with `mark` may take a job without the attribute."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _OTHERS = PolicyRule(name="others", worth=0.0)
 def marking(
     rules: Sequence[PolicyRule], userids: Mapping[str, int]
 ) -> Callable[[int, Mapping[str, Any]], bool] | None:
-    """Return what tells of a user and a jobspec; None where no rule marks jobs.
+    """Return a function that tells whether a rule may mark a user's jobspec.
 
-    It may say yes of too many: hours, number of nodes, a user's default bank, and rules
-    that come before are for each tick to look at.
+    None if no rule marks jobs. The function may say yes too often: each tick checks
+    hours, the number of nodes, a user's default bank, and rules that come before.
     """
     wide = [
         msgspec.structs.replace(

@@ -2,10 +2,10 @@
 """Amounts of money as whole numbers, so that sums are exact.
 
 An amount is in micro-units: millionths of the site's currency, which has no name here.
-A price is an amount for one node and hour, a fee one for a burst and hour.
+A price is an amount for one node and hour, a fee is an amount for one burst and hour.
 
 Rounding: what is reserved is rounded up, what was paid to the nearest micro-unit, half
-to even. Parts of an amount are made by `split`, whose sum is the amount.
+to even. `split` makes parts of an amount, whose sum is the amount.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _HUNDREDTH = decimal.Decimal("0.01")
 def from_units(amount: float) -> Money:
     """Return an amount of the currency, such as an offer's price, in micro-units.
 
-    The decimal number that is written is what counts: 0.1 is 100,000. Raises
-    ValueError for what is negative, larger than MOST_UNITS or no number.
+    The decimal number counts as it is written: 0.1 is 100,000. Raises ValueError for an
+    amount that is negative, larger than MOST_UNITS or not a number.
     """
     if not 0 <= amount <= MOST_UNITS:
         raise ValueError(f"{amount} is no amount of money")
@@ -47,7 +47,7 @@ def to_units(amount: Money) -> float:
 def format_money(amount: Money) -> str:
     """Return an amount for people, to hundredths.
 
-    Of what is less than one, so many digits as show that it is something.
+    An amount below a hundredth has as many digits as show that it is not 0.
     """
     units = decimal.Decimal(amount) / UNIT
     if amount == 0 or abs(units) >= _HUNDREDTH:
@@ -56,7 +56,7 @@ def format_money(amount: Money) -> str:
 
 
 def from_price(price: float) -> Money:
-    """Return an offer's price or fee, which a plug-in gave and may be anything."""
+    """Return an offer's price or fee, which a plug-in gave: it may be any number."""
     if not price > 0:
         return Money(0)
     return from_units(min(price, MOST_UNITS))
@@ -67,8 +67,8 @@ def price_of(
 ) -> Money:
     """Return what so many node-seconds cost, rounded to the nearest micro-unit.
 
-    `fee` is for an hour of the burst, which has so many nodes. It is rounded once, so
-    that it is not more than `reserve_for` the same time.
+    `fee` is for an hour of the burst, which has so many nodes. The sum is rounded once,
+    so that it is not more than `reserve_for` the same time.
     """
     each = price + Fraction(fee, max(1, nodes))
     return Money(round(Fraction(node_seconds) * each / _HOUR_S))
@@ -94,9 +94,10 @@ def reserve_part(node_seconds: float, price: Money, fee: Money, nodes: int) -> M
 
 
 def split(amount: Money, weights: Sequence[float]) -> list[Money]:
-    """Return the amount in parts as the weights are, at least one of them above 0.
+    """Return the amount in parts proportional to the weights.
 
-    The sum of the parts is the amount, and no part is off by a micro-unit or more.
+    At least one weight is above 0. The sum of the parts is the amount, and no part is
+    off by a micro-unit or more.
     """
     # Whole numbers in the same proportion; fractions would take ten times as long.
     ratios = [weight.as_integer_ratio() for weight in weights]

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: MIT
 """How long a burst will take to come online and to be taken down.
 
-Times are learnt of the bursts' own events, in the transaction that records them. They
+Times are learnt from the bursts' own events, in the transaction that records them. They
 are among the records, so that they outlive the bursts and the daemon:
 
     times = OnlineTimes(records.times)
     times.online("gke", "n2", 8)      # OnlineTime: p50, p90, from how many bursts
     times.teardown("gke", "n2", 8)    # seconds
 
-Where no burst of the size class is known, all of the offer count; where the offer has
-none, `Offer.join_time` is to be taken. Nothing is learnt of what never came online.
+If no burst of the size class is known, all bursts of the offer count; if there is none
+of these either, use `Offer.join_time`. Nothing is learnt from bursts that never came
+online.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from burst.model.burst import Burst
 
 _Stage = Literal["online", "teardown"]
 _OUT_OF_USE = ("drained", "finish", "exception")
-"""Events after which a burst is only deleted yet."""
+"""Events after which a burst only has to be deleted."""
 
 
 class OnlineTimes:
-    """What to expect, by what is known."""
+    """The times to expect of bursts, by the times that past bursts took."""
 
     def __init__(self, times: Mapping[str, ProviderTimes]) -> None:
         """`times` are `Records.times`: by provider."""
@@ -39,13 +40,13 @@ class OnlineTimes:
         return _online_time(self._samples(provider, offer, nodes, "online"))
 
     def of_offer(self, provider: str, offer: str) -> OnlineTime | None:
-        """Return how long bursts of any size take; None if none was ever online."""
+        """Return how long bursts of any size take to be online; None if none was."""
         return _online_time(self._of_offer(provider, offer, "online"))
 
     def teardown(self, provider: str, offer: str, nodes: int) -> float:
-        """Return for how long such a burst is paid once it is not needed any more.
+        """Return for how many seconds such a burst costs money after its use has ended.
 
-        The median; 0 where none of the offer was taken down yet.
+        This is the median; 0 if no burst of the offer was taken down yet.
         """
         samples = self._samples(provider, offer, nodes, "teardown")
         return quantile(samples, 0.5) if samples else 0.0
@@ -82,7 +83,7 @@ def _online_time(samples: Sequence[float]) -> OnlineTime | None:
 
 
 def learn_times(tx: Transaction) -> None:
-    """Learn of the bursts that came online or were gone in this transaction."""
+    """Learn from the bursts that came online or were gone in this transaction."""
     for name, event in tx.events:
         burst = tx.bursts.get(name)
         if burst is None or event.name not in ("online", "reaped"):
@@ -106,7 +107,7 @@ def _was_online(burst: Burst) -> bool:
 
 
 def _since(burst: Burst, names: Sequence[str]) -> float | None:
-    """Return how long before its last event that was; None where that is unknown."""
+    """Return the seconds since the first of these events; None if there was none."""
     begins = (event.timestamp for event in burst.events if event.name in names)
     begin = next(begins, None)
     return None if begin is None else max(0.0, burst.events[-1].timestamp - begin)

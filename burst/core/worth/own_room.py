@@ -15,14 +15,14 @@ NEVER: Start = (float("inf"), NO_JOB)
 
 
 class OwnRoom(Protocol):
-    """What is free at one time. `NodePool` is one, node by node.
+    """What is free at one time. `NodePool` is such a room, node by node.
 
-    What a job needs, and the share that it gets, are what its room says they are: in
-    `NodePool` a request with the ranks that it may have, and a shape by rank.
+    Each kind of room has its own types for what a job needs and for the share that it
+    gets: in `NodePool` a request with the ranks that it may have, and a shape by rank.
     """
 
     cores: int
-    """How many are free, all together."""
+    """How many cores are free, all together."""
 
     def fit(self, *need: Any, **_: Any) -> Any:
         """Return the share that a job would get, which is false if it does not fit."""
@@ -34,7 +34,7 @@ class OwnRoom(Protocol):
         """Give back what was taken."""
 
     def copy(self) -> Self:
-        """Return the same room, to be changed apart from this one."""
+        """Return a copy, which can be changed without changing this room."""
 
     def within(self, other: Any, /) -> Self:
         """Return the room for what has to fit into both."""
@@ -52,10 +52,10 @@ class End(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """A job that waits, as far as it matters to when others start."""
+    """A job that waits, with the facts that matter to when jobs start."""
 
     need: tuple[Any, ...]
-    """One object for jobs that need the same, so that these are tried once."""
+    """The same object for jobs that need the same, so that these are tried once."""
     cores: int
-    """So many it takes, at the least."""
+    """The least number of cores that it takes."""
     run_time: float

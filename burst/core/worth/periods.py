@@ -3,9 +3,9 @@
 
 All that a burst has cost counts in the day on which it was made, in UTC. The sums of a
 day are one record, which never has more than MOST_GROUPS groups. Days that no budget
-is for any more become one record of their month, which is kept without end. That such
-days are old is not taken from the clock alone, which may be ahead for a while: there
-are also KEPT_DAYS records of later days.
+covers any more are merged into one record of their month, which is kept without end.
+The clock alone, which may be ahead for a while, does not make a day old: there are also
+KEPT_DAYS records of later days.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from burst.model.burst import PriceSource
 
 Per = Literal["day", "week", "month"]
 MOST_GROUPS = 2000
-"""Of a record; at most 500 bytes each, where one of the store has at most 1 MiB."""
+"""The most groups of a record: each has at most 500 bytes, a record at most 1 MiB."""
 KEPT_DAYS = 40
-"""So many days are known one by one, of which a month has at most 31."""
+"""How many days are known one by one; a month has at most 31."""
 _DAY_S = 86400.0
 _LENGTH_OF_DAY = len("2026-11-22")
 
 
 class Group(msgspec.Struct, frozen=True, array_like=True):
-    """What is summed up: all that is the same in these."""
+    """The fields by which costs are summed up: costs with equal ones are one sum."""
 
     payer: Payer
     provider: str
@@ -49,7 +49,7 @@ class Period(msgspec.Struct, frozen=True):
         return sum_of(costs for _, costs in self.groups)
 
     def plus(self, groups: Iterable[tuple[Group, Costs]], bursts: int) -> Period:
-        """Return the period with more, in as few groups as there are different ones."""
+        """Return the period with further costs; those of equal groups are one sum."""
         sums = dict(self.groups)
         for group, costs in groups:
             known = group
@@ -60,7 +60,7 @@ class Period(msgspec.Struct, frozen=True):
 
 
 class Window(NamedTuple):
-    """From when to when a budget is for, in seconds since the epoch."""
+    """The time that a budget is for, in seconds since the epoch."""
 
     begins: float
     ends: float
@@ -68,8 +68,8 @@ class Window(NamedTuple):
     def periods(self, names: Iterable[str]) -> list[str]:
         """Return the names of the records that count in it: its days, and its month.
 
-        The month only where the window has all of it. Days of the window become part
-        of it if the clock was far ahead, and was set back.
+        The month counts only if the window is the whole month. Days of the window are
+        merged into it if the clock was far ahead, and was set back.
         """
         first, after = day_of(self.begins), day_of(self.ends)
         month = month_of(first) if window("month", self.begins) == self else ""
@@ -114,7 +114,7 @@ def midnight(day: datetime.date) -> float:
 
 
 def groups_of(settled: SettledBurst) -> list[tuple[Group, Costs]]:
-    """Return what each payer bears of a burst."""
+    """Return what each payer pays for a burst."""
     return [
         (Group(payer, settled.provider, settled.offer, settled.priced_by), costs)
         for payer, costs in by_payer(settled.shares, settled.costs).items()
@@ -129,7 +129,7 @@ def month_of(period: str) -> str:
 def merge_old(
     periods: Mapping[str, Period], unreadable: Container[str], now: float
 ) -> dict[str, Period | None]:
-    """Return the months that old days become part of, and None for each such day.
+    """Return the months into which old days are merged, and None for each such day.
 
     `unreadable` are keys of records; a month that cannot be read is not added to.
     """

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """When pending jobs start on own nodes: the scheduler's order, simulated.
 
-Node by node where the room is a `NodePool`: cores, GPUs, and the ranks that a job may
-have. Jobs that are submitted later are not known; in strict order they change nothing.
+If the room is a `NodePool`, it is simulated node by node: cores, GPUs, and the ranks
+that a job may have. Jobs that are submitted later are not known; in strict order they
+change nothing.
 """
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ from burst.model.jobid import JobId
 from burst.model.scheduler import Order
 
 BACKFILL_DEPTH = 100
-"""Behind the first waiting job so many are tried for backfill, as schedulers do."""
+"""How many jobs behind the first waiting one are tried for backfill, as schedulers try
+them."""
 
 Leaves = Callable[[int, float], bool]
-"""Asked once of each waiting job: of its place, and of the start that was found. Tells
-whether it leaves the queue for a burst; then those behind it start without it."""
+"""Called once for each waiting job, with its place and the start that was found. Tells
+whether the job leaves the queue for a burst; then jobs behind it start without it."""
 
 
 class Scheduling(msgspec.Struct, frozen=True):
@@ -34,9 +36,9 @@ class Scheduling(msgspec.Struct, frozen=True):
 
     order: Order
     leaves: Leaves | None = None
-    """None: all stay."""
+    """None if all stay."""
     depth: int = BACKFILL_DEPTH
-    """So many jobs behind the first that waits are tried for backfill."""
+    """How many jobs behind the first that waits are tried for backfill."""
 
 
 class RunningJob(msgspec.Struct, frozen=True, gc=False):
@@ -45,7 +47,7 @@ class RunningJob(msgspec.Struct, frozen=True, gc=False):
     job: JobId
     share: Any
     run_time: RunTime
-    """For which it will run from now on."""
+    """For how long it will run from now on."""
 
 
 class PendingJob(msgspec.Struct, frozen=True, gc=False):
@@ -53,7 +55,7 @@ class PendingJob(msgspec.Struct, frozen=True, gc=False):
 
     job: JobId
     need: tuple[Any, ...]
-    """As of `Waiting`."""
+    """As in `Waiting`."""
     cores: int
     run_time: RunTime
     queue: str = ""
@@ -66,14 +68,14 @@ def estimate_starts(
     waiting: Sequence[PendingJob],
     scheduling: Scheduling,
 ) -> dict[JobId, StartEstimate]:
-    """Return an estimate for each waiting job.
+    """Return an estimate of the start of each waiting job.
 
-    `room` is what is free now; `waiting` is in the scheduler's order. Which jobs leave
-    the queue is asked by the expected starts.
+    `room` is what is free now; `waiting` is in the scheduler's order. The expected
+    starts decide which jobs leave the queue.
 
-    Three simulations: by the expected, the shortest and the longest run times. As
-    shorter run times can make a backfilled job start later, the interval always
-    includes what is expected.
+    There are three simulations: with the expected, the shortest and the longest run
+    times. As shorter run times can make a backfilled job start later, the interval
+    always includes the expected start.
     """
     gone: set[int] = set()
 
@@ -127,10 +129,10 @@ def simulate_queue(
 ) -> list[Start]:
     """Return when each job of a queue starts, in its order, from what is free now.
 
-    `ends`: of the running jobs, sorted. A start at math.inf means never.
+    `ends` are those of the running jobs, sorted. A start at math.inf means never.
 
-    `scheduling.leaves` is asked of a job as soon as its start is found, so that those
-    behind it are asked by what it leaves to them.
+    `scheduling.leaves` is called for a job as soon as its start is found, so that jobs
+    behind it are judged by what it leaves to them.
     """
     leaves, depth = scheduling.leaves, scheduling.depth
     if scheduling.order is Order.CONSERVATIVE:
@@ -151,9 +153,8 @@ def starts_now(
 ) -> list[int]:
     """Return the places of the jobs of a queue that the scheduler starts at this time.
 
-    As `simulate_queue`, of which it is the first step. `ends` and run times are what
-    the scheduler knows of them: time limits. All ends are later than now. No job is
-    asked whether it leaves.
+    This is the first step of `simulate_queue`. `ends` and run times are those that the
+    scheduler knows: time limits. All ends are later than now. No job leaves the queue.
     """
     if len(queue) == 1:
         return [0] if room.fit(*queue[0].need) else []
@@ -178,7 +179,7 @@ class _Simulation:
         queue: Sequence[Waiting],
         depth: int,
     ) -> None:
-        """So many behind the first waiting job may start before it."""
+        """`depth` jobs behind the first waiting job may start before it."""
         self._leaves: Leaves | None = None
         self._until = math.inf
         self._depth = depth
@@ -194,7 +195,7 @@ class _Simulation:
         self.starts: list[Start] = [NEVER] * len(queue)
 
     def run(self, leaves: Leaves | None, *, until: float = math.inf) -> None:
-        """Start all jobs, but for those that leave. No time passes beyond `until`."""
+        """Start all jobs except those that leave. No time passes beyond `until`."""
         queue, depth = self._queue, self._depth
         self._leaves, self._until = leaves, until
         started = bytearray(len(queue))
@@ -235,7 +236,7 @@ class _Simulation:
 
     def _look_ahead(self, job: Waiting) -> tuple[Start, OwnRoom]:
         """Return when a job that does not fit now will, and what is free then."""
-        # Where none can pass it or leave, time goes on to its start in any case.
+        # If no job can pass it or leave, time goes on to its start in any case.
         in_turn = self._leaves is None and not self._depth
         later = self._room if in_turn else self._room.copy()
         for place in range(self._next_end, len(self._ends)):
@@ -252,10 +253,10 @@ class _Simulation:
     def _backfill(
         self, shadow: float, later: OwnRoom, window: Sequence[int]
     ) -> list[int]:
-        """Start jobs that do not delay the first one; return which, and which left.
+        """Start jobs that do not delay the first one; return them, and those that left.
 
-        That one starts at `shadow`, when what is free beside it is `later`. Time goes
-        on to the last end before that.
+        The first one starts at `shadow`, when `later` is free beside it. Time goes on
+        to the last end before that.
         """
         queue = self._queue
         passed: list[int] = []
@@ -266,7 +267,7 @@ class _Simulation:
                 need, cores, run_time = queue[index]
                 is_short = self._now + run_time <= shadow
                 if not is_short and cores > later.cores:
-                    continue  # it never will: neither becomes more
+                    continue  # it will never fit: neither becomes more
                 kind = is_short, id(need)
                 share = None
                 if cores <= self._room.cores and kind not in refused:
@@ -296,7 +297,7 @@ class _Simulation:
         self._note_end(index, share)
 
     def _note_end(self, index: int, share: Any) -> None:
-        # What waits for it waits for the running job that lets it start.
+        # Jobs that wait for this one wait for the running job that lets it start.
         at = self._now + self._queue[index].run_time
         insort(self._ends, End(at, -1 - index, self._after, share), lo=self._next_end)
 
@@ -306,12 +307,12 @@ class _Simulation:
         self._next_end += 1
 
     def _skip_to(self, start: Start, later: OwnRoom) -> None:
-        """Go on from a time at which all that ends until then has ended."""
+        """Go on from the time of a start, when all that ends until then has ended."""
         self._room = later
         self._now, self._after = start
         self._next_end = self._first_after(self._now)
 
     def _first_after(self, at: float) -> int:
-        """Return which end is the first after a time."""
+        """Return the index of the first end after a time."""
         after: tuple[float, float] = at, math.inf
         return bisect_right(self._ends, after, lo=self._next_end)

@@ -23,7 +23,7 @@ def find_rule_warnings(
     userids: Mapping[str, int] | None = None,
     queues: Collection[str] | None = None,
 ) -> Iterator[str]:
-    """Yield a sentence for each, with what to do.
+    """Yield a sentence about each such rule, with what to do.
 
     `userids` are the numbers of the users that rules name, `queues` the named queues of
     the lead; None where they are not known.
@@ -69,7 +69,7 @@ def named_users(settings: Settings) -> set[str]:
 def covers(earlier: MatchTerms, later: MatchTerms) -> bool:
     """Tell whether the earlier match takes every job that the later one would take.
 
-    It may say no where that is so, as patterns of names are not taken apart.
+    It may say no although it does, as patterns of names are not analysed.
     """
     return (
         _holds_all(earlier.queues, later.queues)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which rule of `[[policy]]` decides on a job: the first that it fits."""
+"""Finds the rule of `[[policy]]` that decides on a job: the first that it fits."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from burst.config.policy import as_tuple
 _NONE: Mapping[str, str] = MappingProxyType({})
 _NO_IDS: Mapping[str, int] = MappingProxyType({})
 NOT_SET = ("", "0", "false")
-"""Values of an attribute that is there and yet says no."""
-# So many values of a part of a job are remembered: durations may be any number.
+"""Values with which an attribute counts as not set."""
+# How many values of one field of jobs are remembered: durations may be any number.
 _MOST_KNOWN = 10_000
 
 _Test = Callable[[Any], bool]
 
 
 class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What rules may ask of a job."""
+    """The facts of a job that rules may compare."""
 
     userid: int | None = None
     user: str = ""
@@ -44,38 +44,38 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     bank: str = ""
     name: str = ""
     attributes: Mapping[str, str] = _NONE
-    """Below `attributes.system`, by dotted name, as `parse_attributes` returns them."""
+    """By dotted name below `attributes.system`, as `parse_attributes` returns them."""
     nodes: int = 1
-    """How many it needs."""
+    """How many nodes it needs."""
     duration: float = 0.0
     """Its time limit in seconds, 0 for none."""
 
 
 class MatchTerms(msgspec.Struct, frozen=True, kw_only=True):
-    """A PolicyMatch as it is compared; None where every job fits."""
+    """A PolicyMatch, ready to be compared; None where every job fits."""
 
     queues: frozenset[str] | None
     banks: frozenset[str] | None
     nodes: Interval | None
     duration: Interval | None
     userids: frozenset[int] | None
-    """Users by number, those too whose name is known on this host."""
+    """Users by number, including those whose name is known on this host."""
     users: frozenset[str] | None
     """Users by name; None exactly where `userids` is."""
     attributes: frozenset[tuple[str, str | None]] | None
     """Dotted names, each with the value that is asked for, None for any that is set."""
     names: tuple[str, ...] | None
-    """Patterns."""
+    """Patterns of names of jobs."""
     hours: int | None
     """Minutes of the week as bits (`burst.config.intervals`)."""
 
 
 class RuleSet:
-    """Rules in their order, ready to be asked about many jobs.
+    """Rules in their order, ready to be compared with many jobs.
 
-    Sets of rules are bits of a number, the first rule the lowest. For each value of
-    what jobs have in common (queue, user, nodes) it is remembered which rules allow it,
-    so that the time for a job hardly grows with the rules.
+    A set of rules is a number with a bit for each rule, the lowest for the first rule.
+    For each value that jobs have in common (queue, user, nodes), the set of rules that
+    allow it is remembered, so that the time for a job hardly grows with the rules.
     """
 
     def __init__(
@@ -100,12 +100,12 @@ class RuleSet:
 
     @property
     def leaves_all(self) -> bool:
-        """Whether whatever must wait bursts, as there are no rules but the default."""
+        """Whether each job that must wait bursts, as there is only the default rule."""
         rule, _ = self.terms[-1]
         return len(self.terms) == 1 and not rule.worth
 
     def open_at(self, now: float) -> int:
-        """Return the rules whose hours these are, as bits."""
+        """Return the rules that are within their hours at that time, as bits."""
         if self._by_hours and now != self._open_at:
             minute = minute_of_week(now)
             self._open_at = now
@@ -129,7 +129,7 @@ class RuleSet:
 
 
 class _Field:
-    """What one part of a job allows."""
+    """Tells which rules one field of a job fits."""
 
     def __init__(
         self,
@@ -142,7 +142,7 @@ class _Field:
         self._known: dict[object, int] = {}
 
     def allowing(self, job: JobFacts) -> int:
-        """Return the rules that this part of the job fits, as bits."""
+        """Return the rules that this field of the job fits, as bits."""
         value = self._get(job)
         known = self._known.get(value)
         if known is None:
@@ -230,7 +230,7 @@ _FIELDS: Sequence[tuple[Sequence[str], Callable[[MatchTerms], _Test | None]]] = 
 
 
 def _further_tests(terms: MatchTerms) -> tuple[Callable[[JobFacts], bool], ...]:
-    """Return the tests of what differs from job to job."""
+    """Return the tests of fields that differ from job to job."""
     tests: list[Callable[[JobFacts], bool]] = []
     if terms.attributes is not None:
         tests.append(_attribute_test(terms.attributes))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Fluxion's queues that share no nodes: each is served by itself, by its own policy.
 
-The first job of one does not keep those of others waiting. Queues that share nodes
-count as one. Other schedulers have one order for the jobs of all queues.
+The first job of one queue does not keep jobs of other queues waiting. Queues that share
+nodes count as one. Other schedulers have one order for the jobs of all queues.
 """
 
 from __future__ import annotations

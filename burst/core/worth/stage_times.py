@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Samples of how long bursts took to come online and to be taken down, as stored.
 
-The newest are kept, each worth DECAY of the next newer one: a cloud is as slow today as
-it was today, not as it was a year ago.
+Only the newest are kept, and each counts DECAY of the next newer one: today's samples
+show how slow a cloud is today, those of a year ago do not.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 KEPT = 30
-"""Samples of each stage; the oldest of them is worth a twentieth of the newest."""
+"""How many samples of each stage are kept; the oldest of them counts a twentieth of the
+newest."""
 DECAY = 0.9
 _MOST_KINDS = 500
-"""Of an offer and size class, for one provider; about 600 bytes each, where a record
-has at most 1 MiB."""
+"""The most kinds (offer and size class) of one provider: each has about 600 bytes, and
+a record at most 1 MiB."""
 
 
 class StageTimes(msgspec.Struct, frozen=True, array_like=True):
@@ -29,7 +30,7 @@ class StageTimes(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ProviderTimes(msgspec.Struct, frozen=True):
-    """What is known of one provider, by `kind_of`; what was learnt last is last."""
+    """The times of one provider, by `kind_of`; the kind learnt last comes last."""
 
     kinds: Mapping[str, StageTimes] = {}
 
@@ -52,7 +53,7 @@ def kind_of(offer: str, nodes: int) -> str:
 
 
 def quantile(samples: Sequence[float], part: float) -> float:
-    """Return what so great a part of the samples does not exceed, by their weights.
+    """Return the value that the given part of the samples does not exceed, by weights.
 
     There is at least one sample.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""When a job is expected to start on own nodes, as it is told."""
+"""The text that tells when a job is expected to start on own nodes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FAR_S = 43200.0
 
 
 def start_text(start: StartEstimate, now: float) -> str:
-    """Return it as `on own nodes about 14:03 (13:40 to 15:10, when f3x ends)`."""
+    """Return text as `on own nodes about 14:03 (13:40 to 15:10, when f3x ends)`."""
     if math.isinf(start.earliest):
         return "own nodes that are up cannot hold it"
     if math.isinf(start.expected):
@@ -35,7 +35,7 @@ def start_text(start: StartEstimate, now: float) -> str:
 
 
 def start_row(start: StartEstimate, grade: Grade | None, now: float) -> dict[str, Any]:
-    """Return it for JSON: times in seconds since the epoch, None for never."""
+    """Return the start for JSON: times in seconds since the epoch, None for never."""
     after = start.after
     return {
         "text": start_text(start, now),
