@@ -322,7 +322,7 @@ class Cluster:
     def normal_events(
         self, namespace: str, kind: Kind, *, but: Collection[str]
     ) -> list[Manifest]:
-        """Return the Normal events about a kind of objects, except the reasons `but`."""
+        """Return the Normal events about a kind of objects, except reasons `but`."""
         others = [f"reason!={reason}" for reason in but]
         fields = ("type=Normal", f"involvedObject.kind={kind.name}", *others)
         return self.find(EVENT, namespace, fields=",".join(fields))
