@@ -159,7 +159,7 @@ def _forbidden(said: _Status, status: int, attempt: ApiCall) -> ProviderError:
         part = f"/{attempt.part}" if attempt.part else ""
         # For example, a permission of the cloud that would also allow the request.
         more = f": {shorten(denied[1], _MOST)}" if denied[1] else ""
-        # Without the right to read namespaces, a deleted one cannot be told from this.
+        # Without the right to read namespaces, it is not known whether it was deleted.
         gone = "; a namespace that was deleted took its Roles with it"
         return NoRight(
             f"may not {attempt} with {attempt.access}{more}",

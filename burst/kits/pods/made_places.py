@@ -25,7 +25,7 @@ _Bursts = TypeVar("_Bursts", bound=Bursts)
 
 
 class MadePlace(Protocol):
-    """What the pods of one burst run on, as the cloud reports it."""
+    """The place in which the pods of one burst run, as the cloud reports it."""
 
     @property
     def phase(self) -> Phase:

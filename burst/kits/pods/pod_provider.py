@@ -85,7 +85,7 @@ class PodSettingsProvider(Provider):
 
     @classmethod
     def own_images(cls, settings: PodSettings) -> bool:
-        """Return whether bursts may have other images."""
+        """Return whether bursts may have images of their own."""
         return settings.own_images
 
     @classmethod

@@ -166,7 +166,7 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def own_images(self) -> bool:
-        """Whether bursts may have other images."""
+        """Whether bursts may have images of their own."""
         return True
 
     @property
@@ -228,7 +228,7 @@ def _wrong_storage(settings: PodSettings) -> Iterator[str]:
 
 
 def _mounted(settings: PodSettings) -> dict[str, str]:
-    """Return where `pod` mounts volumes, by the key that says so."""
+    """Return the paths at which `pod` mounts volumes, by the key of the mount."""
     return {
         f"pod.spec.containers.{BROKER}.volumeMounts.{each.path}": each.path
         for each in site_mounts(settings)

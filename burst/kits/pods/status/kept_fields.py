@@ -3,7 +3,7 @@
 
 An API server sends some 4 KiB for a pod, which take 15 KiB as Python objects. These
 fields take less than 1 KiB as JSON. Each field that other modules read
-(`burst_objects.py`, `status.py`, `pod_status.py`, `containers.py`, `reclaim.py`,
+(`burst_objects.py`, `describe.py`, `pod_status.py`, `containers.py`, `reclaim.py`,
 `isolated_status.py`, `stuck_pods.py`) has to be declared here.
 """
 

@@ -26,7 +26,7 @@ class MultiUserTable(
     """`[providers.NAME.multi_user]`: guests' jobs run in pods under their own users.
 
     A setuid `flux-imp` of the image, at the lead's path, starts the jobs. It needs
-    `security = "baseline"` and `munge_key`.
+    `security = "baseline"`, and `munge_key` or the nodes' `/run/munge` in `host_paths`.
     """
 
     users: Literal["lead", "image"] | Mapping[str, str] = "lead"
