@@ -198,7 +198,7 @@ def _pair(line: str, word: str) -> tuple[str, str] | None:
 def _check_pair(found: Certificate, where: str) -> None:
     try:
         matches = zmq.curve_public(found.secret) == found.public
-    except zmq.ZMQError:  # 40 characters of Z85 that encode no 32 bytes
+    except zmq.ZMQError:  # 40 characters of Z85 that do not encode 32 bytes
         matches = False
     if not matches:
         raise CertificateError(

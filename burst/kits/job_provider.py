@@ -99,7 +99,7 @@ class JobProvider(Provider, Generic[Job]):
     def find_job(self, burst_id: BurstId) -> str | None:
         """Return the number of a burst's job, even if it is over; None if it has none.
 
-        `JobTasks.note_submission` notes the number. It is not called for a burst that
+        `JobTasks.note_submission` notes it. This method is not called for a burst that
         had no files before.
         """
 

@@ -204,10 +204,9 @@ class JobTasks:
             write_atomically(self._submitted, number.encode(), private=True)
 
     def submission(self) -> str | None:
-        """Return the noted number of the job; None if no job was submitted.
+        """Return the noted number of the job; None if nothing here shows a job.
 
-        It is empty if the number is not known, or if only the tasks' log shows that
-        there was a job. Without a note or log, a job may exist that this cannot see.
+        It is empty if the number is not known, or if only the log of tasks shows a job.
         """
         with disk_errors(self.place):
             if self._submitted.exists():

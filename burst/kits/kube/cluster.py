@@ -166,8 +166,8 @@ class Cluster:
     ) -> list[Manifest]:
         """Return all objects with these labels, by consistent reads of all pages.
 
-        A label whose value here is "" may have any value. `fields` is a field selector;
-        `metadata_only` is as for `get`.
+        A label whose value here is "" must be there, with any value. `fields` is a
+        field selector; `metadata_only` is as for `get`.
         """
         found, _ = self.find_as(
             Manifest,
@@ -256,7 +256,7 @@ class Cluster:
             _checked(answer, attempt)
 
     def may(self, verb: str, kind: Kind, namespace: str, part: str = "") -> bool:
-        """Return whether these credentials may do that (SelfSubjectAccessReview)."""
+        """Return whether the credentials allow the verb (SelfSubjectAccessReview)."""
         attributes = {
             "verb": verb,
             "group": kind.group,

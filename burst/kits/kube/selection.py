@@ -20,7 +20,7 @@ _T = TypeVar("_T")
 class Selection(msgspec.Struct, frozen=True):
     """The objects of a kind in a namespace that have these labels.
 
-    A label whose value here is "" may have any value.
+    A label whose value here is "" must be there, with any value.
     """
 
     kind: Kind

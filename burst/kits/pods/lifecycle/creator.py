@@ -87,7 +87,10 @@ class Creator:
     def _create_owned(
         self, manifest: Manifest, owner: Manifest, spec: BurstSpec
     ) -> None:
-        """Create the object with its owner, unless it exists with this owner."""
+        """Create the object with its owner, unless it exists with this owner.
+
+        Raises Transient if it exists with another owner.
+        """
         if self._cluster.create(owned_by(manifest, owner)):
             return
         if manifest["kind"] == SECRET.name:

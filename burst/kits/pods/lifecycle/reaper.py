@@ -182,7 +182,7 @@ class Reaper:
         return item["kind"] == CONFIG_MAP.name and self._tags.own(item)
 
     def _deletable(self, left: list[Manifest]) -> list[Manifest]:
-        """Return what to delete; no Jobs and pods that go with a parent."""
+        """Return what to delete. Jobs and pods go with their parent if there is one."""
         parents = [item for item in left if item["kind"] == self._parent.name]
         if parents:
             children = (self._parent.name, JOB.name, POD.name)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The fields of objects that are kept in memory, to derive the status of bursts.
 
-An API server sends some 4 KiB for a pod, which take 15 KiB as Python objects. These
-fields take less than 1 KiB as JSON. Each field that other modules read
+An API server sends some 4 KiB for a pod, and as Python objects a pod takes 15 KiB.
+These fields take less than 1 KiB as JSON. Each field that other modules read
 (`burst_objects.py`, `describe.py`, `pod_status.py`, `containers.py`, `reclaim.py`,
 `isolated_status.py`, `stuck_pods.py`) has to be declared here.
 """

@@ -152,7 +152,7 @@ class Observer:
             return f"its log cannot be read: {error.what}\n"
 
     def _crash_logs(self, burst: BurstObjects) -> dict[str, str]:
-        """Return the log of the first broker that crashed: its end, by pod name.
+        """Return the end of the log of the first crashed broker, by pod name.
 
         It is empty if no broker has crashed.
         """

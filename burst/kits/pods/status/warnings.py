@@ -20,7 +20,8 @@ from burst.kits.pods.status.pod_status import seconds_of
 from burst.kits.shorten import shorten
 
 _NOT_MADE = "FailedCreate"
-# From the time before a pod had a node. They do not explain why it does not start.
+# Reasons of events from before a pod had a node. They do not tell why a pod that has a
+# node does not start.
 _BEFORE_A_NODE = (
     "FailedScheduling",
     "NotTriggerScaleUp",
@@ -28,7 +29,8 @@ _BEFORE_A_NODE = (
     "FailedScaleUp",
     "Nominated",
 )
-# About the end of a pod by an autoscaler; the pod's own condition also tells it.
+# Reasons of events about the end of a pod by an autoscaler; the pod's own condition
+# also tells it.
 _OF_ITS_END = ("ScaleDown", "Disrupted", "Evicted")
 PREEMPTED = "Preempted"
 """The reason of the scheduler's event about a pod that it preempted."""

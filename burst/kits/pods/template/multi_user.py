@@ -66,8 +66,7 @@ _NO_RIGHTS = {
     "readOnlyRootFilesystem": True,
     "capabilities": {"drop": ["ALL"]},
 }
-# A line of the image that has the name or number of one of ours is left out, as it is
-# another user.
+# A line of the image with the name or number of one of ours would be another user.
 _MERGE = f"""\
 merge() {{
     cat {CONFIG_PATH}/$1
@@ -119,10 +118,7 @@ def config_data(lead: LeadIdentity, settings: PodSettings) -> dict[str, str]:
 
 
 def _conf_data(lead: LeadIdentity, settings: PodSettings) -> dict[str, str]:
-    """Return the configuration of flux-security, by file name. Raises Refused.
-
-    It allows the followers' user to start the job shell as other users.
-    """
+    """Return files of flux-security that let the followers' user start the shell."""
     user = pod.user_of(settings)
     try:
         name = pwd.getpwuid(user).pw_name
@@ -138,10 +134,7 @@ def _conf_data(lead: LeadIdentity, settings: PodSettings) -> dict[str, str]:
 
 
 def first_containers(settings: PodSettings) -> list[Manifest]:
-    """Return the init containers `prepare` and `munged`; none without `multi_user`.
-
-    `munged` keeps running; it is left out without a munge key.
-    """
+    """Return `prepare` and, with a munge key, `munged`; none without `multi_user`."""
     if settings.multi_user is None:
         return []
     prepare = {
@@ -263,10 +256,7 @@ def _users_mounts(settings: PodSettings) -> list[Manifest]:
 
 
 def _shared(settings: PodSettings) -> list[str]:
-    """Return the directories that all users may write, which need the sticky bit.
-
-    With it, users cannot delete each other's files.
-    """
+    """Return the directories of all users, which need the sticky bit."""
     return [*PRIVATE, *(each.path for each in site_mounts(settings) if each.is_empty)]
 
 
