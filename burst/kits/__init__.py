@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""Helpers for authors of providers. The core never imports them."""
+"""Helper modules for authors of providers. The core never imports them."""

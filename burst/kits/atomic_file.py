@@ -18,15 +18,15 @@ def write_atomically(  # noqa: PLR0913 - those with a name have a usual value
     sync: bool = True,
     like: os.stat_result | None = None,
 ) -> None:
-    """Write the file, whose readers see the old content or the new one, never a part.
+    """Write the file so that readers see the old content or the new one, never a part.
 
     The content goes to a hidden file in the same directory and to the disk (fsync)
-    before it gets the name. An error leaves no such file; a SIGKILL may leave one.
-    `private`: at no moment can another user read it (mode 0600). `like`: it gets the
-    owner, group and mode of that file. Otherwise they are those of any new file.
-    Without `replace`, raises FileExistsError if `path` exists. Without `sync` there is
-    no fsync, which may take seconds on a busy disk; a crash of the machine may then
-    leave an empty file. Raises OSError, which names a file also where write(2) or
+    before it gets the name. An error leaves no hidden file; a SIGKILL may leave one.
+    `private`: the mode is 0600, so at no moment can another user read the file. `like`:
+    owner, group and mode are those of that file. Otherwise they are those of any new
+    file. Without `replace`, raises FileExistsError if `path` exists. Without `sync`
+    there is no fsync, which may take seconds on a busy disk; a crash of the machine may
+    then leave an empty file. Raises OSError, which names a file even if write(2) or
     fsync(2) fails, as on a full disk.
     """
     data = content.encode() if isinstance(content, str) else content
@@ -45,7 +45,7 @@ def write_atomically(  # noqa: PLR0913 - those with a name have a usual value
         if replace:
             part.replace(path)
         else:
-            # Unlike rename(2), link(2) fails where the name exists.
+            # Unlike rename(2), link(2) fails if the name exists.
             os.link(part, path)
     except OSError as error:
         error.filename = error.filename or str(path)
@@ -57,7 +57,7 @@ def write_atomically(  # noqa: PLR0913 - those with a name have a usual value
 def _make_like(descriptor: int, other: os.stat_result) -> None:
     """Give a new file the owner, group and mode of another one. Raises OSError."""
     found = os.fstat(descriptor)
-    # Only root may give a file away, and nobody else has to.
+    # Only root may change the owner; other users do not need to.
     if (found.st_uid, found.st_gid) != (other.st_uid, other.st_gid):
         os.fchown(descriptor, other.st_uid, other.st_gid)
     os.fchmod(descriptor, stat.S_IMODE(other.st_mode))

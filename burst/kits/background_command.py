@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Shell commands in the background, which outlive the daemon that started them.
+"""Runs shell commands in the background, which outlive the daemon that started them.
 
-Their state is in their log: its first line has the task's name and the process group,
-its last line the exit status. While a process of them runs it holds a lock on the log,
-which is its standard output. So a later daemon knows that they run, even if process
-ids were reused.
+Their state is in their log: the first line has the task's name and the process group,
+the last line the exit status. While one of their processes runs, it holds a lock on the
+log, which is its standard output. So a later daemon knows that they run, even if
+process ids were reused.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ set -e
 _FIRST = re.compile(r"(\w+) (?:(\d+)\n)?")
 _LAST = re.compile(r"^exit (\d+)\n\Z", re.MULTILINE)
 _LONGEST_WORDS = 800
-# How lines begin that name a step: those of kind, and those of `command`.
+# How lines that name a step begin: lines of kind, and of `command`.
 _STEPS = ("•", "✓", "✗", ">")
 # kind's symbols around a step.
 _DECORATION = re.compile(r"[^\x20-\x7e]+|\.\.\.\s*$|^\W+")
 
-# Only their parent can wait for them, and until it does they are zombies.
+# Children are kept to wait for them: until their parent does, they are zombies.
 _children: dict[int, subprocess.Popen[bytes]] = {}
 
 
@@ -46,15 +46,15 @@ class BackgroundCommand(msgspec.Struct, frozen=True):
     what: str = ""
     """The name of the task; empty if there was none."""
     group: int = 0
-    """0 until it has begun to run."""
+    """The process group; 0 until it has begun to run."""
     running: bool = False
     status: int | None = None
-    """Exit status; None while it runs, and if it was killed."""
+    """The exit status; None while it runs, or if it was killed."""
     message: str = ""
-    """The present or last step; the error message, if there was one."""
+    """The error message if it failed, else the present or last step."""
 
     def stop(self) -> None:
-        """Kill its process group, which all processes that hold the lock are in."""
+        """Kill the process group, which contains all processes that hold the lock."""
         if self.running and self.group:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.group, signal.SIGKILL)
@@ -63,7 +63,7 @@ class BackgroundCommand(msgspec.Struct, frozen=True):
 def start(
     what: str, commands: Sequence[str], log: Path, environment: Mapping[str, str]
 ) -> None:
-    """Start commands for sh; the first that fails ends them.
+    """Start a list of commands for sh; it ends at the first command that fails.
 
     `what` is the name of the task, one word. Raises Transient if a background command
     with this log is running.
@@ -76,7 +76,7 @@ def start(
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.ftruncate(file, 0)
-        # Here, and not in the script, which begins to run some time later.
+        # Not in the script, as it begins to run only some time later.
         os.write(file, f"{what} ".encode())
         script = _SCRIPT + "\n".join(commands)
         child = subprocess.Popen(
@@ -99,9 +99,9 @@ def start(
 
 
 def command(step: str, argv: Sequence[str], source: str = "") -> str:
-    """Return a command for sh that prints the name of its step first.
+    """Return lines for sh that print the name of a step and then run its command.
 
-    `source` is a file for its standard input.
+    `source` is a file for the command's standard input; empty for none.
     """
     given = f" < {shlex.quote(source)}" if source else ""
     return f"echo {shlex.quote(f'> {step}')}\n{shlex.join(argv)}{given}"
@@ -142,14 +142,14 @@ def _words(said: str, failed: bool) -> str:
     errors = [n for n, line in enumerate(lines) if line.startswith("ERROR")]
     last = (lines if failed else steps or lines)[-1:]
     told = lines[errors[0] :] if errors else last
-    # kind may quote a long output; the reason is at its beginning or its end.
+    # kind may quote a long output; the cause is at the beginning or the end of it.
     text = " / ".join(_DECORATION.sub("", line).strip() for line in told)
     half = _LONGEST_WORDS // 2
     return text if len(text) <= 2 * half else f"{text[:half]} … {text[-half:]}"
 
 
 def _reap_zombies() -> None:
-    # A copy, since another provider's thread may start a command meanwhile.
+    # Use a copy, as another provider's thread may start a command meanwhile.
     for pid, child in list(_children.items()):
         if child.poll() is not None:
             _children.pop(pid, None)

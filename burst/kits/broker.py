@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""What a follower needs to join: its broker.toml, and the command that starts it.
+"""Makes what a follower needs to join: its broker.toml, and the command to start it.
 
 A rank is a position in the list of hosts, which is the same for all brokers of an
-instance. So a follower's list is a copy of the lead's, with the entries' `parent`, by
-which followers join through one of them, the gateway. Only the address of rank 0 may
-differ, as a lead behind a NodePort does not know its own.
+instance. So a follower's list is a copy of the lead's. It includes the key `parent` of
+entries, by which followers join through one of them, the gateway. Only the address of
+rank 0 may differ, as a lead behind a NodePort does not know its own address.
 
 Sources: flux-config-bootstrap(5), flux-broker(1), flux-config-resource(5).
 """
@@ -29,7 +29,7 @@ from burst.model.lead import Bootstrap, GuestAccess, HostEntry, LeadIdentity
 from burst.model.ranks import parse_hostlist
 
 _TOKEN = re.compile(r"%([hp%])")
-# Of sun_path in unix(7), without the zero at its end.
+# The length of sun_path in unix(7), without the zero at its end.
 _LONGEST_SOCKET = 107
 
 
@@ -37,8 +37,8 @@ def expand_hosts(bootstrap: Bootstrap) -> tuple[HostEntry, ...]:
     """Return one entry for each rank: a single host, URIs with `%h` and `%p` filled in.
 
     A host may be listed again to add keys that its first entry lacks, as Flux allows.
-    `bind` and `connect` are empty where neither the entry nor a default has one.
-    Raises ConfigError where Flux would refuse the table.
+    `bind` and `connect` are empty if neither the entry nor a default has one. Raises
+    ConfigError if Flux would refuse the table.
     """
     found: dict[str, HostEntry] = {}
     for entry in bootstrap.hosts:
@@ -48,10 +48,11 @@ def expand_hosts(bootstrap: Bootstrap) -> tuple[HostEntry, ...]:
 
 
 def find_gateways(identity: LeadIdentity, hosts: Sequence[str]) -> tuple[str, ...]:
-    """Return the gateways: those of a burst's hosts through which others of it join.
+    """Return the gateways: the hosts of a burst through which its other hosts join.
 
-    Empty where all connect to the lead. The others need to resolve and reach the
-    gateway's `connect` address, and should be stopped before it. Raises ConfigError.
+    It is empty if all hosts connect to the lead. The other hosts need to resolve and
+    reach the gateway's `connect` address, and should be stopped before the gateway.
+    Raises ConfigError.
     """
     entries = {entry.host: entry for entry in expand_hosts(identity.bootstrap)}
     parents = {entries[host].parent for host in hosts if host in entries}
@@ -64,10 +65,10 @@ def follower_config(
     ranks: Sequence[int],
     certificate_path: str = "",
 ) -> str:
-    """Return the text of broker.toml for these hosts of a burst, read back and checked.
+    """Return the text of broker.toml for these hosts of a burst, after checking it.
 
-    `certificate_path` is where the follower finds the certificate; by default where
-    the lead does. Raises ConfigError, CertificateError.
+    `certificate_path` is the follower's path of the certificate; the default is the
+    lead's path. Raises ConfigError, CertificateError.
     """
     path = certificate_path or identity.certificate
     text = tomli_w.dumps(follower_tables(identity, path))
@@ -86,8 +87,8 @@ def follower_tables(identity: LeadIdentity, certificate_path: str) -> dict[str, 
     lead = msgspec.structs.replace(
         entries[0], host=identity.hosts[0], connect=identity.endpoint
     )
-    # If the lead's entry names further hosts, it is repeated after the entry of rank 0:
-    # of two entries for a host Flux uses the first.
+    # If the lead's entry names further hosts, it is repeated after the entry of rank 0.
+    # If a host has two entries, Flux uses the first.
     shared = () if entries[0].host == lead.host else entries[:1]
     bootstrap = msgspec.structs.replace(
         identity.bootstrap, hosts=(lead, *shared, *entries[1:])
@@ -98,24 +99,25 @@ def follower_tables(identity: LeadIdentity, certificate_path: str) -> dict[str, 
             "curve_cert": certificate_path,
             **msgspec.to_builtins(bootstrap),
         },
-        # No path: R comes from the lead. A follower's host name is one that the lead
-        # chose, and without noverify Flux drains it for that. Unlike other keys, this
-        # one is not copied from the lead, so it must be in the follower's file.
+        # There is no path, as R comes from the lead. The lead chooses a follower's host
+        # name, so it differs from the node's, and without noverify Flux would drain the
+        # follower. Unlike other keys, noverify does not come from the lead's
+        # configuration, so it must be in the follower's file.
         "resource": {"noverify": True},
-        # By default Flux retries after 30s, too late for a lead that starts. Without
-        # zmqdebug it logs nothing of a certificate that the lead rejects.
+        # By default Flux retries after 30s, too late for a lead that is starting.
+        # Without zmqdebug it does not log that the lead rejects the certificate.
         "tbon": {"connect_timeout": "5s", "zmqdebug": 1},
     }
 
 
 def _access_tables(access: GuestAccess) -> dict[str, Any]:
-    """Return the tables by which a follower serves who the lead serves.
+    """Return the tables that let a follower serve the same users as the lead.
 
-    Without the first two its socket is its owner's alone, and a guest's job fails on
-    it. Without `ingest` a guest's job could submit any job there: a follower has the
-    lead's whole configuration once it joined, but its job-ingest is loaded with the
-    tables of its own file (flux-core 0.88), so no frobnicator would keep that job off
-    the lent nodes of others.
+    Without the flags of `access` only the owner may use the follower's socket, and a
+    guest's job fails there. Without `ingest` a guest's job could submit any job there:
+    a follower gets the lead's whole configuration when it joins, but its job-ingest is
+    loaded with the tables of its own file (flux-core 0.88), so no frobnicator would
+    keep that job off the lent nodes of others.
     """
     flags = {
         "allow-guest-user": access.allow_guest_user,
@@ -134,10 +136,11 @@ def check(
     hosts: Sequence[str],
     ranks: Sequence[int],
 ) -> None:
-    """Raise ConfigError or CertificateError if these hosts could not join with this.
+    """Raise ConfigError or CertificateError if the hosts could not join with `tables`.
 
-    `tables` are those of a follower's broker.toml as read back. Flux reports little of
-    this: with a wrong address a follower waits for ever without a message.
+    `tables` are the tables of a follower's broker.toml, as read back from its text.
+    Flux itself reports few of these errors: with a wrong address a follower waits for
+    ever without a message.
     """
     table = dict(tables.get("bootstrap", {}))
     if not table.pop("curve_cert", ""):
@@ -171,11 +174,11 @@ def flux_follower_argv(
 ) -> list[str]:
     """Return the command of a Flux follower; `flux` is the program.
 
-    It logs to its standard error instead of the lead's log, as its messages from
-    before it joins explain why it does not. `log_level` is one of syslog(3): with less
-    than debug a broker does not say that nothing listens at the lead's address. Once it
-    has joined it logs next to nothing, also at that level. Raises ConfigError if rundir
-    is too long for a unix socket.
+    It logs to its standard error instead of the lead's log, as its messages before it
+    joins explain why it does not join. `log_level` is a level of syslog(3): below debug
+    a broker does not report that nothing listens at the lead's address. After it has
+    joined it logs next to nothing, even at debug. Raises ConfigError if rundir is too
+    long for a unix socket.
     """
     socket = rundir / "local"
     check_socket(socket)
@@ -188,11 +191,11 @@ def flux_follower_argv(
 
 
 class FollowerPrograms(msgspec.Struct, frozen=True):
-    """The programs that start followers, where they run."""
+    """The programs that start followers, as named on the followers' nodes."""
 
     flux: str = "flux"
     python: str = sys.executable
-    """For a lead with `follower_module`, which it must have."""
+    """For a lead with `follower_module`; this Python must have that module."""
 
 
 def follower_argv(
@@ -202,7 +205,7 @@ def follower_argv(
     hostname: str,
     rundir: Path,
 ) -> list[str]:
-    """Return the command of a follower of that lead, by its broker.toml.
+    """Return the command of a follower of that lead; `config` is its broker.toml.
 
     Raises ConfigError as `flux_follower_argv`.
     """
@@ -281,7 +284,7 @@ def _resolve(
 def _check_host(
     host: str, rank: int, entries: Sequence[HostEntry], burst: Sequence[str]
 ) -> None:
-    """Raise ConfigError if the host has another rank, or its parent is in no burst."""
+    """Raise ConfigError if the host has another rank, or a parent outside its burst."""
     if not 0 < rank < len(entries) or entries[rank].host != host:
         raise ConfigError(
             f"bootstrap.hosts: {host} is not at rank {rank}",

@@ -6,7 +6,7 @@ join. The file is what flux-keygen(1) writes: two sections, `metadata` and `curv
 lines `key = "value"` with leading blanks. Flux's reader is stricter than ZeroMQ RFC 4,
 which defines the format. This one accepts only what Flux accepts.
 
-No text that this module raises or returns for printing holds a secret key.
+No error message and no text for printing from this module contains a secret key.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from burst.errors import CertificateError
 from burst.kits.atomic_file import write_atomically
 
 _KEY = re.compile(r"[A-Za-z0-9.-]+\Z")
-# Flux refuses a certificate with any other character in a value, `_` for one.
+# Flux refuses a certificate with any other character in a value, such as `_`.
 _VALUE = re.compile(r"[A-Za-z0-9.:+=^!/*?&<>()\[\]{}@%$# \t-]*\Z")
 _NOT_IN_VALUE = re.compile(r"[^A-Za-z0-9.:+=^!/*?&<>()\[\]{}@%$# \t-]")
 _Z85 = re.compile(r"[A-Za-z0-9.:+=^!/*?&<>()\[\]{}@%$#-]{40}\Z")
 _BLANK = " \t\r\n\f\v"
-# Flux reads lines into a buffer of 256 bytes, the newline and a zero included.
+# Flux reads lines into a buffer of 256 bytes, including the newline and a zero.
 _LONGEST_LINE = 254
 _LONGEST_NAME = 200
 _LARGEST_FILE = 64 * 1024
@@ -41,14 +41,14 @@ _NEW_ONE = "make one with `burst keygen PATH` or `flux keygen PATH`"
 
 @dataclass(frozen=True)
 class Certificate:
-    """A usable certificate. The secret key shows in no repr and in no comparison."""
+    """A usable certificate. Its repr and its comparison leave the secret key out."""
 
     public: bytes
     """40 characters of Z85, as pyzmq's `curve_publickey` and `curve_serverkey` want."""
     secret: bytes = field(repr=False, compare=False)
     """40 characters of Z85, for `curve_secretkey`."""
     metadata: Mapping[str, str] = field(compare=False)
-    """All of the section `metadata`, `name` included."""
+    """All keys of the section `metadata`, including `name`."""
 
     @property
     def name(self) -> str:
@@ -62,7 +62,7 @@ class Certificate:
 
 
 def create(name: str, hostname: str = "") -> Certificate:
-    """Return a new certificate; hostname is by default this machine's.
+    """Return a new certificate; the default of `hostname` is this machine's name.
 
     Flux does not start a lead whose certificate has no name. Raises CertificateError
     if the name is empty or has characters that Flux cannot read.
@@ -109,8 +109,8 @@ def write(certificate: Certificate, path: Path, *, replace: bool = False) -> Non
 def read(path: Path) -> Certificate:
     """Return the certificate in a file.
 
-    Raises CertificateError where Flux would refuse the file, on a lead or on a
-    follower, saying what to do about it.
+    Raises CertificateError, with advice, if Flux would refuse the file on a lead or on
+    a follower.
     """
     return parse(_content(path), str(path))
 
@@ -151,7 +151,7 @@ def parse(text: str, where: str) -> Certificate:
 
 
 def format_certificate(certificate: Certificate) -> str:
-    """Return the text of the file. It holds the secret key."""
+    """Return the text of the file. It contains the secret key."""
     lines = ["#  ZeroMQ CURVE **Secret** Certificate", "#  DO NOT DISTRIBUTE", ""]
     lines += ["metadata"]
     lines += [f'    {key} = "{value}"' for key, value in certificate.metadata.items()]
@@ -176,7 +176,7 @@ def _sections(text: str, where: str) -> dict[str, dict[str, str]]:
             pair is not None and pair[0] in ("public-key", "secret-key")
         )
         if current is None or pair is None or not known or pair[0] in current:
-            # The line may contain a key, so the message has only its number.
+            # The line may contain a key, so the message names only its number.
             raise CertificateError(
                 f"{where}: is not a CURVE certificate (line {number})", _NEW_ONE
             )
@@ -185,7 +185,7 @@ def _sections(text: str, where: str) -> dict[str, dict[str, str]]:
 
 
 def _pair(line: str, word: str) -> tuple[str, str] | None:
-    """Return key and value of `    key = "value"`, None where Flux reads none."""
+    """Return key and value of `    key = "value"`; None if Flux would not read it."""
     if len(line) > _LONGEST_LINE or not line.startswith((" ", "\t")):
         return None
     key, equals, value = (part.strip(_BLANK) for part in word.partition("="))
@@ -198,7 +198,7 @@ def _pair(line: str, word: str) -> tuple[str, str] | None:
 def _check_pair(found: Certificate, where: str) -> None:
     try:
         matches = zmq.curve_public(found.secret) == found.public
-    except zmq.ZMQError:  # 40 characters of Z85 that encode no 32 bytes
+    except zmq.ZMQError:  # 40 characters of Z85 that do not encode 32 bytes
         matches = False
     if not matches:
         raise CertificateError(
@@ -227,7 +227,8 @@ def _content(path: Path) -> str:
             f"who read it can join: run `chmod 600 {path}`, and make a new one if this"
             " machine has other users",
         )
-    # What is not ASCII can only be in a comment, or is refused with its line's number.
+    # Other characters than ASCII are accepted only in comments; other lines are
+    # refused.
     return content.decode("ascii", "replace")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Whether others than root and one user can change what is at a path."""
+"""Checks whether users other than root and one user can change what is at a path."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from functools import cache
 from pathlib import Path
 
 _MOST_LINKS = 40
-"""As path_resolution(7) has it."""
+"""The limit of path_resolution(7)."""
 
 
 def first_changeable(path: Path, owner: int, root: Path = Path("/")) -> str:
-    """Return the first part of an absolute path that others can change, or empty.
+    """Return the first part of an absolute path that others can change, or "".
 
-    Others are all but root and the user with the UID `owner`. They can if it is theirs,
-    or if its mode lets them write: in a directory that is not sticky they can put
-    something else in its place. A group counts as others if it has members beside these
-    two. What is above `root` is not looked at. Raises OSError for what cannot be looked
-    at, but for what does not exist.
+    Others are all users but root and the user with the UID `owner`. They can change a
+    part if they own it, or if its mode lets them write: in a directory without the
+    sticky bit they can replace its entries. A group counts as others if it has members
+    besides these two users. Parts above `root` are not checked. Raises OSError if a
+    part cannot be examined; a part that does not exist ends the check.
     """
     for part in _walk(path):
         if part.is_relative_to(root):
@@ -37,7 +37,7 @@ def first_changeable(path: Path, owner: int, root: Path = Path("/")) -> str:
 
 
 def _walk(path: Path) -> Iterator[Path]:
-    """Yield each directory, link and file on the way to what a path names."""
+    """Yield each directory, link and file on the way to the target of a path."""
     rest, links, at = list(reversed(path.parts)), 0, Path("/")
     while rest:
         name = rest.pop()
@@ -63,7 +63,7 @@ def _is_changeable(found: os.stat_result, owner: int) -> bool:
 
 @cache
 def _has_others(group: int, owner: int) -> bool:
-    """Tell whether users beside root and one are in a group, as far as is known."""
+    """Tell whether a group has members besides root and `owner`, as far as is known."""
     try:
         members = set(grp.getgrgid(group).gr_mem)
     except KeyError:

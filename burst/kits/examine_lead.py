@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Checks what a lead wants of nodes that its followers find, and no provider makes."""
+"""Reports what a lead needs on the nodes and the provider does not set up."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ def examine_lead(
     lead: LeadIdentity | None,
     for_guests: str = "have them there, or a lead of one user",
 ) -> Iterator[Finding]:
-    """Yield a note for each thing that the nodes must have; `lead` may be unknown.
+    """Yield a note for each thing that the nodes must have; none without a `lead`.
 
-    `for_guests` is the advice for a lead of many users; empty where nothing is lacking.
+    `for_guests` is the advice for a lead of many users; empty if the provider sets up
+    all that guests' jobs need.
     """
     if lead is None:
         return

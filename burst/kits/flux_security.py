@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""flux-security's configuration by which guests' jobs run as their users.
+"""The configuration of flux-security that lets guests' jobs run as their users.
 
 Sources: flux-config-security-sign(5), flux-config-security-imp(5).
 """
@@ -13,10 +13,10 @@ _MAX_TTL_S = 1209600
 
 
 def sign_tables() -> dict[str, Any]:
-    """Return how users sign their jobs, and whose signatures are accepted.
+    """Return the tables that say how users sign jobs and which signatures are accepted.
 
-    A job that waited longer than `max-ttl`, in seconds, does not start. Not by "none":
-    with it, each user could submit jobs as any other.
+    A job that waits longer than `max-ttl`, in seconds, does not start. The type "none"
+    is not allowed: with it, each user could submit jobs as any other user.
     """
     return {
         "sign": {
@@ -28,8 +28,9 @@ def sign_tables() -> dict[str, Any]:
 
 
 def imp_tables(user: str, shell: str) -> dict[str, Any]:
-    """Return who may have the IMP start processes of other users, and which program.
+    """Return the tables that say who may use the IMP, and which shell it may start.
 
-    `user` is the owner of the brokers, and `shell` the path of the job shell.
+    `user` is the owner of the brokers, and `shell` the path of the job shell. The IMP
+    starts the shell as other users.
     """
     return {"exec": {"allowed-users": [user], "allowed-shells": [shell]}}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What a follower finds where it runs: machine, user, Flux, and what the lead needs.
+"""Checks where followers run: the machine, the user, Flux, and what the lead needs.
 
-A script prints the facts, from an image or on a host where followers run, and pure
-functions judge them against the lead. It changes nothing and needs no secret.
+A script prints the facts, in an image or on a host where followers run, and pure
+functions compare them with the lead. It changes nothing and needs no secret.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from burst.model.lead import LeadIdentity
 from burst.model.version import major_minor
 
 _LONGEST = 200
-# Where images of the Flux Operator's views have their Flux.
+# The paths of Flux in images of the Flux Operator's views.
 _PLACES = "/opt/view/bin/flux /mnt/flux/view/bin/flux"
 _MACHINE = """\
 echo "burst-machine: $(uname -m 2>/dev/null)"
 echo "burst-user: $(id -u 2>/dev/null) $(id -un 2>/dev/null)"
 """
-# `flux keygen` without a path makes a key pair and writes nothing; it fails where
-# ZeroMQ has no CURVE. With FLUX_URI, flux would connect to that broker.
+# `flux keygen` without a path makes a key pair and writes nothing; it fails if ZeroMQ
+# has no CURVE. With FLUX_URI, flux would connect to that broker.
 _FLUX = """\
 flux=
 for each in {flux} {places}; do
@@ -45,24 +45,24 @@ _LINE = re.compile(
 
 
 class FollowerFacts(msgspec.Struct, frozen=True):
-    """What the script has printed; empty where it has not, or could not tell."""
+    """The facts that the script has printed; each is empty if it is not known."""
 
     machine: str = ""
-    """As `uname -m` has it."""
+    """The output of `uname -m`."""
     user: str = ""
     """The numeric user, and its name if it has one."""
     flux: str | None = None
-    """Path of the program, empty if there is none; None if it was not looked for."""
+    """Path of the program; empty if there is none, None if it was not looked for."""
     version: str = ""
-    """What `flux version` printed, in one line."""
+    """The output of `flux version`, as one line."""
     curve: str = ""
-    """The error of making a key pair."""
+    """The error of `flux keygen`; empty if it made a key pair."""
 
 
 def script(flux: str = "") -> str:
-    """Return lines for sh that print the facts; those of Flux if its program is given.
+    """Return lines for sh that print the facts.
 
-    `flux` is its name or path.
+    `flux` is the name or path of its program; if it is empty, Flux is not looked for.
     """
     if not flux:
         return _MACHINE
@@ -70,7 +70,7 @@ def script(flux: str = "") -> str:
 
 
 def parse(said: str) -> tuple[FollowerFacts | None, str]:
-    """Return the facts in this output, if it has any, and the rest of it."""
+    """Return the facts in this output, None if it has none, and the rest of it."""
     found = {key: words.strip() for key, words in _LINE.findall(said)}
     rest = _LINE.sub("", said).strip()
     return (FollowerFacts(**found) if found else None), rest
@@ -79,9 +79,9 @@ def parse(said: str) -> tuple[FollowerFacts | None, str]:
 def judge(
     facts: FollowerFacts, lead: LeadIdentity, machine: str, where: str = "image"
 ) -> Iterator[Finding]:
-    """Yield the findings. `machine` is the lead's, as `uname -m` has it.
+    """Yield findings about the facts. `machine` is the lead's, from `uname -m`.
 
-    `where` is the setting that chooses the Flux there, such as `image` or `view`.
+    `where` is the setting that chooses the followers' Flux, such as `image` or `view`.
     """
     if facts.machine and facts.machine != machine:
         yield note(

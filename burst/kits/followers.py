@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The files of a burst's followers, and the script that starts one.
+"""Writes the files of a burst's followers, and the script that starts one.
 
-For followers that can read a directory which the daemon writes, on the same host or on
-a shared file system. It belongs to the daemon's user and has mode 0700:
+It is for followers that can read a directory which the daemon writes, on the same host
+or on a shared file system. The directory belongs to the daemon's user and has mode
+0700:
 
     DIR/broker.toml   for all followers of the burst
     DIR/burst.cert    a copy of the certificate, mode 0600
@@ -10,8 +11,8 @@ a shared file system. It belongs to the daemon's user and has mode 0700:
 
 The script makes a rundir on the node and removes it at the end. The follower gets few
 environment variables and ends at the burst's `lease_end`. On SIGTERM, SIGINT and SIGHUP
-the script stops the follower in order, also if it gets several. SIGKILL leaves the
-rundir.
+the script lets the follower shut down properly, even if it gets several signals. After
+SIGKILL the rundir is left.
 """
 
 from __future__ import annotations
@@ -36,15 +37,15 @@ INHERITED = (
     *("PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR"),
     *("LD_LIBRARY_PATH", "PYTHONPATH"),
 )
-"""Variables that a follower inherits. No others, since jobs of other users run under it
-and can read them, such as the credentials of a cloud."""
+"""The only variables that a follower inherits. Jobs of other users run under it and can
+read its variables, so it must not have others, such as the credentials of a cloud."""
 
-# Jobs of guests reach the follower's socket in it; they cannot list it.
+# Guests' jobs pass through the rundir to the follower's socket; they cannot list it.
 _FOR_GUESTS = 'chmod 0711 "$rundir"\n'
 _FORWARD = 'stopped=1; [ -z "$child" ] || tell'
 _KEEP = "stopped=1"
-# A broker that gets SIGTERM again while it leaves (rc3) does not end in order. One that
-# has not left after so many seconds gets it again.
+# Seconds in which a further signal to the script is not passed on to the broker: a
+# second SIGTERM while it leaves (rc3) would break its shutdown.
 _AGAIN_S = 30
 WAIT_FOR_CHILD = """\
 alive=1 status=127
@@ -58,9 +59,10 @@ done
 """
 """Lines for sh that wait for `$child` and set `$status` to its exit status.
 
-A trapped signal ends `wait` before the child has ended, so one `wait` is not enough. A
-shell may have learned of the end during an earlier command: then `kill -0` fails at
-once, and only `wait` knows the status. It is 127 for a child that was waited for.
+A trapped signal ends `wait` before the child has ended, so one `wait` is not enough.
+The shell may have learned of the child's end during an earlier command: then `kill -0`
+fails at once, and only `wait` returns the status. `wait` returns 127 for a child that
+was waited for before.
 """
 _HOST, _RUNDIR = "@HOST@", "/@RUNDIR@"
 _SCRIPT = """\
@@ -115,20 +117,21 @@ exit "$status"
 
 
 class Files(msgspec.Struct, frozen=True, kw_only=True):
-    """The files of a burst's followers. Equal values give equal files."""
+    """Makes the files of a burst's followers. Equal values give equal files."""
 
     flux: str = "flux"
-    """The program on the nodes."""
+    """The flux program on the nodes."""
     environment: Mapping[str, str] = {}
-    """Added to the followers'."""
+    """Variables that are added to the followers' environment."""
     rundirs: str = "/tmp"  # noqa: S108  mktemp makes a private one in it
-    """A local directory of each node. Its path is short, as a unix socket is below."""
+    """A local directory of each node, for the rundirs. Its path has to be short, as the
+    path of a unix socket begins with it."""
     signals_reach_all: bool = False
-    """Whether who stops the script signals all its processes at once, as Slurm does, so
-    that it passes no signal on."""
+    """Whether a signal to stop the script goes to all its processes at once, as with
+    Slurm. Then the script does not pass it on."""
 
     def write(self, place: Path, spec: BurstSpec) -> Path:
-        """Write them into a directory; return the script.
+        """Write the files into a directory; return the path of the script.
 
         Raises Refused if no follower could join with them, InsufficientCapacity if the
         disk is full, Transient.
@@ -141,10 +144,10 @@ class Files(msgspec.Struct, frozen=True, kw_only=True):
         return place / "start"
 
     def contents(self, place: Path, spec: BurstSpec) -> dict[str, str]:
-        """Return what `write` writes, by name, the script last.
+        """Return the contents of the files by name, the script last.
 
-        `place` is the directory in which the follower finds it. One of them is secret.
-        Raises Refused if no follower could join with them.
+        `place` is the directory in which the follower finds them. The certificate is
+        secret. Raises Refused if no follower could join with them.
         """
         try:
             path = str(place / "burst.cert")
@@ -168,7 +171,7 @@ class Files(msgspec.Struct, frozen=True, kw_only=True):
             environment=shlex.join(_variables(self.environment)),
             for_systemd=SHELL_VARIABLES if spec.lead.systemd else "",
             inherited=" ".join(INHERITED),
-            # Of whole seconds, and not before the lease ends.
+            # In whole seconds, rounded up so that it is not before the lease ends.
             end=math.ceil(spec.lease_end),
             wait_for_child=WAIT_FOR_CHILD,
             command=_command(spec, place / "broker.toml", self.flux),
@@ -176,7 +179,7 @@ class Files(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def remove(place: Path) -> None:
-    """Remove the directory, if it exists. To be called once no follower runs.
+    """Remove the directory, if it exists. Call it once no follower runs.
 
     Raises Transient.
     """
@@ -188,14 +191,14 @@ def remove(place: Path) -> None:
 
 
 def _variables(environment: Mapping[str, str]) -> list[str]:
-    # A broker runs its rc scripts by $SHELL with a socket as standard input, which bash
-    # takes for a remote login: it would read ~/.bashrc.
+    # A broker runs its rc scripts with $SHELL and a socket as standard input. Bash
+    # takes this for a remote login, and would read ~/.bashrc.
     given = {"SHELL": "/bin/sh", **environment}
     return [f"{name}={value}" for name, value in given.items()]
 
 
 def _command(spec: BurstSpec, config: Path, flux: str) -> str:
-    """Return the follower's command for sh, by the script's variables."""
+    """Return the follower's command for sh, with the script's variables in it."""
     argv = follower_argv(
         spec.lead, FollowerPrograms(flux), config, _HOST, Path(_RUNDIR)
     )

@@ -2,8 +2,8 @@
 """A provider whose bursts are jobs: of a batch system, or of a program of the site.
 
 It keeps the files of bursts (`burst.kits.job_tasks`); a subclass lists, submits and
-cancels jobs. What exists is asked of who runs them each time; so a daemon that comes
-after this one needs nothing of this one's memory.
+cancels jobs. Each call asks the batch system or program which jobs exist, so after a
+restart of the daemon nothing from its memory is missing.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ class ListedJob(Protocol):
 
     @property
     def over(self) -> bool:
-        """Whether nothing of it runs or will."""
+        """Whether the job has ended: nothing of it runs, or will run."""
 
 
 Job = TypeVar("Job", bound=ListedJob)
 
 
 class JobProvider(Provider, Generic[Job]):
-    """Followers in jobs, which are named `burst.OWNER.PROVIDER.BURST`."""
+    """A provider of followers in jobs, which are named `burst.OWNER.PROVIDER.BURST`."""
 
     task_rank: ClassVar[str] = ""
-    """The variable of the environment that numbers the tasks of a job from 0, where
-    followers are tasks."""
+    """The environment variable that numbers the tasks of a job from 0; empty if
+    followers are not tasks."""
     unanswered: ClassVar[str]
-    """Advice for the case that what runs the jobs does not answer."""
+    """Advice for the case that the batch system or program does not answer."""
 
     def __init__(
         self,
@@ -66,9 +66,9 @@ class JobProvider(Provider, Generic[Job]):
         lifetime: float,
         clock: Callable[[], float],
     ) -> None:
-        """`lifetime`: seconds that a burst lives at most, 0 without an end.
+        """`lifetime`: the longest life of a burst in seconds; 0 for no limit.
 
-        `clock`: of the day.
+        `clock` returns seconds since the epoch.
         """
         self._base = Path(settings.dir)
         self._home = PrivateDirectory(self._base, owner, name)
@@ -85,52 +85,56 @@ class JobProvider(Provider, Generic[Job]):
 
     @abc.abstractmethod
     def list_jobs(self) -> Mapping[str, Sequence[Job]]:
-        """Return this provider's jobs by burst, those that live before others.
+        """Return this provider's jobs by burst; live jobs come before others.
 
-        Those that are over need not be in it. Raises Transient or Refused, as all of
-        these methods do.
+        Jobs that are over may be left out. Raises Transient or Refused, as all of these
+        methods do.
         """
 
     @abc.abstractmethod
     def list_names(self) -> Iterable[str]:
-        """Return the names of jobs that live, also of other owners and providers."""
+        """Return the names of all live jobs, also of other owners and providers."""
 
     @abc.abstractmethod
     def find_job(self, burst_id: BurstId) -> str | None:
-        """Return a number for `note_submission` if a burst has a job, be it over.
+        """Return the number of a burst's job, even if it is over; None if it has none.
 
-        None if it has none. Not called for a burst that had no files before.
+        `JobTasks.note_submission` notes it. This method is not called for a burst that
+        had no files before.
         """
 
     @abc.abstractmethod
     def submit(self, spec: BurstSpec, files: JobTasks, seconds: float) -> str:
-        """Submit the job of a burst, which lives so long; return its number if known.
+        """Submit the job of a burst for so many `seconds`; return its number.
 
-        Also raises InsufficientCapacity and SpecRefused. Where it raises, the job may
-        exist all the same.
+        The number is empty if it is not known. Also raises InsufficientCapacity and
+        SpecRefused. If it raises, the job may exist nevertheless.
         """
 
     @abc.abstractmethod
     def status(self, burst_id: BurstId, jobs: Sequence[Job]) -> BurstStatus:
-        """Return what is said of a burst with these jobs; there may be none."""
+        """Return the status of a burst with these jobs; there may be none."""
 
     @abc.abstractmethod
     def end_jobs(self, burst_id: BurstId) -> bool:
-        """Cancel the jobs of a burst that live; return whether there was one."""
+        """Cancel the live jobs of a burst; return whether there was one."""
 
     @abc.abstractmethod
     def examine_jobs(self, lead: LeadIdentity | None) -> Iterator[Finding]:
-        """Yield what `examine` finds of what runs the jobs; an error is the last."""
+        """Yield findings about the batch system or program, for `examine`.
+
+        It may raise an error after some findings.
+        """
 
     def offers(self) -> Sequence[Offer]:
         """Return the one offer, `nodes`."""
         return [self._offer]
 
     def provision(self, spec: BurstSpec) -> None:
-        """Write the followers' files, and submit the job unless there was one.
+        """Write the followers' files, and submit the job unless that was done before.
 
-        If the answer was lost, the job is found by its name. One that ended is not
-        submitted again, be it listed or forgotten.
+        If the answer to a submission was lost, the job is found by its name. A job that
+        has ended is not submitted again, even if it is not listed any more.
         """
         check_spec(spec, self._offer)
         longest = self._offer.lifetime or math.inf
@@ -139,9 +143,9 @@ class JobProvider(Provider, Generic[Job]):
         files = self.files(spec.burst_id)
         is_new = not files.exist()
         files.write(spec, self._program, self.task_rank)
-        # Files are written before a job is submitted, so what is new has none. Else it
-        # is asked for, also where its submission is noted: who cannot be asked is told
-        # to be away.
+        # Files are written before a job is submitted, so a new burst has no job. Else
+        # ask for it, even if its submission is noted: if the batch system does not
+        # answer, this raises the error.
         number = None if is_new else self.find_job(spec.burst_id)
         if files.submission() is None:
             if number is None:
@@ -149,7 +153,7 @@ class JobProvider(Provider, Generic[Job]):
             files.note_submission(number)
 
     def observe(self) -> Sequence[BurstStatus]:
-        """Return what has files, or a job that is not over."""
+        """Return the status of all bursts with files, or a job that is not over."""
         self._home.check()
         jobs = self.list_jobs()
         live = {name for name, found in jobs.items() if not found[0].over}
@@ -164,11 +168,11 @@ class JobProvider(Provider, Generic[Job]):
             self.remove_files(burst_id)
 
     def list_all(self) -> Sequence[OwnedBurst]:
-        """Return what has a job or files, of all owners."""
+        """Return the bursts of all owners that have a job or files."""
         return owned_bursts(self.list_names(), self._base)
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
-        """Check the nodes' directory, and what runs the jobs."""
+        """Check the shared directory, and the batch system or program."""
         found = [*examine_lead(lead), examine_shared_dir(self._home)]
         try:
             found.extend(self.examine_jobs(lead))

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Followers of a burst that is one job: files, and the status of tasks.
+"""The files of a burst that is one job, and the status of its followers.
 
     DIR/broker.toml, burst.cert, start   of all followers (burst.kits.followers)
     DIR/spec.json                        the burst's spec
     DIR/task                             `sh DIR/task` is a task of the job: a follower;
-                                         where it is one of a batch system
-    DIR/submitted                        exists once the job does; its number or name
-    DIR/log                              what all tasks write, each line with the number
-                                         of its task, a colon and a space in front
+                                         only if followers are tasks of a batch system
+    DIR/submitted                        the job's number or name; exists once it was
+                                         submitted
+    DIR/log                              the output of all tasks; each line begins with
+                                         the number of its task, a colon and a space
     DIR/HOST.ended                       the exit status of a follower that ended
 
 The directory is one that the daemon's host shares with the nodes. The batch system
@@ -47,9 +48,9 @@ from burst.provider import (
 )
 
 GIVEN = tuple(name for name in followers.INHERITED if name != "TMPDIR")
-"""The variables of the daemon that tasks get. TMPDIR is that of its host there, and may
-be one of the job alone on a node."""
-# `env -i`: nothing of the job's environment is for the follower, whose jobs inherit it.
+"""The variables that tasks get from the daemon. TMPDIR is left out: it is valid on the
+daemon's host, and a node may have one for each job."""
+# `env -i`: the follower must not get the job's environment, as its own jobs inherit it.
 _TASK = """\
 #!/bin/sh
 # The follower of this task, until it ends.
@@ -68,25 +69,25 @@ _NAMED, _SPEC = "burst", "spec.json"
 _LABEL = re.compile(r"^ *(\d+): ?")
 _ENDED = ".ended"
 _LAST_LINES = 12
-# Until then a broker may be joining, and has no answer from the lead.
+# Seconds in which a broker may be joining, without an answer from the lead.
 _JOINS_S = 10.0
 
 
 class JobSeen(msgspec.Struct, frozen=True):
-    """What the batch system says of a burst's job."""
+    """The state of a burst's job, from the batch system."""
 
     phase: Phase
     why: str = ""
     failure: Failure = Failure.OTHER
     ran: float = 0.0
-    """For how many seconds it has been running, if it is."""
+    """For how many seconds the job has been running; 0 if it does not run."""
 
 
 NOT_SUBMITTED = JobSeen(Phase.PENDING, "no job was submitted for it yet")
 
 
 def check_spec(spec: BurstSpec, offer: Offer) -> None:
-    """Raise SpecRefused unless the offer has what is asked for."""
+    """Raise SpecRefused unless the offer has what the spec asks for."""
     if not is_safe_name(spec.burst_id):
         raise SpecRefused(f"{spec.burst_id!r} cannot be a directory name")
     if spec.offer != offer.name or len(spec.hosts) > offer.max_nodes:
@@ -99,9 +100,10 @@ def check_spec(spec: BurstSpec, offer: Offer) -> None:
 
 
 def time_limit(lease_end: float, longest: float, now: float) -> float:
-    """Return how long a job may run, in seconds: `longest`, or what its lease has left.
+    """Return how long a job may run, in seconds: `longest`, or the rest of its lease.
 
-    `lease_end` is 0 if there is none. Raises SpecRefused if the lease has ended.
+    The shorter one applies. `lease_end` is 0 for no end. Raises SpecRefused if the
+    lease has ended.
     """
     left = lease_end - now if lease_end else math.inf
     if left <= 0:
@@ -110,16 +112,17 @@ def time_limit(lease_end: float, longest: float, now: float) -> float:
 
 
 def job_prefix(owner: str, provider: str) -> str:
-    """Return how the names of a provider's jobs begin; a burst's id ends them."""
+    """Return how the names of a provider's jobs begin; a burst's id follows."""
     # Neither has a dot, so no two pairs share a prefix.
     return f"{_NAMED}.{owner}.{provider}."
 
 
 def owned_bursts(names: Iterable[str], base: Path) -> Sequence[OwnedBurst]:
-    """Return the bursts of jobs that are named so, and of files, of all owners.
+    """Return the bursts of all owners that have a job with such a name, or files.
 
-    `base` has the directories of all; what is there of a burst tells of its lease.
-    Files stay when a lead is lost and its job has ended, and have its certificate.
+    `base` contains the directories of all owners; a burst's files there tell its lease.
+    Files are left if a lead is lost and the job has ended, and they have the lead's
+    certificate.
     """
     words = (tuple(name.split(".")) for name in names)
     found = {each[1:] for each in words if len(each) == 4 and each[0] == _NAMED}
@@ -140,7 +143,7 @@ def owned_bursts(names: Iterable[str], base: Path) -> Sequence[OwnedBurst]:
 
 
 def _noted_lease(base: Path, owner: str, provider: str, burst: str) -> float:
-    """Return when the lease of a burst ends, by its spec there; 0 if that is not known.
+    """Return when the lease of a burst ends, from its spec file; 0 if it is not known.
 
     Raises Refused and Transient.
     """
@@ -152,7 +155,7 @@ def _noted_lease(base: Path, owner: str, provider: str, burst: str) -> float:
 
 
 class JobTasks:
-    """The files of one burst. Its methods raise Transient for errors of disks."""
+    """The files of one burst. Its methods raise Transient for disk errors."""
 
     def __init__(self, place: Path) -> None:
         self.place = place
@@ -161,10 +164,10 @@ class JobTasks:
         self._submitted = place / "submitted"
 
     def write(self, spec: BurstSpec, flux: str, rank: str) -> None:
-        """Write what its followers need; equal arguments write equal files.
+        """Write the files of the followers; equal arguments write equal files.
 
-        `rank` is the variable that has the number of a task in the job, from 0; empty
-        where followers are no tasks. Also raises what `followers.Files.write` does.
+        `rank` is the variable with the number of a task in the job, from 0; empty if
+        followers are not tasks. Also raises what `followers.Files.write` raises.
         """
         files = followers.Files(flux=flux, signals_reach_all=bool(rank))
         files.write(self.place, spec)
@@ -185,25 +188,25 @@ class JobTasks:
             write_atomically(self.task, task.encode(), private=True)
 
     def note_spec(self, spec: BurstSpec) -> None:
-        """Write down the spec, as the last file before the job is submitted."""
+        """Write the spec, as the last file before the job is submitted."""
         with disk_errors(self.place, writing=True):
             content = msgspec.json.encode(spec)
             write_atomically(self.place / _SPEC, content, private=True)
 
     def exist(self) -> bool:
-        """Return whether they were written: without them no job was submitted."""
+        """Return whether the files were written; without them no job was submitted."""
         with disk_errors(self.place):
             return (self.place / _SPEC).exists()
 
     def note_submission(self, number: str = "") -> None:
-        """Write down that its job was submitted."""
+        """Note that the job was submitted, with its number if known."""
         with disk_errors(self.place, writing=True):
             write_atomically(self._submitted, number.encode(), private=True)
 
     def submission(self) -> str | None:
-        """Return what was noted, empty if tasks left a trace without that.
+        """Return the noted number of the job; None if nothing here shows a job.
 
-        None if there was no job, as far as can be seen here.
+        It is empty if the number is not known, or if only the log of tasks shows a job.
         """
         with disk_errors(self.place):
             if self._submitted.exists():
@@ -211,7 +214,7 @@ class JobTasks:
             return "" if self.task.exists() and self.log.exists() else None
 
     def remove(self) -> None:
-        """Remove all of it."""
+        """Remove all files of the burst."""
         followers.remove(self.place)
 
     def spec(self) -> BurstSpec | None:
@@ -256,7 +259,7 @@ class JobTasks:
 def _alike(
     seen: JobSeen, hosts: Sequence[str], *, started: bool
 ) -> Iterator[FollowerStatus]:
-    """Yield followers that are all as their job is."""
+    """Yield followers that all have the state of their job."""
     lost = seen.why if started and seen.phase is Phase.FAILED else ""
     taken = seen.failure is Failure.RECLAIMED
     for host in hosts:
@@ -266,7 +269,7 @@ def _alike(
 def _running(
     hosts: Sequence[str], ended: Mapping[str, str], log: str, *, late: bool
 ) -> Iterator[FollowerStatus]:
-    """Yield followers of a job that runs, some of which have ended."""
+    """Yield the followers of a running job, some of which may have ended."""
     for number, host in enumerate(hosts):
         said = _of_task(log, number)
         if host in ended:
@@ -278,7 +281,7 @@ def _running(
 
 
 def _words(log: str, hosts: Sequence[str]) -> str:
-    """Return what a log says of why followers ended."""
+    """Return why followers ended, from the log of their tasks."""
     for number, host in enumerate(hosts):
         if explained := explain_log(_of_task(log, number)):
             return f"{host}: {explained}"
@@ -286,7 +289,7 @@ def _words(log: str, hosts: Sequence[str]) -> str:
 
 
 def _of_task(log: str, number: int) -> str:
-    """Return the lines of one task."""
+    """Return the lines of one task, without its number."""
     found = ((_LABEL.match(line), line) for line in log.splitlines())
     return "\n".join(line[m.end() :] for m, line in found if m and int(m[1]) == number)
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Reads from a follower's log why it does not join, and says what to do.
 
-The lead logs only some of these errors. A version or a certificate that the lead
-rejects is reported in the log of the follower alone, and what happens to its connection
-only there, by messages of the level debug (`broker.flux_follower_argv`).
+The lead logs only some of these errors. Only the follower's log reports that the lead
+rejects its version or certificate, and, by messages of level debug, what happens to its
+connection (`broker.flux_follower_argv`).
 
-The lines are those of flux-core 0.88, src/broker and src/modules/overlay;
-a stand-in for Flux also writes `mismatched config`.
+The lines are those of flux-core 0.88, src/broker and src/modules/overlay; a stand-in
+for Flux also writes `mismatched config`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import re
 from pathlib import Path
 from urllib.parse import urlsplit
 
-# A pattern of a log line, and the message for it; the last line that matches decides.
+# A pattern for a log line, and the message to report. The last line that matches is
+# used.
 _MESSAGES = tuple(
     (re.compile(pattern), words)
     for pattern, words in (
@@ -57,7 +58,7 @@ _MESSAGES = tuple(
         ),
     )
 )
-# An event of the connection to the lead, zmq_socket_monitor(3), in Flux's words.
+# An event of the connection to the lead (zmq_socket_monitor(3)), as Flux logs it.
 _EVENT = re.compile(
     r"parent sockevent (?P<peer>\S+) (?P<event>connect delayed|connect retried|closed"
     r"|connected|disconnected|handshake succeeded|handshake failed protocol"
@@ -86,7 +87,7 @@ _MUTE = (
     "it is connected to {peer} and gets no answer: another program than the lead"
     " listens there, or the lead hangs; check address and port under [lead]"
 )
-# Flux may leave the events that follow unread until there is one more.
+# Flux may not have read the last events: it reads them when there is one more.
 _SILENT = (
     "it has no answer from {peer}: a firewall or NetworkPolicy drops the connection, or"
     " another program than the lead listens there; check address and port under [lead]"
@@ -98,14 +99,15 @@ _WORDS = {
     "closed": _UNREACHED,
     "connected": _MUTE,
 }
-# Before all events, of which Flux may log none: it reads them when there is one more.
+# It comes before all events. Flux may log none of them, as it reads events only when
+# there is one more.
 _CONNECTING = re.compile(r"overlay\S*: connecting to (?P<peer>\S+)")
 # Events that begin another attempt to connect.
 _ATTEMPTS = ("connect delayed", "connect retried")
-# What the lead says to a follower that it does not take.
+# The lead's answer to a follower that it rejects.
 _ANSWER = re.compile(r"overlay\.hello: ")
 _JOINED = re.compile(r"\bparent-ready: |cleanup complete - resources are online")
-# As sd-daemon(3) has it, for info and debug.
+# The prefixes of sd-daemon(3) for info and debug.
 _CHATTER = re.compile(r"^<[67]>")
 _PRIORITY = re.compile(r"^<[0-7]>")
 
@@ -113,14 +115,14 @@ _PRIORITY = re.compile(r"^<[0-7]>")
 def explain_log(log: str) -> str:
     """Return why the follower with this log does not join; empty if it is not known.
 
-    `log` may be the end of a log only.
+    `log` may be only the end of the log.
     """
     found = before = ""
     answered = False  # by the lead, through the connection
     for line in log.splitlines():
         event = _EVENT.search(line)
         if event:
-            # Flux may log the events of a connection after the answer that came by it.
+            # Flux may log the events of a connection after the answer that it brought.
             answered = answered and event["event"] not in _ATTEMPTS
             if not answered:
                 found = _follow(found, before, event)
@@ -143,7 +145,7 @@ def read_log(path: Path, most: int = 48 * 1024) -> str:
     try:
         with path.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - most))
-            # What is written meanwhile is not read.
+            # At most `most` bytes, even if more is written meanwhile.
             return file.read(most).decode(errors="replace")
     except FileNotFoundError:
         return ""
@@ -155,7 +157,7 @@ def has_joined(log: str) -> bool:
 
 
 def main_lines(log: str) -> list[str]:
-    """Return the lines of a broker's log without info and debug, and without levels."""
+    """Return the lines of a broker's log, except info and debug, without prefixes."""
     lines = (line.strip() for line in log.splitlines())
     return [_PRIORITY.sub("", line) for line in lines if not _CHATTER.match(line)]
 
@@ -169,16 +171,19 @@ def _explain_line(line: str) -> str:
 
 
 def _follow(found: str, before: str, match: re.Match[str]) -> str:
-    """Return the reason after one more event; `before` is the event before it."""
+    """Return the new reason after an event.
+
+    `found` is the reason so far, and `before` is the previous event.
+    """
     event, words = match["event"], found
     if event == "connected" and found == _CERTIFICATE:
-        return found  # each attempt with a wrong certificate begins so
+        return found  # each attempt with a wrong certificate begins with this event
     if event == "connect delayed":
         words = found or _SILENT
     elif event == "disconnected" and before == "connected":
         words = _STRANGER  # a lead would have failed the handshake first
     elif event == before == "connect retried":
-        words = _UNRESOLVED  # to connect was not even tried
+        words = _UNRESOLVED  # it did not even try to connect
     elif event == "handshake failed protocol":
         mechanism = "mechanism mismatch" in (match["detail"] or "")
         words = _NO_CURVE if mechanism else _CERTIFICATE

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The key of the lead's munged, for followers that are to have it (munged(8))."""
+"""Reads the key of the lead's munged, for followers that need it (munged(8))."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from burst.errors import Refused
 
-# In bytes, as munged takes it.
+# The sizes in bytes that munged accepts.
 _LEAST, _MOST = 32, 1024
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Settings of providers whose nodes share a directory with the daemon's host.
 
-`burst.kits.followers` writes what starts a follower into that directory, and another
-scheduler or a site's program runs it on the nodes.
+`burst.kits.followers` writes the scripts that start followers into that directory, and
+another scheduler or a site's program runs them on the nodes.
 """
 
 from __future__ import annotations
@@ -23,28 +23,30 @@ _AtLeast0 = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings of equal nodes. A provider's Settings derive from it."""
+    """Settings for equal nodes. The Settings of a provider derive from it."""
 
     dir: str
-    """Where bursts have their files: a directory that this host and the nodes share
-    at the same path, which only this user may write. Change it only while no burst
-    lives."""
+    """The directory for the files of bursts. This host and the nodes share it at the
+    same path, and only this user may write it. Change it only while no burst lives."""
     cores: _AtLeast1
-    """Of each node, as the lead's R declares them."""
+    """Cores of each node, as the lead's R declares them."""
     max_nodes: _AtLeast1
-    """Of one burst."""
+    """The most nodes of one burst."""
     gpus: _AtLeast0 = 0
-    """Of each node."""
+    """GPUs of each node."""
     flux: str = "flux"
-    """The program on the nodes, by path, or by a name that is found by this daemon's
-    PATH there. Its version must be the lead's."""
+    """The flux program on the nodes: a path, or a name that the nodes find by this
+    daemon's PATH. Its version must be the lead's."""
     price: Price = 0.0
-    """Per node and hour."""
+    """Price per node and hour."""
     join_time: Seconds = Seconds(0)
-    """From the request until followers join, as far as is known; 0 if not."""
+    """Expected time from the request until followers join; 0 if it is not known."""
 
     def offer(self, lifetime: float, total: int = 0) -> Offer:
-        """Return the one offer, OFFER. `lifetime` is in seconds, 0 without an end."""
+        """Return the one offer, OFFER. `lifetime` is in seconds; 0 for no limit.
+
+        `total` is the number of nodes for all bursts together; 0 if it is not known.
+        """
         return Offer(
             name=OFFER,
             shape=Shape(self.cores, self.gpus),

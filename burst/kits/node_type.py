@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is known before one is made of a provider with NodeSettings: its table."""
+"""The type of providers with NodeSettings, which has the template of their table."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ max_nodes = {nodes}
 
 
 class NodeType(ProviderType):
-    """A type whose one offer is of equal nodes."""
+    """A type of providers with one offer of equal nodes."""
 
     def __init__(self, first: str, last: str) -> None:
-        """`first` and `last` are the lines of a table around those of the nodes.
+        """`first` and `last` are the table's lines before and after those of the nodes.
 
-        They are without what only the site knows.
+        They leave out what only the site knows.
         """
         self._first, self._last = first, last
 
     def table_template(self, wanted: TableRequest) -> str:
-        """Return the table."""
+        """Return the template of the provider's table."""
         shape, nodes = wanted.shape, wanted.nodes
         lines = _NODES.format(cores=shape.cores, gpus=shape.gpus, nodes=nodes)
         return self._first + lines + self._last

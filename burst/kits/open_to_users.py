@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Whether users other than the owner reach a path, and how they are let through."""
+"""Checks whether users other than the owner can reach a path, and lets them pass."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 def let_pass(directory: int | Path) -> None:
     """Let all users pass through a directory, if it is this user's. Raises OSError.
 
-    They cannot list it. It is given as a path or as an open descriptor.
+    They still cannot list it. `directory` is a path or an open descriptor.
     """
     found = os.stat(directory)
     if found.st_uid == os.geteuid():
@@ -20,10 +20,10 @@ def let_pass(directory: int | Path) -> None:
 
 
 def make_open_directory(directory: Path) -> list[Path]:
-    """Make a directory and those above it that all users can enter and list.
+    """Make a directory, and its parents, which all users can enter and list.
 
-    So they can, whatever the umask is; one that exists stays as it is. Returns those
-    that were made, from the top. Raises OSError.
+    The umask has no effect; directories that exist are not changed. Returns the
+    directories that were made, from the top. Raises OSError.
     """
     made = [path for path in (directory, *directory.parents) if not path.exists()]
     made.reverse()
@@ -34,11 +34,11 @@ def make_open_directory(directory: Path) -> list[Path]:
 
 
 def first_closed(path: Path, root: Path = Path("/")) -> str:
-    """Return the first part of a path that other users cannot enter or read.
+    """Return the first part of a path that other users cannot enter or read, or "".
 
-    Empty if they can. Its directories have to let others pass, and a file at its end
-    has to let them read. What is above `root` is not looked at. A symbolic link is
-    followed, and the path that it is on is looked at too.
+    Others must be able to pass through its directories, and to read a file at its end.
+    Parts above `root` are not checked. If the path has symbolic links, both the path
+    itself and the resolved path are checked.
     """
     for each in dict.fromkeys((path, path.resolve())):
         for part in (*reversed(each.parents), each):

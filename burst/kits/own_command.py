@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The command line by which others start burst: brokers, systemd, jobs."""
+"""The command line by which other programs (brokers, systemd, jobs) start burst."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import sys
 
 
 def own_command(*words: str) -> list[str]:
-    """Return the command `burst WORDS...`, of this very installation.
+    """Return the command `burst WORDS...` of this installation.
 
-    By the interpreter, as their environment need not have our bin on its PATH. With -P
-    (python(1)), as they run it in a directory that is not known: with -m alone a
-    directory `burst` there, such as in a checkout of another version, or in a place
-    where others may write, would be imported instead.
+    It starts the interpreter, as the caller's PATH need not include our bin directory.
+    It has -P (python(1)), as the caller's working directory is not known: with -m
+    alone, Python would import a directory `burst` found there, such as a checkout of
+    another version, or one in a place where other users may write.
     """
     return [sys.executable, "-P", "-m", "burst", *words]

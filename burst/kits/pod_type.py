@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What types of providers whose followers are pods tell before one is made.
+"""Base class of the types of providers of pods: flags, options and table templates.
 
-Not in `burst.kits.pods`, which imports the Kubernetes client: `run-burst --help` and
-`burst lead init` must work without it.
+It is not in `burst.kits.pods`, which imports the Kubernetes client: `run-burst --help`
+and `burst lead init` must work without the client.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ IMAGE = """\
 # Fill in. Its Flux has the lead's major and minor version.
 # image = "registry.example.org/flux:0.88.0"
 """
-"""Lines of a table template."""
+"""Lines for a table template about the image."""
 _OFFER = """
 [providers.{kind}.offers.{name}]
 # What each follower has, as R declares for a node of a rank slot.
@@ -34,17 +34,17 @@ max_nodes = {nodes}
 
 
 def _own_image() -> OwnImage:
-    # It imports the Kubernetes client.
+    # Imported here, as it imports the Kubernetes client.
     from burst.kits.pods.diagnose.own_image import find_own_image  # noqa: PLC0415
 
     return find_own_image()
 
 
 class PodType(ProviderType):
-    """Flags for the keys of `PodSettings` that a burst by hand may need to set."""
+    """Flags for the keys of `PodSettings` that a burst made by hand may need to set."""
 
     def __init__(self, own_image: Callable[[], OwnImage] = _own_image) -> None:
-        """Take what tells the image of the lead's pod, the default of `--image`."""
+        """`own_image` returns the image of the lead's pod, the default of `--image`."""
         self._own_image = own_image
 
     flags: Sequence[ProviderFlag] = (
@@ -71,10 +71,10 @@ class PodType(ProviderType):
     def options(
         self, given: Mapping[str, str], table: Mapping[str, Any], nodes: int
     ) -> dict[str, Any]:
-        """Return the table with what the flags say. `nodes` has no effect.
+        """Return the table with the values of the flags. `nodes` has no effect.
 
-        Without an image it is that of the pod in which this runs. Raises ConfigError,
-        and what asking the cluster raises: Transient, Refused.
+        If no image is set, it is the image of the pod in which this process runs.
+        Raises ConfigError, and Transient or Refused from the request to the cluster.
         """
         del nodes
         found = dict(table)
@@ -90,7 +90,7 @@ class PodType(ProviderType):
     def notes(
         self, given: Mapping[str, str], options: Mapping[str, Any]
     ) -> Sequence[str]:
-        """Say which image and key are used, and that the operator is not deleted."""
+        """Report which image and key are used, and that the operator is not deleted."""
         operator = given.get("flux-operator-yaml")
         found = []
         if "image" not in given and "image" in options:
@@ -111,7 +111,7 @@ class PodType(ProviderType):
         return found
 
     def _own(self) -> dict[str, str]:
-        """Return the keys of the image of the lead's own pod, and of its view."""
+        """Return the keys `image` and `view` with the values of the lead's own pod."""
         own = self._own_image()
         return {"image": own.image, **({"view": own.view} if own.view else {})}
 
@@ -119,7 +119,7 @@ class PodType(ProviderType):
 def pod_offer(kind: str, wanted: TableRequest, more: str = "") -> str:
     """Return the end of a table template: an offer for each shape that R declares.
 
-    `more` is the end of each offer.
+    `more` is added at the end of each offer.
     """
     return "".join(
         _OFFER.format(

@@ -4,9 +4,9 @@
     DIR/OWNER.PROVIDER/
 
 Its files say which processes get a signal and what is deleted, so no other user may
-write there. Other users may pass through it, mode 0711, where that is asked for: the
-socket of a follower that runs their jobs is below it. A symbolic link in its place is
-refused: another user may have made it.
+write there. On request other users may pass through it (mode 0711), as the socket of a
+follower that runs their jobs is below it. A symbolic link in its place is refused, as
+another user may have made it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from burst.errors import InsufficientCapacity, ProviderError, Refused, Transient
 from burst.kits.open_to_users import let_pass
 
 _T = TypeVar("_T")
-# What the directories of a burst take at least, in bytes.
+# The least space that the directories of a burst need, in bytes.
 _LEAST_ROOM = 16 * 1024
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
 _FOR_A_WHILE = {errno.EIO, errno.EINTR, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
@@ -43,14 +43,14 @@ def is_safe_name(text: str) -> bool:
 def default_base() -> Path:
     """Return `/tmp/burst-UID`.
 
-    Short, as a unix socket's path must be, and the same whoever starts the daemon and
-    how, which XDG_RUNTIME_DIR is not.
+    It is short, as the path of a unix socket must be. Unlike XDG_RUNTIME_DIR it does
+    not depend on how the daemon is started.
     """
     return Path(f"/tmp/burst-{os.geteuid()}")  # noqa: S108  it is checked before use
 
 
 class PrivateDirectory:
-    """The directory of one owner's provider."""
+    """The private directory of one provider of one owner."""
 
     def __init__(self, base: Path, owner: str, name: str) -> None:
         for word in (owner, name):
@@ -60,13 +60,13 @@ class PrivateDirectory:
                     "use letters, digits and dashes",
                 )
         self._base = base
-        # A dot is in neither, so no two pairs share a directory.
+        # Neither has a dot, so no two pairs share a directory.
         self.path = base / f"{owner}.{name}"
 
     def open(self, *, passable: bool = False) -> None:
-        """Make the directory with mode 0700, or 0711 where users are to pass through.
+        """Make the directory with mode 0700; with `passable`, with mode 0711.
 
-        Of `base`, only a directory that is this user's gets that mode.
+        With `passable`, others may also pass through `base` if it is this user's.
         Raises Refused, InsufficientCapacity if the disk is full, Transient.
         """
         try:
@@ -88,8 +88,8 @@ class PrivateDirectory:
     def check(self) -> None:
         """Raise Refused if the directory exists and another user could write in it.
 
-        Raises Transient if that cannot be read now. No symbolic link is followed,
-        neither at `base` nor below it.
+        Raises Transient if it cannot be examined now. Symbolic links are not followed,
+        at `base` or below it.
         """
         try:
             with self._open_base() as base:
@@ -102,9 +102,9 @@ class PrivateDirectory:
         _refuse(self.path, theirs or not stat.S_ISDIR(own.st_mode))
 
     def check_space(self) -> None:
-        """Raise Refused while there is no room for a burst on its file system.
+        """Raise Refused while its file system has no space for a burst.
 
-        Raises Transient if that cannot be read now.
+        Raises Transient if the free space cannot be read now.
         """
         place = next(p for p in (self.path, *self.path.parents) if p.exists())
         with disk_errors(place):
@@ -143,7 +143,7 @@ class PrivateDirectory:
         if error.errno in _FOR_A_WHILE:
             return Transient(what)
         if error.errno == errno.EROFS:
-            # As the unit that `burst lead init --system` writes has it (systemd.exec).
+            # The unit that `burst lead init --system` writes sets this (systemd.exec).
             return Refused(
                 what,
                 "if systemd runs the daemon, let it write there: `systemctl edit burst`"
@@ -153,9 +153,9 @@ class PrivateDirectory:
 
     @classmethod
     def owners(cls, base: Path) -> list[tuple[str, str]]:
-        """Return owner and provider of each directory in `base` that is ours.
+        """Return owner and provider of each directory in `base` that is this user's.
 
-        Those that `check` would refuse are left out.
+        Directories that `check` would refuse are left out.
         """
         found = []
         for name in sorted(os.listdir(base)) if base.is_dir() else ():
@@ -167,14 +167,14 @@ class PrivateDirectory:
         return found
 
     def names(self) -> list[str]:
-        """Return the safe names in it; none if the directory does not exist."""
+        """Return the safe names in the directory; none if it does not exist."""
         try:
             return sorted(filter(is_safe_name, os.listdir(self.path)))
         except FileNotFoundError:
             return []
 
     def close(self) -> None:
-        """Remove the directory if nothing is in it."""
+        """Remove the directory if it is empty."""
         try:
             self.path.rmdir()
         except OSError as error:
@@ -183,7 +183,7 @@ class PrivateDirectory:
 
 
 def load_json(path: Path, kind: type[_T]) -> _T | None:
-    """Return the file's JSON as this type; None if it is missing or damaged."""
+    """Return the file's JSON decoded as `kind`; None if it is missing or damaged."""
     try:
         return from_json(path.read_bytes(), kind)
     except (FileNotFoundError, IsADirectoryError, msgspec.MsgspecError):
@@ -192,9 +192,9 @@ def load_json(path: Path, kind: type[_T]) -> _T | None:
 
 @contextlib.contextmanager
 def disk_errors(path: Path, *, writing: bool = False) -> Iterator[None]:
-    """Raise Transient instead of OSError, which the daemon would count as a bug.
+    """Raise Transient instead of OSError, which the daemon would treat as a bug.
 
-    `path` is named in the message. With `writing`, a full file system raises
+    The message names `path`. With `writing`, a full file system raises
     InsufficientCapacity, so that the job is placed elsewhere.
     """
     try:

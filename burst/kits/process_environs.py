@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Environments of processes, by which it is told what they were started for."""
+"""Reads the environments of processes, which tell what they were started for."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from pathlib import Path
 PROC = Path("/proc")
 # PF_KTHREAD of the flags in proc_pid_stat(5).
 _KERNEL_THREAD = 0x00200000
-# After how many seconds a process without an environment is read again, and again. The
-# longer ones are for a busy host, where it may have no turn within execve(2).
+# Seconds to wait before each further read of a process without an environment. The
+# longer ones are for a busy host, on which a process may be suspended within execve(2).
 _PAUSES = (0.002,) * 10 + (0.02,) * 5
 
 
 def read_environs(pids: Iterable[int], proc: Path = PROC) -> dict[int, bytes]:
-    """Return what /proc/PID/environ has of each of these processes.
+    """Return the content of /proc/PID/environ of each of these processes.
 
-    Those are left out that have ended, or that we may not read. Any process in
-    execve(2) shows no environment for a moment: it is read again.
+    Processes that have ended or that we may not read are left out. A process in
+    execve(2) shows no environment for a moment, so it is read again.
     """
     found: dict[int, bytes] = {}
     bare = list(pids)
@@ -35,14 +35,14 @@ def read_environs(pids: Iterable[int], proc: Path = PROC) -> dict[int, bytes]:
 def read_stat(pid: int, proc: Path = PROC) -> list[str]:
     """Return the fields of proc_pid_stat(5) after the name. Raises OSError."""
     stat = (proc / str(pid) / "stat").read_text(errors="replace")
-    # The name, in parentheses, may hold spaces and parentheses itself.
+    # The name, in parentheses, may itself contain spaces and parentheses.
     return stat.rpartition(")")[2].split()
 
 
 def has_ended(stat: list[str]) -> bool:
-    """Return whether these fields are those of a process that has ended.
+    """Return whether a process with these fields has ended with all its threads.
 
-    It is a zombie before the last of its threads has ended.
+    It may be a zombie while some of its threads still run.
     """
     return stat[0] in "ZX" and int(stat[17]) <= 1
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs a program with a time limit, and maps its error messages to errors.
+"""Runs a program with a time limit, and maps its error messages to exceptions.
 
     PATTERNS = (
         ErrorPattern("Invalid account", Refused, "set account to one of yours"),
@@ -7,8 +7,8 @@
     )
     answer = run(["sbatch", "--parsable"], given=script, patterns=PATTERNS)
 
-For programs that end within seconds. `burst.kits.background_command` runs those that
-take minutes, as a provider never waits for progress.
+It is for programs that end within seconds. `burst.kits.background_command` runs those
+that take minutes, as a provider must not wait so long.
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ import msgspec
 from burst.errors import ConfigError, ProviderError, Refused, Transient
 from burst.kits.program_output import FloodError, read_output
 
-# `flux version` takes a hundredth of it on an idle machine.
+# `flux version` takes a hundredth of this time on an idle machine.
 _DEADLINE_S = 60.0
 _LONGEST_WORDS = 400
 MOST_BYTES = 64 * 1024 * 1024
-"""Of what a program may write: it is kept in the daemon's memory meanwhile."""
+"""The most bytes that a program may write, as they are kept in the daemon's memory."""
 
 
 class ErrorPattern(msgspec.Struct, frozen=True):
-    """How a program or a service fails, and the error to raise for it."""
+    """Maps a failure of a program or a service to the error to raise."""
 
     pattern: str
-    """A regular expression, searched in what it says; case is ignored."""
+    """A regular expression to search in its error message; case is ignored."""
     error: type[ProviderError]
     advice: str = ""
     """What the reader of the error can do."""
     status: int | None = None
-    """The exit status that it is for; None: any but 0."""
+    """The exit status to which it applies; None for any status except 0."""
 
 
 def find_pattern(
     patterns: Sequence[ErrorPattern], text: str, status: int = 0
 ) -> ErrorPattern | None:
-    """Return the first that matches a message, such as of a cloud; None if none does.
+    """Return the first pattern that matches a message, such as of a cloud, or None.
 
-    `status` is that of a program that has failed.
+    `status` is the exit status of a program that has failed.
     """
     for each in patterns:
         is_for_it = each.status in (None, status)
@@ -69,14 +69,14 @@ def run(  # noqa: PLR0913 - those with a name have a usual value
 ) -> str:
     """Return what the program wrote to standard output. `given` is its input.
 
-    Errors call it `shown`; by default by its name and first word.
+    Errors name the program `shown`; the default is its name and first argument.
 
     After `limit` seconds, or MOST_BYTES of output, the program and all that it started
-    is killed. What it leaves behind when it ends is not waited for. `environment`
-    is by default that of this process. Where the exit status is not 0, the first of
-    `patterns` that matches decides which error is raised; Transient if none matches.
-    Also raises Refused if the program cannot be run, Transient after the limits.
-    Standard output is in no error, as on success it may be a token.
+    are killed. Processes that it leaves behind when it ends are not waited for. The
+    default of `environment` is that of this process. If the exit status is not 0, the
+    first of `patterns` that matches decides which error is raised; if none matches, it
+    is Transient. Also raises Refused if the program cannot be run, and Transient if it
+    exceeds a limit. Errors never include standard output, as it may contain a token.
     """
     what = shown or " ".join([os.path.basename(argv[0]), *argv[1:2]])
     with _start(argv, environment) as child:
@@ -89,7 +89,7 @@ def run(  # noqa: PLR0913 - those with a name have a usual value
             raise Transient(f"`{what}` wrote more than {most}") from error
         finally:
             if child.poll() is None:
-                # The whole group: what it started may hold the pipes open.
+                # Kill the whole group: what it started may hold the pipes open.
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(child.pid, signal.SIGKILL)
     if child.returncode:
@@ -129,7 +129,7 @@ def _explain(
 
 
 def ask_flux(program: str, *words: str) -> str:
-    """Return what a command of this flux program prints that needs no broker.
+    """Return the output of a command of this flux program that needs no broker.
 
     Raises ConfigError if it fails.
     """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Reads what a program writes, with a bound on how long that takes and how much it is.
+"""Reads what a program writes, with limits on the time and on the size.
 
-`Popen.communicate` has no bound on memory, and waits for all who hold the pipes: also
-for what a program has left running when it ended.
+`Popen.communicate` has no limit on memory, and waits for all processes that hold the
+pipes, even for those that the program left running when it ended.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import time
 from typing import IO
 
 _PIECE = 64 * 1024
-# Pipes that something left behind holds open are looked at so often, in seconds.
+# Seconds between two checks whether the program has ended, as another process may hold
+# its pipes open.
 _POLL_S = 0.1
 
 
@@ -27,15 +28,16 @@ def read_output(
 ) -> tuple[str, str]:
     """Give a program its input; return its standard output and error once it ended.
 
-    `child` has pipes for all three. `limit` is in seconds, `most` in bytes of both
-    together. Raises subprocess.TimeoutExpired and FloodError; the program still runs
-    then. What is no UTF-8 is replaced.
+    `child` must have pipes for all three. `limit` is in seconds; `most` is the limit in
+    bytes for both outputs together. Raises subprocess.TimeoutExpired and FloodError;
+    then the program still runs. Bytes that are not UTF-8 are replaced.
     """
     ends = time.monotonic() + limit
     with selectors.DefaultSelector() as selector:
         pipes = _Pipes(child, given, selector)
         while selector.get_map():
-            # Asked before the pipes: what it wrote until it ended is then in them.
+            # Check this before the pipes: they then have all that it wrote until its
+            # end.
             ended = child.poll() is not None
             has_read = pipes.move(0 if ended else _POLL_S)
             if sum(map(len, pipes.read.values())) > most:
@@ -50,7 +52,7 @@ def read_output(
 
 
 class _Pipes:
-    """Of a program: what is left to write, and what was read of its outputs."""
+    """The pipes of a program: the input left to write, and the outputs read so far."""
 
     def __init__(
         self,
@@ -73,7 +75,10 @@ class _Pipes:
             selector.register(pipe, event)
 
     def move(self, seconds: float) -> bool:
-        """Write and read what can be; wait so long. Tell whether any was read."""
+        """Write and read what is possible; return whether an output was read.
+
+        It waits at most `seconds` until something is possible.
+        """
         has_read = False
         for key, _ in self._selector.select(seconds):
             if key.fd in self.read:
@@ -91,7 +96,7 @@ class _Pipes:
 
 
 def _write(pipe: IO[bytes], data: memoryview) -> memoryview:
-    """Write what fits; return what is left, nothing if nobody reads it."""
+    """Write what fits into the pipe; return the rest, empty if nobody reads it."""
     try:
         return data[os.write(pipe.fileno(), data[:_PIECE]) :] if data else data
     except BlockingIOError:

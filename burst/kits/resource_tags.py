@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Tags by which a provider finds again what it has made in a cloud, whoever asks.
+"""Tags by which any daemon finds what a provider has made in a cloud.
 
-Kubernetes' labels have kits of their own (`burst.kits.pods`).
+For labels of Kubernetes, see `burst.kits.pods`.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from burst.provider import OwnedBurst
 
 
 class ResourceTags(msgspec.Struct, frozen=True):
-    """The keys of the tags."""
+    """The keys of the tags on a provider's resources in a cloud."""
 
     owner: str
     provider: str
     burst: str
     lease_end: str
-    """Of seconds since the epoch; a thing may have no such tag."""
+    """Its value is in seconds since the epoch; a resource may lack this tag."""
 
     def owned(self, tags: Mapping[str, str]) -> OwnedBurst | None:
-        """Return of which burst a thing with these tags is; None if it is of none."""
+        """Return the burst of a resource with these tags; None if it is of no burst."""
         owner, provider, burst = (
             tags.get(key, "") for key in (self.owner, self.provider, self.burst)
         )
@@ -40,20 +40,20 @@ class ResourceTags(msgspec.Struct, frozen=True):
     def burst_of(
         self, tags: Mapping[str, str], owner: str, provider: str
     ) -> BurstId | None:
-        """Return of which burst of this owner and provider it is; None if of none."""
+        """Return the id of the resource's burst if this owner and provider made it."""
         found = self.owned(tags)
         ours = found and (found.owner, found.provider) == (owner, provider)
         return found.burst_id if found and ours else None
 
 
 def distinct(bursts: Iterable[OwnedBurst | None]) -> list[OwnedBurst]:
-    """Return each burst once, in order; of several the last."""
+    """Return each burst once, in order; of several entries the last one."""
     found = {(b.owner, b.provider, b.burst_id): b for b in bursts if b is not None}
     return [found[key] for key in sorted(found)]
 
 
 def parse_seconds(text: str) -> float:
-    """Return seconds that a tag or an annotation has; 0 if it has none.
+    """Return the seconds in a tag or an annotation; 0 if it is no number.
 
     Somebody may have edited it.
     """

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Replaces a lead's certificate, and tells which one a running lead has.
+"""Replaces a lead's certificate, and tells which certificate a running lead has.
 
-A broker reads its certificate once, when it starts. So after a rotation the lead that
-runs still has the one before, which is kept beside the new one until it is replaced:
-`burst.cert.until-1795385134.628301` for the file that was `burst.cert` until then, in
-seconds since the epoch.
+A broker reads its certificate once, when it starts. So after a rotation a running lead
+still has the previous certificate, which is kept beside the new one. For example,
+`burst.cert.until-1795385134.628301` was `burst.cert` until that time, in seconds since
+the epoch.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ from burst.model.lead import LeadIdentity
 
 
 def rotate(path: Path, name: str | None = None) -> tuple[Certificate, Path]:
-    """Replace the certificate; return the new one, and where the one before is kept.
+    """Replace the certificate; return the new one, and the path of the previous one.
 
-    It is named as the one before unless `name` is given. Both files have mode 0600, and
-    at every moment `path` is the old certificate or the new one, complete. A symbolic
-    link goes on to lead to it. Raises CertificateError.
+    It has the name of the previous one unless `name` is given. Both files have mode
+    0600, and at every moment `path` is the old or the new certificate, complete. A
+    symbolic link is kept; the file that it points to is replaced. Raises
+    CertificateError.
     """
     before = certificate.read(path)
     path = path.resolve()
@@ -54,8 +55,8 @@ def rotate(path: Path, name: str | None = None) -> tuple[Certificate, Path]:
 def running_certificate(lead: LeadIdentity) -> str:
     """Return the path of the certificate that the running lead has.
 
-    It is that of its configuration, or the first that was replaced since it was
-    started. Where it is not known when that was, it is that of its configuration.
+    It is the first certificate that was replaced since the lead's start; else, or if
+    the time of the start is not known, the certificate of the lead's configuration.
     """
     if not lead.certificate or not lead.started:
         return lead.certificate
@@ -68,7 +69,7 @@ def running_certificate(lead: LeadIdentity) -> str:
 def delete_unused(path: Path, started: float) -> list[Path]:
     """Delete the certificates that were replaced before a lead's start; return them.
 
-    Raises OSError.
+    `path` is the present certificate. Raises OSError.
     """
     unused = [kept for until, kept in _kept(path.resolve()) if until <= started]
     for kept in unused:
@@ -77,9 +78,9 @@ def delete_unused(path: Path, started: float) -> list[Path]:
 
 
 def _check_owner(path: Path) -> None:
-    """Refuse to replace what is another user's: their lead could not read the new one.
+    """Raise CertificateError if the file is another user's.
 
-    Raises CertificateError.
+    That user's lead could not read the new certificate.
     """
     owner = path.stat().st_uid
     if owner != os.geteuid():
@@ -90,14 +91,14 @@ def _check_owner(path: Path) -> None:
 
 
 def _kept(path: Path) -> Iterator[tuple[float, Path]]:
-    """Yield the kept certificates, and until when each was used.
+    """Yield until when each kept certificate was used, and its path.
 
-    What another user has placed beside the certificate was not kept by a rotation.
+    Files of other users are left out, as a rotation did not keep them.
     """
     try:
         owner = path.stat().st_uid
         beside = sorted(path.parent.iterdir())
-    except OSError:  # reading the certificate says what is wrong
+    except OSError:  # reading the certificate reports the error
         return
     kept = re.compile(rf"{re.escape(path.name)}\.until-(\d+(?:\.\d+)?)")
     for each in beside:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Secrets in files that nobody else can read, such as a token."""
+"""Reads secrets, such as a token, from files that nobody else can read."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ import stat
 from burst.errors import ConfigError
 
 SHORTEST = 16
-"""Of a token, in characters. `openssl rand -hex 32` makes one of 64."""
+"""The least length of a token, in characters. `openssl rand -hex 32` makes one of
+64."""
 _LONGEST = 1024
 _MAKE_ONE = "`umask 077; openssl rand -hex 32 > FILE` makes one"
 
 
 def read_secret(path: str, key: str) -> bytes:
-    """Return the secret in a file, one line of it, that nobody else can read.
+    """Return the token in a file of one line that nobody else can read.
 
-    `key` names the setting. Raises ConfigError, as `read_private`.
+    `key` is the name of the setting, for errors. Raises ConfigError, as `read_private`.
     """
     text = read_private(path, key, _MAKE_ONE, _LONGEST + 2)
     token = text.strip()
@@ -31,11 +32,12 @@ def read_secret(path: str, key: str) -> bytes:
 
 
 def read_private(path: str, key: str, advice: str, most: int) -> bytes:
-    """Return what is in a file that nobody else can read, at most so many bytes.
+    """Return the content of a file that nobody else can read, at most `most` bytes.
 
-    The file is the daemon's user's with mode 0600 or 0400; or root's, with at most
-    reading for a group of this process, as Secrets are mounted in pods. `key` names the
-    setting. Raises ConfigError, with this advice where there is no such file.
+    The file must belong to the daemon's user and have mode 0600 or 0400. Or it belongs
+    to root and a group of this process may only read it, as Secrets are mounted in
+    pods. `key` is the name of the setting. Raises ConfigError, with `advice` if there
+    is no such file.
     """
     try:
         with open(path, "rb") as file:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Checks a provider's directory that the daemon's host and the nodes are to share."""
+"""Checks a provider's directory that the daemon's host and the nodes have to share."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from burst.errors import ProviderError
 from burst.kits.private_dir import PrivateDirectory
 from burst.model.finding import Finding, note, ok, wrong
 
-# File systems that one host alone has, as proc(5) names them.
+# File systems of a single host, as proc(5) names them.
 _OWN = ("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "tmpfs", "ramfs", "overlay")
-# access(2) says to root that it may write there.
+# Nobody can make files in these, although access(2) tells root so.
 _KERNELS = ("proc", "sysfs")
 
 
 def examine_shared_dir(home: PrivateDirectory) -> Finding:
-    """Return whether bursts can have their files there. Nothing is made.
+    """Check that bursts can have their files there, without making anything.
 
-    A file system that only this host has is noted, as it may be exported to the nodes.
+    A file system of this host alone is only a note, as it may be exported to the nodes.
     """
     try:
         home.check()
@@ -42,7 +42,7 @@ def examine_shared_dir(home: PrivateDirectory) -> Finding:
 
 
 def _file_system(place: Path) -> str:
-    """Return the type of the file system that a directory is on, by proc(5)."""
+    """Return the type of a directory's file system (proc(5)); empty if unknown."""
     found = {}
     for line in Path("/proc/self/mounts").read_text().splitlines():
         _, mounted, kind, *_ = line.split(" ")

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""The systemd of a user, which followers need where the lead's Flux has it.
+"""The systemd of a user, which followers need if the lead's Flux uses it.
 
-With `[systemd] enable` rank 0 takes a rank for online only once its module sdmon says
-that no unit of a job is left on its host (resource/monitor.c of flux-core), and with
-`[exec] service = "sdexec"` jobs are started as units. Both reach systemd by the bus of
-the instance's owner. Followers have the lead's `[systemd]`, as they take its whole
-configuration when they join (flux-core 0.82 or later): none can go without.
+With `[systemd] enable`, rank 0 considers a rank online only once that rank's module
+sdmon reports that no unit of a job is left on its host (resource/monitor.c of
+flux-core). With `[exec] service = "sdexec"`, jobs are started as units. Both use the
+bus of the instance's owner to reach systemd. Followers always have the lead's
+`[systemd]`, as they get its whole configuration when they join (flux-core 0.82 or
+later).
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ SHELL_VARIABLES = (
     "set -- XDG_RUNTIME_DIR=/run/user/$(id -u)"
     ' DBUS_SESSION_BUS_ADDRESS="unix:path=/run/user/$(id -u)/bus" "$@"\n'
 )
-"""For sh: puts the variables of `bus_variables` before the arguments."""
+"""A line for sh that puts the variables of `bus_variables` before the arguments."""
 
 
 def runtime_directory() -> Path:
-    """Return where the systemd of this user has its files (pam_systemd(8))."""
+    """Return the runtime directory of this user's systemd (pam_systemd(8))."""
     return Path(os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.geteuid()}")
 
 
 def bus_variables(runtime: Path) -> Mapping[str, str]:
-    """Return what a broker needs to find the bus, as the unit flux.service sets it."""
+    """Return the variables by which a broker finds the bus, as in flux.service."""
     return {
         "XDG_RUNTIME_DIR": str(runtime),
         "DBUS_SESSION_BUS_ADDRESS": f"unix:path={runtime}/bus",
@@ -40,5 +41,5 @@ def bus_variables(runtime: Path) -> Mapping[str, str]:
 
 
 def has_bus(runtime: Path) -> bool:
-    """Tell whether the bus is there."""
+    """Tell whether the socket of the bus exists."""
     return (runtime / "bus").is_socket()

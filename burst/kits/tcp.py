@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Tries a TCP connection to the lead from where followers run, and says what failed.
+"""Tries a TCP connection to the lead from where followers run, and reports the error.
 
     argv = ["ssh", host, shlex.join(tcp.command(lead.endpoint, "python3"))]
     ended = subprocess.run(argv, ...)
     yield tcp.judge(ended.returncode, ended.stdout, lead.endpoint, host)
 
-It only connects: it needs no secret and leaves nothing.
+It only connects, so it needs no secret and leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from burst.kits.shorten import shorten
 from burst.model.finding import Finding, note, ok, wrong
 
 NO_PROGRAM = 2
-"""Exit status where there is neither the given Python nor bash."""
+"""Exit status if there is neither the given Python nor bash."""
 UNKNOWN = "check that the command runs there"
-"""What to do where the command's output is not known here."""
+"""The advice if the command's output is not a known error."""
 _LONGEST_WORDS = 400
-# Three times, as DNS and firewall rules may reach a new host a moment later. Flux has a
-# Python; an image into which the operator copies Flux has bash.
+# It tries three times, as DNS and firewall rules may reach a new host a moment later.
+# Flux has a Python; an image into which the operator copies Flux has bash.
 SCRIPT = """\
 host=$1 port=$2
 shift 2
@@ -48,8 +48,9 @@ done
 printf '%s\\n' "$said"
 exit 1
 """
-"""For `sh -c SCRIPT sh HOST PORT PYTHON...`. Standard output has the error."""
-# The C library's error text, which bash and Python print; our message; what to do.
+"""The script for `sh -c SCRIPT sh HOST PORT PYTHON...`. It prints the error to standard
+output."""
+# The C library's error text, which bash and Python print; our message; the advice.
 _MESSAGES = tuple(
     (re.compile(pattern, re.IGNORECASE), words, advice)
     for pattern, words, advice in (
@@ -83,7 +84,7 @@ _MESSAGES = tuple(
 def arguments(endpoint: str, *python: str) -> list[str]:
     """Return the arguments of SCRIPT for `tcp://ADDRESS:PORT`.
 
-    `python` is how a Python is started there. Raises Refused without an address.
+    `python` is the command of a Python there. Raises Refused without an address.
     """
     where = urlsplit(endpoint)
     if not where.hostname or not where.port:
@@ -95,7 +96,7 @@ def arguments(endpoint: str, *python: str) -> list[str]:
 
 
 def command(endpoint: str, *python: str) -> list[str]:
-    """Return the whole command. It ends when the system gives up to connect.
+    """Return the whole command. It has no time limit other than the system's own.
 
     Raises Refused without an address.
     """
@@ -105,7 +106,7 @@ def command(endpoint: str, *python: str) -> list[str]:
 def judge(
     status: int, said: str, endpoint: str, who: str, them: str = "hosts"
 ) -> Finding:
-    """Return the finding for a command that has ended. `who` is where it ran."""
+    """Return the finding for a command that has ended. `who` names where it ran."""
     if status == 0:
         return ok(f"{who} reaches {endpoint}")
     if status == NO_PROGRAM:
@@ -125,7 +126,7 @@ def judge(
 def judge_silence(
     seconds: float, endpoint: str, who: str, them: str = "hosts"
 ) -> Finding:
-    """Return the finding for a command that has run for so long without an end."""
+    """Return the finding for a command that has not ended after `seconds`."""
     _, words, advice = next(s for s in _MESSAGES if s[0].search("timed out"))
     what = f"{who} does not reach {endpoint}: {words} within {seconds:g} s"
     return wrong(what, advice.format(them=them))

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""A Kubernetes cluster for authors of providers: few verbs, errors of `burst.errors`.
+"""A Kubernetes cluster, for authors of providers; its errors are of `burst.errors`.
 
     cluster = Cluster(choose_access())                  # as kubectl would
     cluster = Cluster(Kubeconfig("/path", "context"))   # kind, or any other
     cluster = Cluster(Endpoint(url, authority, token))  # from a cloud's API
 
-`burst.kits.pods` uses it. Needs the extra `kube`.
+`burst.kits.pods` uses it. It needs the extra `kube`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""By what a cluster is reached: a kubeconfig, a pod's service account, an address."""
+"""How to reach a cluster: by a kubeconfig, a pod's service account, or an address."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ import msgspec
 import yaml
 
 NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-"""In a pod with a service account: the pod's namespace."""
+"""The file with the pod's namespace, in a pod with a service account."""
 
 UNREADABLE = (
     *(yaml.YAMLError, OSError, ValueError),
     *(AttributeError, KeyError, TypeError),
 )
-"""What a kubeconfig raises that is missing, is not YAML, or has another form."""
+"""The errors for a kubeconfig that is missing, is not YAML, or has another form."""
 
 LOGIN_S = 30.0
-"""How long a kubeconfig's exec plugin, such as that of aws or gcloud, may take to print
-credentials. It is run when a connection is made, and when its token ends."""
+"""Seconds that a kubeconfig's exec plugin, such as that of aws or gcloud, may take to
+print credentials. It runs when a connection is made, and when its token expires."""
 
 
 class Kubeconfig(msgspec.Struct, frozen=True):
-    """A kubeconfig file and a context of it; if empty, those that kubectl would use."""
+    """A kubeconfig file and a context in it; if empty, those that kubectl would use."""
 
     path: str = ""
     context: str = ""
@@ -40,14 +40,14 @@ class Kubeconfig(msgspec.Struct, frozen=True):
 
 
 class InCluster(msgspec.Struct, frozen=True):
-    """The service account of the pod that this runs in."""
+    """The service account of the pod in which this process runs."""
 
     def __str__(self) -> str:
         return "the pod's service account"
 
 
 class Endpoint(msgspec.Struct, frozen=True):
-    """An API server by its address, from the cloud's own API."""
+    """The address of an API server, as the cloud's own API returns it."""
 
     url: str
     """`https://ADDRESS`."""
@@ -55,7 +55,7 @@ class Endpoint(msgspec.Struct, frozen=True):
     """Certificate of the authority, as PEM text; empty for the system's authorities."""
     token: Callable[[], str]
     """Returns a valid token. It is called for each request, so it should keep the token
-    until it ends. May raise Transient or Refused."""
+    until it expires. It may raise Transient or Refused."""
 
     def __str__(self) -> str:
         return self.url
@@ -92,10 +92,10 @@ def server_of(access: Access) -> str:
 
 
 def choose_access(path: str = "", context: str = "") -> Access:
-    """Return the access of these settings.
+    """Return the access for this kubeconfig and context.
 
-    If they are empty it is, as for kubectl, that of KUBECONFIG, of `~/.kube/config` if
-    it exists, or of the pod's service account.
+    If both are empty, use, like kubectl, KUBECONFIG, `~/.kube/config` if it exists, or
+    the pod's service account.
     """
     named = path or context or os.environ.get("KUBECONFIG")
     in_pod = "KUBERNETES_SERVICE_HOST" in os.environ

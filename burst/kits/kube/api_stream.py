@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""A streamed answer of the API server, such as of a watch, read without waiting.
+"""A streamed answer of the API server, such as of a watch, read without blocking.
 
-It has no thread. What comes between two reads waits in the kernel's buffer; once that
-is full the API server ends the stream, and the watch is begun anew.
+It has no thread. Data that arrives between two reads stays in the kernel's buffer. Once
+that is full, the API server ends the stream, and the watch has to be started again.
 """
 
 from __future__ import annotations
@@ -18,22 +18,23 @@ _PART = 65536
 
 
 class ApiStream:
-    """The lines of an answer that has not ended. For one thread at a time."""
+    """Reads the lines of an answer as they arrive. For one thread at a time."""
 
     def __init__(self, answer: urllib3.BaseHTTPResponse) -> None:
-        """`answer` is one that was not read."""
+        """`answer` is an answer whose body was not read yet."""
         self._parts = answer.stream(_PART)
-        # urllib3 has no way to ask what it has buffered, and a read waits. The socket
-        # is no longer the connection's where the server closes it after this answer.
+        # urllib3 cannot tell what it has buffered, and its read blocks. The socket is
+        # taken from the answer, as the connection has none any more if the server
+        # closes it after this answer.
         self._buffer: Any = answer._fp.fp  # type: ignore[attr-defined]
         self._socket: Any = self._buffer.raw._sock
         self._begun = b""
         self.ended = False
-        """Whether no more comes: the server ended it, or the connection is lost."""
+        """Whether nothing more will arrive, as the stream has ended or was lost."""
         self._close = weakref.finalize(self, answer.close)
 
     def lines(self) -> list[bytes]:
-        """Return the whole lines that have come since the last call."""
+        """Return the complete lines that have arrived since the last call."""
         parts = [self._begun]
         while not self.ended and self._has_come():
             try:
@@ -49,9 +50,9 @@ class ApiStream:
         self._close()
 
     def _has_come(self) -> bool:
-        """Return whether something can be read at once; note if it has ended."""
+        """Return whether data can be read at once. Sets `ended` at the end."""
         if self._buffer.closed:
-            # All of an answer of a known length was read, such as a proxy's.
+            # An answer with a known length, as of a proxy, was read completely.
             self.ended = True
             return False
         asked = select.poll()
@@ -62,12 +63,12 @@ class ApiStream:
         try:
             found = bool(self._buffer.peek(1))
         except (ssl.SSLWantReadError, BlockingIOError):
-            return False  # a part of a TLS record
+            return False  # only a part of a TLS record has arrived
         except OSError:
             self.ended = True
             return False
         finally:
             self._socket.settimeout(limit)
-        # A socket that is readable and has nothing was closed by the other side.
+        # A socket that is readable but has no data was closed by the other side.
         self.ended = readable and not found
         return found

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The few requests to a Kubernetes API server that a burst needs."""
+"""The requests to a Kubernetes API server that bursts need."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _LONGEST_LOG = 16 * 1024 * 1024
 
 
 class Cluster:
-    """One cluster, by one pool of connections, for several threads.
+    """One cluster, with one pool of connections. Several threads may use it.
 
-    Each call has a time-out and is sent once; the daemon repeats it. All raise
-    Transient, Refused, and InsufficientCapacity for a ResourceQuota.
+    Each request has a time limit and is sent once; the daemon repeats it. All methods
+    raise Transient, Refused, and InsufficientCapacity if a ResourceQuota is used up.
     """
 
     def __init__(
@@ -51,17 +51,18 @@ class Cluster:
 
     @property
     def access(self) -> Access:
-        """How it is reached."""
+        """How the cluster is reached."""
         return self._connection.access
 
     def close(self) -> None:
-        """Close the connections, and read credentials anew with the next call."""
+        """Close the connections. The next call reads the credentials again."""
         self._connection.close()
 
     def create(self, manifest: Manifest) -> Manifest | None:
-        """Create the object; None if there is one of that name, which is not changed.
+        """Create the object and return it; return None if its name is taken.
 
-        It needs the verb `create` only. Unknown fields are an error.
+        An existing object is not changed. It needs only the verb `create`. Unknown
+        fields are an error.
         """
         kind = self.kind_of(manifest)
         meta = manifest["metadata"]
@@ -77,16 +78,16 @@ class Cluster:
         return {**made, "apiVersion": kind.api, "kind": kind.name}
 
     def rehearse(self, manifest: Manifest) -> list[str]:
-        """Have the object admitted but not created; return the API server's warnings.
+        """Send the object as a dry run, and return the API server's warnings.
 
-        It needs the verb `create`. One of that name that exists is fine.
+        It needs the verb `create`. It is no error if the object exists.
         """
         return warnings_of(self._rehearse(manifest))
 
     def is_there(self, manifest: Manifest) -> bool:
-        """Return whether there is an object of that kind and name, without reading it.
+        """Return whether an object of that kind and name exists, without reading it.
 
-        It needs the verb `create`: whether it could be created is tried by a dry run.
+        It tries to create the object by a dry run, so it needs the verb `create`.
         """
         return is_taken(self._rehearse(manifest))
 
@@ -106,12 +107,12 @@ class Cluster:
         return answer
 
     def merge(self, manifest: Manifest, change: Manifest) -> Manifest:
-        """Change this object, found by its uid, by a merge patch (RFC 7386)."""
+        """Change the object that has this uid by a merge patch (RFC 7386)."""
         kind = KINDS[manifest["kind"]]
         meta = manifest["metadata"]
         namespace, name = meta["namespace"], meta["name"]
         attempt = ApiCall(self.access, "patch", kind, namespace, name)
-        # The server refuses another uid, so no other object of that name is changed.
+        # The server refuses a wrong uid, so a later object of that name is not changed.
         body = {**change, "metadata": {**change["metadata"], "uid": meta["uid"]}}
         query = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
         path = kind.path(namespace, name)
@@ -121,8 +122,8 @@ class Cluster:
     def apply(self, manifest: Manifest) -> Manifest:
         """Create or change the object by server-side apply, as field manager `burst`.
 
-        The manifest has a namespace if its kind is namespaced. Unknown fields are an
-        error.
+        The manifest must have a namespace if its kind is namespaced. Unknown fields are
+        an error.
         """
         kind = self.kind_of(manifest)
         meta = manifest["metadata"]
@@ -142,8 +143,8 @@ class Cluster:
     ) -> Manifest | None:
         """Return the object; None if it does not exist.
 
-        With `metadata_only` the API server does not send its content, such as that of
-        a Secret.
+        With `metadata_only` the API server sends only the metadata, so for instance not
+        the content of a Secret.
         """
         attempt = ApiCall(self.access, "get", kind, namespace, name)
         accept = METADATA.format("PartialObjectMetadata")
@@ -165,8 +166,8 @@ class Cluster:
     ) -> list[Manifest]:
         """Return all objects with these labels, by consistent reads of all pages.
 
-        A label with the value "" is one that they have, whatever its value. `fields` is
-        a field selector; `metadata_only` as with `get`.
+        A label whose value here is "" must be there, with any value. `fields` is a
+        field selector; `metadata_only` is as for `get`.
         """
         found, _ = self.find_as(
             Manifest,
@@ -178,9 +179,9 @@ class Cluster:
     def find_as(
         self, form: type[_T], selected: Selection, *, fields: str = ""
     ) -> tuple[list[_T], str]:
-        """Return these objects in another form, and the resource version of the list.
+        """Return the objects decoded as `form`, and the resource version of the list.
 
-        `form` is a msgspec.Struct: what it does not name is skipped as it is read.
+        `form` is a msgspec.Struct; fields that it does not name are skipped.
         """
         kind, namespace = selected.kind, selected.namespace
         attempt = ApiCall(self.access, "list", kind, namespace)
@@ -200,10 +201,10 @@ class Cluster:
         raise Transient(f"cannot {attempt}: the list has too many pages")
 
     def watch(self, selected: Selection, version: str, seconds: int) -> ApiStream:
-        """Return the events of these objects since a resource version, as JSON lines.
+        """Stream the objects' changes since a resource version, as JSON lines.
 
-        The API server ends it after so many seconds, and sends a bookmark before. It
-        needs the verb `watch`. Raises Transient where that version is too old.
+        The API server ends the stream after `seconds`, and sends a bookmark before. It
+        needs the verb `watch`. Raises Transient if the version is too old.
         """
         kind, namespace = selected.kind, selected.namespace
         attempt = ApiCall(self.access, "watch", kind, namespace)
@@ -234,9 +235,10 @@ class Cluster:
         *,
         grace: int | None = None,
     ) -> None:
-        """Delete this object, by its uid; do nothing if it is gone.
+        """Delete the object that has this uid; do nothing if it is gone.
 
-        With `grace` 0 a pod's object is deleted although its kubelet has not ended it.
+        With `grace` 0 the object of a pod is deleted even if its kubelet has not ended
+        the pod.
         """
         kind = KINDS[manifest["kind"]]
         meta = manifest["metadata"]
@@ -254,7 +256,7 @@ class Cluster:
             _checked(answer, attempt)
 
     def may(self, verb: str, kind: Kind, namespace: str, part: str = "") -> bool:
-        """Return whether these credentials may do that (SelfSubjectAccessReview)."""
+        """Return whether the credentials allow the verb (SelfSubjectAccessReview)."""
         attributes = {
             "verb": verb,
             "group": kind.group,
@@ -296,9 +298,9 @@ class Cluster:
         return self._log(namespace, pod, {**query, "container": container})
 
     def log(self, namespace: str, pod: str, container: str) -> str:
-        """Return what the node has of a container's log, at most its first 16 MiB.
+        """Return the log of a container as its node has it, at most the first 16 MiB.
 
-        By default a node keeps 10 MiB.
+        By default a node keeps 10 MiB. The log is empty if there is none.
         """
         query = {"limitBytes": str(_LONGEST_LOG), "container": container}
         return self._log(namespace, pod, query)
@@ -312,7 +314,7 @@ class Cluster:
         return _checked(answer, attempt).body.decode(errors="replace")
 
     def events(self, namespace: str, kind: Kind, *, reason: str = "") -> list[Manifest]:
-        """Return the Warning events of all objects of a kind, or those of a reason."""
+        """Return the Warning events about a kind of objects, or those with `reason`."""
         chosen = f"reason={reason}" if reason else "type=Warning"
         fields = f"{chosen},involvedObject.kind={kind.name}"
         return self.find(EVENT, namespace, fields=fields)
@@ -320,7 +322,7 @@ class Cluster:
     def normal_events(
         self, namespace: str, kind: Kind, *, but: Collection[str]
     ) -> list[Manifest]:
-        """Return the Normal events of all objects of a kind but those of reasons."""
+        """Return the Normal events about a kind of objects, except reasons `but`."""
         others = [f"reason!={reason}" for reason in but]
         fields = ("type=Normal", f"involvedObject.kind={kind.name}", *others)
         return self.find(EVENT, namespace, fields=",".join(fields))
@@ -331,7 +333,7 @@ class Cluster:
         return str(_decode(answer).get("gitVersion", "unknown"))
 
     def _kinds(self, api: str) -> list[Manifest]:
-        """Return the kinds of an API version as the cluster lists them."""
+        """Return the kinds that the cluster lists for an API version."""
         answer = self._send("GET", f"/apis/{api}" if "/" in api else f"/api/{api}")
         if answer.status == 404:
             return []
@@ -346,7 +348,7 @@ class Cluster:
         method: str = "",
         **more: Any,
     ) -> ApiResponse:
-        """Send, and raise the error of an answer that is no success."""
+        """Send the request; raise an error unless the answer is a success."""
         verb = method or {"patch": "PATCH"}.get(attempt.verb, "GET")
         return _checked(self._send(verb, path, **more), attempt)
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""The only file that imports the Kubernetes client: credentials, TLS, one request.
+"""Sends requests to the API server. Only this file imports the Kubernetes client.
 
 The client reads kubeconfigs, runs their exec plugins, renews the tokens of service
 accounts and uses proxies. Requests are plain JSON over its connection pool, since no
 library has all that a burst needs. lightkube 1.0 deletes without a precondition on the
-uid, applies without strict field validation, and cannot ask for an object's metadata
-alone, without which a Secret's content would be sent. The client's dynamic module has
-no field validation either, and caches the cluster's kinds in a file in the temporary
-directory that all users share.
+uid, applies without strict field validation, and cannot request an object's metadata
+only, so it would read a Secret's content. The client's dynamic module has no field
+validation either, and caches the cluster's kinds in a file in the temporary directory
+that all users share.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ from burst.kits.kube.plugin import LATE, NOT_RUN, limit
 from burst.kits.shorten import shorten
 
 _OK, _UNAUTHORIZED = 200, 401
-# Code, agent, and a quoted text; several are in one header, by commas.
+# Code, agent, and a quoted text; one header may have several, separated by commas.
 _WARNING = re.compile(r'\b\d{3} \S+ "((?:[^"\\]|\\.)*)"')
-# What the client logs of an exec plugin that ended with an error.
+# What the client logs if an exec plugin ended with an error.
 _EXITED = "process returned"
-# For how long credentials may fail until they count as wrong. Whose fault it is cannot
-# be seen before: a cloud's token service, or an authenticator behind the API server,
-# may be down for a minute, and then answers as for a wrong token.
+# How long credentials may fail before they count as wrong. The cause cannot be told
+# earlier: a cloud's token service, or an authenticator behind the API server, may be
+# down for a minute, and then the answer is the same as for a wrong token.
 _CREDENTIALS_RETRIED_S = 120.0
-# What the client raises for a wrong file: its parser lets these others through.
+# What the client raises for a wrong file; its parser also passes on the others.
 _UNUSABLE = config.ConfigException, *UNREADABLE
 
 
 class ApiRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """One request to the API server. Its body may hold a secret."""
+    """One request to the API server. Its body may contain a secret."""
 
     method: str
     path: str
@@ -55,7 +55,7 @@ class ApiRequest(msgspec.Struct, frozen=True, kw_only=True):
     body: Any = None
     headers: Mapping[str, str] = {}
     timeout: float
-    """Seconds to connect, and to wait for each part of the answer."""
+    """Time limit in seconds for the connection, and for each part of the answer."""
 
 
 class ApiResponse(msgspec.Struct, frozen=True):
@@ -67,7 +67,7 @@ class ApiResponse(msgspec.Struct, frozen=True):
 
 
 def warnings_of(answer: ApiResponse) -> list[str]:
-    """Return the texts of an answer's Warning headers (RFC 7234, section 5.5)."""
+    """Return the texts of an answer's Warning header (RFC 7234, section 5.5)."""
     said = next((v for k, v in answer.headers.items() if k.lower() == "warning"), "")
     return [re.sub(r"\\(.)", r"\1", text) for text in _WARNING.findall(said)]
 
@@ -81,11 +81,11 @@ class _PluginFailedError(Exception):
 
 
 class ApiConnection:
-    """Sends requests. Credentials that the API server rejects are read once again.
+    """Sends requests. If the API server rejects the credentials, reads them once more.
 
-    It reads and connects at the first request, so a provider can be made before its
-    cluster exists. For several threads. Credentials that fail are Transient for two
-    minutes.
+    It reads credentials and connects at the first request, so a provider can be made
+    before its cluster exists. Several threads may use it. Credentials that fail raise
+    Transient for two minutes.
     """
 
     def __init__(
@@ -96,18 +96,18 @@ class ApiConnection:
         self._failing_since: float | None = None
         self._opened: tuple[Any, urllib3.PoolManager] | None = None
         self._opening = threading.Lock()
-        """Held while credentials are read or renewed, which is not for two threads."""
+        """Held while credentials are read or renewed, so that one thread does it."""
 
     def send(self, request: ApiRequest) -> ApiResponse:
-        """Send once and return the answer, with any status.
+        """Send the request and return the answer, with any status.
 
-        401 only if that has lasted. Raises Transient without an answer, Refused without
-        credentials.
+        Status 401 is returned only if it has lasted for two minutes, else it raises
+        Transient. Also raises Transient without an answer, Refused without credentials.
         """
         try:
             answer = self._send(request)
             if answer.status == _UNAUTHORIZED:
-                # The file may have new ones, an exec plugin a new token.
+                # The file may have new credentials, an exec plugin a new token.
                 self.close()
                 answer = self._send(request)
         except _PluginFailedError as error:
@@ -126,15 +126,15 @@ class ApiConnection:
         return answer
 
     def _may_pass(self) -> bool:
-        """Return whether credentials have not failed for long. Called when they do."""
+        """Note a failure of the credentials; return whether it may be temporary."""
         if self._failing_since is None:
             self._failing_since = self._clock()
         return self._clock() - self._failing_since < _CREDENTIALS_RETRIED_S
 
     def open_stream(self, request: ApiRequest) -> ApiStream | ApiResponse:
-        """Send once; return the answer as it comes, or if its status is not 200, whole.
+        """Send the request; return its answer as a stream, or whole if it is not 200.
 
-        Raises as `send`. Credentials are not read anew: the next `send` does that.
+        Raises as `send`. Credentials are not read again; the next `send` does that.
         """
         try:
             answer = self._request(request, preload_content=False)
@@ -184,7 +184,7 @@ class ApiConnection:
 
 
 def _load(access: Access) -> Any:
-    """Return the client's settings with credentials in them."""
+    """Return the client's settings with the credentials."""
     settings = client.Configuration()
     with _hear_errors() as heard:
         try:
@@ -196,7 +196,8 @@ def _load(access: Access) -> Any:
             ) from None
     tokenless = not (settings.api_key or settings.cert_file)
     if tokenless and settings.host.startswith("https:"):
-        # The client logs that an exec plugin failed, and goes on without credentials.
+        # The client only logs that an exec plugin failed, and goes on without
+        # credentials.
         why = f": {shorten(heard[-1])}" if heard else ""
         if LATE in why:
             raise Transient(
@@ -255,7 +256,7 @@ def _unreachable(access: Access, host: str, error: Exception) -> Transient | Ref
     late = isinstance(reason, urllib3.exceptions.TimeoutError)
     absent = isinstance(reason, urllib3.exceptions.NewConnectionError)
     words = "does not answer in time" if late and not absent else "cannot be reached"
-    # Before the first colon stands which object of the library says so.
+    # The text before the first colon names an object of the library.
     text = str(reason).partition(": ")[2] or str(reason)
     return Transient(
         f"the API server at {host} {words}: {shorten(text)}",
@@ -265,7 +266,10 @@ def _unreachable(access: Access, host: str, error: Exception) -> Transient | Ref
 
 @contextlib.contextmanager
 def _hear_errors() -> Iterator[list[str]]:
-    """Collect what is logged at the root, and keep it from setting up logging."""
+    """Collect the errors that are logged at the root logger.
+
+    Its handler also keeps the logging module from setting up one of its own.
+    """
     heard: list[str] = []
 
     class Ear(logging.Handler):

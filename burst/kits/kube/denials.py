@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What admission said of an object, by the form of its message.
+"""Reads from an admission message why an object was not admitted.
 
-The API server's admission answers with a Status whose code and reason a policy may
-choose; an event about a Job's pods has no code at all. So the form decides in which
-each part of admission puts its words, and a word of somebody's policy never does.
+The API server's admission answers with a Status, but a policy may choose its code and
+reason, and an event about a Job's pods has no code. So the message is classified by the
+fixed form that each admission plug-in gives it, never by the words of a site's policy.
 
 Sources: kubernetes 1.34, apiserver/pkg/admission (errors.go, plugin/webhook/errors,
 plugin/policy/validating, plugin/resourcequota) and plugin/pkg/admission; openshift
@@ -23,15 +23,15 @@ class Why(enum.Enum):
     """Why an object was not admitted."""
 
     RULE = "rule"
-    """A rule forbids this object, today and tomorrow."""
+    """A rule forbids this object; a later attempt would fail too."""
     QUOTA = "quota"
-    """A quota is used up, which others may free."""
+    """A quota is used up; others may free some of it."""
     LACKS = "lacks"
     """Something does not exist, or is not known yet; it may be made a moment later."""
     OUTAGE = "outage"
-    """Who was to judge it did not: the cluster does not work."""
+    """Admission itself failed, as a webhook or the API server does not work."""
     UNKNOWN = "unknown"
-    """Its form is of none of those that are known."""
+    """The message has none of the known forms."""
 
 
 class Denial(msgspec.Struct, frozen=True):
@@ -39,13 +39,15 @@ class Denial(msgspec.Struct, frozen=True):
 
     why: Why
     advice: str = ""
+    """What a person can do; empty if nothing is known."""
 
 
 _POLICY = re.compile(
     r"admission webhook \"(?P<webhook>[^\"]+)\" denied the request"
     r"|Policy '(?P<policy>[^']+)'.{0,300}? denied request"
 )
-"""Of a webhook, and of a ValidatingAdmissionPolicy; the words are the policy's."""
+"""The forms of a webhook and of a ValidatingAdmissionPolicy. The policy's own words
+come after them."""
 _OUTAGE = re.compile(
     r"failed calling webhook|Internal error occurred|etcdserver:|timed out"
     r"|deadline exceeded|connection refused|the server is currently unable"
@@ -57,11 +59,11 @@ _LACKS = re.compile(
     r"|unable to find|does ?n[o']t exist|being terminated"
 )
 _FORM = re.compile(r"\bis (forbidden|invalid): ")
-# What each of several constraints of OpenShift says if it is for others.
+# What OpenShift lists for each constraint that the user may not use.
 _NOT_OURS = re.compile(
     r"(, )?provider \"[^\"]*\": Forbidden: not usable by user or serviceaccount"
 )
-# Of GKE's Warden: who asked, and an address of its documentation.
+# What GKE's Warden adds to the rule: an introduction, and who made the request.
 _WARDEN = re.compile(
     r"GKE Warden rejected the request because it violates one or more constraints\."
     r"\s*Violations details:\s*|\s*Requested by user: .*",
@@ -69,7 +71,7 @@ _WARDEN = re.compile(
 )
 _SETTINGS = "change the provider's settings so that it keeps to that"
 
-# What to do, by the rule; the first that fits.
+# What to do, by the rule that the message names. The first that matches is used.
 _ADVICE = (
     (
         re.compile(r"exceeded quota"),
@@ -104,9 +106,9 @@ _ADVICE = (
 
 
 def read_denial(message: str) -> Denial:
-    """Return what a message means with which an object was not admitted."""
+    """Return why an object was not admitted, from the message of admission."""
     judge = _POLICY.search(message)
-    # What follows are the policy's words, of which "try again later" may be some.
+    # The policy's own words come after the match. They may contain "try again later".
     if _OUTAGE.search(message[: judge.start()] if judge else message):
         return Denial(Why.OUTAGE)
     advice = next((text for form, text in _ADVICE if form.search(message)), "")
@@ -124,12 +126,12 @@ def read_denial(message: str) -> Denial:
 
 
 def is_judged(message: str) -> bool:
-    """Tell whether a policy's words are in it: a webhook's, or a policy object's."""
+    """Tell whether a webhook or a ValidatingAdmissionPolicy denied the object."""
     return bool(_POLICY.search(message))
 
 
 def quote(message: str) -> str:
-    """Return a message without what is not about the rule, so that the rule is seen."""
+    """Return a message without the parts that do not describe the rule."""
     text = _WARDEN.sub("", message)
     if "security context constraint" in text:
         text = re.sub(r"\[\s*,\s*", "[", _NOT_OURS.sub("", text))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The errors that answers of the API server become.
+"""Maps answers of the API server to errors of `burst.errors`.
 
 Sources: the Kubernetes API conventions ("Response Status Kind"), and the answers of
-1.34. A text is read only where one reason has two meanings, and where a policy wrote it
-(`denials.py`).
+1.34. The message text is read only if one reason has two meanings, or if a policy wrote
+the message (`denials.py`).
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ from burst.kits.kube.kinds import MINICLUSTER, SECRET, Kind
 from burst.kits.shorten import shorten
 
 _MOST = 600
-# Bad request, request entity too large, unprocessable entity: about this one object.
+# Bad request, request entity too large, unprocessable entity: the object is at fault.
 _CONTENT = (400, 413, 422)
-# Of the authorizer; behind it, if anything, what a cloud's authorizer adds.
+# The authorizer's message. A cloud's authorizer may add its own words at the end.
 _DENIED = re.compile(
     r"\bUser \".*?\" cannot \w+\b"
     r"(?:.*?(?:in the namespace \"[^\"]*\"|at the cluster scope)(?::\s*(.+))?)?",
     re.DOTALL,
 )
-# Of the admission plug-in OwnerReferencesPermissionEnforcement.
+# From the admission plug-in OwnerReferencesPermissionEnforcement.
 _OWNER = "cannot set blockOwnerDeletion"
 # A conflict, an old list, too many requests.
 _AGAIN = (409, 410, 429)
-# Of a Secret, whose value a message may quote.
+# In place of a message about a Secret, as it may quote the Secret's values.
 _WITHHELD = "(in words that may quote the Secret, and are not shown)"
 _MAKES = ("create", "patch")
 _WRITES = (*_MAKES, "delete")
-# etcd's error for an object over its limit, which is lower than the API server's.
+# etcd's error for an object over etcd's limit, which is below the API server's.
 _TOO_LARGE = ("etcdserver: request is too large", "message larger than max")
 
 
 class NoRight(Refused):
-    """RBAC denies it. A namespace that is deleted takes its Roles with it."""
+    """RBAC denies the request. A deleted namespace takes its Roles with it."""
 
 
 class NoNamespace(Refused):
-    """The namespace does not exist, so nothing in it does."""
+    """The namespace does not exist, so it has no objects."""
 
     def __init__(self, name: str) -> None:
         super().__init__(
@@ -62,7 +62,7 @@ class NoNamespace(Refused):
 
 
 class ApiCall(msgspec.Struct, frozen=True):
-    """A request to the API server, in the words of RBAC."""
+    """A request to the API server, described in the words of RBAC."""
 
     access: Access
     verb: str
@@ -103,17 +103,17 @@ def is_absent(answer: ApiResponse) -> bool:
 
 
 def is_taken(answer: ApiResponse) -> bool:
-    """Return whether an object could not be created as its name is taken.
+    """Return whether an object could not be created because its name is taken.
 
-    Conflicts of other kinds, such as at a quota that two requests change, pass.
+    Other conflicts, as when two requests change one quota, are temporary.
     """
     return answer.status == 409 and _read(answer).reason == "AlreadyExists"
 
 
 def explain(answer: ApiResponse, attempt: ApiCall) -> ProviderError:
-    """Return the error for an answer that is no success."""
+    """Return the error for an answer that is not a success."""
     said = _read(answer)
-    # A policy chooses the code of what it denies, such as 401.
+    # A policy may choose any code for its denial, such as 401.
     judged = attempt.verb in _WRITES and is_judged(said.message)
     if judged and answer.status < 500 and answer.status not in _AGAIN:
         return _denied(said, answer.status, attempt)
@@ -157,9 +157,9 @@ def _forbidden(said: _Status, status: int, attempt: ApiCall) -> ProviderError:
     denied = _DENIED.search(said.message)
     if attempt.kind and denied:
         part = f"/{attempt.part}" if attempt.part else ""
-        # Such as a permission of the cloud that allows it, too.
+        # For example, a permission of the cloud that would also allow the request.
         more = f": {shorten(denied[1], _MOST)}" if denied[1] else ""
-        # Who may read no namespaces does not see that it was deleted.
+        # Without the right to read namespaces, it is not known whether it was deleted.
         gone = "; a namespace that was deleted took its Roles with it"
         return NoRight(
             f"may not {attempt} with {attempt.access}{more}",
@@ -184,17 +184,17 @@ def _denied(said: _Status, status: int, attempt: ApiCall) -> ProviderError:
     if attempt.kind == SECRET:
         words = f"status {status} {_WITHHELD}"
     if found.why is Why.QUOTA:
-        # The quota's own words, which never have a value of the object.
+        # The quota's own words, which never quote a value of the object.
         quota = shorten(quote(said.message), _MOST)
         return InsufficientCapacity(f"cannot {attempt}: {quota}", found.advice)
     if found.why in (Why.OUTAGE, Why.LACKS):
         return Transient(f"cannot {attempt} now: {words}")
-    # A policy that forbids this object may accept another; one that forbids a list does
-    # not look at any.
+    # A policy that forbids this object may accept another object, so a create or patch
+    # raises SpecRefused. For other verbs no object is judged.
     what = f"the API server forbids it: {attempt}: {words}"
     if attempt.verb in _MAKES:
-        # What a site's policy looks at may differ between bursts of one offer: size,
-        # labels, image.
+        # A site's policy may judge what differs between bursts of one offer: size,
+        # labels, image. So its denial does not forbid all bursts of the offer.
         by_rule = found.why is Why.RULE and not is_judged(said.message)
         return SpecRefused(what, found.advice, by_rule=by_rule)
     return Refused(what, found.advice)
@@ -237,5 +237,5 @@ def _retry_after(said: _Status, answer: ApiResponse) -> float | None:
 def _read(answer: ApiResponse) -> _Status:
     try:
         return from_json(answer.body, _Status)
-    except msgspec.MsgspecError:  # a proxy, or a path that the server does not know
+    except msgspec.MsgspecError:  # from a proxy, or for a path unknown to the server
         return _Status()

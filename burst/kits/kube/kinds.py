@@ -9,7 +9,7 @@ from urllib.parse import quote
 import msgspec
 
 Manifest = dict[str, Any]
-"""An object in the form of its JSON."""
+"""A Kubernetes object, as decoded from its JSON."""
 
 
 class Kind(msgspec.Struct, frozen=True):
@@ -28,13 +28,13 @@ class Kind(msgspec.Struct, frozen=True):
 
     @property
     def resource(self) -> str:
-        """`jobs.batch`, as `kubectl auth can-i` and the server's messages name it."""
+        """The resource as `kubectl auth can-i` and the server name it: `jobs.batch`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def path(self, namespace: str, name: str = "", part: str = "") -> str:
         """Return the path of one object, of its subresource `part`, or of all objects.
 
-        Without a namespace it is that of kinds that are not namespaced, such as nodes.
+        `namespace` is empty for kinds that are not namespaced, such as nodes.
         """
         root = "apis" if self.group else "api"
         words = [root, *self.api.split("/")]

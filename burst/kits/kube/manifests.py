@@ -11,15 +11,16 @@ from burst.errors import Refused, SpecRefused, Transient
 from burst.kits.kube.cluster import Cluster
 from burst.kits.kube.kinds import Manifest, name_of
 
-# The condition that an object of that kind must have before it can be used.
+# The condition that an object of each kind must have before it can be used.
 _READY = {"CustomResourceDefinition": "Established", "Deployment": "Available"}
 
 
 def install(cluster: Cluster, path: Path) -> None:
-    """Create those objects of the file that do not exist. Others are not changed.
+    """Create the objects of the file that do not exist. Others are not changed.
 
-    Returns once all can be used: CRDs are established, Deployments available. Until
-    then it raises Transient and is called again. Also raises Refused.
+    It returns once all objects can be used: CRDs are established, Deployments
+    available. Until then it raises Transient, and has to be called again. Also raises
+    Refused.
     """
     manifests = read_manifests(path)
     there = [_find(cluster, manifest) for manifest in manifests]
@@ -40,7 +41,7 @@ def install(cluster: Cluster, path: Path) -> None:
 
 
 def read_manifests(path: Path) -> list[Manifest]:
-    """Return the objects that a file of YAML holds. Raises Refused."""
+    """Return the objects in a YAML file. Raises Refused."""
     try:
         documents = list(yaml.safe_load_all(path.read_text()))
     except (OSError, ValueError, yaml.YAMLError) as error:
@@ -64,7 +65,7 @@ def _find(cluster: Cluster, manifest: Manifest) -> Manifest | None:
     kind = cluster.kind_of(manifest)
     meta = manifest["metadata"]
     if kind.namespaced:
-        meta.setdefault("namespace", "default")  # as kubectl has it
+        meta.setdefault("namespace", "default")  # as kubectl does
     return cluster.get(kind, meta.get("namespace", ""), meta["name"])
 
 

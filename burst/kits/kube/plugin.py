@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""A time limit for the exec plugins of kubeconfigs, for which the client has none.
+"""A time limit for the exec plugins of kubeconfigs, which the client runs without one.
 
-Such a plugin is a program (of aws, gcloud, az) that prints a token. One that waits for
-a network or a login would block its provider for ever.
+Such a plugin is a program (of aws, gcloud, az) that prints a token. If it waits for a
+network or a login, it would block its provider for ever.
 
 Source: the Kubernetes documentation, "client-go credential plugins".
 """
@@ -13,11 +13,11 @@ import sys
 from typing import Any
 
 LATE = "no credentials within"
-"""Part of the error message of a plugin that was ended after its time."""
+"""Part of the error message if a plugin was killed after its time limit."""
 NOT_RUN = "cannot be run"
-"""Part of that of a plugin that could not be started, such as one that is missing."""
+"""Part of the error message if a plugin could not be started, as if it is missing."""
 
-# Runs in its place, and ends the plugin with its children.
+# Runs in place of the plugin, and kills the plugin with its children at the time limit.
 _WATCH = f"""
 import os, signal, subprocess, sys
 seconds, *command = sys.argv[1:]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which objects of a kind are listed or watched, and in which form they are read."""
+"""Selects the objects of a kind to list or watch, and decodes what is read."""
 
 from __future__ import annotations
 
@@ -13,30 +13,31 @@ from burst.errors import Transient
 from burst.kits.kube.kinds import Kind
 
 METADATA = "application/json;as={};g=meta.k8s.io;v=v1"
-"""The Accept header with which metadata alone is sent."""
+"""The Accept header that requests metadata only."""
 _T = TypeVar("_T")
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """Objects of a kind in a namespace with these labels.
+    """The objects of a kind in a namespace that have these labels.
 
-    A label with the value "" is one that they have, whatever its value.
+    A label whose value here is "" must be there, with any value.
     """
 
     kind: Kind
     namespace: str
     labels: Mapping[str, str]
     metadata_only: bool = False
-    """Whether the API server does not send their content, such as that of a Secret."""
+    """Whether the API server sends metadata only, so for instance no Secret's
+    content."""
 
     def query(self) -> dict[str, str]:
-        """Return the label selector, as a query has it."""
+        """Return the label selector as query parameters."""
         words = (f"{k}={v}" if v else k for k, v in self.labels.items())
         chosen = ",".join(words)
         return {"labelSelector": chosen} if chosen else {}
 
     def headers(self, metadata: str) -> dict[str, str]:
-        """Return the headers; `metadata` is the kind that is sent without content."""
+        """Return the request's headers; `metadata` is the kind to ask for instead."""
         return {"Accept": METADATA.format(metadata)} if self.metadata_only else {}
 
 
@@ -53,7 +54,7 @@ class Page(msgspec.Struct, Generic[_T]):
 
 
 def decode(text: bytes, form: type[_T]) -> _T:
-    """Return what the API server sent in this form. Raises Transient."""
+    """Decode an answer of the API server as this type. Raises Transient."""
     try:
         return from_json(text, form)
     except msgspec.MsgspecError as error:

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""What changed of the objects of one kind: listed once, and then watched.
+"""Reports changes of the objects of one kind: lists them once, then watches them.
 
 Source: the Kubernetes documentation, "Kubernetes API Concepts", efficient detection of
-changes. A watch that cannot be trusted is given up, and the objects are listed:
+changes. The watch is dropped and the objects are listed again in these cases:
 
-* the API server does not know the version any more (410 Gone), or says another error;
-* a stream has ended, and when it was read last is too long ago (`_GAP_S`);
-* a stream is silent for longer than it can be (`_SILENT_S`): the API server ends each
-  after `_STREAM_S`, and sends a bookmark before. Then the way to it is lost, or a proxy
-  keeps what it should pass on, so that no watch is tried for `_SUSPECT_S`.
+* the API server does not know the version any more (410 Gone), or sends another error;
+* the stream has ended, and the last read of it is too long ago (`_GAP_S`);
+* the stream is silent for longer than is possible (`_SILENT_S`): the API server ends
+  each stream after `_STREAM_S`, and sends a bookmark before. So the connection is lost,
+  or a proxy holds the data back, and no watch is tried for `_SUSPECT_S`.
 
-So what is told is never older than `_SILENT_S`, and as a rule some milliseconds.
+So the reported state is never older than `_SILENT_S`; usually it is some milliseconds
+old.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from burst.kits.kube.selection import Selection, decode
 _STREAM_S = 30
 _SILENT_S = 40.0
 _GAP_S = 15.0
-# After a watch that could not be begun, such as without the right to. Until then all is
-# listed each time.
+# How long to list all objects each time after a watch could not be started, for example
+# for lack of the right.
 _AGAIN_S = 60.0
 _SUSPECT_S = 600.0
 
@@ -38,12 +39,12 @@ _T = TypeVar("_T")
 
 
 class Changes(msgspec.Struct, Generic[_T]):
-    """What changed since the last time; in order."""
+    """What changed since the last call, in order."""
 
     listed: list[_T] | None
-    """All objects that there are, where they had to be listed; else None."""
+    """All existing objects, if they had to be listed; else None."""
     later: list[tuple[bool, _T]]
-    """Whether the object exists, and the object."""
+    """Each changed object, after whether it still exists."""
 
 
 class _Event(msgspec.Struct):
@@ -60,7 +61,7 @@ class _Versioned(msgspec.Struct):
 
 
 class WatchedKind(Generic[_T]):
-    """Objects of one kind with some labels. For one thread."""
+    """Watches the objects of one kind that have some labels. For one thread."""
 
     def __init__(
         self,
@@ -69,26 +70,28 @@ class WatchedKind(Generic[_T]):
         form: type[_T],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`form` is a msgspec.Struct with the fields that are wanted."""
+        """`form` is a msgspec.Struct with the wanted fields."""
         self._cluster = cluster
         self._selected = selected
         self._form = form
         self._clock = clock
         self._stream: ApiStream | None = None
         self._version = ""
-        """From which a watch can go on; empty if all must be listed."""
+        """The version from which a watch can go on; empty if all must be listed."""
         self._read_at = 0.0
-        """When all that had happened until then was known."""
+        """The last time at which all earlier changes were known."""
         self._heard_at = 0.0
+        """When the stream last brought a line, or was started."""
         self._watch_at = 0.0
-        """Before that no watch is tried."""
+        """The time before which no watch is tried."""
         self._kept = False
-        """Whether it was read before: one that is made for a single call only lists."""
+        """Whether there was a call before. The first call only lists, as there may be
+        no second one."""
 
     def changes(self) -> Changes[_T]:
         """Return what changed. Raises Transient, Refused, as a list does.
 
-        After an error all is listed by the next call, so that no change is lost.
+        After an error the next call lists all objects, so that no change is lost.
         """
         now = self._clock()
         later = list(self._received(now))
@@ -103,19 +106,19 @@ class WatchedKind(Generic[_T]):
         self._read_at = now
         if not self._kept or now < self._watch_at:
             self._version = ""
-        # The list worked, with credentials that were read anew if need be.
+        # The list has worked, so the credentials are valid now.
         elif not self._begin(now):
             self._watch_at = now + _AGAIN_S
         self._kept = True
         return Changes(listed, [])
 
     def close(self) -> None:
-        """Close the connection. The next call lists, as the first one did."""
+        """Close the connection. The next call lists all objects, as the first one."""
         self._give_up()
         self._kept = False
 
     def _received(self, now: float) -> Iterator[tuple[bool, _T]]:
-        """Yield what the stream brought; note whether it can be trusted further."""
+        """Yield what the stream has brought; drop the stream if it is not reliable."""
         if self._stream is None:
             return
         lines = self._stream.lines()
@@ -144,7 +147,7 @@ class WatchedKind(Generic[_T]):
             self._read_at = now
 
     def _begin(self, now: float) -> bool:
-        """Begin to watch; return False if all must be listed, now or next time."""
+        """Start a watch; return False if it failed, so that all must be listed."""
         self._heard_at = now
         if not self._version:
             return False

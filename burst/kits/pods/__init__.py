@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Bursts as pods, for plug-in authors: one Job, or one MiniCluster, in any cluster.
 
-Derive the settings from `PodSettings` and the provider from `PodProvider`, which lacks
-only the `Cluster` (`burst.kits.kube`). If the provider also makes the cluster, it calls
-`check_burst` before that, and uses `PodBursts` once the cluster exists.
-`burst.kits.background_command` is for programs that take minutes.
+Derive the settings from `PodSettings` and the provider from `PodProvider`. The subclass
+only has to supply the `Cluster` (`burst.kits.kube`). A provider that also makes the
+cluster calls `check_burst` first, and uses `PodBursts` once the cluster exists. Use
+`burst.kits.background_command` for programs that run for minutes.
 """
 
 from __future__ import annotations

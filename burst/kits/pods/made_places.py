@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Pods in a place that a provider makes: a cluster, a node pool, a node group.
 
-A place costs money, so it is deleted whatever becomes of the pods in it: see
-`MadePlaces.reap`. The provider lists its places, makes them and deletes them; what a
-burst is by its place and its pods is the same for all.
+A place costs money, so it is deleted even if pods are left in it (`MadePlaces.reap`).
+The provider lists, makes and deletes its places. This module derives the status of a
+burst from its place and its pods, in the same way for all providers.
 """
 
 from __future__ import annotations
@@ -20,34 +20,34 @@ from burst.model.burst import BurstId
 from burst.provider import BurstStatus, Failure, Phase
 
 LEAVE_S = 60.0
-"""A place is deleted after so many seconds even if pods are left in it."""
+"""Seconds after which a place is deleted even if pods are left in it."""
 _Bursts = TypeVar("_Bursts", bound=Bursts)
 
 
 class MadePlace(Protocol):
-    """What the pods of one burst run on, as the cloud reports it."""
+    """The place in which the pods of one burst run, as the cloud reports it."""
 
     @property
     def phase(self) -> Phase:
-        """RUNNING: pods can be created there."""
+        """The state of the place. RUNNING: pods can be created there."""
 
     @property
     def why(self) -> str:
-        """What is wrong with it, or what it waits for; empty for nothing."""
+        """What is wrong with the place, or what it waits for; empty if nothing."""
 
     @property
     def failure(self) -> Failure:
-        """Which class of failure it is, if it has failed."""
+        """The class of the failure, if the place has failed."""
 
 
 class MadePlaces:
-    """The places of one provider's bursts, and how they go. For one thread."""
+    """Deletes the places of one provider's bursts. For one thread."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._leaving: dict[BurstId, float] = {}
-        """Since when the pods of a burst are being deleted. A restart of the daemon
-        forgets it, so the pods then get the time again."""
+        """When the deletion of a burst's pods began. A restart of the daemon forgets
+        it, so the pods then get LEAVE_S again."""
 
     def reap(
         self,
@@ -56,16 +56,18 @@ class MadePlaces:
         reap_pods: Callable[[], None],
         delete: Callable[[], None],
     ) -> None:
-        """Delete the pods, and then their place, by `delete`.
+        """Delete the pods with `reap_pods`, and then their place with `delete`.
 
-        `place` is as it is now, None for none, and `reap_pods` raises NotFound once
-        there are no pods. Raises what that raised where there is no place.
+        `place` is the present state of the place; None if there is none. `reap_pods`
+        raises NotFound once there are no pods. If there is no place, its error is
+        raised.
         """
         trouble: ProviderError | None = None
         try:
             reap_pods()
         except ProviderError as error:
-            # There are none, or that cannot be read. Nodes cost, so they are deleted.
+            # There are no pods, or they cannot be read. Nodes cost money, so the place
+            # is deleted in both cases.
             trouble = error
         since = self._leaving.setdefault(burst_id, self._clock())
         if place is not None:
@@ -89,9 +91,9 @@ def describe_all(
 def describe(
     burst_id: BurstId, place: MadePlace | None, pods: BurstStatus | None
 ) -> BurstStatus:
-    """Return the status of a burst; one of `place` and `pods` is not None.
+    """Return the status of a burst; at least one of `place` and `pods` is not None.
 
-    That of its pods, once its place can have pods.
+    It is the status of its pods once pods can be created in its place.
     """
     if place is None or (pods and place.phase is Phase.RUNNING):
         assert pods is not None, "a burst has a place or pods"
@@ -109,10 +111,10 @@ def describe(
 
 
 class ReachedClusters(Generic[_Bursts]):
-    """The bursts in clusters: the same each time, as these know what has changed.
+    """Keeps one `Bursts` object for each cluster, as it knows what has changed there.
 
-    Clusters are told apart by their names. One that is reached otherwise, as a new one
-    of its name has another address, is connected to anew.
+    A cluster is identified by its name. If its address changes, as for a new cluster of
+    the same name, a new connection is made.
     """
 
     def __init__(self) -> None:
@@ -124,10 +126,10 @@ class ReachedClusters(Generic[_Bursts]):
         address: Hashable,
         reach: Callable[[], tuple[Cluster | None, _Bursts]],
     ) -> _Bursts:
-        """Return the bursts in a cluster at an address.
+        """Return the bursts in the cluster of this name at this address.
 
-        `reach` connects to it, and returns the connection, which is closed here, and
-        the bursts.
+        `reach` connects to the cluster. It returns the connection, which this class
+        closes, and the bursts.
         """
         known = self._reached.get(name)
         if known is not None and known[0] == address:
@@ -145,10 +147,10 @@ class ReachedClusters(Generic[_Bursts]):
         return cluster
 
     def last_in(self, name: str) -> _Bursts:
-        """Return the bursts in a cluster as it was last reached.
+        """Return the bursts in a cluster that was reached before, without a request.
 
-        Without a call, as for an event. May be called from another thread than the
-        rest. Raises NotFound where it was not reached yet.
+        It may be called from another thread than the other methods, as for an event.
+        Raises NotFound if the cluster was not reached yet.
         """
         known = self._reached.get(name)
         if known is None:
@@ -156,7 +158,7 @@ class ReachedClusters(Generic[_Bursts]):
         return known[2]
 
     def close_others(self, names: Sequence[str]) -> None:
-        """Close all connections but those to these clusters."""
+        """Close all connections except those to these clusters."""
         for name in self._reached.keys() - set(names):
             _, cluster, _ = self._reached.pop(name)
             if cluster is not None:

@@ -21,36 +21,36 @@ SPEC = "burst.flux-framework.org/spec"
 PROGRAM = "burst.flux-framework.org/program"
 HOSTS = "burst.flux-framework.org/hosts"
 LEAVING = "burst.flux-framework.org/leaving"
-"""An annotation: hosts of the object of which a shrink has not deleted all yet."""
+"""An annotation: hosts that a shrink takes from the object and that still have pods."""
 LEASE = "burst.flux-framework.org/lease"
-"""An annotation: seconds from its creation, which the API server notes, to the end of
-its lease. The daemon's clock may be wrong."""
+"""An annotation: seconds from the object's creation to the end of its lease. The API
+server notes the time of creation, as the daemon's clock may be wrong."""
 LEASE_END = "burst.flux-framework.org/lease-end"
-"""Of objects that a version before this one made, in its stead: when the lease ends, in
-seconds since the epoch, by the clock of that daemon's host."""
+"""An annotation that earlier versions wrote instead of LEASE: the end of the lease, in
+seconds since the epoch, by the clock of the daemon's host."""
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
-"""The label of Jobs that Kueue starts, which it may set by itself."""
+"""The label of Jobs that Kueue starts; it names the queue. Kueue may add it itself."""
 STARTED = "burst.flux-framework.org/started"
 SPOT = "burst.flux-framework.org/spot"
-"""An annotation of what runs on nodes that the cloud may take back."""
+"""An annotation of objects whose pods run on nodes that the cloud may take back."""
 ALONE_SINCE = "burst.flux-framework.org/alone-since"
 INDEX = "batch.kubernetes.io/job-completion-index"
 JOB_NAME = "batch.kubernetes.io/job-name"
 
-# RFC 1035, which Services and the hosts of pods need; other objects need less.
+# RFC 1035, for the names of Services and hosts of pods; other objects allow more.
 _NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?\Z")
 _VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?\Z")
 _LONGEST = 63
 
 
 class Tags(msgspec.Struct, frozen=True):
-    """The owner and the provider of objects, which are labels of them."""
+    """The owner and the provider of objects, which are written as labels."""
 
     owner: str
     provider: str
 
     def labels(self, burst_id: str = "") -> dict[str, str]:
-        """Return the labels of all our objects, or of those of one burst."""
+        """Return the labels of all our objects, or of the objects of one burst."""
         labels = {OWNER: self.owner, PROVIDER: self.provider}
         return {**labels, ID: burst_id} if burst_id else labels
 
@@ -60,19 +60,19 @@ class Tags(msgspec.Struct, frozen=True):
 
 
 def is_name(text: str) -> bool:
-    """Return whether a burst's objects can have this name."""
+    """Return whether the objects of a burst can have this name."""
     return len(text) <= _LONGEST and bool(_NAME.match(text))
 
 
 def is_label_value(text: str) -> bool:
-    """Return whether a label can have this value, which is not empty."""
+    """Return whether a label can have this value; an empty one is not accepted."""
     return len(text) <= _LONGEST and bool(_VALUE.match(text))
 
 
 def check_names(spec: BurstSpec, tags: Tags, name: str = "") -> None:
     """Raise Refused if Kubernetes does not accept the burst's names and labels.
 
-    `name` is that of the Job, by default the burst's id.
+    `name` is the name of the Job; the default is the burst's id.
     """
     name = name or spec.burst_id
     # Pod I has the host name NAME-I, which is one DNS label.
@@ -98,16 +98,16 @@ def check_names(spec: BurstSpec, tags: Tags, name: str = "") -> None:
 
 
 def spec_hash(spec: BurstSpec, *more: object) -> str:
-    """Return a hash that differs for two different specs with one id.
+    """Return a hash that tells two specs with the same burst id apart.
 
-    `more` is what else decides what is made, such as the type of machine.
+    `more` are further values that determine what is made, such as the machine type.
     """
     content = (spec.owner, spec.burst_id, spec.offer, spec.hosts, spec.ranks, *more)
     return hashlib.sha256(repr(content).encode()).hexdigest()[:12]
 
 
 def describe_spec(spec: BurstSpec, now: float) -> dict[str, str]:
-    """Return the annotations of each object of the burst that is made now."""
+    """Return the annotations for the objects of the burst that are made now."""
     said = {SPEC: spec_hash(spec), HOSTS: format_hostlist(spec.hosts)}
     if spec.program:
         said[PROGRAM] = spec.program.kind
@@ -115,21 +115,22 @@ def describe_spec(spec: BurstSpec, now: float) -> dict[str, str]:
 
 
 def part_name(burst_id: str, first: int) -> str:
-    """Return the name of the Job of a growth by which host number `first` came.
+    """Return the name of the Job of a growth whose first host has the index `first`.
 
-    Another growth from there has the same name, so it waits for the end of this one.
+    Another growth from that index has the same name, so it waits until this one is
+    gone.
     """
     return f"{burst_id}-g{first}"
 
 
 def first_of(burst_id: str, name: str) -> int:
-    """Return `first` of such a name; 0 of any other, such as the burst's own Job."""
+    """Return the `first` that `part_name` put into a name; 0 for any other name."""
     digits = name.removeprefix(f"{burst_id}-g")
     return int(digits) if digits != name and digits.isdecimal() else 0
 
 
 def hosts_of(manifest: Manifest) -> tuple[str, ...]:
-    """Return the hosts that the object is for; none if it has no such annotation."""
+    """Return the hosts that the object is for; none if it lacks the annotation."""
     return _hosts_in(manifest, HOSTS)
 
 
@@ -142,7 +143,7 @@ def _hosts_in(manifest: Manifest, annotation: str) -> tuple[str, ...]:
     return _parse_hosts(annotations_of(manifest).get(annotation, ""))
 
 
-@functools.lru_cache(maxsize=4096)  # each object of a burst has the same
+@functools.lru_cache(maxsize=4096)  # all objects of a burst have the same text
 def _parse_hosts(text: str) -> tuple[str, ...]:
     try:
         return parse_hostlist(text)

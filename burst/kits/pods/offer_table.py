@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`[providers.NAME.offers.OFFER]` of all providers whose followers are pods."""
+"""The table `[providers.NAME.offers.OFFER]` of providers whose followers are pods."""
 
 from __future__ import annotations
 
@@ -19,27 +19,28 @@ class OfferTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """`[providers.NAME.offers.OFFER]`: one kind of nodes that the cluster has."""
 
     cores: _AtLeast1
-    """Of each follower, and its pod's request. At least as many as in the lead's R."""
+    """Cores of each follower, and its pod's CPU request. At least as many as the lead's
+    R declares for the follower's rank."""
     max_nodes: _AtLeast1
     """The most followers of one burst."""
     gpus: _AtLeast0 = 0
-    """Of each follower, and its pod's request and limit of `gpu_resource`."""
+    """GPUs of each follower, and its pod's request and limit of `gpu_resource`."""
     price: Price = 0.0
-    """Per node and hour. Free by default, as the cluster exists anyway."""
+    """Price per node and hour. Free by default, as the cluster exists anyway."""
     join_time: Seconds = Seconds(10)
-    """From provision to join, as far as is known; 2 s if the nodes have the image."""
+    """Expected time from provision to join; 2 s if the nodes already have the image."""
     cpu: str = ""
     """The pod's CPU request, such as "7500m"; default: `cores`. A node reserves some
-    for itself, so a pod that is to have a whole node requests less."""
+    CPU for itself, so a pod that is to fill a node requests less than the node has."""
     memory: str = ""
-    """Request and limit, such as "28Gi", of all that a follower's jobs use together.
-    Default: 512 MiB for each core, and a limit of 8 GiB for each core."""
+    """Memory request and limit of the pod, such as "28Gi", for all jobs of the follower
+    together. Default: a request of 512 MiB and a limit of 8 GiB for each core."""
     spot: bool = False
-    """Whether the cloud may take such nodes back. Known by itself where the nodes are
+    """Whether the cloud may take such nodes back. It is detected if the nodes are
     selected by a label that GKE, EKS, AKS or Karpenter gives spot nodes."""
     pod: Mapping[str, Any] = {}
-    """As `pod` of the provider, and merged over it: nodeSelector has the labels of such
-    nodes, such as an instance type, a node pool or spot."""
+    """As `pod` of the provider, and merged over it: for example a nodeSelector with the
+    labels of such nodes, as for an instance type, a node pool or spot nodes."""
 
     retired: ClassVar[Mapping[str, str]] = {
         "node_selector": NODE_SELECTOR.replace("NAME", "NAME.offers.OFFER")

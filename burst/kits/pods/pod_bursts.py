@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Bursts as pods of one cluster, for all providers whose followers are pods.
+"""The bursts in one cluster, for all providers whose followers are pods.
 
     class MyProvider(PodProvider):
         Settings = MySettings               # derives from PodSettings
@@ -50,7 +50,8 @@ from burst.provider import BurstSpec, BurstStatus, OwnedBurst
 class PodBursts:
     """All bursts of one provider of one owner in one namespace of a cluster.
 
-    Its methods may be called at a time as `Provider.concurrency` says.
+    Threads may call its methods at the same time, within the limits of
+    `Provider.concurrency`.
     """
 
     def __init__(
@@ -62,13 +63,13 @@ class PodBursts:
         own_cluster: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`own_cluster`: it was made for these bursts, and has no namespace yet.
+        """`own_cluster`: the cluster was made for the bursts and has no namespace yet.
 
-        Keep it for many calls: from its second `observe` on, the API server tells what
-        has changed; the first lists everything.
+        Use one object for many calls: its first `observe` lists all objects, and later
+        ones get only the changes from the API server.
         """
         self.cluster = cluster
-        """The connection."""
+        """The connection to the cluster."""
         self._settings = settings
         self._namespace = settings.namespace
         self._tags = tags
@@ -83,7 +84,7 @@ class PodBursts:
         self._has_operator = settings.form != "operator" or not settings.operator_yaml
 
     def provision(self, spec: BurstSpec) -> None:
-        """Make those objects of the burst that do not exist."""
+        """Make the objects of the burst that do not exist."""
         objects = render(spec, self._settings, self._tags, self._clock())
         if not self._has_namespace:
             self._make_namespace()
@@ -98,19 +99,19 @@ class PodBursts:
         self._source.expect(spec.burst_id)
 
     def resize(self, spec: BurstSpec) -> None:
-        """Have the burst consist of the followers of `spec`; see `Provider.resize`.
+        """Make the burst have the followers of `spec`; see `Provider.resize`.
 
-        A provider whose settings `can_resize` refuses must not have it.
+        A provider must not offer it if `can_resize` is false for its settings.
         """
         try:
             with self._in_namespace():
                 self._resizer.resize(spec, self._clock())
         finally:
-            # Also if it broke off: what is listed from now on is no older than it.
+            # Also after an error: the next read has to show what was changed.
             self._source.expect(spec.burst_id, anew=True)
 
     def observe(self) -> Sequence[BurstStatus]:
-        """Return all bursts that have an object: none where the namespace is gone."""
+        """Return all bursts that have an object; none if the namespace is gone."""
         try:
             with self._in_namespace():
                 return self._observer.observe()
@@ -118,7 +119,7 @@ class PodBursts:
             return []
 
     def close(self) -> None:
-        """Close the connections of watches. The next `observe` lists, as the first."""
+        """Close the connections of watches. The next `observe` lists all objects."""
         self._source.close()
 
     def list_all(self) -> Sequence[OwnedBurst]:
@@ -128,7 +129,7 @@ class PodBursts:
     def reap(self, burst_id: BurstId, *, force: bool = False) -> None:
         """Delete all objects of the burst. Raises NotFound once there are none.
 
-        `force`: also pods that do not end; see `Provider.force_reap`.
+        With `force`, also delete pods that do not end; see `Provider.force_reap`.
         """
         try:
             with self._in_namespace():
@@ -137,13 +138,13 @@ class PodBursts:
             raise NotFound(error.what) from error
 
     def record_event(self, burst_id: BurstId, event: Event, text: str) -> None:
-        """Write an event of the burst's Job or MiniCluster."""
+        """Write an event about the burst's Job or MiniCluster."""
         self._events.record(burst_id, event, text)
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
         """Check the cluster, our rights in it, the image and the lead's address.
 
-        And whether `record_event` may write any event.
+        It also checks whether `record_event` may write events.
         """
         found = examine_cluster(
             self.cluster, self._settings, lead, has_namespace=self._has_namespace
@@ -160,9 +161,9 @@ class PodBursts:
 
     @contextmanager
     def _in_namespace(self) -> Iterator[None]:
-        """Raise NoNamespace for a right that is lacking as the namespace is gone.
+        """Raise NoNamespace instead of NoRight if the namespace does not exist.
 
-        That shows to who may read namespaces (manifests/parts/nodes).
+        This needs the right to read namespaces (manifests/parts/nodes).
         """
         try:
             yield
@@ -175,7 +176,7 @@ class PodBursts:
         try:
             return self.cluster.get(NAMESPACE, "", self._namespace) is None
         except ProviderError:
-            return False  # that is not known
+            return False  # not known
 
     def _make_namespace(self) -> None:
         if not self.cluster.get(NAMESPACE, "", self._namespace):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What providers of pods offer, by their settings."""
+"""The offers of providers whose followers are pods, from their settings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def is_spot(table: OfferTable, settings: PodSettings) -> bool:
 
 
 def offers(settings: PodSettings) -> Sequence[Offer]:
-    """Return the offers of the tables."""
+    """Return the offers of the settings' tables."""
     return [
         Offer(
             name=name,

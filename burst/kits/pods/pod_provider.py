@@ -32,14 +32,14 @@ from burst.provider import (
 
 
 class Bursts(Protocol):
-    """The bursts of one provider in a cluster that exists, such as `PodBursts`."""
+    """The bursts of one provider in an existing cluster, such as `PodBursts`."""
 
     def provision(self, spec: BurstSpec) -> None:
-        """See `burst.provider.Provider`."""
+        """Do what `Provider.provision` does."""
         ...
 
     def resize(self, spec: BurstSpec) -> None:
-        """See `burst.provider.Provider`."""
+        """Do what `Provider.resize` does."""
         ...
 
     def observe(self) -> Sequence[BurstStatus]:
@@ -47,7 +47,7 @@ class Bursts(Protocol):
         ...
 
     def list_all(self) -> Sequence[OwnedBurst]:
-        """See `burst.provider.Provider`."""
+        """Do what `Provider.list_all` does."""
         ...
 
     def reap(self, burst_id: BurstId, *, force: bool = False) -> None:
@@ -55,22 +55,22 @@ class Bursts(Protocol):
         ...
 
     def record_event(self, burst_id: BurstId, event: Event, text: str) -> None:
-        """See `burst.provider.Provider`."""
+        """Do what `Provider.record_event` does."""
         ...
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
-        """See `burst.provider.Provider`."""
+        """Do what `Provider.examine` does."""
         ...
 
     def probe(
         self, lead: LeadIdentity, tell: Callable[[str], None], user: str = ""
     ) -> Sequence[Finding]:
-        """See `burst.provider.Provider`."""
+        """Do what `Provider.probe` does."""
         ...
 
 
 class PodSettingsProvider(Provider):
-    """What name and settings alone say of a provider whose followers are pods."""
+    """The part of a provider of pods that needs only its name and its settings."""
 
     def __init__(self, name: str, settings: PodSettings, owner: str) -> None:
         self.tags = Tags(owner, name)
@@ -80,41 +80,41 @@ class PodSettingsProvider(Provider):
 
     @classmethod
     def modes(cls, settings: PodSettings) -> tuple[BurstMode, ...]:
-        """Return what bursts can be."""
+        """Return the modes that bursts may have."""
         return settings.modes
 
     @classmethod
     def own_images(cls, settings: PodSettings) -> bool:
-        """Return whether bursts may have other images."""
+        """Return whether bursts may have images of their own."""
         return settings.own_images
 
     @classmethod
     def offer_names(cls, settings: PodSettings) -> Collection[str]:
-        """Return those of the settings' tables."""
+        """Return the names of the offers in the settings."""
         return settings.offers
 
     def offers(self) -> Sequence[Offer]:
-        """Return the offers of the settings' tables."""
+        """Return the offers in the settings."""
         return self._offers
 
     def directories(self) -> Sequence[str]:
-        """Return what followers have whatever is in their image."""
+        """Return the directories that each follower has, whatever its image has."""
         return self._directories
 
     @abc.abstractmethod
     def delete(self, burst_id: BurstId, *, force: bool) -> None:
-        """Do what `reap` does, or `force_reap`: the kubelets of pods may be dead."""
+        """Do what `reap` does; with `force`, what `force_reap` does."""
 
     def reap(self, burst_id: BurstId) -> None:
-        """Delete all of the burst. Raises NotFound once nothing is left."""
+        """Delete everything of the burst. Raises NotFound once nothing is left."""
         self.delete(burst_id, force=False)
 
     def force_reap(self, burst_id: BurstId) -> None:
-        """As `reap`, but delete pods although their kubelet does not end them."""
+        """As `reap`, but also delete pods that their kubelet does not end."""
         self.delete(burst_id, force=True)
 
     def has(self, method: OptionalMethod) -> bool:
-        """Return whether it may be called; settings may rule `resize` out."""
+        """Return whether the method may be called; settings may exclude `resize`."""
         return super().has(method) and (method != "resize" or self._can_resize)
 
 
@@ -125,16 +125,17 @@ class PodProvider(PodSettingsProvider):
     def bursts(self) -> Bursts:
         """Return the bursts in the cluster, such as a `PodBursts`.
 
-        Each call of the provider calls it, so keep what it returns. It may raise what a
-        provider may raise, such as Transient while the cluster is being made.
+        Each method of the provider calls it, so it should return the same object each
+        time. It may raise the errors of a provider, such as Transient while the cluster
+        is being made.
         """
 
     def provision(self, spec: BurstSpec) -> None:
-        """Make what is missing of the burst's objects."""
+        """Make the objects of the burst that do not exist."""
         self.bursts().provision(spec)
 
     def resize(self, spec: BurstSpec) -> None:
-        """Add pods to the burst, or delete the last ones."""
+        """Add pods to the burst, or delete its last pods."""
         self.bursts().resize(spec)
 
     def observe(self) -> Sequence[BurstStatus]:
@@ -150,11 +151,11 @@ class PodProvider(PodSettingsProvider):
         self.bursts().reap(burst_id, force=force)
 
     def record_event(self, burst_id: BurstId, event: Event, text: str) -> None:
-        """Write an event of the burst's Job or MiniCluster."""
+        """Write an event about the burst's Job or MiniCluster."""
         self.bursts().record_event(burst_id, event, text)
 
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
-        """Look at the cluster, the rights in it, the image and the lead's address."""
+        """Check the cluster, our rights in it, the image and the lead's address."""
         return self.bursts().examine(lead)
 
     def probe(
@@ -172,7 +173,7 @@ def check_burst(
 ) -> None:
     """Raise Refused if the burst could not be made in any cluster.
 
-    To be called before a cluster is made, which takes time or costs money.
+    Call it before making a cluster, which takes time or costs money.
     """
     render(spec, settings, tags, clock())
     if settings.operator_yaml:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Keys of earlier versions whose words are those of a pod's template, now in `pod`."""
+"""Keys of earlier versions that `pod`, a part of a pod's template, has replaced."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MOUNTED = (
     " volumes, and where it is mounted in volumeMounts of the container broker"
 )
 NODE_SELECTOR = f"{_SPEC}nodeSelector"
-"""Of an offer it is in the offer's own `pod`."""
+"""The advice for `node_selector`; for an offer it names the offer's own `pod`."""
 POD_WORDS: Mapping[str, str] = {
     "environment": f"{_SPEC}env of the container broker, each with name and value",
     "grace": f"{_SPEC}terminationGracePeriodSeconds",

@@ -37,134 +37,141 @@ PodForm = Literal["job", "operator"]
 class CommandsTable(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 ):
-    """`[providers.NAME.commands]`: for `/bin/sh -e`, in the broker's container.
+    """`[providers.NAME.commands]`: commands for `/bin/sh -e` in the broker's container.
 
-    They run as the followers' user. Who may read ConfigMaps can read them.
+    They run as the followers' user. Whoever may read ConfigMaps can read them.
     """
 
     pre: str = ""
-    """Before each start of the broker. If it fails, the follower has failed."""
+    """Commands to run before each start of the broker. If they fail, the follower has
+    failed."""
     post: str = ""
-    """After each end of the broker, within terminationGracePeriodSeconds of `pod`, 5 s
-    by default, after SIGTERM."""
+    """Commands to run after each end of the broker. After SIGTERM they have to end
+    within terminationGracePeriodSeconds of `pod`, 5 s by default."""
 
 
 class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings for any cluster. A provider's Settings derive from it."""
+    """Settings for any cluster. The Settings of a provider derive from it."""
 
     image: str
-    """The followers' image. No default, as its Flux must have the lead's MAJOR.MINOR;
-    for a lead without Flux it must have the lead's Python package."""
+    """The followers' image. There is no default, as its Flux must have the MAJOR.MINOR
+    version of the lead's. For a lead without Flux it must have the lead's Python
+    package."""
     offers: Mapping[str, OfferTable]
     """The kinds of nodes that the cluster has, by name; at least one."""
     namespace: str = "default"
     """The namespace of all objects. It must exist."""
     form: PodForm = "job"
-    """job: an indexed Job. operator: a MiniCluster of the Flux Operator, which then
-    must run in the cluster; use a namespace that nothing else uses."""
+    """job: an indexed Job. operator: a MiniCluster of the Flux Operator, which must run
+    in the cluster; use a namespace that nothing else uses."""
     mode: BurstMode = "joined"
     """The mode of bursts unless the job sets one: joined, as nodes of the lead, or
-    isolated, as an instance of its own that runs one job. operator: joined only."""
+    isolated, as an instance of its own that runs one job. Form operator allows joined
+    only."""
     service: tuple[str, ...] = ()
-    """For `burst request --isolated --service`: what such an instance's lead runs, in
-    the foreground, such as a RESTful API for Flux. The image must contain it."""
+    """The command that `burst request --isolated --service` runs in the foreground on
+    the lead of the isolated burst, such as a RESTful API for Flux. The image must
+    contain it."""
     service_port: Annotated[int, msgspec.Meta(ge=1, le=65535)] = 5000
-    """The port at which it listens."""
+    """The port at which `service` listens."""
     image_pull: Literal["IfNotPresent", "Always", "Never"] = "IfNotPresent"
     """When nodes pull the image, as `imagePullPolicy` of a container."""
     user: _AtLeast0 | None = None
-    """Numeric user that brokers run as; default: the daemon's, which is the lead's;
-    with form operator the image's. The image must have it in `/etc/passwd`."""
+    """Numeric user that brokers run as. Default: the user of the daemon, who is also
+    the lead's; with form operator, the user of the image. The image must have it in
+    `/etc/passwd`."""
     security: Literal["restricted", "baseline"] = "restricted"
-    """The Pod Security Standard that followers keep to. baseline: programs in the image
-    may gain privileges, such as those that are setuid, and containers have the
-    capabilities that the runtime gives. `user = 0` needs baseline too, and `host_paths`
-    privileged: a namespace that enforces more denies the pods. With restricted the root
-    filesystem of a Job's pod is read-only, too, unless `pod` has it otherwise."""
+    """The Pod Security Standard that followers comply with. baseline: programs in the
+    image may gain privileges, such as setuid programs, and containers have the default
+    capabilities of the runtime. `user = 0` also needs baseline, and `host_paths` needs
+    privileged: a namespace that enforces a stricter standard denies the pods. With
+    restricted, the root filesystem of a Job's pod is also read-only, unless `pod` sets
+    it otherwise."""
     one_per_node: bool = True
-    """No node gets two followers, also of different bursts and namespaces, as each is a
-    node to Flux.
+    """Put at most one follower on each node, across all bursts and namespaces, as each
+    follower is a node to Flux.
     Set it to false if nodes are larger than the offer's. With the Flux Operator it is
     a preference only."""
     gpu_resource: str = "nvidia.com/gpu"
     """The cluster's resource name of a GPU."""
     host_paths: tuple[str, ...] = ()
     """Directories and files of the nodes that followers see read-only under the same
-    path, such as a Flux that is installed there. The Flux Operator allows directories
-    only."""
+    path, such as a Flux installation. The Flux Operator allows directories only."""
     cwd: tuple[str, ...] = ()
-    """Directories in which jobs are submitted, such as "/home/ann/run", that followers
-    are to have too. They are made in each follower, empty and on the node's disk, or
-    within the volume that is mounted above. A job whose directory a follower does not
-    have runs in `/tmp` there."""
+    """Directories in which jobs are submitted, such as "/home/ann/run", and which
+    followers are to have too. They are made in each follower: empty and on the node's
+    disk, or inside a volume that is mounted above them. If a follower does not have a
+    job's directory, the job runs in `/tmp` there."""
     names: bool = False
-    """Let followers' host names, those of the lead's list such as `burst-0-1`, resolve
-    in each follower, and pods' own too: for programs that take a host list from Flux.
-    It makes a Service for each host, so no other lead may burst into the namespace with
-    the same host names."""
+    """Whether followers can resolve the host names of the lead's list, such as
+    `burst-0-1`, and the host names of pods. It is for programs that take a host list
+    from Flux. It makes a Service for each host, so no other lead may burst into the
+    namespace with the same host names."""
     cluster_domain: str = "cluster.local"
     """The domain of the cluster's DNS, for `names`."""
     share_socket: bool = False
-    """Let further containers of `pod` mount the volume `socket`, in which Flux is at
-    `broker/local`: a RESTful service, a monitor. They have all of the instance if they
-    run as `user`, which is the default."""
+    """Let further containers of `pod`, such as a RESTful service or a monitor, mount
+    the volume `socket`, in which the socket of Flux is `broker/local`. A container that
+    runs as `user`, which is the default, has full control of the instance."""
     queue: str = ""
-    """A queue of Kueue in the namespace, which then starts the bursts' Jobs. Their
-    bursts keep their size."""
+    """A queue of Kueue in the namespace. Kueue then starts the Jobs of the bursts. Such
+    bursts are not resized."""
     multi_user: MultiUserTable | None = None
-    """A table by which jobs of other users than the lead's own run in followers, each
-    under its own user. With form job, and for joined bursts only."""
+    """A table that lets followers run jobs of users other than the lead's owner, each
+    job under its own user. It needs form job, and is for joined bursts only."""
     munge_key: str = ""
     """Path, on the daemon's host, of the lead's munge key. It goes into the burst's
     Secret, and a munged of the image (0.5.14 or later) runs with it beside each broker.
-    Brokers need none; a lead whose users' jobs are signed by munge does."""
+    Brokers do not need it. Set it for a lead that signs its users' jobs with munge."""
     flux: str = "flux"
     """The program in the image, by name or path."""
     python: str = "python3"
-    """The Python in the image that has the lead's package; for a lead without Flux
-    only."""
+    """The Python of the image that has the lead's package. Used only for a lead without
+    Flux."""
     view: str = ""
-    """An image of Flux, the lead's MAJOR.MINOR, such as the Flux Operator's
-    `flux-view-*`: an init container copies Flux out of it, and `image` needs none. The
-    C library of `image` must not be older than the view's. Default: `image` has a Flux
-    of its own."""
+    """An image with a Flux of the lead's MAJOR.MINOR version, such as the Flux
+    Operator's `flux-view-*`: an init container copies Flux out of it, so `image` needs
+    no Flux. The C library of `image` must not be older than the view's. Default:
+    `image` has a Flux of its own."""
     view_paths: tuple[str, ...] = FLUX_VIEW
-    """With form job: directories of the view's image and where followers have what is
-    in them, `SOURCE:TARGET`. TARGET is what Flux was built for, and the first one has
-    `bin/flux`. In SOURCE * and ? are expanded. Default: those of `flux-view-*`."""
+    """With form job: the directories to copy out of the view's image, each as
+    `SOURCE:TARGET`. TARGET is the path in followers, for which Flux was built; the
+    first one has `bin/flux`. In SOURCE * and ? are expanded. Default: those of
+    `flux-view-*`."""
     commands: CommandsTable = CommandsTable()
-    """Shell commands around the broker, `pre` and `post`."""
+    """Shell commands to run before and after the broker, `pre` and `post`."""
     schedule: Seconds = Seconds(300)
-    """How long a pod may wait for a node or for quota until the burst fails for want of
-    capacity. An autoscaler takes one to three minutes."""
+    """How long a pod may wait for a node or for quota. After that the burst fails for
+    lack of capacity. An autoscaler takes one to three minutes."""
     operator_yaml: str = ""
-    """With form operator: path of the operator's manifests. Those of its objects that
-    do not exist are made before the first burst, which needs the rights of a cluster
+    """With form operator: path of the operator's manifests. Before the first burst, the
+    objects in it that do not exist are made, which needs the rights of a cluster
     administrator. They are not deleted."""
     timeout: Seconds = Seconds(10)
     """Time limit of a request to the API server."""
     object_labels: Mapping[str, str] = {}
-    """Labels of all that a burst is made of: Job or MiniCluster, pods, Secret,
-    ConfigMap, Services. In a value {user}, {bank} and {queue} are those of the jobs
-    that the burst is made for, "several" where they differ, "none" where there is
-    none; what a label cannot have becomes a "-"."""
+    """Labels for all objects of a burst: Job or MiniCluster, pods, Secret, ConfigMap,
+    Services. In a value, {user}, {bank} and {queue} stand for those of the jobs that
+    the burst is made for: "several" if they differ, "none" if there is none. Characters
+    that a label cannot have become "-"."""
     pod: Mapping[str, Any] = {}
-    """A part of a pod's template, in its own words (`metadata` and `spec`), merged over
-    the one that is made: labels, annotations, nodeSelector, tolerations, service
-    account, pull secrets, environment, volumes, init containers and further containers,
-    priority class, scheduler, runtime class and so on. The broker's container is named
-    `broker`. docs/kubernetes.md says how it is merged and which keys are refused."""
+    """A part of a pod's template, in the words of Kubernetes (`metadata` and `spec`).
+    It is merged over the template of the followers: labels, annotations, nodeSelector,
+    tolerations, service account, pull secrets, environment, volumes, init containers
+    and further containers, priority class, scheduler, runtime class and so on. The
+    broker's container is named `broker`. docs/kubernetes.md says how it is merged and
+    which keys are refused."""
 
     retired: ClassVar[Mapping[str, str]] = POD_WORDS
 
     @property
     def own_images(self) -> bool:
-        """Whether bursts may have other images."""
+        """Whether bursts may have images of their own."""
         return True
 
     @property
     def modes(self) -> tuple[BurstMode, ...]:
-        """What bursts can be."""
+        """The modes that bursts may have, the default first."""
         if self.form == "operator" or self.multi_user:
             return ("joined",)
         return ("isolated", "joined") if self.mode == "isolated" else _BOTH
@@ -173,7 +180,8 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
         """Check what the types cannot express. Raises ValueError."""
         if self.mode == "isolated" and self.form == "operator":
             raise ValueError('mode = "isolated" needs form = "job"')
-        # One after the other: what is mounted is read of a `pod` that was checked.
+        # In this order: later checks read the mounts of a `pod` that was checked
+        # before.
         wrongs = chain(
             check_multi_user(self),
             _wrong_pods(self),
@@ -210,7 +218,7 @@ def _wrong_storage(settings: PodSettings) -> Iterator[str]:
     for key, path in cwd.items():
         yield from check_paths({key: path})
     yield from check_empty(cwd, [*settings.host_paths, *mounted.values()])
-    # A munge of the nodes may be mounted, where there is no other.
+    # Without munge_key, the socket of the nodes' own munge may be mounted at that path.
     munge = {"munge_key": MUNGE_PATH} if settings.munge_key else {}
     yield from check_host_paths(settings.host_paths, mounted | users | munge)
     if settings.form == "operator":
@@ -220,7 +228,7 @@ def _wrong_storage(settings: PodSettings) -> Iterator[str]:
 
 
 def _mounted(settings: PodSettings) -> dict[str, str]:
-    """Return where `pod` mounts volumes, by the key that says so."""
+    """Return the paths at which `pod` mounts volumes, by the key of the mount."""
     return {
         f"pod.spec.containers.{BROKER}.volumeMounts.{each.path}": each.path
         for each in site_mounts(settings)

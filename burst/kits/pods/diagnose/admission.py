@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Asks the API server, without making anything, what it would say of followers' pods.
+"""Asks the API server by dry runs whether it would admit the followers' pods.
 
-By `dryRun=All` a request is validated and goes through admission; nothing is stored.
-A Job's admission does not look at its pods, but for Pod Security Standards: a namespace
-that enforces one denies pods and not the Job that makes them; of the Job the API server
-only warns, where the namespace has it warn. Pods themselves are shown to it if these
-rights allow to create pods, as those of a person may; the daemon's do not.
+With `dryRun=All` a request is validated and goes through admission; nothing is stored.
+The admission of a Job does not judge its pods, except for warnings about Pod Security
+Standards: a namespace that enforces a standard denies pods, not the Job that makes
+them, and only warns about the Job if its labels ask for warnings. Pods themselves are
+sent too if the credentials may create pods, as those of a person may; the daemon's may
+not.
 
 Source: the Kubernetes documentation, "Pod Security Admission" and "Pod Security
 Standards".
@@ -38,7 +39,7 @@ from burst.provider import BurstSpec
 
 _VIOLATION = "would violate PodSecurity "
 _NAME = "burst-doctor"
-# What every standard allows in `pod`.
+# Fields of `pod` that every Pod Security Standard allows.
 _ALLOWED = {
     *("containers", "imagePullSecrets", "nodeSelector", "serviceAccountName"),
     *("tolerations", "volumes"),
@@ -54,9 +55,10 @@ _SECOND = 1
 def judge_admission(
     cluster: Cluster, settings: PodSettings, lead: LeadIdentity | None
 ) -> Iterator[Finding]:
-    """Have the API server look at what makes the pods of each offer, for one follower.
+    """Send the Job or MiniCluster of each offer, for one follower, as a dry run.
 
-    MiniClusters need a lead, as its hosts are in them. Raises Refused.
+    A MiniCluster is skipped without a lead, as it contains the lead's hosts. Raises
+    Refused.
     """
     by_operator = settings.form == "operator"
     if by_operator and (lead is None or len(lead.hosts) < 2):
@@ -74,7 +76,8 @@ def judge_admission(
             # Live bursts may have used up the quota.
             yield note(f"offer {name}: {error.what}", error.advice)
         except (SpecRefused, Transient, ConfigError, CertificateError) as error:
-            # Transient: what the pods name may be made yet, such as a RuntimeClass.
+            # Transient: an object that the pods name, such as a RuntimeClass, is
+            # missing.
             yield wrong(f"offer {name}: {error.what}", error.advice or "correct it")
         else:
             accepted.append(name)
@@ -87,9 +90,9 @@ def judge_admission(
 
 
 def standard_of(settings: PodSettings) -> str:
-    """Return the strictest Pod Security Standard that followers keep to.
+    """Return the strictest Pod Security Standard that followers comply with.
 
-    One of restricted, baseline and privileged. What `pod` adds is not looked at.
+    It is restricted, baseline or privileged. What `pod` adds is not considered.
     """
     if settings.host_paths:
         return "privileged"
@@ -98,7 +101,7 @@ def standard_of(settings: PodSettings) -> str:
 
 
 def advise(settings: PodSettings) -> str:
-    """Return what to do where a namespace denies followers."""
+    """Return what to do if a namespace denies followers."""
     asking = ["host_paths"] if settings.host_paths else []
     if settings.multi_user:
         asking.append("multi_user")
@@ -131,7 +134,7 @@ def _judge_standard(warnings: list[str], settings: PodSettings) -> Iterator[Find
 
 
 def _has_overlays(settings: PodSettings) -> bool:
-    """Tell whether `pod` has what a Pod Security Standard may forbid."""
+    """Tell whether `pod` has fields that a Pod Security Standard may forbid."""
     overlays = (settings.pod, *(table.pod for table in settings.offers.values()))
     return any(_may_be_denied(overlay.get("spec", {})) for overlay in overlays)
 
@@ -146,7 +149,10 @@ def _may_be_denied(spec: Mapping[str, Any]) -> bool:
 def _render(
     offer: str, table: OfferTable, settings: PodSettings, lead: LeadIdentity | None
 ) -> Manifest:
-    """Return what makes the pods. Raises Refused, ConfigError, CertificateError."""
+    """Return the Job or MiniCluster of one follower.
+
+    Raises Refused, ConfigError, CertificateError.
+    """
     tags = Tags("nobody", "none")
     meta: Manifest = {
         "name": _NAME,

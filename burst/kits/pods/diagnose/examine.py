@@ -38,7 +38,8 @@ _DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
 _OPERATOR = "operator-system", "operator-controller-manager"
 # The first version with podReplacementPolicy of Jobs and the index as a label of pods.
 _OLDEST = 1, 29
-# Kind, subresource, verbs. A Secret is only made: Kubernetes deletes it with its owner.
+# Kind, subresource, verbs. A Secret is only created: Kubernetes deletes it with its
+# owner.
 _PODS = (
     (POD, "", "list watch delete"),
     (POD, "log", "get"),
@@ -50,7 +51,8 @@ _JOB_RIGHTS = (
     (CONFIG_MAP, "", "get create"),
     (SERVICE, "", "get create delete"),
 )
-# The operator makes the Job, which we only list and delete; a probe makes one.
+# The operator makes the Job of a burst, which we only list and delete; a probe makes
+# one.
 _OPERATOR_RIGHTS = (
     (MINICLUSTER, "", "get list watch create patch delete"),
     (JOB, "", "get list watch create patch delete"),
@@ -69,7 +71,7 @@ def examine_cluster(
 ) -> Iterator[Finding]:
     """Check what can be checked without making anything.
 
-    `has_namespace`: it is not to be made with the first burst.
+    `has_namespace` is false if the namespace is made with the first burst.
     """
     try:
         yield _judge_version(cluster)
@@ -101,7 +103,7 @@ def examine_lead(settings: PodSettings, lead: LeadIdentity) -> Iterator[Finding]
 
 
 def needed_rights(form: PodForm) -> list[tuple[str, Kind, str]]:
-    """Return verb, kind and subresource of all requests that are made."""
+    """Return verb, kind and subresource of all requests that bursts need."""
     needed = _OPERATOR_RIGHTS if form == "operator" else _JOB_RIGHTS
     return [
         (verb, kind, part)
@@ -201,7 +203,7 @@ def _judge_image(settings: PodSettings, lead: LeadIdentity) -> Finding:
 
 
 def _tell_memory(settings: PodSettings) -> Iterator[Finding]:
-    """Tell of limits that nobody has set."""
+    """Report the memory limit of offers that do not set one."""
     for name, table in settings.offers.items():
         if not table.memory:
             yield ok(
@@ -211,7 +213,7 @@ def _tell_memory(settings: PodSettings) -> Iterator[Finding]:
 
 
 def _judge_guests(settings: PodSettings, lead: LeadIdentity) -> Iterator[Finding]:
-    """Check that jobs of all whom the lead serves can run in pods."""
+    """Check that jobs of all users that the lead serves can run in pods."""
     if settings.multi_user is None:
         if lead.access.allow_guest_user:
             yield note(
@@ -242,7 +244,7 @@ def _judge_guests(settings: PodSettings, lead: LeadIdentity) -> Iterator[Finding
 
 
 def _judge_endpoint(lead: LeadIdentity) -> Finding:
-    """Check the lead's address as far as that is possible outside the cluster."""
+    """Check the lead's address as far as possible from outside the cluster."""
     advice = "set address and port under [lead] to those that pods can connect to"
     host = urlsplit(lead.endpoint).hostname
     if not host:

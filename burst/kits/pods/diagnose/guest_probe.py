@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""What the probe's pod tells with `multi_user`: whether a guest's job could run there.
+"""Checks with `multi_user`, in the probe's pod, whether a guest's job could run there.
 
-It is made as a follower is, with its users, its munged and its IMP, and has the munge
-key in a Secret, but no certificate. A credential of the host that asks is decoded
-there. The IMP is asked to start a job that nobody signed: it refuses that after all
-else, so what it says tells whether it would start a signed one for the followers' user.
+The pod has the users, the munged and the IMP of a follower, and the munge key in a
+Secret, but no certificate. It decodes a munge credential of the host that runs the
+probe. It also asks the IMP to start a job without a valid signature. The IMP checks the
+signature last, so that error means that it would start a signed job for the followers'
+user.
 
 Sources: flux-imp(8), munge(1), unmunge(1).
 """
@@ -53,29 +54,32 @@ fi
 
 
 class Guest(msgspec.Struct, frozen=True):
-    """Whose job it is, as the host knows that asks."""
+    """The user of the job, as known to the host that runs the probe."""
 
     name: str
     uid: int | None
     """None if this host has no such user."""
     credential: str = ""
-    """By munge of this host, for the followers' user alone; empty if it has none."""
+    """A munge credential of this host that only the followers' user may decode; empty
+    if this host has no munge."""
 
 
 class GuestFacts(msgspec.Struct, frozen=True):
-    """What the pod has printed; empty where it could not tell."""
+    """The facts that the pod has printed; each is empty if it could not be found."""
 
     uid: str = ""
     home: str = ""
-    """If it is a directory there."""
+    """The guest's home; empty if it is not a directory in the pod."""
     imp: str = ""
+    """The output of `flux-imp whoami`."""
     exec: str = ""
+    """The error of `flux-imp exec` for a job without a valid signature."""
     munge: str | None = None
-    """None if it had nothing to decode."""
+    """The result of unmunge; None if there was no credential to decode."""
 
 
 def find_guest(name: str, settings: PodSettings) -> Guest:
-    """Return what this host knows of a user. Raises Refused."""
+    """Return what this host knows about a user. Raises Refused."""
     if settings.multi_user is None:
         raise Refused(
             f"pods run jobs of the instance's owner alone, and none of {name}",
@@ -91,12 +95,12 @@ def find_guest(name: str, settings: PodSettings) -> Guest:
 
 
 def _make_credential(user: int) -> str:
-    """Return a credential that this user alone may decode; empty without munge."""
+    """Return a credential that only this user may decode; empty without munge."""
     command = ["munge", "--no-input", f"--restrict-uid={user}", f"--ttl={_TTL_S}"]
     try:
         return run(command)
     except ProviderError:
-        # The finding then says that this was not tried.
+        # The finding then says that no credential was tried.
         return ""
 
 
@@ -113,9 +117,9 @@ def script(guest: Guest, lead: LeadIdentity) -> str:
 def guest_objects(
     meta: Manifest, lead: LeadIdentity, settings: PodSettings, guest: Guest
 ) -> list[Manifest]:
-    """Return the objects that the pod mounts, which its Job is to own. Raises Refused.
+    """Return the objects that the pod mounts and its Job is to own. Raises Refused.
 
-    The Secret has no certificate: this pod joins nothing.
+    The certificate in the Secret is empty, as this pod joins no instance.
     """
     check_lead(lead, settings)
     secret = {CERTIFICATE: "", **munge_data(settings)}
@@ -138,7 +142,7 @@ def guest_objects(
 
 
 def credential_volume(name: str, guest: Guest) -> list[Manifest]:
-    """Return the volume of the credential, which the pod's user reads."""
+    """Return the volume of the credential, which the pod's user can read."""
     if not guest.credential:
         return []
     item = {"key": _CREDENTIAL, "path": _CREDENTIAL, "mode": 0o444}
@@ -146,14 +150,14 @@ def credential_volume(name: str, guest: Guest) -> list[Manifest]:
 
 
 def credential_mount(guest: Guest) -> list[Manifest]:
-    """Return the container's volumeMounts of it."""
+    """Return the container's volumeMounts of the credential."""
     if not guest.credential:
         return []
     return [{"name": _VOLUME, "mountPath": _PATH, "readOnly": True}]
 
 
 def parse(said: str) -> tuple[GuestFacts | None, str]:
-    """Return the facts in this output, if it has any, and the rest of it."""
+    """Return the facts in this output, None if it has none, and the rest of it."""
     found = {key: words.strip()[:_LONGEST] for key, words in _LINE.findall(said)}
     return (GuestFacts(**found) if found else None), _LINE.sub("", said).strip()
 
@@ -161,7 +165,7 @@ def parse(said: str) -> tuple[GuestFacts | None, str]:
 def judge_guest(
     facts: GuestFacts, guest: Guest, lead: LeadIdentity
 ) -> Iterator[Finding]:
-    """Yield whether the guest's jobs could run there, by what the pod found."""
+    """Yield findings on whether the guest's jobs could run there, from the facts."""
     yield _judge_user(facts, guest)
     if facts.home:
         yield ok(f"{guest.name} has a home there, {facts.home}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Reads which image the lead's own pod runs, for followers that are to run the same."""
+"""Reads the image of the lead's own pod, so that followers can run the same image."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from burst.kits.pods.template.containers import BROKER, DEFAULT_CONTAINER, VIEW
 
 _SAY = "give --image, or set image in the provider's table"
 _JOB = "job-name"
-# Of the lead in manifests/parts/lead-job.
+# The name of the lead's container in manifests/parts/lead-job.
 _LEAD = "lead"
 
 
 class OwnImage(msgspec.Struct, frozen=True):
-    """What a pod's brokers run."""
+    """The image of a pod's broker."""
 
     image: str
     view: str = ""
-    """The image that brings Flux for a container whose image has none."""
+    """The image from which Flux is copied; empty if `image` has Flux."""
 
 
 def find_own_image() -> OwnImage:
-    """Return the image of the pod that this process runs in.
+    """Return the image of the pod in which this process runs.
 
     It uses the pod's service account, which must be allowed to list pods. Raises
-    ConfigError outside of a pod, Transient and Refused.
+    ConfigError outside a pod, Transient and Refused.
     """
     try:
         namespace = NAMESPACE_FILE.read_text().strip()
@@ -49,15 +49,16 @@ def find_own_image() -> OwnImage:
 
 
 def read_own_image(cluster: Cluster, namespace: str, host: str) -> OwnImage:
-    """Return the image of the pod with this host name, by digest where that is known.
+    """Return the image of the pod with this host name, by digest if it is known.
 
-    Raises ConfigError. Of several containers the broker's is known by its name.
+    If the pod has several containers, the broker's is found by its name. Raises
+    ConfigError.
     """
     name = host.partition(".")[0]
     pods = [pod for pod in cluster.find(POD, namespace) if _host_of(pod) == name]
     if not pods:
         raise ConfigError(f"namespace {namespace} has no pod of host {name}", _SAY)
-    # One that is going may still be listed beside the one in its place.
+    # A pod that is ending may still be listed beside the one that replaces it.
     pods.sort(key=lambda pod: pod["metadata"].get("creationTimestamp", ""))
     return _image_of(pods[-1])
 
@@ -66,7 +67,7 @@ def _image_of(pod: Manifest) -> OwnImage:
     spec, meta = pod["spec"], pod["metadata"]
     images = {each["name"]: str(each["image"]) for each in spec["containers"]}
     noted = (meta.get("annotations") or {}).get(DEFAULT_CONTAINER)
-    # A MiniCluster's container has the MiniCluster's name, as its Job.
+    # The container of a MiniCluster has the name of the MiniCluster and of its Job.
     names = (noted, BROKER, labels_of(pod).get(_JOB), _LEAD)
     found = next((name for name in names if name in images), None)
     if found is None and len(images) == 1:
@@ -86,15 +87,19 @@ def _image_of(pod: Manifest) -> OwnImage:
 
 
 def _image_id(statuses: list[Manifest] | None, name: str) -> str:
-    """Return what a container was really started from, as its node tells it."""
+    """Return the id of the image that a container really runs, as its node reports it.
+
+    It is empty if it is not known.
+    """
     ids = (each.get("imageID") for each in statuses or () if each["name"] == name)
     return str(next(ids, None) or "")
 
 
 def _pinned(image: str, image_id: str) -> str:
-    """Return the image by the digest that runs, as a tag may have moved since.
+    """Return the image with the digest that runs, as a tag may have moved since.
 
-    An image that was loaded into the node is known to it by an id that no registry has.
+    The image is returned unchanged if it was loaded into the node: its id is then in no
+    registry.
     """
     repository, at, digest = image_id.rpartition("@")
     if "@" in image or not at or not digest.startswith("sha256:"):
@@ -107,7 +112,7 @@ def _pinned(image: str, image_id: str) -> str:
 
 
 def _whole_name(repository: str) -> str:
-    """Return a repository's name with what is left out of Docker Hub's."""
+    """Return a repository's full name: names of Docker Hub may lack its host."""
     host = repository.partition("/")[0]
     if "/" not in repository:
         return f"docker.io/library/{repository}"
@@ -117,5 +122,5 @@ def _whole_name(repository: str) -> str:
 
 
 def _host_of(pod: Manifest) -> str:
-    """Return the pod's host name, which for a pod of an indexed Job is not its name."""
+    """Return the pod's host name; in an indexed Job it differs from the pod's name."""
     return str(pod["spec"].get("hostname") or name_of(pod))

@@ -38,7 +38,8 @@ from burst.model.finding import Finding, wrong
 from burst.model.lead import LeadIdentity
 from burst.provider import BurstStatus, Phase
 
-# The kubelet has tried more than once. A burst would wait longer, for a repair.
+# The kubelet has failed more than once to pull the image. A burst would wait longer, as
+# somebody may repair it.
 _GIVEN_UP = "ImagePullBackOff"
 
 
@@ -46,17 +47,19 @@ class ProbeTiming(msgspec.Struct, frozen=True):
     """The time limits of a probe, in seconds, and its clock."""
 
     answer: float = 120.0
-    """From its start to its result, which takes a tenth of a second where the node is
-    not busy; silence is told as a fault, so a busy one has a thousand times as long."""
+    """From the pod's start to its result. It takes a tenth of a second if the node is
+    not busy. As silence is reported as a fault, a busy node gets a thousand times as
+    long."""
     removal: float = 120.0
+    """Until the deletion of the probe has to be confirmed."""
     every: float = 0.5
-    """Between two requests."""
+    """Pause between two requests."""
     clock: Callable[[], float] = time.monotonic
     pause: Callable[[float], None] = time.sleep
 
 
 class Probe:
-    """One probe by one pod. Its id is listed by `burst gc` if it is not deleted."""
+    """Runs one probe in one pod. If it is not deleted, `burst gc` lists its id."""
 
     def __init__(
         self,
@@ -66,7 +69,7 @@ class Probe:
         timing: ProbeTiming | None = None,
         guest: Guest | None = None,
     ) -> None:
-        """With a guest it also tells whether that user's jobs could run there."""
+        """With a guest, it also checks whether that user's jobs could run there."""
         self._guest = guest
         self._cluster = cluster
         self._settings = settings
@@ -75,9 +78,9 @@ class Probe:
         self.id = BurstId(f"burst-{PROBE}-{secrets.token_hex(3)}")
 
     def run(self, lead: LeadIdentity, tell: Callable[[str], None]) -> Sequence[Finding]:
-        """Return whether it reaches the lead, and what it found there.
+        """Return whether the pod reaches the lead, and what else it found.
 
-        `tell` is called with each step. The Job is deleted whatever ends this, also
+        `tell` is called with each step. The Job is deleted in any case, even after
         KeyboardInterrupt. Raises ProviderError.
         """
         guest, settings = self._guest, self._settings
@@ -98,14 +101,14 @@ class Probe:
                 self._cluster.merge(made, start)
             return self._await(lead, tell)
         finally:
-            # Also if it is not known whether it was made.
+            # Delete it even if it is not known whether it was made.
             if not declined:
                 tell(f"{self.id}: {self._remove()}")
 
     def _await(
         self, lead: LeadIdentity, tell: Callable[[str], None]
     ) -> Sequence[Finding]:
-        """Wait until there is a result, or there will be none."""
+        """Wait for the result, or until it is clear that there will be none."""
         timing, clock, said = self._timing, self._timing.clock, ""
         begun, started = clock(), math.inf
         while True:
@@ -140,7 +143,7 @@ class Probe:
             timing.pause(timing.every)
 
     def _look(self) -> tuple[ProbeResult | None, BurstStatus | None]:
-        """Return its result and its status; None for both once it was deleted."""
+        """Return the probe's result and status; None for both if it was deleted."""
         labels, namespace = self._tags.labels(self.id), self._settings.namespace
         found = group_by_burst(
             item
@@ -156,7 +159,7 @@ class Probe:
         return end, describe(found[0], warnings, {}, schedule, time.time())
 
     def _remove(self) -> str:
-        """Delete it; return the outcome as text."""
+        """Delete the probe's objects; return the outcome as text."""
         reaper = Reaper(self._cluster, self._settings, self._tags)
         ends = self._timing.clock() + self._timing.removal
         why = "its deletion is not confirmed"

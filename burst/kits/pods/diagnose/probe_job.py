@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""The pod that tries to connect to the lead and looks around, and what it found.
+"""The probe's pod, which tries to connect to the lead, and the facts that it reports.
 
 It has the followers' image, user and nodes, which decide how it reaches the lead. It is
 made by a Job, which Kubernetes ends at its deadline and then deletes, even if the pod
-finds no node and no process of ours runs. It only connects, so it has no secret, but
-for the munge key where it tells of a guest; see `guest_probe`.
+finds no node and no process of ours runs. It only connects, so it has no secret, except
+for the munge key if it also checks the jobs of a guest (`guest_probe`).
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from burst.kits.pods.template.site_pod import for_offer, site_mounts, site_volum
 from burst.model.finding import Finding, wrong
 from burst.model.lead import LeadIdentity
 
-# The longest wait for a node, however long followers may wait.
+# The longest wait for a node, even if followers may wait longer.
 _LONGEST_S = 600.0
-# After so many more seconds the cluster itself ends it, and later deletes it.
+# Seconds after the longest wait until Kubernetes ends the Job, and then deletes it.
 _GRACE_S = 60
 _KEPT_S = 60
 _VIEW = f"{PROBE}-view"
-# The kubelet shows what is in this file, however the program ends.
+# The kubelet reports the content of this file, however the program ends.
 _KEEP = f"""\
 [ ! -w {RESULT_PATH} ] || exec > {RESULT_PATH}
 """
@@ -48,11 +48,11 @@ class ProbeResult(msgspec.Struct, frozen=True):
     status: int
     said: str = ""
     view: str = ""
-    """What was printed in the image of the view."""
+    """The output of the init container in the view's image; empty without a view."""
 
 
 def probe_meta(name: str, settings: PodSettings, tags: Tags) -> Manifest:
-    """Return the metadata of all that is made for a probe."""
+    """Return the metadata of all objects of a probe."""
     return {
         "name": name,
         "namespace": settings.namespace,
@@ -68,9 +68,9 @@ def render_probe(
     tags: Tags,
     guest: Guest | None = None,
 ) -> Manifest:
-    """Return the Job. Raises Refused.
+    """Return the Job of the probe. Raises Refused.
 
-    It requests nodes of the first offer. With a guest it is suspended until it owns
+    It requests a node of the first offer. With a guest it is suspended until it owns
     what its pod mounts.
     """
     table = next(iter(settings.offers.values()))
@@ -98,7 +98,7 @@ def render_probe(
 def _for_guest(
     spec: Manifest, name: str, lead: LeadIdentity, settings: PodSettings, guest: Guest
 ) -> Manifest:
-    """Return the pod's spec with what a follower has for guests' jobs."""
+    """Return the pod's spec with all that a follower has for guests' jobs."""
     table = next(iter(settings.offers.values()))
     (container,) = spec["containers"]
     shell, option, lines, own = container["command"]
@@ -123,7 +123,7 @@ def _for_guest(
 def _pod_spec(lead: LeadIdentity, settings: PodSettings) -> Manifest:
     flux = "" if lead.follower_module else settings.flux
     python = [flux, "python"] if flux else [settings.python]
-    # With a view it is an init container that looks for Flux, in the view's image.
+    # With a view, an init container in the view's image looks for Flux instead.
     container = _container(settings, "" if settings.view else flux)
     made: Manifest = {
         "restartPolicy": "Never",
@@ -145,7 +145,7 @@ def _container(settings: PodSettings, flux: str) -> Manifest:
         "name": PROBE,
         **pod.container(settings),
         "command": ["/bin/sh", "-c", _script(flux) + tcp.SCRIPT, "sh"],
-        # Its output is then in the pod's status also without that file.
+        # Without that file, its output is then in the pod's status all the same.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "resources": pod.small_resources(),
         "volumeMounts": pod.host_mounts(settings),
@@ -153,13 +153,13 @@ def _container(settings: PodSettings, flux: str) -> Manifest:
 
 
 def _view_container(container: Manifest, flux: str, settings: PodSettings) -> Manifest:
-    """Return an init container in the image of the view, else as this container."""
+    """Return a copy of this container as an init container in the view's image."""
     command = ["/bin/sh", "-c", f"{_script(flux)}exit 0", "sh"]
     return {**container, "name": _VIEW, "image": settings.view, "command": command}
 
 
 def _script(flux: str) -> str:
-    """Return lines that print the facts, and have all output kept in the status."""
+    """Return lines for sh that print the facts; all output goes to the pod's status."""
     return f"{_KEEP}{follower_facts.script(flux)}"
 
 
@@ -187,7 +187,10 @@ def _view_said(pod: Manifest) -> str:
 def judge_facts(
     end: ProbeResult, lead: LeadIdentity, machine: str, guest: Guest | None = None
 ) -> Iterator[Finding]:
-    """Yield what the pod found where it ran. `machine` is the lead's (`uname -m`)."""
+    """Yield findings about the facts from the pod.
+
+    `machine` is the lead's architecture (`uname -m`).
+    """
     facts, rest = follower_facts.parse(end.said)
     if facts is not None:
         yield from follower_facts.judge(facts, lead, machine)
@@ -196,13 +199,13 @@ def judge_facts(
         yield from guest_probe.judge_guest(found, guest, lead)
     seen, _ = follower_facts.parse(end.view)
     if seen is not None:
-        # Machine and user are those of the pod.
+        # Machine and user were already judged by the pod's own facts.
         own = msgspec.structs.replace(seen, machine="", user="")
         yield from follower_facts.judge(own, lead, machine, "view")
 
 
 def judge(end: ProbeResult, endpoint: str) -> Finding:
-    """Return the finding for a result."""
+    """Return the finding about the connection, from the pod's result."""
     _, said = guest_probe.parse(follower_facts.parse(end.said)[1])
     if "exec format error" in end.said:
         return wrong(
@@ -217,5 +220,5 @@ def judge(end: ProbeResult, endpoint: str) -> Finding:
 
 
 def judge_silence(endpoint: str, seconds: float) -> Finding:
-    """Return the finding for a pod that has run for so long without a result."""
+    """Return the finding for a pod that has run for `seconds` without a result."""
     return tcp.judge_silence(seconds, endpoint, "a pod there", "pods")

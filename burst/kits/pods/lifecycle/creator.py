@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Makes the objects of a burst, all owned by the one that makes the pods.
+"""Makes the objects of a burst. The Job or MiniCluster owns all others.
 
-The owner is made first, so that nothing exists without it: whoever deletes the Job, be
-it `kubectl delete job`, the end of its lease or the daemon, deletes the Secret too. A
-Job is suspended until it owns all that its pods mount, and is then started. A
-MiniCluster cannot be; its pods wait some milliseconds for the Secret.
+The owner is made first, so that no other object exists without it: whoever deletes the
+Job (`kubectl delete job`, the end of its lease, or the daemon) deletes the Secret too.
+A Job is suspended until it owns all that its pods mount, and is then started. A
+MiniCluster cannot be suspended; its pods wait some milliseconds for the Secret.
 
-A Secret is only created, never read, listed or deleted: no other verb is needed on
-Secrets, so who has the daemon's rights reads no Secret of the namespace.
+A Secret is only created, never read, listed or deleted. No other verb on Secrets is
+needed, so with the daemon's rights nobody can read the Secrets of the namespace.
 
 Source: the Kubernetes documentation, "Garbage Collection" and "Suspending a Job".
 """
@@ -42,14 +42,14 @@ from burst.provider import BurstSpec
 
 
 class OtherHosts(SpecRefused):
-    """The burst exists, with other hosts than those of the spec."""
+    """The burst exists, but with other hosts than the spec has."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"{what} exists with other hosts", "reap it first")
 
 
 class Creator:
-    """Makes bursts of one owner in one namespace."""
+    """Makes the bursts of one owner in one namespace."""
 
     def __init__(self, cluster: Cluster, namespace: str, tags: Tags) -> None:
         self._cluster = cluster
@@ -57,15 +57,15 @@ class Creator:
         self._tags = tags
 
     def create(self, objects: Sequence[Manifest], spec: BurstSpec) -> None:
-        """Make those objects, of `render`, that do not exist.
+        """Make the objects that do not exist; `objects` is what `render` returns.
 
-        It can be repeated at any point. Raises Transient, SpecRefused, Refused and
-        InsufficientCapacity.
+        After an error it can be called again. Raises Transient, SpecRefused, Refused
+        and InsufficientCapacity.
         """
         *others, parent = objects
         found = self._find(parent, spec)
         if found is None:
-            # Before anything is made: another daemon may use one of the names.
+            # Check first, before anything is made: another daemon may use a name.
             for other in others:
                 if other["kind"] != SECRET.name:
                     self._find(other, spec)
@@ -87,11 +87,14 @@ class Creator:
     def _create_owned(
         self, manifest: Manifest, owner: Manifest, spec: BurstSpec
     ) -> None:
-        """Create the object with its owner, unless that was done before."""
+        """Create the object with its owner, unless it exists with this owner.
+
+        Raises Transient if it exists with another owner.
+        """
         if self._cluster.create(owned_by(manifest, owner)):
             return
         if manifest["kind"] == SECRET.name:
-            return  # it cannot be read; only this burst has its name
+            return  # it cannot be read to check, but only this burst uses its name
         found = self._look(manifest, spec)
         owners = found["metadata"].get("ownerReferences") or [] if found else []
         if not any(known["uid"] == owner["metadata"]["uid"] for known in owners):
@@ -101,12 +104,12 @@ class Creator:
             )
 
     def _start(self, job: Manifest, rendered: Manifest) -> None:
-        """Let the Job make its pods, and note that this was done once.
+        """Let the Job make its pods, and note this in an annotation.
 
-        One with a queue of Kueue is started by Kueue, once the queue has quota.
+        A Job in a queue of Kueue is started by Kueue, once the queue has quota.
         """
         seconds = rendered["spec"].get("activeDeadlineSeconds")
-        # Anew: some of the lease may have passed since the Job was made.
+        # Set it again: part of the lease may have passed since the Job was made.
         change: Manifest = {"activeDeadlineSeconds": seconds} if seconds else {}
         if KUEUE_QUEUE not in labels_of(job):
             change["suspend"] = False
@@ -114,16 +117,18 @@ class Creator:
         self._cluster.merge(job, {"metadata": noted, "spec": change})
 
     def _find(self, manifest: Manifest, spec: BurstSpec) -> Manifest | None:
-        """As `_look`. Raises OtherHosts if it was made for others."""
+        """As `_look`, but raise OtherHosts if it was made for other hosts."""
         there = self._look(manifest, spec)
         if there is not None and annotations_of(there).get(SPEC) != spec_hash(spec):
             raise OtherHosts(self._name(manifest))
         return there
 
     def _look(self, manifest: Manifest, spec: BurstSpec) -> Manifest | None:
-        """Return the object's metadata. Raises if it is not this burst's.
+        """Return the object's metadata; None if it does not exist.
 
-        What a Job or MiniCluster owns has the hosts of before a shrink.
+        Raises SpecRefused or Transient if it is not of this burst. The hosts are not
+        compared, as objects that a Job or MiniCluster owns keep the hosts from before a
+        shrink.
         """
         kind, name = KINDS[manifest["kind"]], name_of(manifest)
         there = self._cluster.get(kind, self._namespace, name, metadata_only=True)
@@ -148,16 +153,16 @@ class Creator:
 
 
 def owned_by(manifest: Manifest, owner: Manifest) -> Manifest:
-    """Return an object to be made with its owner, with which it is deleted."""
+    """Return the object with a reference to its owner, with which it is deleted."""
     meta = {**manifest["metadata"], "ownerReferences": [_reference(owner)]}
     return {**manifest, "metadata": meta}
 
 
 def _reference(owner: Manifest) -> Manifest:
-    """Return what makes Kubernetes delete an object with its owner, and before it.
+    """Return the owner reference that makes Kubernetes delete an object with its owner.
 
-    A foreground deletion of the owner waits for all that block it, so once the owner is
-    gone so is the Secret, of which the daemon could not know otherwise.
+    As it blocks the owner's foreground deletion, the Secret is gone once the owner is
+    gone. The daemon cannot check this otherwise, as it may not read Secrets.
     """
     return {
         "apiVersion": owner["apiVersion"],

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Deletes bursts, and confirms that nothing of one is left.
+"""Deletes bursts, and confirms that nothing of a burst is left.
 
-A Job is deleted in the foreground: it exists until its pods are gone, and all that it
-owns. A MiniCluster cannot be: its operator makes children again while it exists, so one
-that waited for them would exist for ever. An operator that read it just before its end
-makes children after that, which Kubernetes deletes as their owner is gone. So the
-marker of the burst, a ConfigMap, is deleted last, some time after all other objects,
-and not before the Secret.
+A Job is deleted in the foreground: it exists until its pods and all that it owns are
+gone. A MiniCluster cannot be deleted so: its operator makes children again while it
+exists, so it would wait for ever. An operator that read the MiniCluster just before its
+end may even make children afterwards, which Kubernetes deletes as their owner is gone.
+So the marker of the burst, a ConfigMap, is deleted last: some time after all other
+objects, and not before the Secret.
 """
 
 from __future__ import annotations
@@ -41,19 +41,20 @@ from burst.kits.pods.settings import PodSettings
 from burst.model.burst import BurstId
 
 SETTLE_S = 2.0
-"""How long a MiniCluster must have no objects until it counts as deleted. The operator
-may still make children of one that it has read."""
+"""Seconds without any object until a MiniCluster counts as deleted. Until then the
+operator may still make children of a MiniCluster that it has read."""
 
 _OPERATOR_KINDS = MINICLUSTER, JOB, POD, CONFIG_MAP, SERVICE
 METADATA_ONLY = CONFIG_MAP, SERVICE
-"""What they contain is not needed."""
+"""Kinds of which only the metadata is read, as their content is not needed."""
 
 
 def kinds_of(settings: PodSettings) -> tuple[Kind, ...]:
-    """Return the kinds that are listed; first the one that owns all others.
+    """Return the kinds to list; the first one owns all others.
 
-    A Job that is gone owns nothing any more but pods that are ending, if it was deleted
-    in the background. Of a MiniCluster the operator may make more.
+    After a Job is gone, only pods that are ending may be left, if it was deleted in the
+    background. After a MiniCluster is gone, other kinds may be left too, as the
+    operator may still make them.
     """
     return _OPERATOR_KINDS if settings.form == "operator" else (JOB, POD)
 
@@ -61,7 +62,7 @@ def kinds_of(settings: PodSettings) -> tuple[Kind, ...]:
 def find_ours(
     cluster: Cluster, settings: PodSettings, labels: dict[str, str]
 ) -> list[Manifest]:
-    """Return all objects with these labels, by one list of each kind."""
+    """Return all objects with these labels, with one list request for each kind."""
     return [
         item
         for kind in kinds_of(settings)
@@ -73,10 +74,10 @@ def find_ours(
 
 
 def may_exist(cluster: Cluster, settings: PodSettings, kind: Kind) -> bool:
-    """Return whether there can be objects of the kind.
+    """Return whether objects of the kind can exist.
 
-    Before the operator of `operator_yaml` is installed there can be no MiniCluster.
-    Without `operator_yaml` a missing kind is an error, which a list of it raises.
+    No MiniCluster can exist before the operator of `operator_yaml` is installed.
+    Without `operator_yaml` a missing kind is an error, which the list request raises.
     """
     ours_to_bring = kind == MINICLUSTER and bool(settings.operator_yaml)
     return not ours_to_bring or cluster.serves(kind)
@@ -94,7 +95,7 @@ class Reaper:
     def reap(self, burst_id: BurstId, now: float, *, force: bool = False) -> None:
         """Delete all objects of the burst. Raises NotFound once there are none.
 
-        `force`: pods that are being deleted are not waited for.
+        With `force`, do not wait for the kubelets of pods that are being deleted.
         """
         left = self._remains(burst_id) if is_name(burst_id) else []
         if not left:
@@ -104,11 +105,12 @@ class Reaper:
         self._delete(left, now, force=force)
 
     def reap_part(self, burst_id: BurstId, name: str, now: float) -> None:
-        """Delete the part of that name, which a growth has added, or go on deleting."""
+        """Delete the part of this name, which a growth has added, or go on deleting."""
         left = [i for i in self._remains(burst_id) if name in _parts_of(i)]
         for marker in filter(self._is_marker, left):
             if LEAVING not in annotations_of(marker):
-                # It is listed until all that the operator made is gone, too.
+                # The note keeps the hosts listed until all that the operator made is
+                # gone.
                 noted = {LEAVING: annotations_of(marker).get(HOSTS, "")}
                 self._cluster.merge(marker, {"metadata": {"annotations": noted}})
         self._delete(left, now)
@@ -128,11 +130,11 @@ class Reaper:
         delete_stuck(self._cluster, pods, now, force=force)
 
     def _remains(self, burst_id: BurstId) -> list[Manifest]:
-        """Return the objects that a burst still has, by its labels and by its name.
+        """Return the objects that a burst still has, found by labels and by name.
 
-        They are read by name too: a proxy may answer a list from its cache, and an
-        object that is missed would not be deleted. Objects that the operator makes do
-        not have our labels.
+        They are also read by name, as a proxy may answer a list from its cache, and an
+        object that was missed would not be deleted. Also, objects that the operator
+        makes do not have our labels.
         """
         left = find_ours(self._cluster, self._settings, self._tags.labels(burst_id))
         listed = {(item["kind"], name_of(item)) for item in left}
@@ -151,15 +153,16 @@ class Reaper:
                     continue
                 item, own = self._with_labels(item)
                 if kind == self._parent and not own:
-                    break  # another owner's burst, as are its children
+                    break  # it and its children are another owner's
                 if own or _made_for(item, part):
                     left.append(item)
         return left
 
     def _with_labels(self, item: Manifest) -> tuple[Manifest, bool]:
-        """Return an object, and whether it is ours.
+        """Return an object with our labels, and whether it is ours.
 
-        A person may have taken labels from it. Those of a Job's pods nobody can change.
+        A person may have removed labels from it. The labels in a Job's pod template
+        cannot be changed, so a Job is recognized by them.
         """
         template = (item.get("spec") or {}).get("template") or {"metadata": {}}
         ours = self._parent == JOB and self._tags.own(template)
@@ -179,7 +182,7 @@ class Reaper:
         return item["kind"] == CONFIG_MAP.name and self._tags.own(item)
 
     def _deletable(self, left: list[Manifest]) -> list[Manifest]:
-        """Return what to delete: parents first, with which children are deleted."""
+        """Return what to delete. Jobs and pods go with their parent if there is one."""
         parents = [item for item in left if item["kind"] == self._parent.name]
         if parents:
             children = (self._parent.name, JOB.name, POD.name)
@@ -187,9 +190,9 @@ class Reaper:
         return [item for item in left if self._tags.own(item)]
 
     def _is_settled(self, marker: Manifest, now: float) -> bool:
-        """Return whether the marker was the only object left for SETTLE_S.
+        """Return whether the marker has been the only object left for SETTLE_S.
 
-        If that was not known, write the present time into it.
+        If the marker has no time yet, write the present time into it.
         """
         since = annotations_of(marker).get(ALONE_SINCE)
         if since is not None:
@@ -199,27 +202,28 @@ class Reaper:
         return False
 
     def _has_secret(self, marker: Manifest) -> bool:
-        """Return whether the Secret beside the marker is there, as far as can be known.
+        """Return whether the Secret beside the marker exists, as far as can be known.
 
-        Kubernetes deletes it some time after the MiniCluster, and it cannot be listed.
+        Kubernetes deletes it some time after the MiniCluster. It cannot be listed, so a
+        dry run of its creation tells.
         """
         meta = {key: marker["metadata"][key] for key in ("namespace", "name", "labels")}
         secret = {"apiVersion": SECRET.api, "kind": SECRET.name, "metadata": meta}
         try:
             return self._cluster.is_there(secret)
         except (InsufficientCapacity, Refused):
-            return False  # not who deletes only, or where a rule or a quota is first
+            return False  # no right to create, or a rule or a quota answered first
 
 
 def _parts_of(manifest: Manifest) -> set[str]:
-    """Return the names of parts that an object may be of: its own, and its owners'."""
+    """Return the names of parts that an object may belong to: its own, its owners'."""
     owners = manifest["metadata"].get("ownerReferences") or []
     job = labels_of(manifest).get(JOB_NAME, "")
     return {name_of(manifest), job, *(owner["name"] for owner in owners)}
 
 
 def _made_for(manifest: Manifest, name: str) -> bool:
-    """Return whether the operator made it for the MiniCluster of this name."""
+    """Return whether the operator made an object for the MiniCluster of this name."""
     owners = manifest["metadata"].get("ownerReferences") or []
     return any(
         (owner["kind"], owner["name"]) == (MINICLUSTER.name, name) for owner in owners

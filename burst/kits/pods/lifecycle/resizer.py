@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: MIT
-"""Has bursts grow and shrink.
+"""Makes bursts grow and shrink.
 
-A growth is a Job or MiniCluster of its own, with the further hosts. So a pod's host is
-in a ConfigMap that never changes, of which no kubelet can have an earlier version; a
-quota judges a growth as it does a burst; and a burst of MiniClusters can grow, although
-the operator fixes the scripts and the largest size of one when it makes its pods. The
-first Job does not own it: jobs run on a growth whatever becomes of the first Job.
+A growth is a Job or MiniCluster of its own, with the further hosts. This has three
+reasons: the hosts are in a ConfigMap that never changes, so no kubelet can have an
+earlier version; a quota judges a growth as it does a burst; and a burst of MiniClusters
+can grow, although the operator fixes the scripts and the largest size of a MiniCluster
+when it makes its pods. The first Job does not own the growth, so jobs run on a growth
+even after the first Job is gone.
 
-A shrink deletes whole parts from the last one on, and takes the last pods of the one
-that remains in part: an indexed Job is elastic, and ends its highest indices first.
-Hosts and size of it change in one request. The hosts that left are noted at it until no
-pod of them exists; so they are listed, also if the Job makes one late.
+A shrink deletes whole parts, the last one first, and removes the last pods of a part
+that is needed only partly: an indexed Job is elastic, and ends its highest indices
+first. One request changes the part's hosts and size. The hosts that leave are noted in
+an annotation of the part until they have no pod. So they are listed even if the Job
+makes one of their pods late.
 
 Source: the Kubernetes documentation, "Jobs", elastic indexed Jobs (since 1.27), and
 `controllers/flux/scale.go` of the Flux Operator as of 2026 (commit 0d75cef8).
@@ -62,15 +64,16 @@ _FINISHED = ("Succeeded", "Failed")
 
 
 def can_resize(settings: PodSettings) -> bool:
-    """Return whether bursts of these settings can grow and shrink.
+    """Return whether bursts with these settings can grow and shrink.
 
-    Kueue stops a Job whose size is changed, and with it the followers that stay.
+    In a queue of Kueue they cannot: Kueue stops a Job whose size is changed, and with
+    it the followers that are to stay.
     """
     return not settings.queue
 
 
 class Resizer:
-    """Resizes bursts of one owner in one namespace."""
+    """Resizes the bursts of one owner in one namespace."""
 
     def __init__(
         self, cluster: Cluster, settings: PodSettings, tags: Tags, creator: Creator
@@ -83,7 +86,7 @@ class Resizer:
         self._parent = kinds_of(settings)[0]
 
     def resize(self, spec: BurstSpec, now: float) -> None:
-        """Make or delete what the burst has not, or no more; see `Provider.resize`."""
+        """Make the burst have the hosts of `spec`; see `Provider.resize`."""
         found = self._find(spec)
         have, size = found.hosts, len(spec.hosts)
         both = min(len(have), size)
@@ -92,7 +95,7 @@ class Resizer:
         if len(have) != size:
             self._check_queue(spec, found)
         if size > len(have):
-            # Before anything is made: the size of the whole.
+            # Check the size of the whole burst before anything is made.
             pod.offer_table_for(spec, self._settings)
         self._go_on_deleting(spec, found, now)
         for part in found.parts:
@@ -102,20 +105,23 @@ class Resizer:
             self._grow(spec, found, now)
 
     def provision_again(self, spec: BurstSpec, now: float) -> None:
-        """Make what is missing of a burst that was resized, if it has these hosts."""
+        """Make the missing objects of a burst that was resized to these hosts.
+
+        Raises OtherHosts if it has other hosts.
+        """
         found = self._find(spec)
         if found.hosts != spec.hosts:
             raise OtherHosts(str(spec.burst_id))
         self._grow(spec, found, now)
 
     def _find(self, spec: BurstSpec) -> BurstObjects:
-        """Return what exists of the burst. Raises NotFound, Transient, SpecRefused."""
+        """Return the burst's objects. Raises NotFound, Transient, SpecRefused."""
         name = spec.burst_id
         if spec.program is not None:
             raise SpecRefused(f"{name} is isolated, and keeps its size")
         if not is_name(name):
             raise NotFound(f"nothing of {name} exists")
-        # By its name first, as a proxy may answer a list from its cache.
+        # Read it by its name first, as a proxy may answer a list from its cache.
         main = self._cluster.get(self._parent, self._settings.namespace, name)
         own = main is not None and self._tags.own(main)
         listed = find_ours(self._cluster, self._settings, self._tags.labels(name))
@@ -143,7 +149,7 @@ class Resizer:
             )
 
     def _go_on_deleting(self, spec: BurstSpec, found: BurstObjects, now: float) -> None:
-        """Delete the parts behind the last host, and what others have left."""
+        """Delete the parts after the last host, and remains of earlier growths."""
         size, live = len(spec.hosts), {part.name for part in found.parts}
         for name in found.growths:
             behind = first_of(spec.burst_id, name) >= size
@@ -152,11 +158,11 @@ class Resizer:
         self._end_pods(found, now)
 
     def _end_pods(self, found: BurstObjects, now: float) -> None:
-        """End the pods of hosts that left, and note once there are none."""
+        """End the pods of hosts that left; then remove the annotation LEAVING."""
         leaving = set(found.leaving)
         pods = [p for p in found.of(POD.name) if found.host_of(p) in leaving]
         for each in pods:
-            # A Job deletes those of its highest indices that run, not those that ended.
+            # A Job that shrinks deletes only running pods, not those that have ended.
             ended = (each.get("status") or {}).get("phase") in _FINISHED
             if ended and not is_ending(each):
                 self._cluster.delete(each, "Background")
@@ -169,7 +175,7 @@ class Resizer:
                 self._cluster.merge(parent, {"metadata": noted})
 
     def _cut(self, spec: BurstSpec, part: BurstPart) -> None:
-        """Take a part's last hosts, of which pods exist for a while."""
+        """Remove the last hosts from a part; their pods exist for a while."""
         count = len(spec.hosts) - part.first
         stay = _slice(spec, part.first, part.first + count)
         leave = part.hosts[count:]
@@ -188,7 +194,7 @@ class Resizer:
         self._cluster.merge(parent, change)
 
     def _delete_services(self, spec: BurstSpec, hosts: Collection[str]) -> None:
-        """Delete those of `names`, which another burst with these hosts is to make."""
+        """Delete the Services of `names`, so that another burst can make its own."""
         if not self._settings.names:
             return
         ours = self._tags.labels(spec.burst_id)
@@ -200,7 +206,7 @@ class Resizer:
                 self._cluster.delete(there, "Background")
 
     def _grow(self, spec: BurstSpec, found: BurstObjects, now: float) -> None:
-        """Make what is missing of the growths, and one of the hosts that are new."""
+        """Make the missing objects of growths, and a growth with the new hosts."""
         first = len(found.hosts)
         if late := set(spec.hosts[first:]).intersection(found.leaving):
             names = ", ".join(sorted(late))
@@ -214,7 +220,7 @@ class Resizer:
             self._make(_slice(spec, first, len(spec.hosts)), first, now)
 
     def _make(self, more: BurstSpec, first: int, now: float) -> None:
-        """Make what does not exist of a growth with these hosts."""
+        """Make the missing objects of a growth with these hosts."""
         try:
             made = render(more, self._settings, self._tags, now, first)
             self._creator.create(made, more)
@@ -223,9 +229,9 @@ class Resizer:
 
 
 def _is_begun(name: str, found: BurstObjects, spec: BurstSpec) -> bool:
-    """Tell whether there is just the marker of this growth, which goes on from there.
+    """Tell whether only the marker of this growth exists, so that it can be continued.
 
-    One with other hosts was asked for before, and broke off.
+    A marker with other hosts is of an earlier growth that was not completed.
     """
     named = [i for i in found.objects if i["kind"] != POD.name and name_of(i) == name]
     more = spec.hosts[first_of(spec.burst_id, name) :]
@@ -236,6 +242,6 @@ def _is_begun(name: str, found: BurstObjects, spec: BurstSpec) -> bool:
 
 
 def _slice(spec: BurstSpec, first: int, end: int) -> BurstSpec:
-    """Return the spec of some of its hosts."""
+    """Return the spec with only the hosts `first` to `end`, exclusive."""
     hosts, ranks = spec.hosts[first:end], spec.ranks[first:end]
     return msgspec.structs.replace(spec, hosts=hosts, ranks=ranks)

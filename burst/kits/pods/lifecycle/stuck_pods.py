@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Pods that are being deleted and do not end, as their node is dead.
+"""Handles pods that are being deleted and do not end because their node is dead.
 
-A pod is gone once its kubelet says so, so one on a dead node stays, and with it its
-Job, the burst and the burst's ranks. Its object is deleted without the kubelet only if
-the node is gone or not ready, or if a person says so: a broker that goes on running
-there would take the rank from a later one.
+A pod is removed once its kubelet reports its end. A pod on a dead node therefore stays,
+and with it its Job, the burst and the burst's ranks. Its object is deleted without the
+kubelet only if the node is gone or not ready, or if a person asks for it: a broker that
+still runs there would take the rank from a later broker.
 
 Source: the Kubernetes documentation, "Force Delete StatefulSet Pods" and "Nodes".
 """
@@ -19,12 +19,12 @@ from burst.kits.kube.kinds import NODE, Manifest, is_ending
 from burst.kits.pods.status.pod_status import seconds_of
 
 # Seconds after the end of its grace period at which a pod is overdue. A kubelet ends a
-# pod within seconds of that; clocks may differ.
+# pod within seconds of its grace period; clocks may differ.
 _OVERDUE_S = 60.0
 
 
 def is_overdue(pod: Manifest, now: float) -> bool:
-    """Return whether the pod should have ended a while ago."""
+    """Return whether the pod should have ended at least _OVERDUE_S ago."""
     ends = str(pod["metadata"].get("deletionTimestamp") or "")
     return bool(ends) and now - seconds_of(ends) > _OVERDUE_S
 
@@ -37,10 +37,11 @@ def node_of(pod: Manifest) -> str:
 def delete_stuck(
     cluster: Cluster, pods: Iterable[Manifest], now: float, *, force: bool = False
 ) -> None:
-    """Delete the objects of pods that are overdue on dead nodes; `force`: of all.
+    """Delete the objects of pods that are being deleted, and overdue on dead nodes.
 
-    Of those that are being deleted. Where the credentials may not get nodes, nothing
-    is done without `force`. Raises Transient, Refused.
+    With `force`, delete the objects of all pods that are being deleted. If the
+    credentials may not get nodes, it does nothing without `force`. Raises Transient,
+    Refused.
     """
     dead: dict[str, bool] = {}
     for pod in pods:
@@ -60,8 +61,8 @@ def _is_dead(cluster: Cluster, name: str) -> bool:
     try:
         node = cluster.get(NODE, "", name)
     except ProviderError:
-        # Most often a right that lacks, which is optional. The pod stays, and the
-        # status says what a person can do.
+        # Usually the right to get nodes is missing, which is optional. The pod stays,
+        # and the status says what a person can do.
         return False
     if node is None:
         return True

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The objects of all bursts of one provider of one owner, kept by watches."""
+"""Keeps the objects of all bursts of one provider of one owner, by watches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from burst.kits.pods.status.burst_objects import BurstObjects
 from burst.kits.pods.status.kept_fields import KeptObject
 from burst.model.burst import BurstId
 
-# When one was deleted without a grace period, of which no time is told.
+# The deletion time of a pod that was deleted without a grace period: the API server
+# reports none.
 _AT_ONCE = "1970-01-01T00:00:00Z"
 
 _Key = tuple[str, str]
@@ -29,7 +30,7 @@ _Key = tuple[str, str]
 
 
 class WatchedBursts:
-    """Keeps the objects as short JSON, and has watches say what changed."""
+    """Keeps the objects as short JSON, and learns of their changes from watches."""
 
     def __init__(
         self,
@@ -46,28 +47,29 @@ class WatchedBursts:
         self._kept: dict[BurstId, dict[_Key, bytes]] = {}
         self._burst_of: dict[_Key, BurstId] = {}
         self._versions: dict[_Key, int] = {}
-        """Of these objects, the newest that was read."""
+        """The newest resource version that was read of each kept object."""
         self._former: dict[BurstId, dict[_Key, bytes]] = {}
-        """The last pod that is gone, by the hosts of its Job and its index there."""
+        """The last pod that is gone, for each `KeptObject.place`."""
         self._changed: set[BurstId] = set()
+        """Bursts that changed since the last `refresh`."""
         self._expected: queue.SimpleQueue[tuple[BurstId, bool]] = queue.SimpleQueue()
-        """What other threads have made meanwhile, and whether it is listed anew."""
+        """Bursts that other threads have made or changed, with `anew` of `expect`."""
         self._awaited: set[BurstId] = set()
-        """Those of them for which nothing was read without an error yet."""
+        """Expected bursts that are listed by the next read if they are not known."""
         self._anew: set[BurstId] = set()
-        """Those of them that are listed even if they are known."""
+        """Expected bursts that are listed by the next read even if they are known."""
 
     def refresh(self) -> set[BurstId]:
-        """Read; return the bursts that changed, came or went since the last time.
+        """Read; return the bursts that changed, came or went since the last call.
 
-        Raises Transient, Refused. What was read before must not be used then.
+        Raises Transient, Refused. After an error, do not use what was read before.
         """
         while not self._expected.empty():
             burst, anew = self._expected.get()
             (self._anew if anew else self._awaited).add(burst)
         self._read()
         for burst in self._anew | (self._awaited - self._kept.keys()):
-            # A watch may be a moment late, which a list is not.
+            # A watch may lag by a moment; a list is up to date.
             self._list(burst)
         self._awaited.clear()
         self._anew.clear()
@@ -75,24 +77,24 @@ class WatchedBursts:
         return changed
 
     def ids(self) -> list[BurstId]:
-        """Return all bursts, in order."""
+        """Return the ids of all bursts, in order."""
         return sorted(self._kept)
 
     def objects(self, burst: BurstId) -> BurstObjects:
-        """Return those of a burst, with the fields of `KeptObject`."""
+        """Return the objects of a burst, with the fields of `KeptObject`."""
         kept, gone = self._kept[burst], self._former.get(burst, {})
         found = BurstObjects(burst, tuple(_manifest(key, kept[key]) for key in kept))
         former = {key: _manifest((POD.name, ""), gone[key]) for key in gone}
         for key, pod in former.items():
             if found.ending or found.host_of(pod) not in found.hosts:
-                del gone[key]  # it left, which is no loss
+                del gone[key]  # the host left the burst, so the pod was not lost
         left = tuple(pod for key, pod in former.items() if key in gone)
         return msgspec.structs.replace(found, former=left)
 
     def expect(self, burst: BurstId, *, anew: bool = False) -> None:
-        """Note that the burst was provisioned: the next read must have it.
+        """Note that the burst was provisioned, so that the next read includes it.
 
-        With `anew` it was changed: the next read lists it.
+        With `anew` the burst was changed, and the next read lists it in any case.
         """
         self._expected.put((burst, anew))
 
@@ -110,10 +112,10 @@ class WatchedBursts:
             self._apply(kind, self._watched[kind].changes())
 
     def _list(self, burst: BurstId) -> None:
-        """Add the objects of one burst, which the watches may tell of later.
+        """List the objects of one burst, and add them.
 
-        They go on from before this list, so that what has gone since is told, too, and
-        how an object was before (`_put`).
+        The watches continue from before this list. So they still report later
+        deletions, and also older versions of objects, which `_put` ignores.
         """
         for kind in self._watched:
             selected = self._selection(kind, {**self._labels, ID: burst})
@@ -126,7 +128,7 @@ class WatchedBursts:
         return WatchedKind(self._cluster, selected, KeptObject, self._clock)
 
     def _selection(self, kind: Kind, labels: Mapping[str, str]) -> Selection:
-        # A MiniCluster's containers are of another form than a pod's.
+        # A MiniCluster's containers have another form than a pod's.
         bare = kind in (*METADATA_ONLY, MINICLUSTER)
         return Selection(kind, self._settings.namespace, labels, metadata_only=bare)
 
@@ -144,7 +146,7 @@ class WatchedBursts:
             if exists:
                 self._put(kind, item)
             elif self._is_kept(key, item):
-                # Else another one of that name was listed meanwhile.
+                # Otherwise a newer object of the same name was listed meanwhile.
                 self._drop(key, item)
 
     def _put(self, kind: Kind, item: KeptObject) -> None:
@@ -152,13 +154,13 @@ class WatchedBursts:
         given = item.metadata.resource_version
         version = int(given) if given.isdecimal() else 0
         if version < self._versions.get(key, 0):
-            return  # how it was before it was listed
+            return  # older than what was listed
         if self._burst_of.get(key, burst) != burst:
             self._drop(key)
         if not burst:
-            return  # It has our labels but no burst's, so it was not made by us.
+            return  # It has our labels but no burst's id, so it was not made by us.
         self._versions[key] = version
-        # A new version of it may be the same in all that is kept.
+        # Without the version, an object that changed only in other fields is equal.
         item.metadata.resource_version = ""
         kept = msgspec.json.encode(item)
         found = self._kept.setdefault(burst, {})
@@ -175,7 +177,7 @@ class WatchedBursts:
         return kept.metadata.uid == item.metadata.uid
 
     def _drop(self, key: _Key, last: KeptObject | None = None) -> None:
-        """Forget an object; `last` is how it was at its end, if that was told."""
+        """Forget an object; `last` is its state when it was deleted, if known."""
         burst = self._burst_of.pop(key, None)
         self._versions.pop(key, None)
         if burst is None:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""What the autoscaler of a cluster did for pods or to them, by the events it leaves.
+"""Reports what an autoscaler did for pods or to pods, from its events.
 
 Sources: the events of kubernetes/autoscaler (processors/status,
 core/scaledown/actuation), and of kubernetes-sigs/karpenter (pkg/events/reason.go,
-provisioning/scheduling, node/termination), which EKS Auto Mode and AKS run, too.
-Of nodes and node claims Karpenter tells elsewhere, where the daemon may not read.
+provisioning/scheduling, node/termination), which EKS Auto Mode and AKS also run.
+Karpenter's events about nodes and node claims are in places that the daemon may not
+read.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from burst.kits.pods.status.warnings import ObjectWarning, Warnings
 from burst.model.decision import clock_time
 from burst.provider import Phase
 
-# By what their texts begin with: the scheduler and the kubelet have events of the
-# reasons FailedScheduling and Evicted, too, with other messages.
+# By how the text (reason and message) begins: the scheduler and the kubelet also have
+# events of the reasons FailedScheduling and Evicted, with other messages.
 _ADDS = {
     "TriggeredScaleUp: ": "the autoscaler adds nodes",
     "NotTriggerScaleUp: ": "the autoscaler adds no node",
@@ -34,7 +35,7 @@ _TAKES = {
     "Disrupted: ": "Karpenter took its node away",
     "Evicted: Evicted pod": "Karpenter took its node away",
 }
-# What words of cluster-autoscaler's mean for who waits.
+# Advice for messages of cluster-autoscaler.
 _HINTS = (
     ("max node group size reached", "raise the largest size of a node group"),
     ("max cluster", "raise the limits of the whole cluster"),
@@ -44,17 +45,18 @@ _HINTS = (
         " failed before",
     ),
 )
-# The next pod is made once the one before it has ended: within its grace period.
+# Seconds from the event to the next pod, at most: it is made once the previous pod has
+# ended, which takes at most its grace period.
 _FOLLOWS_S = 60.0
 
 
 def note_autoscaler(
     status: PodStatus, prefix: str, best: Manifest | None, warnings: Warnings
 ) -> PodStatus:
-    """Return the status of a follower that waits, with what an autoscaler did last.
+    """Return the status of a waiting follower, with the last action of an autoscaler.
 
-    Its pod `best` may wait for a node, or follow one that lost its node: `prefix` is
-    what the names of both begin with.
+    Its pod `best` may wait for a node, or replace a pod that lost its node. The names
+    of both pods begin with `prefix`.
     """
     if status.phase is not Phase.PENDING:
         return status
@@ -68,7 +70,7 @@ def note_autoscaler(
 
 
 def _of_pods(warnings: Warnings, prefix: str) -> list[ObjectWarning]:
-    """Return what events say of pods of these names, in order of time."""
+    """Return events about pods whose names begin with `prefix`, in order of time."""
     return sorted(
         warning
         for (kind, name), about in warnings.items()
@@ -80,9 +82,10 @@ def _of_pods(warnings: Warnings, prefix: str) -> list[ObjectWarning]:
 def _last(
     words: Mapping[str, str], warnings: Iterable[ObjectWarning], since: float
 ) -> str:
-    """Return what the last event of such words says, if it is no older; else nothing.
+    """Return what the last event with one of the `words` says; empty if none is new.
 
-    Of equal events it is told when the first was, as that stays as it is.
+    Events before `since` are ignored. Kubernetes counts equal events as one; the time
+    of the first is reported, as it does not change.
     """
     told = ""
     for warning in warnings:

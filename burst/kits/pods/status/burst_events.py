@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What became of a burst, as events of its Job or MiniCluster.
+"""Writes the history of a burst as events about its Job or MiniCluster.
 
-`kubectl describe job` and `kubectl get events` show them to who has no access to the
-daemon. Kubernetes keeps them for an hour.
+`kubectl describe job` and `kubectl get events` show them to people without access to
+the daemon. Kubernetes keeps them for an hour.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _REASONS = {
     "finish": "BurstFinished",
     "quarantine": "BurstQuarantined",
 }
-"""Of all other events it is the name itself."""
+"""Reasons by the name of the event; for other names the reason is `Burst` and the
+capitalized name."""
 _WARNINGS = frozenset({"lost", "reclaimed", "exception", "overdue", "quarantine"})
 _MOST = 1000
 # maxLength of an event's message (events.k8s.io).
@@ -33,19 +34,21 @@ _LONGEST = 1024
 
 
 class BurstEvents:
-    """Writes events of one provider's bursts. For one thread."""
+    """Writes events about one provider's bursts. For one thread."""
 
     def __init__(self, cluster: Cluster, settings: PodSettings) -> None:
         self._cluster = cluster
         self._namespace = settings.namespace
         self._kind = MINICLUSTER if settings.form == "operator" else JOB
         self._known: dict[BurstId, Manifest] = {}
-        """What an event is of, which may be deleted before its last events."""
+        """The object of each burst's events. It may be deleted before the last
+        event."""
 
     def record(self, burst_id: BurstId, event: Event, text: str) -> None:
-        """Write one, if it is not there. Raises NotFound before the Job was seen.
+        """Write an event, unless it exists.
 
-        Raises Transient and Refused too.
+        Raises NotFound if the Job or MiniCluster does not exist yet, Transient,
+        Refused.
         """
         about, name = self._known.get(burst_id) or self._find(burst_id), event.name
         at = datetime.fromtimestamp(event.timestamp, UTC)
@@ -72,7 +75,7 @@ class BurstEvents:
             self._known.pop(burst_id, None)
 
     def examine(self) -> Finding:
-        """Check whether events may be written; where they may not, all else works."""
+        """Check whether events may be written. Without this right all else works."""
         try:
             if self._cluster.may("create", EVENT, self._namespace):
                 return ok(f"may write events of bursts in namespace {self._namespace}")
@@ -102,6 +105,6 @@ class BurstEvents:
 
 
 def _name_of(burst_id: BurstId, event: Event) -> str:
-    """Return the name of its object, the same each time that it is written."""
+    """Return the name of the event's object; it is the same at each attempt."""
     when, what = event.timestamp * 1e6, zlib.crc32(event.line().encode())
     return f"{burst_id}.{when:.0f}.{what:08x}"

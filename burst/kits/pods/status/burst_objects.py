@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""The objects of a burst, as they were listed, and its parts.
+"""The objects of a burst, as they were listed, grouped into parts.
 
-A burst is made as one Job or MiniCluster, its main part, and each growth adds another.
-No part owns another: one that has ended or was deleted takes nothing from the others.
-A part has the hosts of its annotation; a shrink takes the last ones of it, or deletes
-it. What a pod was made with never changes, so its host is read from itself.
+A burst is made as one Job or MiniCluster, its main part; each growth adds another part.
+No part owns another, so the end or deletion of a part does not affect the others. An
+annotation of a part names its hosts; a shrink removes the last hosts of a part, or
+deletes the part. The annotation of a pod never changes, so it tells the pod's host.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ from burst.model.burst import BurstId
 
 
 class BurstPart(msgspec.Struct, frozen=True):
-    """What was made at once, and has not been deleted since."""
+    """A part of a burst: the objects of its provision, or of one growth."""
 
     name: str
-    """Of its Job, and of its MiniCluster."""
+    """The name of its Job and of its MiniCluster."""
     first: int
-    """How many hosts of the burst are before its own; 0 of the main part."""
+    """How many hosts of the burst precede those of the part; 0 for the main part."""
     hosts: tuple[str, ...]
     parents: tuple[Manifest, ...]
     """Its Job, its MiniCluster or both."""
     pods: tuple[Manifest, ...]
     former: tuple[Manifest, ...] = ()
-    """As `BurstObjects.former`, those of its hosts."""
+    """The pods of its hosts in `BurstObjects.former`."""
 
     @property
     def deleted(self) -> bool:
-        """Whether what makes its pods is gone or going, although the burst is not."""
+        """Whether its Job or MiniCluster is gone or being deleted."""
         clusters = [item for item in self.parents if item["kind"] == MINICLUSTER.name]
         return not self.parents or any(map(is_ending, clusters or self.parents))
 
@@ -68,20 +68,20 @@ class BurstObjects(msgspec.Struct, frozen=True):
     id: BurstId
     objects: tuple[Manifest, ...]
     former: tuple[Manifest, ...] = ()
-    """The last pod of each host that is gone, as it was last seen; where known."""
+    """The last pod of each host that is gone, as it was last seen, if known."""
 
     def of(self, *kinds: str) -> list[Manifest]:
-        """Return those of these kinds."""
+        """Return the objects of these kinds."""
         return [item for item in self.objects if item["kind"] in kinds]
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The burst's hosts, by annotations of its objects; none without them."""
+        """The burst's hosts, from annotations of its objects; empty without them."""
         return tuple(host for part in self.parts for host in part.hosts)
 
     @property
     def parts(self) -> tuple[BurstPart, ...]:
-        """The main part, and those of growths that are not being deleted."""
+        """The main part, and the parts of growths that are not being deleted."""
         found = [self._part(self.id, 0, self._main_hosts, self._main)]
         for parent in self._growths:
             if not is_ending(parent):
@@ -92,7 +92,7 @@ class BurstObjects(msgspec.Struct, frozen=True):
 
     @property
     def leaving(self) -> tuple[str, ...]:
-        """The hosts of which a shrink has not deleted all yet."""
+        """The hosts that leave the burst by a shrink, and still have an object."""
         told = [host for item in self.objects for host in leaving_of(item)]
         told += [host for item in self._growths for host in hosts_of(item)]
         told += [self.host_of(pod) for pod in self.of(POD.name)]
@@ -101,20 +101,23 @@ class BurstObjects(msgspec.Struct, frozen=True):
 
     @property
     def growths(self) -> tuple[str, ...]:
-        """The names of parts of growths of which anything exists that we made."""
+        """The names of the growths of which an object other than a pod exists."""
         named = (name_of(i) for i in self.objects if i["kind"] != POD.name)
         return tuple(sorted({name for name in named if first_of(self.id, name)}))
 
     @property
     def ending(self) -> bool:
-        """Whether its reaping has begun, of which no part is left out."""
+        """Whether the burst is being reaped, which deletes all its parts."""
         if not all(map(is_ending, self._growths)):
             return False
         return any(map(is_ending, self._main or self._parents or self.objects))
 
     @property
     def is_complete(self) -> bool:
-        """Whether what makes its first pods exists, or has existed, and was started."""
+        """Whether the burst was made completely.
+
+        Its Job or MiniCluster was made and started; it may be gone if a growth exists.
+        """
         made = bool(self._main or self._growths)
         return made and not any(map(is_incomplete, self._main))
 
@@ -141,9 +144,10 @@ class BurstObjects(msgspec.Struct, frozen=True):
 
     @property
     def _main_hosts(self) -> tuple[str, ...]:
-        """By its Job or MiniCluster; without these by what else there is.
+        """The hosts of the main part, from its Job or MiniCluster or other objects.
 
-        Of a burst that grew only pods tell it then, and these may be of a growth.
+        If the burst has grown, the other objects are pods, which may be of a growth;
+        the hosts of growths are left out.
         """
         others = (o for o in self.objects if not first_of(self.id, name_of(o)))
         grown = {host for parent in self._growths for host in hosts_of(parent)}
@@ -152,24 +156,24 @@ class BurstObjects(msgspec.Struct, frozen=True):
 
     @property
     def _growths(self) -> list[Manifest]:
-        """Return what we made as the parent of each other part."""
+        """Return the Jobs or MiniClusters that we made for growths."""
         parents = [p for p in self._parents if first_of(self.id, name_of(p))]
         return [parent for parent in parents if hosts_of(parent)]
 
 
 def group_by_burst(objects: Iterable[Manifest]) -> list[BurstObjects]:
-    """Return the bursts that the objects are of, in the order of their ids."""
+    """Return the bursts to which the objects belong, in the order of their ids."""
     by_id: dict[str, list[Manifest]] = defaultdict(list)
     for item in objects:
         by_id[labels_of(item).get(ID, "")].append(item)
-    # Objects with our labels but without a burst's were not made by us.
+    # Objects with our labels but without a burst's id were not made by us.
     return [BurstObjects(BurstId(i), tuple(by_id[i])) for i in sorted(by_id) if i]
 
 
 def is_incomplete(parent: Manifest) -> bool:
-    """Return whether a Job of ours was not started yet, as it may lack what it mounts.
+    """Return whether a Job of ours was not started, as what it mounts may be missing.
 
-    A Job that the Flux Operator makes has none of our annotations.
+    It is false for a Job of the Flux Operator, which has no annotations of ours.
     """
     noted = annotations_of(parent)
     ours = parent["kind"] == JOB.name and SPEC in noted

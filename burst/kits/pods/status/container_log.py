@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Which log a broker writes, and the logs of brokers that have ended.
+"""Identifies the logs of brokers, and keeps the logs of brokers that have ended.
 
-A container that was started again has another log, so a log is known by the uid of its
-pod and the number of restarts. That of a broker that has ended does not change.
+A container that was restarted has a new log, so a log is identified by the uid of its
+pod and the number of restarts. The log of a broker that has ended does not change.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from burst.kits.pods.template.containers import container_of, container_status_o
 
 
 class ContainerLog(msgspec.Struct, frozen=True):
-    """The log of the broker in a pod since it was started last."""
+    """The log of the broker in a pod since its last start."""
 
     key: str
-    """Another one for another log."""
+    """Identifies the log: the uid of the pod and the number of restarts."""
     pod: str
     container: str
     started: float = 0.0
-    """When the broker that runs was started, in seconds since the epoch; else 0."""
+    """When the broker was started, in seconds since the epoch; 0 if it does not run."""
 
 
 def log_of(pod: Manifest) -> ContainerLog:
-    """Return which log it is."""
+    """Return the present log of the broker in a pod."""
     status = container_status_of(pod)
     running = (status.get("state") or {}).get("running") or {}
     return ContainerLog(
@@ -40,7 +40,7 @@ def log_of(pod: Manifest) -> ContainerLog:
 
 
 def running_logs(pods: Iterable[Manifest]) -> tuple[ContainerLog, ...]:
-    """Return the logs of those pods whose brokers run."""
+    """Return the logs of the pods whose brokers run."""
     return tuple(
         log_of(pod)
         for pod in pods
@@ -49,20 +49,20 @@ def running_logs(pods: Iterable[Manifest]) -> tuple[ContainerLog, ...]:
 
 
 class EndedLogs:
-    """Logs that have ended: each is read once."""
+    """Keeps logs that have ended, so that each is read once."""
 
     def __init__(self) -> None:
         self._known: dict[str, str] = {}
         self._before: dict[str, str] = {}
 
     def begin(self) -> None:
-        """Begin a round: what is not asked for in it is forgotten with the next."""
+        """Begin a round. A log that is not requested in a round is then forgotten."""
         self._before, self._known = self._known, {}
 
     def get(self, log: ContainerLog, read: Callable[[ContainerLog], str]) -> str:
-        """Return the log. `read` is called if it is not known, and may raise.
+        """Return the log. If it is not known, `read` is called, which may raise.
 
-        An empty one is not kept, as its node may not have told it yet.
+        An empty log is not kept, as its node may not have sent it yet.
         """
         text = self._known.get(log.key) or self._before.get(log.key) or read(log)
         if text:

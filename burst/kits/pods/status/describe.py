@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The status of bursts, from their objects. Pure: no clock, no request."""
+"""Determines the status of bursts from their objects, without a clock or requests."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ from burst.kits.pods.status.warnings import (
 from burst.kits.shorten import shorten
 from burst.provider import BurstStatus, Failure, FollowerStatus, Phase
 
-# For how long pods may lack what does not exist until that is a failure: the service
-# account of a new namespace may be made a moment later. A burst of which some pods run
-# has as long.
+# Seconds for which something that pods need may be missing before that is a failure:
+# the service account of a new namespace may be made a moment later. If a rule refuses
+# pods, this time applies only if the part has other pods.
 _DENIED_S = 60.0
 _INCOMPLETE = "is not complete; provision or reap it again"
 _UNLISTED = (
@@ -51,9 +51,9 @@ _QUEUED = "is queued: its Job is suspended until Kueue, or who suspended it, sta
 
 
 def followers(found: BurstObjects) -> dict[str, tuple[PodStatus, str]]:
-    """Return each follower's status and the name of its pod, not of those that leave.
+    """Return each follower's status and the name of its pod, by host.
 
-    The name is empty for a follower without a pod.
+    The name is empty for a follower without a pod. Hosts that leave are left out.
     """
     pods: dict[str, list[Manifest]] = defaultdict(list)
     former: dict[str, list[Manifest]] = defaultdict(list)
@@ -79,10 +79,10 @@ def describe(
     schedule: float,
     now: float,
 ) -> BurstStatus:
-    """Return the status of a burst. `logs` are ends of logs, by pod.
+    """Return the status of a burst. `logs` are the ends of logs, by pod name.
 
-    `schedule` is how many seconds a pod may wait for a node until that is a failure:
-    one of its part of the burst, as the others go on.
+    `schedule` is how many seconds a pod may wait for a node. After that time its part
+    of the burst has failed; the other parts go on.
     """
     said = followers(found)
     if found.ending:
@@ -102,11 +102,11 @@ def describe(
 
 class _PartStatus(msgspec.Struct, frozen=True):
     words: Mapping[str, PodStatus]
-    """By host."""
+    """The status of each follower, by host."""
     why: str = ""
     failure: Failure = Failure.OTHER
     deleted: bool = False
-    """Whether it is gone, maybe with the names of its hosts."""
+    """Whether the part was deleted. Then its hosts may not be known."""
 
 
 def _judge(
@@ -162,7 +162,7 @@ def _failed(
 def _status(
     found: BurstObjects, parts: Sequence[_PartStatus], now: float
 ) -> BurstStatus:
-    """Return the status of a burst with these parts."""
+    """Return the status of a burst from the statuses of its parts."""
     words = {host: word for part in parts for host, word in part.words.items()}
     phases = {phase for part in parts for phase in _phases(part)}
     order = (Phase.FAILED, Phase.PENDING, Phase.RUNNING)
@@ -223,7 +223,7 @@ def _ending(found: BurstObjects, now: float) -> BurstStatus:
 
 
 def _dead_node(pods: Iterable[Manifest], now: float) -> str:
-    """Return which pod does not end, and on which node; empty if all do."""
+    """Return which pod does not end, and on which node; empty if there is none."""
     late = next((pod for pod in pods if node_of(pod) and is_overdue(pod, now)), None)
     if late is None:
         return ""
@@ -233,7 +233,7 @@ def _dead_node(pods: Iterable[Manifest], now: float) -> str:
 def _completed(
     word: PodStatus, pod: str, warnings: Warnings, logs: Mapping[str, str]
 ) -> PodStatus:
-    """Return the status with the reason that events and the log give."""
+    """Return the status with the reason from events and the log."""
     log = logs.get(pod, "")
     if word.crashed and log:
         unprepared = why_not_started(log)
@@ -269,7 +269,7 @@ def _failures(part: BurstPart) -> Iterator[str]:
 
 
 def _hindrance(part: BurstPart, warnings: Warnings) -> Hindrance | None:
-    """Return why pods are missing; None if none is, or if that is not known."""
+    """Return why pods are missing; None if none is missing or the cause is unknown."""
     if sum(not is_ending(pod) for pod in part.pods) >= len(part.hosts):
         return None
     if not part.jobs:
@@ -285,7 +285,7 @@ def _hindrance(part: BurstPart, warnings: Warnings) -> Hindrance | None:
 
 
 def _note_queue(word: PodStatus, hindrance: Hindrance) -> PodStatus:
-    """Return the status of a follower whose Job its queue has stopped, or holds."""
+    """Return the status of a follower with what the queue of its Job says."""
     if word.phase is not Phase.PENDING:
         return word
     why = f"{word.why}; {hindrance.follower}"
@@ -293,7 +293,7 @@ def _note_queue(word: PodStatus, hindrance: Hindrance) -> PodStatus:
 
 
 def _note_gang(word: PodStatus, part: BurstPart, warnings: Warnings) -> PodStatus:
-    """Return the status of a follower at whose pod no scheduler has looked yet."""
+    """Return the status of a follower, with what Volcano says if its pod waits."""
     told = words_of_volcano(part.jobs[0], warnings) if part.jobs else ""
     if not told or word.why != WAITS:
         return word
@@ -316,7 +316,7 @@ def _starved(
     schedule: float,
     now: float,
 ) -> _PartStatus | None:
-    """Return the status of a part that has waited too long for nodes or for quota."""
+    """Return the status of a part that waited too long for nodes or quota, or None."""
     waiting = {word.since: f"{h} {word.why}" for h, word in words.items() if word.since}
     if hindrance and hindrance.cause in ("quota", "queued"):
         waiting[hindrance.since] = hindrance.why
@@ -332,7 +332,7 @@ def _starved(
 
 
 def _liveness(pod: Manifest) -> tuple[bool, str]:
-    """Return the sort key of pods with one index: live ones last, then by age."""
+    """Return the sort key of pods of one host: live pods last, newer pods later."""
     phase = (pod.get("status") or {}).get("phase", "Pending")
     lives = phase in ("Pending", "Running") and not is_ending(pod)
     return lives, pod["metadata"].get("creationTimestamp", "")

@@ -29,22 +29,26 @@ class _Result(msgspec.Struct, frozen=True):
 
 
 def program_of(found: BurstObjects) -> str:
-    """Return the kind of program of an isolated burst; empty for one that joins."""
+    """Return the kind of program of an isolated burst; empty for a joined burst."""
     said = (annotations_of(item).get(PROGRAM, "") for item in found.objects)
     return next(filter(None, said), "")
 
 
 def lead_pod(found: BurstObjects) -> Manifest | None:
-    """Return the pod of the instance's lead, which its Job makes only once."""
+    """Return the pod of the instance's lead; None if there is none.
+
+    Its Job makes that pod only once.
+    """
     return next((pod for pod in found.of(POD.name) if index_of(pod) == 0), None)
 
 
 def exit_status_of(found: BurstObjects) -> int | None:
-    """Return the program's exit status; None if it runs, or if that is not known."""
+    """Return the program's exit status; None if it runs, or if it is not known."""
     pod = lead_pod(found)
     ended = state_of(pod).get("terminated") or {} if pod else {}
     if program_of(found) != "job":
-        # It writes no result: a user has shut the instance down, or it failed.
+        # Other programs write no result: a user has shut the instance down, or it
+        # failed.
         return ended.get("exitCode")
     try:
         return from_json(ended.get("message", ""), _Result).exit_status
@@ -53,7 +57,10 @@ def exit_status_of(found: BurstObjects) -> int | None:
 
 
 def failed_pod(found: BurstObjects) -> Manifest | None:
-    """Return the pod that failed: the lead's, or another before the lead was ready."""
+    """Return the pod that failed: the lead's, or another before the lead is ready.
+
+    It is None if no pod has failed.
+    """
     lead = lead_pod(found)
     if lead is not None and _has_ended(lead):
         return lead
@@ -67,9 +74,9 @@ def describe_instance(
 ) -> BurstStatus:
     """Return the status of an isolated burst.
 
-    `base` is the status that the same objects give for any burst. `log` is that of the
-    pod that failed or, once the program has ended, of the lead's; None if it cannot be
-    read now.
+    `base` is the status as `describe` determines it for any burst. `log` is the log of
+    the failed pod or, once the program has ended, of the lead's pod; None if it cannot
+    be read now.
     """
     status = exit_status_of(found)
     lead = lead_pod(found)
@@ -94,11 +101,11 @@ def describe_instance(
 
 
 def bounded(log: str) -> str:
-    """Return the output, or a note and its end if it is too long to be kept."""
+    """Return the output; if it is too long to be kept, a note and its end."""
     data = log.encode()
     if len(data) <= OUTPUT_MOST:
         return log
-    # The note counts too.
+    # The note counts towards the limit.
     note = f"[{len(data)} bytes; this is the end]\n"
     end = data[-(OUTPUT_MOST - len(note)) :].decode(errors="ignore")
     return note + end
@@ -122,7 +129,7 @@ def _failure(found: BurstObjects, log: str) -> str:
 def _is_only_leaving(found: BurstObjects, base: BurstStatus) -> bool:
     """Tell whether pods have failed only because the instance is shutting down.
 
-    Then the lead's pod, which ends last, still runs.
+    In that case the lead's pod, which ends last, still runs.
     """
     lead = lead_pod(found)
     running = lead is not None and "running" in state_of(lead) and not is_ending(lead)
@@ -130,7 +137,7 @@ def _is_only_leaving(found: BurstObjects, base: BurstStatus) -> bool:
 
 
 def _is_lead_counted(found: BurstObjects) -> bool:
-    """Tell whether the Job counts the lead's pod as ended, and the pod is deleted."""
+    """Tell whether the Job counts the lead's pod as ended, but the pod is gone."""
     for made in found.of(JOB.name):
         status = made.get("status") or {}
         for key in ("completedIndexes", "failedIndexes"):
@@ -149,14 +156,14 @@ def _access(found: BurstObjects, lead: Manifest | None, settings: PodSettings) -
 
 
 def _is_ready(pod: Manifest) -> bool:
-    """Return whether its broker is ready, whatever else the pod consists of."""
+    """Return whether the broker of the pod is ready; other containers do not count."""
     return bool(container_status_of(pod).get("ready"))
 
 
 def _has_ended(pod: Manifest) -> bool:
-    """Return whether its broker has ended, which is never started again.
+    """Return whether the broker of the pod has ended; it is not started again.
 
-    A pod whose node failed may say so only for the whole pod.
+    If the node failed, only the phase of the pod may tell it.
     """
     return "terminated" in state_of(pod) or _phase(pod) in ("Failed", "Succeeded")
 

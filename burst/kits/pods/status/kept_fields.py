@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""What is kept of the objects of bursts: the fields that the status is made of.
+"""The fields of objects that are kept in memory, to derive the status of bursts.
 
-An API server sends some 4 KiB for a pod, which as Python's objects take 15 KiB. These
-fields take less than 1 KiB as JSON. A field that is read elsewhere in this package
-(`burst_objects.py`, `status.py`, `pod_status.py`, `containers.py`, `reclaim.py`,
-`isolated_status.py`, `stuck_pods.py`) has to be here.
+An API server sends some 4 KiB for a pod, and as Python objects a pod takes 15 KiB.
+These fields take less than 1 KiB as JSON. Each field that other modules read
+(`burst_objects.py`, `describe.py`, `pod_status.py`, `containers.py`, `reclaim.py`,
+`isolated_status.py`, `stuck_pods.py`) has to be declared here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from burst.kits.pods import names
 
 
 class _Kept(msgspec.Struct, omit_defaults=True, rename="camel"):
-    """A field that is absent stays absent; what is not named here is skipped."""
+    """Base of the kept objects: absent fields stay absent, other fields are skipped."""
 
 
 class _Labels(
@@ -143,7 +143,10 @@ class KeptObject(_Kept):
 
     @property
     def place(self) -> tuple[str, str]:
-        """Of a pod: the hosts of its Job, and its index there. Others follow it."""
+        """The hosts of a pod's Job, and the pod's index in them; each empty if unknown.
+
+        The pod that replaces it has the same place.
+        """
         labels, noted = self.metadata.labels, self.metadata.annotations
         index = (labels and labels.index) or (noted and noted.index) or ""
         return noted.hosts if noted else "", index

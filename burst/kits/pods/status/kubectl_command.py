@@ -13,7 +13,7 @@ from burst.model.burst import BurstId
 def pods_command(
     namespace: str, tags: Tags, burst_id: BurstId, flags: Sequence[str] = ()
 ) -> str:
-    """Return a command for a shell; `flags` of kubectl say which cluster it is."""
+    """Return a kubectl command for a shell; `flags` of kubectl select the cluster."""
     labels = tags.labels(burst_id)
     selector = ",".join(f"{key}={value}" for key, value in labels.items())
     where = [*flags, f"--namespace={namespace}"]

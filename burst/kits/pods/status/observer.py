@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Says how all bursts of one provider are, from their objects, events and logs.
+"""Determines the status of all bursts of a provider, from objects, events and logs.
 
-The status of a burst whose brokers all run depends on its objects and on the logs of
-its pods alone. So it is made once, and again only if one of them changes.
+The status of a burst whose brokers all run depends only on its objects and the logs of
+its pods. So it is kept, and determined again only if one of them changes.
 """
 
 from __future__ import annotations
@@ -38,42 +38,42 @@ from burst.kits.pods.status.warnings import Warnings
 from burst.model.burst import BurstId
 from burst.provider import BurstStatus, Phase
 
-# How often the log of a program that has ended is requested. A node may be busy; if the
-# node is gone, so is the log.
+# How many times to request the log of a program that has ended. A node may be busy; if
+# the node is gone, so is the log.
 _LOOKS = 20
 
 
 class _Steady(msgspec.Struct, frozen=True):
-    """A burst that runs."""
+    """The kept status of a burst that runs."""
 
     status: BurstStatus
     logs: tuple[ContainerLog, ...]
-    """Of its brokers."""
+    """The logs of its brokers."""
     unjoined: dict[str, str]
-    """The ends of those logs that do not say yet that the broker joined, by pod."""
+    """The ends of the logs that do not yet say that the broker has joined, by pod."""
 
 
 class BurstSource(Protocol):
-    """All bursts that have an object."""
+    """Reads all bursts that have an object."""
 
     def refresh(self) -> set[BurstId]:
-        """Read; return the bursts that changed, came or went since the last time.
+        """Read; return the bursts that changed, came or went since the last call.
 
-        Raises Transient, Refused. What was read before must not be used then.
+        Raises Transient, Refused. After an error, do not use what was read before.
         """
         ...
 
     def ids(self) -> list[BurstId]:
-        """Return all bursts, in order."""
+        """Return the ids of all bursts, in order."""
         ...
 
     def objects(self, burst: BurstId) -> BurstObjects:
-        """Return those of a burst."""
+        """Return the objects of a burst."""
         ...
 
 
 class Observer:
-    """The bursts of one owner in a namespace. For one thread."""
+    """Observes the bursts of one owner in a namespace. For one thread."""
 
     def __init__(
         self,
@@ -135,10 +135,10 @@ class Observer:
         )
 
     def _isolated_log(self, burst: BurstObjects) -> str | None:
-        """Return the log of an isolated burst that has ended or failed; else "".
+        """Return the log of an isolated burst that has ended or failed; "" if it runs.
 
-        None if it has ended and its log cannot be read now. It then counts as running,
-        for up to `_LOOKS` more calls.
+        It is None if the burst has ended and its log cannot be read now. The burst then
+        counts as running, until `_LOOKS` calls could not read the log.
         """
         lead, failed = lead_pod(burst), failed_pod(burst)
         if lead is None or exit_status_of(burst) is None:
@@ -152,7 +152,10 @@ class Observer:
             return f"its log cannot be read: {error.what}\n"
 
     def _crash_logs(self, burst: BurstObjects) -> dict[str, str]:
-        """Return the end of one log, by pod, that explains why a broker ended."""
+        """Return the end of the log of the first crashed broker, by pod name.
+
+        It is empty if no broker has crashed.
+        """
         pods = {name_of(pod): pod for pod in burst.of(POD.name)}
         for word, name in followers(burst).values():
             if word.crashed:
@@ -184,22 +187,22 @@ class Observer:
 
 
 def _join_logs_of(burst: BurstObjects) -> tuple[ContainerLog, ...]:
-    """Return the logs of a burst that may say why it does not join."""
+    """Return the logs of a burst that may tell why its brokers do not join."""
     if burst.ending or program_of(burst):
         return ()
     return running_logs(burst.of(POD.name))
 
 
 def _select(ends: Mapping[str, str], logs: Sequence[ContainerLog]) -> dict[str, str]:
-    """Return the ends of these logs, where one is known, by pod."""
+    """Return the known ends of these logs, by pod."""
     return {log.pod: ends[log.pod] for log in logs if log.pod in ends}
 
 
 def _is_steady(burst: BurstObjects, status: BurstStatus) -> bool:
-    """Return whether only another object or log can change the status, but not time."""
+    """Return whether the status changes only if an object or a log changes."""
     if status.phase is not Phase.RUNNING or status.instance is not None:
         return False
-    # The log of one that crashed may not have been read.
+    # The log of a broker that crashed may not have been read yet.
     if burst.leaving:
         return False
     return not any(word.crashed for word, _ in followers(burst).values())

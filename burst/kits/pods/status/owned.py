@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The bursts of all owners, by the labels and annotations of their objects."""
+"""Lists the bursts of all owners, from the labels and annotations of their objects."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ def list_owned(cluster: Cluster, settings: PodSettings) -> Sequence[OwnedBurst]:
 
 
 def judge_owners(cluster: Cluster, settings: PodSettings, owner: str) -> Finding:
-    """Check that nobody but this owner has bursts in the namespace.
+    """Check that no other owner has bursts in the namespace.
 
-    By their Jobs, which MiniClusters have too. Raises Transient, Refused.
+    Bursts are found by their Jobs, which MiniClusters have too. Raises Transient,
+    Refused.
     """
     labels = {OWNER: "", PROVIDER: "", ID: ""}
     found = cluster.find(JOB, settings.namespace, labels, metadata_only=True)
@@ -58,7 +59,7 @@ def group_by_owner(objects: Iterable[Manifest]) -> list[OwnedBurst]:
 
 
 def _lease_end(item: Manifest) -> float:
-    """Return the end of its lease, in seconds since the epoch; 0 where it has none."""
+    """Return the end of an object's lease, in seconds since the epoch; 0 for none."""
     noted = annotations_of(item)
     lasts = parse_seconds(noted.get(LEASE, ""))
     if LEASE not in noted:

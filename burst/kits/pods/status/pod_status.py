@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The status of a follower, from the status of its pod.
+"""Determines the status of a follower from the status of its pod.
 
 Sources: the Kubernetes documentation, "Pod Lifecycle" and "Disruptions".
 """
@@ -25,9 +25,9 @@ from burst.provider import Failure, Phase
 
 STARTING = "is being started"
 WAITS = "waits for a node"
-"""Of a pod at which no scheduler has looked."""
-# By the reason of the condition PodScheduled; Volcano's are the last two. It finds
-# nodes for the pods of a gang that it does not start before all have one.
+"""For a pod that no scheduler has considered yet."""
+# By the reason of the condition PodScheduled. The last two are Volcano's: it starts no
+# pod of a gang before all of them have a node.
 _UNSCHEDULED = {
     "SchedulingGated": "is not scheduled before its scheduling gates are removed",
     "SchedulerError": "is not scheduled, as the scheduler has failed",
@@ -37,7 +37,8 @@ _UNSCHEDULED = {
 _GANG = re.compile(r"\bin gang\b|pod group is not ready")
 _TAINT = "untolerated taint"
 _TOLERATE = "`tolerations` in `pod` let followers onto nodes with a taint"
-# A broker that cannot join logs the reason first, and then its shutdown.
+# The last lines to report: a broker that cannot join logs its shutdown after the
+# reason.
 _LAST_LINES = 8
 # The cluster does not recover from these by itself.
 _HOPELESS = ("InvalidImageName", "ErrImageNeverPull")
@@ -51,20 +52,21 @@ class PodStatus(msgspec.Struct, frozen=True):
     phase: Phase
     why: str = ""
     since: float = 0.0
-    """Since when it waits for capacity, in seconds since the epoch; else 0."""
+    """Since when it waits for capacity, in seconds since the epoch; 0 if it does
+    not."""
     failure: Failure = Failure.OTHER
     crashed: bool = False
     """Whether its broker ended at least once, so that its log may say why."""
     reclaimed: bool = False
-    """Whether its node, or its place on it, was taken back for others."""
+    """Whether its node, or its place on the node, was taken back for others."""
     lost: str = ""
-    """What ended a pod of it, until the next one runs."""
+    """What ended its previous pod; empty once the next one runs."""
     before: str = ""
-    """What is told before `why`: the end of the pod before. `why` itself is about the
-    one that is there now, of which events and queues may say more."""
+    """The end of the previous pod, to put before `why`. `why` is about the present pod,
+    and events and queues may add to it."""
 
     def whole(self) -> PodStatus:
-        """Return it with all that is to be told as `why`."""
+        """Return the status with `before` moved into `why`."""
         return msgspec.structs.replace(self, why=f"{self.before}{self.why}", before="")
 
 
@@ -80,7 +82,7 @@ def pod_status_of(pod: Manifest) -> PodStatus:
         return PodStatus(Phase.PENDING, disruption_of(pod) or "is ending")
     if phase == "Succeeded":
         return _ENDED
-    # The broker's own container counts: others may end, fail and start as they like.
+    # Only the broker's container counts; others may end, fail and be restarted.
     container = container_status_of(pod)
     state = container.get("state") or {}
     restarts = container.get("restartCount", 0)
@@ -97,7 +99,7 @@ def pod_status_of(pod: Manifest) -> PodStatus:
 def _initializing(pod: Manifest, init: Manifest) -> PodStatus:
     """Return the status of a pod whose broker waits for an init container.
 
-    The Flux Operator adds one, with its own image.
+    The Flux Operator adds an init container with an image of its own.
     """
     state = init.get("state") or {}
     if "running" in state:
@@ -114,7 +116,7 @@ def _initializing(pod: Manifest, init: Manifest) -> PodStatus:
 
 
 def seconds_of(time: str) -> float:
-    """Return seconds since the epoch of a time as Kubernetes writes it; 0 for none."""
+    """Return a time of Kubernetes in seconds since the epoch; 0 for an empty one."""
     return datetime.fromisoformat(time).timestamp() if time else 0.0
 
 
@@ -125,7 +127,7 @@ def last_words(log: str) -> str:
 
 
 def why_not_started(log: str) -> str:
-    """Return how `commands.pre` failed, by the end of a log; empty if it did not."""
+    """Return how `commands.pre` failed, from the end of a log; empty if it did not."""
     lines = log.rstrip().splitlines() or [""]
     if not lines[-1].startswith(PRE_FAILED):
         return ""
@@ -139,7 +141,7 @@ def _condition(status: Manifest, kind: str) -> Manifest:
 
 
 def end_of_pod(pod: Manifest) -> tuple[str, str]:
-    """Return reason and message of the end of a whole pod; empty where none is told."""
+    """Return reason and message of the end of a whole pod; each empty if not known."""
     status = pod.get("status") or {}
     target = _condition(status, "DisruptionTarget")
     reason = target.get("reason") or status.get("reason") or ""
@@ -178,7 +180,7 @@ def end_words(pod: Manifest, ended: Manifest) -> str:
 
 
 def _restarted(pod: Manifest, container: Manifest, restarts: int) -> PodStatus:
-    """A broker was started, and has ended at least once.
+    """Return the status of a pod whose broker has ended at least once.
 
     The kubelet starts it again only if it ended with an error.
     """
@@ -194,9 +196,10 @@ def _restarted(pod: Manifest, container: Manifest, restarts: int) -> PodStatus:
 
 
 def _unscheduled(scheduled: Manifest, nominated: str) -> PodStatus:
-    """Return the status of a pod that has no node, by its condition PodScheduled.
+    """Return the status of a pod without a node, from its condition PodScheduled.
 
-    `nominated`: the node that the scheduler has chosen, where others end first.
+    `nominated` is the node that the scheduler has chosen, on which other pods have to
+    end first; empty if there is none.
     """
     since = seconds_of(scheduled.get("lastTransitionTime") or "")
     reason, message = scheduled.get("reason") or "", scheduled.get("message") or ""

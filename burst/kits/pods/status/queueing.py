@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What Kueue and Volcano say of bursts that they keep waiting, or have stopped.
+"""Reads what Kueue and Volcano say about bursts that they keep waiting or have stopped.
 
-Kueue has a Workload for each Job, of which conditions and events tell; the daemon may
-list the events, and the Workloads with manifests/parts/kueue. Volcano has a PodGroup
-for the pods of a Job. Both are named for the Job or its uid.
+Kueue has a Workload for each Job, and reports by its conditions and by events. The
+daemon may list the events, and with manifests/parts/kueue also the Workloads. Volcano
+has a PodGroup for the pods of a Job. Their names contain the Job's name or its uid.
 
 Sources: the documentation of Kueue, "Workload" (conditions QuotaReserved, Admitted,
 Evicted), and its events as users reported them; Volcano,
@@ -28,9 +28,9 @@ WORKLOAD = Kind("kueue.x-k8s.io/v1beta1", "Workload", "workloads")
 POD_GROUP = Kind("scheduling.volcano.sh/v1beta1", "PodGroup", "podgroups")
 
 EVICTED = "EvictedDueTo"
-"""What the reason of Kueue's event of an eviction begins with."""
+"""How the reason of Kueue's event about an eviction begins."""
 _INADMISSIBLE = "Inadmissible"
-# By what the reason of an event of a Workload begins with; others say nothing of it.
+# Meanings by how the reason of a Workload's event begins. Other reasons are ignored.
 _WORDS = {
     EVICTED: "Kueue has evicted it",
     "Preempted": "Kueue has evicted it",
@@ -42,15 +42,15 @@ _WORDS = {
 
 
 class QueueWords(msgspec.Struct, frozen=True):
-    """What a queue says of a Job."""
+    """What a queue says about a Job."""
 
     text: str = ""
     preempted: bool = False
-    """Whether others have its place now."""
+    """Whether the Job was preempted, so that others have its place now."""
 
 
 def words_of_kueue(job: Manifest, warnings: Warnings) -> QueueWords:
-    """Return what Kueue did last for a suspended Job, and why it was stopped."""
+    """Return what Kueue last did with a suspended Job, and why it stopped the Job."""
     begin = f"job-{name_of(job)}-"
     about = sorted(
         warning
@@ -77,16 +77,16 @@ def words_of_kueue(job: Manifest, warnings: Warnings) -> QueueWords:
 
 
 def words_of_volcano(job: Manifest, warnings: Warnings) -> str:
-    """Return why Volcano does not look at the pods of a Job yet; empty if it does."""
+    """Return why Volcano does not schedule the pods of a Job yet; empty if it does."""
     uid = job["metadata"].get("uid", "")
     about = warnings.get((POD_GROUP.name, f"podgroup-{uid}"), ())
     return f"Volcano keeps its pods waiting: {about[-1].text}" if about else ""
 
 
 def read_workloads(cluster: Cluster, namespace: str) -> Warnings:
-    """Return what the conditions of Kueue's Workloads say, in the words of its events.
+    """Return the conditions of Kueue's Workloads in the form of its events.
 
-    Nothing where the account may not list them, or where there is no Kueue.
+    It returns nothing without the right to list Workloads, or without Kueue.
     """
     try:
         found = cluster.find(WORKLOAD, namespace)
@@ -105,7 +105,7 @@ def _conditions(workload: Manifest) -> tuple[ObjectWarning, ...]:
 
 
 def _warning(condition: Mapping[str, str]) -> ObjectWarning | None:
-    """Return a condition as the event that Kueue writes with it, if it says more."""
+    """Return a condition in the form of Kueue's event about it; None for others."""
     kind, holds = condition.get("type", ""), condition.get("status") == "True"
     reason = condition.get("reason", "")
     name = {
@@ -122,7 +122,7 @@ def _warning(condition: Mapping[str, str]) -> ObjectWarning | None:
 
 
 def merge_warnings(parts: Iterable[Warnings]) -> Warnings:
-    """Return all of them, those about one object in order of time."""
+    """Return the warnings of all parts; those about one object are in order of time."""
     found: dict[tuple[str, str], set[ObjectWarning]] = {}
     for part in parts:
         for key, warnings in part.items():

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Reads the events that say why pods of a namespace do not run.
 
-An API server keeps the events of an hour, some five for each pod, and has no index of
-them: a list with a field selector goes through all. So they are read only for bursts
-that wait for longer than a burst does that comes up, and not with every look.
+An API server keeps the events of the last hour, some five for each pod, without an
+index: a list with a field selector goes through all of them. So they are read only for
+bursts that wait longer than usual, and not at every `observe`.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from burst.kits.pods.status.warnings import PULLING, USUAL, Warnings, warnings_b
 from burst.model.burst import BurstId
 from burst.provider import Phase
 
-# Pods whose image is on their node run within this; nobody has read a reason by then.
+# Seconds in which pods run if their node has the image. No reason is needed before.
 _PATIENT_S = 3.0
-# For a namespace. The shortest time that depends on an event is a minute (pods that are
-# denied), and counts from when the event says that it began.
+# Seconds between two reads of a namespace. The shortest deadline that depends on an
+# event is a minute (for pods that are denied), and counts from the event's own time.
 _EVERY_S = 5.0
 
 
@@ -40,10 +40,11 @@ def read_warnings(
     *,
     suspended: bool = False,
 ) -> Warnings:
-    """Return what events say of Jobs and pods if a follower waits, else nothing.
+    """Return the events about Jobs and pods if a follower waits, else nothing.
 
-    They are not read otherwise, as a namespace may have many; nor are those that each
-    pod has. `suspended`: a Job is, so that Kueue may say why. Raises as `Cluster` does.
+    A namespace may have many events, so they are not read otherwise, and the events
+    that each pod has are left out. `suspended`: a Job is suspended, so Kueue's events
+    are read too. Raises as `Cluster` does.
     """
     if not any(word.phase is Phase.PENDING for word in followers):
         return {}
@@ -63,17 +64,17 @@ def read_warnings(
 
 
 class WarningReader:
-    """The warnings of a namespace, for bursts that have waited. For one thread."""
+    """Reads a namespace's events for bursts that have waited. For one thread."""
 
     def __init__(self, cluster: Cluster, namespace: str) -> None:
         self._cluster = cluster
         self._namespace = namespace
         self._known: set[BurstId] = set()
-        """Those that there were in the last round."""
+        """The bursts of the last call."""
         self._since: dict[BurstId, float] = {}
-        """Since when a burst waits; for ever if it ran before."""
+        """Since when each burst waits; -inf if it ran before."""
         self._lost_at = -math.inf
-        """When the last one was lost that ran."""
+        """When a burst that ran began to wait, most recently."""
         self._read_at = -math.inf
         self._warnings: Warnings = {}
 
@@ -83,17 +84,17 @@ class WarningReader:
         fresh: Mapping[BurstId, BurstObjects],
         now: float,
     ) -> Warnings:
-        """Return what events say, at most some seconds old; nothing if no burst waits.
+        """Return the events, at most some seconds old; nothing if no burst waits.
 
-        `ids` are all bursts, `fresh` those that may not run, `now` is in seconds since
-        the epoch. Raises as `Cluster` does.
+        `ids` are all bursts, `fresh` the bursts that may not run, `now` is in seconds
+        since the epoch. Raises as `Cluster` does.
         """
         words = {i: _words(burst) for i, burst in fresh.items()}
         waiting = [i for i, said in words.items() if _waits(said)]
-        # Of a pod that made way for others, and is gone, only an event tells. It is
-        # wanted before the next pod runs, and may be written a moment later.
+        # If a pod was preempted and is gone, only an event tells so. It has to be read
+        # before the next pod runs, and may be written a moment later.
         lost = {i for i in waiting if i in self._known and i not in self._since}
-        # A clock may be set back, so what is noted is never later than now.
+        # A clock may be set back, so no noted time may be later than now.
         self._since = {
             i: min(now, -math.inf if i in lost else self._since_of(fresh[i], now))
             for i in waiting
@@ -115,9 +116,9 @@ class WarningReader:
         return self._warnings
 
     def _since_of(self, burst: BurstObjects, now: float) -> float:
-        """Return since when it waits.
+        """Return since when a burst waits.
 
-        One that was not seen before waits since it was made: a daemon that was
+        A burst that was not seen before waits since its creation, so a daemon that was
         restarted reads its events at once.
         """
         if burst.id in self._since:
@@ -127,7 +128,7 @@ class WarningReader:
 
 
 def _words(burst: BurstObjects) -> list[PodStatus]:
-    """Return the words that an event may explain: none of a burst that is reaped."""
+    """Return the statuses that an event may explain; none if the burst is reaped."""
     return [] if burst.ending else [word for word, _ in followers(burst).values()]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What ended pods: their nodes or places were taken for others, they were deleted.
+"""Tells what ended a pod: its node or place was taken for others, or it was deleted.
 
 Sources: the Kubernetes documentation, "Disruptions" (pod disruption conditions), "Pod
 Priority and Preemption", and KEP-2000 (graceful node shutdown).
@@ -23,32 +23,33 @@ from burst.kits.pods.status.pod_status import (
 from burst.kits.pods.status.warnings import PREEMPTED, Warnings
 from burst.provider import Phase
 
-# Of a pod: it made way for others.
+# Reasons for pods that were preempted by others.
 _MADE_WAY = ("PreemptionByScheduler", "Preempting")
-# Of its node: it is tainted or drained, as before it is taken away, or it is gone.
+# Reasons for a node that is tainted or drained, as before it is taken away, or is gone.
 _NODE_LOST = (
     "DeletionByTaintManager",
     "EvictionByEvictionAPI",
     "DeletionByPodGC",
     "NodeLost",
 )
-# From the kubelet, for a want of memory or disk, too; a node that is shut down in an
-# orderly manner says "in response to imminent node shutdown".
+# Reasons from the kubelet, which it also gives for lack of memory or disk. In a
+# graceful node shutdown the message has "in response to imminent node shutdown".
 _BY_NODE = ("TerminationByKubelet", "Terminated", "NodeShutdown", "Shutdown")
 _NO_POD = "has no pod yet"
 _DELETED = "lost its pod, which was deleted, and not by burst"
 _SUSPENDED = "lost its pod, as its Job was suspended, and not by burst"
 _FAILED = "had a pod that failed"
-# It was gone from one list to the next.
+# For a pod that disappeared between two lists.
 _UNSEEN = "lost its pod, and why was not seen"
-# The next pod is made once the one before it has ended: within its grace period.
+# Seconds from a preemption to the next pod, at most: it is made once the previous pod
+# has ended, which takes at most its grace period.
 _FOLLOWS_S = 60.0
 
 
 def is_reclaimed(pod: Manifest) -> bool:
-    """Tell whether a pod ended as its node or its place was taken back.
+    """Tell whether a pod ended because its node or its place was taken back.
 
-    On nodes that are not spot the loss of a node is a failure.
+    If the node is not a spot node, its loss is a failure instead.
     """
     reason, message = end_of_pod(pod)
     if reason in _MADE_WAY:
@@ -60,11 +61,11 @@ def is_reclaimed(pod: Manifest) -> bool:
 def follower_status(
     best: Manifest | None, pods: Iterable[Manifest], *, suspended: bool = False
 ) -> PodStatus:
-    """Return the status of a follower by its pods, of which one is the best.
+    """Return the status of a follower; `best` is its best pod, `pods` have ended.
 
-    Until another pod runs, what ended the one before shows in that alone, which may be
-    gone. `suspended`: its Job is, by which that deletes its pods: one of ours is not
-    suspended once it was started, so a person did it, or a queue.
+    Until another pod runs, only the pod before it, which may be gone, tells what ended
+    it. `suspended`: the Job is suspended, so it deletes its pods. We do not suspend a
+    Job that was started, so a person or a queue did.
     """
     status = PodStatus(Phase.PENDING, _NO_POD) if best is None else pod_status_of(best)
     ended = [] if status.phase is Phase.RUNNING else sorted(pods, key=_made)
@@ -78,7 +79,7 @@ def follower_status(
 
 
 def has_ended(pod: Manifest) -> bool:
-    """Tell whether a pod ends, or has ended, as a whole."""
+    """Tell whether a whole pod is being deleted or has failed."""
     return is_ending(pod) or (pod.get("status") or {}).get("phase") == "Failed"
 
 
@@ -100,12 +101,12 @@ def note_preemption(
     others: Iterable[Manifest],
     warnings: Warnings,
 ) -> PodStatus:
-    """Return the status of a follower whose last pod may have made way for others.
+    """Return the status of a follower whose last pod may have been preempted.
 
-    A pod whose broker ends at once is gone before it is seen, but not its event.
-    `best` is the pod that follows it, and `prefix` what the names of both begin with.
-    An event is there for an hour: it tells nothing once another pod has followed, such
-    as one of `others`, which are or were pods of the burst, or `best` if it has begun.
+    A pod whose broker ends at once is gone before it is seen, but its event is not.
+    `best` is the pod that replaces it; the names of both begin with `prefix`. An event
+    exists for an hour. It is too old if a later pod existed: one of `others`, which are
+    present or former pods of the burst, or `best` if it has begun to run.
     """
     if status.phase is not Phase.PENDING or status.reclaimed:
         return status

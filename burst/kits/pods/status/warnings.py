@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Events of Jobs and pods, and what they say of pods that are not there or wait.
+"""Events of Jobs and pods, and what they tell about missing or waiting pods.
 
 Sources: the Kubernetes documentation, "Event" of events/v1 and "Admission Controllers";
 texts of 1.34.
@@ -20,7 +20,8 @@ from burst.kits.pods.status.pod_status import seconds_of
 from burst.kits.shorten import shorten
 
 _NOT_MADE = "FailedCreate"
-# Of the time before a pod had a node; it has one, if it is being started.
+# Reasons of events from before a pod had a node. They do not tell why a pod that has a
+# node does not start.
 _BEFORE_A_NODE = (
     "FailedScheduling",
     "NotTriggerScaleUp",
@@ -28,29 +29,30 @@ _BEFORE_A_NODE = (
     "FailedScaleUp",
     "Nominated",
 )
-# Of its end, by an autoscaler; the pod itself has a condition then.
+# Reasons of events about the end of a pod by an autoscaler; the pod's own condition
+# also tells it.
 _OF_ITS_END = ("ScaleDown", "Disrupted", "Evicted")
 PREEMPTED = "Preempted"
-"""The reason of the scheduler's event about a pod that made way for others."""
+"""The reason of the scheduler's event about a pod that it preempted."""
 PULLING = "Pulling"
-"""The reason of the event of a kubelet that has begun to pull an image."""
+"""The reason of the kubelet's event when it begins to pull an image."""
 _TOLD = {*_BEFORE_A_NODE, *_OF_ITS_END, PREEMPTED, PULLING}
-"""Reasons of events that are no Warnings, and say why a pod waits."""
+"""Reasons of Normal events that tell why a pod waits."""
 QUEUE_KINDS = ("Workload", "PodGroup")
-"""Kinds of Kueue and Volcano, of which all events say why pods wait."""
+"""Kinds of Kueue and Volcano. All events about them tell why pods wait."""
 USUAL = ("Scheduled", PULLING, "Pulled", "Created", "Started", "Killing")
 """Reasons of events that each pod has."""
-# Of what a rule says; the last of several are cut off.
+# Longest text of a denial. It may name several rules; the end is cut off.
 _LONGEST_RULE = 600
 
 
 class ObjectWarning(msgspec.Struct, frozen=True, order=True):
-    """One Warning event of an object, or another that says why a pod waits."""
+    """A Warning event about an object, or a Normal one that tells why a pod waits."""
 
     last: float
     """When it happened last, in seconds since the epoch."""
     first: float
-    """Kubernetes counts equal ones as one event."""
+    """When it happened first: Kubernetes counts equal events as one."""
     reason: str
     text: str
     """Reason and message as one line."""
@@ -86,7 +88,7 @@ def warnings_by_object(events: Iterable[Manifest]) -> Warnings:
 
 
 def _text_of(reason: str, message: str) -> str:
-    """Return reason and message as one line; of a pod that was denied, the rule."""
+    """Return reason and message as one line; a denial is cut down to its rule."""
     if reason != _NOT_MADE:
         return shorten(f"{reason}: {message}")
     return shorten(f"{reason}: {quote(message)}", _LONGEST_RULE)
@@ -120,18 +122,18 @@ class Hindrance(msgspec.Struct, frozen=True):
 
     why: str
     cause: Cause
-    """quota: it is used up, which others may free. refused: a rule of the cluster
-    forbids these pods, such as a quota that demands limits, PodSecurity, a LimitRange,
-    a security context constraint or an admission webhook. denied: what they need does
-    not exist, such as a service account or priority class, or nobody knows why.
-    queued: the Job is suspended. other: the cluster itself does not work, such as a
-    webhook that does not answer; nobody denied the pod."""
+    """quota: a quota is used up; others may free some of it. refused: a rule of the
+    cluster forbids these pods, such as a quota that demands limits, PodSecurity, a
+    LimitRange, a security context constraint or an admission webhook. denied: something
+    that the pods need does not exist, such as a service account or priority class, or
+    the cause is not known. queued: the Job is suspended. other: the cluster itself does
+    not work, as when a webhook does not answer; nobody denied the pod."""
     since: float = math.inf
-    """Seconds since the epoch; infinity if it is not known."""
+    """When it began, in seconds since the epoch; infinity if it is not known."""
     follower: str = ""
-    """Of a Job that is suspended: what its queue says of its followers."""
+    """What the queue of a suspended Job says about its followers; else empty."""
     preempted: bool = False
-    """Whether the queue gave their place to others."""
+    """Whether the queue gave the followers' place to others."""
 
 
 def hindrance_of(
@@ -139,7 +141,7 @@ def hindrance_of(
 ) -> Hindrance | None:
     """Return why a Job that lacks pods cannot make them; None if no event says so.
 
-    Warnings from before its newest pod are about pods that were made after all.
+    Warnings from before its newest pod are ignored: pods could be made after them.
     """
     newest = max(map(_made, pods), default=0.0)
     about = warnings.get((JOB.name, name_of(job)), ())

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""What the objects of a burst are made of: pods, and all that they mount and run."""
+"""Renders the objects of a burst: its pods, and all that they mount and run."""

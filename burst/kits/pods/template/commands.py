@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""`commands` of the settings: shell commands in the broker's container around it.
+"""`commands` of the settings: shell commands that run before and after the broker.
 
-Each text is run by a shell of its own, so nothing that it sets, and no `set -x`, is
-felt by the lines that start the broker. Its output is in the container's log, but for
-lines with the secret key: commands run as the user who may read it.
+Each text is run by a shell of its own, so what it sets, such as `set -x`, does not
+affect the lines that start the broker. Its output goes to the container's log, except
+lines with the secret key, as the commands run as the user who may read the key.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from burst.kits.pods.template.mount_paths import SECRET_PATH
 from burst.kits.pods.template.pod import CERTIFICATE
 
 PRE_FAILED = "commands.pre ended with exit status "
-"""How the last line of a log begins if the broker was not started for that."""
+"""How the last line of a log begins if the broker was not started because of it."""
 _TOLD_TO_END = 143
 _HIDDEN = "(a line with the secret key)"
 
-# What is left running by the commands may keep their output open, so the loop ends at
-# a line, not at the end of the output. Its exit status is that of the commands.
+# Processes that the commands leave running may keep the output open, so the loop ends
+# at a marker line, not at the end of the output. Its exit status is that of the
+# commands.
 _FUNCTIONS = f"""\
 show() {{
     case $1 in
@@ -57,8 +58,8 @@ def run_before(
 ) -> str:
     """Return lines for sh that run `commands.pre`, and end the shell if it fails.
 
-    What `start_broker` needs of a shell is there, too; empty without commands.
-    `certificate` is the path of the one whose secret key is hidden.
+    They also define the functions that `start_broker` needs; empty without commands.
+    `certificate` is the path of the certificate whose secret key is hidden.
     """
     commands = settings.commands
     if not (commands.pre or commands.post):
@@ -73,10 +74,10 @@ key=$(sed -n 's/^ *secret-key = "\\(.*\\)"$/\\1/p' {certificate})
 def start_broker(command: str, settings: PodSettings, *, replaced: bool = True) -> str:
     """Return lines for sh that run the broker, and `commands.post` after its end.
 
-    The shell hands SIGTERM on, and its exit status is the broker's. On SIGTERM a broker
-    ends with 0, which would complete its Job: the eviction of one pod would end the
-    burst. So with `replaced` the status is 143 (128 and SIGTERM) then, and the Job
-    makes another pod, unless it is being deleted, as when we end the burst.
+    The shell passes SIGTERM on, and exits with the broker's status. On SIGTERM a broker
+    exits with 0, which would complete its Job: the eviction of one pod would end the
+    burst. So with `replaced` the status is then 143 (128 plus SIGTERM), and the Job
+    makes another pod, unless the Job is being deleted, as when we end the burst.
     """
     post = settings.commands.post
     after = f"run_commands post {shlex.quote(post)} || :\n" if post else ""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Which container of a pod runs the broker, by its name.
+"""Finds the container of a pod that runs the broker, by its name.
 
-A pod may have others: a mesh such as Istio or a mount such as gcsfuse adds its own, as
-containers or as native sidecars (init containers that go on running), before or after.
+A pod may have other containers before or after it: a mesh such as Istio or a mount such
+as gcsfuse adds containers or native sidecars (init containers that keep running).
 """
 
 from __future__ import annotations
@@ -11,24 +11,26 @@ from burst.kits.kube.kinds import Manifest, labels_of
 from burst.kits.pods.names import ID
 
 BROKER = "broker"
-"""Its name with form job."""
+"""The name of the broker's container with form job."""
 VIEW = "flux-view"
-"""That of the init container that copies Flux out of the view's image, as the Flux
-Operator names its own."""
+"""The name of the init container that copies Flux out of the view's image. The Flux
+Operator uses the same name."""
 PREPARE = "prepare"
-"""With `multi_user`: the init container that puts files where their users find them."""
+"""The init container that puts files into place, with `multi_user`."""
 MUNGED = "munged"
-"""With `multi_user`: the native sidecar with the munge key."""
+"""The native sidecar that has the munge key, with `multi_user`."""
 PROBE = "probe"
-"""That of the probe's container, and in place of a follower's host name."""
+"""The name of the probe's container. A probe also uses it as its follower's host
+name."""
 DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
-"""The annotation that tells kubectl which container is meant unless it is named."""
+"""The annotation that tells kubectl which container to use if none is named."""
 
 
 def container_of(pod: Manifest) -> Manifest:
-    """Return the container as the pod's spec has it; empty if it has none of ours.
+    """Return the broker's container from the pod's spec; empty if there is none.
 
-    The Flux Operator names it for the MiniCluster, which is named for the burst.
+    In a pod of the Flux Operator the container has the name of the MiniCluster, which
+    is the burst's id.
     """
     containers = (pod.get("spec") or {}).get("containers") or []
     by_name = {str(container.get("name")): container for container in containers}
@@ -37,21 +39,24 @@ def container_of(pod: Manifest) -> Manifest:
 
 
 def container_status_of(pod: Manifest) -> Manifest:
-    """Return the status of that container; empty before the kubelet has written it."""
+    """Return the status of the broker's container; empty until it is written."""
     name = container_of(pod).get("name")
     statuses = (pod.get("status") or {}).get("containerStatuses") or []
     return next((found for found in statuses if found.get("name") == name), {})
 
 
 def state_of(pod: Manifest) -> Manifest:
-    """Return the state of that container: `waiting`, `running` or `terminated`."""
+    """Return the state of the broker's container: `waiting`, `running` or `terminated`.
+
+    It is empty until the kubelet writes it.
+    """
     return dict(container_status_of(pod).get("state") or {})
 
 
 def first_unready_init(pod: Manifest) -> Manifest | None:
-    """Return the status of the init container that the broker waits for, if any.
+    """Return the status of the init container that the broker waits for, or None.
 
-    For a native sidecar it waits until that has started, not until it ends.
+    The broker waits for the start of a native sidecar, and for the end of others.
     """
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     sidecars = {

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """DNS names of followers, with `names` in the settings.
 
-A pod's own host name is the Job's, `BURST-INDEX`, whatever its template says, and a
-pod has DNS names under that only. So each host of the lead's list that the burst has
-gets a Service of its name without a cluster IP, which selects its pod; all pods of the
-namespace find it there. A Service of the burst's name gives pods' own host names DNS
-records, and pods search it.
+The Job sets a pod's host name, `BURST-INDEX`, whatever the pod's template says, and a
+pod has DNS names under that host name only. So each of the burst's hosts in the lead's
+list gets a Service of the same name without a cluster IP, which selects the host's pod.
+All pods of the namespace can resolve it. A Service with the burst's name gives DNS
+records to the pods' own host names, and is in the DNS search list of the pods.
 
 Source: the Kubernetes documentation, "DNS for Services and Pods" and "Indexed Job".
 """
@@ -24,7 +24,7 @@ from burst.provider import BurstSpec
 def headless_service(
     meta: Manifest, selector: Manifest, ports: Iterable[Manifest] = ()
 ) -> Manifest:
-    """Return a Service without a cluster IP: a name of the pods that it selects."""
+    """Return a Service without a cluster IP: a DNS name of the pods that it selects."""
     found: Manifest = {
         "clusterIP": "None",
         # Pods look for each other before they are Ready.
@@ -50,8 +50,9 @@ def host_services(
 ) -> list[Manifest]:
     """Return the Services of the burst's hosts; none without `names`.
 
-    A name that one of the `others` has, such as a gateway's Service, is left to it; the
-    operator makes the Service of a MiniCluster's pods itself. Raises SpecRefused.
+    No Service is made for a name that one of the `others` has, such as a gateway's
+    Service. The operator itself makes the Service of a MiniCluster's pods. Raises
+    SpecRefused.
     """
     if not settings.names:
         return []
@@ -59,7 +60,7 @@ def host_services(
     found = []
     burst = meta["labels"][ID]
     if settings.form == "job" and meta["name"] == burst:
-        # A growth's pods are selected by it, too.
+        # It also selects the pods of growths.
         found.append(headless_service(meta, meta["labels"]))
     for index, host in enumerate(spec.hosts):
         if not is_name(host):
@@ -76,7 +77,7 @@ def host_services(
 
 
 def name_fields(meta: Manifest, settings: PodSettings) -> Manifest:
-    """Return the fields of a pod's spec by which it has and searches these names."""
+    """Return the fields of a pod's spec that give it these names and search them."""
     if not settings.names:
         return {}
     burst = meta["labels"][ID]

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """The objects of an isolated burst: an instance that runs one program once.
 
-One indexed Job: the pod with index 0 is the lead. Brokers find it by name through a
-headless Service, and share a certificate that is made here and is only in the Secret.
-Nothing is started again, neither a container by the kubelet nor a pod by its Job: a job
-that was started must not be started a second time. The lead writes the program's result
-as its container's termination message.
+The pods are of one indexed Job; the pod with index 0 is the lead. Brokers find the lead
+by name through a headless Service, and share a certificate that is made here and is
+only in the Secret. The kubelet restarts no container, and the Job replaces no pod, as a
+job that was started must not be started a second time. The lead writes the program's
+result as its container's termination message.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ _PORT = 8050
 _JOBSPEC = "jobspec.json"
 _RUNNER = "run-isolated.py"
 _ONLINE = f"{RUN_PATH}/online"
-# Seconds from the end of the Job until Kubernetes deletes it. Its pods have the result,
-# which the daemon has to read, and it may be down for some hours.
+# Seconds from the end of the Job until Kubernetes deletes it. The daemon has to read
+# the result from its pods before, and may be down for some hours.
 _KEPT_S = 86400
 # MaxSecretSize of the Kubernetes API, in bytes.
 _SECRET_MOST = 1024 * 1024
@@ -57,7 +57,7 @@ def render_isolated(
 ) -> list[Manifest]:
     """Return the objects; the last one makes the pods. Raises Refused.
 
-    `seconds` are those until the lease ends, 0 for no end.
+    `seconds` is the time until the lease ends; 0 for no end.
     """
     if settings.form == "operator":
         raise SpecRefused(
@@ -96,7 +96,7 @@ def _config_map(meta: Manifest, spec: BurstSpec, settings: PodSettings) -> Manif
 
 
 def _broker_tables(meta: Manifest, spec: BurstSpec) -> dict[str, Any]:
-    # Without the cluster's domain, which pods search and which is not known here.
+    # Without the cluster's domain, which is not known here; pods search it.
     domain = f"{meta['name']}.{meta['namespace']}.svc"
     return {
         "bootstrap": {
@@ -106,22 +106,22 @@ def _broker_tables(meta: Manifest, spec: BurstSpec) -> dict[str, Any]:
             "default_connect": f"tcp://%h.{domain}:%p",
             "hosts": [{"host": format_hostlist(spec.hosts)}],
         },
-        # A pod sees all cores of its node, but has as many as the offer says.
+        # A pod sees all cores of its node, but may use only as many as the offer says.
         "resource": {"path": f"{CONFIG_PATH}/R", "noverify": True},
         "tbon": {"connect_timeout": "5s"},
     }
 
 
 def _resources(spec: BurstSpec) -> ResourceSet:
-    """Return R of equal nodes."""
+    """Return the R of the instance, whose nodes are equal."""
     group = group_of(range(len(spec.hosts)), spec.shape)
     return EMPTY.with_ranks([group], spec.hosts)
 
 
 def _start_script(settings: PodSettings) -> str:
-    """Return what each container runs, for sh."""
+    """Return the start script of each container, for sh."""
     config, rundir = Path(CONFIG_PATH, "broker.toml"), Path(rundir_of(settings))
-    # Errors only: what the job prints is in the same log.
+    # Log errors only, as the job's output is in the same log.
     argv = flux_follower_argv(settings.flux, config, job.HOST, rundir, log_level=3)
     return f"""\
 {job.preamble(settings)}set -- {job.with_host(argv)}
@@ -182,7 +182,8 @@ def _secret(meta: Manifest, spec: BurstSpec, settings: PodSettings) -> Manifest:
 def _service(meta: Manifest) -> Manifest:
     """Return the Service that gives pods their DNS names.
 
-    The lead is Ready only once all others have found it.
+    It includes pods that are not Ready, as the lead is Ready only once all others have
+    found it.
     """
     port = {"name": "broker", "port": _PORT, "protocol": "TCP"}
     return headless_service(meta, meta["labels"], [port])
@@ -193,15 +194,15 @@ def _job(
 ) -> Manifest:
     made = job.render_job(meta, spec, settings, seconds)
     del made["spec"]["backoffLimit"]
-    # A pod that fails is not made again, and does not end the others: the instance
-    # itself handles a lost node.
+    # A pod that fails is not replaced, and does not end the others: the instance itself
+    # handles a lost node.
     made["spec"]["backoffLimitPerIndex"] = 0
     made["spec"]["ttlSecondsAfterFinished"] = _KEPT_S
     pod = made["spec"]["template"]["spec"]
     pod["restartPolicy"] = "Never"
     pod["subdomain"] = meta["name"]
     # Ready means that the instance is up. Only the lead's pod becomes Ready.
-    # `pod` of the settings may have named others, after it.
+    # `pod` of the settings may have added other containers.
     broker = next(c for c in pod["containers"] if c["name"] == BROKER)
     broker["readinessProbe"] = {
         "exec": {"command": ["test", "-e", _ONLINE]},

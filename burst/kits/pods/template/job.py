@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """The objects of a burst with form "job": an indexed Job of equal pods, a ConfigMap.
 
-Pod I is the burst's host I: by its completion index it reads its host name from a list,
-and gives that to its broker. If the broker ends with an error, as after the loss of the
-lead, the kubelet starts it again while the Job exists. If the pod is evicted or
-deleted, the Job makes another (`commands.start_broker`). If the broker ends without an
-error and without SIGTERM, the lead was shut down; then its index is complete.
+Pod I is the burst's host I: it finds its host name by its completion index in a list,
+and passes the name to its broker. If the broker ends with an error, as after the loss
+of the lead, the kubelet restarts it while the Job exists. If the pod is evicted or
+deleted, the Job makes another pod (`commands.start_broker`). If the broker ends without
+an error and without SIGTERM, the lead was shut down, and the index is complete.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ from burst.kits.pods.template.view import (
 )
 from burst.provider import BurstSpec
 
-HOST = "@HOST@"  # which shlex.join leaves alone
+HOST = "@HOST@"  # shlex.join does not quote it
 GRACE_S = 5
-"""From SIGTERM to SIGKILL. A broker ends in 0.2 s; one whose gateway ended before may
-not end at all."""
-# Restarts are not limited by number, but by the lease and the daemon's deadlines.
+"""Seconds from SIGTERM to SIGKILL. A broker ends in 0.2 s; a broker whose gateway ended
+before may not end at all."""
+# Restarts are limited by the lease and the daemon's deadlines, not by their number.
 _ENDLESS = 1_000_000
-# Seconds from the end of the Job, such as that of its lease, until Kubernetes deletes
-# it and all that it owns. The daemon reaps it long before, if it runs.
+# Seconds from the end of the Job, as at the end of its lease, until Kubernetes deletes
+# the Job and all that it owns. A daemon that runs reaps the burst long before.
 _KEPT_S = 300
 
 
@@ -86,7 +86,7 @@ def render_config_map(
 
 
 def start_script(spec: BurstSpec, settings: PodSettings) -> str:
-    """Return what the container runs, for sh."""
+    """Return the start script of the container, for sh."""
     config, rundir = Path(CONFIG_PATH, "broker.toml"), Path(rundir_of(settings))
     programs = FollowerPrograms(settings.flux, settings.python)
     argv = follower_argv(spec.lead, programs, config, HOST, rundir)
@@ -94,7 +94,7 @@ def start_script(spec: BurstSpec, settings: PodSettings) -> str:
 
 
 def preamble(settings: PodSettings) -> str:
-    """Return how start scripts begin: all that is there before the broker starts."""
+    """Return the beginning of start scripts, which prepares all that a broker needs."""
     return f"""\
 set -eu
 host=$(sed -n "$((JOB_COMPLETION_INDEX + 1))p" {CONFIG_PATH}/hosts)
@@ -106,7 +106,10 @@ rm -rf {rundir_of(settings)}
 
 
 def _copy_certificate(settings: PodSettings) -> str:
-    """Return lines that make the broker's copy; with many users it is made before."""
+    """Return lines that make the broker's copy of the certificate.
+
+    With `multi_user` they are empty, as the init container `prepare` makes it.
+    """
     if settings.multi_user:
         return ""
     return f"""\
@@ -123,14 +126,14 @@ def with_host(argv: list[str]) -> str:
 def render_job(
     meta: Manifest, spec: BurstSpec, settings: PodSettings, seconds: int
 ) -> Manifest:
-    """Return the Job. `seconds` are those until the lease ends, 0 for no end.
+    """Return the Job. `seconds` is the time until the lease ends; 0 for no end.
 
-    It is suspended: it makes no pod until it owns what they mount, and is started then.
+    It is suspended, so that it makes no pod until it owns what the pods mount.
     """
     table = pod.offer_table_for(spec, settings)
     template = render_template(meta, table, settings)
     if settings.queue:
-        # Of the Job alone: Kueue would take pods with it for others to queue.
+        # Only on the Job: Kueue would queue pods with this label separately.
         labels = {**meta["labels"], KUEUE_QUEUE: settings.queue}
         meta = {**meta, "labels": labels}
     return render_job_of(meta, template, len(spec.hosts), seconds)
@@ -139,7 +142,7 @@ def render_job(
 def render_job_of(
     meta: Manifest, template: Manifest, count: int, seconds: int
 ) -> Manifest:
-    """Return the Job of so many pods of a template, as `render_job`."""
+    """Return the Job with `count` pods of a template; see `render_job`."""
     job: Manifest = {
         "completions": count,
         "parallelism": count,
@@ -159,7 +162,7 @@ def render_job_of(
 def render_template(
     meta: Manifest, table: OfferTable, settings: PodSettings
 ) -> Manifest:
-    """Return the template of the pods, with what the settings have for it in `pod`."""
+    """Return the template of the pods, with `pod` of the settings merged into it."""
     settings = for_offer(settings, table)
     noted = {**pod.pod_annotations(meta), DEFAULT_CONTAINER: BROKER}
     made = {
@@ -188,7 +191,7 @@ def _container(table: OfferTable, settings: PodSettings) -> Manifest:
         {"name": "config", "mountPath": CONFIG_PATH, "readOnly": True},
         {"name": "run", "mountPath": RUN_PATH},
         {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108  of the pod alone
-        # Where a broker keeps its state.
+        # A broker keeps its state there.
         {"name": "var-tmp", "mountPath": "/var/tmp"},  # noqa: S108
     ]
     if settings.multi_user is None:
@@ -211,14 +214,14 @@ def _container(table: OfferTable, settings: PodSettings) -> Manifest:
 
 
 def volumes(name: str, table: OfferTable, settings: PodSettings) -> list[Manifest]:
-    """Return the volumes of a pod; `name` is that of ConfigMap and Secret."""
-    # Jobs' own files are in the run directory too, so it may fill the pod's memory.
+    """Return the volumes of a pod; ConfigMap and Secret both have the name `name`."""
+    # The files of jobs are also in the run directory, so it may use all of the memory.
     memory = {"medium": "Memory", "sizeLimit": pod.memory_limit(table)}
     secret = {"secretName": name, "defaultMode": 0o400}
     return [
         {"name": "config", "configMap": {"name": name}},
         {"name": "secret", "secret": secret},
-        # In memory: the certificate's copy is never on a node's disk.
+        # In memory, so that the certificate's copy is never on a node's disk.
         {"name": "run", "emptyDir": memory},
         {"name": "tmp", "emptyDir": {}},
         {"name": "var-tmp", "emptyDir": {}},

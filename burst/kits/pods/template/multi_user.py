@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: MIT
 """`multi_user` of the settings: pods whose followers run jobs of many users.
 
-Guests' processes are in the broker's container, under their own users, so no secret may
-be where they could read it, and nothing that decides who they are where they could
-change it. Kubernetes makes empty directories that everybody may write, and gives the
-files of a Secret to a group. So an init container as root, `prepare`, sets the owners
-and modes before any job can run, and is the only one that mounts the Secret:
+Guests' processes run in the broker's container under their own users. So they must not
+be able to read a secret, or to change a file that decides who they are. Kubernetes
+makes empty directories that everybody may write, and gives the files of a Secret to a
+group. So the init container `prepare`, which runs as root, sets owners and modes before
+any job can run. It is the only container that mounts the Secret:
 
-* the certificate goes to a directory that the followers' user alone may enter;
-* the munge key goes to a volume that is mounted by the native sidecar `munged` alone,
-  and the broker's container has the socket only;
-* passwd and group are the image's with our lines before them.
+* the certificate goes to a directory that only the followers' user may enter;
+* the munge key goes to a volume that only the native sidecar `munged` mounts; the
+  broker's container has only the socket;
+* passwd and group are those of the image, with our lines before them.
 
 The broker's container may gain privileges by setuid programs, and its bounding set has
 the three capabilities that flux-imp uses. PodSecurity *baseline* admits all this.
@@ -66,7 +66,7 @@ _NO_RIGHTS = {
     "readOnlyRootFilesystem": True,
     "capabilities": {"drop": ["ALL"]},
 }
-# The image's line of a name or a number that ours have would be another user.
+# A line of the image with the name or number of one of ours would be another user.
 _MERGE = f"""\
 merge() {{
     cat {CONFIG_PATH}/$1
@@ -86,7 +86,7 @@ done
 
 
 def check_lead(lead: LeadIdentity, settings: PodSettings) -> None:
-    """Raise Refused if these followers could not run what this lead starts there."""
+    """Raise Refused if these followers could not run the jobs of this lead's users."""
     if settings.multi_user is None:
         return
     if pod.user_of(settings) == 0:
@@ -109,7 +109,7 @@ def certificate_of(settings: PodSettings) -> str:
 
 
 def config_data(lead: LeadIdentity, settings: PodSettings) -> dict[str, str]:
-    """Return what of it is in the burst's ConfigMap. Raises Refused."""
+    """Return the ConfigMap's entries for `multi_user`. Raises Refused."""
     table = settings.multi_user
     if table is None:
         return {}
@@ -118,7 +118,7 @@ def config_data(lead: LeadIdentity, settings: PodSettings) -> dict[str, str]:
 
 
 def _conf_data(lead: LeadIdentity, settings: PodSettings) -> dict[str, str]:
-    """Return the configuration of flux-security: who may start which shell."""
+    """Return files of flux-security that let the followers' user start the shell."""
     user = pod.user_of(settings)
     try:
         name = pwd.getpwuid(user).pw_name
@@ -134,7 +134,7 @@ def _conf_data(lead: LeadIdentity, settings: PodSettings) -> dict[str, str]:
 
 
 def first_containers(settings: PodSettings) -> list[Manifest]:
-    """Return the init containers, the last of which runs on; none without it."""
+    """Return `prepare` and, with a munge key, `munged`; none without `multi_user`."""
     if settings.multi_user is None:
         return []
     prepare = {
@@ -142,7 +142,7 @@ def first_containers(settings: PodSettings) -> list[Manifest]:
         "name": PREPARE,
         "command": ["/bin/sh", "-c", prepare_script(settings)],
         "securityContext": _ROOT,
-        # `burst status` then says what failed.
+        # `burst status` then shows what failed.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": _prepare_mounts(settings),
     }
@@ -170,7 +170,7 @@ def first_containers(settings: PodSettings) -> list[Manifest]:
 
 
 def prepare_script(settings: PodSettings) -> str:
-    """Return what `prepare` runs, for sh. It may run again in the same pod."""
+    """Return the script of `prepare` for sh. It may run again in the same pod."""
     user = pod.user_of(settings)
     own = f"chown {user}:{user}"
     passable = [RUN_PATH, *(m["mountPath"] for m in socket_mounts(settings))]
@@ -186,7 +186,7 @@ def prepare_script(settings: PodSettings) -> str:
 
 
 def munged_script(settings: PodSettings) -> str:
-    """Return what `munged` runs, for sh."""
+    """Return the script of `munged` for sh."""
     assert settings.munge_key, "there is a key"
     files = f"{MUNGE_KEY_PATH}/munged"
     return f"""\
@@ -201,18 +201,19 @@ exec munged --foreground --key-file={MUNGE_KEY_PATH}/{KEY} --socket={_SOCKET} \\
 def make_rundir(settings: PodSettings) -> str:
     """Return a line for sh that makes the broker's run directory.
 
-    Guests' jobs connect to the socket in it, and only they need to pass through.
+    Other users may enter it only with `multi_user`: guests' jobs connect to the socket.
     """
     mode = 755 if settings.multi_user else 700
     return f"mkdir -m {mode} {rundir_of(settings)}\n"
 
 
 def multi_user_mounts(settings: PodSettings) -> list[Manifest]:
-    """Return the broker's volumeMounts of it."""
+    """Return the broker's volumeMounts for `multi_user`."""
     table = settings.multi_user
     if table is None:
         return []
-    # One by one, as the IMP reads no file that is a link, which a ConfigMap's are.
+    # Each file is mounted by itself: a ConfigMap's files are links, which the IMP
+    # does not read.
     conf = [
         {
             "name": "config",
@@ -227,7 +228,7 @@ def multi_user_mounts(settings: PodSettings) -> list[Manifest]:
 
 
 def multi_user_volumes(settings: PodSettings) -> list[Manifest]:
-    """Return a pod's volumes of it, in memory where they hold a key."""
+    """Return a pod's volumes for `multi_user`; the key's volume is in memory."""
     found: list[Manifest] = []
     if settings.multi_user and settings.munge_key:
         found.append({"name": _KEY_VOLUME, "emptyDir": KEY_MEMORY})
@@ -255,12 +256,12 @@ def _users_mounts(settings: PodSettings) -> list[Manifest]:
 
 
 def _shared(settings: PodSettings) -> list[str]:
-    """Return directories that all users write to, so that none deletes another's."""
+    """Return the directories of all users, which need the sticky bit."""
     return [*PRIVATE, *(each.path for each in site_mounts(settings) if each.is_empty)]
 
 
 def _place(source: str, directory: str, name: str, own: str) -> list[str]:
-    """Return lines that put a secret where the followers' user alone can read it."""
+    """Return lines that put a secret where only the followers' user can read it."""
     return [
         f"mkdir -p {directory}",
         f"cat {source} > {directory}/{name}",
@@ -290,7 +291,7 @@ def _prepare_mounts(settings: PodSettings) -> list[Manifest]:
 
 
 def _small(settings: PodSettings) -> Manifest:
-    """Return image and resources of a container that does little."""
+    """Return image, variables and resources of a container that does little."""
     return {
         "image": settings.image,
         "imagePullPolicy": settings.image_pull,

@@ -25,39 +25,39 @@ class MultiUserTable(
 ):
     """`[providers.NAME.multi_user]`: guests' jobs run in pods under their own users.
 
-    A setuid `flux-imp` of the image starts them, at the lead's path. Needs
-    `security = "baseline"` and `munge_key`.
+    A setuid `flux-imp` of the image, at the lead's path, starts the jobs. It needs
+    `security = "baseline"`, and `munge_key` or the nodes' `/run/munge` in `host_paths`.
     """
 
     users: Literal["lead", "image"] | Mapping[str, str] = "lead"
-    """Who exists in followers. lead: the users and groups that the daemon's host lists,
-    by `uids`. image: whom the image knows, such as by sssd. Or a table of names with
-    `UID:GID` or `UID:GID:HOME`, where HOME is else `/home/NAME`. Names, numbers, homes
-    and shells are in a ConfigMap."""
+    """The users that exist in followers. lead: the users and groups that the daemon's
+    host lists, within `uids`. image: the users that the image knows, such as by sssd.
+    Or a table of names with `UID:GID` or `UID:GID:HOME`; the default HOME is
+    `/home/NAME`. Names, numbers, homes and shells are in a ConfigMap."""
     uids: tuple[int, int] = (1000, 60000)
-    """The least and the greatest number of those users and of their groups, with
+    """The lowest and the highest number of those users and of their groups, with
     users = "lead". Root and system users are always the image's own."""
     conf: str = ""
-    """Where flux-security of the image has its configuration, such as `/etc/flux`:
-    followers get `imp/conf.d/imp.toml` and `security/conf.d/sign.toml` there, by which
-    the followers' user may start the `flux-shell` beside the IMP. Default: the image
-    has both files."""
+    """The directory in which flux-security of the image has its configuration, such as
+    `/etc/flux`. Followers get `imp/conf.d/imp.toml` and `security/conf.d/sign.toml`
+    there, which allow the followers' user to start the `flux-shell` beside the IMP.
+    Default: the image has both files."""
 
 
 def is_user_name(text: str) -> bool:
-    """Tell whether a text is the name of a user, as useradd(8) takes them."""
+    """Tell whether a text is a user name that useradd(8) accepts."""
     return bool(_NAME.match(text))
 
 
 def check_multi_user(settings: PodSettings) -> Iterator[str]:
-    """Yield a sentence for what does not go with the table, and what is wrong in it.
+    """Yield a sentence for each error in the table, or conflict with other settings.
 
-    Each begins with its key.
+    Each sentence begins with the key.
     """
     table = settings.multi_user
     if table is None:
         return
-    # First what gives rights: a site says itself that its pods may gain privileges.
+    # First the key that gives rights: the site itself has to allow privileges to pods.
     if settings.security != "baseline":
         yield (
             "multi_user: guests' jobs are started by a setuid program, which the Pod"
@@ -110,7 +110,7 @@ def _check_table(table: MultiUserTable) -> Iterator[str]:
 
 
 def parse_user(name: str, text: str) -> tuple[int, int, str]:
-    """Return uid, gid and home of an entry that was checked."""
+    """Return uid, gid and home of an entry that `check_multi_user` has checked."""
     match = _USER.match(text)
     assert match is not None, "it was checked"
     return int(match[1]), int(match[2]), match[4] or str(PurePosixPath("/home", name))

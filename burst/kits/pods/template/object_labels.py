@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""`object_labels` of the settings: a site's own labels of all that a burst is made of.
+"""`object_labels` of the settings: a site's own labels for all objects of a burst.
 
-For accounting by user, bank or queue, and for admission policies that demand labels.
-Selectors do not have them, so they may change while bursts live.
+They are for accounting by user, bank or queue, and for admission policies that demand
+labels. Selectors do not use them, so the setting may change while bursts live.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from burst.kits.pods.template.overlay_rules import LABELS, find_prefix
 from burst.provider import BurstSpec
 
 PLACES = ("user", "bank", "queue")
-"""What a value may have in braces."""
+"""The words that a value may have in braces."""
 _SEVERAL, _NONE = "several", "none"
 _LONGEST = 63
-# RFC 1123: the prefix of a key is a DNS name, and the rest as a value is.
+# RFC 1123: the prefix of a key is a DNS name; the rest has the form of a value.
 _PREFIX = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?\Z")
 _NOT_ALLOWED = re.compile(r"[^A-Za-z0-9_.-]+")
 
@@ -45,7 +45,10 @@ def check_labels(labels: Mapping[str, str]) -> Iterator[str]:
 def labels_for(
     labels: Mapping[str, str], spec: BurstSpec | None = None
 ) -> dict[str, str]:
-    """Return the labels of the burst's objects; without one those of a trial."""
+    """Return the labels for a burst's objects; without `spec`, for a check or probe.
+
+    Without users in `spec` {user} is the user of this process.
+    """
     if not labels:
         return {}
     userids = spec.userids if spec else ()
@@ -59,13 +62,16 @@ def labels_for(
 
 
 def make_valid(text: str) -> str:
-    """Return a text as the value of a label (RFC 1123), never an empty one."""
+    """Return a text in the form of a label's value (RFC 1123), which is not empty."""
     plain = _NOT_ALLOWED.sub("-", text)[:_LONGEST].strip("-_.")
     return plain or _NONE
 
 
 def add_labels(manifest: Manifest, labels: Mapping[str, str]) -> Manifest:
-    """Return the object with these labels, and so its pods, but for what they have."""
+    """Return the object with these labels added to it and to its pods.
+
+    Labels that exist are not changed.
+    """
     if not labels:
         return manifest
     found = _labelled(manifest, labels)
@@ -86,12 +92,12 @@ def _labelled(thing: Manifest, labels: Mapping[str, str]) -> Manifest:
 
 
 def _one_of(names: tuple[str, ...] | list[str]) -> str:
-    """Return the name; other words where there are several, or none."""
+    """Return the only name; "several" or "none" for another number of names."""
     return names[0] if len(names) == 1 else (_SEVERAL if names else _NONE)
 
 
 def _name_of(userid: int) -> str:
     try:
         return pwd.getpwuid(userid).pw_name
-    except KeyError:  # of another host
+    except KeyError:  # the user is not known on this host
         return str(userid)

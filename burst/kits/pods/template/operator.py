@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: MIT
 """A burst as one MiniCluster of the Flux Operator (v1alpha2).
 
-Written around what the operator does as of 2026 (commit 0d75cef8):
+It takes account of what the operator does in 2026 (commit 0d75cef8):
 
 * `bursting.leadBroker` renders a host list that no broker accepts. With `brokerConfig`
   the operator writes that text instead.
-* `curveCert` is written to a ConfigMap and logs. It gets a placeholder, without which
-  the operator would make a certificate, and the real one comes from a Secret by
-  `commands.pre`, which the operator's script runs just before the broker.
-* Of the pod's securityContext it uses `fsGroup` only, so each container has the user
-  that brokers run as.
-* Its init container, which writes the broker's files, runs in the image of the view,
-  one from the internet by default, also where no view is wanted.
-* The script's shell, as the container's first process, would not pass SIGTERM on, and
-  index 0 would not start its broker again. So `commands.pre` does not return: it starts
-  the broker, with the settings' own commands before and after it.
-* Its options for the broker have `log-stderr-mode=local`. A broker that gets it twice
-  ends with "Operation not permitted"; of `log-stderr-level` it takes the last.
+* `curveCert` is written to a ConfigMap and to logs, so it gets a placeholder. If it
+were empty, the operator would make a certificate. `commands.pre`, which the operator's
+script runs just before the broker, copies the real certificate from a Secret. * Of the
+pod's securityContext the operator uses only `fsGroup`, so the user that brokers run as
+is set for each container. * The operator's init container, which writes the broker's
+files, runs in the image of the view. By default that is an image from the internet,
+even if no view is wanted. * The script's shell, as the container's first process, would
+not pass SIGTERM on, and index 0 would not restart its broker. So `commands.pre` does
+not return: it starts the broker itself, with the settings' own commands before and
+after it. * The operator's options for the broker include `log-stderr-mode=local`. A
+broker that gets this option twice ends with "Operation not permitted". Of several
+`log-stderr-level` it uses the last.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from burst.kits.pods.template.site_pod import for_offer
 from burst.model.ranks import format_hostlist
 from burst.provider import BurstSpec
 
-# Both are literals in the operator's scripts.
+# Both are used literally in the operator's scripts.
 _CURVE_PATH = "/mnt/flux/config/curve/curve.cert"
 _PLACEHOLDER = "the certificate comes from a Secret"
 
@@ -46,9 +46,9 @@ _PLACEHOLDER = "the certificate comes from a Secret"
 def render_minicluster(
     meta: Manifest, spec: BurstSpec, settings: PodSettings, seconds: int
 ) -> Manifest:
-    """Return the MiniCluster. `seconds` are those until the lease ends, 0 for no end.
+    """Return the MiniCluster. Raises Refused, ConfigError, CertificateError.
 
-    Raises Refused, ConfigError, CertificateError.
+    `seconds` is the time until the lease ends; 0 for no end.
     """
     if spec.lead.follower_module:
         raise Refused(
@@ -80,10 +80,11 @@ def render_minicluster(
 
 
 def render_marker(meta: Manifest) -> Manifest:
-    """Return an empty ConfigMap, which is made first and deleted last.
+    """Return the marker: an empty ConfigMap, which is made first and deleted last.
 
-    A MiniCluster is gone before the objects that the operator makes for it. While the
-    marker exists the burst is listed, and it keeps since when it is the only object.
+    A MiniCluster is gone before the objects that the operator makes for it. The burst
+    is listed while the marker exists. An annotation of the marker keeps since when it
+    is the burst's only object.
     """
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}
 
@@ -107,7 +108,7 @@ def start_lines(spec: BurstSpec, settings: PodSettings) -> str:
 
 def _flux(spec: BurstSpec, settings: PodSettings) -> Manifest:
     config = follower_config(spec.lead, spec.hosts, spec.ranks, _CURVE_PATH)
-    # It is written by a heredoc that the shell expands.
+    # The operator writes it by a heredoc, in which the shell expands these characters.
     if any(letter in config for letter in "$`\\"):
         raise Refused(
             "the lead's [bootstrap] has a $, a backquote or a backslash, which the Flux"
@@ -118,7 +119,7 @@ def _flux(spec: BurstSpec, settings: PodSettings) -> Manifest:
         "brokerConfig": config,
         "curveCert": _PLACEHOLDER,
         "connectTimeout": "5s",
-        # Else the operator declares hosts of its own.
+        # Otherwise the operator declares hosts of its own.
         "bursting": {"hostlist": format_hostlist(spec.lead.hosts)},
         "container": _init_container(settings),
     }
@@ -134,7 +135,7 @@ def _init_container(settings: PodSettings) -> Manifest:
 
 
 def _security(settings: PodSettings) -> Manifest:
-    if settings.user is None:  # as whoever the image says
+    if settings.user is None:  # brokers run as the image's user
         return {}
     ours = pod.pod_security(settings)
     ours.pop("fsGroup", None)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""`pod` of the settings with form operator: the part that a MiniCluster has fields for.
+"""Merges `pod` of the settings into a MiniCluster, as far as it has fields for it.
 
-Source: `api/v1alpha2` of the Flux Operator as of 2026 (commit 0d75cef8), and what it
-makes of each field.
+Source: `api/v1alpha2` of the Flux Operator as of 2026 (commit 0d75cef8), and what the
+operator does with each field.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ LACKS = 'a MiniCluster has no such field; set form = "job"'
 
 
 def check_for_operator(overlay: Mapping[str, Any], where: str) -> Iterator[str]:
-    """Yield a sentence for each key that a MiniCluster lacks.
+    """Yield a sentence for each key that a MiniCluster has no field for.
 
-    `overlay` is one of which `check_overlay` said nothing.
+    `overlay` must have passed `check_overlay`.
     """
     spec = overlay.get("spec", {})
     for key in spec:
@@ -52,7 +52,7 @@ def check_for_operator(overlay: Mapping[str, Any], where: str) -> Iterator[str]:
 
 
 def _check_volumes(spec: Mapping[str, Any], where: str) -> Iterator[str]:
-    """Check the volumes, each of which a MiniCluster mounts at one place."""
+    """Check the volumes: a MiniCluster mounts each at exactly one path."""
     mounts = _mounts_of(spec)
     for volume in spec.get("volumes", ()):
         at = f"{where}.spec.volumes.{volume['name']}"
@@ -64,7 +64,7 @@ def _check_volumes(spec: Mapping[str, Any], where: str) -> Iterator[str]:
             if key == "name":
                 continue
             lacks = key not in _SOURCES or set(source) - set(_SOURCES[key])
-            # It has an empty directory in memory only, and no other than this.
+            # The only emptyDir of a MiniCluster is in memory, at this path.
             elsewhere = mount.get("mountPath") != SHM_PATH
             if lacks or (key == "emptyDir" and elsewhere):
                 yield f"{at}.{key}: {LACKS}"
@@ -94,7 +94,7 @@ def _check_broker(container: Mapping[str, Any], where: str) -> Iterator[str]:
 
 
 def merge_minicluster(made: Manifest, overlay: Mapping[str, Any]) -> Manifest:
-    """Return the MiniCluster's spec with the overlay in the fields that it has."""
+    """Return the MiniCluster's spec with the overlay merged into its fields."""
     pod, (container,) = dict(made["pod"]), made["containers"]
     for key, value in overlay.get("metadata", {}).items():
         pod[key] = {**pod[key], **value}
@@ -114,7 +114,7 @@ def merge_minicluster(made: Manifest, overlay: Mapping[str, Any]) -> Manifest:
 
 
 def _volume(volume: Mapping[str, Any], mount: Mapping[str, Any]) -> Manifest:
-    """Return the volume in the words of a MiniCluster."""
+    """Return a volume and its mount in the form of a MiniCluster."""
     where: Manifest = {"path": mount["mountPath"]}
     if "emptyDir" in volume:
         found = {"emptyDir": True, "emptyDirMedium": "memory"}
@@ -168,7 +168,7 @@ def _merge_resources(base: Manifest, change: Mapping[str, Any]) -> Manifest:
 
 
 def _secret_of(entry: Mapping[str, Any]) -> dict[str, str]:
-    """Return name and key of the Secret that a variable comes from, if it does."""
+    """Return name and key of the Secret of a variable; empty if it has none."""
     source = entry.get("valueFrom")
     reference = source.get("secretKeyRef") if isinstance(source, Mapping) else None
     if not isinstance(reference, Mapping):

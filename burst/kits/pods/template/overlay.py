@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""`pod` of the settings: a site's own part of the pods' template, and its merge.
+"""`pod` of the settings: checks a site's part of the pods' template, and merges it.
 
 It has the form of a PodTemplateSpec and is merged as by a strategic merge patch: tables
-are merged, and lists by the key that the Kubernetes API declares for them (the field
-tag `patchMergeKey` of core/v1). Two things differ. An entry of `env`, `volumes` and the
-like replaces the one with its key as a whole, since it has one source only; containers
-are merged. Tolerations, the terms of an affinity to pods and DNS domains to search are
-added to those that are there.
+are merged, and lists are merged by the key that the Kubernetes API declares for them
+(the field tag `patchMergeKey` of core/v1). Two things differ. An entry of `env`,
+`volumes` and the like replaces the whole entry with its key, since it may have only one
+source; containers are merged. Tolerations, the terms of an affinity to pods, and DNS
+search domains are added to the existing ones.
 """
 
 from __future__ import annotations
@@ -47,27 +47,31 @@ _ADDED = (
     "requiredDuringSchedulingIgnoredDuringExecution",
     "preferredDuringSchedulingIgnoredDuringExecution",
 )
-# What a pod that runs no broker has of it.
+# Keys of `pod` that do not apply to a pod without a broker.
 _NOT_FOR_OTHERS = ("containers", "initContainers", "volumes")
 
 
 def merge_pod(template: Manifest, *overlays: Mapping[str, Any]) -> Manifest:
-    """Return the template with each overlay merged into it, the last one over all.
+    """Return the template with the overlays merged into it, one after the other.
 
-    With `hostNetwork` a pod gets the DNS of the cluster unless its `dnsPolicy` is set.
+    With `hostNetwork` the pod uses the cluster's DNS unless its `dnsPolicy` is set.
     """
     found = template
     for overlay in overlays:
         found = _merge(found, overlay, "")
     spec = found["spec"]
     if spec.get("hostNetwork") and "dnsPolicy" not in spec:
-        # By default such a pod has its node's DNS, which does not know the lead's name.
+        # By default such a pod uses its node's DNS, which does not know the lead's
+        # name.
         return {**found, "spec": {**spec, "dnsPolicy": "ClusterFirstWithHostNet"}}
     return found
 
 
 def without_containers(overlay: Mapping[str, Any]) -> Manifest:
-    """Return what decides where a pod runs and how it is reached, for another pod."""
+    """Return the overlay without containers and volumes, for a pod without a broker.
+
+    What remains decides where the pod runs and how it is connected.
+    """
     spec = overlay.get("spec", {})
     kept = {key: value for key, value in spec.items() if key not in _NOT_FOR_OTHERS}
     return {**overlay, "spec": kept}
@@ -76,10 +80,10 @@ def without_containers(overlay: Mapping[str, Any]) -> Manifest:
 def check_overlay(
     overlay: Mapping[str, Any], where: str, gpu_resource: str
 ) -> Iterator[str]:
-    """Yield a sentence for each key that may not be set, which begins with its path.
+    """Yield a sentence for each key that may not be set; it begins with the key's path.
 
-    `where` is the path of the overlay. That types and names of all other keys are right
-    is for the API server to say.
+    `where` is the path of the overlay. The API server checks the types and names of all
+    other keys.
     """
     for key, value in overlay.items():
         if key not in ("metadata", "spec"):
@@ -109,7 +113,10 @@ def _merge(base: Any, change: Any, field: str) -> Any:
 def _merge_by_key(
     base: Sequence[Manifest], change: Sequence[Manifest], field: str, key: str
 ) -> list[Manifest]:
-    """Return the entries of both; those of `change` in the place of those they name."""
+    """Return the entries of both lists, merged by key.
+
+    An entry of `change` replaces the one with its key; containers are merged.
+    """
     merged = {entry.get(key): entry for entry in base}
     for entry in change:
         there = merged.get(entry.get(key))

@@ -15,7 +15,7 @@ LABELS = {
     "controller-uid": _JOBS,
     "kueue.x-k8s.io/queue-name": "use queue: Kueue would count Job and pod",
 }
-"""By the beginning of a label's name."""
+"""The advice for labels, by how the label's key begins."""
 ANNOTATIONS = {
     "burst.flux-framework.org/": _OURS,
     "batch.kubernetes.io/": _JOBS,
@@ -49,7 +49,7 @@ CONTAINER_FIELDS = {
     "terminationMessagePath": "the result of an isolated burst is written there",
     "terminationMessagePolicy": "the result of an isolated burst is its message",
 }
-"""Of the container that runs the broker."""
+"""The advice for fields of the container that runs the broker."""
 
 RESOURCES = {
     "cpu": "use cores and cpu of the offer, as Flux counts them",
@@ -63,7 +63,7 @@ ENVIRONMENT = {
 }
 
 SOCKET_VOLUME = "socket"
-"""The one of our volumes that other containers may mount, with `share_socket`."""
+"""The only one of our volumes that other containers may mount, with `share_socket`."""
 OUR_VOLUMES = {
     "config": "has the broker's settings; use another name",
     "secret": "has the certificate; use another name",
@@ -76,11 +76,15 @@ OUR_VOLUMES = {
     "host-": "is one of host_paths; use another name",
     "view-": "has Flux, of view; use another name",
 }
-"""By the beginning of a volume's name; those without a dash by the whole name."""
+"""The advice for volumes: a name with a dash at its end stands for all names that begin
+with it."""
 
 
 def find_prefix(name: str, rules: Mapping[str, str]) -> str:
-    """Return what a rule says of a name; empty if none is for it."""
+    """Return the advice of the rule for a name; empty if there is none.
+
+    A rule that ends in "/" or "-" applies to all names that begin with it.
+    """
     for begin, advice in rules.items():
         if name == begin or (begin[-1] in "/-" and name.startswith(begin)):
             return advice

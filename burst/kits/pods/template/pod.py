@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The parts of a pod that both forms have."""
+"""The parts of a pod that the forms job and operator share."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from burst.kits.pods.template.site_pod import variables
 from burst.provider import BurstSpec
 
 CERTIFICATE = "curve.cert"
-"""Its name in the Secret, and that of its copy."""
-# What flux-imp uses: it becomes the user, and signals the user's processes.
+"""The name of the certificate in the Secret, and of its copy."""
+# Capabilities of flux-imp: it becomes the user, and signals the user's processes.
 _OF_IMP = ("KILL", "SETGID", "SETUID")
-# Of memory, for each core, where an offer names none: what the smallest machines of
-# clouds have to give, and all that usual ones have for a core of two vCPUs.
+# Memory request and limit for each core, if an offer names none: what the smallest
+# machines of clouds can give, and all that usual ones have for a core of two vCPUs.
 _REQUEST_MI, _LIMIT_GI = 512, 8
 LEFT_ALONE = {
     # Autoscalers drain nodes of little use, and would take a job's nodes from it.
@@ -30,14 +30,15 @@ LEFT_ALONE = {
 def pod_annotations(meta: Manifest) -> dict[str, str]:
     """Return the annotations of a follower's pod.
 
-    Without its lease, which began with the first pod in its place.
+    The lease is left out: it counts from the creation of the object, but the pod may
+    replace an earlier one.
     """
     noted = {key: text for key, text in meta["annotations"].items() if key != LEASE}
     return {**noted, **LEFT_ALONE}
 
 
 def offer_table_for(spec: BurstSpec, settings: PodSettings) -> OfferTable:
-    """Return the offer's table, if the spec fits it. Raises Refused."""
+    """Return the table of the spec's offer. Raises SpecRefused if it does not fit."""
     table = settings.offers.get(spec.offer)
     if table is None:
         raise SpecRefused(
@@ -79,14 +80,14 @@ def resources(table: OfferTable, settings: PodSettings) -> Manifest:
 
 
 def memory_limit(table: OfferTable) -> str:
-    """Return the most memory of a follower, which its volumes in memory count to."""
+    """Return the memory limit of a follower; its volumes in memory count towards it."""
     return table.memory or f"{table.cores * _LIMIT_GI}Gi"
 
 
 def small_resources() -> Manifest:
     """Return requests and limits of a container that does little.
 
-    A quota may demand limits of each container.
+    They are set as a quota may demand limits of each container.
     """
     requests = {"cpu": "10m", "memory": "32Mi"}
     return {"requests": requests, "limits": {"memory": "256Mi"}}
@@ -97,7 +98,7 @@ def spread(settings: PodSettings, labels: dict[str, str]) -> Manifest:
     node = "kubernetes.io/hostname"
     if settings.one_per_node:
         others = {"matchExpressions": [{"key": OWNER, "operator": "Exists"}]}
-        # An empty selector selects all namespaces; without it, only the pod's own.
+        # An empty selector selects all namespaces; without it, only the pod's own one.
         everywhere: Manifest = {}
         term = {
             "labelSelector": others,
@@ -124,15 +125,18 @@ def pod_security(settings: PodSettings) -> Manifest:
         "seccompProfile": {"type": "RuntimeDefault"},
     }
     if settings.multi_user:
-        # No fsGroup: it would give all volumes, homes too, to that group. The group is
-        # named, as that of a user whom the image does not know is root's.
+        # No fsGroup: it would give all volumes, even homes, to that group. The group is
+        # set, as a user whom the image does not know would get root's.
         return {**context, "runAsGroup": user}
     # Without it only root could read the mounted certificate.
     return {**context, "fsGroup": user} if user else context
 
 
 def container_security(settings: PodSettings) -> Manifest:
-    """Return a container's securityContext; empty where setuid programs are to work."""
+    """Return a container's securityContext.
+
+    It is empty with `security = "baseline"`, except with `multi_user`.
+    """
     if settings.multi_user:
         # A process of the followers' user has none of these, but the setuid IMP has.
         return {
@@ -142,9 +146,9 @@ def container_security(settings: PodSettings) -> Manifest:
     if settings.security == "baseline":
         return {}
     context: Manifest = {"allowPrivilegeEscalation": False}
-    if settings.form == "job":  # the operator's scripts write to theirs
+    if settings.form == "job":  # the operator's scripts write to the root filesystem
         context["readOnlyRootFilesystem"] = True
-    # Root without capabilities could not even read what others own on a host path.
+    # Root without capabilities could not read other users' files on a host path.
     return context | ({"capabilities": {"drop": ["ALL"]}} if user_of(settings) else {})
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Who exists in followers that run jobs of many users: lines of passwd and group.
+"""The users and groups of followers with `multi_user`: lines of passwd and group.
 
 Source: passwd(5), group(5).
 """
@@ -19,13 +19,13 @@ from burst.kits.pods.template import pod
 from burst.kits.pods.template.multi_user_table import MultiUserTable, parse_user
 
 PASSWD, GROUP = "passwd", "group"
-"""Their names in the burst's ConfigMap."""
-# A ConfigMap holds 1 MiB, and has the lead's hosts and scripts too.
+"""The names of the two files in the burst's ConfigMap."""
+# A ConfigMap holds 1 MiB, and also contains the lead's hosts and scripts.
 _MOST = 512 * 1024
 
 
 class PodUser(msgspec.Struct, frozen=True):
-    """What is sent of an entry of passwd: neither a password nor a person's name."""
+    """An entry of passwd, without a password and the person's name."""
 
     name: str
     uid: int
@@ -46,9 +46,9 @@ _Entry = TypeVar("_Entry", PodUser, PodGroup)
 
 
 def users_data(settings: PodSettings) -> dict[str, str]:
-    """Return the files for the ConfigMap; none where the image knows its users.
+    """Return the two files for the ConfigMap; nothing if the image knows its users.
 
-    Reads this host's users. Raises Refused if they are too many.
+    It reads this host's users. Raises Refused if there are too many.
     """
     table = settings.multi_user
     if table is None or table.users == "image":
@@ -76,7 +76,7 @@ def users_data(settings: PodSettings) -> dict[str, str]:
 
 
 def list_users() -> list[PodUser]:
-    """Return all users that this host lists; sssd does so with `enumerate` only."""
+    """Return all users that this host lists; sssd lists them only with `enumerate`."""
     return [
         PodUser(each.pw_name, each.pw_uid, each.pw_gid, each.pw_dir, each.pw_shell)
         for each in pwd.getpwall()
@@ -94,11 +94,12 @@ def list_groups() -> list[PodGroup]:
 def choose_users(
     listed: Iterable[PodUser], table: MultiUserTable, owner: int
 ) -> list[PodUser]:
-    """Return those in range, and the followers' own user, in the order of numbers.
+    """Return the users in the range, and the followers' own user, ordered by number.
 
-    A guest whose group is root's is left out: images let that group write files. Of
-    several entries of one name this host uses the first it lists, such as of its own
-    file before those of a directory, and of several names of one number, too.
+    A guest whose group is root's is left out, as that group may write files of images.
+    If several entries have one name, only the first is used, as this host does: for
+    example, the entry of its own file before the entry of a directory. Several names of
+    one number keep their order, as the first is used.
     """
     least, most = table.uids
     found = [
@@ -112,10 +113,10 @@ def choose_users(
 def choose_groups(
     listed: Iterable[PodGroup], users: Sequence[PodUser], table: MultiUserTable
 ) -> list[PodGroup]:
-    """Return the groups of these users, with those members only.
+    """Return the groups of these users, with only these users as members.
 
-    Groups below the range, such as sudo or docker, are the image's own, but for those
-    that are a user's first, which have no further members.
+    Groups below the range, such as sudo or docker, are the image's own. The exception
+    is a group that is the primary group of a user; it gets no further members.
     """
     least, most = table.uids
     names, primary = {user.name for user in users}, {user.gid for user in users}
@@ -133,7 +134,7 @@ def choose_groups(
 
 
 def format_passwd(users: Sequence[PodUser]) -> str:
-    """Return lines of passwd(5). A user that has no such line is left out."""
+    """Return lines of passwd(5). A user that cannot be written so is left out."""
     return "".join(
         f"{user.name}:x:{user.uid}:{user.gid}::{user.home}:{user.shell}\n"
         for user in users
@@ -142,7 +143,7 @@ def format_passwd(users: Sequence[PodUser]) -> str:
 
 
 def format_group(groups: Sequence[PodGroup]) -> str:
-    """Return lines of group(5). A group that has no such line is left out."""
+    """Return lines of group(5). A group that cannot be written so is left out."""
     return "".join(
         f"{group.name}:x:{group.gid}:{','.join(group.members)}\n"
         for group in groups
@@ -158,7 +159,7 @@ def _first_of_each_name(listed: Iterable[_Entry]) -> list[_Entry]:
 
 
 def _breaks_line(*fields: str) -> bool:
-    """Tell whether a field has a separator, or bytes that are no UTF-8."""
+    """Tell whether a field has a separator, or bytes that are not UTF-8."""
     return any(
         # Lone surrogates stand for such bytes (PEP 383).
         char in ":\n" or "\ud800" <= char <= "\udfff"

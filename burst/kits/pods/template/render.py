@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Makes a burst's objects of its BurstSpec."""
+"""Renders the objects of a burst from its BurstSpec."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from burst.provider import BurstSpec
 
 
 def refuse_systemd(lead: LeadIdentity) -> None:
-    """Raise Refused if followers need a systemd, which pods have not."""
+    """Raise Refused if followers need a systemd, which pods do not have."""
     if lead.systemd:
         raise Refused(
             "the lead has [systemd] enable, and a pod has no systemd: it would never"
@@ -49,11 +49,10 @@ def render(
 ) -> list[Manifest]:
     """Return the burst's objects. The last one makes the pods, and owns the others.
 
-    With `first`, those of a growth: `spec` has the further hosts only, and the burst
-    has so many before them.
-    With form operator the first is its marker, which has no owner. Reads the
-    certificate, or makes one for an isolated burst; it is in the Secret only. Raises
-    Refused.
+    With `first`, return the objects of a growth: `spec` has only the further hosts, and
+    `first` is the number of the burst's hosts before them. With form operator the first
+    object is the marker, which has no owner. It reads the certificate, or makes one for
+    an isolated burst; the certificate is only in the Secret. Raises Refused.
     """
     if spec.image:
         settings = msgspec.structs.replace(settings, image=spec.image)
@@ -96,7 +95,7 @@ def _render_joined(
 
 
 def _seconds_until(end: float, now: float) -> int:
-    """Return `activeDeadlineSeconds` of a Job that must not end before then.
+    """Return `activeDeadlineSeconds` for a Job that must not end before `end`.
 
     It counts whole seconds from `status.startTime`, which is cut to a whole second.
     """
@@ -104,7 +103,7 @@ def _seconds_until(end: float, now: float) -> int:
 
 
 def _secret(meta: Manifest, spec: BurstSpec, settings: PodSettings) -> Manifest:
-    # Parsed and formatted instead of copied, so nothing but a certificate is sent.
+    # The file is parsed and formatted, not copied, so only a certificate is sent.
     found = certificate.read(Path(spec.lead.certificate))
     text = certificate.format_certificate(found)
     return {
@@ -122,9 +121,10 @@ def _secret(meta: Manifest, spec: BurstSpec, settings: PodSettings) -> Manifest:
 def _gateway_service(meta: Manifest, spec: BurstSpec) -> list[Manifest]:
     """Return the Service with the DNS name of the gateway, if the burst has one.
 
-    The lead's configuration has that name, `tcp://SERVICE.NAMESPACE.svc.cluster.local:PORT`,
-    since a pod's own name has the burst's id in it. Without such a name the site itself
-    must make the gateway's address work.
+    The lead's configuration has that name,
+    `tcp://SERVICE.NAMESPACE.svc.cluster.local:PORT`, since a pod's own name contains
+    the burst's id. If the gateway's address has no such name, no Service is made, and
+    the site has to make the address work.
     """
     gateways = find_gateways(spec.lead, spec.hosts)
     if not gateways:

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What `pod` of the settings says of the broker's container and its nodes.
+"""Reads from `pod` of the settings what other modules have to know.
 
-The template is merged with `pod` as a whole (`overlay.merge_pod`). This reads of it
-what other parts have to know: the variables and volumes of the container, and the nodes
-that are selected.
+This is the variables and volumes of the broker's container, and the node selector. The
+whole of `pod` is merged into the template by `overlay.merge_pod`.
 """
 
 from __future__ import annotations
@@ -25,33 +24,33 @@ _S = TypeVar("_S", bound="PodSettings")
 
 
 class SiteMount(NamedTuple):
-    """One volume in the broker's container."""
+    """One volume that `pod` mounts in the broker's container."""
 
     mount: Mapping[str, Any]
-    """As in `volumeMounts`."""
+    """The entry of `volumeMounts`."""
     volume: Mapping[str, Any]
-    """As in `volumes`; empty if it is one of ours."""
+    """The entry of `volumes`; empty if the volume is one of ours."""
 
     @property
     def path(self) -> str:
-        """Where it is mounted."""
+        """The path at which it is mounted."""
         return str(self.mount.get("mountPath"))
 
     @property
     def is_empty(self) -> bool:
-        """Whether it is an empty directory, which all users may write."""
+        """Whether it is an emptyDir, which all users may write."""
         return "emptyDir" in self.volume
 
 
 def for_offer(settings: _S, table: OfferTable) -> _S:
-    """Return the settings with `pod` of the offer merged over their own."""
+    """Return the settings with the offer's `pod` merged over their own `pod`."""
     if not table.pod:
         return settings
     return msgspec.structs.replace(settings, pod=_merged(settings.pod, table.pod))
 
 
 def with_pod_spec(settings: _S, spec: Mapping[str, Any]) -> _S:
-    """Return the settings with such a spec merged over that of their `pod`."""
+    """Return the settings with `spec` merged over the spec of their `pod`."""
     return msgspec.structs.replace(settings, pod=_merged(settings.pod, {"spec": spec}))
 
 
@@ -62,12 +61,12 @@ def node_selector(settings: PodSettings, table: OfferTable) -> Mapping[str, str]
 
 
 def variables(settings: PodSettings) -> list[Manifest]:
-    """Return the variables of the broker's container, as in `env`."""
+    """Return the environment variables of the broker's container, as in `env`."""
     return [dict(entry) for entry in _broker(settings).get("env", ())]
 
 
 def site_mounts(settings: PodSettings) -> list[SiteMount]:
-    """Return what is mounted in the broker's container."""
+    """Return the volumes that `pod` mounts in the broker's container."""
     volumes = {volume["name"]: volume for volume in site_volumes(settings)}
     return [
         SiteMount(mount, volumes.get(str(mount.get("name")), {}))

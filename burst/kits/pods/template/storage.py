@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which directories followers have: those of `cwd`, and what is mounted."""
+"""The directories that followers have: those of `cwd`, and mounted volumes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def storage_mounts(settings: PodSettings) -> list[Manifest]:
 def known_directories(settings: PodSettings) -> tuple[str, ...]:
     """Return the directories that each follower has, whatever is in its image.
 
-    They may have others below them.
+    Other directories may be below them.
     """
     mounted = [each.path for each in site_mounts(settings)]
     found = (*PRIVATE, *mounted, *settings.cwd, *settings.host_paths)
@@ -41,9 +41,9 @@ def make_directories(settings: PodSettings) -> str:
 
 
 def _cwd_volumes(settings: PodSettings) -> dict[str, str]:
-    """Return volume names, each with its path.
+    """Return the volume name and path for each directory of `cwd` that needs a volume.
 
-    Of those of `cwd` that are within nothing that is mounted, nor within each other.
+    A directory inside a mounted path, or inside another of `cwd`, needs none.
     """
     there = [*PRIVATE, *settings.host_paths]
     there += [each.path for each in site_mounts(settings)]

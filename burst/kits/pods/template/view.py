@@ -2,8 +2,8 @@
 """`view` with form job: an init container copies Flux out of an image of its own.
 
 The image of the application then needs no Flux, only what any Flux needs: a C library
-that is not older than that of the view's, a shell, and a name for the user. The
-operator has an init container of its own.
+that is not older than the view's, a shell, and a name for the user. With form operator
+the operator's own init container does this.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ _OF_A_COPY = ("cpu", "memory")
 
 
 def has_view(settings: PodSettings) -> bool:
-    """Tell whether pods of the Job form take Flux from a view."""
+    """Tell whether a view has to be copied: it is set, and the form is job."""
     return bool(settings.view) and settings.form == "job"
 
 
 def view_containers(table: OfferTable, settings: PodSettings) -> list[Manifest]:
-    """Return the init container that copies Flux, if there is a view."""
+    """Return the init container that copies Flux; none without a view."""
     if not has_view(settings):
         return []
-    # Of two directories that the pattern names, neither is taken for the other.
+    # It is an error if a pattern matches several directories or none.
     lines = [
         f"set -- {source}\n"
         f'test $# = 1 || {{ echo "view_paths[{number}]: there are $#: $*"; exit 1; }}\n'
@@ -41,14 +41,14 @@ def view_containers(table: OfferTable, settings: PodSettings) -> list[Manifest]:
         "image": settings.view,
         "imagePullPolicy": settings.image_pull,
         "command": ["/bin/sh", "-ec", "".join(lines)],
-        # A quota may demand them of each container. Init containers end before the
-        # broker starts, so the pod needs no more than that.
+        # A quota may demand resources of each container. The pod's total does not grow,
+        # as init containers end before the broker starts.
         "resources": {
             kind: {key: most for key, most in amounts.items() if key in _OF_A_COPY}
             for kind, amounts in wanted.items()
         },
         "securityContext": pod.container_security(settings),
-        # `burst status` then says what cp said.
+        # `burst status` then shows the error of cp.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [
             {"name": f"view-{number}", "mountPath": f"{VIEW_COPY_PATH}/{number}"}
@@ -59,7 +59,7 @@ def view_containers(table: OfferTable, settings: PodSettings) -> list[Manifest]:
 
 
 def view_volumes(settings: PodSettings) -> list[Manifest]:
-    """Return the volumes of a pod for what is copied."""
+    """Return the volumes of a pod for the copied directories."""
     if not has_view(settings):
         return []
     count = len(settings.view_paths)
@@ -67,7 +67,7 @@ def view_volumes(settings: PodSettings) -> list[Manifest]:
 
 
 def view_mounts(settings: PodSettings) -> list[Manifest]:
-    """Return a container's volumeMounts of what was copied, read-only."""
+    """Return a container's volumeMounts of the copied directories, read-only."""
     if not has_view(settings):
         return []
     return [
@@ -77,10 +77,10 @@ def view_mounts(settings: PodSettings) -> list[Manifest]:
 
 
 def find_view(settings: PodSettings) -> str:
-    """Return lines for sh by which `flux` and its Python are those of the view.
+    """Return lines for sh that put the view's `flux` and Python modules on the paths.
 
-    The name of Python's directory has its minor version in it. Added to what the image
-    has; the environment of jobs is their own.
+    They are put before the image's own paths. The name of Python's directory contains
+    its minor version. Jobs have an environment of their own.
     """
     if not has_view(settings):
         return ""
@@ -94,7 +94,7 @@ done
 
 
 def flux_of(settings: PodSettings) -> str:
-    """Return Flux's program in a follower, for a command that is run from outside."""
+    """Return the path or name of `flux` in a follower, for `kubectl exec`."""
     if has_view(settings) and "/" not in settings.flux:
         return f"{targets_of(settings.view_paths)[0]}/bin/{settings.flux}"
     return settings.flux

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""`view_paths` of the settings: what is copied out of an image of Flux, and to where.
+"""`view_paths` of the settings: the directories to copy out of an image with Flux.
 
-A Flux that is installed works only at the paths that it was built for, so each entry is
-`SOURCE:TARGET`: a directory of the image, and where followers have what is in it. The
-first one is the prefix of Flux, with `bin/flux`.
+Flux works only at the paths that it was built for. So each entry is `SOURCE:TARGET`: a
+directory of the image, and the path of its content in followers. The first entry is the
+prefix of Flux, which has `bin/flux`.
 """
 
 from __future__ import annotations
@@ -15,27 +15,28 @@ from pathlib import PurePosixPath
 from burst.kits.pods.template.mount_paths import check_paths
 
 FLUX_VIEW = ("/opt/views/._view/*:/mnt/flux/view", "/opt/software:/opt/software")
-"""Of the Flux Operator's images `flux-view-*`: a Spack view, and what it links to."""
-# Both are in lines for sh, unquoted. In SOURCE it expands * and ?, as such directories
-# are named by a hash.
+"""The paths in the Flux Operator's images `flux-view-*`: a Spack view, and the
+directory that it links to."""
+# Both parts are unquoted in lines for sh. The shell expands * and ? in SOURCE, as the
+# names of such directories contain a hash.
 _ENTRY = re.compile(r"(/[A-Za-z0-9._+*?@-]+)+:[A-Za-z0-9._+/@-]*\Z")
 
 
 def split_view_path(entry: str) -> tuple[str, str]:
-    """Return SOURCE and TARGET; TARGET is empty where there is none."""
+    """Return SOURCE and TARGET; TARGET is empty if there is none."""
     source, _, target = entry.partition(":")
     return source, target
 
 
 def targets_of(paths: Sequence[str]) -> list[str]:
-    """Return where followers have them."""
+    """Return the TARGET of each entry."""
     return [split_view_path(entry)[1] for entry in paths]
 
 
 def check_view_paths(paths: Sequence[str], mounted: Mapping[str, str]) -> Iterator[str]:
-    """Yield a sentence for each entry that is wrong, which begins with its key.
+    """Yield a sentence for each wrong entry; it begins with the entry's key.
 
-    `mounted` has the paths at which others are mounted, by the keys that say so.
+    `mounted` maps the keys of other settings to the paths at which they mount.
     """
     if not paths:
         yield "view_paths: is empty; name the prefix of Flux in the image"
@@ -48,6 +49,6 @@ def check_view_paths(paths: Sequence[str], mounted: Mapping[str, str]) -> Iterat
         else:
             wanted[key] = target
     for sentence in check_paths(wanted):
-        # What is wrong with the others is said where they are checked.
+        # Errors of the other keys are reported where these are checked.
         if sentence.startswith("view_paths"):
             yield sentence
