@@ -35,7 +35,7 @@ from burst.model.reason import Reason
 RESERVATION_S = 4 * 3600.0
 """For how many seconds after a job's submission ranks are kept for it while no time
 limit tells when they become free. After that everybody may have them, as the jobs on
-them may never end. Long enough for most jobs, and others lose at most half a day."""
+them may never end. It is long enough for most jobs."""
 _NONE: Mapping[JobId, int] = MappingProxyType({})
 
 
