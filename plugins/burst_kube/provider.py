@@ -16,10 +16,10 @@ class KubeSettings(PodSettings, frozen=True, kw_only=True):
     """`[providers.NAME]` with `type = "kube"`."""
 
     kubeconfig: str = ""
-    """Path of the file; default: KUBECONFIG, `~/.kube/config`, or in a pod without
-    these its service account."""
+    """Path of the kubeconfig file; default: KUBECONFIG, `~/.kube/config`, or in a pod
+    without these the pod's service account."""
     context: str = ""
-    """A context of the file; default: its current one."""
+    """Context of that file; default: its current context."""
 
     retired: ClassVar[Mapping[str, str]] = {
         **PodSettings.retired,

@@ -64,25 +64,25 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True):
     """`[providers.NAME]` with `type = "local"`."""
 
     max_nodes: _AtLeast1 = 8
-    """Followers at a time, of all bursts together. A Flux broker that does nothing
-    takes 13 MB."""
+    """Maximum number of followers at a time, of all bursts together. An idle Flux
+    broker takes 13 MB of memory."""
     cores: _AtLeast0 = 0
     """Cores of each follower in the offer; 0 for all that this process may use.
     Followers are not bound to cores: all share those of the host."""
     gpus: _AtLeast0 = 0
-    """GPUs of each follower in the offer. Nothing binds a follower to any."""
+    """GPUs of each follower in the offer. Followers are not bound to GPUs."""
     price: Price = 0.0
-    """Per node and hour. Free by default, as the host exists anyway."""
+    """Price per node and hour. Free by default, because the host exists anyway."""
     dir: str = ""
-    """Where followers have their directories; `/tmp/burst-UID` by default: short, as a
-    unix socket's path must be, and the same whoever starts the daemon and how, which
-    XDG_RUNTIME_DIR is not. Change it only while no burst lives."""
+    """Directory that has the followers' directories; default: `/tmp/burst-UID`. That is
+    short, as a unix socket's path must be, and does not depend on how the daemon is
+    started, as XDG_RUNTIME_DIR does. Change it only while no burst lives."""
     flux: str = "flux"
     """The program, by name or path. Its version must be the lead's."""
     grace: Seconds = Seconds(10)
-    """From SIGTERM to SIGKILL. A broker leaves in 0.2s, 64 of them in 6s."""
+    """Time from SIGTERM to SIGKILL. One broker leaves in 0.2s, 64 brokers in 6s."""
     environment: Mapping[str, str] = {}
-    """Added to the followers' environment, which has PATH and few others."""
+    """Variables for the followers' environment, which has PATH and few others."""
 
 
 class LocalProvider(Provider):
