@@ -46,7 +46,7 @@ class KubeProvider(PodProvider):
         return self._place
 
     def access(self, burst_id: BurstId) -> Sequence[str]:
-        """Return the command for kubectl; its credentials are those of the settings."""
+        """Return a kubectl command that lists the pods, by the settings' kubeconfig."""
         known = self._settings
         files = [f"--kubeconfig={known.kubeconfig}"] if known.kubeconfig else []
         context = [f"--context={known.context}"] if known.context else []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is known of providers of type local before one is made."""
+"""The `local` provider type: what is known before a provider is made."""
 
 from __future__ import annotations
 
