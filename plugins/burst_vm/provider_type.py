@@ -39,7 +39,7 @@ class VmType(ProviderType):
     """Virtual machines of a cloud."""
 
     def table_template(self, wanted: TableRequest) -> str:
-        """Return the table, without what only the site knows."""
+        """Return the table, with comments for what only the site knows."""
         offers = (
             _OFFER.format(
                 name=each.name,
