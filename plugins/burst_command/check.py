@@ -57,7 +57,7 @@ rm -f "$beat"
 
 
 class _Files(JobTasks):
-    """Files of a burst whose nodes run the script, at most for so many seconds."""
+    """Files of a burst whose nodes run the script, for `seconds` at most."""
 
     def __init__(self, place: Path, seconds: float) -> None:
         super().__init__(place)

@@ -66,7 +66,7 @@ class BeginRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ListRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Print all bursts of which anything exists, of all owners."""
+    """Print all bursts, of all owners, that exist in whole or in part."""
 
     dir: str
     arguments: Mapping[str, Any]

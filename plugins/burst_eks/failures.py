@@ -116,7 +116,7 @@ def meaning_of(code: str, said: str = "") -> CodeMeaning:
 
 
 def error_of(code: str, status: int, what: str) -> ProviderError:
-    """Return what to raise for an error with a code, and with a status of HTTP.
+    """Return the error to raise for an error with a code and an HTTP status.
 
     With a status of 429, or of 500 and above, the cloud says that it cannot answer now.
     """

@@ -16,7 +16,7 @@ class FluxSettings(NodeSettings, frozen=True, kw_only=True):
 
     uri: str
     """URI of the other instance: `local://PATH`, `ssh://HOST/PATH`, or what flux-uri(1)
-    resolves, such as a job id or `slurm:1234`, with the daemon's FLUX_URI. Change it
+    resolves with the daemon's FLUX_URI, such as a job id or `slurm:1234`. Change it
     only while no burst lives."""
     time: Seconds
     """Longest time limit of a job, from 2m. A burst lives a minute less: its followers

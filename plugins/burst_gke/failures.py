@@ -197,7 +197,7 @@ class CloudFailure(msgspec.Struct, frozen=True):
     """Metadata of `google.rpc.ErrorInfo`."""
 
     def error(self, doing: str) -> ProviderError:
-        """Return what to raise; `doing` says what was tried, as in `to delete x`."""
+        """Return the error to raise; `doing` is what was tried, as in `to delete x`."""
         return self.as_error(f"Google Cloud declined {doing}: {self.words}")
 
     @property
@@ -208,7 +208,7 @@ class CloudFailure(msgspec.Struct, frozen=True):
         return f"{said} ({', '.join(others)})" if others else said
 
     def as_error(self, what: str) -> ProviderError:
-        """Return what to raise, with that text."""
+        """Return the error to raise; `what` is its text."""
         meaning = self.meaning
         if meaning in LASTING:
             return Refused(what, self._advice())

@@ -106,7 +106,7 @@ class GkeSettings(PodSettings, frozen=True, kw_only=True):
     location: str
     """Zone of the cluster, such as `us-central1-a`, or its region."""
     zone: str = ""
-    """Zone of the nodes, if location is a region: all nodes of a burst are in it. If
+    """Zone of the nodes, if `location` is a region; all nodes of a burst are in it. If
     empty, GKE's autoscaler chooses among the zones of the cluster."""
     cluster: str = ""
     """The cluster to burst into. If empty, each burst has a cluster of its own, which

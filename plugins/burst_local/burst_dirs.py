@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The files of bursts, by which a restarted daemon finds them.
+"""The files of bursts, with which a restarted daemon finds the bursts.
 
     DIR/OWNER.PROVIDER/BURST/spec.json      the BurstSpec
                              broker.toml    for all its followers

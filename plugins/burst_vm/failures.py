@@ -70,7 +70,7 @@ _MEANINGS = (
 
 
 def error_of(error: Exception, what: str) -> ProviderError:
-    """Return what to raise for an error of Libcloud or of the network.
+    """Return the error to raise for an error of Libcloud or of the network.
 
     `what` is what could not be done. An error without a known code counts by its HTTP
     status: 401 and 403 as missing rights, 404 as NotFound, other 4xx as wrong settings.
