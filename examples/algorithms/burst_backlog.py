@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""An algorithm of one's own: so many minutes of work for each node.
+"""An algorithm of your own: a number of minutes of work for each node.
 
 Install it (pyproject.toml beside this names it under `burst.algorithms`), and name it
 in the file of an ensemble: `algorithm = { name = "backlog", options.minutes = 10 }`.
@@ -17,11 +17,11 @@ class BacklogOptions(msgspec.Struct, frozen=True):
     """Its options."""
 
     minutes: float = 10.0
-    """How many minutes of waiting work each node is to have before it."""
+    """How many minutes of waiting work there may be for each node."""
 
 
 class Backlog:
-    """Sizes a member by the work that waits, as far as such jobs have run before."""
+    """Sizes a member by the work that waits, if such jobs have run before."""
 
     Options = BacklogOptions
 
@@ -29,7 +29,7 @@ class Backlog:
         self._options = options
 
     def decide(self, view: MemberView, memory: Memory, now: float) -> MemberDecision:
-        """Return the size that works the queue off in time; 1 minute a job at first."""
+        """Return the size that works the queue off in time; at first 1 minute a job."""
         minutes = (view.tally.duration.mean or 60.0) / 60
         wanted = view.nodes_busy + math.ceil(
             view.nodes_waited_for * minutes / self._options.minutes

@@ -2,7 +2,7 @@
 """`cost`: jobs that all members share go where they cost least.
 
 A job's cost in a member is its nodes, times their price, times how long such jobs ran
-there. All members that are to take part have this algorithm.
+there. All members that take part must have this algorithm.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ class CostOptions(msgspec.Struct, frozen=True, rename="camel"):
     """Its options."""
 
     cost_ratio: Annotated[float, msgspec.Meta(ge=1)] = 2.0
-    """Where the cheapest member is full, this one takes a job if it costs at most so
-    many times as much here."""
+    """If the cheapest member is full, this one takes a job that costs at most this many
+    times as much here."""
 
 
 class Cost:
     """Submits jobs; name `workload-demand` with `submit = "no"` beside it.
 
-    That one ends a member that is idle: let it be idle for long (`terminateChecks`)
-    where a dear member is to wait until the cheap ones are full.
+    `workload-demand` ends a member that is idle. Let an expensive member be idle for
+    long (`terminateChecks`) if it is to wait until the cheap ones are full.
     """
 
     Options = CostOptions
@@ -67,7 +67,7 @@ class Cost:
         return MemberDecision(submit=tuple(names[:SUBMIT_MOST]))
 
     def _takes(self, view: MemberView, group: JobGroup) -> bool:
-        """Whether no other member with room for such a job is cheaper."""
+        """Return whether no other member that has nodes for such a job is cheaper."""
         known = {
             peer.name: peer.durations[group.name]
             for peer in view.peers
@@ -90,6 +90,6 @@ class Cost:
 def _expected(known: Mapping[str, float], name: str) -> float:
     """Return how long such a job runs in a member.
 
-    Where none has ended yet it is taken to be the shortest of all, so that it is tried.
+    If none has ended there yet, it is the shortest of all members, so that it is tried.
     """
     return known.get(name, min(known.values(), default=1.0))

@@ -24,7 +24,7 @@ class RuntimeOptions(msgspec.Struct, frozen=True, rename="camel"):
     at_once: Annotated[int, msgspec.Meta(ge=1, le=SUBMIT_MOST)] = 2
     """How many jobs are active at once."""
     minimum: Annotated[int, msgspec.Meta(ge=1)] = 3
-    """Of each group as many jobs must have ended before the model chooses."""
+    """How many jobs of each group must have ended before expected runtimes decide."""
 
 
 class FastestRuntime:
@@ -74,7 +74,7 @@ class FastestRuntime:
         return chosen
 
     def _next(self, line: list[JobGroup], taken: dict[str, int]) -> JobGroup:
-        """Return the group of the next job: the fewest first, until all are known."""
+        """Return the next job's group: that with fewest jobs, until all are known."""
         if any(group.tally.duration.count < self._options.minimum for group in line):
             return min(line, key=lambda group: group.submitted + taken[group.name])
         return min(line, key=lambda group: self._sign * group.tally.duration.mean)

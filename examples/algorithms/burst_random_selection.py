@@ -21,7 +21,7 @@ class RandomOptions(msgspec.Struct, frozen=True):
     select: Annotated[int, msgspec.Meta(ge=1, le=SUBMIT_MOST)] = 1
     """How many jobs are chosen at a time: whenever none waits."""
     seed: int = 0
-    """What is drawn at random is drawn of this number."""
+    """The seed of the random choice."""
 
 
 class RandomSelection:
@@ -38,7 +38,7 @@ class RandomSelection:
         memory: Memory,  # noqa: ARG002  what it asks is in the view
         now: float,  # noqa: ARG002  the same
     ) -> MemberDecision:
-        """Return as many jobs as are chosen at a time, of those that could run."""
+        """Return `select` random jobs of those that could run."""
         if view.queue.pending or view.unconfirmed:
             return MemberDecision()
         left = [
@@ -47,7 +47,7 @@ class RandomSelection:
             if group.nodes <= view.most
             for _ in range(group.left or 0)
         ]
-        # It tells this draw from those before.
+        # It makes this draw differ from those before.
         submitted = sum(group.submitted for group in view.jobs)
         seed = (self._options.seed, view.name, submitted)
         drawn = shuffled(left, *seed, most=self._options.select)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`workload-success`: runs jobs until so many have succeeded."""
+"""`workload-success`: runs jobs until a number of them has succeeded."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ class SuccessOptions(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     success_target: Annotated[int, msgspec.Meta(ge=1)]
     """How many jobs are to succeed."""
     failure_target: Annotated[int, msgspec.Meta(ge=1)] = 100
-    """It gives up once so many have failed. Jobs that all fail, as of a path that is
-    not there, would be paid for without end."""
+    """It gives up once this many have failed. Otherwise jobs that all fail, such as by
+    a missing path, would cost money without end."""
     at_once: Annotated[int, msgspec.Meta(ge=1, le=SUBMIT_MOST)] = SUBMIT_MOST
     """How many jobs are active at once, at most."""
 
 
 class WorkloadSuccess:
-    """Has as many jobs active as may yet be needed, and fit.
+    """Keeps as many jobs active as may still be needed and as fit.
 
     Name `workload-demand` with `submit = "no"` beside it, which sizes the member.
     """
@@ -55,7 +55,7 @@ class WorkloadSuccess:
         most = 0 if view.unconfirmed else most - active
         room = max(0, view.most - view.nodes_busy - view.nodes_waited_for)
         names: list[str] = []
-        # Those of which the file says how many come before those without an end.
+        # Groups with a number of jobs in the file come before those without an end.
         for group in sorted(view.jobs, key=lambda group: group.left is None):
             left = most if group.left is None else group.left
             count = max(0, min(left, most - len(names), room // group.nodes))

@@ -18,7 +18,7 @@ import flux.job
 from flux.resource import list as resources
 
 SOCKET = "/burst/run/broker/local"
-"""Of the broker, in its pod; /burst/socket/broker/local with `share_socket`."""
+"""The broker's socket in its pod; /burst/socket/broker/local with `share_socket`."""
 
 
 def connect(pod, namespace, socket=SOCKET):
@@ -32,10 +32,10 @@ def run_on_all(handle, command):
     jobs = []
     for rank in resources.resource_list(handle).get().up.ranks:
         spec = flux.job.JobspecV1.from_command(command, num_nodes=1, exclusive=True)
-        # Else one node may run them all: the first may end before the next is placed.
+        # Otherwise one node may run all: one may end before the next is placed.
         spec.setattr("system.constraints", {"ranks": [str(rank)]})
         spec.cwd = "/tmp"  # noqa: S108  of the pod alone
-        # This host's environment says nothing of the pod.
+        # This host's environment is not for the pod.
         spec.environment = {}
         jobs.append(flux.job.submit(handle, spec, waitable=True))
     for job in jobs:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Each rank says where it runs, and what the sum over all ranks is.
 //
-// allreduce [NUMBERS]: of how many doubles the sums are made. Few of them go with the
-// message itself; of many, only where they are to be fetched from goes first.
+// allreduce [NUMBERS]: how many doubles are summed. Few of them are sent in the message
+// itself; for many, a message first tells where to fetch them.
 
 #include <mpi.h>
 #include <stdio.h>

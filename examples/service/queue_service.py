@@ -32,7 +32,7 @@ class Handler(BaseHTTPRequestHandler):
     timeout = 10
 
     def do_GET(self):
-        """Tell of the queue, or of one job."""
+        """Answer with the state of the queue, or of one job."""
         self.answer(self.get)
 
     def do_POST(self):
@@ -40,7 +40,7 @@ class Handler(BaseHTTPRequestHandler):
         self.answer(self.post)
 
     def answer(self, method):
-        """Send what the method returns, or why there is nothing."""
+        """Send what the method returns, or why it returns nothing."""
         given = self.headers.get("Authorization", "").encode()
         if not hmac.compare_digest(given, f"Bearer {os.environ['TOKEN']}".encode()):
             self.send(

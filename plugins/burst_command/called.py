@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""A call of the site's program that outlives the daemon, as `kill -9` leaves it.
+"""A call of the site's program that outlives the daemon, such as after `kill -9`.
 
-The next daemon does not see yet in the list what that call is about to make, and would
-have it made twice.
+The next daemon does not see in the list yet what that call is about to make, and would
+have it made a second time.
 """
 
 from __future__ import annotations
@@ -11,18 +11,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
-# Of the fields after the name in proc_pid_stat(5).
+# Positions among the fields after the name in proc_pid_stat(5).
 _STATE, _START = 0, 19
-# The process notes itself before it becomes the program: no moment is in between.
+# The process notes itself before it becomes the program, so no program lacks a note.
 _SCRIPT = f'cat "/proc/$$/stat" {_BOOT} > "$0" && exec "$@"'
-# A daemon that lives kills it before, and says that it took too long.
+# A daemon that lives kills it earlier, and reports that it took too long.
 _SPARE_S = 1.0
 
 
 def noted(argv: Sequence[str], note: Path, limit: float) -> list[str]:
-    """Return a command that runs this one, and notes its process in a file before.
+    """Return a command that notes its process in a file, and then runs `argv`.
 
-    It is killed with its process group soon after so many seconds, whoever lives.
+    It is killed with its process group soon after `limit` seconds, even if no daemon
+    lives.
     """
     ends = ["timeout", "-s", "KILL", f"{limit + _SPARE_S:g}"]
     return [*ends, "/bin/sh", "-c", _SCRIPT, str(note), *argv]
@@ -40,11 +41,11 @@ def running(note: Path) -> int:
         before, now = _fields(stat), _fields(Path(f"/proc/{pid}/stat").read_text())
         same = now[_START] == before[_START] and boot == _BOOT.read_text().strip()
     except (FileNotFoundError, ProcessLookupError, IndexError, ValueError):
-        # Without a whole note the program was not started.
+        # Without a complete note the program was not started.
         return 0
     return pid if same and now[_STATE] not in "ZX" else 0
 
 
 def _fields(stat: str) -> list[str]:
-    """Return what is after the name, which may hold spaces and parentheses."""
+    """Return the fields after the name, which may have spaces and parentheses."""
     return stat.rpartition(")")[2].split()

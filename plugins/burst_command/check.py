@@ -3,7 +3,7 @@
 
 In place of a follower each node runs a script that writes the time into a file of the
 shared directory, again and again, until SIGTERM ends it. So no lead, no Flux and no
-certificate is needed, and what runs where is seen in the directory.
+certificate is needed, and the directory shows what runs where.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ rm -f "$beat"
 
 
 class _Files(JobTasks):
-    """Files of a burst whose nodes run the script, at most for so many seconds."""
+    """Files of a burst whose nodes run the script, for `seconds` at most."""
 
     def __init__(self, place: Path, seconds: float) -> None:
         super().__init__(place)
@@ -76,7 +76,7 @@ class _Files(JobTasks):
 
 
 class _Check:
-    """Its steps raise Refused for a rule that does not hold, which is the advice."""
+    """The steps of a check: each raises Refused, with the rule that does not hold."""
 
     def __init__(
         self,
@@ -84,9 +84,9 @@ class _Check:
         settings: CommandSettings,
         tell: Callable[[str], None],
     ) -> None:
-        # What waits for the nodes: as long as the site says that they take.
+        # How long to wait for nodes, by the time that they take according to the site.
         self._patience = 4 * settings.join_time + settings.limit
-        # A script ends by itself should `end` not do it: nobody else does.
+        # The script ends by itself if `end` does not end it: nobody else would.
         self._provider = make(partial(_Files, seconds=2 * self._patience))
         self._tell = tell
         [offer] = self._provider.offers()
@@ -142,7 +142,7 @@ class _Check:
 
     def _runs(self) -> str:
         self._wait(self._is_running, f"{self._name} to run on all its nodes")
-        # One that was started beside another may be slower, and has written by then.
+        # A second script for a host may be slower, and has written its file by then.
         self._pause()
         self._fail_if_doubled()
         return "each host's script runs once, and `list` says so"
@@ -175,7 +175,7 @@ class _Check:
     def _is_gone(self) -> bool:
         if self._provider.end_jobs(_BURST):
             return False
-        # One that runs writes again within a beat.
+        # A script that still runs writes its file again within a beat.
         for beat in self._beats():
             beat.unlink(missing_ok=True)
         self._pause()
@@ -191,7 +191,7 @@ class _Check:
         return "`end` of what is gone succeeds"
 
     def _clean(self) -> Iterator[Finding]:
-        """Delete what was made, by the program alone."""
+        """Delete what was made, by calls of the program only."""
         self._tell(f"deletes what may be left of {self._name}")
         ends = time.monotonic() + self._patience
         last, for_good = "", False
@@ -238,7 +238,7 @@ def check(
 ) -> list[Finding]:
     """Begin, list and end a burst; return a finding for each rule that was tried.
 
-    `make` makes a provider with these files. `tell` is called with what it waits for.
-    Nothing is left, or a finding says what.
+    `make` makes a provider that uses the given files. `tell` is called with what the
+    check does and waits for. If anything is left, a finding says what.
     """
     return list(_Check(make, settings, tell).run())

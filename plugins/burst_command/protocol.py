@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the site's program is asked and answers: docs/command.md says it to its author.
+"""The requests to the site's program, and its answers, as docs/command.md tells them.
 
 The exit statuses are those of sysexits.h.
 """
@@ -39,10 +39,10 @@ PATTERNS: Mapping[str, Sequence[ErrorPattern]] = {
     "list": _FOR_GOOD,
     "end": _FOR_GOOD,
 }
-"""What an exit status means after each word; any other is Transient."""
+"""What an exit status means, by the word of the call; any other is Transient."""
 _SHOWN = 200
 _WORDS = 3
-"""Of a name: owner, provider and burst."""
+"""Parts of a name: owner, provider and burst."""
 
 State = Literal["pending", "running", "failed", "ending"]
 
@@ -57,29 +57,29 @@ class BeginRequest(msgspec.Struct, frozen=True, kw_only=True):
     gpus: int
     start: str
     log: str
-    """Where what the followers write goes, at best."""
+    """The file that should get what the followers write."""
     seconds: int
-    """For which they are needed at most; 0 for no end."""
+    """How long the nodes are needed at most; 0 for no end."""
     users: Sequence[int]
-    """Whose jobs they are for; none where a person requested them."""
+    """Ids of users whose jobs the nodes are for; empty if a person requested them."""
     arguments: Mapping[str, Any]
 
 
 class ListRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Print all bursts of which anything exists, of all owners."""
+    """Print all bursts, of all owners, that exist in whole or in part."""
 
     dir: str
     arguments: Mapping[str, Any]
 
 
 class EndRequest(ListRequest, frozen=True, kw_only=True):
-    """Delete all of this burst, or go on deleting."""
+    """Delete all of a burst, or go on deleting it."""
 
     name: str
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A node that is not as its burst."""
+    """A node whose state is not that of its burst."""
 
     host: str
     state: State
@@ -97,17 +97,17 @@ class ListedBurst(
     state: State
     why: str = ""
     cause: Literal["", "capacity", "refused", "reclaimed"] = ""
-    """Of state `failed`."""
+    """Cause of the state `failed`; empty for any other cause."""
     nodes: tuple[Node, ...] = ()
 
     @property
     def over(self) -> bool:
-        """Whether nothing of it is left: what is listed exists."""
+        """Whether nothing of it is left: never, because what is listed exists."""
         return False
 
 
 class SiteProgram:
-    """Runs the program."""
+    """Calls the site's program."""
 
     def __init__(self, settings: CommandSettings) -> None:
         self._argv, self._limit = settings.program, settings.limit
@@ -115,16 +115,16 @@ class SiteProgram:
         self._dir, self._arguments = settings.dir, settings.arguments
 
     def begin(self, asked: BeginRequest, note: Path) -> None:
-        """Note the process in a file, for `still_begins`.
+        """Have the program begin a burst; note its process in a file.
 
         Raises InsufficientCapacity, SpecRefused, Transient, Refused.
         """
         self._ask("begin", asked, note)
 
     def still_begins(self, note: Path) -> Transient | None:
-        """Return what to raise while a `begin` runs that an earlier daemon has called.
+        """Return the error to raise while a `begin` of an earlier daemon runs, or None.
 
-        To be asked before `list`: what it made is listed once it has ended.
+        Call it before `list`: what that `begin` makes is listed once it has ended.
         """
         with disk_errors(note):
             pid = called.running(note)
@@ -136,12 +136,12 @@ class SiteProgram:
         )
 
     def end(self, name: str) -> None:
-        """Raises Transient, Refused."""
+        """Have the program end a burst. Raises Transient, Refused."""
         asked = EndRequest(name=name, dir=self._dir, arguments=self._arguments)
         self._ask("end", asked)
 
     def list(self) -> Mapping[str, Sequence[ListedBurst]]:
-        """Return what exists, by name all that is printed. Raises Transient, Refused.
+        """Return the bursts that the program lists, by name. Raises Transient, Refused.
 
         An answer that cannot be read is Transient: what is not listed counts as gone.
         """

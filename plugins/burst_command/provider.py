@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""A provider by a site's own program: begin, list, end.
+"""The command provider: a site's own program begins, lists and ends bursts.
 
 What exists is what the program lists. The provider keeps the files of a burst's
-followers in the directory that the nodes share, and they go last.
+followers in the directory that the nodes share, and removes them last.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from burst_command.protocol import BeginRequest, ListedBurst, Node, SiteProgram
 from burst_command.settings import CommandSettings
 
 _CALL = "begin"
-"""Notes the process of `begin` in the directory of its burst."""
+"""The file in a burst's directory that notes the process of its `begin`."""
 _LOG_TAIL = 10_000
 _LINES = 20
 
 
 class CommandProvider(JobProvider[ListedBurst]):
-    """Followers on nodes that the site's program brings. A job is what it begins."""
+    """Followers on nodes of the site's program. What it begins is called a job here."""
 
     Settings = CommandSettings
     unanswered = "run it with `list`, as the daemon's user"
@@ -58,7 +58,7 @@ class CommandProvider(JobProvider[ListedBurst]):
         self._site = SiteProgram(settings)
         self._offer = settings.offer(ends, settings.total)
         self._failed: dict[str, str] = {}
-        """By burst, why its last `begin` failed."""
+        """Why the last `begin` failed, by burst."""
 
     def place(self) -> str:
         """Return the directory, and the program that knows the nodes."""
@@ -70,7 +70,7 @@ class CommandProvider(JobProvider[ListedBurst]):
         return self._make_files(self._home.path / burst_id)
 
     def list_jobs(self) -> Mapping[str, Sequence[ListedBurst]]:
-        """Return what the program lists. More than one of a burst is its fault."""
+        """Return what the program lists; it must list each burst only once."""
         ours = self.name_of("")
         return {
             name.removeprefix(ours): found
@@ -79,15 +79,15 @@ class CommandProvider(JobProvider[ListedBurst]):
         }
 
     def list_names(self) -> Iterable[str]:
-        """Return what the program lists, of all owners."""
+        """Return the names of what the program lists, of all owners."""
         return [f"burst.{name}" for name in self._site.list()]
 
     def find_job(self, burst_id: BurstId) -> str | None:
-        """Return no number, but whether the program lists it."""
+        """Return an empty number if the program lists the burst, else None."""
         return "" if self._is_listed(burst_id) else None
 
     def submit(self, spec: BurstSpec, files: JobTasks, seconds: float) -> str:
-        """Have the program begin a burst, unless it lists it."""
+        """Have the program begin a burst, unless it lists the burst already."""
         if self._is_listed(spec.burst_id):
             return ""
         asked = BeginRequest(
@@ -109,7 +109,7 @@ class CommandProvider(JobProvider[ListedBurst]):
         return ""
 
     def end_jobs(self, burst_id: BurstId) -> bool:
-        """Have the program end a burst that it lists."""
+        """Have the program end a burst if it lists it; return whether it does."""
         listed = self._is_listed(burst_id)
         if listed:
             self.end(burst_id)
@@ -122,13 +122,13 @@ class CommandProvider(JobProvider[ListedBurst]):
         self._site.end(self.name_of(burst_id))
 
     def examine_jobs(self, lead: LeadIdentity | None) -> Iterator[Finding]:
-        """Check that the program lists what there is."""
+        """Check that the program can list bursts."""
         del lead
         count = len(self._site.list())
         yield ok(f"`{self._settings.program[0]} list` lists {count} bursts")
 
     def check(self, tell: Callable[[str], None]) -> Sequence[Finding]:
-        """Try what the program must keep to, on a burst that no lead knows."""
+        """Try the rules for the program, on a burst that no lead knows."""
 
         def make(files: Callable[[Path], JobTasks]) -> CommandProvider:
             return CommandProvider(self._name, self._settings, self._owner, files)
@@ -136,11 +136,11 @@ class CommandProvider(JobProvider[ListedBurst]):
         return check(make, self._settings, tell)
 
     def name_of(self, burst_id: str) -> str:
-        """Return what the program is told that the burst is called."""
+        """Return the burst's name for the program: `OWNER.PROVIDER.BURST`."""
         return f"{self._owner}.{self._name}.{burst_id}"
 
     def status(self, burst_id: BurstId, jobs: Sequence[ListedBurst]) -> BurstStatus:
-        """Return what the program lists of a burst, and what its log says."""
+        """Return the status by what the program lists and what the burst's log says."""
         if len(jobs) > 1:
             raise Transient(
                 f"`{' '.join(self._settings.program)} list` printed {jobs[0].name}"
@@ -163,7 +163,7 @@ class CommandProvider(JobProvider[ListedBurst]):
     def _is_listed(self, burst_id: str) -> bool:
         """Tell whether the program lists a burst.
 
-        Raises Transient while it may be about to make it, for an earlier daemon.
+        Raises Transient while a `begin` of an earlier daemon may be making it.
         """
         begins = self._site.still_begins(self.files(burst_id).place / _CALL)
         listed = burst_id in self.list_jobs()
@@ -172,7 +172,7 @@ class CommandProvider(JobProvider[ListedBurst]):
         return listed
 
     def _unlisted(self, name: str, files: JobTasks) -> ListedBurst:
-        """Return what is said of a burst that has files, and is not listed."""
+        """Return the state of a burst that has files but is not listed."""
         if files.submission() is not None:
             why = "the program lists it no more"
             return ListedBurst(name=name, state="failed", why=why)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The settings of bursts by a site's own program."""
+"""The keys of `[providers.NAME]` with `type = "command"`."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ class CommandSettings(NodeSettings, frozen=True, kw_only=True):
     """`[providers.NAME]` with `type = "command"`."""
 
     program: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
-    """The program and its first words. `begin`, `list` or `end` follows, and what is
-    asked is on its standard input as JSON ([command.md](command.md))."""
+    """The program and its first arguments. `begin`, `list` or `end` follows them, and
+    the request is JSON on standard input ([command.md](command.md))."""
     total: _AtLeast0 = 0
-    """Nodes of all bursts together; 0 if the program is to say when there are no
+    """Number of nodes for all bursts together; 0 if the program says when there are no
     more."""
     join_time: Seconds = Seconds(60)
-    """From `begin` to the first job, as far as is known."""
+    """Expected time from `begin` to the first job."""
     lifetime: Seconds = Seconds(math.inf)
     """How long the site lets such nodes live, such as the time limit of a queue. The
-    daemon drains a burst before."""
+    daemon drains a burst before that time."""
     limit: Seconds = Seconds(60)
-    """How long the program may take each time. It is killed then, with all that it has
-    started in its process group."""
+    """How long each call of the program may take. After that time the program is
+    killed, with all that it has started in its process group."""
     arguments: Mapping[str, Any] = {}
-    """A table that the program is given each time as it is: a queue, an account, names
-    of machines."""
+    """A table that is passed to the program unchanged with each call: a queue, an
+    account, names of machines."""

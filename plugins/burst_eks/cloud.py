@@ -25,10 +25,10 @@ from burst_eks.settings import EksSettings
 
 # No retries of the client's own: the daemon decides when to repeat a call.
 _CONFIG = Config(connect_timeout=10, read_timeout=20, retries={"total_max_attempts": 1})
-# EKS takes a token for 15 minutes. The client renews credentials that end in less than
-# 10 minutes, so these outlive a token that is used for so many seconds.
+# EKS accepts a token for 15 minutes. The client renews credentials that end in less
+# than 10 minutes, so they outlive a token that is used for this many seconds.
 _TOKEN_S = 480.0
-# Of the signed URL in a token, as `aws eks get-token` has it; EKS ignores it.
+# Expiry of the signed URL in a token, as in `aws eks get-token`; EKS ignores it.
 _URL_S = 60
 _WHO = "?Action=GetCallerIdentity&Version=2011-06-15"
 _NODE_PHASES = {
@@ -63,14 +63,14 @@ class EksCloud:
         self._token, self._signed = "", 0.0
 
     def identity(self) -> str:
-        """Return the ARN as which AWS knows the credentials."""
+        """Return the ARN of the identity that the credentials belong to."""
         found = self._call("sts", "to tell who this is", "get_caller_identity")
         return str(found["Arn"])
 
     def cluster(self) -> tuple[str, str]:
         """Return the URL of the cluster's API server, and its authority as PEM.
 
-        Raises Refused where there is no such cluster, Transient where it does not run.
+        Raises Refused if there is no such cluster, Transient if it does not run.
         """
         name = self._settings.cluster
         doing = f"to look at cluster {name}"
@@ -81,7 +81,7 @@ class EksCloud:
         return found["endpoint"], authority.decode()
 
     def groups(self, prefix: str) -> list[NodeGroup]:
-        """Return the node groups of the cluster whose names begin so."""
+        """Return the node groups of the cluster whose names have the prefix."""
         with _errors("to list node groups"):
             pages = self._client("eks").get_paginator("list_nodegroups")
             listed = pages.paginate(clusterName=self._settings.cluster)
@@ -96,17 +96,17 @@ class EksCloud:
         return None
 
     def create(self, request: Mapping[str, Any]) -> None:
-        """Begin to make a node group. Raises Transient where the name is taken."""
+        """Begin to make a node group. Raises Transient if the name is taken."""
         doing = f"to make node group {request['nodegroupName']}"
         self._call("eks", doing, "create_nodegroup", **request)
 
     def delete(self, name: str) -> None:
-        """Begin to delete a node group, or let one be that is gone."""
+        """Begin to delete a node group; do nothing if it is gone."""
         with contextlib.suppress(NoSuchThing):
             self._ask("delete", name, "delete")
 
     def end_at(self, scaling_group: str, when: float) -> None:
-        """Have an Auto Scaling group end its instances then, whoever lives."""
+        """Have an Auto Scaling group end its instances then, even without a daemon."""
         self._call(
             "autoscaling",
             f"to end the instances of {scaling_group} with their lease",
@@ -118,9 +118,9 @@ class EksCloud:
         )
 
     def token(self) -> str:
-        """Return a bearer token for the API server, good for some minutes.
+        """Return a bearer token for the API server, valid for some minutes.
 
-        A signed request that tells who we are, which the API server sends to STS.
+        It is a signed request, which the API server sends to STS to learn who we are.
         """
         if not 0 <= self._clock() - self._signed < _TOKEN_S:
             with _errors(f"to sign a token for cluster {self._settings.cluster}"):
@@ -129,11 +129,11 @@ class EksCloud:
 
     def _sign(self) -> str:
         url = f"{self._client('sts').meta.endpoint_url.rstrip('/')}/{_WHO}"
-        # A signature over this header is good for this cluster only.
+        # A signature over this header is valid for this cluster only.
         only = {"x-k8s-aws-id": self._settings.cluster}
         request = AWSRequest("GET", url, headers=only)
         found = self._session.get_credentials()
-        # Its parts all of one time, as they may be renewed meanwhile.
+        # All parts at once, because the credentials may be renewed meanwhile.
         credentials = found.get_frozen_credentials() if found else None
         region = self._settings.region
         SigV4QueryAuth(credentials, "sts", region, expires=_URL_S).add_auth(request)
@@ -173,8 +173,8 @@ def _errors(doing: str) -> Iterator[None]:
         what = f"AWS declined {doing}: {code}: {said.get('Message', '')}"
         raise error_of(code, status, what) from error
     except BotoCoreError as error:
-        # There was no answer; or no request, as of missing credentials. Texts may have
-        # the URL of a request, but no signature, which is in its headers.
+        # There was no answer; or no request, as without credentials. The text may have
+        # the URL of a request, but not its signature, which is in a header.
         what = f"AWS could not be asked {doing}: {shorten(error)}"
         raise error_of(type(error).__name__, 0, what) from error
 
@@ -183,7 +183,7 @@ def _group(found: Mapping[str, Any]) -> NodeGroup:
     issues = found.get("health", {}).get("issues", ())
     said = [f"{i.get('code', 'Unknown')}: {i.get('message', '')}" for i in issues]
     meanings = [meaning_of(i.get("code", ""), i.get("message", "")) for i in issues]
-    # What would not pass by itself decides.
+    # An issue that would not pass by itself decides.
     grave = next((m for m in meanings if m.error is not Transient), None)
     phase = _NODE_PHASES.get(found["status"], Phase.PENDING)
     if phase is Phase.PENDING and grave:

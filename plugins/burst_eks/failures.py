@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """What errors of AWS and node groups mean, in the classes of `burst.errors`.
 
-By the code, the first pattern that is found; what none explains is Transient. Sources:
-the EKS API's "Issue" and "CreateNodegroup", "Common errors" of its reference, and the
-EC2 API's "Error codes", which stand in what an Auto Scaling group says.
+The first pattern that is found in the code decides; any other code is Transient.
+Sources: the EKS API's "Issue" and "CreateNodegroup", "Common errors" of its reference,
+and the EC2 API's "Error codes", which Auto Scaling groups have in their messages.
 """
 
 from __future__ import annotations
@@ -45,15 +45,16 @@ class CodeMeaning(NamedTuple):
 
     @property
     def failure(self) -> Failure:
-        """Return the class of failure of a burst for which this is the reason."""
+        """The class of failure of a burst that fails for this reason."""
         if issubclass(self.error, InsufficientCapacity):
             return Failure.CAPACITY
         return Failure.REFUSED if issubclass(self.error, Refused) else Failure.OTHER
 
     def raised(self, what: str) -> ProviderError:
-        """Return the error."""
+        """Return the error to raise; `what` is its text."""
         if self.error is SpecRefused:
-            # Of the offer's instances or the subnets: it is so for the next burst, too.
+            # It is about the offer's instances or the subnets: the next burst gets it,
+            # too.
             return SpecRefused(what, self.advice, by_rule=True)
         if self.error is Transient:
             return Transient(what, self.advice, retry_after=_AGAIN_S)
@@ -91,7 +92,7 @@ _MEANINGS = (
         "nodes started and did not register: look at the rights of node_role, and"
         " whether the subnets reach the cluster's API server and the image registries",
     ),
-    # Of the words of an Auto Scaling group only these are no want of capacity.
+    # In the message of an Auto Scaling group only these are no want of capacity.
     _means(
         r"InvalidParameter|ParamValidation|Unsupported|DoesNotExist|NotFound|ClientException"
         r"|Invalid(?!Request)|RoleNotFound|MissingIpv6|TooLong|Mismatch",
@@ -103,9 +104,10 @@ _MEANINGS = (
 
 
 def meaning_of(code: str, said: str = "") -> CodeMeaning:
-    """Return what a code means; `said` has further codes, which are looked at first.
+    """Return what a code means; `said` is the message with it.
 
-    That is what EC2 told an Auto Scaling group; of other codes `said` is words only.
+    The message of AsgInstanceLaunchFailures has the code that EC2 told the Auto Scaling
+    group, which decides if it is known. Other messages are not read.
     """
     if code == "AsgInstanceLaunchFailures":
         found = next((m for m in _MEANINGS if m.pattern.search(said)), None)
@@ -114,9 +116,9 @@ def meaning_of(code: str, said: str = "") -> CodeMeaning:
 
 
 def error_of(code: str, status: int, what: str) -> ProviderError:
-    """Return what to raise for an error with a code, and with a status of HTTP.
+    """Return the error to raise for an error with a code and an HTTP status.
 
-    With a status of 500 and above the cloud says itself that it cannot now.
+    With a status of 429, or of 500 and above, the cloud says that it cannot answer now.
     """
     found = _PASSING if status >= 500 or status == 429 else meaning_of(code)
     return found.raised(what)

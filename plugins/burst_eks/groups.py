@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Node groups of bursts: their names, the requests for them, what they say of a burst.
+"""Node groups of bursts: their names, the requests for them, and the burst of each.
 
-EKS's rules: a name has up to 63 characters of letters, digits, - and _, and a burst's
-is unique in the cluster, so that of two requests for one the second is declined.
+EKS's rules: a name has up to 63 characters of letters, digits, - and _, and is unique
+in the cluster. So EKS declines a second request for the node group of a burst.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from burst_eks.settings import EksSettings
 
 TAGS = ResourceTags(names.OWNER, names.PROVIDER, names.ID, names.LEASE_END)
 PREFIX = "burst-"
-"""Of the names of all bursts' node groups."""
+"""Prefix of the names of all bursts' node groups."""
 TAINT = "burst"
-"""Keeps other pods off nodes that are deleted with their burst."""
+"""A taint that keeps other pods off nodes that are deleted with their burst."""
 _SELECTS = "eks.amazonaws.com/nodegroup"
 """The label that EKS gives each node of a node group."""
 _LONGEST = 63
@@ -41,13 +41,13 @@ class NodeGroup(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
     """What EKS says is wrong, or how far it is."""
     meaning: CodeMeaning | None = None
-    """Of what is wrong."""
+    """What an issue means that does not pass by itself; None if there is none."""
     scaling_groups: tuple[str, ...] = ()
     """The Auto Scaling groups of its instances; none before EKS has made them."""
 
     @property
     def failure(self) -> Failure:
-        """Which class of failure it is, if it has failed."""
+        """The class of failure, if it has failed."""
         if self.phase is Phase.FAILED and self.meaning is not None:
             return self.meaning.failure
         return Failure.OTHER
@@ -65,7 +65,7 @@ def name_of(tags: Tags, burst_id: BurstId) -> str:
 
 
 def burst_of(group: NodeGroup, tags: Tags) -> BurstId | None:
-    """Return which burst of this provider it is for; None if it is not of one."""
+    """Return the burst of this provider that a group is for; None if there is none."""
     return TAGS.burst_of(group.tags, tags.owner, tags.provider)
 
 

@@ -31,7 +31,8 @@ from burst_eks.settings import EksSettings
 MakePods = Callable[[Cluster, EksSettings, Tags], Bursts]
 # After how many seconds to repeat a provision that waits for EKS, which takes minutes.
 _LOOK_AGAIN_S = 5.0
-# AWS declines a time that is past by its own clock. Such a burst is about to be reaped.
+# AWS declines a time that is past by its own clock. A burst whose lease ends within
+# this many seconds is about to be reaped.
 _SOON_S = 60.0
 
 
@@ -71,7 +72,7 @@ class EksProvider(PodProvider):
         return f"{where} namespace {known.namespace}"
 
     def access(self, burst_id: BurstId) -> Sequence[str]:
-        """Return aws' command for a kubeconfig, and one that lists the pods."""
+        """Return an aws command for a kubeconfig, and one that lists the pods."""
         known = self._settings
         words = ["aws", "eks", "update-kubeconfig", f"--name={known.cluster}"]
         words += [f"--region={known.region}"]
@@ -79,9 +80,10 @@ class EksProvider(PodProvider):
         return [shlex.join(words), pods_command(known.namespace, self.tags, burst_id)]
 
     def bursts(self) -> Bursts:
-        """Return the pods in the cluster: the same each time, which know what changed.
+        """Return the pods in the cluster: each time the object that knows what changed.
 
-        The cluster is looked up each time: a new one of its name has another address.
+        The cluster is looked up each time: a new one of the same name has another
+        address.
         """
         found = self._cloud.cluster()
 
@@ -120,7 +122,7 @@ class EksProvider(PodProvider):
             self._make(cluster, settings, self.tags).provision(spec)
 
     def observe(self) -> Sequence[BurstStatus]:
-        """Return all bursts of which there is a node group or an object."""
+        """Return all bursts that have a node group or an object in the cluster."""
         return describe_all(self._ours(), super().observe())
 
     def list_all(self) -> Sequence[OwnedBurst]:
@@ -131,7 +133,7 @@ class EksProvider(PodProvider):
 
     def delete(self, burst_id: BurstId, *, force: bool) -> None:
         """Delete the pods, then their nodes; NotFound once EKS has neither."""
-        # Also if lists do not show it yet.
+        # By its name, because lists may not show it yet.
         name = groups.name_of(self.tags, burst_id)
         group = self._cloud.group(name)
         self._places.reap(
@@ -150,10 +152,10 @@ class EksProvider(PodProvider):
         return [who, there, *inside]
 
     def record_event(self, burst_id: BurstId, event: Event, text: str) -> None:
-        """Write an event of the burst's Job or MiniCluster.
+        """Write an event for the burst's Job or MiniCluster.
 
-        In the cluster as it was last reached: AWS is not asked for an event. Raises
-        NotFound before that.
+        It uses the last connection to the cluster: AWS is not called for an event.
+        Raises NotFound if there was none yet.
         """
         pods = self._reached.last_in(self._settings.cluster)
         pods.record_event(burst_id, event, text)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Jobs of the other instance, by the `flux` program, and the errors of that.
+"""Jobs of the other instance, by calls of the `flux` program, and its errors.
 
-A program, as the daemon's own bindings are those of the lead: the other instance may be
-reached by ssh, and a call that hangs ends with its process. A job is found by its name,
-`burst.OWNER.PROVIDER.BURST`, among those of this user.
+Flux's Python bindings are not used: those of the daemon are the lead's, the other
+instance may be reached by ssh, and a call of a program that hangs ends with its
+process. A job is found by its name, `burst.OWNER.PROVIDER.BURST`, among those of this
+user.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ from burst.model.resource_set import decode_resource_set, shape_of
 from burst.model.shape import Shape
 from burst_flux.settings import FluxSettings
 
-# How ssh is called is for each connection; all else is of the instance or the job that
-# this process runs in.
+# How ssh is called applies to any connection. All other variables belong to the
+# instance or the job in which this process runs.
 _KEPT = ("FLUX_SSH", "FLUX_SSH_RCMD")
 _FOREIGN = ("FLUX_", "PMI_")
-# Of flux-core and flux-accounting. What is not here is Transient.
+# Messages of flux-core and flux-accounting. Any other error is Transient.
 _SUBMIT = (
     ErrorPattern(
         r"(submission.* is|is currently) disabled|max active jobs|at max-",
@@ -48,24 +49,24 @@ _SUBMIT = (
     ),
 )
 _SIGNALED_S = 30.0
-# A broker that is canceled so much earlier has left by then.
+# A broker whose job is canceled this much before that signal has left by then.
 _MARGIN_S = 5.0
 _JOB = (
-    # A second job of the name, as after a submission whose answer was lost, waits until
-    # the first has ended.
+    # A second job of this name, as after a submission whose answer was lost, waits
+    # until the first has ended.
     *("--dependency=singleton", "--cwd=/", "--env=-*", "--rlimit=-*", "--label-io"),
-    # Followers have their nodes whole. The end of one task is not that of the others:
-    # jobs run there.
+    # Followers use their whole nodes. The end of one task must not end the others,
+    # because jobs run there.
     *("--setopt=cpu-affinity=off", "--setopt=gpu-affinity=off", "--setopt=pmi=off"),
     "--setopt=exit-timeout=none",
-    # At the limit itself Flux sends SIGALRM, too, of which the scripts die.
+    # At the limit itself Flux also sends SIGALRM, which would end the scripts.
     f"--signal=SIGTERM@{_SIGNALED_S:.0f}s",
 )
 _CANCEL = (ErrorPattern("is inactive|unknown job", NotFound),)
 
 
 class JobException(msgspec.Struct, frozen=True):
-    """Of a job, as flux-jobs(1) prints it; `type` is empty where there was none."""
+    """The exception of a job, as flux-jobs(1) prints it; no exception: empty `type`."""
 
     type: str = ""
     severity: int = 0
@@ -76,7 +77,7 @@ class FluxJob(msgspec.Struct, frozen=True):
     """One job, as flux-jobs(1) prints it in JSON."""
 
     jobid: str
-    """In f58."""
+    """The job's id in f58."""
     name: str
     state: str
     """DEPEND, PRIORITY, SCHED, RUN, CLEANUP or INACTIVE (RFC 21)."""
@@ -88,7 +89,7 @@ class FluxJob(msgspec.Struct, frozen=True):
     queue: str = ""
     dependencies: tuple[str, ...] = ()
     uri: str = ""
-    """Of the instance that it is, by its memo; empty if it is none, or has no memo."""
+    """URI of the instance that the job is, by its memo; empty without such a memo."""
     ranks: str = ""
     """An idset; empty before it runs."""
     nodelist: str = ""
@@ -96,14 +97,14 @@ class FluxJob(msgspec.Struct, frozen=True):
 
     @property
     def over(self) -> bool:
-        """Whether nothing of it runs or will."""
+        """Whether it has ended, so that nothing of it runs or will run."""
         return self.state == "INACTIVE"
 
     def is_leaving(self, now: float) -> bool:
-        """Return whether its followers were told to leave, or are at once.
+        """Return whether its followers were told to leave, or will be at once.
 
-        Flux sends SIGTERM again to those of a job that is canceled then, by which a
-        broker that leaves does not end.
+        If such a job is canceled, Flux sends SIGTERM to its followers again, and a
+        broker that gets it while it leaves does not end.
         """
         ends = self.expiration or math.inf
         return self.state == "CLEANUP" or now > ends - _SIGNALED_S - _MARGIN_S
@@ -114,7 +115,7 @@ class _Listed(msgspec.Struct, frozen=True):
 
 
 class OtherFlux:
-    """An instance that is not the lead's."""
+    """A Flux instance other than the lead's."""
 
     def __init__(self, flux: str, uri: str, limit: float) -> None:
         self._limit = limit
@@ -134,24 +135,24 @@ class OtherFlux:
         return sorted(self._jobs("-a", f"--name={name}"), key=lambda job: job.over)
 
     def submit(self, *words: str) -> None:
-        """Submit a job by options of flux-submit(1).
+        """Submit a job with options of flux-submit(1).
 
-        Also raises InsufficientCapacity and SpecRefused. Where it raises, the job may
+        Also raises InsufficientCapacity and SpecRefused. If it raises, the job may
         exist all the same.
         """
         self.ask("submit", "--quiet", *words, patterns=_SUBMIT)
 
     def cancel(self, jobs: Sequence[FluxJob], now: float) -> None:
-        """Cancel these jobs unless they end; none of them need exist any more."""
+        """Cancel these jobs unless they are leaving; some or all may be gone."""
         numbers = [job.jobid for job in jobs if not job.is_leaving(now)]
         with contextlib.suppress(NotFound):
             if numbers:
                 self.ask("cancel", *numbers, patterns=_CANCEL)
 
     def closed(self, queue: str) -> str:
-        """Return why nothing starts in that queue, such as `stopped`; empty if it does.
+        """Return why no job starts in a queue, such as `stopped`; empty if jobs start.
 
-        `queue` is empty where the instance has but one, without a name.
+        `queue` is empty if the instance has only one queue, without a name.
         """
         chosen = [f"--queue={queue}"] if queue else []
         words = ("--no-header", "--format={submission}|{scheduling}")
@@ -162,18 +163,18 @@ class OtherFlux:
     def nodes_that_hold(
         self, shape: Shape, queue: str, but: Set[int] = frozenset()
     ) -> int:
-        """Return how many nodes have that shape or more, be they up or not.
+        """Return how many nodes, up or down, have at least this shape.
 
-        Those of a queue, of all queues if empty; without the ranks `but`. A scheduler
-        of Flux compares the cores of a job with `--exclusive` with those of a node only
-        where no node is free.
+        It counts the nodes of a queue, or of all queues if empty, without the ranks
+        `but`. Flux's schedulers compare the cores of a job with `--exclusive` with
+        those of a node only while no node is free.
         """
         chosen = [f"--queue={queue}"] if queue else []
         said = self.ask("resource", "R", "--states=all", *chosen, patterns=_SUBMIT)
         return count_nodes(said, shape, but)
 
     def ask(self, *words: str, patterns: Sequence[ErrorPattern] = ()) -> str:
-        """Return what a flux command prints there."""
+        """Return what a flux command prints that runs on this instance."""
         environment = {
             **{name: v for name, v in os.environ.items() if _is_kept(name)},
             "FLUX_URI": self._find(),
@@ -187,7 +188,7 @@ class OtherFlux:
                 patterns=patterns,
             )
         except Transient:
-            # It may have another address when it is asked again.
+            # The instance may have another address at the next call.
             self._resolved = ""
             raise
 
@@ -211,7 +212,7 @@ class OtherFlux:
 def count_nodes(resources: str, shape: Shape, but: Set[int] = frozenset()) -> int:
     """Return how many nodes of an R (RFC 20) hold that shape, without the ranks `but`.
 
-    Raises Transient if it is none.
+    Raises Transient if `resources` is not an R.
     """
     try:
         groups = decode_resource_set(resources).groups
@@ -224,9 +225,9 @@ def count_nodes(resources: str, shape: Shape, but: Set[int] = frozenset()) -> in
 def job_options(
     settings: FluxSettings, name: str, nodes: int, seconds: int
 ) -> Sequence[str]:
-    """Return the options of flux-submit(1) for a job of that name, with a task a node.
+    """Return the options of flux-submit(1) for a job of this name, nodes and time.
 
-    It has so many nodes, for so long.
+    The job has one task on each node.
     """
     keys = ("queue", "bank")
     return [

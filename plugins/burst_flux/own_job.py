@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The job of the other instance that the lead itself runs in, if it does.
+"""The job of the other instance in which the lead itself runs, if there is one.
 
-Its nodes are the lead's for as long as the lead runs, so none of them comes to a burst.
-A broker with `[bootstrap]` in its configuration has no attributes `jobid` and
-`parent-uri`. So it is known by the memo `uri` of the job (flux-uri(1)), which
-`burst lead batch` sets.
+Its nodes are the lead's for as long as the lead runs, so no burst gets them. A broker
+with `[bootstrap]` in its configuration has no attributes `jobid` and `parent-uri`. So
+the job is found by its memo `uri` (flux-uri(1)), which `burst lead batch` sets.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from burst_flux.jobs import FluxJob
 
 
 def find_own_job(jobs: Iterable[FluxJob], lead: str) -> FluxJob | None:
-    """Return the job whose memo is the URI of this lead, which is on this host."""
+    """Return the job whose memo is the URI of the lead, which runs on this host."""
     own = urlsplit(lead)
     host = _short(own.hostname or socket.gethostname())
     for job in jobs:

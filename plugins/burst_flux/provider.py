@@ -19,8 +19,8 @@ from burst_flux.jobs import FluxJob, OtherFlux, job_options
 from burst_flux.own_job import find_own_job, job_on_this_host
 from burst_flux.settings import FluxSettings
 
-# A follower leaves at the end of its lease. A broker that gets SIGTERM while it leaves
-# does not end: so much later the job reaches its time limit.
+# A follower leaves at the end of its lease, and a broker that gets SIGTERM while it
+# leaves does not end. So the job's time limit is this many seconds later.
 _SPARE_S = 60.0
 _WHAT_IT_HAS = "set cores, gpus and max_nodes to what it has"
 
@@ -41,22 +41,22 @@ class FluxProvider(JobProvider[FluxJob]):
         limit: float = 20.0,
         later: float = 0.0,
     ) -> None:
-        """`limit`: seconds that a call of `flux` may take. `later`: of the clock."""
+        """`limit`: seconds for a call of `flux`. `later`: seconds added to the time."""
         lifetime = settings.time - _SPARE_S
         super().__init__(name, settings, owner, lifetime, lambda: time.time() + later)
         self._settings = settings
         self._flux = OtherFlux(settings.flux, settings.uri, limit)
         self._holding = 0
-        """Nodes that have the offer's shape, when last asked; asked until they do."""
+        """How many nodes had the offer's shape at the last call; too few: ask again."""
         self._ended: dict[str, JobSeen] = {}
-        """Of jobs that are over, which change no more: asked for once."""
+        """How a burst's job ended, by burst: asked only once, as it does not change."""
 
     def place(self) -> str:
         """Return the instance, and the directory in which bursts have their files."""
         return f"{self._settings.uri} {self._settings.dir}"
 
     def list_jobs(self) -> Mapping[str, Sequence[FluxJob]]:
-        """Return those that live, the oldest of a burst first: others wait for it."""
+        """Return the jobs that live, a burst's oldest first: the others wait for it."""
         found: dict[str, list[FluxJob]] = {}
         for job in self._flux.active():
             if job.name.startswith(self._prefix):
@@ -68,7 +68,7 @@ class FluxProvider(JobProvider[FluxJob]):
         return [job.name for job in self._flux.active()]
 
     def find_job(self, burst_id: BurstId) -> str | None:
-        """Return no number, but whether a job has the burst's name."""
+        """Return an empty number if a job has the burst's name, else None."""
         return "" if self._flux.named(self._prefix + burst_id) else None
 
     def submit(self, spec: BurstSpec, files: JobTasks, seconds: float) -> str:
@@ -82,7 +82,7 @@ class FluxProvider(JobProvider[FluxJob]):
         return ""
 
     def status(self, burst_id: BurstId, jobs: Sequence[FluxJob]) -> BurstStatus:
-        """Return what the first of its jobs means, or how the last one ended."""
+        """Return the status by the burst's first job, or by how its last job ended."""
         return self.files(burst_id).status(burst_id, self._see(burst_id, jobs))
 
     def _see(self, burst_id: BurstId, jobs: Sequence[FluxJob]) -> JobSeen:
@@ -102,7 +102,7 @@ class FluxProvider(JobProvider[FluxJob]):
         return self._ended[burst_id]
 
     def end_jobs(self, burst_id: BurstId) -> bool:
-        """Cancel those that live."""
+        """Cancel the burst's jobs that live; return whether there was one."""
         live = self.list_jobs().get(burst_id, ())
         if live:
             self._flux.cancel(live, self._clock())
@@ -111,7 +111,7 @@ class FluxProvider(JobProvider[FluxJob]):
         return bool(live)
 
     def force_reap(self, burst_id: BurstId) -> None:
-        """As `reap`, but if the instance does not answer, take the job for ended."""
+        """Reap the burst; if the instance does not answer, take its job as ended."""
         try:
             self.reap(burst_id)
         except Transient:
@@ -132,7 +132,7 @@ class FluxProvider(JobProvider[FluxJob]):
 
     def _count(self, own: FluxJob | None) -> int:
         """Return how many nodes bursts may have, at most; `own` is the lead's job."""
-        # A node that is not for a burst alone may have cores left beside the lead.
+        # A node that a burst need not have to itself may have cores beside the lead.
         ranks = own.ranks if own is not None and self._settings.exclusive else ""
         but = parse_idset(ranks)
         return self._flux.nodes_that_hold(self._offer.shape, self._settings.queue, but)

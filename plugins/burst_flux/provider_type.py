@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is known of providers of type flux before one is made."""
+"""The `flux` provider type: what is known before a provider is made."""
 
 from __future__ import annotations
 

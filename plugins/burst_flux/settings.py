@@ -15,19 +15,20 @@ class FluxSettings(NodeSettings, frozen=True, kw_only=True):
     """`[providers.NAME]` with `type = "flux"`."""
 
     uri: str
-    """Of the other instance: `local://PATH`, `ssh://HOST/PATH`, or what flux-uri(1)
-    resolves, such as a job id or `slurm:1234`, seen from FLUX_URI of the daemon. Change
-    it only while no burst lives."""
+    """URI of the other instance: `local://PATH`, `ssh://HOST/PATH`, or what flux-uri(1)
+    resolves with the daemon's FLUX_URI, such as a job id or `slurm:1234`. Change it
+    only while no burst lives."""
     time: Seconds
-    """The longest time limit of a job, from 2m. A burst lives a minute less, in which
-    its followers leave; its job's limit is what its lease lasts, and that minute."""
+    """Longest time limit of a job, from 2m. A burst lives a minute less: its followers
+    leave in that minute. The limit of its job is the time of its lease, and that
+    minute."""
     queue: str = ""
-    """Of the other instance; its default if empty."""
+    """Queue of the other instance; the instance's default if empty."""
     bank: str = ""
-    """Which pays for the jobs; the user's default if empty."""
+    """Bank that pays for the jobs; the user's default if empty."""
     exclusive: bool = True
-    """Whether a burst has its nodes alone. If not, each follower has `cores` and `gpus`
-    of a node, and nothing keeps it from using more."""
+    """Whether a burst has its nodes to itself. If not, each follower has `cores` and
+    `gpus` of a node, but nothing keeps it from using more."""
     options: tuple[str, ...] = ()
     """More options of flux-submit(1), such as `["--requires=bigmem",
     "--setattr=project=a"]`."""

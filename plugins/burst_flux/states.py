@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the other instance says of a burst's job, in words.
+"""What the state of a burst's job in the other instance means, in words.
 
 Sources: RFC 21 (states), flux-jobs(1), and flux-accounting's names of dependencies.
 """
@@ -11,9 +11,9 @@ from burst.provider import Failure, Phase
 from burst_flux.jobs import FluxJob
 
 SETTLES_S = 60.0
-"""So long must a job have waited until a stopped queue or a used-up limit counts as
-want of capacity: queues are stopped for a moment, and limits are freed by jobs that
-end."""
+"""Seconds that a job must have waited before a stopped queue or a used-up limit counts
+as want of capacity: a queue may be stopped for a moment, and jobs that end free
+limits."""
 _CANCELED, _REFUSED = "cancel", "alloc"
 _ENDED = {
     _CANCELED: "was canceled",
@@ -26,12 +26,12 @@ FORGOTTEN = JobSeen(Phase.FAILED, "its job is not known there any more")
 
 
 def waits_for_a_queue(job: FluxJob, now: float) -> bool:
-    """Return whether its queue is to be asked about: it has been waiting for long."""
+    """Return whether the job has waited so long that its queue should be looked at."""
     return job.state == "SCHED" and job.urgency > 0 and _is_late(job, now)
 
 
 def describe(job: FluxJob, now: float, closed: str = "") -> JobSeen:
-    """Return what a job means. `closed` says why nothing starts in its queue."""
+    """Return what a job's state means. `closed`: why no job starts in its queue."""
     phase, what, failure = _classify(job, now, closed)
     why = f"Flux job {job.jobid} {what}" if what else ""
     return JobSeen(phase, why, failure, now - job.t_run)
@@ -60,7 +60,7 @@ def _classify(job: FluxJob, now: float, closed: str) -> tuple[Phase, str, Failur
 
 
 def _pending(job: FluxJob, closed: str) -> tuple[str, bool]:
-    """Return what a job waits for, and whether that is want of capacity."""
+    """Return what a job waits for, and whether that is a want of capacity."""
     if "singleton" in job.dependencies:
         return "waits until an earlier job of this burst has ended", False
     if job.dependencies:

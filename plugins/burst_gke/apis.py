@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What is asked of Google Cloud beside GKE itself, by plain HTTP.
+"""Calls of Google Cloud's other APIs than GKE's, by plain HTTP.
 
-Most of it by `burst doctor`; the VMs of node pools where a burst has shrunk.
+`burst doctor` makes most of them; the VMs of a node pool are listed and deleted when a
+burst shrinks.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from burst.decode import from_json
 from burst.errors import NotFound, ProviderError, Transient
 from burst_gke.failures import CloudFailure
 
-# Of one call, in seconds.
+# Timeout of one call, in seconds.
 _TIMEOUT_S = 20.0
 _Answer = TypeVar("_Answer")
 _NOT_FOUND = 404
 
 
 class Addresses(msgspec.Struct, frozen=True):
-    """Where the services are."""
+    """The URLs of the services."""
 
     projects: str = "https://cloudresourcemanager.googleapis.com/v1/projects"
     accounts: str = "https://iam.googleapis.com/v1/projects/-/serviceAccounts"
@@ -33,17 +34,17 @@ class Addresses(msgspec.Struct, frozen=True):
 
 
 class Quota(msgspec.Struct, frozen=True):
-    """A quota of a region or of the project, as Compute Engine tells it."""
+    """A quota of a region or of the project, as Compute Engine reports it."""
 
     metric: str
     """Such as `N2_CPUS`."""
     limit: float
     usage: float | None = 0.0
-    """None where it is not told."""
+    """None if it is not reported."""
 
 
 class MachineType(msgspec.Struct, frozen=True, rename="camel"):
-    """A type of machine, as Compute Engine tells it."""
+    """A machine type, as Compute Engine reports it."""
 
     guest_cpus: int
 
@@ -52,12 +53,12 @@ class ManagedVm(msgspec.Struct, frozen=True, rename="camel"):
     """A VM of an instance group, or one that the group is making."""
 
     instance: str
-    """Its URL, which ends with its name: that of the node in Kubernetes."""
+    """Its URL, which ends with its name. The node in Kubernetes has the same name."""
     current_action: str = "NONE"
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The VM's name."""
         return self.instance.rpartition("/")[2]
 
     @property
@@ -67,17 +68,17 @@ class ManagedVm(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _ManagedVms(msgspec.Struct, frozen=True, rename="camel"):
-    # Left out of the answer where there are none.
+    # Missing from the answer if there are none.
     managed_instances: tuple[ManagedVm, ...] = ()
     next_page_token: str = ""
 
 
 class _Begun(msgspec.Struct, frozen=True):
-    """An operation of which nothing is read: its effect is looked for."""
+    """An operation that is not read: the caller looks for its effect."""
 
 
 class _Granted(msgspec.Struct, frozen=True):
-    # Left out of the answer where none is granted.
+    # Missing from the answer if none is granted.
     permissions: frozenset[str] = frozenset()
 
 
@@ -86,7 +87,7 @@ class _WithQuotas(msgspec.Struct, frozen=True):
 
 
 class _Value(msgspec.Struct, frozen=True):
-    # A number as text; left out where it is 0.
+    # A number as text; missing if it is 0.
     value: str = "0"
 
 
@@ -100,7 +101,7 @@ class _QuotaInfo(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class GoogleApis:
-    """Questions about one project. All raise NotFound, Refused and Transient."""
+    """Calls about one project. All methods raise NotFound, Refused and Transient."""
 
     def __init__(
         self, project: str, token: Callable[[], str], addresses: Addresses | None = None
@@ -109,24 +110,24 @@ class GoogleApis:
         self._at = addresses or Addresses()
 
     def granted(self, permissions: Sequence[str]) -> frozenset[str]:
-        """Return which of these, at most 100, this account has in the project."""
+        """Return which of at most 100 permissions this account has in the project."""
         url = f"{self._at.projects}/{self._project}:testIamPermissions"
         body = {"permissions": list(permissions)}
         return self._ask(url, _Granted, body).permissions
 
     def may_act_as(self, account: str) -> bool:
-        """Tell whether VMs may be made that run as a service account."""
+        """Tell whether this account may make VMs that run as a service account."""
         permission = "iam.serviceAccounts.actAs"
         url = f"{self._at.accounts}/{account}:testIamPermissions"
         found = self._ask(url, _Granted, {"permissions": [permission]})
         return permission in found.permissions
 
     def quotas(self, region: str) -> dict[str, Quota]:
-        """Return the quotas of a region by their metrics."""
+        """Return the quotas of a region, by metric."""
         return self._quotas(f"{self._at.compute}/{self._project}/regions/{region}")
 
     def project_quotas(self) -> dict[str, Quota]:
-        """Return the quotas of the project over all regions by their metrics."""
+        """Return the quotas of the project over all regions, by metric."""
         return self._quotas(f"{self._at.compute}/{self._project}")
 
     def _quotas(self, url: str) -> dict[str, Quota]:
@@ -135,8 +136,8 @@ class GoogleApis:
     def family_quota(self, region: str, family: str) -> Quota | None:
         """Return the quota of vCPUs of a family of machines, such as `C4`, in a region.
 
-        Of the newer ones, which no quota of the region names. None if none is told.
-        Source: the Cloud Quotas API, QuotaInfo.
+        For newer families, which the region's own quotas do not have. None if none is
+        reported. Source: the Cloud Quotas API, QuotaInfo.
         """
         name = "CPUS-PER-VM-FAMILY-per-project-region"
         at = "locations/global/services/compute.googleapis.com/quotaInfos"
@@ -148,12 +149,12 @@ class GoogleApis:
         return None
 
     def machine_type(self, zone: str, name: str) -> MachineType:
-        """Return a type of machine in a zone. Raises NotFound."""
+        """Return a machine type in a zone. Raises NotFound."""
         url = f"{self._at.compute}/{self._project}/zones/{zone}/machineTypes/{name}"
         return self._ask(url, MachineType)
 
     def vms(self, group: str) -> list[ManagedVm]:
-        """Return the VMs of an instance group, `GkeResource.groups`."""
+        """Return the VMs of an instance group, one of `GkeResource.groups`."""
         url = f"{self._at.compute}/{group}/listManagedInstances"
         page = self._ask(url, _ManagedVms, {})
         found = list(page.managed_instances)
@@ -164,9 +165,9 @@ class GoogleApis:
         return found
 
     def delete_vms(self, group: str, vms: Sequence[ManagedVm]) -> None:
-        """Begin to delete these VMs of a group, which is smaller by them then.
+        """Begin to delete these VMs of a group, and make its size smaller by them.
 
-        Those that it deletes already, or that are not in it any more, are skipped.
+        VMs that are being deleted, or are no longer in the group, are skipped.
         """
         url = f"{self._at.compute}/{group}/deleteInstances"
         body = {
@@ -193,7 +194,7 @@ class GoogleApis:
 
 
 class _Detail(msgspec.Struct, frozen=True):
-    # Of google.rpc.ErrorInfo; other details have neither.
+    # Fields of google.rpc.ErrorInfo; other details have neither.
     reason: str = ""
     metadata: dict[str, str] = {}
 
@@ -202,7 +203,7 @@ class _Failed(msgspec.Struct, frozen=True):
     message: str
     status: str = ""
     errors: tuple[_Detail, ...] = ()
-    """In the form of older APIs."""
+    """Details in the form of older APIs."""
     details: tuple[_Detail, ...] = ()
 
 
@@ -210,7 +211,7 @@ class _Failure(msgspec.Struct, frozen=True):
     error: _Failed
 
 
-# Where an answer does not tell its code of google.rpc.
+# The google.rpc codes of answers that do not tell theirs, by HTTP status.
 _CODES = {401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 429: "RESOURCE_EXHAUSTED"}
 
 

@@ -30,7 +30,7 @@ from burst.provider import Phase
 from burst_gke.failures import LACKS, LASTING, LOG_IN, CloudFailure
 from burst_gke.resources import GkeOperation, GkeResource
 
-# Of one call, in seconds; GKE usually answers within one.
+# Timeout of one call, in seconds; GKE usually answers within one.
 _TIMEOUT_S = 20.0
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 
@@ -38,7 +38,7 @@ _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 _PHASES = {
     "PROVISIONING": Phase.PENDING,
     "RUNNING": Phase.RUNNING,
-    # It is being changed, such as by a new pool, and usable.
+    # It is being changed, such as by a new pool, but is usable.
     "RECONCILING": Phase.RUNNING,
     "STOPPING": Phase.ENDING,
     "ERROR": Phase.FAILED,
@@ -47,7 +47,7 @@ _PHASES = {
 }
 _MESSAGES = {"cluster": CreateClusterRequest, "node_pool": CreateNodePoolRequest}
 
-# What keeps nothing from being made.
+# Conditions that are no failure: resources are made in spite of them.
 _NOTICES = (
     StatusCondition.Code.SET_BY_OPERATOR,
     StatusCondition.Code.CA_EXPIRING,
@@ -62,8 +62,8 @@ class ResourceExists(Transient):
 class Cloud:
     """The clusters of one location of one project. All raise burst.errors only.
 
-    Without client and credentials the first call finds those of this machine (Google's
-    Application Default Credentials).
+    Without `client` and `credentials` the first call uses those of this machine
+    (Google's Application Default Credentials).
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Cloud:
         return [_cluster(cluster) for cluster in self._list("clusters")]
 
     def cluster(self, name: str) -> GkeResource | None:
-        """Return one cluster, None if there is none of that name.
+        """Return one cluster; None if there is none of that name.
 
         Unlike a list, the answer always shows the present state.
         """
@@ -126,9 +126,9 @@ class Cloud:
         self._call(doing, "set_node_pool_autoscaling", request)
 
     def operations(self, target: str) -> list[GkeOperation]:
-        """Return the operations on what is named, the latest first.
+        """Return the operations on a resource, the latest first.
 
-        `target` is such as `clusters/NAME` or `clusters/NAME/nodePools/NAME`.
+        `target` is its path: `clusters/NAME` or `clusters/NAME/nodePools/NAME`.
         """
         found = self._list("operations")
         on = [op for op in found if op.target_link.endswith(f"/{target}")]
@@ -245,12 +245,12 @@ def _pool(pool: NodePool) -> GkeResource:
 
 
 def _judge(thing: Cluster | NodePool) -> dict[str, Any]:
-    """Return phase, reason and failure, from its status and its conditions."""
+    """Return phase, reason and failure of a resource, by its status and conditions."""
     phase = _PHASES.get(thing.status.name, Phase.PENDING)
     fault = _fault_of(thing.conditions, thing.status_message)
     if phase is Phase.PENDING and fault.meaning in (*LACKS, *LASTING):
-        # GKE itself would report the failure only after half an hour. What it has made
-        # until then costs, and is deleted.
+        # GKE itself would report the failure only after half an hour. What it makes
+        # until then would cost, so it is deleted.
         phase = Phase.FAILED
     if phase is Phase.RUNNING:
         return {"phase": phase}
@@ -263,7 +263,7 @@ def _judge(thing: Cluster | NodePool) -> dict[str, Any]:
 
 
 def _fault_of(conditions: Sequence[StatusCondition], message: str) -> CloudFailure:
-    """Return what the conditions of a cluster or pool say, or its older field."""
+    """Return the failure by the conditions of a resource, or by its older field."""
     conditions = [c for c in conditions if c.code not in _NOTICES]
     said = dict.fromkeys(c.message for c in conditions if c.message)
     codes = dict.fromkeys(c.code.name for c in conditions if c.code)
@@ -276,7 +276,7 @@ def _fault_of(conditions: Sequence[StatusCondition], message: str) -> CloudFailu
 
 
 def _code_name(number: int) -> str:
-    """Return the name of a code of google.rpc; that of none is UNKNOWN, too."""
+    """Return the name of a google.rpc code; UNKNOWN for 0 and for other numbers."""
     known = Code.DESCRIPTOR.values_by_number
     return str(known[number].name) if number in known and number else "UNKNOWN"
 

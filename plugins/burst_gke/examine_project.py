@@ -13,20 +13,21 @@ from burst_gke.apis import GoogleApis, Quota
 from burst_gke.permissions import ON_VMS, permissions
 from burst_gke.settings import GkeSettings, MachineTable
 
-# Of boot disks: GKE takes pd-balanced, which counts as SSD; pd-standard before 1.24.
+# Quotas of boot disks: GKE uses pd-balanced, which counts as SSD; pd-standard before
+# 1.24.
 _DISKS = ["SSD_TOTAL_GB", "DISKS_TOTAL_GB"]
 _HYPERDISK = re.compile(r"[ACHMNX]4")
-"""Families whose boot disks are hyperdisk-balanced: they take no other."""
+"""Families whose boot disks are hyperdisk-balanced: they support no other."""
 _DISK_GB = 100
-"""Of a boot disk, by GKE's default."""
+"""Size of a boot disk, by GKE's default."""
 _IN_CPUS = ("N1", "E2", "F1", "G1", "CUSTOM")
 """Families of machines without a quota of their own."""
 
 
 def examine_project(apis: GoogleApis, settings: GkeSettings) -> Iterator[Finding]:
-    """Say what the account may not do, and what cannot be had where nodes are made.
+    """Yield which rights are missing, and what is not available where nodes are made.
 
-    What cannot be asked is a note: bursts do not need the answers.
+    A check that cannot be made is a note: bursts do not need its result.
     """
     try:
         yield from _rights(apis, settings)
@@ -55,7 +56,7 @@ def _add_project_quotas(
     try:
         quotas |= apis.project_quotas()
     except NotFound:
-        return  # none is told
+        return  # none is reported
     except ProviderError as error:
         yield _unasked("quotas of all regions", error)
 
@@ -99,7 +100,7 @@ def _machine(
 ) -> Iterator[Finding]:
     machine, zone = settings.offers[name], settings.node_zone
     if not zone:
-        return  # GKE chooses one, which may have it
+        return  # GKE chooses a zone, which may have it
     kind = machine.machine_type
     try:
         vcpus = apis.machine_type(zone, kind).guest_cpus
@@ -130,9 +131,9 @@ def _family_quota(
     machine: MachineTable,
     quotas: Mapping[str, Quota],
 ) -> dict[str, Quota]:
-    """Return the quota of the machine's family, if those of the region lack it.
+    """Return the quota of the machine's family, if the region's quotas lack it.
 
-    Without an answer its vCPUs are taken for ones that count in CPUS.
+    Without an answer its vCPUs are taken to count in CPUS.
     """
     family = _family(machine)
     metric = f"{family}_CPUS"
@@ -150,14 +151,14 @@ def _needs(
     vcpus: int,
     quotas: Mapping[str, Quota],
 ) -> Iterator[tuple[Quota, int]]:
-    """Yield each quota that nodes count in, and what one takes of it.
+    """Yield each quota that nodes count in, and how much of it one node takes.
 
     A family of machines has a quota of its own or counts in CPUS. Spot nodes count in
-    PREEMPTIBLE quotas where those were granted, else in those of other nodes. Beside
-    those of the region there are quotas of the project, of all regions.
+    PREEMPTIBLE quotas if those were granted, else in the quotas of other nodes. Beside
+    the quotas of the region there are quotas of the project for all regions.
     """
     cpus = [f"{_family(machine)}_CPUS", "CPUS"]
-    # That of nvidia-tesla-t4 is NVIDIA_T4_GPUS.
+    # The quota of nvidia-tesla-t4 is NVIDIA_T4_GPUS.
     accelerator = machine.accelerator.replace("-tesla-", "-")
     gpus = [accelerator.upper().replace("-", "_") + "_GPUS"]
     if machine.spot:

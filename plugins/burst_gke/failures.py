@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """What errors of Google Cloud mean, in the classes of `burst.errors`.
 
-A reason decides before the code of google.rpc, and that before words: `ErrorInfo`, the
-code of a condition, and codes in GKE's messages, as Compute Engine's in `Current
-errors: [GCE_STOCKOUT]: Instance ...`. A quota, a permission or a constraint
-that is named in the form in which Google names them counts as a reason, too. What none
-of these explains is Transient.
+A reason decides first: one of `ErrorInfo`, the code of a condition, or a code in GKE's
+message, such as Compute Engine's in `Current errors: [GCE_STOCKOUT]: Instance ...`. The
+name of a quota, a permission or a constraint in Google's form counts as a reason, too.
+Without a reason, a google.rpc code that says that the error passes decides, then words
+of the message, then any other code. What none of these explains is Transient.
 
 Sources: google/api/error_reason.proto, google/rpc/code.proto, the documentation of GKE
 ("Troubleshoot cluster creation") and of Compute Engine ("Troubleshoot resource
@@ -31,12 +31,12 @@ _LONGEST = 1000
 
 
 class Meaning(enum.Enum):
-    """What an error means. Of several the first of these counts."""
+    """What an error means. If several apply, the first of these counts."""
 
     API_DISABLED = enum.auto()
     NO_BILLING = enum.auto()
     POLICY = enum.auto()
-    """A constraint of the organization, which holds for the next request, too."""
+    """A constraint of the organization, which also applies to the next request."""
     NO_PERMISSION = enum.auto()
     NO_CREDENTIALS = enum.auto()
     INVALID = enum.auto()
@@ -58,10 +58,10 @@ LASTING = (
     Meaning.NO_CREDENTIALS,
     Meaning.INVALID,
 )
-"""The next request would be answered with the same."""
+"""Errors that the next request would get, too."""
 LACKS = (Meaning.NO_ADDRESSES, Meaning.QUOTA, Meaning.STOCKOUT)
 
-# By the reason, the first that fits. Those of older APIs are `quotaExceeded`.
+# By the reason, the first pattern that fits. Older APIs spell it `quotaExceeded`.
 _BY_REASON = (
     (re.compile(r"RATE_LIMIT|CONCURRENT|OVERLOADED"), Meaning.LIMITED),
     (re.compile(r"HAS_OPERATION|NOT_READY"), Meaning.BUSY),
@@ -79,7 +79,7 @@ _BY_REASON = (
         Meaning.NO_PERMISSION,
     ),
 )
-# By the code of google.rpc, where the words below do not tell what it is about.
+# By the code of google.rpc, if the words below do not decide.
 _BY_CODE = {
     "UNAUTHENTICATED": Meaning.NO_CREDENTIALS,
     "PERMISSION_DENIED": Meaning.NO_PERMISSION,
@@ -90,17 +90,17 @@ _BY_CODE = {
     "UNIMPLEMENTED": Meaning.INVALID,
     "NOT_FOUND": Meaning.INVALID,
 }
-# Such a code says that a repeated call may be answered otherwise, whatever the words.
+# Codes after which a repeated call may succeed, whatever the words.
 _PASSING = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "ABORTED", "CANCELLED", "DATA_LOSS")
 
-# What is written so in a message is a code or a name, and no word.
+# Text of this form in a message is a code or a name, not a word.
 _TOKEN = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _PERMISSION = re.compile(
     r"\b(?:[Rr]equired|[Pp]ermission)\b\W+"
     r"((?!\w+\.google)[a-z]+\.[a-zA-Z]+\.[a-zA-Z]+)\b"
 )
-# Of services that name it otherwise, as "ask for iam.serviceAccounts.actAs".
+# A permission that is named in another way, as "ask for iam.serviceAccounts.actAs".
 _ANY_PERMISSION = re.compile(
     r"(?<![\w./])(?!\w+\.google)[a-z]+\.[a-zA-Z]+\.[a-zA-Z]+\b(?!\.)"
 )
@@ -118,11 +118,11 @@ _METRIC = re.compile(
     r"|\b[Qq]uota.{0,80}?\b[Rr]esource:? (?:"
     r"[\"'`\\]+([A-Za-z][\w-]{2,})\b|([A-Z][A-Z0-9_-]{2,})\b)"
 )
-# A quota of these is one of requests, which is free again by itself.
+# A quota with such a name limits requests, and is free again by itself.
 _REQUESTS = re.compile(r"REQUESTS|QUERIES|PER_MINUTE|PER_SECOND")
 _SERVICE = re.compile(r"\b([a-z]+\.googleapis\.com)\b")
 
-# Words that decide where no reason is told; the first that fit.
+# Words that decide without a reason, the first that fit; with these codes, or with any.
 _BY_WORDS = (
     (
         re.compile(
@@ -187,28 +187,28 @@ class CloudFailure(msgspec.Struct, frozen=True):
     """The error of a call, of an operation, or in the conditions of a resource."""
 
     code: str
-    """Of google.rpc.Code, such as `PERMISSION_DENIED`."""
+    """Name of a google.rpc.Code, such as `PERMISSION_DENIED`."""
     message: str
     retry_after: float | None = None
-    """Seconds, where the service says so."""
+    """Seconds to wait; None if the service does not tell."""
     reasons: tuple[str, ...] = ()
-    """Of `google.rpc.ErrorInfo`, or the codes of conditions."""
+    """Reasons of `google.rpc.ErrorInfo`, or the codes of conditions."""
     metadata: Mapping[str, str] = {}
-    """Of `google.rpc.ErrorInfo`."""
+    """Metadata of `google.rpc.ErrorInfo`."""
 
     def error(self, doing: str) -> ProviderError:
-        """Return what to raise; `doing` says what was tried, as in `to delete x`."""
+        """Return the error to raise; `doing` is what was tried, as in `to delete x`."""
         return self.as_error(f"Google Cloud declined {doing}: {self.words}")
 
     @property
     def words(self) -> str:
-        """What it says, with reasons that are not in its message."""
+        """Its message, or else its code, with the reasons that are not in it."""
         said = shorten(self.message or self.code, _LONGEST)
         others = [reason for reason in self.reasons if reason not in said]
         return f"{said} ({', '.join(others)})" if others else said
 
     def as_error(self, what: str) -> ProviderError:
-        """Return what to raise, with that text."""
+        """Return the error to raise; `what` is its text."""
         meaning = self.meaning
         if meaning in LASTING:
             return Refused(what, self._advice())
@@ -229,7 +229,7 @@ class CloudFailure(msgspec.Struct, frozen=True):
 
     @property
     def meaning(self) -> Meaning:
-        """What it means: by reasons, then by the code, then by words."""
+        """What it means, by the order that the module's docstring tells."""
         found = {m for reason in self._all_reasons() for m in _of_reason(reason)}
         if self._constraint:
             found.add(Meaning.POLICY)
@@ -250,7 +250,7 @@ class CloudFailure(msgspec.Struct, frozen=True):
 
     @property
     def everywhere(self) -> bool:
-        """Whether it is a quota of the whole project: no other region helps."""
+        """Whether it is a quota of the whole project, so that no other region helps."""
         if self.meaning is not Meaning.QUOTA:
             return False
         place = self.metadata.get("quota_location", "")
@@ -329,7 +329,7 @@ LOG_IN = (
     "run with Workload Identity or on a VM with a service account, or run"
     " gcloud auth application-default login"
 )
-# What else helps than more quota, by what is in its name.
+# What helps other than a higher quota, by what is in the quota's name.
 _LESS = (
     (re.compile(r"_TOTAL_GB"), "set disk_size_gb in request to less"),
     (re.compile(r"ADDRESSES"), "make nodes private (network_config in request)"),
@@ -338,7 +338,7 @@ _LESS = (
 
 
 def _of_reason(reason: str) -> list[Meaning]:
-    # "conditionNotMet" alone is no rule: with one, the constraint is named.
+    # "conditionNotMet" alone is no policy: a policy's error names the constraint.
     name = _CAMEL.sub("_", reason).upper()
     return [meaning for form, meaning in _BY_REASON if form.search(name)][:1]
 
@@ -349,7 +349,7 @@ def _normal(metric: str) -> str:
 
 
 def _of_quota(metric: str, *, everywhere: bool) -> str:
-    """Return what to do where a quota is used up."""
+    """Return advice for a quota that is used up."""
     raised = f"raise the quota {metric}".rstrip()
     if everywhere:
         return f"{raised}, or burst less: it is the project's, no other region helps"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The pods of bursts in one cluster, with what the size of their node pool needs.
+"""The pods of bursts in one cluster, with the facts for the size of their node pools.
 
-What a burst gives back is noted at its Job or MiniCluster, before the first pod ends:
-once they are gone, nothing else names the hosts whose nodes still cost.
+The hosts that a burst gives back are noted at its Job or MiniCluster before the first
+pod ends. Once the pods are gone, nothing else names the hosts whose nodes still cost.
 """
 
 from __future__ import annotations
@@ -23,35 +23,35 @@ from burst.model.ranks import format_hostlist, parse_hostlist
 from burst_gke.settings import GkeSettings
 
 GKE_LEAVING = "burst.flux-framework.org/gke-leaving"
-"""An annotation: the hosts that a burst gives back, whose nodes may exist still."""
+"""An annotation: the hosts that a burst gives back, whose nodes may still exist."""
 GKE_LEAVING_SINCE = "burst.flux-framework.org/gke-leaving-since"
-"""An annotation: since when no pod of these hosts exists, in seconds."""
+"""An annotation: since when these hosts have no pod, in seconds since the epoch."""
 
 
 class LeavingHosts(msgspec.Struct, frozen=True):
-    """The hosts by which a burst shrinks; none if it does not."""
+    """The hosts by which a burst shrinks; none if it does not shrink."""
 
     hosts: tuple[str, ...] = ()
     since: float = 0.0
-    """Since when no pod of theirs exists, in seconds since the epoch; 0 before."""
+    """Since when they have no pod, in seconds since the epoch; 0 while they have."""
 
 
 class Placement(msgspec.Struct, frozen=True):
     """A pod of a burst, and where it runs."""
 
     host: str
-    """Of the burst; empty where that is not known."""
+    """The burst's host; empty if it is not known."""
     node: str
-    """Empty where it has none yet, or has ended there."""
+    """The node; empty if the pod has none yet, or has ended there."""
 
 
 class Members(msgspec.Struct, frozen=True):
     """The hosts of a burst, and its pods."""
 
     hosts: tuple[str, ...]
-    """Without those that leave."""
+    """The hosts, without those that leave."""
     pods: tuple[Placement, ...]
-    """All that exist, also those that end."""
+    """All pods that exist, also those that are ending."""
     ending: bool = False
     """Whether it is being deleted."""
 
@@ -60,15 +60,15 @@ class GkeBursts(Bursts, Protocol):
     """The bursts of one provider in a cluster, such as `GkePods`."""
 
     def members(self, burst_id: BurstId) -> Members | None:
-        """Return who is in a burst; None where nothing makes pods for it."""
+        """Return a burst's hosts and pods; None if it has no Job or MiniCluster."""
         ...
 
     def leaving(self, burst_id: BurstId) -> LeavingHosts:
-        """Return what is noted of a burst."""
+        """Return the hosts that are noted as leaving a burst."""
         ...
 
     def note(self, burst_id: BurstId, leaving: LeavingHosts) -> None:
-        """Note what a burst gives back. What is gone is not made again."""
+        """Note the hosts that a burst gives back, unless the burst is gone."""
         ...
 
 
@@ -81,7 +81,7 @@ class GkePods(PodBursts):
         self._parent = kinds_of(settings)[0]
 
     def members(self, burst_id: BurstId) -> Members | None:
-        """Return who is in a burst; None where nothing makes pods for it."""
+        """Return a burst's hosts and pods; None if it has no Job or MiniCluster."""
         listed = find_ours(self.cluster, self._gke, self._labels.labels(burst_id))
         main = (self._parent.name, str(burst_id))
         if main not in [(item["kind"], name_of(item)) for item in listed]:
@@ -91,17 +91,17 @@ class GkePods(PodBursts):
         return Members(found.hosts, tuple(pods), found.ending)
 
     def leaving(self, burst_id: BurstId) -> LeavingHosts:
-        """Return what is noted of a burst."""
+        """Return the hosts that are noted as leaving a burst."""
         found = self._find(burst_id)
         known = annotations_of(found) if found else {}
         try:
             hosts = tuple(parse_hostlist(known.get(GKE_LEAVING, "")))
-        except ValueError:  # somebody edited it: GKE's autoscaler deletes their nodes
+        except ValueError:  # somebody edited it: GKE's autoscaler deletes the nodes
             hosts = ()
         return LeavingHosts(hosts, parse_seconds(known.get(GKE_LEAVING_SINCE, "")))
 
     def note(self, burst_id: BurstId, leaving: LeavingHosts) -> None:
-        """Note what a burst gives back. What is gone is not made again."""
+        """Note the hosts that a burst gives back, unless the burst is gone."""
         found = self._find(burst_id)
         if found is None:
             return
@@ -121,10 +121,10 @@ class GkePods(PodBursts):
 
 
 def _node_of(pod: Manifest) -> str:
-    """Return where a pod is; empty if it has ended, though it may be kept for long.
+    """Return the node of a pod; empty if the pod has ended, even while it is listed.
 
-    Of one that its node ended, as a spot VM does that is taken back, the node may be
-    gone, or be given back: another pod has its place.
+    If its node ended the pod, as a spot VM that is taken back does, the node may be
+    gone, or may be given back: another pod has taken the pod's place.
     """
     ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
     return "" if ended else node_of(pod)

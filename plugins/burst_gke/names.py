@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Names and labels, by which bursts are found in Google Cloud.
+"""Names and labels by which bursts are found in Google Cloud.
 
 GKE's rules: a cluster or pool has up to 40 characters of a-z, 0-9 and -, the first a
 letter, the last not a dash; a label's value has up to 63 of a-z, 0-9, _ and -.
@@ -27,17 +27,17 @@ TAGS = ResourceTags(OWNER, PROVIDER, ID, LEASE)
 _LONGEST_NAME = 40
 _KEY = re.compile(r"[a-z][a-z0-9_-]{0,62}\Z")
 _VALUE = re.compile(r"[a-z0-9_-]{0,63}\Z")
-# Ours are labels in Kubernetes too, where the ends are letters or digits.
+# Our values are labels in Kubernetes too, where both ends are letters or digits.
 _BOTH = re.compile(r"[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?\Z")
 
 
 def is_label_key(text: str) -> bool:
-    """Return whether Google accepts it as the key of a label."""
+    """Return whether Google accepts the text as the key of a label."""
     return bool(_KEY.match(text))
 
 
 def is_label_value(text: str) -> bool:
-    """Return whether Google accepts it as the value of a label."""
+    """Return whether Google accepts the text as the value of a label."""
     return bool(_VALUE.match(text))
 
 
@@ -70,7 +70,7 @@ class Labels(msgspec.Struct, frozen=True):
 
     @property
     def labels(self) -> dict[str, str]:
-        """The labels that all of them have."""
+        """The labels that all these bursts have."""
         return {
             OWNER: label_value(self.owner),
             PROVIDER: label_value(self.provider),
@@ -87,7 +87,7 @@ class Labels(msgspec.Struct, frozen=True):
         return {**self.labels, ID: spec.burst_id, SPEC: spec_hash, **lease}
 
     def burst_of(self, labels: Mapping[str, str]) -> BurstId | None:
-        """Return the burst with these labels; None if it is not one of them."""
+        """Return the burst with these labels; None if it is not this provider's."""
         ours = self.labels
         return TAGS.burst_of(labels, ours[OWNER], ours[PROVIDER])
 

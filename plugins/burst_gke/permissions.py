@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which permissions the daemon's account needs in the project, by the settings.
+"""The permissions that the daemon's account needs in the project, by the settings.
 
 All of them are in manifests/overlays/gke/iam-role.yaml, with the calls that need them.
 """
@@ -9,12 +9,12 @@ from __future__ import annotations
 from burst_gke.settings import GkeSettings
 
 _ALWAYS = ("clusters.get", "clusters.list", "clusters.getCredentials")
-# To update is to change how many nodes a burst that grows may have, too.
+# `update` also changes how many nodes a burst that grows may have.
 _OF_CLUSTERS = (
     *("clusters.create", "clusters.delete", "clusters.update", "operations.list"),
 )
 _OF_POOLS = ("clusters.update", "operations.list")
-# In a cluster that others made RBAC may allow these instead, which its API server says.
+# In a cluster that others made, RBAC may allow these instead; its API server tells.
 _INSIDE = (
     *("namespaces.get", "namespaces.create", "namespaces.update", "secrets.create"),
     *(f"configMaps.{verb}" for verb in ("get", "list", "create", "update", "delete")),
@@ -27,11 +27,11 @@ ON_VMS = (
     "compute.instanceGroupManagers.get",
     "compute.instanceGroupManagers.update",
 )
-"""What it needs to see and to delete single nodes of a burst that shrinks."""
+"""The permissions to list and to delete single nodes of a burst that shrinks."""
 
 
 def permissions(settings: GkeSettings) -> list[str]:
-    """Return what bursts by these settings need of the project, at most 100."""
+    """Return the permissions that bursts by these settings need, at most 100."""
     if not settings.cluster:
         wanted = (*_ALWAYS, *_OF_CLUSTERS, *_INSIDE)
     else:

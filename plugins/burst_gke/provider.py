@@ -106,7 +106,7 @@ class GkeProvider(PodSettingsProvider):
         self._places = MadePlaces(dependencies.clock)
 
     def offers(self) -> Sequence[Offer]:
-        """Return the machines of the settings."""
+        """Return an offer for each machine type of the settings."""
         return offers_of(self._settings)
 
     def place(self) -> str:
@@ -116,7 +116,7 @@ class GkeProvider(PodSettingsProvider):
         return f"{known.parent}{cluster} namespace {known.namespace}"
 
     def access(self, burst_id: BurstId) -> Sequence[str]:
-        """Return gcloud's command for a kubeconfig, and one that lists the pods."""
+        """Return a gcloud command for a kubeconfig, and one that lists the pods."""
         known = self._settings
         words = [
             *("gcloud", "container", "clusters", "get-credentials"),
@@ -146,7 +146,7 @@ class GkeProvider(PodSettingsProvider):
         self._check(spec)  # before anything is made that costs
         resources = self._provisioner.ensure(spec)
         resource = resources.decisive
-        # A pool of the settings is used even if GKE reports an error of it.
+        # The pool of the settings is used even if GKE reports an error of it.
         if resource.phase is Phase.FAILED and not self._settings.pool:
             fault = resource.fault
             if fault is not None and fault.meaning in (*LACKS, *LASTING):
@@ -158,7 +158,7 @@ class GkeProvider(PodSettingsProvider):
         self._pods(resources.cluster, settings).provision(lent)
 
     def observe(self) -> Sequence[BurstStatus]:
-        """Return all bursts of which there is a cluster, a pool or an object."""
+        """Return all bursts that have a cluster, a pool or an object in a cluster."""
         clusters = self._cloud.clusters()
         bursts = find_bursts(clusters, self._labels)
         troubles: dict[str, ProviderError] = {}
@@ -182,12 +182,12 @@ class GkeProvider(PodSettingsProvider):
         for name, resources in bursts.items():
             trouble = troubles.get(resources.cluster.name)
             if trouble and not places[name].why:
-                # Its pods cannot be read, which keeps it from going on.
+                # Its pods cannot be read, so the burst makes no progress.
                 places[name] = msgspec.structs.replace(places[name], why=str(trouble))
         return describe_all(places, statuses.values())
 
     def resize(self, spec: BurstSpec) -> None:
-        """Let the pool's bounds, the pods and the nodes follow.
+        """Adapt the pool's bounds, the pods and the nodes to the burst's new size.
 
         Raises Transient while GKE changes the bounds.
         """
@@ -198,12 +198,12 @@ class GkeProvider(PodSettingsProvider):
         if resources and resources.decisive.phase is Phase.ENDING:
             raise Transient(resources.decisive.why)
         settings = pod_settings(self._settings, spec)
-        # Of a growth: its pods end when its nodes do.
+        # The pods of a growth end when their nodes do.
         spec = with_lease(self._settings, spec, self._clock())
         for cluster in self._inhabited(clusters, [resources] if resources else []):
             pods = self._pods(cluster, settings)
             if resources is None:
-                pods.resize(spec)  # the nodes are others'
+                pods.resize(spec)  # the nodes are not ours
             elif cluster.name == resources.cluster.name:
                 self._resizer.resize(spec, resources, pods)
             else:
@@ -265,10 +265,10 @@ class GkeProvider(PodSettingsProvider):
         return self._pods(cluster, settings).probe(lead, tell, user)
 
     def record_event(self, burst_id: BurstId, event: Event, text: str) -> None:
-        """Write an event of the burst's Job or MiniCluster.
+        """Write an event for the burst's Job or MiniCluster.
 
-        In its cluster as that was last reached: Google is not asked for an event.
-        Raises NotFound before that.
+        It uses the last connection to the cluster: Google is not called for an event.
+        Raises NotFound if there was none yet.
         """
         name = self._settings.cluster or self._settings.name_of(burst_id)
         self._reached.last_in(name).record_event(burst_id, event, text)
@@ -292,7 +292,7 @@ class GkeProvider(PodSettingsProvider):
         *,
         force: bool,
     ) -> None:
-        """Delete the pods. Raises NotFound once there are none."""
+        """Delete the pods of a burst. Raises NotFound once there are none."""
         left = False
         for cluster in self._inhabited(clusters, [resources] if resources else []):
             pods = self._pods(cluster)
@@ -309,8 +309,8 @@ class GkeProvider(PodSettingsProvider):
     ) -> GkeBursts:
         """Return the pods in a cluster.
 
-        With other settings than the provider's new ones, by the same connection. Raises
-        Refused where the cluster has no such endpoint as the settings name.
+        `settings` other than the provider's give a new object with the same connection.
+        Raises Refused if the cluster lacks the endpoint that the settings name.
         """
         url, authority = cluster.reach(self._settings.endpoint)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is known of providers in GKE before one is made."""
+"""The `gke` provider type: what is known before a provider is made."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from burst.errors import ConfigError
 from burst.kits.pod_type import PodType
 from burst.provider_type import ProviderFlag, TableRequest
 
-# The defaults of that script.
+# The defaults of the script that this project replaces.
 _LOCATION = "us-central1-a"
 _MACHINE = "n2-standard-8"
 _TABLE = """\
@@ -48,7 +48,7 @@ gpus = {count}
 
 
 class GkeType(PodType):
-    """Flags named as in the script that this project replaces.
+    """Flags that are named as in the script that this project replaces.
 
     With a project, a zone and a machine type no settings file is needed.
     """

@@ -59,8 +59,8 @@ class Provisioner:
     def ensure(self, spec: BurstSpec) -> BurstResources:
         """Return the burst's resources once GKE has made them or has failed to.
 
-        Requests them first unless that was done. Raises Transient until then,
-        InsufficientCapacity and Refused.
+        Requests them first, unless that was done. Raises Transient until they are made;
+        also InsufficientCapacity and Refused.
         """
         labels = self._labels_of(spec)
         clusters = {cluster.name: cluster for cluster in self._cloud.clusters()}
@@ -121,7 +121,7 @@ class Provisioner:
         return resources
 
     def _request(self, spec: BurstSpec, labels: Mapping[str, str]) -> None:
-        """Request it from GKE, unless that was done before.
+        """Request the cluster or pool from GKE, unless that was done before.
 
         A second request would make a second resource, or hide that the first failed.
         """
@@ -167,17 +167,17 @@ class Provisioner:
 
     def _labels_of(self, spec: BurstSpec) -> Mapping[str, str]:
         """Return the labels of a burst of one of our offers. Raises Refused."""
-        # By its first host, as a burst that grew or shrank has others behind that. The
-        # objects of its pods have all of them.
+        # The hash is of its first host only, because a resize changes the others. The
+        # objects of its pods have all hosts.
         first = msgspec.structs.replace(
             spec, hosts=spec.hosts[:1], ranks=spec.ranks[:1]
         )
         return self._labels.labels_of(spec, self._hash(first))
 
     def _hash(self, spec: BurstSpec) -> str:
-        """Return the hash of hosts and machines.
+        """Return the hash of a spec's hosts and machines.
 
-        That of all hosts is the label of bursts that were made before they could grow.
+        Bursts that were made before bursts could grow have the hash of all their hosts.
         """
         machine = self._settings.machine(spec.offer)
         kind = (machine.machine_type, machine.accelerator, machine.gpus, machine.spot)

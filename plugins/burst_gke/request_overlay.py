@@ -34,13 +34,13 @@ _CONFIG = {
     "resource_labels": "use labels",
     "max_run_duration": "use max_run_duration of this table",
 }
-"""Of `config` of a node pool."""
+"""Keys of a node pool's `config` that cannot be set, and why."""
 
 
 def wrong_request(settings: GkeSettings) -> Iterator[str]:
-    """Say which parts cannot be set, each by its path, and what to use instead.
+    """Yield which parts cannot be set, each by its path, and what to use instead.
 
-    Whether all other names and values are right is for Google's client to say.
+    Google's client checks all other names and values.
     """
     request = settings.request
     if settings.cluster and request.cluster:
@@ -68,7 +68,7 @@ def wrong_request(settings: GkeSettings) -> Iterator[str]:
 
 
 def merge(made: Any, change: Any) -> Any:
-    """Return a part of a request with the settings' part in it: tables are merged."""
+    """Return part of a request with the settings' changes to it: tables are merged."""
     if not (isinstance(made, Mapping) and isinstance(change, Mapping)):
         return change
     changed = {

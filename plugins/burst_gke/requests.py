@@ -27,7 +27,7 @@ _SCOPES = tuple(
     for scope in ("devstorage.read_only", "logging.write", "monitoring.write")
 )
 TAINT = "burst"
-"""Keeps other pods off a pool that is deleted with its burst."""
+"""A taint that keeps other pods off a pool that is deleted with its burst."""
 
 
 def cluster_request(
@@ -43,7 +43,7 @@ def cluster_request(
         "resource_labels": {**settings.labels, **labels},
         "node_pools": [pool],
         "ip_allocation_policy": {"use_ip_aliases": True},
-        # Pods then ask this for credentials and get their own, not the node's.
+        # Pods then get credentials of their own, not the node's.
         "workload_identity_config": {"workload_pool": workloads},
     }
     if settings.zone:
@@ -75,11 +75,11 @@ def _pool(
     pool: Request = {
         "name": settings.name_of(spec.burst_id),
         # All nodes at once, so that a stock-out is reported while the pool is made. If
-        # GKE is to choose the zone, it begins with none and the autoscaler adds them:
-        # it would make this number in each zone.
+        # GKE chooses the zone, the pool begins without nodes and the autoscaler adds
+        # them: otherwise GKE would make this number in each zone.
         "initial_node_count": nodes if settings.node_zone else 0,
         "autoscaling": autoscaling(nodes),
-        # Clusters in a release channel, as they are by default, take nothing else.
+        # Clusters in a release channel, as they are by default, accept nothing else.
         "management": {"auto_upgrade": True, "auto_repair": True},
         "config": _node(settings, machine, labels),
     }
@@ -93,9 +93,9 @@ def _pool(
 
 
 def autoscaling(nodes: int) -> Request:
-    """Return the bounds of a pool with pods of so many followers.
+    """Return the autoscaling bounds of a pool for this number of followers.
 
-    Down to none, so that nodes without pods end even if no daemon deletes them.
+    The minimum is 0, so that nodes without pods end even if no daemon deletes them.
     """
     return {
         "enabled": True,

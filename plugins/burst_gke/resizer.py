@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: MIT
-"""Lets the nodes of a burst follow its size: its pool grows, and gives nodes back.
+"""Resizes the node pool of a burst: adds nodes as the burst grows, and gives them back.
 
-Not by `setSize` of the pool. To make a pool smaller, that removes nodes "at random"
-(`gcloud container clusters resize`), with the followers that run there. So it is of no
-use for a shrink, nor to set a pool back whose growth has found no machines. Instead:
+`setSize` of the pool is not used. To make a pool smaller, it removes nodes "at random"
+(`gcloud container clusters resize`), with the followers that run there. So it can
+neither shrink a burst nor take back a growth that found no machines. Instead:
 
-* To grow, the pool's autoscaler may make as many nodes as the burst is to have, and the
-  pods that find none make it do so. There is a node only where a pod needs one.
-* To shrink, the pods end first. Then the autoscaler may make no more nodes than are
-  left, and the VMs on which no follower is are deleted by their names, through their
-  instance group (`instanceGroupManagers.deleteInstances`), as the autoscaler itself
-  does it ten minutes later. Bounds below the present number of nodes delete nothing.
+* To grow, the autoscaler may make as many nodes as the burst is to have, and makes them
+  for pods that find no node. So there is a node only where a pod needs one.
+* To shrink, the pods end first. Then the autoscaler may make only as many nodes as are
+  left, and the VMs without a follower are deleted by name, through their instance group
+  (`instanceGroupManagers.deleteInstances`), as the autoscaler itself would ten minutes
+  later. Bounds below the present number of nodes delete nothing.
 
-A follower that left is listed until its node is gone, as it costs until then. If this
-account may not delete the VM, the autoscaler does. If it cannot even see it, it counts
-for as long as the autoscaler may need.
+A follower that left is listed until its node is gone, because the node costs until
+then. If this account may not delete the VM, the autoscaler does. If the account cannot
+even list VMs, the follower is listed for as long as the autoscaler may need.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from burst_gke.requests import autoscaling
 from burst_gke.resources import BurstResources, GkeResource
 from burst_gke.settings import GkeSettings
 
-# GKE's autoscaler deletes a node that it has not needed for ten minutes, and no node in
-# the ten minutes after it made one.
+# GKE's autoscaler deletes a node that was not needed for ten minutes, and deletes none
+# in the ten minutes after it has made one.
 UNSEEN_S = 1200.0
 _LOOK_AGAIN_S = 5.0
 _LATER = "GKE's autoscaler deletes it after some ten minutes"
@@ -46,11 +46,11 @@ class _Spare(msgspec.Struct, frozen=True):
 
     count: int
     why: str = "its node is being deleted"
-    """Why they exist still."""
+    """Why they still exist."""
 
 
 class PoolResizer:
-    """The sizes of one provider's bursts with nodes of their own. For one thread."""
+    """Resizes one provider's bursts that have nodes of their own. For one thread."""
 
     def __init__(
         self,
@@ -67,7 +67,8 @@ class PoolResizer:
         self._check = check
         self._clock = clock
         self._left: dict[BurstId, tuple[FollowerStatus, ...]] = {}
-        """Followers whose nodes exist still, by burst; read anew after a restart."""
+        """Followers that left and whose nodes may still exist, by burst. A burst that
+        is missing, as after a restart, is read again."""
 
     def resize(
         self, spec: BurstSpec, resources: BurstResources, pods: GkeBursts
@@ -75,7 +76,7 @@ class PoolResizer:
         """Do the next step. Raises what `Provider.resize` may raise."""
         members = pods.members(spec.burst_id)
         if members is None or spec.program is not None:
-            pods.resize(spec)  # which says why not
+            pods.resize(spec)  # it raises the reason
             return
         if members.ending:
             raise Transient(f"{spec.burst_id} is being deleted", "wait for its end")
@@ -95,13 +96,13 @@ class PoolResizer:
             self._check(spec)
         if self._bound(resources.cluster, pool, len(spec.hosts)):
             # Before the pods: a growth that GKE declines leaves nothing to take back.
-            # That GKE has done it is seen in its next list: an operation may fail.
+            # GKE's next list shows whether it was done, because an operation may fail.
             what = f"GKE has begun to let {pool.name} have {len(spec.hosts)} nodes"
             raise Transient(what, retry_after=_LOOK_AGAIN_S)
         pods.resize(spec)
 
     def complete(self, status: BurstStatus, pods: GkeBursts) -> BurstStatus:
-        """Return a burst's status with the followers whose nodes exist still."""
+        """Return a burst's status with the followers whose nodes may still exist."""
         if status.phase is Phase.ENDING or status.instance is not None:
             return status
         burst_id = status.burst_id
@@ -119,7 +120,7 @@ class PoolResizer:
         )
 
     def forget_others(self, bursts: Collection[BurstId]) -> None:
-        """Forget what is known of all bursts but these."""
+        """Forget the followers that left all bursts but these."""
         for gone in self._left.keys() - set(bursts):
             del self._left[gone]
 
@@ -140,8 +141,8 @@ class PoolResizer:
         if not leaving.since:
             leaving = msgspec.structs.replace(leaving, since=self._clock())
             pods.note(burst_id, leaving)
-        # Before a VM is deleted: GKE's own pods that were on it get no new one. Not
-        # waited for, nor needed: each VM costs, and is deleted by its name.
+        # Before a VM is deleted, so that GKE's own pods on it get no new node. The VMs
+        # cost, so they are deleted even if this is declined or not done yet.
         with contextlib.suppress(Refused):
             self._bound(cluster, pool, len(spec.hosts))
         spare = self._give_back(spec, pool, placed, leaving)
@@ -161,7 +162,7 @@ class PoolResizer:
         )
 
     def _bound(self, cluster: GkeResource, pool: GkeResource, nodes: int) -> bool:
-        """Have GKE's autoscaler make up to so many nodes; tell if that was requested.
+        """Let GKE's autoscaler make up to `nodes`; tell whether that was requested.
 
         Raises Transient while GKE works on the pool or the cluster.
         """
@@ -177,7 +178,7 @@ class PoolResizer:
         placed: Sequence[Placement],
         leaving: LeavingHosts,
     ) -> _Spare:
-        """Have the VMs deleted that no follower is on; return what is left of them."""
+        """Request deletion of the VMs without a follower; return the surplus VMs."""
         nodes = len(spec.hosts)
         if self._apis is None:
             return self._unseen(leaving, "")
@@ -192,7 +193,7 @@ class PoolResizer:
             why = f": node {min(strange)} of a follower is no VM of {pool.name}"
             return self._unseen(leaving, why)
         if not {each.host for each in placed if each.node}.issuperset(spec.hosts):
-            # One that is started again may be put on any of these nodes.
+            # A follower that is started again may be put on any of these nodes.
             return msgspec.structs.replace(spare, why="a follower has no node now")
         more = sum(not vm.ending for vms in found.values() for vm in vms) - nodes
         for group, vms in found.items():

@@ -24,38 +24,39 @@ class GkeResource(msgspec.Struct, frozen=True, kw_only=True):
     """RUNNING: pods can be created there."""
     why: str = ""
     fault: CloudFailure | None = None
-    """What GKE says of it, unless it runs."""
+    """What GKE reports of it; None while it runs."""
     endpoint: str = ""
     """Address of a cluster's API server, without a scheme; empty if it has none yet."""
     private_endpoint: str = ""
-    """The same in its own network; empty if there is none."""
+    """The server's address in the cluster's own network; empty if there is none."""
     dns_endpoint: str = ""
-    """Its DNS name, where Google checks the caller's account, not its address."""
+    """The server's DNS name, for which Google checks the caller's account, not its
+    address; empty if there is none."""
     ca: str = ""
-    """Certificate of its authority, PEM."""
+    """Certificate of the server's authority, PEM."""
     pools: tuple[GkeResource, ...] = ()
-    """Of a cluster."""
+    """The node pools of a cluster."""
     most: int = 0
-    """Of a pool: how many nodes GKE's autoscaler may make there."""
+    """How many nodes GKE's autoscaler may make in a pool."""
     groups: tuple[str, ...] = ()
-    """Of a pool: the instance groups of its VMs, one for each zone, as
+    """The instance groups of a pool's VMs, one for each zone, as
     `PROJECT/zones/ZONE/instanceGroupManagers/NAME`."""
     autopilot: bool = False
     """Whether GKE makes the cluster's nodes as pods need them, and takes no pools."""
 
     @property
     def failure(self) -> Failure:
-        """Which class of failure it is, if it has failed."""
+        """The class of failure, if it has failed."""
         meaning = self.fault.meaning if self.fault else None
         if meaning in LASTING:
             return Failure.REFUSED
         return Failure.CAPACITY if meaning in LACKS else Failure.OTHER
 
     def reach(self, by: str) -> tuple[str, str]:
-        """Return the API server's URL by that setting, and its authority.
+        """Return the API server's URL and authority, by the setting `endpoint`.
 
-        Its DNS endpoint has a certificate that public authorities signed, so the
-        authority is empty. Raises Refused where the cluster has no such endpoint.
+        The DNS endpoint has a certificate that public authorities signed, so its
+        authority is empty. Raises Refused if the cluster has no such endpoint.
         """
         found = {
             "default": self.endpoint,
@@ -95,8 +96,8 @@ class BurstResources(msgspec.Struct, frozen=True):
     def decisive(self) -> GkeResource:
         """The resource whose phase is the burst's.
 
-        GKE reports a cluster that got no nodes as running, so of a burst's own cluster
-        it is a pool that is not running, if there is one.
+        GKE reports a cluster that got no nodes as running. So for a burst's own cluster
+        it is a pool that does not run, if there is one.
         """
         if self.pool is not None or self.cluster.phase is not Phase.RUNNING:
             return self.pool or self.cluster
@@ -105,7 +106,7 @@ class BurstResources(msgspec.Struct, frozen=True):
 
 
 def autopilot(cluster: str) -> tuple[str, str]:
-    """Return what is wrong with a cluster that is an Autopilot one, and advice."""
+    """Return what is wrong with an Autopilot cluster, and advice."""
     return (
         f"cluster {cluster} is an Autopilot cluster, which takes no node pools",
         'set cluster to a Standard one, or to "" for one for each burst, or use a'

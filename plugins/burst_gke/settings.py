@@ -20,7 +20,7 @@ from burst_gke.names import PREFIX, is_label_key, is_label_value, name_of
 from burst_gke.request_overlay import wrong_request
 
 _AtLeast0 = Annotated[int, msgspec.Meta(ge=0)]
-# Compute Engine takes 30 seconds to 120 days as the longest life of a VM.
+# Compute Engine accepts 30 seconds to 120 days as the maximum run time of a VM.
 SHORTEST_RUN_S = 30.0
 LONGEST_RUN_S = 120 * 86400.0
 _IN_CLUSTER = "write it in the words of Google's API, in request.cluster:"
@@ -29,28 +29,28 @@ _ZONE = re.compile(r"[a-z]+-[a-z]+[0-9]+-[a-z][a-z0-9]*\Z")
 _REGION = re.compile(r"[a-z]+-[a-z]+[0-9]+\Z")
 # n2-standard-8, c3d-highcpu-30-lssd; but not a2-highgpu-1g or e2-medium.
 _VCPUS = re.compile(r"([a-z][a-z0-9]*)-[a-z]+-([0-9]+)(-[a-z]+)?\Z")
-# In these families a vCPU is a core; in others a core is two, and Flux counts cores.
+# In these families a core is one vCPU, in all others two. Flux counts cores.
 _ONE_THREAD = frozenset({"t2a", "t2d", "c4a", "n4a", "h3", "h4d"})
-# Published medians for a cluster (n=126) and for more nodes in a pool (n=1788); a new
-# pool is guessed to take twice the second.
+# Published median times for a cluster (n=126) and for more nodes in a pool (n=1788).
+# The time for a new pool is a guess: twice the second.
 _CLUSTER_TIME_S, _POOL_TIME_S, _NODE_TIME_S = 287.0, 64.0, 32.0
 
 
 class MachineTable(OfferTable, frozen=True, kw_only=True):
-    """`[providers.NAME.offers.OFFER]`: a type of machine."""
+    """`[providers.NAME.offers.OFFER]`: a machine type."""
 
     machine_type: str
-    """Such as `n2-standard-8`."""
+    """Machine type of the nodes, such as `n2-standard-8`."""
     cores: _AtLeast0 = 0
-    """Of each follower, as Flux counts them; 0 for the number by the type's name: half
-    its vCPUs, since a core is two of them, or all where a core is one."""
+    """Cores of each follower, as Flux counts them. 0: half the vCPUs in the name of the
+    machine type, or all of them in families where a core is one vCPU."""
     accelerator: str = ""
-    """Of which type the `gpus` are, such as `nvidia-l4`."""
+    """Type of the `gpus`, such as `nvidia-l4`; empty without GPUs."""
     spot: bool = False
-    """A third of the price or less, and Google may take a node back at any time. With
-    `pool`: whether that pool's nodes are such."""
+    """Whether the nodes are spot VMs: a third of the price or less, but Google may take
+    one back at any time. With `pool`: whether that pool's nodes are spot VMs."""
     join_time: Seconds = Seconds(0)
-    """From provision to join, as far as is known; 0 for published medians."""
+    """Expected time from provision to join; 0 for published medians."""
 
     retired: ClassVar[Mapping[str, str]] = {
         **OfferTable.retired,
@@ -59,7 +59,7 @@ class MachineTable(OfferTable, frozen=True, kw_only=True):
     }
 
     def __post_init__(self) -> None:
-        """Fill in cores, and check what the types cannot express. Raises ValueError."""
+        """Fill in cores and cpu; check what types cannot express. Raises ValueError."""
         if bool(self.gpus) != bool(self.accelerator):
             raise ValueError("gpus and accelerator: set both or none")
         if self.cores:
@@ -71,71 +71,71 @@ class MachineTable(OfferTable, frozen=True, kw_only=True):
         cores = int(match[2]) if single else max(1, int(match[2]) // 2)
         msgspec.structs.force_setattr(self, "cores", cores)
         if single and not self.cpu:
-            # A pod that requested all of them would not fit beside GKE's own pods.
+            # A pod that requested all cores would not fit beside GKE's own pods.
             msgspec.structs.force_setattr(self, "cpu", f"{500 * cores}m")
 
 
 class RequestTable(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 ):
-    """`[providers.NAME.request]`: parts of Google's requests, in its API's own words.
+    """`[providers.NAME.request]`: fields of Google's requests, as its API names them.
 
-    They are those of google.container.v1: `disk_size_gb`, not `diskSizeGb`. Tables are
-    merged with what is made, all else takes its place.
+    The names are those of google.container.v1: `disk_size_gb`, not `diskSizeGb`. A
+    table is merged with the provider's own; any other value replaces the provider's.
     """
 
     cluster: Mapping[str, Any] = {}
-    """Of the Cluster of bursts that have one of their own: `network`, `subnetwork`,
-    `ip_allocation_policy`, `network_config`, `control_plane_endpoints_config` and so
-    on."""
+    """Fields of Cluster, for bursts that have a cluster of their own: `network`,
+    `subnetwork`, `ip_allocation_policy`, `network_config`,
+    `control_plane_endpoints_config` and so on."""
     node_pool: Mapping[str, Any] = {}
-    """Of the NodePool with a burst's nodes: `config` with `service_account`, `tags`,
-    `disk_size_gb`, `reservation_affinity` and so on, `network_config`,
+    """Fields of NodePool, for the nodes of a burst: `config` with `service_account`,
+    `tags`, `disk_size_gb`, `reservation_affinity` and so on, `network_config`,
     `placement_policy`."""
 
 
 class GkeSettings(PodSettings, frozen=True, kw_only=True):
     """`[providers.NAME]` with `type = "gke"`.
 
-    Change project, location, cluster and pool only while no burst lives: bursts are
-    looked for only in the place that they name.
+    Change project, location, cluster and pool only while no burst lives: the provider
+    looks for bursts only in the place that these keys name.
     """
 
     project: str
-    """The id of the Google Cloud project that pays and that has the clusters."""
+    """Id of the Google Cloud project that has the clusters and pays for them."""
     location: str
-    """A zone such as `us-central1-a`, or a region; of the cluster."""
+    """Zone of the cluster, such as `us-central1-a`, or its region."""
     zone: str = ""
-    """Of the nodes, where location is a region. All nodes of a burst are in one zone;
-    without it GKE's autoscaler chooses among those of the cluster."""
+    """Zone of the nodes, if `location` is a region; all nodes of a burst are in it. If
+    empty, GKE's autoscaler chooses among the zones of the cluster."""
     cluster: str = ""
-    """The cluster to burst into. Empty: each burst has one of its own, made for it and
-    deleted with it, which takes five minutes and costs a fee by the hour."""
+    """The cluster to burst into. If empty, each burst has a cluster of its own, which
+    takes five minutes to make, costs a fee by the hour, and is deleted with it."""
     pool: str = ""
-    """A node pool of that cluster for the followers; then only pods are made. Empty:
-    each burst has a node pool of its own."""
+    """Node pool of that cluster for the followers: the provider then makes pods only.
+    If empty, each burst has a node pool of its own."""
     endpoint: Literal["default", "private", "dns"] = "default"
-    """The address of the cluster's API server to use. private: the one in its network,
-    for a daemon there, if the public one is closed or restricted to authorized
-    networks. dns: its name, where Google checks the caller's account, not its
-    address."""
+    """Which address of the cluster's API server to use. private: the address in the
+    cluster's network, for a daemon in that network, if the public one is disabled or
+    restricted to authorized networks. dns: the DNS name, for which Google checks the
+    caller's account, not its address."""
     offers: Mapping[str, MachineTable]
-    """The types of machines that may be made, by name; at least one."""
+    """Machine type of each offer, by the offer's name; at least one."""
     name_prefix: str = ""
-    """Before the burst's id in the name of what is made."""
+    """Prefix of the names of clusters and node pools; the burst's id follows it."""
     labels: Mapping[str, str] = {}
-    """Further resource labels, which appear on the bill."""
+    """Additional resource labels, which appear on the bill."""
     request: RequestTable = RequestTable()
-    """What Google's API has and no other key of this table, such as networks."""
+    """Fields of Google's API for which this table has no key, such as networks."""
     cluster_fee: Price = 0.10
-    """What Google takes for a cluster and hour beside its nodes, in the site's unit of
-    money; the default is in US dollars. It is the fee of bursts that have a cluster of
-    their own, once for all their nodes."""
+    """Google's fee per hour for a cluster, beside its nodes, in the site's unit of
+    money; the default is in US dollars. A burst with a cluster of its own pays it once,
+    whatever the number of its nodes."""
     max_run_duration: Seconds = Seconds(math.inf)
-    """After this time from its own start Google deletes each VM of nodes that are made
-    for a burst, and Kubernetes ends the pods, even if no daemon runs. A cluster of its
-    own stays, and costs its fee, until the daemon or `burst gc` deletes it. Of the
-    nodes of `pool` it ends pods only. 30 seconds to 120 days."""
+    """Longest run time of each VM made for a burst, 30 seconds to 120 days. Google then
+    deletes the VM, and Kubernetes ends the pods, even if no daemon runs. A burst's own
+    cluster stays, and costs its fee, until the daemon or `burst gc` deletes it. With
+    `pool`, only the pods are ended."""
 
     retired: ClassVar[Mapping[str, str]] = {
         **PodSettings.retired,
@@ -172,18 +172,18 @@ class GkeSettings(PodSettings, frozen=True, kw_only=True):
         return self.location if _ZONE.match(self.location) else self.zone
 
     def name_of(self, burst_id: BurstId) -> str:
-        """Return what a burst's cluster or pool is called."""
+        """Return the name of a burst's cluster or node pool."""
         return name_of(burst_id, self.name_prefix)
 
     @property
     def node_config(self) -> Mapping[str, Any]:
-        """The part of NodeConfig that `request` has."""
+        """The fields of NodeConfig that `request` sets."""
         found: Mapping[str, Any] = self.request.node_pool.get("config", {})
         return found
 
     @property
     def private_nodes(self) -> bool:
-        """Whether `request` has nodes made without external addresses."""
+        """Whether `request` asks for nodes without external addresses."""
         pool = self.request.node_pool.get("network_config", {})
         cluster = self.request.cluster.get("network_config", {})
         of_all = cluster.get("default_enable_private_nodes", False)
@@ -191,11 +191,11 @@ class GkeSettings(PodSettings, frozen=True, kw_only=True):
 
     @property
     def parent(self) -> str:
-        """The API's name for the place of clusters: `projects/P/locations/L`."""
+        """The parent of clusters, as the API names it: `projects/P/locations/L`."""
         return f"projects/{self.project}/locations/{self.location}"
 
     def machine(self, offer: str) -> MachineTable:
-        """Return what an offer stands for. Raises Refused."""
+        """Return the table of an offer. Raises Refused if there is none."""
         try:
             return self.offers[offer]
         except KeyError:
@@ -206,7 +206,7 @@ class GkeSettings(PodSettings, frozen=True, kw_only=True):
 
 
 def offers_of(settings: GkeSettings) -> list[Offer]:
-    """Return the offers, with a fee, and a join time where their table has none."""
+    """Return the offers, with the cluster's fee, and a join time if none is set."""
     time, fee = _CLUSTER_TIME_S, settings.cluster_fee
     if settings.cluster:
         time, fee = _NODE_TIME_S if settings.pool else _POOL_TIME_S, 0.0
@@ -217,7 +217,7 @@ def offers_of(settings: GkeSettings) -> list[Offer]:
 
 
 def offers_alike(settings: GkeSettings, offer: str, *, gpus: bool) -> tuple[str, ...]:
-    """Return other offers whose nodes take no less: of GPUs, or else of cores."""
+    """Return other offers whose nodes have at least as many GPUs, or else cores."""
 
     def taken(table: MachineTable) -> int:
         return table.gpus if gpus else table.cores

@@ -3,8 +3,8 @@
 
 Its state follows from its nodes, as docker lists them, and from the log of the last
 background command, `make` or `delete`. A cluster whose `make` failed is deleted and
-made again. If there is no log, as somebody removed the directory, a cluster whose nodes
-run may have bursts in it and is not made again.
+made again. If there is no log, because somebody removed the directory, a cluster whose
+nodes run may have bursts in it, so it is not made again.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from burst.kits.background_command import command
 from burst_kind.programs import NodeContainer, Programs
 from burst_kind.settings import KindSettings, is_archive
 
-# kind's limit, as the control plane's container NAME-control-plane has a host name.
+# kind's limit, because the container NAME-control-plane needs a host name.
 _LONGEST_NAME = 50
 _NAME = re.compile(r"[a-z0-9][a-z0-9.-]*\Z")
 _KUBECTL = "kubectl --kubeconfig=/etc/kubernetes/admin.conf apply --server-side -f -"
 _RETRY_AFTER_S = 2.0
-# Not kind's own subnets, so that a lead in a kind cluster has other addresses.
+# Not kind's default subnets, which a lead in another kind cluster may have.
 _CONFIG = {
     "kind": "Cluster",
     "apiVersion": "kind.x-k8s.io/v1alpha4",
@@ -37,7 +37,7 @@ _CONFIG = {
 
 
 class ClusterState(enum.Enum):
-    """What can be done with a cluster."""
+    """The state of a cluster, by what can be done with it."""
 
     ABSENT = "absent"
     """It can be made: it does not exist, or only in part after a failed attempt."""
@@ -51,15 +51,15 @@ class ClusterState(enum.Enum):
 
 
 class ClusterView(msgspec.Struct, frozen=True):
-    """What was seen of a cluster at one time."""
+    """The state of a cluster at one time."""
 
     state: ClusterState
     text: str
     """The state and its reason, as the end of the sentence "the kind cluster ..."."""
     nodes: tuple[NodeContainer, ...]
-    """The control plane first."""
+    """Its nodes, the control plane first."""
     open: bool
-    """Whether it may have bursts, and its API server can be asked for them."""
+    """Whether it may have bursts, and its API server can be asked about them."""
 
 
 class KindCluster:
@@ -108,7 +108,7 @@ class KindCluster:
         else:
             text = "is not complete yet" if nodes else "does not exist yet"
             state = ClusterState.ABSENT
-        # A cluster of somebody else may have bursts in it in each of these states.
+        # A cluster that is not ours may have bursts in it in each of these states.
         opened = state is ClusterState.READY or (runs and not self.ours)
         return ClusterView(state, text, nodes, opened)
 
@@ -133,13 +133,13 @@ class KindCluster:
         raise Transient(f"{what} is being made ready", retry_after=_RETRY_AFTER_S)
 
     def take_down(self) -> bool:
-        """Delete it if it is ours; return whether nothing of it is left."""
+        """Delete the cluster if it is ours, then its files; tell if all is done."""
         last = background_command.status_of(self._log)
         if last.running:
             if last.what != "delete":
                 last.stop()
             return False
-        # Also if no node is listed: the command that was stopped may have requested one
+        # Even if no node is listed: the command that was stopped may have requested one
         # from docker, which makes it a moment later.
         if self.ours and (last.what == "make" or self._programs.nodes(self.name)):
             self._start("delete", [command("deleting", self._kind("delete cluster"))])
@@ -149,14 +149,15 @@ class KindCluster:
         return True
 
     def export_kubeconfig(self) -> None:
-        """Write the kubeconfig, which has all rights in the cluster."""
+        """Write the kubeconfig, which gives all rights in the cluster."""
         inside = ["--internal"] if self._settings.internal else []
         self._programs.run(self._kind("export kubeconfig", *inside))
 
     def _task(self, nodes: tuple[NodeContainer, ...]) -> str:
-        """Return the name of the command that makes it complete.
+        """Return the name of the command that completes the cluster.
 
-        For a cluster that was not made here, it loads these images into this one.
+        If the cluster is not ours, the command loads the images; its name then depends
+        on the control plane and the images.
         """
         if self.ours or not nodes:
             return "make"
@@ -173,7 +174,7 @@ class KindCluster:
             plane = f"{self.name}-control-plane"
             apply = self._programs.docker("exec", "-i", plane, *_KUBECTL.split())
             commands = [
-                # What an attempt that was cut short has left.
+                # Delete what an interrupted attempt has left.
                 command("clearing", self._kind("delete cluster")),
                 command("creating", create),
                 *(command(f"applying {p}", apply, p) for p in settings.manifests),
@@ -193,7 +194,7 @@ class KindCluster:
         return ours
 
     def _kind(self, what: str, *flags: str) -> list[str]:
-        """Return a command about the cluster that leaves ~/.kube/config alone."""
+        """Return a kind command for the cluster that leaves ~/.kube/config alone."""
         own = (f"--name={self.name}", f"--kubeconfig={self.kubeconfig}")
         return self._programs.kind(*what.split(), *flags, *own)
 

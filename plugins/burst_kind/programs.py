@@ -14,7 +14,7 @@ from burst.errors import NotFound, Refused, Transient
 from burst.kits import program
 from burst.kits.program import ErrorPattern
 
-# Each of these calls takes a hundredth of it on an idle machine.
+# For one call, which takes a hundredth of that on an idle machine.
 _DEADLINE_S = 60.0
 _NODES = "{{.Names}} {{.ID}} {{.State}}"
 _ADVICE = {
@@ -56,7 +56,7 @@ class Programs:
     ) -> None:
         self._deadline = deadline
         self.environment = os.environ if environment is None else environment
-        """What they run in: the daemon's, with its proxies and DOCKER_HOST."""
+        """Their environment: the daemon's, with its proxies and DOCKER_HOST."""
 
     def kind(self, *words: str) -> list[str]:
         """Return the command. Raises Refused if there is no such program."""
@@ -67,11 +67,10 @@ class Programs:
         return [self._find("docker"), *words]
 
     def run(self, argv: list[str]) -> str:
-        """Return the output of a command that ends at once.
+        """Return the output of a command that ends soon.
 
-        Raises Transient, Refused, and NotFound for an image that docker does not have.
-
-        Not for those that take minutes, such as `kind create cluster`.
+        It is not for commands that take minutes, such as `kind create cluster`. Raises
+        Transient, Refused, and NotFound for an image that docker does not have.
         """
         return program.run(
             argv,

@@ -39,9 +39,9 @@ from burst_kind.examine import examine_address, examine_cluster, examine_program
 from burst_kind.programs import Programs
 from burst_kind.settings import KindSettings
 
-# The suffix of a file for each burst that needs the cluster, which is made before
-# anything else and has the end of the burst's lease in it; and of an empty file for
-# each burst that is being reaped.
+# Suffixes of files that are named by a burst's id. A claim is written before anything
+# is made for the burst, and has the end of its lease; an empty file with the other
+# suffix says that the burst is being reaped.
 _CLAIM, _ENDING = ".claim", ".ending"
 
 
@@ -78,7 +78,7 @@ class KindProvider(PodSettingsProvider):
             settings, self._programs, self._directory.path, tags
         )
         self._reached = ReachedClusters[Bursts]()
-        """The bursts in the cluster, by the id of its control plane."""
+        """The bursts in the cluster; connected to anew if its control plane changes."""
 
     def place(self) -> str:
         """Return the cluster on this host, and the namespace."""
@@ -86,7 +86,7 @@ class KindProvider(PodSettingsProvider):
         return f"{host}:{self._settings.cluster} namespace {self._settings.namespace}"
 
     def access(self, burst_id: BurstId) -> Sequence[str]:
-        """Return kind's command for a kubeconfig, and one that lists the pods."""
+        """Return a kind command for a kubeconfig, and one that lists the pods."""
         name = self._cluster.name
         inside = ["--internal"] if self._settings.internal else []
         words = ["kind", "export", "kubeconfig", f"--name={name}", *inside]
@@ -131,7 +131,7 @@ class KindProvider(PodSettingsProvider):
             found.setdefault(burst_id, _waiting(burst_id, suffix, view))
         if not found and self._cluster.ours and view.nodes:
             # The files of its bursts are lost. The cluster is listed as a burst with
-            # its own name, which is then an orphan and can be reaped.
+            # the cluster's name, so that it is an orphan and can be reaped.
             why = f"the kind cluster {self._cluster.name} has no burst in it"
             name = BurstId(self._cluster.name)
             found[name] = BurstStatus(burst_id=name, phase=Phase.PENDING, why=why)
@@ -165,7 +165,7 @@ class KindProvider(PodSettingsProvider):
             self._directory.open()
             self._claim(burst_id, _ENDING).touch()
             self._claim(burst_id, _CLAIM).unlink(missing_ok=True)
-        # Also if the list does not have it, as lists are eventually consistent.
+        # Even if the list does not have it, because lists are eventually consistent.
         if view.open and not self._is_gone_inside(burst_id, view, force=force):
             return
         waiting = {known for known, suffix in claims.items() if suffix == _CLAIM}
@@ -213,10 +213,10 @@ class KindProvider(PodSettingsProvider):
         return self._bursts(view).probe(self._locate(lead), tell, user)
 
     def record_event(self, burst_id: BurstId, event: Event, text: str) -> None:
-        """Write an event of the burst's Job or MiniCluster.
+        """Write an event for the burst's Job or MiniCluster.
 
-        In the cluster as it was last reached: no program is called for an event. Raises
-        NotFound before that.
+        It uses the last connection to the cluster: no program is called for an event.
+        Raises NotFound if there was none yet.
         """
         pods = self._reached.last_in(self._cluster.name)
         pods.record_event(burst_id, event, text)
@@ -238,7 +238,7 @@ class KindProvider(PodSettingsProvider):
         return msgspec.structs.replace(lead, endpoint=f"tcp://{address}:{port}")
 
     def _bursts(self, view: ClusterView) -> Bursts:
-        """Return the bursts in the cluster, which exists."""
+        """Return the bursts in the cluster, which must exist."""
 
         def reach() -> tuple[None, Bursts]:
             self._directory.open()
@@ -255,7 +255,7 @@ class KindProvider(PodSettingsProvider):
     def _is_gone_inside(
         self, burst_id: BurstId, view: ClusterView, *, force: bool
     ) -> bool:
-        """Reap in the cluster; return whether nothing is left there."""
+        """Reap the burst in the cluster; return whether nothing of it is left there."""
         try:
             self._bursts(view).reap(burst_id, force=force)
         except NotFound:

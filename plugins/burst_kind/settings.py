@@ -13,35 +13,35 @@ _IN_CONFIG = "write it in kind's own configuration file, which config names"
 
 
 class KindSettings(PodSettings, frozen=True, kw_only=True):
-    """The keys of any cluster (`burst.kits.pods`), and which cluster this is."""
+    """The keys of any cluster (`burst.kits.pods`), and those of a kind cluster."""
 
     cluster: str = ""
-    """A kind cluster that exists (`kind get clusters`). With `create`, the name of the
-    new one, to which a hash is added; by default the provider's."""
+    """Name of an existing kind cluster (`kind get clusters`). With `create`, the name
+    of the new cluster, to which a hash is added; default: the provider's name."""
     create: bool = False
     """Make a cluster for the first burst and delete it with the last. Only such a
     cluster is ever deleted: its name ends in a hash of owner and provider. A change of
-    the keys below is used for the next cluster."""
+    the keys below applies to the next cluster."""
     config: str = ""
     """Path of kind's own configuration file (kind.sigs.k8s.io, "Configuration"), for
     `kind create cluster --config`: nodes, their image, subnets, mounts. Default: one
-    node, a control plane that runs followers too, whose pods and Services have other
-    addresses than kind gives by itself, so that a lead in a kind cluster has others."""
+    node, a control plane that runs followers too. Its pods and Services have other
+    subnets than kind's default, which a lead in another kind cluster may have."""
     manifests: tuple[str, ...] = ()
-    """YAML files applied to the new cluster: a namespace, the Flux Operator."""
+    """YAML files to apply to the new cluster: a namespace, the Flux Operator."""
     images: tuple[str, ...] = ()
-    """Loaded into the cluster's nodes before any burst is made: archives, which end in
-    .tar, .tar.gz or .tgz, and images of this host's docker."""
+    """Images to load into the cluster's nodes before any burst is made: archives, which
+    end in .tar, .tar.gz or .tgz, and images of this host's docker."""
     lead: str = ""
-    """Followers connect to the address of this container in kind's docker network, such
-    as `NAME-control-plane` of the lead's cluster, or of this host, `host`; at the port
-    of the lead's endpoint. By default they connect to that endpoint."""
+    """Container whose address in kind's docker network followers use for the lead, such
+    as `NAME-control-plane` of the lead's cluster; `host` for this host. The port is
+    that of the lead's endpoint. If empty, followers connect to that endpoint."""
     one_per_node: bool = False
-    """Off, as all its nodes are this host, whose cores they share anyway."""
+    """Off by default, because all nodes are this host and share its cores."""
     internal: bool = False
     """Connect to the API server in kind's docker network: for a daemon in docker."""
     dir: str = ""
-    """Where kubeconfig and log of the cluster are; `/tmp/burst-UID` by default. Change
+    """Directory of the cluster's kubeconfig and log; default: `/tmp/burst-UID`. Change
     it only while no burst lives."""
 
     retired: ClassVar[Mapping[str, str]] = {
@@ -55,5 +55,5 @@ class KindSettings(PodSettings, frozen=True, kw_only=True):
 
 
 def is_archive(image: str) -> bool:
-    """Tell whether an entry of `images` is a file; else docker has it."""
+    """Tell whether an entry of `images` is an archive, and not an image of docker."""
     return image.endswith(_ARCHIVES)

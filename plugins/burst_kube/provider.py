@@ -16,10 +16,10 @@ class KubeSettings(PodSettings, frozen=True, kw_only=True):
     """`[providers.NAME]` with `type = "kube"`."""
 
     kubeconfig: str = ""
-    """Path of the file; default: KUBECONFIG, `~/.kube/config`, or in a pod without
-    these its service account."""
+    """Path of the kubeconfig file; default: KUBECONFIG, `~/.kube/config`, or in a pod
+    without these the pod's service account."""
     context: str = ""
-    """A context of the file; default: its current one."""
+    """Context of that file; default: its current context."""
 
     retired: ClassVar[Mapping[str, str]] = {
         **PodSettings.retired,
@@ -46,7 +46,7 @@ class KubeProvider(PodProvider):
         return self._place
 
     def access(self, burst_id: BurstId) -> Sequence[str]:
-        """Return the command for kubectl; its credentials are those of the settings."""
+        """Return a kubectl command that lists the pods, by the settings' kubeconfig."""
         known = self._settings
         files = [f"--kubeconfig={known.kubeconfig}"] if known.kubeconfig else []
         context = [f"--context={known.context}"] if known.context else []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is known of providers of type kube before one is made."""
+"""The `kube` provider type: what is known before a provider is made."""
 
 from __future__ import annotations
 

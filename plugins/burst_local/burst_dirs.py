@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The files of bursts, by which a restarted daemon finds them.
+"""The files of bursts, with which a restarted daemon finds the bursts.
 
     DIR/OWNER.PROVIDER/BURST/spec.json      the BurstSpec
                              broker.toml    for all its followers
@@ -30,7 +30,7 @@ from burst.model.burst import BurstId
 from burst.provider import BurstSpec
 from burst_local.processes import ProcessIdentity
 
-# With what a broker logs of each step, which `last_words` leaves out.
+# Enough for the lines that a broker logs for each step, which `last_words` leaves out.
 _TAIL_BYTES = 16384
 _LONGEST_WORDS = 2048
 # A broker that cannot join logs the reason first, and then its shutdown.
@@ -48,26 +48,26 @@ class FollowerDirectory(msgspec.Struct, frozen=True):
 
     @property
     def host(self) -> str:
-        """Its host."""
+        """The follower's host name."""
         return self.path.name
 
     @property
     def log(self) -> Path:
-        """Where its output goes."""
+        """The file that gets the follower's output."""
         return self.path / "log"
 
     def identity(self) -> ProcessIdentity | None:
-        """Return the identity of its process; None if none was written."""
+        """Return the identity of the follower's process; None if it was not written."""
         return load_json(self.path / "born", ProcessIdentity)
 
     def record(self, identity: ProcessIdentity) -> None:
-        """Write the identity of its process."""
+        """Write the identity of the follower's process."""
         write_atomically(
             self.path / "born", msgspec.json.encode(identity), private=True
         )
 
     def unrecord(self) -> None:
-        """Remove that identity, before another process is started."""
+        """Remove the written identity, before another process is started."""
         (self.path / "born").unlink(missing_ok=True)
 
     def log_end(self) -> str:
@@ -92,7 +92,7 @@ class BurstDirectory(msgspec.Struct, frozen=True):
 
     @property
     def id(self) -> BurstId:
-        """The burst's."""
+        """The burst's id."""
         return BurstId(self.path.name)
 
     def exists(self) -> bool:
@@ -115,7 +115,7 @@ class BurstDirectory(msgspec.Struct, frozen=True):
         """Make the directories and the files that followers need.
 
         An empty `config` leaves broker.toml as it is. If the lead serves guests, they
-        may pass through to the sockets; all files are this user's alone.
+        may pass through the directories to the sockets; only this user reads the files.
         """
         passable = spec.lead.access.allow_guest_user
         _make(self.path, passable=passable)
@@ -132,14 +132,14 @@ class BurstDirectory(msgspec.Struct, frozen=True):
         return load_json(self.path / "spec.json", BurstSpec)
 
     def ending_since(self) -> float | None:
-        """Return when the first reap was, by the clock of the provider."""
+        """Return the time of the first reap, by the provider's clock; None before."""
         return load_json(self.path / "ending", float)
 
     def note_ending(self, since: float) -> None:
-        """Write the time when its reaping began, if that can be written.
+        """Write the time when the burst's reaping began, if that can be written.
 
-        Without it a restarted daemon only waits for the grace time again. So neither a
-        full disk nor a missing directory stops the reaping.
+        Without the file a restarted daemon only waits for the grace time again. So
+        neither a full disk nor a missing directory stops the reaping.
         """
         with contextlib.suppress(OSError):
             write_atomically(
@@ -147,7 +147,7 @@ class BurstDirectory(msgspec.Struct, frozen=True):
             )
 
     def remove_followers(self, hosts: Collection[str]) -> None:
-        """Remove the directories of these followers, of which no process is left.
+        """Remove the directories of followers that have no process left.
 
         Raises OSError.
         """
@@ -166,7 +166,7 @@ class ProviderDirectory(PrivateDirectory):
     """The directory of one owner's provider, and the bursts in it."""
 
     def burst(self, burst_id: str) -> BurstDirectory:
-        """Return the directory of a burst, which `is_name` has to know."""
+        """Return the directory of a burst; `is_safe_name` must accept the id."""
         return BurstDirectory(self.path / burst_id)
 
     def bursts(self) -> list[BurstDirectory]:
@@ -192,7 +192,7 @@ def _remove(directory: Path) -> None:
 
 
 def _allow(directory: Path) -> None:
-    """Set the mode of a directory that a job has made unreadable."""
+    """Give this user access again to a directory whose mode a job has changed."""
     with contextlib.suppress(FileNotFoundError):
         found = directory.lstat()
         lacks = found.st_mode & stat.S_IRWXU != stat.S_IRWXU

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Control groups of followers, by which jobs of guests are killed with them.
+"""Control groups of followers, to kill the jobs of guests with their follower.
 
-This user may not send signals to a guest's processes. It may kill a control group that
-is its own, with all that runs in it. So where the daemon's own group was delegated to
-its user (`Delegate=yes` of a systemd unit), each follower is started in a group below:
+The daemon's user may not send signals to a guest's processes. It may kill a control
+group that it owns, with all processes in it. So if the daemon's own group was delegated
+to its user (`Delegate=yes` of a systemd unit), each follower has a group below it:
 
     GROUP/burst.OWNER.PROVIDER.BURST.HOST
 
-Elsewhere there are none, and a guest's process that outlives a killed follower is
-reported. Version 2 only, Linux 5.14 or later.
+Otherwise there are no such groups, and a guest's process that outlives a killed
+follower is only reported. Version 2 only, Linux 5.14 or later.
 
 Sources: cgroups(7), the kernel's cgroup-v2.rst (Delegation, cgroup.kill).
 """
@@ -28,14 +28,14 @@ class Cgroups:
     """The groups of one provider's followers."""
 
     def __init__(self, home: str, group: Path | None) -> None:
-        """Take the name of the provider's directory, and a group that is our own."""
+        """`home` is the name of the provider's directory, `group` one that we own."""
         self._home = home
         self._group = group
 
     def add(self, burst: str, host: str, pid: int) -> None:
         """Move a follower that was just started into a group of its own.
 
-        That has to be before it runs jobs. Raises OSError.
+        This must be done before it runs jobs. Raises OSError.
         """
         if self._group is not None:
             place = self._place(self._group, burst, host)
@@ -44,16 +44,16 @@ class Cgroups:
                 (place / "cgroup.procs").write_text(str(pid))
 
     def kill(self, burst: str, hosts: Iterable[str]) -> None:
-        """Kill all that runs in the groups of these followers, of whatever user."""
+        """Kill all processes in the groups of these followers, whatever their user."""
         if self._group is not None:
             for host in hosts:
                 _kill(self._place(self._group, burst, host))
 
     def remove(self, burst: str) -> bool:
-        """Remove the groups of a burst whose followers ended; tell whether all went.
+        """Remove the groups of a burst whose followers ended; tell if none is left.
 
-        What runs in one still, such as a job that left the session of its follower, is
-        killed. Raises OSError.
+        Processes that still run in a group, such as a job that left its follower's
+        session, are killed. Raises OSError.
         """
         places = (
             self._group.glob(f"{_PREFIX}{self._home}.{burst}.*") if self._group else ()
@@ -84,9 +84,9 @@ def _remove(place: Path) -> bool:
 
 
 def own_group(proc: Path = Path("/proc/self")) -> Path | None:
-    """Return this process's control group, if it was delegated to its user.
+    """Return this process's control group, if it was delegated to its user; or None.
 
-    None for root, who may send signals to all processes.
+    None also for root, who may send signals to all processes.
     """
     if os.geteuid() == 0:
         return None
@@ -94,7 +94,7 @@ def own_group(proc: Path = Path("/proc/self")) -> Path | None:
 
 
 def delegated_group(proc: Path, user: int) -> Path | None:
-    """Return the group, version 2, of which this user is the owner; None if it is not.
+    """Return a process's version 2 group if this user owns it, else None.
 
     `proc` is the process's directory in /proc.
     """

@@ -57,7 +57,7 @@ def examine_program(flux: str, lead: LeadIdentity | None) -> Iterator[Finding]:
 def examine_home(
     home: ProviderDirectory, lead: LeadIdentity | None
 ) -> Iterator[Finding]:
-    """Check the directory of the followers' directories. It is not made."""
+    """Check the directory of the followers' directories, without making it."""
     try:
         home.check()
     except Refused as error:
@@ -89,7 +89,7 @@ def examine_home(
 
 
 def examine_systemd(runtime: Path, lead: LeadIdentity | None) -> Iterator[Finding]:
-    """Check the systemd of the owner, where the lead's Flux needs it."""
+    """Check the systemd of the lead's owner, if the lead's Flux needs it."""
     if lead is None or not lead.systemd:
         return
     if not has_bus(runtime):
@@ -119,7 +119,7 @@ def examine_systemd(runtime: Path, lead: LeadIdentity | None) -> Iterator[Findin
 
 def check_passable(home: ProviderDirectory) -> None:
     """Raise Refused if guests' jobs could not reach the sockets of their followers."""
-    # What is not there yet, and the directory itself, is made so that they may.
+    # `dir`, and what does not exist of its path, are made so that guests may pass.
     closed = first_closed(_nearest(home.path.parent.parent))
     if closed:
         raise Refused(

@@ -18,7 +18,7 @@ from burst_local.burst_dirs import FollowerDirectory
 from burst_local.processes import Process
 
 Command = Callable[[BurstSpec, str, Path, Path], list[str]]
-"""Returns the argv of a follower: of which burst, host, broker.toml, rundir."""
+"""Returns a follower's argv, for the spec, the host, broker.toml and the rundir."""
 
 # No other variables of the daemon, such as the credentials of a cloud, are passed on,
 # since jobs of other users run under a follower.
@@ -30,13 +30,13 @@ _INHERITED = (
 # takes for a remote login: it would read ~/.bashrc.
 _OURS = {"SHELL": "/bin/sh"}
 
-# What timeout(1) exits with when it had to end the command.
+# The exit status of timeout(1) if it had to end the command.
 _TIMED_OUT = 124
 
-# Children of this process that have not ended, of all provider objects, by pid, with
-# the directory of each. They are zombies until their parent waits for them.
+# Followers that this process started and has not waited for, of all providers, by pid,
+# each with its directory. One that has ended is a zombie until its parent waits for it.
 _children: dict[int, tuple[subprocess.Popen[bytes], Path]] = {}
-# By a follower's directory: the pid and the exit status of the last one that ended.
+# By a follower's directory: pid and exit status of its last process that has ended.
 _ends: dict[Path, tuple[int, int]] = {}
 
 
@@ -57,7 +57,7 @@ def follower_command(flux: str) -> Command:
 
 
 def limit_time(argv: list[str], lease_end: float) -> list[str]:
-    """Return the command with timeout(1), which ends it at that time."""
+    """Return the command run by timeout(1), which ends it then; 0 is no end."""
     if not lease_end:
         return argv
     program = shutil.which("timeout")
@@ -117,10 +117,10 @@ def how_it_ended(place: FollowerDirectory, pid: int) -> str:
 def reap_zombies(ended: Iterable[Process], sessions: Mapping[int, Path]) -> None:
     """Wait for children that have ended, and keep their exit status.
 
-    `ended` are all zombies. `sessions` are those of our followers, by the pid of their
-    leader, with the directory of each. We may be their parent without having started
-    them: this process started them before it executed itself again, or it is process 1
-    of a container, which adopts processes without a parent.
+    `ended` are all zombies. `sessions` has the directory of each of our followers, by
+    the pid of its session's leader. A zombie may be our child and not in `_children`:
+    this process started it before it executed itself again, or is process 1 of a
+    container, which adopts processes without a parent.
     """
     # A copy, since another provider's thread may start a follower meanwhile.
     for pid, (child, path) in list(_children.items()):
@@ -138,6 +138,6 @@ def reap_zombies(ended: Iterable[Process], sessions: Mapping[int, Path]) -> None
 
 
 def forget(burst: Path) -> None:
-    """Remove what is kept of a burst that has ended, by its directory."""
+    """Forget the exit statuses of a burst that has ended, given its directory."""
     for directory in [path for path in _ends if path.parent == burst]:
         _ends.pop(directory, None)

@@ -29,21 +29,22 @@ class FollowerProcesses(msgspec.Struct, frozen=True):
 
 
 Followers = Mapping[str, FollowerProcesses]
-"""By host. A follower without a living process is not in it."""
+"""Followers by host; only those that have a living process."""
 
 
 def find_members(
     processes: Mapping[int, Process], tags: Mapping[str, str], home: ProviderDirectory
 ) -> dict[str, Followers]:
-    """Return the followers of each burst of which any process lives, by burst id.
+    """Return the followers that have a living process, by burst id.
 
     A process belongs to a follower if it has our tags, which a follower has from its
-    start, before its identity is written; or if it is in the session of a living
-    follower; or, once the follower has ended, if it has the number of that session and
-    the follower's FLUX_URI. The number alone may be that of a later session, and the
-    variable alone that of a user's shell. Of a process of another user, such as a
-    guest's job that outlived its follower, only the number can be read, and counts: it
-    gets no signal, but as long as it runs something of the burst is left.
+    start, before its identity is written. It also does if it is in the session of a
+    living follower or, once the follower has ended, if it has the number of that
+    session and the follower's FLUX_URI. A later session may have the same number, and a
+    user's shell the same FLUX_URI, so both are needed. For a process of another user,
+    such as a guest's job that outlived its follower, the number is enough, because its
+    environment cannot be read: it gets no signal, but while it runs the burst is not
+    gone.
     """
     tagged = _tagged(processes, tags)
     sessions: dict[int, list[Process]] = defaultdict(list)

@@ -16,8 +16,8 @@ from burst.errors import Refused
 from burst.kits.process_environs import PROC, has_ended, read_environs, read_stat
 
 TAGS = ("BURST_OWNER", "BURST_PROVIDER", "BURST_ID", "BURST_HOST")
-"""Variables of each follower and of the processes that it starts, unless these clear
-their environment. Flux starts jobs with the environment of their submission instead."""
+"""Variables in the environment of each follower and of the processes that it starts,
+unless they clear it. Flux starts jobs with the environment of their submission."""
 _KEPT = (*TAGS, "FLUX_URI")
 
 
@@ -26,7 +26,7 @@ class ProcessIdentity(msgspec.Struct, frozen=True):
 
     pid: int
     start: int
-    """Clock ticks after boot."""
+    """When it was started, in clock ticks after boot."""
     boot: str
 
 
@@ -41,7 +41,7 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
     """Its effective user id. A guest's job on a follower has the guest's, and flux-imp
     beside it has root's."""
     environ: Mapping[str, str]
-    """Those of the variables above that it has; empty if we may not read it."""
+    """Its variables of TAGS, and FLUX_URI; empty if we may not read its environment."""
     ended: bool = False
     """Whether it is a zombie: it has ended, and its parent has not waited for it."""
 
@@ -52,7 +52,7 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def age(self) -> float:
-        """Seconds since it was started, by a clock that nobody sets."""
+        """Seconds since it was started, by a clock that cannot be set."""
         ticks = os.sysconf("SC_CLK_TCK")
         return time.clock_gettime(time.CLOCK_BOOTTIME) - self.identity.start / ticks
 
@@ -78,8 +78,8 @@ def scan_all(proc: Path = PROC) -> dict[int, Process]:
         ) from error
     seen = {pid: _read(proc, pid, boot) for pid in pids}
     found = {pid: process for pid, process in seen.items() if process}
-    # Afterwards: that of another with a reused pid goes with the identity of the one
-    # before, to which no signal is sent.
+    # Read last: if a pid was reused meanwhile, the environment is the new process's and
+    # the identity that of the ended one, to which no signal is sent.
     environs = read_environs(found, proc)
     return {
         pid: msgspec.structs.replace(process, environ=_kept(environs.get(pid, b"")))
@@ -88,7 +88,7 @@ def scan_all(proc: Path = PROC) -> dict[int, Process]:
 
 
 def send(signum: signal.Signals, processes: Iterable[Process]) -> None:
-    """Send a signal to each of these that still lives, never to a reused pid.
+    """Send a signal to each process that still lives, never to a reused pid.
 
     Raises Refused if one belongs to another user.
     """
@@ -96,8 +96,8 @@ def send(signum: signal.Signals, processes: Iterable[Process]) -> None:
         with contextlib.suppress(ProcessLookupError):
             handle = os.pidfd_open(process.pid)
             try:
-                # A pidfd stays with one process although its pid may be reused. Whether
-                # it is the right one is read after it was opened.
+                # A pidfd refers to one process even if the pid is reused. It is open
+                # now, so the check that it is the right process stays true.
                 again = _read(PROC, process.pid, process.identity.boot)
                 if again and again.identity == process.identity and not again.ended:
                     signal.pidfd_send_signal(handle, signum)
@@ -123,7 +123,7 @@ def identity_of(pid: int) -> ProcessIdentity:
 def is_hidden(pid: int, proc: Path = PROC) -> bool:
     """Return whether a process that we may signal runs, but /proc does not show it.
 
-    That is so with `hidepid` where its program has rights of its own (proc(5)).
+    That happens with `hidepid` if its program has privileges of its own (proc(5)).
     """
     try:
         os.kill(pid, 0)
@@ -142,7 +142,7 @@ def _boot(proc: Path) -> str:
 
 
 def _read(proc: Path, pid: int, boot: str) -> Process | None:
-    """Return a process without its environment; None if there is none."""
+    """Return a process without its environment; None if there is no such process."""
     try:
         fields = read_stat(pid, proc)
         user = (proc / str(pid)).stat().st_uid

@@ -64,25 +64,25 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True):
     """`[providers.NAME]` with `type = "local"`."""
 
     max_nodes: _AtLeast1 = 8
-    """Followers at a time, of all bursts together. A Flux broker that does nothing
-    takes 13 MB."""
+    """Maximum number of followers at a time, of all bursts together. An idle Flux
+    broker takes 13 MB of memory."""
     cores: _AtLeast0 = 0
     """Cores of each follower in the offer; 0 for all that this process may use.
     Followers are not bound to cores: all share those of the host."""
     gpus: _AtLeast0 = 0
-    """GPUs of each follower in the offer. Nothing binds a follower to any."""
+    """GPUs of each follower in the offer. Followers are not bound to GPUs."""
     price: Price = 0.0
-    """Per node and hour. Free by default, as the host exists anyway."""
+    """Price per node and hour. Free by default, because the host exists anyway."""
     dir: str = ""
-    """Where followers have their directories; `/tmp/burst-UID` by default: short, as a
-    unix socket's path must be, and the same whoever starts the daemon and how, which
-    XDG_RUNTIME_DIR is not. Change it only while no burst lives."""
+    """Directory that has the followers' directories; default: `/tmp/burst-UID`. That is
+    short, as a unix socket's path must be, and does not depend on how the daemon is
+    started, as XDG_RUNTIME_DIR does. Change it only while no burst lives."""
     flux: str = "flux"
     """The program, by name or path. Its version must be the lead's."""
     grace: Seconds = Seconds(10)
-    """From SIGTERM to SIGKILL. A broker leaves in 0.2s, 64 of them in 6s."""
+    """Time from SIGTERM to SIGKILL. One broker leaves in 0.2s, 64 brokers in 6s."""
     environment: Mapping[str, str] = {}
-    """Added to the followers' environment, which has PATH and few others."""
+    """Variables for the followers' environment, which has PATH and few others."""
 
 
 class LocalProvider(Provider):
@@ -105,14 +105,14 @@ class LocalProvider(Provider):
         self._base = base.absolute()
         self._home = ProviderDirectory(self._base, owner, name)
         self._command = command or launch.follower_command(settings.flux)
-        # The host's clock, so that a restarted daemon has the same.
+        # A clock of the host, which a restarted daemon shares.
         self._clock = clock
         self._cgroups = Cgroups(self._home.path.name, own_group())
         self._stopper = Stopper(clock, settings.grace, self._cgroups)
         self._runtime = runtime_directory()
         self._units = Units(self._runtime)
         self._ending: dict[str, float] = {}
-        """Since when bursts are being reaped, if that could not be written."""
+        """When the reaping of each burst began, if its directory does not say so."""
 
     @classmethod
     def offer_names(cls, settings: LocalSettings) -> Collection[str]:
@@ -137,11 +137,11 @@ class LocalProvider(Provider):
         )
 
     def place(self) -> str:
-        """Return the directory in which followers of this host have theirs."""
+        """Return this host, and the directory that has the followers' directories."""
         return f"{socket.gethostname()}:{self._base}"
 
     def provision(self, spec: BurstSpec) -> None:
-        """Start those followers that do not run."""
+        """Start the followers that do not run."""
         with disk_errors(self._home.path, writing=True):
             self._provision(spec)
 
@@ -152,7 +152,7 @@ class LocalProvider(Provider):
         guests = spec.lead.access.allow_guest_user
         self._home.open(passable=guests)
         if guests:
-            # Once all is made: directories above it may have been made just now.
+            # Only now: `open` may have made directories above it.
             check_passable(self._home)
         place.make(spec, config)
         followers = self._members().get(spec.burst_id, {})
@@ -165,7 +165,7 @@ class LocalProvider(Provider):
                 place.follower(host).record(members.leader.identity)
 
     def resize(self, spec: BurstSpec) -> None:
-        """Start the followers of a growth, or end those behind the last host."""
+        """Start the followers that a burst gains, or end those that it loses."""
         with disk_errors(self._home.path, writing=True):
             self._resize(spec)
 
@@ -178,7 +178,7 @@ class LocalProvider(Provider):
         lacking = [
             host
             for host in spec.hosts
-            # One that was started before and has ended is not started again.
+            # A follower that was started before and has ended is not started again.
             if host in new
             or (host not in followers and not place.follower(host).identity())
         ]
@@ -223,7 +223,7 @@ class LocalProvider(Provider):
             ]
 
     def reap(self, burst_id: BurstId) -> None:
-        """Send SIGTERM, after `grace` SIGKILL; then remove the directory."""
+        """Send SIGTERM, and SIGKILL after `grace`; then remove the directory."""
         with disk_errors(self._home.path):
             self._reap(burst_id)
 
@@ -266,7 +266,7 @@ class LocalProvider(Provider):
         ]
 
     def _admit(self, spec: BurstSpec) -> BurstDirectory:
-        """Return the burst's directory, if it fits the offer and the free capacity."""
+        """Return the directory of a burst that fits the offer and the free capacity."""
         offer = self._offer()
         if not is_safe_name(spec.burst_id):
             raise SpecRefused(f"{spec.burst_id!r} cannot be a directory name")
@@ -286,7 +286,10 @@ class LocalProvider(Provider):
         return place
 
     def _find(self, spec: BurstSpec) -> tuple[BurstDirectory, BurstSpec]:
-        """Return the directory of a burst that may be resized to that, and its spec."""
+        """Return directory and present spec of a burst that may be resized to `spec`.
+
+        Raises NotFound, Transient and SpecRefused if it may not.
+        """
         gone = NotFound(f"nothing of {spec.burst_id} is on this host")
         if not is_safe_name(spec.burst_id):
             raise gone
@@ -304,7 +307,7 @@ class LocalProvider(Provider):
     def _prepare(
         self, spec: BurstSpec, place: BurstDirectory, hosts: Sequence[str]
     ) -> tuple[str, Mapping[str, list[str]]]:
-        """Return broker.toml, empty where no host is to start, and their commands."""
+        """Return broker.toml, empty without `hosts`, and the command of each host."""
         if spec.lead.systemd and hosts and not has_bus(self._runtime):
             raise Refused(
                 "the lead has [systemd] enable, and its owner has no systemd here:"
@@ -318,7 +321,7 @@ class LocalProvider(Provider):
             raise Refused(error.what, error.advice) from error
 
     def _check_room(self, spec: BurstSpec) -> None:
-        """Raise InsufficientCapacity unless the host may have these followers."""
+        """Raise InsufficientCapacity if `max_nodes` does not allow these followers."""
         others = (p.spec() for p in self._home.bursts() if p.id != spec.burst_id)
         free = self._settings.max_nodes - sum(len(s.hosts) for s in others if s)
         if len(spec.hosts) > free:
@@ -363,8 +366,8 @@ class LocalProvider(Provider):
                     f"process {identity.pid}, of {path}, cannot be seen in /proc",
                     "mount /proc without hidepid, or with gid= of the daemon's group",
                 )
-        # Wait for those that were read as ended, so that a burst that is gone has left
-        # no zombie.
+        # Wait for the processes that have ended, so that a burst that is gone leaves no
+        # zombie.
         launch.reap_zombies(
             [process for process in found.values() if process.ended],
             {identity.pid: path for identity, path in identities},

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is known of providers of type local before one is made."""
+"""The `local` provider type: what is known before a provider is made."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class LocalType(ProviderType):
         shapes = [each.shape for each in wanted.each]
         return _TABLE.format(
             total=wanted.total,
-            # Nothing binds a follower to them: one is of any shape up to that.
+            # Followers are not bound to cores: this serves every smaller shape too.
             cores=max(shape.cores for shape in shapes),
             gpus=max(shape.gpus for shape in shapes),
             place=_PLACE.format(place=wanted.place) if wanted.place else "",

@@ -65,7 +65,7 @@ def _ending(burst_id: BurstId, followers: Followers) -> BurstStatus:
 
 
 def left_over(followers: Followers) -> str:
-    """Return what a person has to do, if only processes of other users are left."""
+    """Return advice if only processes of other users are left; else empty."""
     found = [process for members in followers.values() for process in members.all]
     if not found or any(map(may_signal, found)):
         return ""
@@ -79,7 +79,7 @@ def _follower(
     follower = place.follower(host)
     explained = explain_log(follower.log_end())
     if members and members.leader:
-        # A broker gets time to join first: until then it has no answer from the lead.
+        # While a broker is joining, its log may say that the lead does not answer.
         late = members.leader.age > _JOINS_S
         return FollowerStatus(host, Phase.RUNNING, explained if late else "")
     identity = follower.identity()

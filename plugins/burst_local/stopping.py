@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Ends followers: SIGTERM, again while they do not end, SIGKILL after a grace time."""
+"""Ends followers: SIGTERM, repeated until they end, and SIGKILL after a grace time."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Stopper:
         self._grace = grace
         self._cgroups = cgroups
         self._asked: dict[str, dict[ProcessIdentity, float]] = {}
-        """When processes got their last SIGTERM, by burst."""
+        """When each process got its last SIGTERM, by burst."""
         self._first: dict[str, dict[ProcessIdentity, float]] = {}
-        """When processes of followers that a burst has no more got their first."""
+        """When each process of a follower that leaves got its first, by burst."""
 
     def stop(
         self, place: BurstDirectory, followers: Followers, *, overdue: bool
@@ -48,9 +48,9 @@ class Stopper:
         self._terminate(place, behind or followers.values())
 
     def stop_some(self, place: BurstDirectory, followers: Followers) -> None:
-        """Send signals to followers that a burst has no more, as it shrinks.
+        """Send signals to the followers that leave a burst as it shrinks.
 
-        Those that a restarted daemon finds have the grace time again.
+        After a restart of the daemon they get the grace time again.
         """
         now = self._clock()
         first = self._first.setdefault(place.id, {})
@@ -65,7 +65,7 @@ class Stopper:
         self._terminate(place, followers.values())
 
     def forget(self, place: BurstDirectory) -> None:
-        """Forget a burst, of which nothing is left."""
+        """Forget a burst that is gone."""
         self._asked.pop(place.id, None)
         self._first.pop(place.id, None)
 
@@ -87,9 +87,9 @@ class Stopper:
 
 
 def _ours(followers: Iterable[FollowerProcesses]) -> list[Process]:
-    """Return the followers, and of what they started all that may get a signal.
+    """Return the followers, and the processes they started that we may signal.
 
-    Guests' jobs and their IMPs may not: the broker ends them, or they see it end.
+    Guests' jobs and their IMPs are left out: the broker ends them, or they see it end.
     """
     found: list[Process] = []
     for members in followers:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Jobs that followers started as systemd units, which outlive a killed follower.
 
-With `[exec] service = "sdexec"` a job is a transient unit of the owner's systemd: it is
-in no session and no control group of its follower. Its unit's file has the follower's
-environment, so FLUX_URI tells whose it is. This user owns the unit's control group, and
-may kill all that runs in it, of whatever user.
+With `[exec] service = "sdexec"` a job is a transient unit of the owner's systemd,
+outside the session and the control group of its follower. The unit's file has the
+follower's environment, so FLUX_URI tells which follower started it. This user owns the
+unit's control group, and may kill all processes in it, whatever their user.
 
     RUNTIME/systemd/transient/imp-shell-RANK-JOBID.service
     CGROUPS/user.slice/user-UID.slice/user@UID.service/SLICE/imp-shell-….service
@@ -35,10 +35,10 @@ class Units:
         )
 
     def kill(self, rundirs: Iterable[Path]) -> bool:
-        """Kill what followers with these rundirs left; tell whether nothing was.
+        """Kill jobs left by followers with these rundirs; tell whether there were none.
 
-        To be called once they have ended: a broker ends its jobs in order. Raises
-        OSError.
+        Call it once the followers have ended: a broker ends its jobs in an orderly way.
+        Raises OSError.
         """
         left = list(self._left(frozenset(map(str, rundirs))))
         for group in left:

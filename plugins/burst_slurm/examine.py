@@ -18,7 +18,7 @@ _PROGRAMS = ("sbatch", "squeue", "scancel", "sinfo")
 
 
 def examine(settings: SlurmSettings, log: Path, slurm: Slurm) -> Iterator[Finding]:
-    """Yield what is found. Raises Transient or Refused if Slurm cannot be asked."""
+    """Yield the findings. Raises Transient or Refused if Slurm cannot be asked."""
     missing = [name for name in _PROGRAMS if not shutil.which(name)]
     if missing:
         yield wrong(
@@ -41,9 +41,9 @@ def examine(settings: SlurmSettings, log: Path, slurm: Slurm) -> Iterator[Findin
 
 
 def _examine_submission(settings: SlurmSettings, log: Path, slurm: Slurm) -> Finding:
-    """Have Slurm say whether it would take a job of one node, and the largest.
+    """Let Slurm check whether it would take a job of one node, and the largest job.
 
-    It knows partitions and their limits, accounts, QOS, licenses and nodes.
+    Slurm knows partitions and their limits, accounts, QOS, licenses and nodes.
     """
     for nodes in sorted({1, settings.max_nodes}):
         options = job_options(settings, "burst.test", log, nodes, settings.time)

@@ -11,8 +11,8 @@ from pathlib import Path
 from burst.kits.job_tasks import GIVEN
 from burst_slurm.settings import SlurmSettings
 
-# `--cpus-per-task` would confine the tasks to fewer CPUs than the job has of a node.
-# The end of one task is not that of the others: jobs run there.
+# `--cpus-per-task` would confine a task to fewer CPUs than the job has on the node.
+# The end of one task must not end the others, because jobs run there.
 _SCRIPT = """\
 #!/bin/sh
 unset SLURM_CPUS_PER_TASK SRUN_CPUS_PER_TASK
@@ -29,10 +29,10 @@ def batch_script(task: Path) -> str:
 def job_options(
     settings: SlurmSettings, name: str, log: Path, nodes: int, seconds: float
 ) -> list[str]:
-    """Return the options of sbatch for a job of that name, so many nodes and seconds.
+    """Return the options of sbatch for a job of this name, number of nodes and time.
 
-    A second job of the name, as after a submission whose answer was lost, waits until
-    the first has ended (`singleton`).
+    A second job of the same name, as after a submission whose answer was lost, waits
+    until the first has ended (`singleton`).
     """
     return [
         *(f"--job-name={name}", "--dependency=singleton", "--no-requeue", "--no-kill"),

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Slurm's programs: what is submitted, listed and canceled, and their errors.
+"""Calls of Slurm's programs to submit, list and cancel jobs, and their errors.
 
-A job is found by its name, `burst.OWNER.PROVIDER.BURST`. squeue is asked for the jobs
-of this user alone, with the name as the last field: no comment or name of another job
-can be taken for a line of ours, and lines that a site has printed before are no jobs.
-`squeue --json` is not used: Slurm 22.05 prints all users' jobs by it, whatever is asked
-for, and its fields differ in each release.
+A job is found by its name, `burst.OWNER.PROVIDER.BURST`. squeue lists the jobs of this
+user only, with the name as the last field. So no comment or name of another job can
+look like a job of ours, and lines that a site prints first are not taken for jobs.
+`squeue --json` is not used: with it Slurm 22.05 prints all users' jobs, whatever is
+asked for, and its fields differ in each release.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from burst.kits.program import ErrorPattern, run
 from burst.provider import Phase
 from burst_slurm.states import SlurmState, reason_of, state_of
 
-# A program of Slurm gives up after 10 s where no controller answers.
+# Slurm's programs give up after 10 s if no controller answers.
 _LIMIT_S = 25.0
 _MINE = ("--me", "--all", "--noheader")
 _FORMAT = "%i|%T|%S|%V|%r|%j"
@@ -43,11 +43,11 @@ _TIME_LIMIT = re.compile(
     r"[^|]+?(?P<default>\*?)\|((?P<days>\d+)-)?(?P<clock>[\d:]+|infinite)\Z"
 )
 _NUMBER = re.compile(r"(\d+)(;\S+)?\Z")
-# Slurm's programs take options from variables, too: what somebody set for other work,
-# or the job that this process runs in, is not for us.
+# Slurm's programs also take options from variables. Those that are set for other work,
+# or by the job in which this process runs, are removed.
 _OPTIONS = ("SLURM_", "SBATCH_", "SQUEUE_", "SCANCEL_", "SINFO_", "SACCT_")
 _KEPT = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT")
-# Of slurm_errno.c, and of sbatch itself. What is not here is Transient.
+# Messages of slurm_errno.c and of sbatch itself. Any other error is Transient.
 _SUBMIT = (
     ErrorPattern(
         "accounting/QOS policy|not available now|partition not available|nodes are busy"
@@ -76,7 +76,7 @@ class SlurmJob(msgspec.Struct, frozen=True):
     number: int
     """0 if it is not known."""
     name: str
-    """Of the state, such as PENDING."""
+    """Name of its state, such as PENDING."""
     reason: str = ""
     start: float = 0.0
     """When it started, or is expected to, seconds since the epoch; 0 if not known."""
@@ -84,17 +84,17 @@ class SlurmJob(msgspec.Struct, frozen=True):
 
     @property
     def state(self) -> SlurmState:
-        """Return what its state means."""
+        """What its state means."""
         return state_of(self.name)
 
     @property
     def over(self) -> bool:
-        """Whether nothing of it runs or will."""
+        """Whether it has ended, so that nothing of it runs or will run."""
         return self.state.over
 
 
 def describe(job: SlurmJob, now: float) -> JobSeen:
-    """Return what a burst's job means for the burst, in words, too."""
+    """Return what the state of a burst's job means for the burst, with a reason."""
     state, words = job.state, [job.reason] if job.reason else []
     phase, failure, told = state.phase, state.failure, state.words
     if job.name == "PENDING":
@@ -121,7 +121,7 @@ class Slurm:
         """Return the jobs of each burst: those that live, the oldest first, then those
         that ended, the youngest first.
 
-        Those that ended some minutes ago are in it, too (MinJobAge of slurm.conf).
+        Slurm lists a job for some minutes after its end (MinJobAge of slurm.conf).
         Raises Transient if Slurm cannot tell.
         """
         found: dict[str, list[SlurmJob]] = {}
@@ -142,31 +142,30 @@ class Slurm:
     def submit(self, options: Sequence[str], script: str) -> int:
         """Submit a job; return its number, 0 if Slurm's answer does not tell it.
 
-        Where it raises, the job may exist all the same.
+        If it raises, the job may exist all the same.
         """
         lines = self._ask("sbatch", "--parsable", *options, given=script)
         found = [int(match[1]) for line in lines if (match := _NUMBER.match(line))]
         return found[-1] if found else 0
 
     def version(self) -> str:
-        """Return what sbatch says of its version."""
+        """Return the version that sbatch prints."""
         return " ".join(self._ask("sbatch", "--version"))
 
     def test(self, options: Sequence[str]) -> None:
-        """Have Slurm say whether it would take such a job; raise its error if not."""
+        """Let Slurm check whether it would take such a job; raise its error if not."""
         self._ask("sbatch", "--test-only", *options, given="#!/bin/sh\n")
 
     def cancel(self, jobs: Sequence[SlurmJob]) -> None:
-        """Cancel these jobs; none of them need exist any more."""
+        """Cancel these jobs; some or all of them may be gone."""
         numbers = [str(job.number) for job in jobs]
         with contextlib.suppress(NotFound):
             self._ask("scancel", *numbers, patterns=_GONE)
 
     def ended(self, number: int, burst: str) -> SlurmJob | None:
-        """Return a burst's job that has ended, as Slurm's accounts have it.
+        """Return a burst's job if it has ended by Slurm's accounting, else None.
 
-        None where they do not tell that: there are none, or no database answers, or by
-        them it has not ended.
+        None also if there is no accounting, or its database does not answer.
         """
         form = ("--noheader", "--parsable2", "--allocations", "--format=State")
         job = (f"--jobs={number}", f"--name={self._prefix}{burst}")

@@ -40,14 +40,14 @@ class SlurmProvider(JobProvider[SlurmJob]):
         self._settings = settings
         self._slurm = Slurm(self._prefix, settings.cluster)
         self._unlisted: dict[str, float] = {}
-        """Since when jobs are in no list that were submitted, by burst."""
+        """Since when a submitted job is not listed, by burst."""
 
     def place(self) -> str:
         """Return the cluster, and the directory in which bursts have their files."""
         return f"{self._settings.cluster or 'slurm'}:{self._settings.dir}"
 
     def list_jobs(self) -> Mapping[str, Sequence[SlurmJob]]:
-        """Return those that live, and those that ended some minutes ago."""
+        """Return the jobs that live, and those that ended some minutes ago."""
         return self._slurm.jobs()
 
     def list_names(self) -> Sequence[str]:
@@ -55,7 +55,7 @@ class SlurmProvider(JobProvider[SlurmJob]):
         return self._slurm.names()
 
     def find_job(self, burst_id: BurstId) -> str | None:
-        """Return the number of its job that squeue lists."""
+        """Return the number of the burst's job, if squeue lists one."""
         found = self._slurm.jobs().get(burst_id)
         return str(found[0].number) if found else None
 
@@ -67,13 +67,13 @@ class SlurmProvider(JobProvider[SlurmJob]):
         return str(self._slurm.submit(options, batch_script(files.task)) or "")
 
     def status(self, burst_id: BurstId, jobs: Sequence[SlurmJob]) -> BurstStatus:
-        """Return what the first of its jobs means."""
+        """Return the burst's status by the first of its jobs."""
         known = self._known(burst_id, jobs)
         seen = describe(known[0], self._clock()) if known else NOT_SUBMITTED
         return self.files(burst_id).status(burst_id, seen)
 
     def end_jobs(self, burst_id: BurstId) -> bool:
-        """Cancel those that are listed and live."""
+        """Cancel the burst's jobs that are listed; return whether one lives."""
         listed = self._slurm.jobs().get(burst_id, ())
         live = [job for job in self._known(burst_id, listed) if not job.over]
         # A number that is not listed may be another job's by now.
@@ -91,8 +91,8 @@ class SlurmProvider(JobProvider[SlurmJob]):
     def _known(self, name: str, listed: Sequence[SlurmJob]) -> Sequence[SlurmJob]:
         """Return the burst's jobs that are listed, or else the one that was submitted.
 
-        For a while one that is not listed may live all the same, by which its nodes
-        still run its followers.
+        For a while a job that is not listed may still live, with its followers on its
+        nodes.
         """
         noted = None if listed else self.files(name).submission()
         if noted is None:

@@ -11,7 +11,7 @@ from burst.kits.node_settings import NodeSettings
 
 _LEAST_TIME_S = 60.0
 _OPTION = re.compile(r"--(?P<name>[a-z][a-z0-9-]*)(=.*)?\Z", re.S)
-# Options of sbatch(1) that the job of a burst has, or could not work with.
+# Options of sbatch(1) that the provider sets, or with which its jobs cannot work.
 _OURS = frozenset(
     (
         *("job-name", "output", "error", "input", "open-mode", "chdir", "export"),
@@ -28,30 +28,31 @@ class SlurmSettings(NodeSettings, frozen=True, kw_only=True):
     """`[providers.NAME]` with `type = "slurm"`."""
 
     time: Seconds
-    """The longest that a burst lives, from 1m. The time limit of its job is this, or
-    what is left of the burst's lease if that is less."""
+    """Longest lifetime of a burst, from 1m. The time limit of its job is this, or what
+    is left of the burst's lease if that is less."""
     partition: str = ""
-    """One or several, as sbatch(1) takes them; Slurm's default if empty."""
+    """One partition or several, as sbatch(1) takes them; Slurm's default if empty."""
     account: str = ""
-    """Which pays for the jobs; the user's default if empty."""
+    """Account that pays for the jobs; the user's default if empty."""
     qos: str = ""
     """Quality of service; Slurm's default if empty."""
     reservation: str = ""
-    """Whose nodes are used, and no others."""
+    """Reservation whose nodes alone are used; none if empty."""
     constraint: str = ""
-    """Features of nodes, such as `"intel&ib"`."""
+    """Features that nodes must have, such as `"intel&ib"`."""
     licenses: str = ""
-    """Such as `"matlab:1"`, for each burst, however many nodes it has."""
+    """Licenses of each burst, whatever its number of nodes, such as `"matlab:1"`."""
     cluster: str = ""
-    """Of several clusters, that of `sbatch --clusters`; else that of slurm.conf."""
+    """Cluster for `sbatch --clusters`, if there are several; slurm.conf's if empty."""
     gpu_type: str = ""
-    """Of which type they are, such as `"a100"` (`--gres=gpu:a100:N`)."""
+    """Type of the `gpus`, such as `"a100"` (`--gres=gpu:a100:N`); any if empty."""
     exclusive: bool = True
-    """Whether a burst has its nodes alone, and all their memory. If not, Slurm gives
-    each follower `cores` and the partition's usual memory, or what `options` say."""
+    """Whether a burst has its nodes, and all their memory, to itself. If not, Slurm
+    gives each follower `cores` and the partition's default memory, or what `options`
+    say."""
     options: tuple[str, ...] = ()
-    """More options of sbatch(1), such as `["--mem=64G", "--exclude=node7"]`. Those that
-    keys of this table or the provider itself set are refused. `cores` are CPUs
+    """More options of sbatch(1), such as `["--mem=64G", "--exclude=node7"]`. Options
+    that this table's keys or the provider itself set are refused. `cores` are CPUs
     (`--cpus-per-task`): where Slurm counts threads, add `--hint=nomultithread`."""
 
     def __post_init__(self) -> None:
@@ -68,13 +69,13 @@ class SlurmSettings(NodeSettings, frozen=True, kw_only=True):
 
 
 def _check_option(option: str) -> None:
-    """Raise ValueError for what is none of sbatch's long options, or is ours to set."""
+    """Raise ValueError unless it is a long option that the provider does not set."""
     match = _OPTION.match(option)
     if match is None:
         raise ValueError(
             f"options: {option!r} is not of the form --NAME or --NAME=VALUE"
         )
-    # sbatch takes the beginning of a name for the whole.
+    # sbatch also takes the beginning of an option's name.
     if any(ours.startswith(match["name"]) for ours in _OURS):
         raise ValueError(
             f"options: {option!r} is set by a key of this table, or by the provider"

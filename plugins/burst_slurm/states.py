@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What Slurm says of a job: its state, and the reason why it is pending.
+"""What a job's state in Slurm means, and the reason why it is pending.
 
 Sources: squeue(1), JOB STATE CODES and JOB REASON CODES, of Slurm 22.05 to 25.05;
 https://slurm.schedmd.com/job_state_codes.html and /resource_limits.html.
@@ -14,18 +14,18 @@ import msgspec
 from burst.provider import Failure, Phase
 
 SETTLES_S = 60.0
-"""A reason that is want of capacity must stand so long after the submission: Slurm
-gives some of them for a moment, as while a node boots or a scheduling pass is due.
-A job must be missing so long before it counts as forgotten."""
+"""Seconds after the submission before a reason counts as want of capacity: Slurm gives
+some of them for a moment, as while a node boots or a scheduling pass is due. Also how
+long a job must be missing before it counts as forgotten."""
 
 
 class SlurmState(msgspec.Struct, frozen=True):
-    """What a state of a job means for the burst."""
+    """What the state of a job means for the burst."""
 
     phase: Phase
     words: str
     over: bool = False
-    """Whether Slurm has ended it, so that nothing of it runs or will."""
+    """Whether the job has ended, so that nothing of it runs or will run."""
     failure: Failure = Failure.OTHER
 
 
@@ -50,7 +50,7 @@ _STATES = {
     "SUSPENDED": _STILL,
     "STOPPED": _STILL,
     "RUNNING": _RUNS,
-    # It runs, and something is done to it.
+    # It runs while something is done to it.
     "SIGNALING": _RUNS,
     "RESIZING": _RUNS,
     "COMPLETING": _ENDS,
@@ -76,8 +76,8 @@ _STATES = {
 UNLISTED = "unlisted"
 FORGOTTEN = "forgotten"
 _STATES |= {
-    # Not Slurm's: of a job that was submitted and that Slurm does not list, as a
-    # controller that lost what it knew, or MinJobAge after the job's end.
+    # Not Slurm's: for a job that was submitted and that Slurm does not list, such as a
+    # controller that lost its state, or any MinJobAge after the job's end.
     UNLISTED: SlurmState(Phase.PENDING, "is not listed, and how it ended is not known"),
     FORGOTTEN: _over("is not known any more, nor how it ended"),
 }
@@ -94,9 +94,9 @@ class PendingReason(msgspec.Struct, frozen=True):
 
     words: str
     failure: Failure | None = None
-    """What the burst fails with; None where waiting may help."""
+    """The failure of the burst; None if waiting may help."""
     after: float = 0.0
-    """Seconds from the submission on that it must wait before it counts as failed."""
+    """Seconds after the submission before the burst counts as failed."""
 
 
 _FORBIDDEN = PendingReason("asks for more than a limit allows", Failure.REFUSED)
@@ -122,8 +122,8 @@ _REASONS = tuple(
         (r"ReqNodeNotAvail|NodeDown|FrontEndDown|Partition(Down|Inactive)", _AWAY),
         (r"Partition(Node|Time)Limit|PartitionConfig|BadConstraints", _FORBIDDEN),
         (r"(Association|QOS)TimeLimit|MaxMemPerLimit", _FORBIDDEN),
-        # Of the limits of an association or QOS those for one job or node forbid this
-        # burst; those for all jobs of a user, account or group are used up for now.
+        # Limits of an association or QOS for one job or node forbid this burst; limits
+        # for all jobs of a user, account or group are used up for now.
         (r"(Assoc|QOS)M(ax|in)(?!\w*(PerUser|PerAccount|Jobs|Submit))", _FORBIDDEN),
         (r"Invalid(Account|QOS)|(Account|QOS)NotAllowed|DependencyNever", _DENIED),
         (r"Assoc|QOS|Max\w*PerAccount", _QUOTA),
@@ -133,7 +133,7 @@ _REASONS = tuple(
 
 
 def reason_of(text: str) -> PendingReason:
-    """Return what a reason of squeue's means; of an unknown one that it waits."""
+    """Return what a reason of squeue means; an unknown one means that the job waits."""
     for pattern, reason in _REASONS:
         if pattern.match(text):
             return reason

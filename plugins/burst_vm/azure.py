@@ -2,9 +2,10 @@
 """Libcloud's driver of Azure, with its own way to make, list and delete VMs.
 
 Libcloud 3.9 cannot send user data (its issue 1893), makes a network interface by a
-request of its own, which is left where the next request fails, knows no spot VMs, and
-waits in a deletion. Here one request makes a VM, its interface and its disk, with the
-option by which Azure deletes these with the VM. No public address is made.
+separate request, so that it is left over if the next request fails, has no spot VMs,
+and waits until a deletion has ended. Here one request makes a VM, its interface and its
+disk, with the option by which Azure deletes these with the VM. No public address is
+made.
 """
 
 from __future__ import annotations
@@ -23,19 +24,19 @@ from libcloud.compute.types import NodeState
 _VMS = {"api-version": "2024-07-01"}
 _NETWORK = "2020-11-01"
 _IMAGES = {"api-version": "2021-07-01"}
-"""A version that images of a gallery and others have."""
+"""An API version for images of a gallery and for others."""
 _USAGES = {"api-version": "2021-07-01"}
 _WITH_VM = {"deleteOption": "Delete"}
 _NODE_STATES = {
     "running": NodeState.RUNNING,
     "failed": NodeState.ERROR,
-    # Who powers itself off is `stopped`, and is paid for; who is deallocated is not,
-    # but its disk is.
+    # A VM that powers itself off is `stopped` and still costs. A deallocated VM does
+    # not, but its disk does.
     "stopped": NodeState.STOPPED,
     "deallocating": NodeState.STOPPED,
     "deallocated": NodeState.STOPPED,
 }
-"""By the words of `_seen`. All others: it starts, or ends by its own word."""
+"""By the words of `_seen`; any other is PENDING. `machines` knows `deleting`."""
 
 
 class AzureDriver(AzureNodeDriver):  # type: ignore[misc]
@@ -66,12 +67,12 @@ class AzureDriver(AzureNodeDriver):  # type: ignore[misc]
         ex_disk_size: int = 0,
         ex_storage_account_type: str = "StandardSSD_LRS",
     ) -> Node:
-        """Request a VM of a name that there is none of yet.
+        """Request a VM whose name no other VM has yet.
 
-        `ex_subnet` is NETWORK/SUBNET of the resource group, or an id. With an
-        `ex_ssh_key`, a public one, it logs `ex_user_name` in; without it nobody has the
-        password. `ex_disk_size` is in GiB, 0 for the image's. Raises ValueError for
-        what is no id and no name.
+        `ex_subnet` is NETWORK/SUBNET of the resource group, or an id. `ex_ssh_key` is a
+        public key with which `ex_user_name` can log in; without it nobody has the
+        password. `ex_disk_size` is in GiB, 0 for the image's. Raises ValueError for a
+        value that is neither an id nor a name.
         """
         disk: dict[str, Any] = {"createOption": "FromImage", **_WITH_VM}
         disk["managedDisk"] = {"storageAccountType": ex_storage_account_type}
@@ -108,7 +109,7 @@ class AzureDriver(AzureNodeDriver):  # type: ignore[misc]
                 "tags": dict(ex_tags),
                 "properties": properties,
             },
-            # Otherwise it would change another's VM of this name.
+            # Otherwise it would change an existing VM of this name.
             headers={"If-None-Match": "*"},
             method="PUT",
         )
@@ -118,8 +119,8 @@ class AzureDriver(AzureNodeDriver):  # type: ignore[misc]
         """Return the VMs that have the tag, each with its state."""
         nodes: list[Node] = []
         path, params = self._path(""), _VMS
-        # Libcloud's own list ends after five minutes with what it has by then, and what
-        # is not listed counts as gone.
+        # Libcloud's own method ends after five minutes with what it has by then, and
+        # what is not listed counts as gone.
         while path:
             page = self.connection.request(path, params=params).object
             nodes += map(self._to_node, page["value"])
@@ -130,7 +131,7 @@ class AzureDriver(AzureNodeDriver):  # type: ignore[misc]
         ]
 
     def destroy_node(self, node: Node) -> bool:
-        """Request that a VM is deleted, and with it its interface and its disk."""
+        """Request that a VM is deleted, with its interface and its disk."""
         try:
             self.connection.request(self._path(node.id), params=_VMS, method="DELETE")
         except BaseHTTPError as error:
@@ -139,7 +140,7 @@ class AzureDriver(AzureNodeDriver):  # type: ignore[misc]
         return True
 
     def get_image(self, image_id: str) -> Any:
-        """Return what Azure has of an image. Raises IndexError if it has none."""
+        """Return Azure's data of an image. Raises IndexError if it has none."""
         reference = _image_reference(image_id)
         if "id" in reference:
             return self.connection.request(reference["id"], params=_IMAGES).object
@@ -184,18 +185,18 @@ class AzureDriver(AzureNodeDriver):  # type: ignore[misc]
         return found
 
     def _to_node(self, data: Mapping[str, Any]) -> Node:
-        """Return a VM by what is listed of it.
+        """Return the node for a listed VM.
 
-        Libcloud's own fails for a VM that never got an interface.
+        Libcloud's own method fails for a VM that never got an interface.
         """
         word = str(data["properties"].get("provisioningState", "")).lower()
         extra = {"tags": data.get("tags") or {}, "status": word}
-        # Its whole id is in upper or lower case by who is asked.
+        # The full id is in upper or lower case, depending on the request.
         name = data["name"]
         return Node(name, name, NodeState.PENDING, [], [], self, extra=extra)
 
     def _see(self, node: Node) -> bool:
-        """Ask for a VM's state; return whether there is the VM."""
+        """Ask for a VM's state; return whether the VM exists."""
         if node.extra["status"] == "deleting":
             return True
         try:
@@ -214,8 +215,8 @@ class AzureDriver(AzureNodeDriver):  # type: ignore[misc]
 def _seen(statuses: Sequence[Mapping[str, str]]) -> tuple[str, str]:
     """Return a word for the state, and why the VM failed.
 
-    Codes are `PowerState/WORD` and `ProvisioningState/WORD`, where it failed with
-    `/CODE` behind. A VM that runs does so, whatever became of its provisioning.
+    Codes are `PowerState/WORD` and `ProvisioningState/WORD`, followed by `/CODE` after
+    a failure. While a VM runs, a failure of its provisioning does not count.
     """
     words = {
         kind: (word, rest, status.get("message", ""))
@@ -244,7 +245,7 @@ def _image_reference(image: str) -> dict[str, str]:
 def _login(user: str, ssh_key: str) -> dict[str, Any]:
     """Return how the user logs in; Azure makes no VM without a key or a password."""
     if not ssh_key:
-        # Azure wants three kinds of characters.
+        # Azure requires three kinds of characters.
         return {"adminPassword": f"aA1-{secrets.token_urlsafe(32)}"}
     key = {"path": f"/home/{user}/.ssh/authorized_keys", "keyData": ssh_key}
     return {

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""VMs by Apache Libcloud; but for `burst_vm.azure` the only file that imports it.
+"""VMs by Apache Libcloud, which only this file and `burst_vm.azure` import.
 
-Libcloud's drivers differ in how they take user data, tags, networks and spot, which a
-function for each says. What Libcloud does not say, such as all of an error's code, is
-read by `burst_vm.failures`.
+Libcloud's drivers differ in how they take user data, tags, networks and spot; for each
+driver there is a function. `burst_vm.failures` reads what Libcloud does not tell, such
+as all of an error's code.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from burst_vm.machines import OWNER, CloudVm, state_of
 from burst_vm.settings import VmOffer, VmSettings
 
 _LIMIT_S = 30.0
-"""Of one request."""
+"""Timeout of one request, in seconds."""
 _MOST_BYTES = 64 * 1024
-"""Of the file of credentials."""
+"""Largest size of the credentials' file."""
 _LINES = 'write lines such as key = "..." into a file with mode 0600'
 
 
@@ -55,7 +55,7 @@ def _ec2(settings: VmSettings, vm: NewVm) -> dict[str, Any]:
         **_by_ids(settings, vm),
         "ex_userdata": vm.user_data,
         "ex_metadata": dict(vm.tags),
-        # Who powers it off deletes it: itself, at its lease's end.
+        # A VM that is powered off is deleted: it does that itself at its lease's end.
         "ex_terminate_on_shutdown": True,
         "ex_spot": vm.offer.spot,
     }
@@ -132,7 +132,7 @@ def _by_ids(settings: VmSettings, vm: NewVm) -> dict[str, Any]:
 
 
 class _Ways(NamedTuple):
-    """How a driver does what Libcloud has no common way for."""
+    """How one driver does what Libcloud's drivers do differently."""
 
     new: Callable[[VmSettings, NewVm], dict[str, Any]]
     tags: str
@@ -140,23 +140,24 @@ class _Ways(NamedTuple):
     region: str = "region"
     """The driver's argument for the region."""
     driver: Mapping[str, Any] = {}
-    """Further arguments: of the driver, of `list_nodes` and of `destroy_node`."""
+    """Further arguments of the driver; then those of its `list_nodes` and
+    `destroy_node`."""
     lists: Mapping[str, Any] = {}
     destroys: Mapping[str, Any] = {}
     image: str = "get_image"
-    """The method that tells of an image."""
+    """The method that returns an image."""
     quotas: Callable[[Any], Iterator[VmQuota]] = lambda _: iter(())
-    """What a driver tells of them. Of EC2 Libcloud reads `max-instances` alone, which
-    is no limit of AWS any more."""
+    """Yields the quotas that a driver tells. For EC2 Libcloud reads only
+    `max-instances`, which is no longer a limit of AWS."""
     own: Callable[..., Any] | None = None
-    """In place of Libcloud's class."""
+    """The driver's class, if it is not Libcloud's."""
 
 
 _WAYS = {
     "ec2": _Ways(
         _ec2,
         "tags",
-        # In some regions Libcloud's own choice is one that AWS gives up.
+        # In some regions Libcloud's default is a version that AWS phases out.
         driver={"signature_version": "4"},
         lists={"ex_filters": {"tag-key": OWNER}},
     ),
@@ -192,22 +193,22 @@ class VmCloud:
         self._ways = _WAYS[settings.driver]
         self._make = make or self._ways.own or get_driver(settings.driver)
         self._own = threading.local()
-        """Libcloud's drivers are of one thread each."""
+        """The driver of each thread: a driver of Libcloud is for one thread only."""
 
     def machines(self) -> Sequence[CloudVm]:
-        """Return the VMs of all owners, gone ones as long as they are listed."""
+        """Return the VMs of all owners, also gone ones while they are listed."""
         with _errors("VMs cannot be listed"):
             nodes = self._driver().list_nodes(**self._ways.lists)
         return [found for node in nodes if (found := self._machine(node))]
 
     def create(self, vm: NewVm) -> str:
-        """Request a VM; return its id. Where it raises Transient, it may exist."""
+        """Request a VM; return its id. If it raises Transient, the VM may exist."""
         arguments = {**self._ways.new(self._settings, vm), **self._settings.options}
         with _errors(f"VM {vm.name} cannot be made"):
             return str(self._driver().create_node(name=vm.name, **arguments).id)
 
     def destroy(self, machine: CloudVm) -> None:
-        """Request that a VM is deleted. Raises NotFound if there is none any more."""
+        """Request that a VM is deleted. Raises NotFound if it is gone."""
         with _errors(f"VM {machine.id} cannot be deleted", may_be_gone=True):
             self._driver().destroy_node(machine.node, **self._ways.destroys)
 
@@ -222,7 +223,7 @@ class VmCloud:
         return found
 
     def quotas(self) -> Sequence[VmQuota]:
-        """Return what of them Libcloud tells; nothing where it does not."""
+        """Return the quotas that Libcloud tells; empty if it tells none."""
         with _errors("quotas cannot be read"):
             return list(self._ways.quotas(self._driver()))
 
@@ -255,7 +256,7 @@ class VmCloud:
         )
 
     def _driver(self) -> Any:
-        """Return this thread's driver, a new one after the credentials were changed."""
+        """Return this thread's driver, a new one if the credentials have changed."""
         secrets = read_credentials(self._settings.credentials)
         if getattr(self._own, "secrets", None) != secrets:
             with _errors("the driver cannot be made"):
@@ -277,7 +278,7 @@ class VmCloud:
 
 
 def read_credentials(path: str) -> dict[str, Any]:
-    """Return what the file has. Raises ConfigError, which tells no secret."""
+    """Return the content of the file. Raises ConfigError, whose text has no secret."""
     text = read_private(path, "credentials", _LINES, _MOST_BYTES)
     try:
         return tomllib.loads(text.decode())

@@ -27,7 +27,7 @@ def examine(
     home: PrivateDirectory,
     lead: LeadIdentity | None,
 ) -> Iterator[Finding]:
-    """Yield what is found."""
+    """Yield the findings."""
     yield _tried(home.check, f"notes of VMs are kept in {home.path}")
     yield _tried(lambda: template(settings), "the user data's template has all marks")
     file = settings.credentials
@@ -74,7 +74,7 @@ def _examine_cloud(settings: VmSettings, cloud: VmCloud) -> Iterator[Finding]:
 
 
 def _examine_quotas(settings: VmSettings, cloud: VmCloud) -> Iterator[Finding]:
-    """Tell which offers have larger bursts than a quota has left."""
+    """Yield for each quota the offers whose bursts may need more than it has left."""
     try:
         quotas = cloud.quotas()
     except BurstError as error:
@@ -96,7 +96,7 @@ def _examine_quotas(settings: VmSettings, cloud: VmCloud) -> Iterator[Finding]:
 
 
 def _examine_port(settings: VmSettings) -> Finding:
-    """Tell whether the port can be listened at, or somebody answers there already."""
+    """Tell whether the daemon can listen at the port, or something does already."""
     where = (settings.bind, settings.port)
     family = socket.AF_INET6 if ":" in settings.bind else socket.AF_INET
     with closing(socket.socket(family)) as tried:

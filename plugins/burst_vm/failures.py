@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What errors of clouds mean, in the classes of `burst.errors`.
 
-By the code in the message, the first pattern that is found. Sources: the EC2 API's
+The first pattern that is found in the error's text decides. Sources: the EC2 API's
 "Error codes for the Amazon EC2 API"; google/api/error_reason.proto and Compute Engine's
 "Troubleshoot resource availability errors"; messages of OpenStack's Nova; Azure's
 "Troubleshoot common Azure deployment errors".
@@ -42,7 +42,7 @@ _MEANINGS = (
         r"RequestLimitExceeded|Throttl|rateLimit|RATE_LIMIT|IncorrectInstanceState"
         r"|alreadyExists|InternalError|InternalFailure|Unavailable\b|OVERLOADED"
         r"|TooManyRequests|RetryableError|AnotherOperationInProgress"
-        # Of a VM of that name that is there, or is being deleted.
+        # A VM of that name exists, or is being deleted.
         r"|\[Conflict\]|OperationPreempted|PreconditionFailed|marked for deletion",
         Transient,
     ),
@@ -70,11 +70,12 @@ _MEANINGS = (
 
 
 def error_of(error: Exception, what: str) -> ProviderError:
-    """Return what to raise for an error of Libcloud or of the network.
+    """Return the error to raise for an error of Libcloud or of the network.
 
-    `what` is what could not be done. A code that is not known counts by its HTTP
-    status: 401 and 403 as want of rights, other 4xx as wrong settings, all else, and
-    what is no answer of the cloud, as Transient.
+    `what` is what could not be done. An error without a known code counts by its HTTP
+    status: 401 and 403 as missing rights, 404 as NotFound, other 4xx as wrong settings.
+    All else is Transient, and so are errors of the network, and 429 and 5xx unless the
+    text tells of a want of capacity.
     """
     text = _URL.sub("", shorten(getattr(error, "value", None) or error))
     told = f"{what}: {text or type(error).__name__}"
@@ -83,7 +84,7 @@ def error_of(error: Exception, what: str) -> ProviderError:
     status = _status(error)
     words = f"{getattr(error, 'code', '')} {text}"
     found = find_pattern(_MEANINGS, words) or _by_status(error)
-    # With 429 and 5xx a cloud says of itself that it cannot now.
+    # With 429 and 5xx a cloud says that it cannot answer now.
     if found.error is not InsufficientCapacity and (status == 429 or status >= 500):
         found = _PASSING
     if found.error is Transient:
@@ -93,25 +94,25 @@ def error_of(error: Exception, what: str) -> ProviderError:
 
 
 def _by_status(error: Exception) -> ErrorPattern:
-    """Return what an error means whose text has no code that is known."""
+    """Return what an error means whose text has no known code."""
     status = _status(error)
     if type(error).__name__ == "InvalidCredsError" or status in (401, 403):
         return _WANT_OF_RIGHTS
     if status == 404:
         return _GONE
-    # Libcloud's drivers raise these for what they are told to do.
+    # Libcloud's drivers raise these for wrong arguments.
     wrong = isinstance(error, TypeError | ValueError) or status >= 400
     return _WRONG if wrong else _PASSING
 
 
 def is_capacity(text: str) -> bool:
-    """Tell whether the words say that the cloud has no such VM, or no more of them."""
+    """Tell whether the text says that the cloud has no such VM, or no more of them."""
     found = find_pattern(_MEANINGS, text)
     return found is not None and found.error is InsufficientCapacity
 
 
 def _status(error: Exception) -> int:
-    """Return the HTTP status that an error has, 0 if none."""
+    """Return the HTTP status of an error, 0 if it has none."""
     for name in ("http_code", "code"):
         value = getattr(error, name, None)
         if isinstance(value, int):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Fetches a follower's files once. It runs in the VM, by root, and needs Python alone.
+"""Fetches a follower's files once. It runs in the VM as root, and needs only Python.
 
-The listener is known by the SHA-256 of its TLS certificate, which user data has, and
-gives the files for a token that it takes once. `start` is written last: where it is
-there, as after a reboot, nothing is fetched.
+The listener is known by the SHA-256 of its TLS certificate, which the user data has. It
+gives the files for a token, which it accepts once. `start` is written last: if it
+exists, as after a reboot, nothing is fetched.
 """
 
 import base64
@@ -24,7 +24,7 @@ TRIES, PAUSE_S, LIMIT_S = 60, 5, 20
 def ask(given: Any) -> Any:
     """Return the listener's answer. Raises OSError, ValueError if it is cut off."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    # Its certificate is compared as a whole, and is of no authority.
+    # Its certificate is from no authority, and is compared as a whole below.
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     where = (given["address"], given["port"])

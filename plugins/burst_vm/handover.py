@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""What is noted of VMs that were asked for, and the tokens by which they get files.
+"""The notes of VMs that were requested, and the tokens for which they get their files.
 
     HOME/BURST/spec          the burst's spec; no secret
-    HOME/BURST/HOST.json     when its VM was asked for, and the SHA-256 of its token
-    HOME/BURST/HOST.fetched  exists once the token was taken
+    HOME/BURST/HOST.json     when its VM was requested, and the SHA-256 of its token
+    HOME/BURST/HOST.fetched  exists once the token was accepted
     HOME/listener.pem        key and certificate of the listener, while bursts live
 
-HOME is a PrivateDirectory, and all files have mode 0600. The daemon's worker writes,
-and the listener's threads read and take tokens.
+HOME is a PrivateDirectory, and all files have mode 0600. The daemon's worker writes
+them; the listener's threads read them, and accept tokens.
 """
 
 from __future__ import annotations
@@ -47,19 +47,20 @@ _STOLEN = (
 
 
 class AskedVm(msgspec.Struct, frozen=True):
-    """That a follower's VM was asked for. Times: seconds since the epoch."""
+    """The note of a follower's VM. Times are in seconds since the epoch."""
 
     at: float
-    """0 once it was deleted, so that it is not waited for in the cloud's list."""
+    """When it was requested; 0 once it was deleted, so that nothing waits for it in the
+    cloud's list."""
     token_sha256: str
     until: float
-    """Until when its token is taken."""
+    """Until when its token is accepted."""
     id: str = ""
-    """The cloud's id of the VM; empty as long as the answer is not known."""
+    """The cloud's id of the VM; empty until the answer is known."""
 
 
 class TokenRefused(BurstError):
-    """Why who showed a token gets no files."""
+    """Why a client gets no files for its token."""
 
 
 class Handover:
@@ -70,12 +71,12 @@ class Handover:
         self.pem = home.path / "listener.pem"
 
     def bursts(self) -> Sequence[str]:
-        """Return the bursts of which there are notes."""
+        """Return the bursts that have notes."""
         with disk_errors(self._home.path):
             return self._home.names()
 
     def write_spec(self, spec: BurstSpec) -> None:
-        """Note the spec of a burst; its directory is made."""
+        """Write the spec of a burst, and make its directory."""
         place = self._home.path / spec.burst_id
         with disk_errors(place, writing=True):
             place.mkdir(mode=0o700, exist_ok=True)
@@ -83,17 +84,17 @@ class Handover:
             write_atomically(place / _SPEC, content, private=True)
 
     def spec(self, burst: str) -> BurstSpec | None:
-        """Return the spec of a burst; None where there is none."""
+        """Return the spec of a burst; None if there is none."""
         with disk_errors(self._home.path):
             return load_json(self._home.path / burst / _SPEC, BurstSpec)
 
     def asked(self, burst: str, host: str) -> AskedVm | None:
-        """Return what is noted of a follower's VM; None if none was asked for."""
+        """Return the note of a follower's VM; None if none was requested."""
         with disk_errors(self._home.path):
             return load_json(self._home.path / burst / f"{host}.json", AskedVm)
 
     def hosts(self, burst: str) -> Sequence[str]:
-        """Return the followers whose VMs were asked for."""
+        """Return the followers whose VMs were requested."""
         place = self._home.path / burst
         with disk_errors(place):
             found = place.glob("*.json")
@@ -105,7 +106,7 @@ class Handover:
             return (self._home.path / burst / f"{host}.fetched").exists()
 
     def answered(self, burst: str, host: str, **known: object) -> None:
-        """Note what is known by now of a VM that was asked for: keys of `AskedVm`."""
+        """Add to a VM's note what is known now; `known` are fields of `AskedVm`."""
         if noted := self.asked(burst, host):
             self._note(burst, host, msgspec.structs.replace(noted, **known))
 
@@ -115,18 +116,18 @@ class Handover:
             write_atomically(path, msgspec.json.encode(noted), private=True)
 
     def ask(self, burst: str, host: str, now: float, lasts: float) -> str:
-        """Note that a VM is asked for now; return a new token. `lasts` in seconds."""
+        """Note that a VM is requested now; return a new token. `lasts` in seconds."""
         token = secrets.token_hex(_TOKEN_BYTES)
         self.forget(burst, host)
         self._note(burst, host, AskedVm(now, _digest(token), now + lasts))
         return token
 
     def take(self, burst: str, host: str, token: str, now: float) -> BurstSpec:
-        """Take a follower's token, which is never taken again; return the spec.
+        """Accept a follower's token, only once; return the spec.
 
-        Raises TokenRefused if it is not the token, or not any more.
+        Raises TokenRefused if the token is wrong, too old, or was used before.
         """
-        # A name is a part of a path here, and comes from whoever connects.
+        # The names become part of a path here, and come from whoever connects.
         known = is_safe_name(burst) and is_host_name(host)
         noted = self.asked(burst, host) if known else None
         spec = self.spec(burst) if noted else None
@@ -185,7 +186,7 @@ def _new_identity() -> bytes:
         .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        # Clocks of VMs may be behind; none checks it.
+        # Clocks of VMs may be behind; but no VM checks the dates.
         .not_valid_before(now - datetime.timedelta(days=1))
         .not_valid_after(now + _LIFE)
         .sign(key, hashes.SHA256())

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Where VMs fetch their followers' files: a TLS port of the daemon's host.
+"""The TLS port of the daemon's host at which VMs fetch their followers' files.
 
-A VM sends one line of JSON with its names and its token, and gets one object of JSON:
+A VM sends one line of JSON with its names and its token, and gets one JSON object:
 `{"files": [[path, content in base64, user]], "restart": [unit]}` or `{"error": "..."}`.
 """
 
@@ -46,15 +46,15 @@ class FetchRequest(msgspec.Struct, frozen=True):
 
 
 class FetchAnswer(msgspec.Struct, frozen=True):
-    """What it gets."""
+    """What a VM gets whose token is accepted."""
 
     files: tuple[tuple[str, bytes, str], ...] = ()
-    """Path, content, and user who gets the file; the script that starts it last."""
+    """Path, content and owner of each file; the follower's start script is last."""
     restart: tuple[str, ...] = ()
 
 
 class FetchRefusal(msgspec.Struct, frozen=True):
-    """What it gets instead."""
+    """What any other client gets."""
 
     error: str
 
@@ -68,7 +68,7 @@ class FollowerFiles:
         self._settings, self._handover, self._clock = settings, handover, clock
 
     def answer(self, line: bytes, whence: str) -> FetchAnswer | FetchRefusal:
-        """Return what a client gets that sent this line from an address."""
+        """Return the answer to a client's line; `whence` is the client's address."""
         try:
             asked = from_json(line, FetchRequest)
         except msgspec.MsgspecError:
@@ -105,7 +105,7 @@ def _refuse(why: str, whence: str, about: str = "") -> FetchRefusal:
 
 
 class _Server(socketserver.ThreadingTCPServer):
-    """Has the files, the TLS context and places for clients."""
+    """A server with the files, the TLS context, and a limit on clients."""
 
     allow_reuse_address = True
     daemon_threads = True
@@ -118,7 +118,7 @@ class _Server(socketserver.ThreadingTCPServer):
         super().__init__(where, _Client)
 
     def give(self, files: FollowerFiles, tls: ssl.SSLContext) -> None:
-        """Answer by these from now on."""
+        """Answer with these files and this TLS context from now on."""
         self.files, self.tls = files, tls
 
     def handle_error(self, request: object, client_address: object) -> None:
@@ -133,7 +133,7 @@ class _Client(socketserver.BaseRequestHandler):
     server: _Server
 
     def handle(self) -> None:
-        """Answer the one line that it sends."""
+        """Answer the one line that the client sends."""
         if not self.server.places.acquire(blocking=False):
             return
         try:
@@ -157,7 +157,7 @@ class _Client(socketserver.BaseRequestHandler):
 
 
 class _Open:
-    """A port that is open until nobody holds this object."""
+    """A port that is open as long as something refers to this object."""
 
     def __init__(self, server: _Server) -> None:
         self.server = server
@@ -169,8 +169,8 @@ class _Open:
 
 _OPEN: weakref.WeakValueDictionary[tuple[str, int, Path], _Open]
 _OPEN = weakref.WeakValueDictionary()
-"""By address, port and notes: a provider that replaces one, as after a reload, finds
-the port of that one open, and has it then."""
+"""By address, port and notes: a provider that replaces another, as after a reload,
+finds the other's port open, and takes it over."""
 
 
 class Listener:
@@ -185,7 +185,7 @@ class Listener:
         self._open: _Open | None = None
 
     def open(self) -> None:
-        """Listen, unless it does already. Raises Transient."""
+        """Listen, unless the port is open already. Raises Transient."""
         if self._open:
             return
         self._handover.fingerprint()
@@ -205,7 +205,7 @@ class Listener:
         _OPEN[key] = self._open = found or _Open(server)
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         self._open = None
 
 

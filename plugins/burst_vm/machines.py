@@ -21,7 +21,7 @@ TAGS = ResourceTags(OWNER, PROVIDER, BURST, END)
 
 
 class VmState(enum.Enum):
-    """What is to be told apart of a VM's states."""
+    """The state of a VM, as far as it matters to the burst."""
 
     STARTING = enum.auto()
     RUNNING = enum.auto()
@@ -32,9 +32,9 @@ class VmState(enum.Enum):
     """It is listed for a while after its end, and costs nothing."""
 
 
-# By the cloud's own word where Libcloud's says less: in EC2 a VM that ends is "unknown"
-# to it, in Compute Engine one that stops "pending", in OpenStack one that is deleted
-# "running". Then by Libcloud's.
+# By the cloud's own word if Libcloud's says less, else by Libcloud's. Libcloud calls a
+# VM that ends in EC2 "unknown", one that stops in Compute Engine "pending", and one
+# that is being deleted in OpenStack "running".
 _STATES = {
     "shutting-down": VmState.ENDING,
     "stopping": VmState.ENDING,
@@ -59,28 +59,28 @@ class CloudVm(msgspec.Struct, frozen=True):
     word: str
     """The cloud's or Libcloud's word for the state."""
     reason: str = ""
-    """What the cloud says of why it is in that state."""
+    """The cloud's reason for the state; empty if it tells none."""
     node: Any = None
-    """Libcloud's object."""
+    """Libcloud's object of the VM."""
 
     @property
     def host(self) -> str:
-        """The follower that it is for."""
+        """The follower that the VM is for."""
         return self.tags.get(HOST, "")
 
     @property
     def burst(self) -> BurstId:
-        """The burst that it is of."""
+        """The burst that the VM belongs to."""
         return BurstId(self.tags.get(BURST, ""))
 
     @property
     def reclaimed(self) -> bool:
-        """Whether its cloud took it back, as far as it tells."""
+        """Whether the cloud took the VM back, as far as the cloud tells."""
         return self.reason.startswith("Server.Spot")
 
     @property
     def lacked(self) -> bool:
-        """Whether its cloud had none such, after it had taken the request."""
+        """Whether the cloud had no such VM, after it had accepted the request."""
         return is_capacity(self.reason)
 
     def why(self) -> str:
@@ -89,7 +89,7 @@ class CloudVm(msgspec.Struct, frozen=True):
 
 
 def state_of(own: str, libclouds: str) -> VmState:
-    """Return the state by the cloud's own word and Libcloud's; unknown: it starts."""
+    """Return the state by the cloud's own word or Libcloud's; unknown: STARTING."""
     word = own.lower() if own.lower() in _OWN_WORDS else libclouds
     return _STATES.get(word, VmState.STARTING)
 

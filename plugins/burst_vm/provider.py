@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The VM provider: a burst's followers are virtual machines of a cloud, one each.
 
-What exists is asked of the cloud each time, by the tags that a VM gets in the call that
-makes it. What was asked for is noted before, as a cloud may list a VM late: until it
-does, or SETTLES_S are over, no second one is asked for, and nothing counts as gone.
+Each call asks the cloud what exists, by the tags that a VM gets in the call that makes
+it. A VM is noted before it is requested, because a cloud may list it late: until it is
+listed, or SETTLES_S are over, no second one is requested, and it is not taken for gone.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from burst_vm.status import SeenVm, status_of
 from burst_vm.user_data import HOME, user_data
 
 SETTLES_S = 60.0
-"""A cloud lists a VM so many seconds after it was asked for, or it made none."""
+"""Seconds after the request of a VM by which a cloud lists it, or has made none."""
 _CALLS = 8
-"""Of the cloud at a time."""
+"""Calls of the cloud at a time."""
 _T = TypeVar("_T")
 
 
@@ -74,7 +74,7 @@ class VmProvider(Provider):
 
     @classmethod
     def offer_names(cls, settings: VmSettings) -> Collection[str]:
-        """Return the names of the tables."""
+        """Return the names of the offers' tables."""
         return settings.offers
 
     def place(self) -> str:
@@ -103,14 +103,14 @@ class VmProvider(Provider):
                 join_time=table.join_time,
                 lifetime=lifetime if math.isfinite(lifetime) else 0.0,
                 spot=table.spot,
-                # Their jobs are signed by munge.
+                # Guests' jobs are signed by munge.
                 guests=bool(key),
             )
             for name, table in tables.items()
         ]
 
     def provision(self, spec: BurstSpec) -> None:
-        """Ask for the VMs that are not there and were not asked for."""
+        """Request the VMs that do not exist and were not requested."""
         self._check(spec)
         time_limit(spec.lease_end, self._settings.lifetime, self._clock())
         self._ask(spec, self._machines().get(spec.burst_id, ()))
@@ -122,11 +122,11 @@ class VmProvider(Provider):
         check_spec(spec, offer)
 
     def _ask(self, spec: BurstSpec, machines: Sequence[CloudVm]) -> None:
-        """Ask for the VMs of a burst that neither are there nor were there.
+        """Request the VMs of a burst that do not exist and never existed.
 
-        Raises Transient while the cloud may list one late that was asked for.
+        Raises Transient while the cloud may yet list a VM that was requested.
         """
-        # Before anything is paid: could such a follower join?
+        # Raises before anything is paid if such a follower could not join.
         self._listener.files.files(Path(HOME), spec)
         self._home.open()
         self._handover.write_spec(spec)
@@ -162,13 +162,13 @@ class VmProvider(Provider):
             )
             machine = self._cloud.create(vm)
         except (InsufficientCapacity, Refused):
-            # None was made: the cloud has answered that, or was not asked.
+            # No VM was made: the cloud has answered so, or was not asked.
             self._handover.forget(burst, host)
             raise
         self._handover.answered(burst, host, id=machine)
 
     def observe(self) -> Sequence[BurstStatus]:
-        """Return what the cloud lists of ours, and what was asked for."""
+        """Return our bursts that have VMs in the cloud's list, or notes."""
         self._home.check()
         machines = self._machines()
         noted = self._handover.bursts()
@@ -214,7 +214,7 @@ class VmProvider(Provider):
         raise NotFound(f"the cloud lists no VM of {burst_id}")
 
     def resize(self, spec: BurstSpec) -> None:
-        """Delete the VMs of hosts that leave, or ask for those that come."""
+        """Delete the VMs of hosts that leave, or request those of new hosts."""
         machines = self._machines().get(spec.burst_id, ())
         before = self._handover.spec(spec.burst_id)
         if not any(map(_exists, machines)) and before is None:
@@ -226,7 +226,7 @@ class VmProvider(Provider):
         shrinks = both < len(before.hosts)
         if shrinks:
             self._handover.write_spec(spec)
-        # Those of a growth that was taken back, too.
+        # Also the VMs of a growth that was taken back.
         self._delete(spec.burst_id, machines, keep=spec.hosts)
         if shrinks:
             return
@@ -240,7 +240,7 @@ class VmProvider(Provider):
     def _delete(
         self, burst: BurstId, machines: Sequence[CloudVm], keep: Sequence[str]
     ) -> bool:
-        """Delete all VMs but those of some hosts; return whether any may be left."""
+        """Delete all VMs but those of `keep`; return whether any may be left."""
         leave = [each for each in machines if _exists(each) and each.host not in keep]
         self._each(
             self._destroy, [each for each in leave if each.state is not VmState.ENDING]
@@ -282,7 +282,7 @@ class VmProvider(Provider):
         """Return what is known of a follower's VM."""
         noted = self._handover.asked(burst, host)
         known = noted.id if noted else ""
-        # One that is gone may be of before the burst shrank.
+        # A VM that is gone may be from before the burst shrank.
         ours = (
             each
             for each in machines
@@ -293,9 +293,9 @@ class VmProvider(Provider):
         return SeenVm(host, noted, machine, fetched, settles)
 
     def _each(self, call: Callable[[_T], None], items: Sequence[_T]) -> None:
-        """Call it with each, several at a time; raise the first error.
+        """Make the call for each item, several at a time; raise the first error.
 
-        Of those that were not begun by then none is called.
+        After an error, calls that have not begun are not made.
         """
         with ThreadPoolExecutor(_CALLS) as pool:
             list(pool.map(call, items))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is known of providers of type vm before one is made."""
+"""The `vm` provider type: what is known before a provider is made."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class VmType(ProviderType):
     """Virtual machines of a cloud."""
 
     def table_template(self, wanted: TableRequest) -> str:
-        """Return the table, without what only the site knows."""
+        """Return the table, with comments for what only the site knows."""
         offers = (
             _OFFER.format(
                 name=each.name,

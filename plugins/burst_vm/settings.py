@@ -13,7 +13,7 @@ import msgspec
 from burst.config import Price, Seconds
 
 DRIVERS = ("ec2", "openstack", "gce", "azure_arm")
-"""Of Libcloud's compute drivers those whose user data and tags are known here."""
+"""Libcloud's compute drivers whose user data and tags this provider can set."""
 _AtLeast1 = Annotated[int, msgspec.Meta(ge=1)]
 _AtLeast0 = Annotated[int, msgspec.Meta(ge=0)]
 _Port = Annotated[int, msgspec.Meta(ge=1, le=65535)]
@@ -23,25 +23,25 @@ class VmOffer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """`[providers.NAME.offers.OFFER]`: VMs of one size."""
 
     size: str
-    """The cloud's name of it: an instance type, machine type or flavor."""
+    """The cloud's name of the size: an instance type, machine type or flavor."""
     cores: _AtLeast1
-    """Of each VM. At least as many as in the lead's R. Most clouds count two vCPUs to a
-    core."""
+    """Cores of each VM, at least as many as in the lead's R. In most clouds a core is
+    two vCPUs."""
     max_nodes: _AtLeast1
-    """Of one burst."""
+    """Maximum number of VMs in one burst."""
     gpus: _AtLeast0 = 0
-    """Of each VM."""
+    """GPUs of each VM."""
     total: _AtLeast0 = 0
-    """How many VMs all bursts of it may have together, such as by a quota; 0 if that
-    is not known."""
+    """Maximum number of VMs in all bursts of the offer together, such as a quota; 0 if
+    that is not known."""
     price: Price | None = None
-    """Per VM and hour. By default Libcloud's price of the size on demand, in US
-    dollars, 0 if it has none."""
+    """Price per VM and hour. Default: Libcloud's on-demand price of the size, in US
+    dollars, or 0 if it has none."""
     spot: bool = False
-    """Whether the cloud may take the VMs back at any time. For `ec2`, `gce` and
-    `azure_arm`, of which a spot or preemptible VM is asked for."""
+    """Whether the cloud may take the VMs back at any time. With `ec2`, `gce` and
+    `azure_arm` the provider requests spot or preemptible VMs."""
     join_time: Seconds = Seconds(120)
-    """From the request until followers join, as far as is known."""
+    """Expected time from the request until followers join."""
 
 
 class VmSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,26 +51,26 @@ class VmSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The cloud, by Libcloud's name: `"ec2"`, `"openstack"`, `"gce"` or
     `"azure_arm"`."""
     credentials: str
-    """A TOML file that only the daemon's user may read. Its keys are arguments of
-    Libcloud's driver, such as `key`, `secret` and `token` for `ec2`. It is read again
-    when it was changed."""
+    """Path of a TOML file that only the daemon's user may read. Its keys are arguments
+    of Libcloud's driver, such as `key`, `secret` and `token` for `ec2`. A change of it
+    needs no restart."""
     image: str
-    """The VMs' image, by its id: with Flux of the lead's MAJOR.MINOR, cloud-init and
+    """Id of the VMs' image, which has Flux of the lead's MAJOR.MINOR, cloud-init and
     systemd ([vm.md](vm.md)). For `azure_arm` PUBLISHER:OFFER:SKU:VERSION, too."""
     offers: Annotated[Mapping[str, VmOffer], msgspec.Meta(min_length=1)]
-    """VMs by size."""
+    """VM size of each offer, by the offer's name; at least one."""
     region: str = ""
     """Region, or the zone for `gce`; the driver's default if empty. `azure_arm` has no
     default: set it."""
     endpoint: str = ""
-    """URL of the cloud's API, where it is not the driver's own. In `driver_options` set
+    """URL of the cloud's API, if it is not the driver's own. In `driver_options` set
     instead `ex_force_auth_url` for `openstack`, `cloud_environment` for `azure_arm`."""
     driver_options: Mapping[str, Any] = {}
-    """More arguments of the driver that are no secrets, such as `project` for `gce`,
+    """More arguments of the driver that are not secret, such as `project` for `gce`,
     `ex_tenant_name` and `ex_force_auth_version` for `openstack`, and
     `subscription_id`, `tenant_id` and `resource_group` for `azure_arm`."""
     subnet: str = ""
-    """Id of the subnet (`ec2`), of the network (`openstack`), name of the subnetwork
+    """Id of the subnet (`ec2`), id of the network (`openstack`), name of the subnetwork
     (`gce`), or NETWORK/SUBNET of the resource group or an id (`azure_arm`)."""
     security_groups: tuple[str, ...] = ()
     """Ids (`ec2`, with `subnet`), names (`openstack`), network tags (`gce`), or a name
@@ -81,30 +81,32 @@ class VmSettings(msgspec.Struct, frozen=True, kw_only=True):
     `ex_user_name`, `ex_ssh_key`, `ex_disk_size` in GiB and
     `ex_storage_account_type`."""
     address: str = ""
-    """At which VMs reach the daemon's host; by default that of the lead's endpoint."""
+    """Address at which VMs reach the daemon's host; default: that of the lead's
+    endpoint."""
     bind: str = "0.0.0.0"  # noqa: S104  VMs come from other hosts
-    """The address of the daemon's host at which it listens for VMs."""
+    """Address of the daemon's host at which it listens for VMs."""
     port: _Port = 8060
-    """Where a VM fetches its certificate once. It is open while one has to."""
+    """Port at which each VM fetches its certificate, once. It is open while bursts
+    live."""
     fetch_time: Seconds = Seconds(900)
     """How long a VM may take from its request until it fetches its certificate."""
     user_data: str = ""
-    """A file with the template of the user data, in place of that of the package."""
+    """Path of a template for the user data, in place of the package's own."""
     user: str = "flux"
-    """Who runs the followers in the VMs: the image has this user."""
+    """User of the image that runs the followers in the VMs."""
     flux: str = "flux"
     """The program in the image, by path, or by a name on systemd's PATH."""
     munge_key: str = ""
-    """A file with munge's key that the VMs are to have, for a lead of many users.
-    Without it no jobs of others than the lead's owner run on them."""
+    """Path of a file with munge's key for the VMs, for a lead of many users. Without
+    it the VMs run no jobs of users other than the lead's owner."""
     dir: str = ""
-    """Where the daemon notes what it has asked for; `/tmp/burst-UID` by default. Change
-    it only while no burst lives."""
+    """Directory of the daemon's notes of what it has requested; default:
+    `/tmp/burst-UID`. Change it only while no burst lives."""
     lifetime: Seconds = Seconds(math.inf)
-    """How long a burst may live at most."""
+    """Longest lifetime of a burst."""
 
     def reached_at(self, endpoint: str) -> str:
-        """Return where VMs reach the daemon's host; `endpoint` is that of the lead."""
+        """Return the address of the daemon's host for VMs; `endpoint` is the lead's."""
         return self.address or urlsplit(endpoint).hostname or ""
 
     def __post_init__(self) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a burst's VMs say of the burst, in words, too."""
+"""The status of a burst by its VMs, with reasons in words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from burst_vm.handover import AskedVm
 from burst_vm.machines import CloudVm, VmState
 
 _ORDER = (Phase.FAILED, Phase.ENDING, Phase.PENDING)
-"""The first that some follower has is the burst's."""
+"""The burst's phase is the first of these that some follower has."""
 
 
 class SeenVm(msgspec.Struct, frozen=True):
@@ -25,18 +25,18 @@ class SeenVm(msgspec.Struct, frozen=True):
     fetched: bool
     """Whether it has fetched its files."""
     settles: float
-    """Until when the cloud may list it late, in seconds since the epoch; 0 if it lists
-    it, or was not asked."""
+    """Until when the cloud may yet list the VM, in seconds since the epoch; 0 if it is
+    listed, or was not requested."""
 
     @property
     def unknown(self) -> bool:
-        """Whether it was asked for, and neither answer nor cloud tell of it."""
+        """Whether it was requested, and neither an answer nor the list shows it."""
         known = self.machine or self.fetched
         return self.noted is not None and not known and not self.noted.id
 
     @property
     def missing(self) -> bool:
-        """Whether none was made, as far as is known."""
+        """Whether no VM was made, as far as is known."""
         return self.machine is None and (self.noted is None or self.unknown)
 
 
@@ -47,7 +47,7 @@ def status_of(
     now: float,
     trouble: str,
 ) -> BurstStatus:
-    """Return the status of a burst; `leaving` are hosts that it has no more.
+    """Return the status of a burst; `leaving` are hosts that it no longer has.
 
     `now` is in seconds since the epoch. `trouble` says why no VM can fetch its files;
     empty if they can.
@@ -98,7 +98,7 @@ def _unlisted(vm: SeenVm, now: float) -> FollowerStatus:
 
 
 def _running(vm: SeenVm, machine: CloudVm, now: float, trouble: str) -> FollowerStatus:
-    """Return a follower whose VM runs; without notes it is taken for started."""
+    """Return a follower whose VM runs; without a note it is taken as started."""
     if vm.fetched or vm.noted is None:
         return FollowerStatus(vm.host, Phase.RUNNING)
     if now <= vm.noted.until:

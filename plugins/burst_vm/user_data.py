@@ -2,9 +2,9 @@
 """The user data of a follower's VM, for cloud-init.
 
 It writes two units of systemd. One fetches the follower's files, runs the follower, and
-powers the VM off when that ends by itself; a reboot starts it again. The other powers
-the VM off after the lease's end, whatever else happened. No secret is in it but a token
-that is taken once, by which the VM gets its files.
+powers the VM off when the follower ends by itself; a reboot starts it again. The other
+powers the VM off after the lease's end, whatever else happened. The only secret in the
+user data is a token that is accepted once, for which the VM gets its files.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from burst.provider import BurstSpec
 from burst_vm.settings import VmSettings
 
 HOME = "/var/lib/burst"
-"""Where the VM has the follower's files."""
+"""The VM's directory of the follower's files."""
 LONGEST = 16 * 1024
-"""In bytes: EC2 takes no more."""
+"""Largest size of user data in bytes, the limit of EC2."""
 _HERE = Path(__file__).parent
 _MARK = re.compile(r"\{\{(\w+)\}\}")
 _PYTHON = "/usr/bin/python3"
@@ -62,7 +62,7 @@ WantedBy=multi-user.target
 def user_data(
     settings: VmSettings, spec: BurstSpec, host: str, handover: Mapping[str, object]
 ) -> str:
-    """Return the text. `handover` is what `fetch.py` is given.
+    """Return the user data of a follower's VM. `handover` is given to `fetch.py`.
 
     Raises Refused for a template that cannot be used.
     """
@@ -97,7 +97,7 @@ def user_data(
 
 
 def template(settings: VmSettings) -> str:
-    """Return the template. Raises Refused if it cannot be read or lacks a mark."""
+    """Return the template. Raises Refused if it cannot be read or has wrong marks."""
     path = Path(settings.user_data or _HERE / "user-data.yaml")
     try:
         text = path.read_text()
