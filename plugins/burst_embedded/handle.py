@@ -117,7 +117,7 @@ class EmbeddedHandle:
 
     def receive(self) -> ResponseMessage | RequestMessage | None:
         """Return the next message that has arrived, or None. Does not wait."""
-        # Checked first: if the end has come, all that was sent before it is there, too.
+        # Checked first: if the connection has ended, all earlier messages have arrived.
         lost = self._monitor.poll(0)
         while self._socket.poll(0):
             said = decode(self._socket.recv())

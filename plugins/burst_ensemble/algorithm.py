@@ -179,7 +179,7 @@ class PeerView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MemberReading(msgspec.Struct, frozen=True, kw_only=True):
-    """A member as it is now. All is 0 before its first node and after its last."""
+    """A member as it is now. The defaults are a member without nodes, jobs and cost."""
 
     nodes_paid: int = 0
     """Nodes that cost money now: made or asked for, and not confirmed as gone."""

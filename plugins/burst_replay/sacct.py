@@ -205,7 +205,7 @@ def take_record(found: CollectedJobs, record: Record) -> None:
     row = row_of(record, _FIELDS)
     run = f"/{row.get('submit', '')}/{record.get('cluster', '')}"
     key = f"{job_id}{run}" if job_id else ""
-    # Such as `CANCELLED by 1000`, and `CANCELLED+` where it was cut off.
+    # A state may be `CANCELLED by 1000`, or `CANCELLED+` if it is cut off.
     states = set(record.get("state", "").upper().replace("+", "").split())
     started = is_known(row.get("start", "?"))
     ended = is_known(row.get("end", "?"))

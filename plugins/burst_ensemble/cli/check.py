@@ -69,7 +69,7 @@ def ensemble() -> None:
 @target_options
 @listing_options
 def check(path: Path, target: Target, listing: Listing) -> None:
-    """Say what FILE means, or on which line what is wrong and what would be right.
+    """Say what FILE means, or which line is wrong and what would be right.
 
     Members name providers: those of the settings, or of the daemon that serves the lead
     if no settings file is found. Nothing is made.

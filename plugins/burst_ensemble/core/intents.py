@@ -59,7 +59,7 @@ class RunCustom(msgspec.Struct, frozen=True, kw_only=True):
     member: str
     command: str
     number: int
-    """How many commands this member has run before; it identifies this one."""
+    """How many commands this member was given before; it identifies this one."""
 
 
 Intent = ResizeMember | SubmitJobs | EndMember | RunCustom

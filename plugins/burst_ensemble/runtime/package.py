@@ -23,7 +23,7 @@ NAME = "ensemble"
 class EnsemblePackage:
     """Adds ensembles to the daemon and its service.
 
-    If ensembles run in a process of their own, its methods raise BurstError.
+    If ensembles run in a process of their own, requests about them are refused.
     """
 
     def __init__(self, host: PackageHost) -> None:
