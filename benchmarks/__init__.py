@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""Measurements, each a ratio against a baseline of the same run."""
+"""Benchmarks: each compares a measurement with a baseline of the same run."""

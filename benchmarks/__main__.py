@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Every benchmark in turn, then a table of goals and verdicts.
+"""Run every benchmark in turn, then print a table of goals and verdicts.
 
 python -m benchmarks [--json]
 """
@@ -41,7 +41,7 @@ Without flux on PATH those that need a real Flux are skipped, and said to be.
 
 
 class Failed(msgspec.Struct, frozen=True):
-    """A benchmark that came to no result."""
+    """A benchmark that failed to run."""
 
     why: str
 
@@ -50,7 +50,7 @@ Outcome = Result | Failed
 
 
 def main(arguments: list[str]) -> int:
-    """Run all; return 1 if any of them failed to run."""
+    """Run all benchmarks; return 1 if any of them failed to run."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description=__doc__,
@@ -74,7 +74,7 @@ def main(arguments: list[str]) -> int:
 
 
 def run_alone(name: str) -> Outcome:
-    """Run a benchmark in a process of its own: what one leaves must not slow others."""
+    """Run a benchmark in a process of its own, so that it does not slow later ones."""
     command = [sys.executable, "-m", f"benchmarks.{name}", "--json"]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
@@ -83,7 +83,7 @@ def run_alone(name: str) -> Outcome:
 
 
 def tell(outcome: Outcome) -> list[str]:
-    """Return an outcome for people."""
+    """Return an outcome as lines for people."""
     if isinstance(outcome, Failed):
         return [f"FAILED: {outcome.why}"]
     return lines(outcome)
@@ -97,7 +97,7 @@ def to_json(outcome: Outcome) -> dict[str, object]:
 
 
 def summary(outcomes: Mapping[str, Outcome]) -> Sequence[str]:
-    """Return a line for each goal, and for each benchmark that has no result."""
+    """Return a line for each goal, and for each benchmark without a result."""
     rows: list[tuple[str, str, str]] = []
     for name, outcome in outcomes.items():
         if isinstance(outcome, Failed) or outcome.skipped:

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""Blocking: what jobs that wait for absent nodes cost the jobs behind them.
+"""Blocking: how much jobs that wait for absent nodes delay the jobs behind them.
 
 In each mode, 20 burst jobs come first, for nodes that never join, then 200 jobs for the
-lead's own. In the same instance the 200 run without the 20, in turns with the others:
-each turn is a ratio of two times that lie beside each other, and what counts is the
-median of the turns, as the machine is not ours alone.
+lead's own nodes. In the same instance, the 200 jobs also run without the 20, in turns:
+each turn gives the ratio of two times measured one after the other. The result is the
+median of the turns, because other work shares the machine.
 
-`none` is Flux alone. `hold` is `--setattr=burstable`, which the daemon holds when it
-sees it; in `hold-burst` and the others jobs come as `flux submit --burst` submits them
-there.
+`none` is Flux alone. `hold` is `--setattr=burstable`: the daemon holds such a job when
+it sees it. In `hold-burst` and the other modes, jobs are those that `flux submit
+--burst` submits in this mode.
 
-With --race it counts instead, of 2,000 burst jobs that come in one asynchronous batch,
-how many the scheduler denied or started on own nodes before anybody could keep them
-from it. Half are larger than the instance. Half are small and, where jobs come as
-`flux submit --burst` submits them, for lent nodes only.
+With --race it submits 2,000 burst jobs in one asynchronous batch instead, and counts
+how many the scheduler denied or started on own nodes before they could be held. Half
+are larger than the instance. Half are small and, if they are those of `flux submit
+--burst`, for lent nodes only.
 
 python -m benchmarks.blocking [--json] [--race] [--turns 5] [MODE...]
 """
@@ -41,11 +41,11 @@ GOAL = 1.1
 TURNS = 5
 BURST_JOBS, LOCAL_JOBS, RACING = 20, 200, 2000
 LASTS = "0.2s"
-"""What a local job takes: simulated, so that only the scheduler's time differs."""
+"""The run time of a local job: simulated, so that only the scheduler's time differs."""
 DEADLINE_S = 300.0
 _LOOK_S = 0.25
 PATIENCE = 2.0
-"""Times the time without burst jobs, after which local jobs count as blocked."""
+"""Local jobs count as blocked after this multiple of their time without burst jobs."""
 MODES = ("none", "hold", "hold-burst", "queue", "scheduler")
 QUEUES = {
     "batch": {"requires": ["local"]},
@@ -55,17 +55,17 @@ QUEUES = {
 
 
 class Found(msgspec.Struct, frozen=True):
-    """What became of the local jobs."""
+    """The result for the local jobs in one mode."""
 
     local_done: int
     ratio: float | None
-    """The median of the turns."""
+    """The median ratio of the turns; None if the local jobs were blocked."""
     in_order: bool
     turns: tuple[float, ...] = ()
 
 
 class Race(msgspec.Struct, frozen=True):
-    """What the scheduler did to burst jobs, and how many the daemon held."""
+    """How many burst jobs the scheduler denied or started, and the daemon held."""
 
     jobs: int
     denied: int
@@ -84,7 +84,7 @@ class Bench:
         self._handle = self._flux.Flux(instance.uri)
 
     def submit_burst(self, count: int, **shape: Any) -> list[int]:
-        """Submit burst jobs as this mode has them submitted, in one batch."""
+        """Submit burst jobs in the way of this mode, in one batch."""
         attributes: dict[str, Any] = {"exec.test.run_duration": "0.01s"}
         urgency = 16
         if self._mode != "none":
@@ -121,7 +121,7 @@ class Bench:
         return [int(future.get_id()) for future in futures]
 
     def events(self, jobs: Sequence[int]) -> list[dict[str, float]]:
-        """Return for each job when its events happened first."""
+        """Return for each job the time of the first event of each name."""
         found = []
         for job in jobs:
             text = self._job.job_kvs_lookup(self._handle, job, keys=["eventlog"])
@@ -136,7 +136,7 @@ class Bench:
         return found
 
     def wait(self, jobs: Sequence[int], deadline_s: float = DEADLINE_S) -> None:
-        """Return once these jobs ended, or at the deadline."""
+        """Wait until these jobs have ended, or until the deadline."""
         ends = time.monotonic() + deadline_s
         while time.monotonic() < ends:
             if all("clean" in log for log in self.events(jobs)):
@@ -144,9 +144,9 @@ class Bench:
             time.sleep(_LOOK_S)
 
     def time_local(self, deadline_s: float = DEADLINE_S) -> tuple[int, float, bool]:
-        """Run the local jobs; return how many ended, in what time, in order or not.
+        """Run the local jobs; return how many ended, their time, and whether in order.
 
-        All are there before the first may start: job ids say the order then.
+        All are submitted before the first may start, so that job ids give the order.
         """
         self._start(False)
         jobs = sorted(self.submit_local())
@@ -189,16 +189,16 @@ class Bench:
         return Found(LOCAL_JOBS, ratio, in_order, tuple(ratios))
 
     def race(self, jobs: int = RACING) -> Race:
-        """Count what the scheduler got of burst jobs that came in one batch."""
+        """Count the burst jobs of one batch that the scheduler denied or started."""
         half = jobs // 2
         large = self.submit_burst(half, num_tasks=100, num_nodes=100)
         small = self.submit_burst(half, num_tasks=1)
-        # A local job that is last in the queue has ended when the scheduler has
-        # nothing of ours to decide any more.
+        # When a local job at the end of the queue has ended, the scheduler has decided
+        # about all jobs before it.
         last = self.submit_local(1)
         self.wait(last)
         if self._mode == "hold":
-            # What was not lost yet is held sooner or later.
+            # Jobs that are not lost yet will be held.
             wait_until(lambda: not self._undecided(large), "the holds")
         logs = self.events(large + small)
         assert "finish" in self.events(last)[0], "the queue is blocked"
@@ -210,7 +210,7 @@ class Bench:
         )
 
     def _undecided(self, jobs: Sequence[int]) -> set[int]:
-        """Return the jobs that were neither lost nor held."""
+        """Return the jobs that are neither lost nor held."""
         asked = {"max_entries": 0, "attrs": ["urgency"]}
         active = self._instance.rpc("job-manager.list", asked)["jobs"]
         return {job["id"] for job in active if job["urgency"]} & set(jobs)
@@ -218,7 +218,7 @@ class Bench:
 
 @contextmanager
 def bench(mode: str) -> Iterator[Bench]:
-    """Yield an instance in a mode; end all of it in any case."""
+    """Yield an instance in a mode, and always end all of it."""
     tables = {"queues": QUEUES} if mode == "queue" else {}
     with started(tables) as instance:
         user = UserCli(instance)
@@ -235,7 +235,7 @@ def bench(mode: str) -> Iterator[Bench]:
 
 @contextmanager
 def serving(cli: CliHarness, mode: str) -> Iterator[None]:
-    """Have a daemon serve whose followers start and never join."""
+    """Run a daemon whose followers start and never join."""
     never = cli.directory / "never"
     never.write_text("#!/bin/sh\nexec sleep 3600\n")
     never.chmod(0o700)
@@ -250,7 +250,7 @@ def serving(cli: CliHarness, mode: str) -> Iterator[None]:
 
 
 def measure(modes: Sequence[str], race: bool, turns: int = TURNS) -> dict[str, Any]:
-    """Return what was found in each mode, as the command prints it."""
+    """Return the results of each mode, as the command prints them."""
     found: dict[str, Any] = {}
     for mode in modes:
         with bench(mode) as place:
@@ -285,7 +285,7 @@ def main(arguments: list[str]) -> int:
 
 
 def is_met(row: Mapping[str, Any]) -> bool:
-    """Tell whether a mode that promises no loss has none."""
+    """Tell whether the result of a mode meets the goal: no job lost, or no delay."""
     if "jobs" in row:
         return not row["denied"] and not row["started"]
     done = row["local_done"] == LOCAL_JOBS and row["in_order"]

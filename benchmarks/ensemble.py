@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 """How long the decisions about an ensemble take, and what they save, in simulation.
 
-Decisions: 50 members with 5,000 jobs that wait, beside the same with 500. Savings: a
-day in which the rate of jobs rises and falls twice, with workload-demand, beside a
-fixed size that is enough for the peak, and beside a rule as the Horizontal Pod
-Autoscaler has it (busy nodes against a target of 70 %, tolerance 10 %, the largest
-recommendation of the last five minutes). All three run in the same simulator, in which
-no running job is ever lost; nodes boot for five minutes.
+Decisions: 50 members with 5,000 waiting jobs, against the same with 500. Savings: a day
+in which the rate of jobs rises and falls twice, with workload-demand, against a fixed
+size that is enough for the peak, and against the rule of the Horizontal Pod Autoscaler
+(busy nodes against a target of 70 %, tolerance 10 %, the largest recommendation of the
+last five minutes). All three run in the same simulator, in which no running job is ever
+lost; nodes take five minutes to boot.
 
     python benchmarks/ensemble.py [--json]
 """
@@ -50,20 +50,20 @@ _OPTIONS: dict[str, dict[str, Any]] = {
 
 
 class Fixed:
-    """As large as it may be, for ever."""
+    """An algorithm that always asks for the maximum size."""
 
     def decide(self, view: MemberView, memory: Memory, now: float) -> MemberDecision:
-        """Return the most nodes."""
+        """Return the maximum size."""
         return MemberDecision(nodes=view.most, memory=memory, why=f"fixed at {now}")
 
 
 class PodAutoscalerRule:
-    """As many nodes as keep seven of ten busy, as the Horizontal Pod Autoscaler."""
+    """The rule of the Horizontal Pod Autoscaler: keep seven of ten nodes busy."""
 
     def decide(self, view: MemberView, memory: Memory, now: float) -> MemberDecision:
         """Return the largest recommendation of the last five minutes."""
         up = max(1, view.nodes_up)
-        # What waits counts as load, or it would never grow beyond full.
+        # Waiting jobs count as load, or it would never grow beyond full use.
         busy = (view.nodes_busy + view.nodes_waited_for) / up
         wanted = view.nodes
         if abs(busy / 0.7 - 1) > 0.1:
@@ -81,7 +81,7 @@ def make(name: str, **options: Any) -> Algorithm:
 
 
 def queue(jobs: int) -> tuple[EnsembleSpec, dict[str, SizedReading]]:
-    """Return an ensemble in which so many jobs wait, and as many are left."""
+    """Return an ensemble in which `jobs` jobs wait, and as many are still left."""
     each = jobs // _MEMBERS
     members = tuple(
         MemberSpec(
@@ -106,7 +106,7 @@ def queue(jobs: int) -> tuple[EnsembleSpec, dict[str, SizedReading]]:
 
 
 def decisions(jobs: int) -> tuple[float, float]:
-    """Return the CPU seconds of the slowest decision, and of a whole step but those."""
+    """Return the CPU seconds of the slowest decision, and of a step without any."""
     spec, readings = queue(jobs)
     record = new_record(spec, _NOW - 1000)
     read = {
@@ -143,8 +143,8 @@ def _seconds(call: Any) -> float:
 
 
 def drawn_arrivals(hours: float, per_hour: float, seed: int) -> list[Arrival]:
-    """Return jobs whose rate rises to its double and falls to nothing, twice, in so
-    many hours; `per_hour` is the mean.
+    """Return the jobs of `hours` hours. Twice, their rate rises to the double of the
+    mean, `per_hour`, and falls to zero.
     """
     draw = random.Random(seed)
     found: list[Arrival] = []
@@ -153,14 +153,15 @@ def drawn_arrivals(hours: float, per_hour: float, seed: int) -> list[Arrival]:
         at += draw.expovariate(2 * per_hour / 3600)
         if at >= length:
             return found
-        # Thinning (Lewis and Shedler, 1979): of the highest rate the part that is now.
+        # Thinning (Lewis and Shedler, 1979): keep the share of the present rate in the
+        # highest rate.
         if draw.random() < (1 - math.cos(4 * math.pi * at / length)) / 2:
             run_time = draw.lognormvariate(math.log(600), 0.8)
             found.append(Arrival(at, draw.choice(_SIZES), round(run_time, 1)))
 
 
 def day(algorithm: Algorithm) -> tuple[float, float]:
-    """Return node-hours paid for each that was needed, and the mean wait in seconds."""
+    """Return the node-hours paid for each needed one, and the mean wait in seconds."""
     spec = EnsembleSpec(
         name="e", members=(MemberSpec(name="m", provider="p", max=_MOST),)
     )

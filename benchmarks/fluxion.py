@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""How much of Fluxion's time it takes to tell us what it has allocated.
+"""How much of Fluxion's time its answers about allocated resources take.
 
 A real lead of thousands of nodes that Fluxion schedules. A rank is drained and
-undrained all the time, so that there is something new at each look, and the lead is
-looked at as fast as it can be, twice: as the daemon does it, and with Fluxion asked at
-each look. What counts is the processor time of the thread that has its graph.
+undrained all the time, so that each look finds something new. The lead is read as fast
+as possible, in two ways: as the daemon does, and with a request to Fluxion each time.
+The result is the CPU time of the thread that has Fluxion's graph.
 
     python benchmarks/fluxion.py [--json] [--nodes 2000] [--seconds 60]
 """
@@ -28,12 +28,12 @@ from tests.flux_instance import MISSING as NO_FLUX
 from tests.flux_instance import flux_instance as started
 from tests.support.fluxion import MISSING, RESOURCE, find_fluxion
 
-# Linux cuts a thread's name to so many characters.
+# Linux cuts the name of a thread to 15 characters.
 _NAME = RESOURCE[:15]
 
 
 def measure(nodes: int, seconds: int) -> list[Measure]:
-    """Run both."""
+    """Measure both ways."""
     if not FLUX:
         raise Skipped(NO_FLUX)
     if find_fluxion() is None:
@@ -52,7 +52,7 @@ def measure(nodes: int, seconds: int) -> list[Measure]:
 def share_of(
     instance: FluxInstance, seconds: int, status: Callable[[], SchedulerStatus]
 ) -> float:
-    """Return which share of its time Fluxion works while the lead is looked at."""
+    """Return the percentage of time that Fluxion works while the lead is read."""
     with closing(Handle(instance.uri)) as handle:
         client = RpcClient(handle)
         read_ranks(client, status())
@@ -66,7 +66,7 @@ def share_of(
 
 
 def thread_seconds(instance: FluxInstance) -> float:
-    """Return the processor time of Fluxion's thread in the lead's broker."""
+    """Return the CPU time of Fluxion's thread in the lead's broker, in seconds."""
     tasks = Path(f"/proc/{instance.pid('lead-0')}/task")
     for task in tasks.iterdir():
         if (task / "comm").read_text().strip() == _NAME:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What it costs to know when 10,000 pending jobs start.
+"""How much CPU time a forecast of the starts of 10,000 pending jobs takes.
 
 One pass is timed alone. Then the ticks of benchmarks/waiting.py are timed while passes
-follow each other without a pause on another thread, as if each found something new.
-The daemon pauses after each pass for twenty times as long.
+run without a pause in another thread, as if each found something new. The daemon pauses
+after each pass for twenty times its duration.
 
     python benchmarks/forecast.py [--json]
 """
@@ -38,7 +38,7 @@ LIMIT_S = 600.0
 
 
 def queue() -> list[ActiveJob]:
-    """Return a job that has all own cores, and all those that wait behind it."""
+    """Return a job that has all own cores, and all jobs that wait behind it."""
     asks: dict[str, Any] = {"userid": 1, "priority": 16, "duration": LIMIT_S}
     jobs = [
         ActiveJob(
@@ -62,7 +62,7 @@ def queue() -> list[ActiveJob]:
 
 
 def history() -> RunHistory:
-    """Return what is known of jobs like these."""
+    """Return a history of run times of such jobs."""
     known = RunHistory()
     for number in range(2000):
         kind = JobKind(1, f"member-{number % 200}", 1 + number % 4)
@@ -71,7 +71,7 @@ def history() -> RunHistory:
 
 
 def passes() -> Callable[[], None]:
-    """Return what makes one pass, as the forecaster does."""
+    """Return a function that makes one pass, as the forecaster does."""
     jobs, known, seen = queue(), history(), world(view())
 
     def one() -> None:
@@ -83,7 +83,7 @@ def passes() -> Callable[[], None]:
 
 
 def time_pass(one: Callable[[], None]) -> float:
-    """Return the CPU seconds of a pass: the least of some."""
+    """Return the CPU seconds of a pass: the least of several."""
     times = []
     for _ in range(PASSES):
         began = time.process_time()
@@ -105,7 +105,7 @@ def time_ticks(sim: Sim) -> list[float]:
 
 
 def time_disturbed(sim: Sim, one: Callable[[], None]) -> list[float]:
-    """Return the same while passes follow each other."""
+    """Return the seconds of such ticks while passes run without a pause, sorted."""
     going = True
 
     def repeat() -> None:
@@ -122,7 +122,7 @@ def time_disturbed(sim: Sim, one: Callable[[], None]) -> list[float]:
 
 
 def measure() -> list[Measure]:
-    """Run it all."""
+    """Return all measures."""
     logging.getLogger("burst").setLevel(logging.ERROR)
     one = passes()
     sim = waiting("hold", JOBS)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""An instance of Flux in pods that somebody has made by hand, for one job."""
+"""A Flux instance in pods made by hand, for one job: a baseline without bursting."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ hosts = [{{ host = "{hosts}" }}]
 noverify = true
 path = "/config/R"
 """
-# As the Flux Operator's pods do: a broker that cannot resolve the first one's name
-# waits longer before it tries again.
+# As in the Flux Operator's pods: a broker that cannot resolve the name of the first one
+# would wait longer before it tries again.
 _START = """\
 until getent hosts {first}.{name}; do sleep 0.1; done > /dev/null
 exec flux broker --config-path=/config/broker.toml sh -c "$JOB"
@@ -39,7 +39,7 @@ exec flux broker --config-path=/config/broker.toml sh -c "$JOB"
 
 
 class HandPods:
-    """Makes them for each job anew: Job, Service, configuration and certificate."""
+    """Makes new objects for each job: Job, Service, configuration and certificate."""
 
     def __init__(
         self, cluster: Cluster, given: Joined, namespace: str, shm: str
@@ -52,8 +52,8 @@ class HandPods:
     def round(self, script: str) -> tuple[float, str]:
         """Run a script as the first broker's initial program.
 
-        Return when the first object was asked for, in seconds since the epoch, and what
-        the script printed. Nothing is left afterwards.
+        Return the time of the request for the first object, in seconds since the epoch,
+        and the output of the script. Nothing is left afterwards.
         """
         name = f"hand-{secrets.token_hex(3)}"
         hosts = f"{name}-[0-{PODS - 1}]"
@@ -69,7 +69,7 @@ class HandPods:
         return began, output
 
     def _wait(self, name: str) -> None:
-        """Wait until all pods have ended well."""
+        """Wait until all pods have succeeded."""
         ends = time.monotonic() + _DEADLINE_S
         while True:
             job = self._cluster.get(JOB, self._namespace, name) or {}
@@ -89,7 +89,7 @@ class HandPods:
             time.sleep(_LOOK_S)
 
     def _first(self, name: str) -> str:
-        """Return the name of the first pod, whose suffix Kubernetes has made up."""
+        """Return the name of the first pod, which has a random suffix."""
         found = self._cluster.find(POD, self._namespace, {"job-name": name})
         pods = [pod["metadata"]["name"] for pod in found]
         return next(str(pod) for pod in pods if pod.startswith(f"{name}-0-"))

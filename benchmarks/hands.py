@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Where followers come from in `benchmarks.path`, and how a person starts them there.
+"""The places where `benchmarks.path` starts followers, by a provider and by hand.
 
-Each place is the table of a provider, and a hand: with all files written before, it
-starts the followers of one burst in the way in which that provider does.
+Each place has the table of a provider, and a hand. The hand writes all files before,
+and then starts the followers of one burst in the same way as the provider.
 """
 
 from __future__ import annotations
@@ -45,29 +45,30 @@ Start = Callable[[], object]
 
 
 class Hand(NamedTuple):
-    """A person with a script, who starts followers when they submit a job."""
+    """A user's script that starts followers when the user submits a job."""
 
     prepare: Callable[[], Sequence[Start]]
-    """Writes all files, and returns what starts the followers."""
+    """Writes all files, and returns functions that start the followers."""
     is_gone: Callable[[], bool]
     """Ends the followers and removes their files; tells whether that is done."""
 
     def end(self) -> None:
-        """Return once nothing is left."""
+        """End the followers, and wait until nothing is left."""
         wait_until(self.is_gone, "the followers to end")
 
 
 class Place(NamedTuple):
-    """Where followers come from."""
+    """A place where followers can be started."""
 
     table: Mapping[str, Any]
-    """Of the provider, in burst.toml."""
+    """The table of the provider in burst.toml."""
     hand: Callable[[LeadIdentity], Hand]
+    """Returns the hand for a lead."""
 
 
 @contextmanager
 def local() -> Iterator[Place]:
-    """Yield this host."""
+    """Yield this host as a place."""
     with tempfile.TemporaryDirectory() as path:
         table = {"type": "local", "dir": f"{path}/p", "grace": "2s", **_SOLD}
         yield Place(table, lambda identity: _local_hand(Path(path, "h"), identity))

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""What the daemon costs while nothing happens: its share of a core, and its memory.
+"""The share of a core and the memory that the daemon needs while nothing happens.
 
 A real Flux lead with two nodes of its own, one burst of two followers that is up and
-idle, and 1,000 pending jobs that are nobody's but Flux's. The daemon has the settings
-it has by default. Beside it, in the same time, the least that a daemon in Flux's own
-Python could be: a process that imports flux and has a handle with a timer. After that,
-the same daemon runs an ensemble of 50 members that have no nodes and nothing to do.
+idle, and 1,000 pending jobs that are not burstable. The daemon has its default
+settings. At the same time, the least possible daemon in Flux's own Python is measured:
+a process that imports flux and has a handle with a timer. After that, the same daemon
+runs an ensemble of 50 members that have no nodes and nothing to do.
 
     python benchmarks/idle.py [--json] [--seconds 60]
 """
@@ -27,7 +27,7 @@ from tests.flux_instance import flux_instance as started
 PENDING = 1000
 MEMBERS = 50
 SETTLE_S = 10.0
-"""From the last change to the beginning: what follows from changes is over by then."""
+"""Seconds from the last change to the measurement: the effects of changes are over."""
 _LEAST = """\
 import flux
 handle = flux.Flux()
@@ -39,7 +39,7 @@ handle.reactor_run()
 
 
 def measure(seconds: int) -> list[Measure]:
-    """Run it all."""
+    """Return all measures."""
     if not FLUX:
         raise Skipped(MISSING)
     with started(further=MEMBERS) as instance, open_harness(instance) as cli:
@@ -80,7 +80,7 @@ def measure(seconds: int) -> list[Measure]:
 
 
 def watch(pids: list[int], seconds: int) -> list[dict[str, float]]:
-    """Return what each process uses in the next time: percent of a core, and MB."""
+    """Return the use of each process in the next seconds: percent of a core, and MB."""
     began, before = time.perf_counter(), [cpu_seconds(pid) for pid in pids]
     time.sleep(seconds)
     took, after = time.perf_counter() - began, [cpu_seconds(pid) for pid in pids]
@@ -104,11 +104,11 @@ def fill(instance: FluxInstance) -> None:
 
 
 def start_ensemble(cli: CliHarness) -> None:
-    """Have the daemon run an ensemble that has nothing to do."""
+    """Make the daemon run an ensemble that has nothing to do."""
     file = cli.directory / "idle.toml"
     members = (
         f'[[members]]\nname = "m{number}"\nprovider = "local"\nmin = 0\nmax = 1\n'
-        # Else it ends once it was idle for 100 s.
+        # By default a member ends after it was idle for 100 s.
         'algorithm = [{ name = "workload-demand", '
         "options = { terminateChecks = 1000000 } }]\n"
         for number in range(MEMBERS)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Intake: how fast the burstable ones among many pending jobs are known.
+"""Intake: how fast the burstable jobs among many pending jobs are found.
 
-A lead of its own gets pending jobs, a tenth of them burstable. In one run, on the same
-jobs, it is measured how long it takes
+A lead of its own gets pending jobs, a tenth of them burstable. One run measures three
+ways on the same jobs:
 
-* us: `FluxLead.listen` to its return and one `observe`,
+* ours: `FluxLead.listen` until it returns, and one `observe`,
 * raw: the same journal read to its end by Flux's own Python, keeping nothing,
-* look-up: listing the jobs, then asking for each one's information and jobspec, as
+* look-up: a list of the jobs, then a request for each job's information and jobspec, as
   flux-burst does at each of its polls.
 
     python benchmarks/intake.py [--json] [--jobs 20000]
@@ -25,12 +25,12 @@ from tests.flux_instance import flux_instance as started
 
 BURSTABLE_EACH = 10
 LOOKED_UP = 2000
-"""Jobs that are looked up one by one; the time of the rest is scaled from theirs."""
+"""How many jobs are looked up one by one; the time for all is scaled from these."""
 ROUNDS = 3
 
 
 def measure(jobs: int) -> list[Measure]:
-    """Run it all: of raw and ours, the best of some rounds."""
+    """Return all measures; those of raw and ours are the best of several rounds."""
     if not FLUX:
         raise Skipped(MISSING)
     with started() as instance:
@@ -54,7 +54,7 @@ def measure(jobs: int) -> list[Measure]:
 
 
 def timed(work: Callable[[], Any]) -> float:
-    """Return the seconds that it takes."""
+    """Return the seconds that some work takes."""
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
@@ -90,7 +90,7 @@ def read_ours(instance: FluxInstance, jobs: int) -> None:
 
 
 def read_raw(instance: FluxInstance, jobs: int) -> None:
-    """Read the journal's backlog by Flux's Python, and only count."""
+    """Read the journal's backlog with Flux's Python, and only count the entries."""
     flux = flux_bindings()
     handle = flux.Flux(instance.uri)
     streaming = flux.constants.FLUX_RPC_STREAMING
@@ -103,7 +103,7 @@ def read_raw(instance: FluxInstance, jobs: int) -> None:
 
 
 def list_jobs(instance: FluxInstance, jobs: int) -> list[dict[str, Any]]:
-    """Return the jobs as the lister has them."""
+    """Return the jobs from Flux's job list."""
     job = flux_bindings().job
     handle = flux_bindings().Flux(instance.uri)
     found: list[dict[str, Any]] = job.job_list(handle, max_entries=0).get_jobs()

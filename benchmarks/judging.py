@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The longest tick while 10,000 pending jobs are forecast and judged.
 
-The engine with a fake lead whose own nodes are busy, and 10,000 jobs that could run on
-them. The settings are loaded again, so that all jobs are looked at again; with rules,
-forecasts come and are lost, too. All of a tick but reading the lead; CPU time of its
-thread.
+The engine has a fake lead whose own nodes are busy, and 10,000 jobs that could run on
+them. The settings are loaded again, so that all jobs are judged again; with rules,
+forecasts also come and go. The measure is the CPU time of the tick's thread, for all of
+a tick except reading the lead.
 
     python benchmarks/judging.py [--json]
 """
@@ -43,9 +43,9 @@ from tests.sim import Sim
 
 JOBS = 10_000
 SETTLES = 240
-"""Ticks until each job has its memo: 50 are written in a tick."""
+"""Ticks until each job has its memo: a tick writes 50."""
 RUNS = 24
-"""Ticks after each change, more than it takes to judge all."""
+"""Ticks after each change: more than needed to judge all jobs."""
 TICK_GOAL_S = 0.05
 ALL_GOAL_S = 0.5
 _HOUR = 3600.0
@@ -53,21 +53,21 @@ REQUESTS = tuple(whole(1 + n % 2, cores_per_slot=1 + n % 4) for n in range(8))
 
 
 class Given:
-    """In place of a forecaster: has found what it is given."""
+    """A fake forecaster, whose forecasts the benchmark sets."""
 
     def __init__(self) -> None:
         self.found: Forecasts | None = None
 
     def current(self) -> Forecasts | None:
-        """Return it."""
+        """Return the forecasts that were set."""
         return self.found
 
     def owed_since(self) -> float | None:
-        """Return that no forecast is owed: it is given what it has found."""
+        """Return None: no forecast is owed."""
         return None
 
     def observe(self, *_: object) -> None:
-        """Take what the tick saw; nothing follows from it."""
+        """Ignore what the tick saw."""
 
     def take_texts(self) -> dict[str, str]:
         """Return no records."""
@@ -101,13 +101,13 @@ class Waiting:
         self._lead.seen = self._lead.observe()
 
     def reload(self) -> None:
-        """Have the settings loaded again."""
+        """Load the settings again."""
         settings = copy.copy(self._config.settings)
         self._config = msgspec.structs.replace(self._config, settings=settings)
         self._sim.engine.change(self._config)
 
     def foresee(self, wait: float | None) -> None:
-        """Have all jobs start in so many seconds; None: it is not known."""
+        """Forecast that all jobs start in `wait` seconds; None for no forecast."""
         self._given.found = None
         if wait is None:
             return
@@ -125,9 +125,9 @@ class Waiting:
         )
 
     def ticks(self) -> list[float]:
-        """Return the seconds of CPU time of some ticks."""
+        """Return the CPU seconds of RUNS ticks."""
         times = []
-        # All are judged anew no sooner than that after they were the last time.
+        # Jobs are judged again no sooner than this after the last time.
         self._sim.now += JOBS * 0.001
         for _ in range(RUNS):
             self._sim.now += 0.1
@@ -137,7 +137,7 @@ class Waiting:
         return times
 
     def time_pass(self) -> float:
-        """Return the CPU seconds of a forecast by which all jobs are judged."""
+        """Return the CPU seconds of a forecast for judging all jobs."""
         seen, now = self._sim.engine.snapshot, self._sim.now
         picture, known = picture_of(queue()), history()
         times = []
@@ -156,13 +156,13 @@ class Waiting:
         return min(times)
 
     def reasons(self) -> set[Reason]:
-        """Return what was decided about the jobs."""
+        """Return the reasons of all decisions about jobs."""
         found = self._sim.engine.snapshot.decisions.values()
         return {decision.reason for decision in found}
 
 
 def judged(site: Waiting) -> tuple[float, float]:
-    """Return the longest tick with forecasts, and the most that judging all takes."""
+    """Return the longest tick with forecasts, and the longest time to judge all."""
     quiet = min(site.ticks())
     times = []
     for wait in (180.0, None, 240.0, None, 120.0):
@@ -177,7 +177,7 @@ def judged(site: Waiting) -> tuple[float, float]:
 
 
 def measure() -> list[Measure]:
-    """Run it all."""
+    """Return all measures."""
     logging.getLogger("burst").setLevel(logging.ERROR)
     relax_garbage_collector()
     found = []

@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: MIT
 """LAMMPS across two pods of a burst, against the same two pods made by hand.
 
-Ours: a job is submitted to a lead outside; the daemon makes a burst of two pods for it
-by the settings of `examples/mpi`, and takes it down again.
-By hand: an instance of Flux in two such pods, with all files ready, made for one job by
-four objects, as the Flux Operator does; nothing is outside.
+Ours: a job is submitted to a lead outside the cluster; the daemon makes a burst of two
+pods for it by the settings of `examples/mpi`, and takes it down again.
+By hand: a Flux instance in two such pods, with all files ready, made for one job by
+four objects, as the Flux Operator does; nothing is outside the cluster.
 
 Both have the same programs, mounts, shared memory and nodes, and a rank in each pod.
 Rounds take turns in one run, each with new pods. The wall time is that of the job in
 Flux, from its event `start` to `finish`: PMI, MPI_Init, LAMMPS, its output. The loop
-time is what LAMMPS itself took for its steps. What comes before `start`, making pods
-and brokers among it, is apart.
+time is what LAMMPS itself reports for its steps. The time before `start`, which
+includes making pods and brokers, is measured separately.
 
-The input is a Lennard-Jones melt of 32,000 atoms (`examples/mpi/in.melt`), as Debian's
-LAMMPS has no ReaxFF. Ranks poll: beside other work on the machine's cores all is slower
-and spreads more. Two nodes on one machine say nothing about a real network.
+The input is a Lennard-Jones melt of 32,000 atoms (`examples/mpi/in.melt`), because
+Debian's LAMMPS has no ReaxFF. Ranks poll: other work on the machine's cores makes all
+times longer and more varied. Two nodes on one machine say nothing about a real network.
 
-Real Flux and a Kubernetes of two kubelets, which is made for the run: needs root,
-Debian, Go, `flux` and `lmp`.
+It uses real Flux and a Kubernetes of two kubelets, which is made for the run: it needs
+root, Debian, Go, `flux` and `lmp`.
 
     python benchmarks/lammps.py [--json] [--rounds 10] [--steps 200]
 """
@@ -55,13 +55,13 @@ class Round(msgspec.Struct, frozen=True):
     """Seconds of one job."""
 
     start: float
-    """From the request until its tasks were started."""
+    """From the request until the job started its tasks."""
     wall: float
     loop: float
 
 
 def measure(rounds: int, steps: int) -> Sequence[Measure]:
-    """Take turns, after one round of each that only warms up."""
+    """Run rounds of both in turns, after one of each as a warm-up."""
     if not shutil.which("lmp"):
         install = f"apt-get install {' '.join(PACKAGES['lmp'])}"
         raise Skipped(f"no lmp on PATH: {install}")
@@ -89,10 +89,10 @@ def _shm() -> str:
 
 
 def _options(steps: int) -> list[str]:
-    """Return those of `flux run`, and the command.
+    """Return the options of `flux run`, and the command.
 
-    A rank has all cores of its pod: those of both pods are the same ones here, and with
-    one each both ranks would be bound to the first.
+    A rank has all cores of its pod: both pods have the same cores here, so with one
+    core each, both ranks would be bound to the first core.
     """
     where = [f"-N{PODS}", f"-n{PODS}", f"-c{CORES}", "--cwd=/tmp"]
     file = f"--add-file=in.melt={EXAMPLE / 'in.melt'}"
@@ -101,7 +101,7 @@ def _options(steps: int) -> list[str]:
 
 
 def _burst(site: IsolatedSite, options: Sequence[str]) -> Round:
-    """Run the job on a burst; return once nothing of that is left."""
+    """Run the job on a burst, and wait until nothing of the burst is left."""
     began = time.time()
     wanted = ("--setattr=burstable", "--requires=burst")
     job = _flux(site, "submit", *wanted, *options).strip()
@@ -160,7 +160,7 @@ def _measures(rows: Mapping[str, Sequence[Round]]) -> list[Measure]:
                 Measure(f"{what}, {who}, mean", means[-1], "s"),
                 Measure(f"{what}, {who}, sd", statistics.stdev(values), "s"),
             ]
-        # How long a burst takes to come has its goals in `minicluster` and `path`.
+        # The goals for the start of a burst are in `minicluster` and `path`.
         goal = None if field == "start" else Goal("<=", 1.1)
         ratio = means[0] / means[1]
         found.append(Measure(f"{what}, burst against by hand", ratio, "x", goal))

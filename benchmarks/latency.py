@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""From submission to the call of `provision`, with 10,000 burstable jobs pending.
+"""The time from submission to `provision`, with 10,000 burstable jobs pending.
 
-A real Flux lead; the provider only notes when it is called. In the same run, for each
-job, it is noted when our listener first told of it: what remains is ours. Jobs come
-at random: some while the burst before is still being taken down.
+The lead is a real Flux; the provider only records the time of its call. In the same run
+the time is recorded when our listener first reports each job: the rest of the latency
+is ours. Jobs come at random, some while the burst before is still being taken down.
 
     python benchmarks/latency.py [--json]
 """
@@ -43,11 +43,11 @@ from tests.flux_instance import (
 PENDING = 10_000
 ROUNDS = 100
 LONGEST_PAUSE_S = 1.0
-"""From the end of one burst to the next job."""
+"""The maximum time from the end of one burst to the next job, in seconds."""
 
 
 class Noting(Provider):
-    """A provider that notes when it is asked, and makes nothing."""
+    """A provider that records the time of calls, and makes nothing."""
 
     def __init__(self) -> None:
         self.asked = threading.Event()
@@ -59,7 +59,7 @@ class Noting(Provider):
         return [Offer(name="o", shape=Shape(4, 1), max_nodes=4)]
 
     def provision(self, _: BurstSpec) -> None:
-        """Note the time."""
+        """Record the time."""
         self.when = time.perf_counter()
         self.asked.set()
 
@@ -68,13 +68,13 @@ class Noting(Provider):
         return []
 
     def reap(self, burst_id: BurstId) -> None:
-        """Note that it is over."""
+        """Record that the burst is gone."""
         self.gone.set()
         raise NotFound(burst_id)
 
 
 class Turning:
-    """An engine that ticks in a thread of its own, as the daemon's does."""
+    """An engine that ticks in a thread of its own, like the daemon's."""
 
     def __init__(self, lead: Lead, provider: Noting) -> None:
         self.heard: list[float] = []
@@ -129,7 +129,7 @@ def fill(instance: FluxInstance) -> None:
 
 
 def rest(turning: Turning) -> None:
-    """Wait until every pending job is held and nothing changes any more."""
+    """Wait until every pending job is held and nothing changes."""
     held = 0
     while held < PENDING:
         time.sleep(0.5)
@@ -141,7 +141,9 @@ def rest(turning: Turning) -> None:
 def one(
     instance: FluxInstance, turning: Turning, provider: Noting
 ) -> tuple[float, float]:
-    """Submit a job that bursts; return seconds until heard, and until provision."""
+    """Submit a job that bursts; return the seconds until the listener reports it, and
+    until `provision` is called.
+    """
     provider.asked.clear()
     provider.gone.clear()
     turning.heard.clear()
@@ -155,7 +157,7 @@ def one(
 
 
 def commit(store: Store) -> float:
-    """Return how long one record takes to be safe: Flux's share of each burst."""
+    """Return the seconds until one record is on disk: Flux's share of each burst."""
     time.sleep(0.02)
     began = time.perf_counter()
     store.write({"benchmark/record": "x" * 800})
@@ -163,10 +165,10 @@ def commit(store: Store) -> float:
 
 
 def measure() -> list[Measure]:
-    """Run it all."""
+    """Return all measures."""
     if not FLUX:
         raise Skipped(MISSING)
-    # That a job was canceled before it was held is no news here.
+    # Hides warnings that a job was canceled before it was held, which is normal here.
     logging.getLogger("burst").addHandler(logging.NullHandler())
     draw = random.Random(1)
     samples = []
@@ -187,7 +189,7 @@ def measure() -> list[Measure]:
 
 
 def results(samples: list[tuple[float, float]], commits: list[float]) -> list[Measure]:
-    """Return what the samples come to: seconds until heard, and until provision."""
+    """Return the measures for the samples of `one` and the times of `commit`."""
     heard = sorted(sample[0] for sample in samples)
     asked = sorted(sample[1] for sample in samples)
     ratio = statistics.median(asked) / statistics.median(heard)

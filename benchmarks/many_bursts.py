@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""500 bursts of 8 pods in a real API server: what observing them costs.
+"""The cost of observing 500 bursts of 8 pods in a real API server.
 
-Ours: `observe` as the daemon calls it while nothing moves, every 2 s, by watches.
-Baseline: the same with a list of all objects each time, in the same run. Each in a
-process of its own, from which CPU and memory are read (`benchmarks.observing`).
+Ours: `observe` as the daemon calls it while nothing changes, every 2 s, with watches.
+Baseline: the same with a list of all objects each time, in the same run. Each runs in a
+process of its own, whose CPU time and memory are read (`benchmarks.observing`).
 
-Then the time from `provision` until all pods of a burst are seen to run: of one alone,
-before the others are made, and of one among them. Rounds of one way after the other.
+Then the time is measured from `provision` until all pods of a burst are seen to run:
+for one burst alone, before the others are made, and for one among all. Rounds of both
+ways take turns.
 
-kubelab's control plane; kwok plays nodes, on which pods run at once and have no logs.
+The control plane is kubelab's; kwok simulates nodes, on which pods run at once and have
+no logs.
 
     python -m benchmarks.many_bursts [--json] [--bursts 500] [--calls 30] [--rounds 9]
 """
@@ -40,15 +42,15 @@ from tests.kubernetes.access import new_namespace
 _PODS = 8
 _PODS_OF_A_NODE = 100
 _DEADLINE_S = 1800.0
-# As the daemon does while a burst is being made.
+# The daemon's interval while a burst is being made.
 _LOOK_S = 0.25
-# The API server and the controllers share the machine, and have work left when the last
-# pod runs.
+# The API server and the controllers share the machine, and still work when the last pod
+# runs.
 _SETTLE_S = 15.0
 
 
 def measure(bursts: int, calls: int, rounds: int) -> Sequence[Measure]:
-    """Measure one alone, make the others, and measure the rest among them."""
+    """Measure one burst alone, make the others, then measure among all of them."""
     try:
         build.ensure(kwok=True)  # type: ignore[no-untyped-call]
     except build.Unavailable as missing:
@@ -60,7 +62,7 @@ def measure(bursts: int, calls: int, rounds: int) -> Sequence[Measure]:
             config = str(lab.kubeconfig)
             lead = _lead(Path(place))
             maker = watching(config, namespace, "bench")
-            # As the daemon does it: who provisions a burst observes it, too.
+            # As in the daemon, the object that provisions a burst also observes it.
             ways: dict[str, Observing] = {
                 "watch": maker,
                 "list": listing(config, namespace, "bench"),
@@ -89,7 +91,7 @@ def _lead(place: Path) -> LeadIdentity:
 
 
 def _spec(lead: LeadIdentity, number: int) -> BurstSpec:
-    """Return a burst. All have the hosts of one rank slot, as none joins."""
+    """Return a burst. All have the hosts of the same rank slot, because none joins."""
     spec = example_spec(lead, 0, "nodes", _PODS)
     return msgspec.structs.replace(spec, burst_id=BurstId(f"burst-0-{number:06}"))
 
@@ -97,7 +99,7 @@ def _spec(lead: LeadIdentity, number: int) -> BurstSpec:
 def _times(
     maker: PodBursts, lead: LeadIdentity, ways: dict[str, Observing], rounds: int
 ) -> dict[str, float]:
-    """Return the median of seconds until one burst runs, by each way."""
+    """Return the median seconds until one burst runs, for each way."""
     found: dict[str, list[float]] = {way: [] for way in ways}
     for _ in range(rounds):
         for way, observing in ways.items():

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""From objects created to brokers online, on real nodes, against plain pods there.
+"""The time from creating objects to brokers online on real nodes, against plain pods.
 
-Ours: `burst_kube` makes a burst of two followers; it ends when the lead has both
+Ours: `burst_kube` makes a burst of two followers; the time ends when the lead has both
 online.
 Baseline: an indexed Job of two pods of the same image that only sleep, on the same two
-nodes; it ends when the API server says that both run. Once bare, and once with a
-ConfigMap and a Secret mounted as a burst has them: what of the difference is the
-kubelets'. Rounds take turns in one run. The tail counts: a fault of start-up shows in
-the spread, not in the median. One such fault is Kubernetes' own: a kubelet that hears
-of a pod before the API server's node authorizer does is forbidden its Secret and asks
-again only after a second ("failed to sync secret cache: timed out").
+nodes; the time ends when the API server says that both run. The pods are bare in one
+variant; in another they mount a ConfigMap and a Secret like a burst, which shows the
+kubelets' part of the difference. Rounds take turns in one run. The tail matters: a
+start-up fault shows in the spread, not in the median. One such fault is Kubernetes'
+own: a kubelet that gets a pod before the API server's node authorizer knows it is
+denied the Secret, and asks again only after a second ("failed to sync secret cache:
+timed out").
 
-Real Flux outside of a Kubernetes of two kubelets, which is made for the run: needs
-root, Debian, Go and `flux`.
+It uses real Flux outside a Kubernetes of two kubelets, which is made for the run: it
+needs root, Debian, Go and `flux`.
 
     python benchmarks/minicluster.py [--json] [--rounds 20]
 """
@@ -50,7 +51,7 @@ _LOOK_S = 0.01
 
 
 def measure(rounds: int) -> Sequence[Measure]:
-    """Take turns; both are timed from the first call that creates anything."""
+    """Run rounds in turns, each timed from the first call that creates an object."""
     slot = PlannedSlot(hosts=f"burst-0-[0-{NODES - 1}]", shape=Shape(1))
     with (
         given_cluster() as given,
@@ -69,7 +70,7 @@ def measure(rounds: int) -> Sequence[Measure]:
 
 
 class Ours:
-    """Bursts of burst_kube that join a lead."""
+    """Makes bursts of burst_kube that join a lead."""
 
     def __init__(self, provider: KubeProvider, lead: Lead, identity: Any) -> None:
         self._provider = provider
@@ -80,7 +81,7 @@ class Ours:
         self._count = 0
 
     def round(self) -> float:
-        """Return the seconds of one; nothing is left afterwards."""
+        """Make one burst; return its seconds. Nothing is left afterwards."""
         spec = example_spec(self._identity, self._count, "nodes", NODES)
         ranks = frozenset(spec.ranks)
         begun = time.monotonic()

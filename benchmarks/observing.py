@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""A process that observes the bursts of a namespace, and tells what that costs it.
+"""A process that observes the bursts of a namespace, and prints its CPU and memory.
 
-`benchmarks.many_bursts` starts it, once for each way, as memory is that of a process.
+`benchmarks.many_bursts` starts it once for each way, because memory is measured for a
+process.
 """
 
 from __future__ import annotations
@@ -25,41 +26,41 @@ from burst.model.burst import BurstId
 from burst.provider import BurstStatus, Phase
 
 EVERY_S = 2.0
-"""`[daemon] observe`."""
+"""Seconds between two calls, as in `[daemon] observe`."""
 NAME = "far"
 _JOINED = "<6>broker.info[1]: parent-ready: join->config-sync 4ms"
 
 
 class Cost(msgspec.Struct, frozen=True):
-    """What observing cost."""
+    """The cost of observing."""
 
     share: float
-    """Of a core, in percent."""
+    """The share of a core, in percent."""
     call: float
-    """Milliseconds of CPU of one call."""
+    """The CPU time of one call, in milliseconds."""
     memory: float
-    """MB that the process has more than before it knew of any burst."""
+    """The memory in MB beyond that before the process knew of any burst."""
     bursts: int
-    """How many were seen to run."""
+    """How many bursts were seen to run."""
 
 
 class PlayedLogs(Cluster):
-    """A cluster of kwok's nodes, which have no logs: all brokers have joined."""
+    """A cluster of kwok's nodes, which have no logs: brokers seem to have joined."""
 
     def tail(self, *_: object, **__: object) -> str:
-        """Return what the broker of any pod says."""
+        """Return the log of a broker that has joined."""
         return _JOINED
 
 
 class ListedBursts:
-    """The way of before: all objects are listed with each call, with all they have."""
+    """The baseline: each call lists all objects in full."""
 
     def __init__(self, cluster: Cluster, settings: PodSettings, tags: Tags) -> None:
         self._how = cluster, settings, tags.labels()
         self._found: dict[BurstId, BurstObjects] = {}
 
     def refresh(self) -> set[BurstId]:
-        """List; every burst counts as changed."""
+        """List all objects; every burst counts as changed."""
         before = self._found.keys()
         found = group_by_burst(find_ours(*self._how))
         self._found = {burst.id: burst for burst in found}
@@ -70,12 +71,12 @@ class ListedBursts:
         return list(self._found)
 
     def objects(self, burst: BurstId) -> BurstObjects:
-        """Return those of a burst."""
+        """Return the objects of a burst."""
         return self._found[burst]
 
 
 def settings_for(namespace: str) -> PodSettings:
-    """Return the settings with which the bursts are made."""
+    """Return the settings of the bursts."""
     return PodSettings(
         namespace=namespace,
         image="local.test/flux:v0.88.0",
@@ -86,13 +87,13 @@ def settings_for(namespace: str) -> PodSettings:
 
 
 def watching(kubeconfig: str, namespace: str, owner: str) -> PodBursts:
-    """Return the bursts as providers have them."""
+    """Return an object that observes as providers do, with watches."""
     cluster = PlayedLogs(Kubeconfig(kubeconfig), timeout=60)
     return PodBursts(cluster, settings_for(namespace), Tags(owner, NAME))
 
 
 def listing(kubeconfig: str, namespace: str, owner: str) -> Observer:
-    """Return what observes in the way of before."""
+    """Return an object that observes in the way of the baseline, with lists."""
     cluster = PlayedLogs(Kubeconfig(kubeconfig), timeout=60)
     settings = settings_for(namespace)
     source = ListedBursts(cluster, settings, Tags(owner, NAME))
@@ -114,7 +115,7 @@ WAYS: dict[str, Callable[[str, str, str], Observing]] = {
 
 
 def observe(way: str, kubeconfig: str, namespace: str, calls: int) -> Cost:
-    """Observe as the daemon does while nothing moves."""
+    """Observe as the daemon does while nothing changes, and return the cost."""
     make, pid = WAYS[way], os.getpid()
     nobody = make(kubeconfig, namespace, "nobody")
     for _ in range(3):

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""Order and cost: sched-burst against the scheduler that it is made of.
+"""Order and cost of sched-burst, against the scheduler that it is derived from.
 
-A recorded workload without burst jobs is replayed through both, each as Flux has it,
-over the real resource pool: jobs come, are given nodes and end at the same simulated
-times. What each job got and in which order must be the same; the cost is the time of
-this process spent in the scheduler. With --guests users are kept apart, and no rank is
-lent: both get jobs as the frobnicator makes them, and ours checks their constraints.
+A recorded workload without burst jobs is replayed through both, each as Flux runs it,
+over the real resource pool: jobs come, get nodes and end at the same simulated times.
+The nodes of each job and the order must be the same; the cost is the CPU time of this
+process in the scheduler. With --guests users are kept apart, and no rank is lent: both
+get jobs as the frobnicator makes them, and ours checks their constraints.
 
 python benchmarks/order.py [--json] [--jobs 10000] [--policy fifo|backfill] [--guests]
 
-The record is made by a formula: the same on every machine and in every year.
+The record comes from a formula, so it is always and everywhere the same.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 def record(jobs: int) -> Iterator[Entry]:
-    """Yield a workload that keeps the nodes busy and the queue some hundreds long."""
+    """Yield a workload that keeps the nodes busy and some hundreds of jobs waiting."""
     state, at = 1, 0.0
     for job in range(1, jobs + 1):
         draws = []
@@ -70,30 +70,30 @@ def record(jobs: int) -> Iterator[Entry]:
 
 
 class Log(list[Any]):
-    """What a scheduler did, in order."""
+    """The actions of a scheduler, in order."""
 
 
 class Request:
-    """An alloc request as the scheduler answers it."""
+    """An alloc request, with the methods by which the scheduler answers it."""
 
     def __init__(self, entry: Entry, replay: Replay) -> None:
         self._entry = entry
         self._replay = replay
 
     def success(self, pool: Any, _annotations: Any = None) -> None:
-        """Take what it was given."""
+        """The job gets resources."""
         self._replay.started(self._entry, pool)
 
     def deny(self, note: str | None = None) -> None:
-        """Take that it gets nothing."""
+        """The job never gets resources."""
         self._replay.denied(self._entry, note)
 
     def cancel(self) -> None:
-        """Take that it was recalled."""
+        """The request was recalled."""
         self._replay.recalled(self._entry)
 
     def annotate(self, _annotations: Any) -> None:
-        """Nobody reads them."""
+        """Ignore annotations."""
 
 
 class Replay:
@@ -114,7 +114,7 @@ class Replay:
         self.log = Log()
 
     def run(self, entries: list[Entry]) -> None:
-        """Play it to its end."""
+        """Replay all entries, until the last job has ended."""
         coming = iter(entries)
         entry = next(coming, None)
         while entry or self._ends:
@@ -132,23 +132,23 @@ class Replay:
         assert not self._shown
 
     def started(self, entry: Entry, pool: Any) -> None:
-        """Note what the job got, and when it will end."""
+        """Record the nodes of the job, and when it will end."""
         del self._shown[entry.job]
         self.log.append((round(self.now, 3), entry.job, pool.dumps()))
         heapq.heappush(self._ends, (self.now + entry.lasts, entry.job, pool))
 
     def recalled(self, entry: Entry) -> None:
-        """Show it again later."""
+        """Put the job back, to show it again later."""
         del self._shown[entry.job]
         heapq.heappush(self._waiting, (-entry.priority, entry.job, entry))
 
     def denied(self, entry: Entry, note: str | None) -> None:
-        """Note that the job gets nothing."""
+        """Record that the job gets nothing."""
         del self._shown[entry.job]
         self.log.append((round(self.now, 3), entry.job, f"denied: {note}"))
 
     def _turn(self) -> None:
-        """Show jobs and have the scheduler look, until neither has more to do."""
+        """Show jobs to the scheduler and run it, until neither has more to do."""
         done = -1
         while done != len(self.log):
             done = len(self.log)
@@ -168,7 +168,7 @@ class Replay:
         return not self._depth or len(self._shown) < self._depth
 
     def _recall(self) -> None:
-        """Take the least of those shown back for one that comes before it."""
+        """Recall the last of the shown jobs if a waiting job comes before it."""
         if self._waiting and not self._has_room():
             least = max(self._shown.values(), key=lambda e: (-e.priority, e.job))
             if self._waiting[0][:2] < (-least.priority, least.job):
@@ -198,7 +198,7 @@ def make_jobspec(entry: Entry, constraint: dict[str, Any]) -> dict[str, Any]:
 
 
 class Clock:
-    """The simulated time, in the place of the module `time` of a shipped scheduler."""
+    """The simulated time, which replaces the module `time` of a shipped scheduler."""
 
     replay: Replay | None = None
 
@@ -228,7 +228,7 @@ def make_pool(flux: Any, lent: bool) -> Any:
 
 
 def play(policy: str, ours: bool, guests: bool, entries: list[Entry]) -> Replay:
-    """Replay the record through one scheduler and return how it went."""
+    """Replay the record through one scheduler and return the replay."""
     flux = flux_bindings()
     importlib.import_module("flux.resource")
     bursting = load(SCHEDULER)
@@ -252,7 +252,7 @@ def play(policy: str, ours: bool, guests: bool, entries: list[Entry]) -> Replay:
 def measure(
     jobs: int, policy: str, rounds: int = ROUNDS, *, guests: bool = False
 ) -> dict[str, Any]:
-    """Replay through both in turns; the ratio is the median of the rounds'."""
+    """Replay through both in turns; the ratio is the median over the rounds."""
     entries = list(record(jobs))
     spent: dict[bool, list[float]] = {True: [], False: []}
     logs = {}

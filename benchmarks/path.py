@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""From submission to start: a job that bursts, against the same brokers by hand.
+"""The time from submission to start of a job that bursts, against brokers by hand.
 
 Ours: a burstable job, the daemon with its default settings, and a provider.
 By hand: a plain job; as soon as it is submitted, a script that has all files ready
 starts the same followers in the same way. Nothing is held, stored or released.
 
-Rounds of both take turns in one run, beside the same daemon, on real Flux where `flux`
-is on PATH, and on the embedded lead elsewhere. With Flux they are done for providers
-`flux` and `command`, and with Slurm's programs for `slurm`, too. Each starts followers
-by hand as itself does: `command` by the same program of a site.
+Rounds of both take turns in one run, beside the same daemon. They use real Flux if
+`flux` is on PATH, and the embedded lead otherwise. With Flux they also run for the
+providers `flux` and `command`, and with Slurm's programs for `slurm`. By hand,
+followers start as the provider starts them: for `command` with the same program.
 
     python benchmarks/path.py [--json] [--rounds 12]
 """
@@ -39,11 +39,11 @@ from tests.support.waiting import wait_until
 DEADLINE_S = 60.0
 _GOAL = Goal("<=", 1.15)
 _TIMED = "timed"
-"""Attribute of the jobs of both kinds: by it they are watched, in the same way."""
+"""Attribute of the jobs of both kinds, by which both are watched in the same way."""
 
 
 class Stand:
-    """An instance, and how a job on it is timed."""
+    """An instance on which jobs are timed."""
 
     def __init__(self, instance: Any, lead: Lead) -> None:
         self._instance = instance
@@ -52,7 +52,7 @@ class Stand:
         lead.listen(self._changed.set)
 
     def submit(self, *, burstable: bool) -> JobId:
-        """Submit a job that only followers are large enough for."""
+        """Submit a job that needs followers: own nodes are too few."""
         job: JobId = self._instance.submit(
             nodes=NODES,
             slots=NODES,
@@ -64,7 +64,7 @@ class Stand:
         return job
 
     def started(self, job: JobId) -> float:
-        """Return when the job started, in seconds since the epoch."""
+        """Wait for the start of a job; return it in seconds since the epoch."""
         return self._wait_for(lambda: self._start_of(job))
 
     def come_to_rest(self) -> None:
@@ -86,7 +86,7 @@ class Stand:
 
 
 def measure(rounds: int) -> list[Measure]:
-    """Run it all."""
+    """Return all measures."""
     places = {"local": local}
     if FLUX:
         places |= {"flux": other_flux, "command": command}
@@ -138,7 +138,7 @@ def stand(name: str, place: Place) -> Iterator[tuple[Stand, CliHarness, Hand]]:
 
 
 def burst(stands: Stand, cli: CliHarness) -> float:
-    """Have a job start by bursting; return the time from submission, in seconds."""
+    """Start a job by bursting; return the seconds from its submission."""
     began = time.time()
     job = stands.submit(burstable=True)
     took = stands.started(job) - began
@@ -148,12 +148,12 @@ def burst(stands: Stand, cli: CliHarness) -> float:
 
 
 def live(cli: CliHarness) -> list[Any]:
-    """Return the bursts that are not over."""
+    """Return the bursts that are not inactive."""
     return [row for row in cli.status()["bursts"] if row["state"] != "inactive"]
 
 
 def start_by_hand(stands: Stand, hand: Hand) -> float:
-    """Have a job start on followers of ours; return the time, in seconds."""
+    """Start a job on followers by hand; return the seconds from its submission."""
     starters = hand.prepare()
     began = time.time()
     job = stands.submit(burstable=False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Pods that only sleep: how fast the kubelets of a run are without us."""
+"""Pods that only sleep: a baseline for the speed of the kubelets in a run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LOOK_S = 0.01
 
 
 class Plain:
-    """Jobs of pods that only sleep: what the kubelets themselves need."""
+    """Makes Jobs of pods that only sleep, to time the kubelets alone."""
 
     def __init__(self, cluster: Cluster, namespace: str, *, mounts: bool) -> None:
         self._cluster = cluster
@@ -25,7 +25,7 @@ class Plain:
         self._mounts = mounts
 
     def round(self) -> float:
-        """Return the seconds of one; nothing is left afterwards."""
+        """Run one Job; return its seconds. Nothing is left afterwards."""
         name = f"plain-{secrets.token_hex(3)}"
         objects = _mounted(self._namespace, name) if self._mounts else []
         objects.append(_job(self._namespace, name, mounts=self._mounts))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""How long a plan takes, and that twice the work takes twice the time.
+"""How long a plan takes, and whether twice the work takes twice the time.
 
-Jobs are a mix: a tenth of them ask for something that no other job asks for. Slots are
-as many as said, offers too; most jobs find none free, as at a site that is full.
+Jobs are a mix: a tenth of them ask for something that no other job asks for. Most jobs
+find no free slot, as at a full site. Each measure names its slots and offers.
 
     python benchmarks/plan.py [--json]
 """
@@ -40,7 +40,7 @@ _SLOT_SIZE = 8
 
 
 def lead_with(slots: int) -> LeadIdentity:
-    """Return a lead with a node of its own and that many rank slots."""
+    """Return a lead with a node of its own and `slots` rank slots."""
     names = [f"burst-{s}-{n}" for s in range(slots) for n in range(_SLOT_SIZE)]
     hosts = ("lead-0", *names)
     return LeadIdentity(
@@ -57,7 +57,7 @@ def lead_with(slots: int) -> LeadIdentity:
 
 
 def demands(count: int) -> list[Demand]:
-    """Return jobs of 50 users; a tenth of them like no other."""
+    """Return jobs of 50 users; a tenth of them are like no other job."""
     draw = random.Random(1)
     made = []
     for number in range(count):
@@ -75,7 +75,7 @@ def demands(count: int) -> list[Demand]:
 
 
 def offers(count: int) -> dict[str, Sequence[Offer] | None]:
-    """Return that many offers of ten providers, at different prices."""
+    """Return `count` offers of ten providers, at different prices."""
     found: dict[str, Sequence[Offer] | None] = {}
     for provider in range(10):
         numbers = range(provider, count, 10)
@@ -105,7 +105,7 @@ def plan(jobs: Sequence[Demand], lead: LeadIdentity, offered: int) -> Plan:
 def best_of(
     runs: int, jobs: Sequence[Demand], lead: LeadIdentity, offered: int
 ) -> float:
-    """Return the least of some runs, in seconds."""
+    """Return the seconds of the fastest of several runs."""
     times = []
     for _ in range(runs):
         gc.collect()
@@ -117,7 +117,7 @@ def best_of(
 
 
 def measure() -> list[Measure]:
-    """Run it all."""
+    """Return all measures."""
     few, many = lead_with(50), lead_with(1000)
     jobs = demands(200_000)
     small = best_of(5, jobs[:10_000], few, 20)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a process uses, as proc(5) shows it."""
+"""The CPU time and the memory of a process, from proc(5)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def cpu_seconds(pid: int, proc: Path = Path("/proc")) -> float:
-    """Return the time that all threads of a process have run, in seconds."""
+    """Return the CPU time of all threads of a process, in seconds."""
     stat = (proc / str(pid) / "stat").read_text()
-    # The name, in parentheses, may hold spaces and parentheses itself.
+    # The name, in parentheses, may contain spaces and parentheses itself.
     fields = stat.rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS
 
@@ -20,7 +20,7 @@ def cpu_seconds(pid: int, proc: Path = Path("/proc")) -> float:
 def memory_mb(pid: int, proc: Path = Path("/proc")) -> dict[str, float]:
     """Return `rss`, `pss` and `uss` of a process in MB (10^6 bytes).
 
-    Of a page that n processes share, Pss counts the n-th part, and Uss nothing.
+    A page that n processes share counts as its n-th part in Pss, and not at all in Uss.
     """
     text = (proc / str(pid) / "smaps_rollup").read_text()
     rows = (line.split() for line in text.splitlines()[1:])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs a benchmark in a Kubernetes of two real kubelets, which is made for the run."""
+"""Run a benchmark in a Kubernetes of two real kubelets, which is made for the run."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ def main_on_nodes(
     programs: Collection[str],
     **numbers: tuple[int, str],
 ) -> None:
-    """Run a benchmark as `main_of` does; first make the nodes, if it is on none.
+    """Run a benchmark as `main_of` does, on nodes that are made first if necessary.
 
-    `module` is run again on them. None are made where one of `programs` is not on PATH:
-    then `measure` says so.
+    `module` is then run again on the nodes. If one of `programs` is not on PATH, no
+    nodes are made, and `measure` says so.
     """
     missing = any(shutil.which(program) is None for program in programs)
     helps = {"-h", "--help"} & set(sys.argv)
     if _INSIDE not in os.environ and not missing and not helps:
         again = [sys.executable, "-m", module, *sys.argv[1:]]
-        # If there can be none here, `measure` says so, in the form that was asked for.
+        # If nodes cannot be made here, `measure` says so, as text or JSON.
         with contextlib.suppress(Unavailable):
             sys.exit(int(nodes.run(again)))  # type: ignore[no-untyped-call]
     main_of(doc, measure, **numbers)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """How fast a trace is replayed, and how fast a long queue is forecast.
 
-The trace is made of a seed: jobs of 1 to 64 cores on 1,024, as busy as real machines
-are. AccaSim (PyPI: accasim) runs a part of the same jobs, first come first served by
-its own first fit; it is not installed with the others, and skipped aloud without.
+The trace comes from a seed: jobs of 1 to 64 cores on 1,024 cores, as busy as real
+machines are. AccaSim (PyPI: accasim) runs a part of the same jobs, first come first
+served with its own first fit. It has to be installed separately; without it, a message
+says that the comparison is skipped.
 
     python benchmarks/replay.py [--json]
 """
@@ -48,12 +49,13 @@ _ACCASIM_JOBS = 3_000
 
 
 def jobs(count: int, seed: int = 1) -> list[TraceJob]:
-    """Return jobs of 100 users, which come as fast as the machine runs them."""
+    """Return jobs of 100 users, which come about as fast as the machine runs them."""
     draw = random.Random(seed)
     made = []
     now = 0.0
     for _ in range(count):
-        # 15 cores for 1.5 hours each: in 100 seconds, four fifths of what there is.
+        # One job each 100 seconds, on average 15 cores for 1.5 hours: four fifths of
+        # the machine.
         now += draw.expovariate(1 / 100)
         limit = draw.choice((1, 2, 4, 8, 12)) * 3600.0
         run_time = max(1.0, round(limit * draw.betavariate(0.5, 1.5)))
@@ -65,13 +67,13 @@ def jobs(count: int, seed: int = 1) -> list[TraceJob]:
 
 
 def rate(jobs: Sequence[TraceJob], policy: Policy, order: Order = Order.EASY) -> float:
-    """Return the jobs a second of CPU time of this process."""
+    """Return the jobs replayed per second of CPU time of this process."""
     trace = Trace("made of a seed", tuple(jobs))
     return len(jobs) / _seconds(lambda: replay(trace, Site(_MACHINE, order), policy))
 
 
 def forecast_seconds(count: int, order: Order) -> float:
-    """Return the CPU time of one forecast of so many pending jobs."""
+    """Return the CPU seconds of one forecast of `count` pending jobs."""
     draw = random.Random(2)
 
     def run_time() -> RunTime:
@@ -99,8 +101,8 @@ def forecast_seconds(count: int, order: Order) -> float:
 
 
 def accasim_rate(trace: Sequence[TraceJob]) -> float:
-    """Return the jobs a second of CPU time that AccaSim runs."""
-    # AccaSim 1.1.3 is of before Python 3.10, which took this name away.
+    """Return the jobs that AccaSim runs per second of CPU time."""
+    # AccaSim 1.1.3 is older than Python 3.10, which removed this name.
     vars(collections).setdefault("Mapping", Mapping)
     simulator = importlib.import_module("accasim.base.simulator_class").Simulator
     fifo = importlib.import_module("accasim.base.scheduler_class").FirstInFirstOut
@@ -117,7 +119,7 @@ def accasim_rate(trace: Sequence[TraceJob]) -> float:
                 }
             )
         )
-        # It prints as it goes; what this prints may be JSON.
+        # AccaSim prints progress, but the output of this program may be JSON.
         with contextlib.redirect_stdout(io.StringIO()):
             made = simulator(
                 str(workload),
@@ -142,7 +144,7 @@ def _seconds(call: Callable[[], object]) -> float:
 
 
 def measure() -> list[Measure]:
-    """Run it all."""
+    """Return all measures."""
     trace = jobs(100_000)
     found = []
     for policy, goal in ((NEVER, 3), (AT_ONCE, 3), (worth_policy(0.1), 10)):

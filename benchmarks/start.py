@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What a command costs: `burst status` beside `flux jobs`, at one lead with a daemon.
+"""The CPU time of `burst status` against that of `flux jobs`, with a running daemon.
 
-The processor seconds of each, user and system with its children, in turns. Both have
-their bytecode on disk, as an installation has.
+The measure is the CPU seconds of each command with its children, user and system, in
+turns. Both have their bytecode on disk, as in an installation.
 
     python benchmarks/start.py [--json]
 """
@@ -24,7 +24,7 @@ _NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 
 
 def measure() -> list[Measure]:
-    """Run it all."""
+    """Return all measures."""
     if not FLUX:
         raise Skipped(MISSING)
     with flux_instance() as instance, open_harness(instance) as cli, cli.daemon():
@@ -42,15 +42,15 @@ def measure() -> list[Measure]:
 def compare(
     one: Sequence[str], other: Sequence[str], environment: Mapping[str, str]
 ) -> tuple[float, float]:
-    """Return the median cost of each command, in seconds of processor."""
+    """Return the median cost of each command, in CPU seconds."""
     costs = [(cost(one, environment), cost(other, environment)) for _ in range(PAIRS)]
-    # The first may have written bytecode.
+    # The first run may have written bytecode, so it does not count.
     first, second = zip(*costs[1:], strict=True)
     return statistics.median(first), statistics.median(second)
 
 
 def cost(command: Sequence[str], environment: Mapping[str, str]) -> float:
-    """Return the seconds of processor of a command and its children."""
+    """Return the CPU seconds of a command and its children."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

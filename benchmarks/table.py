@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the benchmarks share: a measure, its goal, and how both are printed."""
+"""Shared by the benchmarks: a measure, its goal, and how both are printed."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _COMPARE = {"<": operator.lt, "<=": operator.le, ">=": operator.ge, ">": operato
 
 
 class Skipped(Exception):
-    """Cannot be measured on this machine; the text says what it lacks."""
+    """Raised if a benchmark cannot run on this machine; the text says what it lacks."""
 
 
 class Goal(msgspec.Struct, frozen=True):
-    """What a value is to be compared with."""
+    """A comparison that a value has to fulfil."""
 
     sign: str
     value: float
 
 
 class Measure(msgspec.Struct, frozen=True):
-    """One line of a benchmark."""
+    """One line of a benchmark: a value, and maybe its goal."""
 
     what: str
     value: float
@@ -35,14 +35,14 @@ class Measure(msgspec.Struct, frozen=True):
 
     @property
     def met(self) -> bool:
-        """Whether the goal is met; without one it is."""
+        """Whether the goal is met; True without a goal."""
         return self.goal is None or _COMPARE[self.goal.sign](
             self.value, self.goal.value
         )
 
     @property
     def verdict(self) -> str:
-        """The goal and whether it is met; empty without one."""
+        """The goal and whether it is met, in words; empty without a goal."""
         if self.goal is None:
             return ""
         word = "met" if self.met else "MISSED"
@@ -50,16 +50,17 @@ class Measure(msgspec.Struct, frozen=True):
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """What one benchmark came to: measures, or why there are none."""
+    """The result of one benchmark: measures, or why it was skipped."""
 
     measures: tuple[Measure, ...] = ()
     skipped: str = ""
+    """Why it was skipped; empty if it was not."""
     load: tuple[float, float] = (0.0, 0.0)
-    """Of the machine, before and after: its load average of one minute."""
+    """The machine's load average of one minute, before and after."""
 
 
 def run(measure: Callable[[], Sequence[Measure]]) -> Result:
-    """Run a benchmark."""
+    """Run a benchmark and return its result."""
     before = os.getloadavg()[0]
     try:
         measures = tuple(measure())
@@ -69,7 +70,7 @@ def run(measure: Callable[[], Sequence[Measure]]) -> Result:
 
 
 def lines(result: Result) -> list[str]:
-    """Return a result for people: a measure a line."""
+    """Return a result for people, one measure a line."""
     if result.skipped:
         return [f"SKIPPED: {result.skipped}"]
     width = max(len(measure.what) for measure in result.measures)
@@ -81,7 +82,7 @@ def lines(result: Result) -> list[str]:
 
 
 def as_builtins(result: Result) -> dict[str, object]:
-    """Return a result for JSON; each measure says too whether its goal is met."""
+    """Return a result for JSON; each measure also says whether its goal is met."""
     found: dict[str, object] = msgspec.to_builtins(result)
     found["measures"] = [
         {**msgspec.to_builtins(measure), "met": measure.met}
@@ -97,7 +98,7 @@ def main_of(
 ) -> None:
     """Run a benchmark as a program.
 
-    `numbers` are options: name, default and help, given to `measure` by name.
+    `numbers` are options by name, with default and help; `measure` gets their values.
     """
     ends = "A missed goal is a finding: the exit status is 0 wherever it was measured."
     parser = argparse.ArgumentParser(

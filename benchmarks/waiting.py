@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What a tick of the daemon costs at a site where many burst jobs wait in vain.
+"""The CPU time of a tick at a site where many burst jobs wait and cannot burst.
 
-The engine with a fake lead and a fake cloud, a limit of one burst that is in use, and
-jobs of 32 shapes: all of a tick but reading the lead, which benchmarks/intake.py has.
-Refusals stand until something changes that they rest on.
+The engine has a fake lead and a fake cloud, a limit of one burst that is in use, and
+jobs of 32 shapes. All of a tick is measured except reading the lead, which
+benchmarks/intake.py measures. A refusal stays valid until its cause changes.
 
     python benchmarks/waiting.py [--json]
 """
@@ -22,22 +22,22 @@ from tests.sim import Sim
 
 GOAL_S = 0.05
 SETTLES = 15
-"""Ticks until the first job has its burst, and all others are held, where they are."""
+"""Ticks until the first job has its burst and, in modes that hold, others are held."""
 RUNS = 7
 
 
 class Still(FakeLead):
-    """A lead where nothing happens once it was seen."""
+    """A lead on which nothing happens once `seen` is set."""
 
     seen: LeadView | None = None
 
     def observe(self) -> LeadView:
-        """Return what was seen, if anything was."""
+        """Return `seen` if it is set."""
         return self.seen or super().observe()
 
 
 def waiting(mode: str, jobs: int) -> Sim:
-    """Return an engine that has that many jobs, of which one has a burst."""
+    """Return an engine with `jobs` jobs, one of which has a burst."""
     lead = Still()
     intake = {"mode": mode, "impossible": "hold"}
     sim = Sim(lead, intake=intake, limits={"max_bursts": 1})
@@ -53,7 +53,7 @@ def waiting(mode: str, jobs: int) -> Sim:
 
 
 def time_turn(sim: Sim) -> float:
-    """Return what a tick in which nothing happens costs: the least of some, in s."""
+    """Return the CPU seconds of a tick without news: the least of several."""
     assert isinstance(sim.lead, Still)
     sim.lead.seen = sim.lead.observe()
     times = []
@@ -66,7 +66,7 @@ def time_turn(sim: Sim) -> float:
 
 
 def measure() -> list[Measure]:
-    """Run it all."""
+    """Return all measures."""
     logging.getLogger("burst").setLevel(logging.ERROR)
     found = []
     for mode in ("hold", "queue", "scheduler"):

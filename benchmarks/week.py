@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: MIT
-"""How much of the nodes that are paid for is used, and how long jobs wait.
+"""How much of the paid node time is used, and how long jobs wait.
 
-Jobs of 1 to 8 nodes and 1 to 8 s come each 2.2 s: about as many as eight lent nodes and
-an own one can do. The same jobs on nine nodes that are always there are the measure.
-In several layouts of rank slots, in modes hold and scheduler, with `[deadlines] idle`
-of 2 s and of 5 min.
+Jobs of 1 to 8 nodes and 1 to 8 s come every 2.2 s: about as many as eight lent nodes
+and an own one can run. The baseline is the same jobs on nine nodes that are always
+there. There are several layouts of rank slots, in modes hold and scheduler, with
+`[deadlines] idle` of 2 s and of 5 min.
 
-In virtual time by default, with followers that join after 1 s, and after 60 s; with
---real 1 on real Flux and the local provider, which takes as long as the jobs do.
+By default it runs in virtual time, with followers that join after 1 s, and after 60 s.
+With --real 1 it runs on real Flux and the local provider, in real time.
 
     python -m benchmarks.week [--json] [--jobs 200] [--seed 1] [--real 1] [--layout 0]
         [--frugal 1]
 
---frugal 1 is a worth of 0.1, in virtual time: an idle burst is given back once
+--frugal 1 sets a worth of 0.1, in virtual time: an idle burst is given back once
 keeping it costs more than making it again.
 """
 
@@ -40,7 +40,7 @@ WAIT = Goal("<=", 2.0)
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """How the lent ranks are cut into slots, and how the daemon is set."""
+    """A division of the lent ranks into slots, and settings of the daemon."""
 
     mode: str
     size: int
@@ -49,7 +49,7 @@ class Layout(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """Return it in words."""
+        """The layout in words."""
         return f"{self.mode}, slots of {self.size}, idle {self.idle}"
 
 
@@ -69,7 +69,7 @@ LAYOUTS = (
 
 
 def measure(jobs: int, seed: int, real: int, layout: int, frugal: int) -> list[Measure]:
-    """Run the layouts, or one of them, counted from 1."""
+    """Return the measures of all layouts, or of one; `layout` counts from 1."""
     made = make_jobs(jobs, seed)
     first = run_on_nodes(made, LENT_NODES + 1, "first come first served")
     fit = run_on_nodes(made, LENT_NODES + 1, "first fit")
@@ -98,10 +98,10 @@ def run_layout(
 
 
 def tell(name: str, done: RunResult, first: RunResult) -> Iterator[Measure]:
-    """Return what one run came to, and whether that is as good as it should be.
+    """Yield the measures of one run, with their goals.
 
-    What is paid counts until the last job has ended; that bursts then stay idle for as
-    long as the settings say is told apart.
+    `paid by used` counts until the last job has ended. The time for which bursts then
+    stay idle, as the settings say, is included in a separate measure.
     """
     slower = done.makespan / first.makespan
     yield Measure(f"{name}: makespan, by first come", slower, "x", MAKESPAN)

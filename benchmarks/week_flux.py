@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The jobs of `week` on real Flux, with a daemon and the local provider."""
+"""Run the jobs of `week` on real Flux, with a daemon and the local provider."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from tests.intake.modes import TABLES
 from tests.intake.user_cli import UserCli
 
 _LOOK_S = 1.0
-# What a node costs an hour, so that a node-second costs one.
+# The price of a node for an hour, so that a node-second costs 1.
 _PRICE = 3600.0
 _OWN = frozenset({0, 1})
 _LONGEST = 4.0
-"""A run that takes so many times as long as its jobs come is given up."""
+"""A run is given up after this multiple of the time in which its jobs come."""
 
 
 @contextmanager
@@ -53,9 +53,9 @@ def site(
 
 
 def run_on_flux(jobs: Sequence[WeekJob], mode: str, size: int, idle: str) -> RunResult:
-    """Submit the jobs as they come, and return what became of them.
+    """Submit the jobs at their times, and return the result.
 
-    Raises Skipped where there is no Flux.
+    Raises Skipped without Flux.
     """
     if not FLUX:
         raise Skipped(MISSING)
@@ -88,7 +88,7 @@ def run_on_flux(jobs: Sequence[WeekJob], mode: str, size: int, idle: str) -> Run
 
 
 _INACTIVE = 64
-"""Flux's number of the state (RFC 21)."""
+"""Flux's number of the state INACTIVE (RFC 21)."""
 
 
 def _rows(instance: FluxInstance) -> list[Mapping[str, Any]]:

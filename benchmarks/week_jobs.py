@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Jobs of one user as they come, what nodes that are always there make of them."""
+"""The jobs of `week`, and their result on nodes that are always there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 LENT_NODES = 8
-"""Nodes that can be lent; the lead has one more of its own."""
+"""The number of nodes that can be lent; the lead has one more of its own."""
 Order = Literal["first come first served", "first fit"]
 
 
@@ -20,48 +20,50 @@ class WeekJob(msgspec.Struct, frozen=True):
     """A job of whole nodes. Times are seconds."""
 
     submitted: float
-    """Since the first moment of the run."""
+    """When it is submitted, counted from the start of the run."""
     nodes: int
     duration: float
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of the jobs. Times are seconds, `paid` and `used` node-seconds."""
+    """The result of a run. Times are seconds, `paid` and `used` node-seconds."""
 
     makespan: float
-    """From the first moment of the run to the end of the last job."""
+    """From the start of the run to the end of the last job."""
     waits: Mapping[int, Sequence[float]]
     """How long jobs waited until they started, by their number of nodes."""
     used: float
-    """By jobs on lent nodes, from start to end."""
+    """The use of lent nodes by jobs, from start to end of each job."""
     paid: float = 0.0
-    """For lent nodes, from the call of `provision` until they are gone."""
+    """What was paid for lent nodes, from `provision` until they are gone."""
     paid_at_end: float = 0.0
-    """That until the last job ended: without the time that bursts stay idle then."""
+    """What was paid until the last job ended, without the idle time of bursts after it.
+    """
     bursts: int = 0
     started: int = 0
     """How many jobs started at all."""
 
     @property
     def mean_wait(self) -> float:
-        """Of all jobs."""
+        """The mean wait of all jobs."""
         return statistics.fmean(each for waits in self.waits.values() for each in waits)
 
     @property
     def mean_waits(self) -> Mapping[int, float]:
-        """By the number of nodes."""
+        """The mean wait by the number of nodes of jobs."""
         return {n: statistics.fmean(self.waits[n]) for n in sorted(self.waits)}
 
     @property
     def worst_wait(self) -> float:
-        """The largest of the means by the number of nodes, by the mean of all."""
+        """The largest of `mean_waits`, divided by `mean_wait`."""
         return max(self.mean_waits.values()) / self.mean_wait if self.mean_wait else 0.0
 
 
 def make_jobs(count: int, seed: int, scale: float = 1.0) -> list[WeekJob]:
-    """Return jobs of 1 to 8 nodes and 1 to 8 s, one each 2.2 s; all times by `scale`.
+    """Return jobs of 1 to 8 nodes and 1 to 8 s, one every 2.2 s on average.
 
-    Sizes and durations are uniform, the times between submissions exponential.
+    Sizes and durations are uniform, the times between submissions exponential. `scale`
+    multiplies all times.
     """
     draw = random.Random(seed)
     jobs: list[WeekJob] = []
@@ -74,7 +76,7 @@ def make_jobs(count: int, seed: int, scale: float = 1.0) -> list[WeekJob]:
 
 
 def run_on_nodes(jobs: Sequence[WeekJob], nodes: int, order: Order) -> RunResult:
-    """Return what that many nodes make of the jobs that are always there."""
+    """Return the result of the jobs on `nodes` nodes that are always there."""
     free, now = nodes, 0.0
     coming = list(reversed(jobs))
     queue: list[WeekJob] = []

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The jobs of `week` in virtual time: the engine, a lead that schedules, a provider.
+"""Run the jobs of `week` in virtual time: an engine, a lead that schedules, a provider.
 
-The engine is the daemon's own. The lead schedules as Flux's fifo does, or as
-sched-burst; a job has its nodes a little longer than it runs. Followers join a while
-after they were asked for, as the local provider's do, or a cloud's.
+The engine is the daemon's own. The lead schedules like Flux's fifo or like sched-burst;
+a job has its nodes a little longer than it runs. Followers join some time after the
+request, as with the local provider or a cloud.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from tests.sim import Sim
 
 STEP_S = 0.1
 HANDLING_S = 0.1
-"""For so long Flux has a job's nodes beside its run: exec, epilog, free."""
+"""Seconds for which Flux keeps a job's nodes beside the run: exec, epilog, free."""
 LOCAL_BOOT_S = 1.0
 _REMEMBERED_S = 60.0
-# A run that has not ended by then never does.
+# A run that has not ended after this time never will.
 _LONGEST_S = 20_000.0
 
 
@@ -43,19 +43,19 @@ class ModelLead(FakeLead):
         super().__init__(known=known, online={0})
         self.mode = mode
         self.runs: dict[JobId, float] = {}
-        """How long each job runs."""
+        """The run time of each job, in seconds."""
         self.ranks_of: dict[JobId, frozenset[int]] = {}
         self.ends: list[tuple[float, JobId]] = []
         self.active: dict[JobId, None] = {}
 
     def come(self, job: WeekJob) -> None:
-        """A job is submitted."""
+        """Submit a job."""
         number: JobId = self.submit(whole(job.nodes))
         self.runs[number] = job.duration
         self.active[number] = None
 
     def observe(self) -> LeadView:
-        """Return the picture, without jobs that ended long ago."""
+        """Return the view of the lead, without jobs that ended long ago."""
         seen: LeadView = super().observe()
         ended = self.now - _REMEMBERED_S
         jobs = {
@@ -66,7 +66,7 @@ class ModelLead(FakeLead):
         return msgspec.structs.replace(seen, jobs=jobs)
 
     def end_jobs(self) -> bool:
-        """End the jobs that are over; tell whether any was."""
+        """End the jobs whose run time is over; tell whether there were any."""
         ended = False
         while self.ends and self.ends[0][0] <= self.now:
             _, number = heapq.heappop(self.ends)
@@ -77,7 +77,7 @@ class ModelLead(FakeLead):
         return ended
 
     def schedule(self) -> None:
-        """Start what can start."""
+        """Start the jobs that can start, in the order of the mode's scheduler."""
         taken = {r for number in self.active for r in self.jobs[number].ranks}
         free = sorted(self.online - taken - set(self.drained))
         pending = [self.jobs[n] for n in self.active if not self.jobs[n].ranks]
@@ -114,7 +114,7 @@ class ModelLead(FakeLead):
 
 
 class ModelSim(Sim):
-    """The engine with that lead, and followers that take a while to join."""
+    """The engine with a ModelLead, and followers that take some time to join."""
 
     def __init__(self, lead: ModelLead, boot: float, **tables: Any) -> None:
         self.boot_time = boot
@@ -125,12 +125,12 @@ class ModelSim(Sim):
         self.jobs_before: list[tuple[JobId, JobState, int]] = []
 
     def pass_time(self) -> None:
-        """Go on by the length of a step."""
+        """Advance the time by one step."""
         self.now = round(self.now + STEP_S, 3)
         self.lead.now = self.now
 
     def step(self, *, woken: bool) -> None:
-        """Do what is due at this time."""
+        """Do all that is due at this time."""
         before = self.lead.online.copy(), len(self.executor.tasks)
         self.executor.pump()
         self.meet()
@@ -149,7 +149,7 @@ class ModelSim(Sim):
         return before != now
 
     def meet(self) -> None:
-        """Followers join when their time has come; those that are gone leave."""
+        """Let followers join after their boot time, and lose those that are gone."""
         ranks = {host: rank for rank, host in enumerate(self.lead.known.hosts)}
         there = {(b, h): self.now for h, b in self.cloud.followers().items()}
         self.made = {**there, **{k: t for k, t in self.made.items() if k in there}}
@@ -165,10 +165,10 @@ class ModelSim(Sim):
 def run_model(
     jobs: Sequence[WeekJob], mode: str, size: int, boot: float, **tables: Any
 ) -> RunResult:
-    """Return what the daemon makes of the jobs, in virtual time.
+    """Return the result of the jobs with the daemon, in virtual time.
 
-    `size` is how many nodes each rank slot has, `boot` how many seconds followers take
-    to join.
+    `size` is the number of nodes of each rank slot, `boot` the seconds that followers
+    take to join.
     """
     lead = ModelLead(mode, size)
     sim = ModelSim(lead, boot, intake={"mode": mode}, **tables)
@@ -211,14 +211,14 @@ def waits_of(lead: ModelLead) -> Mapping[int, Sequence[float]]:
 
 
 def used_by_jobs(lead: ModelLead) -> float:
-    """Return for how many node-seconds jobs ran on lent nodes."""
+    """Return the node-seconds that jobs ran on lent nodes."""
     return sum(
         lead.runs[number] * len(ranks - {0}) for number, ranks in lead.ranks_of.items()
     )
 
 
 def paid_for(bursts: Mapping[BurstId, Burst], now: float) -> float:
-    """Return what bursts have cost by then, in node-seconds."""
+    """Return the cost of bursts until a time, in node-seconds."""
     total = 0.0
     for burst in bursts.values():
         ends = now if burst.live else min(now, burst.since)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Workloads of six shapes, made of seeds, and what policies give on each of them.
+"""Workloads of six shapes, made from seeds, and the results of policies on each.
 
     python -m benchmarks.workloads [TRACE ...]
 
-prints the tables of docs/measured.md: of the traces that are named, then of the shapes.
+prints the rows of docs/measured.md: first for the named traces, then for the shapes.
 """
 
 from __future__ import annotations
@@ -27,30 +27,28 @@ _POLICIES = (NEVER, AT_ONCE, worth_policy(0.05), worth_policy(0.1), worth_policy
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """How jobs are drawn for a machine of 64 nodes of 16 cores.
-
-    Jobs come in such a rate that they are `load` of what the machine can do.
-    """
+    """How jobs are drawn for a machine of 64 nodes of 16 cores."""
 
     nodes: Sequence[int]
-    """One of them is the size of a job."""
+    """The size of a job is drawn from these, in nodes."""
     hours: Sequence[float]
-    """One of them is its time limit; it runs for a part of it."""
+    """The time limit of a job is drawn from these; it runs for a part of the limit."""
     load: float = 0.9
+    """The work of all jobs as a part of what the machine can do in their time."""
     users: int = 40
     gap: Callable[[random.Random, float], float] = lambda draw, _: draw.expovariate(1)
-    """The time to the next job, of a mean of about 1, at an hour of the day."""
+    """Draws the time to the next job, with a mean of about 1, at an hour of the day."""
     part: tuple[float, float] = (0.6, 1.4)
-    """Of the Beta distribution of which part of its limit a job runs."""
+    """Parameters of a Beta distribution: the part of its limit for which a job runs."""
 
 
 def _by_day(draw: random.Random, hour: float) -> float:
-    """Four fifths of the jobs come from 8 to 18."""
+    """Draw a gap so that four fifths of the jobs come from 8 to 18 o'clock."""
     return draw.expovariate(1.9 if 8 <= hour < 18 else 0.35)
 
 
 def _in_arrays(draw: random.Random, _: float) -> float:
-    """Forty at once, then none for long."""
+    """Draw a gap so that about forty jobs come at once, then none for a long time."""
     return 0.0 if draw.random() < 0.975 else draw.expovariate(1 / 40)
 
 
@@ -65,7 +63,7 @@ SHAPES: Mapping[str, Shape] = {
 
 
 def make(name: str, shape: Shape, seed: int = 1) -> Trace:
-    """Return the jobs of a shape, always the same of a seed."""
+    """Return a trace of a shape, always the same for the same seed."""
     draw = random.Random(seed)
     machine = Machine(nodes=64, cores=16)
     nodes = sum(shape.nodes) / len(shape.nodes)
@@ -85,7 +83,7 @@ def make(name: str, shape: Shape, seed: int = 1) -> Trace:
 
 
 def results(trace: Trace) -> dict[str, PolicyResult]:
-    """Return what each policy gives on a trace, with the defaults of `burst replay`."""
+    """Return the result of each policy on a trace, with `burst replay`'s defaults."""
     assert trace.machine is not None, f"{trace.name} does not say how large it is"
     site = Site(trace.machine)
     return {

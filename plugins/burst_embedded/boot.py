@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What a broker reads before it starts: `[bootstrap]` of broker.toml, and R.
+"""Read the files that a broker needs to start: `[bootstrap]` of broker.toml, and R.
 
 Source: flux-config-bootstrap(5) for the first, RFC 20 for the second. Tables that only
-Flux needs are passed over, as one file serves both.
+Flux needs are ignored, so that one file serves both.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """One broker's part in an instance."""
 
     hosts: tuple[HostEntry, ...]
-    """One for each rank, defaults and `%h`, `%p` filled in."""
+    """One host for each rank, with defaults and `%h`, `%p` filled in."""
     rank: int
     bootstrap: Bootstrap
-    """The table as it was written."""
+    """The table as it is written in the file."""
     certificate: Certificate
     certificate_path: Path
     read_at: float
@@ -43,7 +43,7 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_broker_config(path: Path, hostname: str) -> BrokerConfig:
-    """Return what broker.toml says for the broker of that host.
+    """Return the configuration in broker.toml for the broker of that host.
 
     Raises ConfigError, CertificateError.
     """
@@ -82,9 +82,9 @@ def read_broker_config(path: Path, hostname: str) -> BrokerConfig:
 
 
 def read_resources(path: Path, hosts: Sequence[HostEntry]) -> ResourceSet:
-    """Return R, which `[resource] path` names.
+    """Return R, read from the file that `[resource] path` names.
 
-    Raises ConfigError, also where R and hosts are not of the same machines.
+    Raises ConfigError, also if R and `hosts` do not have the same hosts.
     """
     table = read_toml(path).get("resource", {})
     source = table.get("path") if isinstance(table, Mapping) else None

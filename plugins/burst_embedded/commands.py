@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`burst embedded …`: the stand-in's brokers, and what a user does with its jobs."""
+"""`burst embedded …`: run the stand-in's brokers; submit, attach to and cancel jobs."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def lead(config: Path, hostname: str, rundir: Path, statedir: Path | None) -> No
 def follower(config: Path, hostname: str, rundir: Path) -> None:
     """Join the lead that the file names, until SIGTERM. A stand-in for Flux.
 
-    Connects to rank 0 also where the file names a parent: there is no tree.
+    Connects to rank 0 even if the file names a parent: there is no tree.
     """
     log.start("text")
     boot = read_broker_config(config, hostname)
@@ -122,7 +122,7 @@ def submit(
     requires: str | None,
     command: tuple[str, ...],
 ) -> None:
-    """Submit a job, one task a node, and print its id."""
+    """Submit a job with one task per node, and print its id."""
     jobspec = from_json(command_jobspec(command, nodes, 0), dict[str, Any])
     system = jobspec["attributes"]["system"]
     system |= dict.fromkeys(attributes, True)
@@ -140,7 +140,7 @@ def submit(
 @_uri_option
 @click.argument("job_id", type=parse_jobid)
 def attach(uri: str, job_id: JobId) -> None:
-    """Wait for a job's end, print what it wrote, and exit with its status."""
+    """Wait for a job's end, print its output, and exit with its status."""
     with closing(EmbeddedLead(uri)) as lead:
         while (events := lead.events(job_id))[-1].name != "clean":
             time.sleep(_LOOK_S)
@@ -162,7 +162,7 @@ def attach(uri: str, job_id: JobId) -> None:
 @_uri_option
 @click.argument("job_ids", nargs=-1, required=True, type=parse_jobid)
 def cancel(uri: str, job_ids: tuple[JobId, ...]) -> None:
-    """End jobs: those that wait at once, those that run by SIGTERM."""
+    """Cancel jobs: waiting jobs end at once, running jobs get SIGTERM."""
     with closing(connect_handle(uri)) as handle:
         for job_id in job_ids:
             asked = {"id": job_id, "type": "cancel", "note": ""}
@@ -170,11 +170,11 @@ def cancel(uri: str, job_ids: tuple[JobId, ...]) -> None:
 
 
 def _start_commands(directory: Path, hosts: Sequence[str]) -> list[list[str]]:
-    """Return what starts the broker of each own host, with the files of a lead."""
+    """Return by host the command that starts its broker, with the files of a lead."""
     found = []
     for rank, host in enumerate(hosts):
         role = "follower" if rank else "lead"
-        # Own hosts may share a disk, as those of one machine do.
+        # Each has its own directory, because own hosts may share a disk.
         rundir = directory / "run" / host if rank else directory / "run"
         state = () if rank else ("--statedir", str(directory / "state"))
         words = ["burst", "embedded", role, "--config", str(directory / "broker.toml")]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""An embedded follower: a client that joins the lead and runs tasks of jobs."""
+"""The embedded follower: a client that joins the lead and runs tasks of jobs."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _IDLE_S = 1.0
 
 
 class FollowerBroker:
-    """A broker that joins a lead. Call `run`, which ends by a signal or the lead.
+    """A broker that joins a lead. Call `run`: a signal or the lead ends it.
 
-    There is no tree: hosts with a `parent` connect to rank 0 too.
+    There is no tree: hosts with a `parent` connect to rank 0, too.
     """
 
     def __init__(self, boot: BrokerConfig, rundir: Path) -> None:
@@ -42,9 +42,9 @@ class FollowerBroker:
     def run(self, stop: int) -> None:
         """Serve until the descriptor `stop` is readable or the lead stops.
 
-        Waits for a lead that does not answer yet without a deadline, as Flux does.
-        Raises LeadError if the lead sends it away, LeadGone if the lead is lost later,
-        which has lost this follower, too.
+        It waits without a deadline for a lead that does not answer yet, as Flux does.
+        Raises LeadError if the lead rejects it, LeadGone if the connection is lost
+        later: then the lead has lost this follower, too.
         """
         where, rank = self._boot.hosts[0].connect, self._boot.rank
         say("waiting for the lead at %s as rank %d", where, rank)
@@ -83,7 +83,7 @@ class FollowerBroker:
             handle.wait(_IDLE_S)
 
     def _hear(self, said: ResponseMessage) -> None:
-        """Take an order, or an answer that says nothing more. Raises LeadError."""
+        """Carry out an order; ignore an empty answer. Raises LeadError."""
         error = decode_response(JOIN, said)
         if isinstance(error, BurstError):
             raise LeadError(f"the lead sends us away: {error}") from error
@@ -97,7 +97,7 @@ class FollowerBroker:
 
     def _tell(self, pieces: Iterable[Output | Ended]) -> None:
         assert self._handle is not None
-        # That the lead is gone is raised by `receive`, after what it said before.
+        # If the lead is gone, `receive` raises that, after its last messages.
         for piece in pieces:
             self._handle.send("embedded.take", {"piece": piece})
 

@@ -21,12 +21,13 @@ from burst_embedded.boot import BrokerConfig
 from burst_embedded.wire import GOODBYE, Message, calling_socket, decode
 
 CONNECT_S = 30.0
-"""Seconds in which a lead that is there takes a client; ZeroMQ itself gives up then.
-Where there is no lead, that is told at once."""
+"""Seconds until a client gives up on a lead that does not accept it, as ZeroMQ does. A
+lead that does not exist is reported at once."""
 TIMEOUT_S = 5.0
-"""Seconds in which it takes a follower, which tries again, and the longest wait."""
+"""Seconds until a follower gives up on the lead and tries again; also the longest time
+that `wait` takes."""
 _GOODBYE_MS = 1000
-"""How long ZeroMQ goes on to send after `close`."""
+"""Milliseconds for which ZeroMQ continues to send after `close`."""
 SCHEME = "embedded://"
 _UP = zmq.EVENT_HANDSHAKE_SUCCEEDED
 _DOWN = zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED | zmq.EVENT_CONNECT_RETRIED
@@ -35,7 +36,7 @@ _DOWN = zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED | zmq.EVENT_CONNECT_RETRIED
 def connect_handle(uri: str) -> EmbeddedHandle:
     """Return a client's connection to the lead at `embedded://PATH`.
 
-    Raises LeadGone if there is no lead, ConfigError if that is no such URI.
+    Raises LeadGone if there is no lead, ConfigError if the URI has another form.
     """
     path = uri.removeprefix(SCHEME)
     if not uri.startswith(SCHEME) or not os.path.isabs(path):
@@ -48,10 +49,11 @@ def connect_handle(uri: str) -> EmbeddedHandle:
 
 
 class EmbeddedHandle:
-    """`burst.flux.connection.Connection`; it is not opened again once it is lost.
+    """A `burst.flux.connection.Connection`, which is not opened again once it is lost.
 
-    With `boot` it is a follower's, which talks to the lead with that certificate alone.
-    Raises LeadGone if there is no lead, ConfigError if that is no endpoint.
+    With `boot` it is a follower's connection, which accepts only a lead with the same
+    certificate. Raises LeadGone if there is no lead, ConfigError if the endpoint is
+    not an address.
     """
 
     def __init__(self, endpoint: str, boot: BrokerConfig | None = None) -> None:
@@ -79,16 +81,16 @@ class EmbeddedHandle:
         self._is_up = True
 
     def close(self) -> None:
-        """Say goodbye, and disconnect. The lead then ends our services and streams."""
+        """Send a goodbye and disconnect. The lead ends our services and streams."""
         if self._is_up and not self._socket.closed and not self._monitor.poll(0):
             self._socket.setsockopt(zmq.LINGER, _GOODBYE_MS)
             self._send(Message(0, GOODBYE))
         self.drop()
 
     def drop(self) -> None:
-        """Disconnect from a lead that is gone, or that leaves us.
+        """Disconnect without a goodbye from a lead that is gone or ends the connection.
 
-        ZeroMQ 4.3 may abort the process where it has something to send to one that
+        ZeroMQ 4.3 may abort the process if it has something to send to a peer that
         disconnects at that moment.
         """
         if not self._socket.closed:
@@ -98,7 +100,7 @@ class EmbeddedHandle:
             self._context.term()
 
     def watch(self, fd: int) -> None:
-        """Have `wait` return when this file descriptor becomes readable, too."""
+        """Have `wait` also return when this file descriptor becomes readable."""
         self._poller.register(fd, zmq.POLLIN)
 
     def send(
@@ -115,7 +117,7 @@ class EmbeddedHandle:
 
     def receive(self) -> ResponseMessage | RequestMessage | None:
         """Return the next message that has arrived, or None. Does not wait."""
-        # First, since what was sent before the end is there by then.
+        # Checked first: if the connection has ended, all earlier messages have arrived.
         lost = self._monitor.poll(0)
         while self._socket.poll(0):
             said = decode(self._socket.recv())
@@ -123,7 +125,7 @@ class EmbeddedHandle:
                 return RequestMessage(
                     topic=said.topic,
                     payload=said.payload,
-                    # All who reach an embedded lead are its owner.
+                    # Everyone who can reach an embedded lead is its owner.
                     userid=os.getuid(),
                     owner=True,
                     wants_response=bool(said.tag),
@@ -140,7 +142,7 @@ class EmbeddedHandle:
         self._poller.poll(math.ceil(max(0.0, min(timeout_s, TIMEOUT_S)) * 1000))
 
     def submit_job(self, jobspec: bytes, urgency: int) -> Mapping[str, Any]:
-        """Return the request that `submitted_job` makes: the lead answers at once."""
+        """Return the request for `submitted_job`, which sends it and waits."""
         return {"jobspec": msgspec.Raw(jobspec), "urgency": urgency}
 
     def submitted_job(self, future: Mapping[str, Any], timeout_s: float) -> int:
@@ -154,7 +156,7 @@ class EmbeddedHandle:
         self._send(Message(request.message.tag, payload=answer))
 
     def refuse(self, request: RequestMessage, errnum: int, text: str) -> None:
-        """Answer a request with an error; the text is what its sender reads."""
+        """Answer a request with an error; its sender gets the text."""
         self._send(Message(request.message.tag, "", text.encode(), errnum))
 
     def _send(self, message: Message) -> None:

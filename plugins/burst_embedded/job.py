@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One job, as the lead's queue has it. Pure."""
+"""One job in the lead's queue. Pure."""
 
 from __future__ import annotations
 
@@ -25,38 +25,43 @@ class Job(msgspec.Struct, kw_only=True):
 
     id: JobId
     submitted: Mapping[str, Any]
-    """The jobspec, without what confines it."""
+    """The jobspec as it was submitted."""
     jobspec: Mapping[str, Any]
+    """The jobspec with the constraint that it has now."""
     request: ResourceRequest
     confined_to: frozenset[int] | None
-    """Lent ranks on which it may run beside own ones; None for all."""
+    """The lent ranks on which it may run, besides own ranks; None for all lent ranks.
+    """
     duration: float
+    """Its time limit in seconds; 0 for none."""
     urgency: int
     state: JobState = JobState.SCHED
     events: list[Event] = []
     R: ResourceSet | None = None
-    """What it was allocated, also after it ended."""
+    """Its allocation, which stays after its end; None if it never had one."""
     running: dict[int, int] = {}
-    """Task ranks that have not ended, and the rank each is on."""
+    """The tasks that have not ended: the broker rank of each, by task rank."""
     status: int = 0
     """The highest wait status of its tasks."""
     fatal: str = ""
-    """Type of the first exception of severity 0."""
+    """Type of the first exception of severity 0; empty for none."""
     output: list[Output] = []
 
     def time_of(self, name: str) -> float:
-        """Return when the first event of that name was, 0 if there is none."""
+        """Return the time of the first event of that name, 0 if there is none."""
         found = (event.timestamp for event in self.events if event.name == name)
         return next(found, 0.0)
 
     @property
     def priority(self) -> int:
-        """What the queue is sorted by, as Flux has it; 0 is held."""
+        """The priority that the queue is sorted by, as in Flux; 0 is held."""
         return _EXPEDITED if self.urgency == HIGHEST_URGENCY else self.urgency
 
     @property
     def deadline(self) -> float:
-        """When its time is over, in seconds since the epoch."""
+        """When its time limit ends it, in seconds since the epoch; math.inf if it does
+        not run or has no limit.
+        """
         limited = self.state is JobState.RUN and self.duration
         return self.time_of("start") + self.duration if limited else math.inf
 
@@ -67,7 +72,7 @@ class Job(msgspec.Struct, kw_only=True):
 
     @property
     def result(self) -> str:
-        """RFC 21's result, empty while it is active."""
+        """Its result as in RFC 21; empty while it is active."""
         if not self.is_over:
             return ""
         if self.time_of("start") and self.status == 0:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The queue: states and events of jobs, and which of them starts next.
 
-States and events are those of RFC 21 as Flux's job manager has them. The order is that
-of Flux's schedulers: by priority, then by age, and **the first job, if it cannot start,
-blocks all behind it**. A job of urgency 0 is held and blocks none.
+States and events are those of RFC 21 and Flux's job manager. The order is that of
+Flux's schedulers: by priority, then by age, and **the first job, if it cannot start,
+blocks all jobs behind it**. A job of urgency 0 is held and blocks no other.
 """
 
 from __future__ import annotations
@@ -28,17 +28,18 @@ from burst_embedded.jobspec import parse_command
 from burst_embedded.pool import Infeasible, ResourcePool, slots_of, summary
 from burst_embedded.wire import Ended, Failed, KillTasks, Output, RunTasks
 
-# FLUIDs count milliseconds in 40 bits. Counted from here, they last until 2054 and do
-# not come again after a restart of the lead.
+# FLUIDs count milliseconds in 40 bits. Counted from this time, they last until 2054,
+# and a restart of the lead does not repeat them.
 _EPOCH = 1_577_836_800.0
 _KILLED = 9
 
 
 class JobQueue:
-    """All jobs of the lead, and the resources they share.
+    """All jobs of the lead, and the resources that they share.
 
-    Its owner sends the `orders` to ranks, calls `schedule` while it is `unsettled`,
-    tells clients of the `news` and of ranks that `moved`, and clears these.
+    The owner of this object sends the `orders` to ranks, calls `schedule` while it is
+    `unsettled`, sends clients the `news` and the fact that ranks `moved`, and clears
+    all of these.
     """
 
     def __init__(
@@ -85,7 +86,7 @@ class JobQueue:
             raise Failed(errno.ENOENT, "unknown job") from None
 
     def set_urgency(self, job: JobId, urgency: int) -> None:
-        """Change what it is sorted by; 0 holds it. Raises LeadError."""
+        """Change the urgency of a job; 0 holds it. Raises LeadError."""
         found = self._pending(job)
         _checked(urgency)
         self._step_out(found)
@@ -96,8 +97,8 @@ class JobQueue:
     def constrain(self, job: JobId, constraint: Any) -> None:
         """Give a pending job another constraint.
 
-        Of that its confinement to lent ranks counts, the rest being as it was. Raises
-        LeadError.
+        Only its confinement to lent ranks takes effect; the rest of the constraint is
+        taken to be unchanged. Raises LeadError.
         """
         found = self._pending(job)
         system = {**found.jobspec["attributes"]["system"], "constraints": constraint}
@@ -111,7 +112,7 @@ class JobQueue:
         self._line_up(found)
 
     def post_memo(self, job: JobId, memo: dict[str, Any]) -> None:
-        """Tell of a memo. Raises LeadError."""
+        """Post a memo event for an active job. Raises LeadError."""
         self._post(self._active(job), "memo", **memo)
 
     def raise_exception(self, job: JobId, kind: str, note: str) -> None:
@@ -128,9 +129,9 @@ class JobQueue:
             self.orders.append((rank, KillTasks(job)))
 
     def finish_held(self, job: JobId, exit_status: int, output: str) -> dict[str, bool]:
-        """Give a held job the result of a run elsewhere; `done` is False if not held.
+        """Give a held job the result of a run elsewhere.
 
-        Raises LeadError.
+        `done` is False if the job is not held. Raises LeadError.
         """
         found = self._active(job)
         if found.state is not JobState.SCHED or found.priority:
@@ -144,7 +145,7 @@ class JobQueue:
         return {"done": True}
 
     def schedule(self) -> None:
-        """Start what can start, in order, until the first that cannot."""
+        """Start jobs in order, until the first that cannot start."""
         while self._line:
             job = self.jobs[self._line[0][1]]
             try:
@@ -158,18 +159,18 @@ class JobQueue:
             self._start(job, found)
 
     def expire(self) -> None:
-        """End jobs that are past their time limit."""
+        """End jobs that have reached their time limit."""
         now = self._clock()
         late = [job.id for job in self._running.values() if job.deadline <= now]
         for job in late:
             self.raise_exception(job, "timeout", "resource allocation expired")
 
     def next_deadline(self) -> float:
-        """Return when `expire` has something to do, or infinity."""
+        """Return when `expire` has a job to end next, or infinity."""
         return min((job.deadline for job in self._running.values()), default=math.inf)
 
     def take(self, piece: Output | Ended) -> None:
-        """Take what a task of a job that runs wrote, or its end.
+        """Take output or the end of a task of a running job.
 
         The end of the last task ends the job.
         """
@@ -186,12 +187,12 @@ class JobQueue:
                 self._clean(job)
 
     def rank_online(self, rank: int) -> None:
-        """Let jobs start there, unless it is drained."""
+        """Let jobs start on a rank, unless it is drained."""
         self.pool.online.add(rank)
         self._move()
 
     def rank_lost(self, rank: int) -> None:
-        """Let no job start there, and fail those that have tasks there."""
+        """Let no job start on a rank, and fail the jobs that have tasks there."""
         self.pool.online.discard(rank)
         self._move()
         host = self.pool.hosts[rank]
@@ -205,16 +206,16 @@ class JobQueue:
                 self.take(Ended(job.id, task, _KILLED))
 
     def drain(self, targets: str, reason: str) -> None:
-        """Let no new job start on an idset of ranks; what is drained keeps its reason.
+        """Let no new job start on an idset of ranks.
 
-        Raises LeadError.
+        A rank that is drained already keeps its reason. Raises LeadError.
         """
         for rank in self._ranks(targets):
             self.pool.drained.setdefault(rank, reason)
         self._move()
 
     def undrain(self, targets: str) -> None:
-        """Let jobs start there again. Raises LeadError."""
+        """Let jobs start on an idset of ranks again. Raises LeadError."""
         for rank in self._ranks(targets):
             self.pool.drained.pop(rank, None)
         self._move()
@@ -295,7 +296,7 @@ class JobQueue:
         self.unsettled = self.moved = True
 
     def _next_id(self) -> JobId:
-        """Return a FLUID (RFC 19) of generator 0, larger than any before."""
+        """Return a FLUID (RFC 19) of generator 0 that is larger than all before."""
         earliest = int((self._clock() - _EPOCH) * 1000) << 24
         self._last_id = max(self._last_id + 1, earliest)
         return JobId(self._last_id)

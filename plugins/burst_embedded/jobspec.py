@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a jobspec (RFC 25) says of the job's command."""
+"""Read the command of a job from its jobspec (RFC 25)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from burst.errors import JobspecError
 
 
 class Command(msgspec.Struct, frozen=True):
-    """What each task of a job runs."""
+    """The command that each task of a job runs."""
 
     argv: tuple[str, ...]
     cwd: str

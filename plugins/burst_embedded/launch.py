@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Starts one process of a job by exec: `launch.py PARENT CWD FALLBACK COMMAND...`.
+"""Start one process of a job by exec: `launch.py PARENT CWD FALLBACK COMMAND...`.
 
-Run by path and without site packages, so that it costs milliseconds. What has to be
-done between fork and exec is done here, since Python code in a forked child of a
-process with threads (ZeroMQ has some) may hang.
+It is run by path and without site packages, so that it takes milliseconds. It does what
+is needed between fork and exec, because Python code may hang in a forked child of a
+process with threads (ZeroMQ has some).
 """
 
 import ctypes
@@ -17,10 +17,10 @@ _PR_SET_PDEATHSIG = 1
 def main(  # pragma: no cover - another process, without site: tests/…/test_tasks.py
     parent: str, cwd: str, fallback: str, *command: str
 ) -> None:
-    """Run the command, to be killed with its parent."""
+    """Run the command so that the kernel kills it with its parent."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != int(parent):
-        sys.exit(1)  # it was gone before we asked
+        sys.exit(1)  # the parent was gone before prctl
     try:
         os.chdir(cwd or fallback)
     except OSError as error:
@@ -29,7 +29,7 @@ def main(  # pragma: no cover - another process, without site: tests/…/test_ta
             " instead\n"
         )
         os.chdir(fallback)
-    # Python ignores it, and what is ignored stays so in the command.
+    # Python ignores this signal, and the command would inherit that.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     sys.stderr.flush()
     try:

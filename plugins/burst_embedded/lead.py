@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The embedded lead: rank 0, its queue, and the loop that serves all sockets."""
+"""The embedded lead: rank 0, with its queue and the loop that serves all sockets."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from burst_embedded.tasks import TaskRunner
 from burst_embedded.wire import BEAT_S, PROTOCOL, KillTasks, RunTasks
 
 GOODBYE_S = 15.0
-"""A lead that stops waits so long for those that it has told."""
+"""Seconds that a stopping lead waits for the clients that it has told about it."""
 
 
 class LeadBroker:
     """Rank 0. Call `run`, which ends by a signal.
 
-    Kept over a restart in `statedir`: the store, which has the owner tag and the
-    daemon's records. Jobs, memos and drains are not kept.
+    Only the store survives a restart, in `statedir`: it has the owner tag and the
+    daemon's records. Jobs, memos and drains are lost.
     """
 
     def __init__(
@@ -50,11 +50,11 @@ class LeadBroker:
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         try:
             self._server = Server(self._context, self._path, boot)
-            # From here on no other lead writes to it.
+            # The server has the sockets, so no other lead writes to the store now.
             store = FileStore(statedir or rundir)
-            # All that is made for this lead bears it, so it is made once for a store.
+            # Everything made for this lead has the owner tag: a store keeps its first.
             owner = store.load().get(OWNER_KEY) or propose_owner(boot.hostname)
-            # A disk that takes nothing is found here.
+            # Finds a disk that cannot be written.
             store.write({OWNER_KEY: owner})
         except BaseException:
             self._context.destroy()
@@ -89,15 +89,15 @@ class LeadBroker:
                 self._queue.take(piece)
 
     def close(self) -> None:
-        """Kill the tasks, tell all that it stops, and remove the socket's file."""
+        """Kill the tasks, tell clients that the lead stops, remove its socket file."""
         self._tasks.kill_all()
         deadline = time.monotonic() + GOODBYE_S
-        # Who asks for the second has read what it was told of the first.
+        # A client that asks for the second state has read the message of the first.
         for state in ("cleanup", "shutdown"):
             self._methods.enter(state)
             while not self._methods.all_know() and time.monotonic() < deadline:
                 self._server.sockets[0].poll(20)
-                # Finds those who end meanwhile, and are not waited for.
+                # Finds clients that end meanwhile, so that they are not waited for.
                 self._server.beat()
                 self._server.receive()
         self._server.close()
@@ -106,7 +106,7 @@ class LeadBroker:
         say("stopped")
 
     def _settle(self) -> None:
-        """Start and end jobs until nothing changes, and send the changes to clients."""
+        """Start and end jobs until nothing changes, and send clients the changes."""
         self._queue.expire()
         while self._queue.unsettled:
             self._queue.unsettled = False
@@ -126,7 +126,7 @@ class LeadBroker:
                 self._queue.take(piece)
 
     def _poll_timeout(self) -> int:
-        """Return how many milliseconds may pass until something is due."""
+        """Return the milliseconds until a beat or the time limit of a job is due."""
         beat = self._next_beat - time.monotonic()
         due = min(beat, self._queue.next_deadline() - time.time())
         return math.ceil(max(0.0, due) * 1000)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`burst.lead.Lead`, `WholeQueue`, `JobSubmitter` and `OrderlyEnd` for this lead.
+"""The embedded lead as a `burst.lead.Lead`, `WholeQueue`, `JobSubmitter`, `OrderlyEnd`.
 
 Everyone who can connect is its owner.
 """
@@ -27,7 +27,7 @@ from burst_embedded.wire import Output
 
 
 class _Ranks(msgspec.Struct, frozen=True):
-    """How ranks are now, as LeadView has them."""
+    """The state of all ranks, with the fields of LeadView."""
 
     online: frozenset[int]
     drained: dict[int, str]
@@ -36,12 +36,12 @@ class _Ranks(msgspec.Struct, frozen=True):
 
 
 class EmbeddedLead(BaseLead):
-    """What `burst.flux` does at Flux, over a connection to the embedded lead."""
+    """A client that does over this connection what `burst.flux` does with Flux."""
 
     def __init__(self, uri: str, attribute: str = "burstable") -> None:
-        """The lead is at `embedded://PATH`; `attribute` marks a burstable job.
+        """`uri` is `embedded://PATH`; `attribute` marks a burstable job.
 
-        Raises LeadGone if there is none, ConfigError if that is no such URI.
+        Raises LeadGone if there is no lead, ConfigError if the URI has another form.
         """
         super().__init__(lambda: connect_handle(uri), attribute)
         try:
@@ -52,17 +52,17 @@ class EmbeddedLead(BaseLead):
             raise
 
     def identity(self) -> LeadIdentity:
-        """Return what is fixed while the lead runs."""
+        """Return the facts that are fixed while the lead runs."""
         return self._identity
 
     def read_ranks(self, journal: Journal, jobs: Mapping[JobId, JobView]) -> LeadView:  # noqa: ARG002 - see BaseLead
-        """Return the view of all but the jobs."""
+        """Return a view of the ranks as they are now, with the given jobs."""
         found = self._client.ask("embedded.ranks")
         ranks = msgspec.convert(found, prepared(_Ranks), str_keys=True)
         return LeadView(read_at=time.time(), jobs=jobs, **msgspec.structs.asdict(ranks))
 
     def forget_ranks(self, ranks: frozenset[int]) -> None:
-        """Do nothing: all of ranks is read each time."""
+        """Do nothing: all ranks are read each time."""
 
     def finish_job(self, job: JobId, exit_status: int, output: str) -> bool:
         """Give a held job the result of a run elsewhere."""
@@ -70,7 +70,7 @@ class EmbeddedLead(BaseLead):
         return bool(self._client.ask("embedded.finish", asked)["done"])
 
     def output(self, job: JobId) -> list[Output]:
-        """Return what the job's tasks have written so far. Raises LeadError."""
+        """Return the output of the job's tasks so far. Raises LeadError."""
         found = self._client.ask("embedded.output", {"id": job})
         return from_plain(found["pieces"], list[Output])
 
@@ -79,7 +79,7 @@ class EmbeddedLead(BaseLead):
         return _LeadStore(self._client.ask)
 
     def shared_store(self) -> Store:
-        """Return the store over a connection of its own each time."""
+        """Return the store with a connection of its own for each request."""
         return _LeadStore(self._ask_anew)
 
     def _ask_anew(self, topic: str, payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -88,11 +88,11 @@ class EmbeddedLead(BaseLead):
 
 
 connect = EmbeddedLead
-"""What the entry point of group `burst.leads` names."""
+"""The object of the entry point in group `burst.leads`."""
 
 
 class _LeadStore:
-    """The store, by requests to the lead."""
+    """The store, read and written by requests to the lead."""
 
     def __init__(self, ask: Callable[[str, Mapping[str, Any]], dict[str, Any]]) -> None:
         self._ask = ask
@@ -102,7 +102,7 @@ class _LeadStore:
         return self._ask("embedded.load", {})
 
     def write(self, changes: Mapping[str, str | None]) -> None:
-        """Write all these values, or none."""
+        """Write all of these values, or none."""
         try:
             self._ask("embedded.write", {"changes": changes})
         except RequestFailed as error:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What the lead does for who is connected, by the topics of Flux's services.
+"""The methods that clients of the lead can call, by the topics of Flux's services.
 
-Each has the keys of Flux's request, and answers as Flux does as far as `burst.flux`
-reads it. Topics `embedded.…` are for what Flux has in its KVS, or spreads over several.
+Each takes the keys of Flux's request, and its answer has what `burst.flux` reads of
+Flux's answer. Topics `embedded.…` are for data that Flux has in its KVS, or that needs
+several requests in Flux.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ RANKS = "resource.journal"
 STATE = "state-machine.monitor"
 JOIN = "overlay.join"
 _CONSTRAINTS = "attributes.system.constraints"
-# As RFC 43 and libjob/job.h number them; of states, those that end and those before.
+# Numbers of states and results in RFC 43 and libjob/job.h. Only two states are used: of
+# jobs that have ended, and of all others.
 _ACTIVE, _INACTIVE = 1, 64
 _RESULTS = {"completed": 1, "failed": 2, "canceled": 4, "timeout": 8}
 # Flags of job-info.lookup (flux_job_kvs_lookup(3), libjob/job.h).
@@ -38,7 +40,7 @@ _DECODED, _CURRENT = 1, 2
 
 
 class LeadMethods:
-    """The methods. Its owner calls `push` once the queue has settled."""
+    """The methods. The owner of this object calls `push` when the queue has settled."""
 
     def __init__(self, queue: JobQueue, identity: LeadIdentity, server: Server) -> None:
         self._queue = queue
@@ -48,7 +50,7 @@ class LeadMethods:
         self._asked_state: set[Caller] = set()
 
     def table(self) -> dict[str, Callable[..., Any]]:
-        """Return what may be called, by its topic."""
+        """Return the methods by topic."""
         queue = self._queue
         return {
             "embedded.finish": queue.finish_held,
@@ -77,7 +79,7 @@ class LeadMethods:
         }
 
     def push(self) -> None:
-        """Send what happened since the last time to clients that follow it."""
+        """Send the changes since the last call to the clients that follow them."""
         news, self._queue.news = self._queue.news, []
         for job, event in news:
             for caller, allow in self._server.streams(JOURNAL):
@@ -88,14 +90,14 @@ class LeadMethods:
                 self._server.send(caller)
 
     def order(self, rank: int, order: Any) -> None:
-        """Tell a follower what to do."""
+        """Send an order to the follower of a rank, if there is one."""
         if member := self._member(rank):
             self._server.send(member, order)
 
     def enter(self, state: str) -> None:
-        """Send followers away, and tell others that the lead is in this state.
+        """End the streams of followers, and tell other clients that the state changes.
 
-        It is named as Flux's brokers name it.
+        `state` has the name of the state in Flux's brokers.
         """
         for caller, _ in self._server.streams(JOIN):
             self._server.fail(caller)
@@ -105,7 +107,7 @@ class LeadMethods:
             self._server.send(caller)
 
     def all_know(self) -> bool:
-        """Return whether all who follow the state have asked for it since."""
+        """Return whether all clients that follow the state have asked for it since."""
         return all(
             any(asked.peer == caller.peer for asked in self._asked_state)
             for caller, _ in self._server.streams(STATE)
@@ -116,7 +118,10 @@ class LeadMethods:
         return {"id": self._queue.submit(jobspec, urgency).id}
 
     def look_up(self, job: JobId, keys: Sequence[str], flags: int) -> Any:
-        """Return texts of a job, or objects. Raises Failed where it lacks one."""
+        """Return the values of these keys of a job, as texts or as objects.
+
+        Raises Failed if the job lacks one.
+        """
         found = self._queue.find(job)
         spec = found.jobspec if flags & _CURRENT else found.submitted
         signed = base64.b64encode(msgspec.json.encode(found.submitted)).decode()
@@ -139,7 +144,7 @@ class LeadMethods:
         }
 
     def list_jobs(self, constraint: Mapping[str, Sequence[str]]) -> Any:
-        """Return the jobs with one of the names that the constraint tells."""
+        """Return the jobs with one of the names in the constraint."""
         names = constraint["name"]
         listed = map(_listed, self._queue.jobs.values())
         return {"jobs": [job for job in listed if job["name"] in names]}
@@ -159,7 +164,7 @@ class LeadMethods:
         self._queue.constrain(job, context[_CONSTRAINTS])
 
     def follow_jobs(self, allow: dict[str, int], caller: Caller) -> None:
-        """Send all active jobs, an entry of id -1, then each event that is allowed."""
+        """Send all active jobs, then an entry of id -1, then each event in `allow`."""
         self._server.open(caller, JOURNAL, allow)
         for job in self._queue.jobs.values():
             if not job.is_over:
@@ -167,7 +172,7 @@ class LeadMethods:
         self._server.send(caller, {"id": -1, "events": []})
 
     def cancel(self, matchtag: int, caller: Caller) -> None:
-        """End a stream of the caller's."""
+        """End a stream of the caller."""
         self._server.fail(Caller(caller.peer, matchtag))
 
     def follow_ranks(self, caller: Caller) -> None:
@@ -186,16 +191,16 @@ class LeadMethods:
         self._server.send(caller, {"state": self._state})
 
     def output(self, job: JobId) -> dict[str, list[Output]]:
-        """Return what the job's tasks have written so far. Raises Failed."""
+        """Return the output of the job's tasks so far. Raises Failed."""
         return {"pieces": self._queue.find(job).output}
 
     def join(
         self, version: str, hostname: str, rank: int, pid: int, caller: Caller
     ) -> None:
-        """Have a follower join: answer, then send it orders.
+        """Let a follower join: send an answer now, and orders later.
 
-        Checked as Flux checks it: version, rank, and that the lead's list of hosts has
-        that host at that rank. Raises LeadError.
+        The checks are those of Flux: the version, the rank, and that the lead's list of
+        hosts has this host at this rank. Raises LeadError.
         """
         refusal = self._refusal(version, hostname, rank)
         if refusal:
@@ -207,7 +212,7 @@ class LeadMethods:
         if other:
             why = "another broker joined as this rank"
             self._server.fail(other, LeadError(why))
-            # Its jobs must have failed before new ones start on its rank.
+            # Jobs of the other must have failed before new ones start on the rank.
             self._lose_member(rank, f"is lost: {why}")
         self._server.open(caller, JOIN, rank, lambda how: self._lose_member(rank, how))
         self._server.send(caller)
@@ -223,7 +228,7 @@ class LeadMethods:
         self._queue.rank_lost(rank)
 
     def _refusal(self, version: str, hostname: str, rank: int) -> str:
-        """Return why that broker may not join, empty if it may."""
+        """Return why a broker may not join; empty if it may."""
         if version.split(".")[:2] != PROTOCOL.split(".")[:2]:
             return f"client ({version}) version mismatched with server ({PROTOCOL})"
         if rank == 0:
@@ -239,7 +244,7 @@ class LeadMethods:
 
 
 def _entry(job: Job, events: Sequence[Event], allow: Mapping[str, int]) -> Any:
-    """Return what the journal tells of a job by these events of it."""
+    """Return an entry of the journal with those of a job's events that are allowed."""
     entry: dict[str, Any] = {"id": job.id}
     entry["events"] = [event for event in events if event.name in allow]
     names = {event.name for event in events}
@@ -251,7 +256,7 @@ def _entry(job: Job, events: Sequence[Event], allow: Mapping[str, int]) -> Any:
 
 
 def _without_environment(jobspec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a jobspec as all of Flux but its signed copy have it."""
+    """Return a jobspec without environment: in Flux only the signed copy has it."""
     system = {**jobspec["attributes"]["system"]}
     system.pop("environment", None)
     attributes = {**jobspec["attributes"], "system": system}

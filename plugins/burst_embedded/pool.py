@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Resources: which ranks a request may have, which fit, what is taken. Pure.
+"""Resources: the ranks that a request may have, which of them fit, and what is taken.
+Pure.
 
-Fit is decided as the planner foresees it (`burst.core.plan.demand`), which is as
-Flux's Rv1Pool decides it. A request that no set of ranks could hold, were all up and
-free, is infeasible. Of a range (RFC 14) a job gets the minimum, where Flux would give
-what there is.
+Whether a request fits is decided as in the planner (`burst.core.plan.demand`), and so
+as in Flux's Rv1Pool. A request is infeasible if it would not fit even if all ranks were
+up and free. For a range (RFC 14) a job gets the minimum; Flux would give as much as is
+free.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from burst.model.resource_set import EMPTY, ResourceGroup, ResourceSet
 from burst.model.shape import Shape
 
 _Ids = tuple[frozenset[int], frozenset[int]]
-"""Of cores and of GPUs."""
+"""The ids of cores, and those of GPUs."""
 
 
 class Infeasible(Exception):
@@ -31,10 +32,10 @@ class Infeasible(Exception):
 
 
 class ResourcePool:
-    """The ranks of R: up or not, drained or not, free or not."""
+    """The ranks of R, with what is online, drained and free."""
 
     def __init__(self, resources: ResourceSet) -> None:
-        """Raises ValueError where a text in R is malformed."""
+        """Raises ValueError if a text in R is malformed."""
         self.hosts = {node.rank: node.host for node in resources.nodes}
         self.online: set[int] = set()
         self.drained: dict[int, str] = {}
@@ -47,7 +48,7 @@ class ResourcePool:
         self._constraints = ConstraintEvaluator(ranks, resources.properties)
 
     def view(self) -> dict[str, Any]:
-        """Return how ranks are now: what LeadView has of them."""
+        """Return the state of all ranks, with the fields of LeadView."""
         return {
             "online": self.online,
             "drained": self.drained,
@@ -56,25 +57,26 @@ class ResourcePool:
         }
 
     def free_shapes(self) -> dict[int, Shape]:
-        """Return what is unallocated of each rank, up or not."""
+        """Return the unallocated resources of each rank, online or not."""
         return {rank: _shape(ids) for rank, ids in self._free.items()}
 
     def allocated(self) -> frozenset[int]:
-        """Return the ranks of which anything is allocated."""
+        """Return the ranks that have allocated resources."""
         free = self._free.items()
         return frozenset(rank for rank, ids in free if ids != self._whole[rank])
 
     def allowed(self, request: ResourceRequest) -> frozenset[int]:
-        """Return the ranks that its constraint admits. Raises JobspecError."""
+        """Return the ranks that a request's constraint admits. Raises JobspecError."""
         return self._constraints.admitted(request.constraint)
 
     def allocate(
         self, request: ResourceRequest, confined_to: Set[int] | None = None
     ) -> ResourceSet | None:
-        """Take what the request needs, and return R of it; None if it is not free now.
+        """Take the resources for a request, and return their R; None if they are not
+        free now.
 
         `confined_to` are the lent ranks that it may have, None for all of them. Raises
-        Infeasible, and JobspecError where its constraint cannot be read.
+        Infeasible, and JobspecError if its constraint cannot be read.
         """
         allowed = self.allowed(request)
         if confined_to is not None:
@@ -84,7 +86,7 @@ class ResourcePool:
         free = {rank: _shape(self._free[rank]) for rank in usable}
         asked = request
         if request.exclusive:
-            # Rv1Pool gives whole nodes that are idle whatever their cores are.
+            # Rv1Pool gives whole idle nodes, however many cores they have.
             asked = msgspec.structs.replace(request, cores_per_slot=1)
         shapes = NodePool(free, whole).fit(asked)
         if not shapes:
@@ -96,13 +98,13 @@ class ResourcePool:
         return EMPTY.with_ranks(groups, [self.hosts[rank] for rank in sorted(shapes)])
 
     def release(self, resources: ResourceSet) -> None:
-        """Give back what `allocate` returned."""
+        """Give back resources that `allocate` returned."""
         for rank, (cores, gpus) in _ids(resources).items():
             free_cores, free_gpus = self._free[rank]
             self._free[rank] = (free_cores | cores, free_gpus | gpus)
 
     def _take(self, rank: int, shape: Shape) -> ResourceGroup:
-        """Take the first free cores and GPUs of the rank, as many as asked for."""
+        """Take the first free cores and GPUs of a rank, as many as `shape` has."""
         cores, gpus = (sorted(ids) for ids in self._free[rank])
         left = cores[shape.cores :], gpus[shape.gpus :]
         self._free[rank] = (frozenset(left[0]), frozenset(left[1]))
@@ -120,7 +122,7 @@ def slots_of(request: ResourceRequest, group: ResourceGroup) -> int:
 
 
 def summary(resources: ResourceSet) -> str:
-    """Return what was allocated as Flux's annotation says it: `rank4/core[0-3]`."""
+    """Return an allocation in the form of Flux's annotation: `rank4/core[0-3]`."""
     parts = []
     for group in resources.groups:
         had = ",".join(f"{name}[{ids}]" for name, ids in group.children.items())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What every broker process has: a directory of its own, and a way to be stopped."""
+"""Shared by all broker processes: a private directory, and signals that stop them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ SOCKET = "control"
 
 
 def private_directory(path: Path) -> Path:
-    """Return the directory, made if need be, by its whole path. Raises ConfigError."""
+    """Return the absolute path of a private directory; make it if it is missing.
+
+    Raises ConfigError.
+    """
     path = path.absolute()
     check_socket(path / SOCKET)
     make_directory(path)
@@ -31,7 +34,7 @@ def private_directory(path: Path) -> Path:
 
 
 def make_directory(path: Path) -> None:
-    """Make it with mode 0700, unless it is there. Raises ConfigError."""
+    """Make a directory with mode 0700 unless it exists. Raises ConfigError."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -41,7 +44,7 @@ def make_directory(path: Path) -> None:
 
 
 def stop_signals() -> int:
-    """Return a descriptor that is readable once SIGTERM or SIGINT came."""
+    """Return a descriptor that becomes readable on SIGTERM or SIGINT."""
     stop = WakeUp()
     on_signals(stop.wake, signal.SIGTERM, signal.SIGINT)
     return stop.fileno()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The lead's side of the protocol: who may connect, their requests, their streams.
+"""The lead's side of the protocol: who may connect, requests, and streams.
 
-Clients come over a socket in a directory that only the instance owner can enter, and
-followers over TCP with the shared CURVE certificate, which alone may connect. Both may
-call all methods: who has the certificate has the owner's rights, as in Flux.
+Clients use a socket in a directory that only the instance owner can enter. Followers
+use TCP, where only the shared CURVE certificate may connect. Both may call all methods:
+as in Flux, the certificate gives the owner's rights.
 """
 
 from __future__ import annotations
@@ -37,20 +37,21 @@ from burst_embedded.wire import (
 
 _ZAP = "inproc://zeromq.zap.01"
 _REPEAT_S = 60.0
-"""Connections without our certificate are logged at most this often."""
+"""Seconds between two log messages about connections without our certificate."""
 _KEYS = {"job": "id", "kind": "type"}
-"""Keys of requests whose parameters have another name, which Python does not take."""
+"""Parameters of methods whose key in requests has another name, a built-in of Python's.
+"""
 
 
 class Peer(NamedTuple):
-    """Who is connected."""
+    """A connected client or follower."""
 
     socket: zmq.Socket[bytes]
     identity: bytes
 
 
 class Caller(NamedTuple):
-    """Who made a request, and its matchtag."""
+    """The sender of a request, and its matchtag."""
 
     peer: Peer
     tag: int
@@ -63,14 +64,14 @@ class _Stream(NamedTuple):
 
 
 def _do_nothing(_how: str) -> None:
-    """Do nothing: of the end of most streams nobody needs to know."""
+    """Do nothing: the end of most streams needs no action."""
 
 
 class _Method:
     """A function that is called with the values of a request's keys.
 
-    One with a parameter `caller` answers by `Server.send`, now or later; of others what
-    they return is the answer.
+    A function with a parameter `caller` answers by `Server.send`, now or later. The
+    return value of any other is the answer.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -83,7 +84,7 @@ class _Method:
         self._function = function
 
     def call(self, payload: bytes, caller: Caller) -> Any:
-        """Call it. Raises Failed where the payload is not what it takes."""
+        """Call the function. Raises Failed if the payload does not fit it."""
         try:
             found = msgspec.structs.asdict(self._decode(payload))
         except (msgspec.MsgspecError, RecursionError) as error:
@@ -94,9 +95,9 @@ class _Method:
 
 
 class Server:
-    """All who are connected. `receive` is to be called when a socket is readable.
+    """Serves all connections. Call `receive` when a socket is readable.
 
-    As long as it lives, no other lead has its sockets.
+    While it exists, no other lead can have its sockets.
     """
 
     def __init__(
@@ -105,7 +106,7 @@ class Server:
         path: Path,
         boot: BrokerConfig,
     ) -> None:
-        """Listen. Raises LeadError where another has the port."""
+        """Listen on both sockets. Raises LeadError if the port is in use."""
         self._key = boot.certificate.public
         self._push: Callable[[], None] = lambda: None
         self._methods: dict[str, _Method] = {}
@@ -113,7 +114,7 @@ class Server:
         self._streams: dict[Caller, _Stream] = {}
         self._services: dict[str, Peer] = {}
         self._asked: dict[int, tuple[Caller, Peer]] = {}
-        """Requests to services, by our tag: who asks, and who is to answer."""
+        """Requests to services, by our tag: the caller, and the peer that answers."""
         self._tags = itertools.count(1)
         self._unreachable: set[Peer] = set()
         self._strangers_said = 0.0
@@ -130,10 +131,10 @@ class Server:
     def answer_by(
         self, functions: Mapping[str, Callable[..., Any]], push: Callable[[], None]
     ) -> None:
-        """Have these functions called, by topic. To be called before `receive`.
+        """Set the functions to call, by topic. Call this before `receive`.
 
-        Another topic is that of a service, if a client registered it by `service.add`.
-        `push` is called before each answer, to send what happened before it.
+        A request with another topic goes to the client that registered the service by
+        `service.add`. `push` is called before each answer, to send earlier changes.
         """
         self._push = push
         functions = {**functions, "service.add": self._add_service}
@@ -152,7 +153,7 @@ class Server:
             while socket.poll(0):
                 identity, *_, frame = socket.recv_multipart()
                 self._hear(Peer(socket, identity), frame)
-        # After the requests: who cannot be reached may have said goodbye.
+        # After the requests: a peer that cannot be reached may have sent a goodbye.
         while self._unreachable:
             self._forget(self._unreachable.pop(), "is lost: its connection is closed")
 
@@ -168,19 +169,20 @@ class Server:
         subject: Any = None,
         ended: Callable[[str], object] = _do_nothing,
     ) -> None:
-        """Note that the caller gets a stream.
+        """Register a stream to the caller.
 
-        `ended` is called with how, if the caller goes before `fail` ends it.
+        If the caller disconnects before `fail` ends the stream, `ended` is called with
+        words for how that happened.
         """
         self._streams[caller] = _Stream(topic, subject, ended)
 
     def streams(self, topic: str) -> list[tuple[Caller, Any]]:
-        """Return who has that stream, and what `open` was told that it is about."""
+        """Return the callers with a stream of that topic, and the subject of each."""
         found = self._streams.items()
         return [(each, it.subject) for each, it in found if it.topic == topic]
 
     def fail(self, caller: Caller, error: BurstError | None = None) -> None:
-        """Answer by an error, which ends a stream; with none it just ends."""
+        """Answer with an error, which ends a stream; without one, end the stream."""
         self._streams.pop(caller, None)
         number, text = errno.ENODATA, ""
         if error:
@@ -188,7 +190,7 @@ class Server:
         self._send(caller.peer, Message(caller.tag, "", text.encode(), number))
 
     def beat(self) -> None:
-        """Send to all, which finds who is gone."""
+        """Send a message to all peers, to find those that are gone."""
         for peer in self._peers:
             self._send(peer, BEAT)
 
@@ -232,9 +234,9 @@ class Server:
                 self.send(caller, answer)
 
     def _add_service(self, service: str, caller: Caller) -> None:
-        """Pass requests of that name on to this client."""
+        """Pass requests to a service on to this client from now on."""
         holder = self._services.get(service)
-        # The process that serves may have ended meanwhile.
+        # The process that served it may have ended meanwhile.
         if holder and self._send(holder, BEAT):
             raise Failed(errno.EEXIST, f"{service} is served already")
         self._services[service] = caller.peer
@@ -256,7 +258,7 @@ class Server:
             self._send(caller.peer, answer)
 
     def _send(self, peer: Peer, message: Message) -> bool:
-        """Send, or note that the peer is gone."""
+        """Send a message; return False, and remember the peer, if it is gone."""
         try:
             peer.socket.send_multipart([peer.identity, message.encode()], zmq.NOBLOCK)
         except zmq.ZMQError as error:
@@ -287,7 +289,7 @@ class Server:
             self._zap.send_multipart([*envelope, version, request, *answer, b"", b""])
 
     def _note_strangers(self) -> None:
-        """Log connections that failed before there was a key to ask about."""
+        """Log connections that failed before ZeroMQ asked about their key."""
         while self._monitor.poll(0):
             parse_monitor_message(self._monitor.recv_multipart())
             now = time.monotonic()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The lead's store for the daemon's records: a file of JSON, written anew each time."""
+"""The lead's store for the daemon's records: a JSON file, rewritten at each change."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ STORE = "burst.json"
 
 
 class FileStore:
-    """burst.lead.Store in a file of mode 0600. Raises StoreError.
+    """A `burst.lead.Store` in a file of mode 0600. Raises StoreError.
 
-    A write is not waited for until it is on the disk: meanwhile the lead would serve
-    nobody. What was written outlives the lead, not a crash of its machine.
+    A write does not wait for the disk, because the lead would serve no one meanwhile.
+    The records survive the end of the lead, but not a crash of its machine.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -41,7 +41,7 @@ class FileStore:
         return self._kept
 
     def write(self, changes: Mapping[str, str | None]) -> None:
-        """Write all these values, or none; None deletes the key."""
+        """Write all of these values, or none; None deletes the key."""
         for key, value in changes.items():
             check_record(key, value)
         merged = {**self._kept, **changes}

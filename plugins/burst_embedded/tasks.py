@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The processes of jobs on one rank: started, read, killed. One loop drives it.
+"""Start, read and kill the processes of jobs on one rank. One loop drives it.
 
-Each task is a process group of its own. When the task ends, what it left in its group
-is killed; when the broker is killed, so is the task (its own children may survive, as
-they do when a Flux broker is killed).
+Each task is a process group of its own. When the task ends, the rest of its group is
+killed. When the broker is killed, so is the task, but its children may survive, as with
+a Flux broker.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CHUNK = 64 * 1024
 
 
 class _Task:
-    """One process, the ends of its pipes, and what it may still send."""
+    """One process, our ends of its pipes, and how many bytes it may still write."""
 
     def __init__(self, job: int, rank: int, process: subprocess.Popen[bytes]) -> None:
         self.job = job
@@ -46,7 +46,7 @@ class _Task:
 
 
 class TaskRunner:
-    """All tasks of this rank.
+    """Runs all tasks of this rank.
 
     `fileno` becomes readable when `collect` has something to yield.
     """
@@ -80,7 +80,7 @@ class TaskRunner:
             self._signal(signal.SIGTERM, order.job)
 
     def collect(self) -> Iterator[Output | Ended]:
-        """Yield what tasks wrote and which ended, without waiting for anything."""
+        """Yield new output and ends of tasks, without waiting."""
         self._end_the_stubborn()
         for key, _ in self._selector.select(0):
             task, stream = key.data
@@ -119,7 +119,7 @@ class TaskRunner:
             self._selector.register(pipe, selectors.EVENT_READ, (task, stream))
 
     def _read(self, task: _Task, stream: int) -> Iterator[Output]:
-        """Yield what is in a pipe, up to the task's allowance; the rest is dropped."""
+        """Yield the content of a pipe, up to the task's allowance; drop the rest."""
         data = b""
         with contextlib.suppress(BlockingIOError):
             data = os.read(task.pipes[stream], _CHUNK)
@@ -133,7 +133,7 @@ class TaskRunner:
                 yield Output(task.job, task.rank, _STDERR, _CUT)
 
     def _close(self, task: _Task) -> Iterator[Output | Ended]:
-        # Its pid, and so the group's id, is not reused before we wait for it.
+        # The pid, which is also the group's id, is not reused before `wait`.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(task.process.pid, signal.SIGKILL)
         for stream in list(task.pipes):

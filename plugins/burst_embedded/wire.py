@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""The one protocol of the lead, and sockets for both of its sides.
+"""The protocol of the lead, and sockets for both of its sides.
 
-It is Flux's, as far as a lead for bursts needs it: requests have a topic and a JSON
-object, responses the request's matchtag and an errno, which ends a stream with ENODATA.
-So `burst.flux` is the client. Under it are frames of ZeroMQ, over a Unix socket for
-clients on the same host and over TCP with CURVE for followers. ZeroMQ closes those of
-who is gone or hangs. The lead finds them closed as it sends all a message of tag 0 and
-without a topic now and then.
+It is the part of Flux's protocol that a lead for bursts needs: requests have a topic
+and a JSON object, responses the request's matchtag and an errno; ENODATA ends a stream.
+So `burst.flux` is the client. Messages are frames of ZeroMQ, over a Unix socket for
+clients on the same host, and over TCP with CURVE for followers. ZeroMQ closes the
+connection of a peer that is gone or hangs. To find closed ones, the lead regularly
+sends all peers a message with tag 0 and without a topic.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from burst_embedded.boot import BrokerConfig
 PROTOCOL = "3.0.0"
 """Version of the protocol; MAJOR.MINOR of both sides must be the same."""
 BEAT_S = 0.5
-"""Seconds between two such messages, and two probes of ZeroMQ."""
+"""Seconds between two of these messages, and between two probes of ZeroMQ."""
 SILENCE_MS = 20_000
-"""ZeroMQ closes a connection over which nothing came for this long. A process that ends
-closes it at once; this finds one that hangs, and a busy host may give one no turn for
-seconds."""
+"""Milliseconds of silence after which ZeroMQ closes a connection. A process that ends
+closes it at once; this finds a process that hangs. It is long, because on a busy host a
+process may not run for seconds."""
 _NEVER_MS = 2**31 - 1
-"""When a lost connection would be opened again: 24 days, long after it is closed."""
+"""Milliseconds until a lost connection is opened again: 24 days, so in effect never."""
 OUTPUT_LIMIT = 256 * 1024
-"""Bytes that are kept of the output of one task."""
+"""How many bytes of the output of one task are kept."""
 GOODBYE = "goodbye"
-"""Topic of who leaves; not answered."""
+"""Topic of the message of a peer that leaves; it is not answered."""
 
 
 class Failed(LeadError):
-    """What a request is answered with; `errnum` is its errno."""
+    """An error that is the answer to a request; `errnum` is its errno."""
 
     def __init__(self, errnum: int, text: str) -> None:
         super().__init__(text)
@@ -45,29 +45,30 @@ class Failed(LeadError):
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True):
-    """A request, or without a topic a response."""
+    """A request, or a response if it has no topic."""
 
     tag: int
-    """Of the request; one of tag 0 is answered only if it fails."""
+    """The matchtag of the request; a request with tag 0 is answered only if it fails.
+    """
     topic: str = ""
     payload: bytes = b""
-    """JSON; the text of the error where `errnum` is not 0."""
+    """JSON; the text of the error if `errnum` is not 0."""
     errnum: int = 0
 
     def encode(self) -> bytes:
-        """Return it as it goes over the wire."""
+        """Return the message as bytes for the wire."""
         return msgspec.msgpack.encode(self)
 
 
 ANSWER = b"{}"
-"""The payload of a response that says nothing more."""
+"""The payload of a response without data."""
 BEAT = Message(0)
 decode = msgspec.msgpack.Decoder(prepared(Message)).decode
-"""Raises msgspec.MsgspecError."""
+"""Returns the message in the bytes from the wire. Raises msgspec.MsgspecError."""
 
 
 class _Tagged(msgspec.Struct, frozen=True, tag=True):
-    """Base of what lead and followers tell each other; the tag is the class's name."""
+    """Base of messages between lead and followers; the tag is the class's name."""
 
 
 class RunTasks(_Tagged, frozen=True):
@@ -75,20 +76,20 @@ class RunTasks(_Tagged, frozen=True):
 
     job: int
     tasks: tuple[int, ...]
-    """Task ranks, one process each."""
+    """The task ranks on this rank; each is one process."""
     command: tuple[str, ...]
     cwd: str
     environment: Mapping[str, str]
 
 
 class KillTasks(_Tagged, frozen=True):
-    """To a follower: end a job's tasks by SIGTERM, and by SIGKILL after a grace."""
+    """To a follower: end a job's tasks by SIGTERM, then SIGKILL after a grace time."""
 
     job: int
 
 
 class Output(_Tagged, frozen=True):
-    """A piece of what a task wrote; stream is 1 or 2."""
+    """A piece of a task's output; `stream` is 1 or 2."""
 
     job: int
     task: int
@@ -97,7 +98,7 @@ class Output(_Tagged, frozen=True):
 
 
 class Ended(_Tagged, frozen=True):
-    """A task is over; status as wait(2) has it."""
+    """The end of a task; `status` is as in wait(2)."""
 
     job: int
     task: int
@@ -111,13 +112,14 @@ decode_order: Callable[[bytes], Order] = json_decoder(Order).decode  # type: ign
 def calling_socket(
     context: zmq.Context[zmq.Socket[bytes]], boot: BrokerConfig | None = None
 ) -> zmq.Socket[bytes]:
-    """Return a socket to the lead; what has come can be read when the lead is gone.
+    """Return a socket to the lead. Messages that came can be read after it is gone.
 
-    With `boot` it is a follower's, and talks to the lead with this certificate alone.
+    With `boot` it is a follower's, and accepts only a lead with the same certificate.
     """
     socket = context.socket(zmq.DEALER)
     _set_common(socket, boot)
-    # Not -1, nor IMMEDIATE: ZeroMQ then drops what was not read as the lead goes.
+    # Not -1, and not IMMEDIATE: with these ZeroMQ drops unread messages of a lead that
+    # goes.
     socket.setsockopt(zmq.RECONNECT_IVL, _NEVER_MS)
     socket.setsockopt(zmq.LINGER, 0)
     if boot:
@@ -129,14 +131,14 @@ def calling_socket(
 def serving_socket(
     context: zmq.Context[zmq.Socket[bytes]], boot: BrokerConfig | None = None
 ) -> zmq.Socket[bytes]:
-    """Return the lead's socket; sending to one that is gone raises EHOSTUNREACH.
+    """Return a socket of the lead. Sending to a peer that is gone raises EHOSTUNREACH.
 
     With `boot` it is for followers, and asks ZAP about each key that connects.
     """
     socket = context.socket(zmq.ROUTER)
     socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
     _set_common(socket, boot)
-    # Those who are told that the lead stops may read it late on a busy host.
+    # On a busy host, peers may read late that the lead stops.
     socket.setsockopt(zmq.LINGER, 10_000)
     if boot:
         socket.setsockopt(zmq.CURVE_SERVER, 1)
@@ -146,7 +148,7 @@ def serving_socket(
 
 def _set_common(socket: zmq.Socket[bytes], boot: BrokerConfig | None) -> None:
     socket.setsockopt(zmq.SNDHWM, 0)
-    # ZeroMQ probes connections by itself, and closes those that are silent.
+    # ZeroMQ itself probes connections, and closes those that are silent.
     socket.setsockopt(zmq.HEARTBEAT_IVL, int(BEAT_S * 1000))
     socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, SILENCE_MS)
     if boot:

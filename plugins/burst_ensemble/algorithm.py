@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The plug-in interface of algorithms, which decide about a member of an ensemble.
 
-A member has nodes and jobs of its own. An algorithm looks at it every `checkSeconds`
-and says whether it is to grow or shrink, gets more jobs, or is done.
+A member has nodes and jobs of its own. Every `checkSeconds` an algorithm looks at the
+member and decides whether it grows, shrinks, gets more jobs, or is done.
 Write a class with one method, name it under the entry point group `burst.algorithms`,
 and run `burst_ensemble.testing.AlgorithmContract` on it:
 
@@ -15,24 +15,26 @@ and run `burst_ensemble.testing.AlgorithmContract` on it:
             self, view: MemberView, memory: Memory, now: float
         ) -> MemberDecision: ...
 
-What holds of `decide`:
+Rules for `decide`:
 
 * It is **pure**: the same arguments give the same decision. It reads no clock, file or
-  network, and keeps nothing in the object; it draws by `draw`, whose seed it is given.
-* It **remembers** by what it returns as `memory`, which it is given the next time, over
-  a restart of the daemon, too. It is kept as JSON: texts, numbers, lists, mappings with
-  texts as keys, at most 8 KiB. Remember times ("since when"), not numbers of calls: how
-  often it is called changes with the load and with restarts.
+  network, and keeps nothing in the object. For random numbers it calls `draw` with a
+  seed.
+* It **remembers** what it returns as `memory`: it gets this mapping at the next call,
+  even after a restart of the daemon. The memory is kept as JSON: texts, numbers, lists,
+  mappings with texts as keys, at most 8 KiB. Remember times ("since when"), not numbers
+  of calls: how often it is called changes with the load and with restarts.
 * It **may ask for anything**. The daemon keeps sizes between `least` and `most`, keeps
   the limits of the ensemble, shares nodes among members, and waits between changes.
-* It **returns within 10 ms**. One that raises, or takes ten seconds, is not asked for a
-  while, and its member stays as it is.
+* It **returns within 10 ms**. If it raises, or takes ten seconds, it is not called for
+  a while, and its member stays as it is.
 
-A member may have several algorithms. They are asked in the order of the file: the first
-that says a size decides on it, jobs of all are submitted, any may end the member.
+A member may have several algorithms, called in the order of the file. The first that
+returns a size decides the size, the jobs of all are submitted, and each may end the
+member.
 
-What `__all__` lists is kept from one release to the next, or its change is in
-CHANGELOG.md.
+The names in `__all__` stay the same from one release to the next, or CHANGELOG.md has
+the change.
 """
 
 from __future__ import annotations
@@ -71,10 +73,10 @@ Memory = Mapping[str, Any]
 """What an algorithm remembers of a member: JSON, empty at first."""
 
 MEMORY_MOST = 8192
-"""Bytes of a memory as JSON, at most."""
+"""The maximum size of a memory as JSON, in bytes."""
 
 SUBMIT_MOST = 200
-"""Jobs that a member gets at once, at most."""
+"""The maximum number of jobs that a member gets at once."""
 
 _T = TypeVar("_T")
 
@@ -99,7 +101,7 @@ class QueueCounts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def pending(self) -> int:
-        """Jobs that have not started, those that wait for another job, too."""
+        """Jobs that have not started, including those that wait for another job."""
         return self.new + self.depend + self.priority + self.sched
 
 
@@ -107,36 +109,37 @@ class Spread(msgspec.Struct, frozen=True, kw_only=True):
     """How long something took, over jobs, in seconds; all 0 where `count` is 0.
 
     `iqr` (the difference of the quartiles) and `mad` (the median distance from the
-    median) are those of the latest 32 jobs, the others those of all.
+    median) cover the latest 32 jobs; the other values cover all jobs.
     """
 
     count: int = 0
     mean: float = 0.0
     variance: float = 0.0
-    """Of the sample; 0 for less than two jobs."""
+    """The sample variance; 0 for less than two jobs."""
     min: float = 0.0
     max: float = 0.0
     iqr: float = 0.0
     mad: float = 0.0
     latest: tuple[float, ...] = ()
-    """Of the latest 32 jobs, the oldest first."""
+    """The values of the latest 32 jobs, the oldest first."""
 
 
 class JobTally(msgspec.Struct, frozen=True, kw_only=True):
-    """What has happened to jobs, since the member was made."""
+    """What has happened to jobs since the member was made."""
 
     finished: int = 0
-    """`success` and `failed` together. Jobs canceled before they ran are in neither."""
+    """`success` and `failed` together. Jobs canceled before they ran do not count."""
     success: int = 0
     failed: int = 0
-    """Ended by an exit status that is not 0, or by an exception, also before it ran."""
+    """Jobs that ended with an exit status other than 0, or by an exception, even before
+    they ran."""
     duration: Spread = Spread()
-    """From start to finish, of jobs that have started."""
+    """From start to finish, for jobs that have started."""
     pending: Spread = Spread()
-    """From submit to start, of jobs that have started."""
+    """From submit to start, for jobs that have started."""
     events: Mapping[str, int] = {}
-    """How many jobs had each of these: submit, start, finish, and exception, which is
-    of jobs that have ended and not completed, whether they ran or not."""
+    """How many jobs had each of these events: submit, start, finish, exception. A job
+    has an exception if it ended without being completed, whether it ran or not."""
 
 
 class JobGroup(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,17 +149,17 @@ class JobGroup(msgspec.Struct, frozen=True, kw_only=True):
     nodes: int = 1
     """Nodes of each job."""
     duration: float = 0.0
-    """Time limit of each in seconds, 0 for none."""
+    """Time limit of each job in seconds, 0 for none."""
     count: int = 0
     """How many jobs the file asks for; 0: as many as the algorithm submits."""
     left: int | None = None
-    """How many are not submitted yet; None: no end."""
+    """How many jobs are not submitted yet; None if the group has no end."""
     submitted: int = 0
-    """By this member; of a shared group by all members."""
+    """How many jobs this member has submitted; of a shared group, all members."""
     shared: bool = False
-    """Whether it is for whichever member submits a job first."""
+    """Whether each job is for whichever member submits it first."""
     tally: JobTally = JobTally()
-    """Of this group's jobs in this member."""
+    """What has happened to this group's jobs in this member."""
 
 
 class PeerView(msgspec.Struct, frozen=True, kw_only=True):
@@ -164,19 +167,22 @@ class PeerView(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     price: float
-    """Of one node and hour."""
+    """The price of one node for an hour."""
     room: int
-    """Nodes that it could still give to jobs: free, or by growing to its most."""
+    """Nodes that it could still give to jobs: free ones, and those that it gets by
+    growing to its `max`."""
     most: int
+    """`max` of the file."""
     durations: Mapping[str, float] = {}
-    """Mean seconds of jobs that succeeded there, by group; none without any."""
+    """Mean run time in seconds, by group. A group without a job that succeeded there is
+    left out."""
 
 
 class MemberReading(msgspec.Struct, frozen=True, kw_only=True):
-    """A member as it is now; of one of which nothing is made or left all is 0."""
+    """A member as it is now. The defaults are a member without nodes, jobs and cost."""
 
     nodes_paid: int = 0
-    """Nodes that are paid now: made or asked for, and not confirmed as gone."""
+    """Nodes that cost money now: made or asked for, and not confirmed as gone."""
     nodes_up: int = 0
     """Nodes whose broker is online and that are not drained."""
     nodes_free: int = 0
@@ -186,13 +192,13 @@ class MemberReading(msgspec.Struct, frozen=True, kw_only=True):
     queue: QueueCounts = QueueCounts()
     waiting: Mapping[int, int] = {}
     """How many jobs wait for nodes, by the number of nodes. Only jobs in the states
-    priority and sched: those that wait for another job need no nodes yet."""
+    priority and sched count: those that wait for another job need no nodes yet."""
     next_jobs: tuple[int, ...] = ()
     """Nodes of the first jobs that wait for nodes, in the queue's order; 11 at most."""
     spent: float = 0.0
-    """What it has cost so far, settled and running."""
+    """Its cost so far, of bursts that are gone and of those that are live."""
     price: float = 0.0
-    """Of one of its nodes for an hour; 0 for free."""
+    """The price of one of its nodes for an hour; 0 if they cost nothing."""
 
 
 class MemberView(MemberReading, frozen=True, kw_only=True):
@@ -200,8 +206,8 @@ class MemberView(MemberReading, frozen=True, kw_only=True):
 
     name: str
     nodes: int = 0
-    """Nodes it is to have, as was decided last: some may yet boot, or others be paid
-    while they are drained."""
+    """The size that was decided last. Some of these nodes may still boot, and further
+    nodes may cost money while they are drained."""
     least: int = 0
     """`min` of the file."""
     most: int = 1
@@ -209,19 +215,20 @@ class MemberView(MemberReading, frozen=True, kw_only=True):
     jobs: tuple[JobGroup, ...] = ()
     """The entries of `jobs` of the member, then those that all members share."""
     unconfirmed: int = 0
-    """Jobs that it was given and that may not be in its queue yet."""
+    """Jobs that were given to it and may not be in its queue yet."""
     tally: JobTally = JobTally()
-    """Of all its jobs; of a member with an agent, of those that the agent submitted."""
+    """What has happened to all its jobs; for a member with an agent, to those that the
+    agent submitted."""
     started: float = 0.0
     """When it was made."""
     grown: float | None = None
-    """When it last grew."""
+    """When it last grew; None if it never did."""
     shrunk: float | None = None
-    """When it last shrank."""
+    """When it last shrank; None if it never did."""
     check: float = 10.0
     """Seconds from one decision to the next, as the file says (`checkSeconds`)."""
     commands: tuple[str, ...] = ()
-    """Names of `[custom]` of the file."""
+    """The names of the commands in `[custom]` of the file."""
     peers: tuple[PeerView, ...] = ()
     """The other members, by name."""
 
@@ -232,43 +239,43 @@ class MemberView(MemberReading, frozen=True, kw_only=True):
 
     @property
     def room(self) -> int:
-        """Nodes that are free, or that boot."""
+        """Nodes that are free, or that still boot."""
         return max(0, self.nodes - self.nodes_busy)
 
     @property
     def nodes_waited_for(self) -> int:
-        """Nodes that waiting jobs need, all at once."""
+        """Nodes that the waiting jobs need to run all at once."""
         return sum(size * count for size, count in self.waiting.items())
 
 
 class MemberDecision(msgspec.Struct, frozen=True, kw_only=True):
-    """What an algorithm wants; without anything: leave the member as it is."""
+    """What an algorithm wants. The default leaves the member as it is."""
 
     nodes: int | None = None
-    """How many nodes the member is to have; None: no change."""
+    """The new size of the member in nodes; None for no change."""
     submit: tuple[str, ...] = ()
     """Names of groups of `MemberView.jobs`, one for each job, in the order in which
-    they are to be submitted. More than are left of a group are left out, and so are
-    more than SUBMIT_MOST, and all while earlier ones are still being submitted: count
-    by `JobGroup.submitted` and `left`, not by what was asked for."""
+    they are submitted. Jobs beyond what is left of a group and beyond SUBMIT_MOST are
+    dropped, and all jobs while earlier ones are still being submitted: count with
+    `JobGroup.submitted` and `left`, not with what was asked for."""
     again: tuple[str, ...] = ()
-    """As `submit`, and without regard to how many are left: `count` of the file is then
-    that of one submission."""
+    """Like `submit`, but regardless of how many are left: `count` of the file is then
+    the number of jobs of one submission."""
     end: bool = False
     """Whether the member is done: it is drained and taken down, for good."""
     custom: tuple[str, ...] = ()
-    """Names of commands of the file (`[custom]`) that are to be run."""
+    """Names of commands in `[custom]` of the file that the daemon runs now."""
     memory: Memory = {}
-    """What it is given the next time."""
+    """What the algorithm gets as `memory` at the next call."""
     why: str = ""
-    """One sentence for people; it is on record with what was done."""
+    """One sentence for people; it is recorded with the change."""
 
 
 class OptionProblem(msgspec.Struct, frozen=True):
-    """Why options cannot be used for a member."""
+    """A reason why options cannot be used for a member."""
 
     key: str
-    """Dotted path in `options`, numbers of lists from 0, such as `rules.0.name`."""
+    """Dotted path in `options`; list entries count from 0, such as `rules.0.name`."""
     what: str
     advice: str = ""
 
@@ -277,23 +284,23 @@ class Algorithm(Protocol):
     """See the module's docstring. It also has `Options`, a msgspec.Struct."""
 
     def decide(self, view: MemberView, memory: Memory, now: float) -> MemberDecision:
-        """Return what is to be done. `now`: seconds since the epoch."""
+        """Return the decision for a member. `now`: seconds since the epoch."""
         ...
 
 
 @runtime_checkable
 class Checked(Protocol):
-    """Of an algorithm whose options depend on the member, such as on its jobs."""
+    """An algorithm whose options depend on the member, such as on its jobs."""
 
     def problems(self, view: MemberView) -> Sequence[OptionProblem]:
-        """Return what is wrong, for a member that is not made yet."""
+        """Return what is wrong with the options for a member that is not made yet."""
         ...
 
 
 def draw(below: int, *seed: str | float) -> int:
     """Return a number from 0 to below `below`, always the same for the same seed.
 
-    Seed it with what tells this draw from all others, such as an option `seed`, the
+    The seed must differ from that of all other draws, such as an option `seed`, the
     member's name and how many jobs were submitted before.
     """
     text = "\0".join(map(str, seed)).encode()
@@ -303,8 +310,8 @@ def draw(below: int, *seed: str | float) -> int:
 def shuffled(
     values: Sequence[_T], *seed: str | float, most: int | None = None
 ) -> list[_T]:
-    """Return the values in an order that is drawn as by `draw`; only the first `most`
-    of it, if that is given.
+    """Return the values in an order drawn with `draw`; only the first `most` of them if
+    it is set.
     """
     left = list(values)
     count = len(left) if most is None else min(most, len(left))

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""Members of ensembles that are instances of their own, and the agents beside these."""
+"""External members of ensembles, which are instances of their own, and their agents."""

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""The agent of a member that is an instance of its own: `burst ensemble agent`.
+"""The agent of an external member, an instance of its own: `burst ensemble agent`.
 
-It reads the instance, reports to the daemon, and submits and cancels what it is
-answered. It keeps nothing: whether a job was submitted before the agent was started
-again, the instance is asked by the job's name. The service `burst` of the instance is
-its lock: there is one agent, and it ends with its process.
+It reads the instance, reports to the daemon, and submits and cancels the jobs that the
+answer names. It keeps no state: after a restart it asks the instance by the job's name
+whether a job was submitted. The service `burst` of the instance is its lock: only one
+agent can have it, and the lock ends with the process.
 """
 
 from __future__ import annotations
@@ -38,32 +38,35 @@ from burst_ensemble_agent.report import (
 _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 30.0
 _SHOWN_S = 2.0
-"""How long jobs that were submitted are waited for in what the instance shows."""
+"""Seconds to wait until the instance shows jobs that were submitted."""
 _LOOK_S = 0.05
 
 
 @runtime_checkable
 class AgentLead(Lead, JobSubmitter, WholeQueue, Protocol):
-    """What the agent needs of an instance."""
+    """The interface that the agent needs from an instance."""
 
 
 class AgentSite(msgspec.Struct, frozen=True, kw_only=True):
-    """What the agent is told at its start."""
+    """The options of an agent, set at its start."""
 
     about: str
-    """ENSEMBLE/MEMBER, which its jobs bear as their tag."""
+    """ENSEMBLE/MEMBER, the tag of its jobs."""
     environment: Mapping[str, str]
-    """Of the jobs that it submits."""
+    """The environment variables of the jobs that it submits."""
     directory: str
-    """Where they run, if the file does not say."""
+    """The working directory of jobs for which the file sets none."""
     start: float = 600.0
-    """Seconds for which an instance is waited for that does not answer yet."""
+    """Seconds to wait at the start for an instance that does not answer yet."""
     gone: float = 60.0
-    """Seconds after which an instance that does not answer any more has ended."""
+    """Seconds without an answer after which the instance has ended."""
 
 
 class EnsembleAgent:
-    """`run` in one thread; `stop` from any, and from a signal handler."""
+    """Reports on one instance.
+
+    Call `run` in one thread, and `stop` in any thread or in a signal handler.
+    """
 
     def __init__(
         self,
@@ -71,7 +74,7 @@ class EnsembleAgent:
         connector: Callable[[], Lead],
         post: Callable[[AgentReport], AgentAnswer],
     ) -> None:
-        """`post` gives the daemon a report. Raises BurstError where it cannot."""
+        """`post` sends a report to the daemon. It raises BurstError if that fails."""
         self._site = site
         self._connector = connector
         self._post = post
@@ -90,9 +93,9 @@ class EnsembleAgent:
         self._wakeup.wake()
 
     def run(self) -> None:
-        """Report until told to stop, until the member has ended, or the instance.
+        """Report until told to stop, or until the member or the instance has ended.
 
-        Raises BurstError where the instance cannot be used, or did not come.
+        Raises BurstError if the instance cannot be used, or did not answer in time.
         """
         site, retry = self._site, Retry(self._wakeup, lambda: self._stopping)
         try:
@@ -114,7 +117,7 @@ class EnsembleAgent:
                 return
 
     def _report_on(self, lead: AgentLead) -> None:
-        """Report until told to stop, until the member has ended or the lead fails."""
+        """Report until told to stop, the member has ended, or the lead fails."""
         with closing(lead):
             try:
                 while not self._stopping and not self._over:
@@ -124,7 +127,7 @@ class EnsembleAgent:
                 self._wakeup.wait(_FIRST_PAUSE)
 
     def _turn(self, lead: AgentLead) -> float:
-        """Report once; return for how long to wait then. Raises LeadError."""
+        """Report once; return the seconds until the next report. Raises LeadError."""
         report = self._read(lead)
         try:
             answer = self._post(report)
@@ -186,12 +189,13 @@ class EnsembleAgent:
         )
 
     def _obey(self, lead: AgentLead, answer: AgentAnswer) -> float:
-        """Do what is answered; return for how long to wait then."""
+        """Do what the answer says; return the seconds until the next report."""
         names = self._submitted.keys() & answer.submit.keys()
         self._submitted = {name: self._submitted[name] for name in names}
         self._refused, self._asked = {}, answer.ask
         if answer.end:
-            # Once more, as one may have been submitted while these were read.
+            # Look again after jobs were canceled: another may have been submitted
+            # meanwhile. The agent ends once no job waits.
             self._over = not self._cancel(lead, answer.end)
             if self._over:
                 log.say("%s has ended: %s", self._site.about, answer.end)
@@ -201,7 +205,7 @@ class EnsembleAgent:
         return answer.check
 
     def _submit(self, lead: AgentLead, jobs: Mapping[str, dict[str, Any]]) -> bool:
-        """Submit the jobs that the instance does not have; tell if it has any now."""
+        """Submit the jobs that the instance lacks; tell whether it has new ones now."""
         unknown = [name for name in jobs if name not in self._submitted]
         if not unknown:
             return False
@@ -229,20 +233,20 @@ class EnsembleAgent:
         return bool(taken)
 
     def _complete(self, jobspec: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a jobspec with environment and directory."""
+        """Return a jobspec with the environment and the working directory."""
         attributes = dict(jobspec["attributes"])
         system = {"cwd": self._site.directory, **attributes["system"]}
         system["environment"] = dict(self._site.environment)
         return {**jobspec, "attributes": {**attributes, "system": system}}
 
     def _await(self, lead: AgentLead, jobs: set[JobId]) -> None:
-        """Wait until the instance shows these, so that the next report has them."""
+        """Wait until the instance shows the jobs, so that the next report has them."""
         ends = time.monotonic() + _SHOWN_S
         while jobs - lead.observe().jobs.keys() and time.monotonic() < ends:
             time.sleep(_LOOK_S)
 
     def _cancel(self, lead: AgentLead, why: str) -> int:
-        """Cancel the member's jobs that wait; return how many there were."""
+        """Cancel the waiting jobs of the member; return how many there were."""
         waiting = [
             job.id
             for job in lead.observe().jobs.values()
@@ -259,12 +263,12 @@ class EnsembleAgent:
 
 
 def _may_come(error: BurstError) -> bool:
-    """Tell whether an instance that is not there yet may mend that."""
+    """Tell whether an error may pass, because the instance does not answer yet."""
     return isinstance(error, Unreadable | ServiceTaken)
 
 
 class _NoListener:
-    """What is told of jobs: the agent reads them when it reports."""
+    """Ignores news of jobs: the agent reads them when it reports."""
 
     def changed(self) -> None:
         """See `burst.lead.QueueListener`."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""How an agent reports to the daemon: one POST each time, with the token.
+"""Send an agent's reports to the daemon: one POST for each report, with the token.
 
-A redirect is not followed, as the token would go where it leads. With http it goes in
-the clear, so to another host only where a person says that this is meant.
+A redirect is not followed, because the token would go to the new address. With http the
+token goes in the clear, so another host needs the option `--plain-http`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SAID_BYTES = 1000
 
 
 class AgentTrouble(BurstError):
-    """The daemon cannot be reached, or did not take the report: try again."""
+    """The daemon cannot be reached, or did not take the report. Try again."""
 
 
 class AgentClient:
@@ -45,7 +45,8 @@ class AgentClient:
     ) -> None:
         """`authority` is a file with the certificates to trust; default: the system's.
 
-        `plain`: the token may go to another host in the clear. Raises ConfigError.
+        `plain` allows sending the token to another host in the clear. Raises
+        ConfigError.
         """
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
@@ -78,7 +79,7 @@ class AgentClient:
                 raise ConfigError(f"{authority}: {error}") from error
 
     def post(self, about: str, report: AgentReport) -> AgentAnswer:
-        """Return what the daemon answers to a report about ENSEMBLE.MEMBER.
+        """Return the daemon's answer to a report about ENSEMBLE.MEMBER.
 
         Raises AgentTrouble, ConfigError.
         """
@@ -108,7 +109,7 @@ class AgentClient:
         return _read_answer(body)
 
     def _token(self) -> str:
-        """Return the token, which may have been replaced."""
+        """Return the token, read each time because it may have been replaced."""
         return read_secret(self._token_file, "--token-file").decode()
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`burst ensemble agent`: runs beside a member that is an instance of its own."""
+"""`burst ensemble agent`: runs beside an external member."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def agent(  # noqa: PLR0913, PLR0917 - one for each option
 
     For a member with mode = "external". It runs beside the broker of rank 0 as the
     user of the instance, and connects to the daemon, never the other way round. It
-    ends with status 0 on SIGTERM, once the member has ended, and once the instance is
+    ends with status 0 on SIGTERM, when the member has ended, and when the instance is
     gone. In a pod other than the first of an indexed Job it ends at once.
     """
     log.start("text")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A member that is an instance of its own: what its agent told, and is to do."""
+"""An external member: read its agent's reports, and make the answers."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from burst_ensemble_agent.report import (
 
 
 class AgentMember(Member, frozen=True):
-    """One such member, as it is on record."""
+    """An external member on record."""
 
     def names(self) -> dict[str, JobRef]:
-        """Return the jobs that are to be submitted, by name."""
+        """Return the unconfirmed jobs, which the agent has to submit, by name."""
         spec, started = self.ensemble.start.spec, self.ensemble.record.started
         return {
             job_name(spec, self.name, ref, started): ref
@@ -40,7 +40,7 @@ class AgentMember(Member, frozen=True):
         }
 
     def submitted(self, report: AgentReport) -> Done:
-        """Return what became of these, as the report says."""
+        """Return what the report says about the unconfirmed jobs."""
         names = self.names()
         refused = [report.refused[name] for name in names if name in report.refused]
         return Done(
@@ -53,13 +53,13 @@ class AgentMember(Member, frozen=True):
         )
 
     def read(self, report: AgentReport, now: float) -> MemberState:
-        """Return the member as its agent has read it, and what is known from now on.
+        """Return the member as its agent has read it, with its next record.
 
         All jobs of the instance are its jobs, whoever submitted them.
         """
         rows, known = report.jobs, dict(self.record.jobs)
         if not self.record.instance:
-            # What had ended before the first report is not of this ensemble.
+            # Jobs that ended before the first report do not belong to this ensemble.
             known |= {
                 row.id: KnownJob(row.group, row.nodes, counted="finish", seen=now)
                 for row in rows
@@ -81,7 +81,7 @@ class AgentMember(Member, frozen=True):
         return MemberState(reading, counted.member)
 
     def answer(self, report: AgentReport) -> AgentAnswer:
-        """Return what the agent is to do."""
+        """Return the answer to a report: what the agent has to do."""
         spec, kept = self.ensemble.start.spec, self.record
         check = float(spec.check)
         if kept.ended is not None:
@@ -102,9 +102,10 @@ class AgentMember(Member, frozen=True):
 def _jobspec(
     spec: EnsembleSpec, member: str, ref: JobRef, name: str, cores: int
 ) -> dict[str, Any]:
-    """Return the jobspec of a job for a member that is an instance of its own.
+    """Return the jobspec of a job for an external member.
 
-    `cores` is what its nodes have. The agent there adds environment and directory.
+    `cores` is the number of cores of each node. The agent adds the environment and the
+    working directory.
     """
     job = find_group(spec, member, ref)
     system: dict[str, Any] = {

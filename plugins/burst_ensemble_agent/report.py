@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What the agent of a member tells the daemon, and what it is answered; JSON.
+"""The report of an agent to the daemon, and the answer, both JSON.
 
 The agent runs beside an instance that the daemon did not start. It makes each
-connection, and sends its whole reading each time: of nothing that was sent before is
-the daemon to remember more than its record of jobs has.
+connection, and each report has its whole reading, so that the daemon needs no earlier
+report: its record of jobs is enough.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ from burst.model.lead import JobState, JobView, LeadIdentity, LeadView
 from burst.model.shape import Shape
 
 AGENT_PATH = "/ensembles-agent/"
-"""Where in the daemon's `[http]` agents report; ENSEMBLE.MEMBER follows."""
+"""The path of reports in the daemon's `[http]`; ENSEMBLE.MEMBER follows."""
 REPORT_VERSION = 3
 REPORT_BYTES = 2 * 1024 * 1024
-"""Of a report, at most."""
+"""The maximum size of a report, in bytes."""
 JOBS_MOST = 5000
-"""Jobs of one report, those with the lowest ids; of others it has the number."""
+"""The maximum number of jobs in a report: active ones first, then by id. Further active
+jobs are only counted, in `AgentReport.more`."""
 _NAMES_MOST = 400
 ASK_MOST = 500
-"""Jobs of `AgentAnswer.ask`."""
+"""The maximum number of jobs in `AgentAnswer.ask`."""
 _Short = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
 _Count = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
 _JobName = Annotated[str, msgspec.Meta(min_length=1, max_length=300)]
@@ -41,15 +42,15 @@ class AgentNodes(msgspec.Struct, frozen=True, kw_only=True):
     """The nodes of the agent's instance."""
 
     up: _Count
-    """Those that are online and not drained."""
+    """Nodes that are online and not drained."""
     free: _Count
-    """Of these, those on which no job runs."""
+    """Nodes of `up` on which no job runs."""
     cores_up: _Count
     cores_free: _Count
 
 
 class AgentReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent has read. All of it is of one moment."""
+    """The reading of an agent at one moment."""
 
     version: int
     instance: _Short
@@ -57,12 +58,12 @@ class AgentReport(msgspec.Struct, frozen=True, kw_only=True):
     began: float
     """When this process of the agent began, in seconds since the epoch."""
     number: Annotated[int, msgspec.Meta(ge=1)]
-    """Of the report, from 1 for each process."""
+    """The number of the report, from 1 for each process of the agent."""
     nodes: AgentNodes
     jobs: Annotated[tuple[JobRow, ...], msgspec.Meta(max_length=JOBS_MOST)] = ()
     """Jobs that are active, or ended a short while ago."""
     more: Mapping[JobState, _Count] = {}
-    """How many further jobs there are, by state."""
+    """How many further active jobs there are, by state."""
     submitted: Annotated[
         Mapping[_JobName, JobId], msgspec.Meta(max_length=_NAMES_MOST)
     ] = {}
@@ -71,7 +72,7 @@ class AgentReport(msgspec.Struct, frozen=True, kw_only=True):
         Mapping[_JobName, Annotated[str, msgspec.Meta(max_length=300)]],
         msgspec.Meta(max_length=_NAMES_MOST),
     ] = {}
-    """Why the instance did not take others."""
+    """Why the instance refused jobs of the last `AgentAnswer.submit`, by name."""
     outcomes: Annotated[
         Mapping[JobId, JobOutcome], msgspec.Meta(max_length=ASK_MOST)
     ] = {}
@@ -79,41 +80,42 @@ class AgentReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AgentAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What the agent is to do."""
+    """What the agent has to do."""
 
     version: int
     check: float
     """Seconds until its next report."""
     submit: Mapping[str, dict[str, Any]] = {}
-    """Jobspecs of jobs that its instance is to have, in this order, until it is
-    recorded that it has them; by the name, which no other job has. They are without
-    environment, and without `cwd` where the file says none: the agent's."""
+    """Jobspecs by the unique name of the job, in the order in which they are submitted.
+    A job is repeated until the record says that the instance has it. The jobspecs have
+    no environment, and no `cwd` if the file sets none: the agent adds its own."""
     ask: tuple[JobId, ...] = ()
-    """Jobs that have left the report: how did they end?"""
+    """Jobs that are no longer in the report: the next report says how they ended."""
     end: str = ""
-    """Why the member has ended: the agent cancels its jobs that wait, and ends."""
+    """Why the member has ended: the agent cancels its waiting jobs, and ends. Empty
+    while the member runs."""
 
 
 class TakenReport(msgspec.Struct, frozen=True):
-    """A report that the daemon has taken in."""
+    """A report that the daemon has received and accepted."""
 
     at: float
-    """When, in seconds since the epoch."""
+    """When it was received, in seconds since the epoch."""
     until: float
-    """When the agent counts as silent."""
+    """When the agent starts to count as silent, unless it reports again."""
     report: AgentReport
 
 
 def make_report(
     tag: str, identity: LeadIdentity, view: LeadView, **known: Any
 ) -> AgentReport:
-    """Return what was read of an instance, beside what is known already.
+    """Return the report on what was read of an instance; `known` are further fields.
 
-    Jobs of the member bear the tag.
+    `tag` is the tag of the member's jobs.
     """
     shapes = identity.shapes
     rows = [_row(job, tag) for job in view.jobs.values()]
-    # What is left out is told by its number, and later one by one.
+    # Active jobs that are left out are counted, and come in a later report.
     rows.sort(key=lambda row: (row.state is JobState.INACTIVE, row.id))
     rest = [row.state for row in rows[JOBS_MOST:] if row.state is not JobState.INACTIVE]
     up = view.usable
@@ -135,7 +137,7 @@ def make_report(
 
 
 def _row(job: JobView, tag: str) -> JobRow:
-    """Return a job that a lead shows; one without that tag as of no group."""
+    """Return a job of the lead as a row; without this tag the job has no group."""
     has_tag = job.preferences.tag == tag
     return JobRow(
         id=job.id,
@@ -155,7 +157,7 @@ class _Head(msgspec.Struct):
 
 
 def read_report(body: bytes) -> AgentReport:
-    """Return the report. Raises RequestRefused."""
+    """Return the report in the body of a request. Raises RequestRefused."""
     try:
         version = from_json(body, _Head).version
         if version != REPORT_VERSION:
@@ -172,10 +174,11 @@ def read_report(body: bytes) -> AgentReport:
 def check_order(
     report: AgentReport, last: TakenReport | None, instance: str, now: float
 ) -> None:
-    """Raise RequestRefused for a report of another instance, and for one that is older
-    than the last, by this process of the agent or one before, until that is silent.
+    """Raise RequestRefused for a report of another instance, or one that is not newer
+    than the last, by this or another process of the agent.
 
-    `instance` is what the member's jobs are known to be in; empty for none yet.
+    The order is not checked once the agent is silent. `instance` is the instance that
+    has the member's jobs; empty before the first report.
     """
     known = last.report.instance if last else instance
     if known and report.instance != known:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The last report of each agent of an ensemble's members, in memory.
+"""Keep the last report of each agent of an ensemble's members, in memory.
 
-HTTP threads take reports in and answer them by what is on record; the thread of the
-ensembles decides by them: what was reported since its last step, and whose agents are
-silent. After the daemon's start agents report again within `checkSeconds`.
+HTTP threads take reports and answer them from the record. The thread of the ensembles
+decides by the reports since its last step, and finds agents that are silent. After the
+daemon's start agents report again within `checkSeconds`.
 """
 
 from __future__ import annotations
@@ -32,21 +32,22 @@ from burst_ensemble_agent.report import (
 
 
 class AgentReports:
-    """The `ExternalMembers` of ensembles. `take` is for any thread, as `show` is."""
+    """The `ExternalMembers` of ensembles. `take` and `show` work in any thread."""
 
     def __init__(self, daemon: DaemonClient) -> None:
         self._daemon = daemon
         self._lock = threading.Lock()
         self.last: dict[str, TakenReport] = {}
-        """By ENSEMBLE/MEMBER, of ensembles that were on record at the last report."""
+        """The last reports by ENSEMBLE/MEMBER. A new report drops those of ensembles
+        that are no longer on record."""
         self._began = daemon.clock()
-        """No agent can have reported before, in seconds since the epoch."""
+        """When this object began to take reports, in seconds since the epoch."""
         self._used: dict[str, TakenReport] = {}
-        """Each report is good for one step."""
+        """The last report that a step used, by member: each is used for one step."""
         self._silent: set[str] = set()
 
     def take(self, about: str, body: bytes, ensembles: EnsembleRecords) -> AgentAnswer:
-        """Take in a report about ENSEMBLE.MEMBER, and return what the agent is to do.
+        """Take a report about ENSEMBLE.MEMBER, and return what the agent has to do.
 
         Raises RequestRefused.
         """
@@ -67,8 +68,8 @@ class AgentReports:
         return answer
 
     def read(self, member: Member) -> MemberState | None:
-        """Return a member by its last report; None where it was used already, and
-        while its agent is silent, which is logged once.
+        """Return a member by its last report; None if the report was used already, or
+        if the agent is silent, which is logged once.
         """
         now, taken = self._daemon.clock(), self._taken(member)
         self._tell(member, taken, now)
@@ -78,12 +79,12 @@ class AgentReports:
         return _as_agents(member).read(taken.report, now)
 
     def submitted(self, member: Member) -> Done:
-        """Return what became of jobs, by the report of this step."""
+        """Return what the report of this step says about unconfirmed jobs."""
         return _as_agents(member).submitted(self._used[member.key].report)
 
     def show(self, member: Member) -> ShownMember:
-        """Return what is shown of a member: `agent`, when it reported last, and whether
-        it is `silent`, in which case nothing is decided for the member.
+        """Return the state of a member for people: `agent` is the time of the last
+        report; `silent` tells whether the agent is silent, so that nothing is decided.
         """
         now, taken = self._daemon.clock(), self._taken(member)
         facts: dict[str, Any] = {"instance": member.record.instance, "agent": None}
@@ -111,7 +112,7 @@ class AgentReports:
         return ensemble_settings(self._daemon.settings()).agent
 
     def _tell(self, member: Member, taken: TakenReport | None, now: float) -> None:
-        """Log once that an agent is silent, and that it is no longer."""
+        """Log once that an agent is silent, and once that it reports again."""
         started = member.ensemble.record.started
         since = taken.at if taken else max(started, self._began)
         until = taken.until if taken else since + self._limit()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Agents over HTTP: `POST /ensembles-agent/ENSEMBLE.MEMBER` reports about a member, and
-is answered what the agent is to do (`burst_ensemble_agent.report`).
+"""The HTTP route of agents: `POST /ensembles-agent/ENSEMBLE.MEMBER` has a report about
+a member; the answer is what the agent has to do (`burst_ensemble_agent.report`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from burst_ensemble_agent.reports import AgentReports
 
 
 def agent_routes(state: DaemonState) -> list[Route]:
-    """Return the route of agents of a daemon in that state."""
+    """Return the route for the agents of a daemon."""
     return [
         Route(
             path=f"{AGENT_PATH}{{name}}",

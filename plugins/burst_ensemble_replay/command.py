@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`burst ensemble replay`: an ensemble in simulation, before it costs anything."""
+"""`burst ensemble replay`: simulate an ensemble before it costs anything."""
 
 from __future__ import annotations
 
@@ -90,9 +90,9 @@ _ROWS = (
 def replay(path: Path, target: Target, listing: Listing, **options: Any) -> None:
     """Show what the ensemble in FILE would do, pay and wait for.
 
-    The daemon's own controller and algorithms decide about members that are simulated;
-    nothing is made. A job of the file runs for a drawn part of its `duration`, or of 20
-    minutes.
+    The daemon's own controller and algorithms decide about simulated members; nothing
+    is made. A job of the file runs for a random part of its `duration`, or of 20
+    minutes if it has none.
     """
     file, algorithms = read_ensemble(path, known_providers(target))
     for member in file.spec.members:
@@ -118,7 +118,7 @@ def replay(path: Path, target: Target, listing: Listing, **options: Any) -> None
 
 
 def _workload(options: dict[str, Any]) -> Workload:
-    """Return what runs. Raises TraceError."""
+    """Return the workload that the options describe. Raises TraceError."""
     arrivals = []
     if options["trace"] is not None:
         trace = read_trace(options["trace"])

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """A member of an ensemble in simulation: nodes that boot and are drained, and a queue.
 
-Jobs have whole nodes, and start in the order in which they were submitted. Nodes boot
-for a while; one that is given back is paid until it is torn down.
+Jobs have whole nodes, and start in the order in which they were submitted. Nodes take
+time to boot, and a node that is given back is paid until it is torn down.
 Each job of an isolated member boots nodes of its own.
 """
 
@@ -22,7 +22,7 @@ from burst.model.lead import JobState
 
 
 class SimulatedJob(msgspec.Struct):
-    """One job. Times are those of the simulation, 0 for what has not come yet."""
+    """One job. Times are those of the simulation, 0 for what has not happened yet."""
 
     group: str
     nodes: int
@@ -34,7 +34,7 @@ class SimulatedJob(msgspec.Struct):
     finish: float = 0.0
 
     def row(self) -> JobRow:
-        """Return it as a lead shows it."""
+        """Return the job as a lead shows it."""
         state = JobState.RUN if self.start else JobState.SCHED
         result = "completed" if self.succeeds else "failed"
         return JobRow(
@@ -51,51 +51,52 @@ class SimulatedJob(msgspec.Struct):
 
 
 class NodeTimes(msgspec.Struct, frozen=True):
-    """How a node's life costs."""
+    """How long a node boots and is torn down, and what it costs."""
 
     boot: float = 300.0
     """Seconds from the request to online."""
     teardown: float = 60.0
-    """Seconds that a node is paid after it was given back."""
+    """Seconds for which a node is paid after it was given back."""
     price: float = 1.0
-    """Of a node and hour."""
+    """The price of a node for an hour."""
 
 
 class SimulatedMember:
-    """One member, as far as `burst_ensemble.core` sees it."""
+    """One member, with everything that `burst_ensemble.core` reads of it."""
 
     def __init__(self, times: NodeTimes) -> None:
         self.times = times
         self.size = 0
-        """How many nodes it is to have."""
+        """The size that was decided last, in nodes."""
         self.up = 0
-        """Nodes that are online, those that are drained, too."""
+        """Nodes that are online, including those that are being drained."""
         self.busy = 0
         self.ended = False
         self.waiting: deque[SimulatedJob] = deque()
         self.started: list[SimulatedJob] = []
         self.paid = 0.0
-        """Node-seconds."""
+        """Node-seconds that were paid."""
         self.needed = 0.0
-        """Node-seconds of jobs."""
+        """Node-seconds of the jobs that have started."""
         self.changes = 0
         """How often its size was changed."""
         self._now = 0.0
         self._booting: deque[float] = deque()
-        """When they are up, the first at the front: all boot for as long."""
+        """When each node that boots is up, the first at the front: all boot equally
+        long."""
         self._leaving: deque[float] = deque()
         self._running: list[tuple[float, JobId, SimulatedJob]] = []
         self._ended: list[SimulatedJob] = []
-        """Since the last reading."""
+        """Jobs that have ended since the last reading."""
         self._numbered = 0
 
     @property
     def nodes_paid(self) -> int:
-        """Nodes that are paid now."""
+        """Nodes that are paid now: online, booting or being torn down."""
         return self.up + len(self._booting) + len(self._leaving)
 
     def advance(self, now: float) -> None:
-        """Let everything happen up to a time."""
+        """Simulate all events up to a time."""
         while (change := self._next_change()) <= now:
             self._pay(change)
             while self._booting and self._booting[0] <= change:
@@ -127,15 +128,15 @@ class SimulatedMember:
         self._settle(now)
 
     def end(self, now: float) -> None:
-        """Cancel what waits, and drain all nodes."""
+        """Cancel waiting jobs, and drain all nodes."""
         self.ended = True
         self.waiting.clear()
         self.size = 0
         self._settle(now)
 
     def read(self, before: MemberRecord, now: float) -> MemberState:
-        """Return what is seen of it, with the jobs that ended since it was read last;
-        `before` is what is known of it.
+        """Return a reading of the member, with the jobs that ended since the last one;
+        `before` is its record.
         """
         running = (job for _, _, job in self._running)
         rows = [job.row() for job in (*self._ended, *running, *self.waiting)]
@@ -151,7 +152,7 @@ class SimulatedMember:
         return MemberState(reading, counted.member)
 
     def _nodes(self) -> dict[str, int]:
-        """Return its size, and what is up and free; all nodes have one core."""
+        """Return the size, and how many nodes are up and free; each has one core."""
         up = min(self.up, self.size)
         free = max(0, up - self.busy)
         return {
@@ -167,7 +168,7 @@ class SimulatedMember:
         self._now = now
 
     def _next_change(self) -> float:
-        """Return when something happens next by itself."""
+        """Return the time of the next event; infinity if there is none."""
         ends = [self._running[0][0]] if self._running else []
         return min(
             [*ends, *islice(self._booting, 1), *islice(self._leaving, 1)],
@@ -181,9 +182,9 @@ class SimulatedMember:
         self._leaving.extend([now + self.times.teardown] * nodes)
 
     def _settle(self, now: float) -> None:
-        """Give back nodes that are not to be there, then start jobs."""
+        """Give back nodes beyond the size, then start jobs."""
         while self.up + len(self._booting) > self.size and self._booting:
-            # The latest first; what boots is torn down as well.
+            # The latest first; a node that still boots is torn down as well.
             self._booting.pop()
             self._leave(1, now)
         drained = max(0, self.up - max(self.size, self.busy))
@@ -204,18 +205,19 @@ class SimulatedMember:
 
 
 class SimulatedIsolatedMember(SimulatedMember):
-    """One such member. As in a daemon, jobs get their nodes at checks alone."""
+    """An isolated member. As in a daemon, jobs get their nodes only at checks."""
 
     def __init__(self, times: NodeTimes) -> None:
         super().__init__(times)
         self._coming: deque[tuple[float, SimulatedJob]] = deque()
-        """When the nodes of a job that waits are up, the first at the front."""
+        """The waiting jobs whose nodes boot, each with the time when these are up, the
+        first at the front."""
 
     def resize(self, nodes: int, now: float) -> None:
-        """Let its jobs have so many nodes; boot those of jobs for which there is room.
+        """Set the size, and boot the nodes of waiting jobs that fit in it.
 
-        As `burst.core.tagged_jobs`: in order, and jobs that are larger than the member
-        are passed over.
+        As in `burst.core.tagged_jobs`, jobs get nodes in order, and jobs larger than
+        the member are skipped.
         """
         self.changes += nodes != self.size
         self.size = nodes
@@ -231,7 +233,7 @@ class SimulatedIsolatedMember(SimulatedMember):
             self._coming.append((now + self.times.boot, job))
 
     def end(self, now: float) -> None:
-        """Cancel what waits, with the nodes that boot for it; what runs goes on."""
+        """Cancel waiting jobs and the nodes that boot for them; others run on."""
         self._coming.clear()
         self._leave(len(self._booting), now)
         self._booting.clear()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""An ensemble in simulation: the daemon's own controller over members that are not
-real. Nothing is bought. It runs the jobs of the file, and those of a trace.
+"""Simulate an ensemble: the daemon's own controller decides about simulated members.
+Nothing is bought. It runs the jobs of the file, and those of a trace.
 """
 
 from __future__ import annotations
@@ -41,60 +41,62 @@ START = 1_000_000_000.0
 
 
 class Arrival(msgspec.Struct, frozen=True):
-    """A job that a user submits, whatever the algorithms do."""
+    """A job that a user submits, independent of the algorithms."""
 
     at: float
-    """Seconds from the start."""
+    """When it is submitted, in seconds from the start of the simulation."""
     nodes: int
     run_time: float
 
 
 class Workload(msgspec.Struct, frozen=True):
-    """What runs."""
+    """The jobs that a simulated ensemble runs."""
 
     arrivals: Sequence[Arrival] = ()
-    """By time. Each goes to the least loaded of the members that can run it."""
+    """Jobs of users, in order of time. Each goes to the least loaded member that can
+    run it."""
     job: Callable[[JobSpec, JobRef], SimulatedJob] = lambda job, _: SimulatedJob(
         job.name, job.nodes, float(job.duration) or 600.0
     )
-    """How long a job of the file runs, and whether it succeeds."""
+    """Returns the simulated job for a job of the file: its run time and success."""
 
 
 class MemberOutcome(msgspec.Struct, frozen=True):
-    """What became of a member, as `burst ensemble replay --json` has it."""
+    """The result for a member, as `burst ensemble replay --json` prints it."""
 
     name: str
     paid_node_hours: float
     needed_node_hours: float
-    """Those of its jobs."""
+    """Node-hours of its jobs that started."""
     money: float
     jobs: int
-    """Those that started."""
+    """The number of its jobs that started."""
     mean_wait_s: float
     p95_wait_s: float
     changes: int
-    """How often its size changed, its first and its end left out."""
+    """How often its size changed, without the first size and the end."""
     nodes: int
-    """At the end."""
+    """Its size at the end."""
     end: str
     """Why it ended; empty if it did not."""
     trouble: str = ""
-    """What its algorithms did wrong, for which it stays as it is; empty for nothing."""
+    """The fault of an algorithm that keeps it as it is; empty for none."""
 
 
 class EnsembleOutcome(msgspec.Struct, frozen=True):
-    """What became of an ensemble."""
+    """The result for an ensemble."""
 
     name: str
     elapsed_s: float
     why: str
     refused: int
-    """Arrivals that no member could have run, or that came after the end."""
+    """Arrivals for which no running member was large enough, or that came after the
+    end."""
     members: tuple[MemberOutcome, ...]
 
 
 class EnsembleSimulator:
-    """Runs one ensemble."""
+    """Simulates one ensemble."""
 
     def __init__(
         self,
@@ -119,15 +121,15 @@ class EnsembleSimulator:
 
     @property
     def record(self) -> EnsembleRecord:
-        """What the daemon would have on record."""
+        """The record that the daemon would have."""
         return self._record
 
     def run(
         self, longest: float = math.inf, progress: Callable[[float], None] | None = None
     ) -> EnsembleOutcome:
-        """Run until all members have ended, or for so many seconds.
+        """Run until all members have ended, or for `longest` seconds.
 
-        Without an end in sight it stops an hour after the last job.
+        If the members do not end, it stops an hour after the last job.
         """
         now = last = START
         while now - START < longest:
@@ -245,15 +247,16 @@ _UNLIMITED_S = 1200.0
 
 
 def arrivals_of(trace: Trace, cores: int) -> list[Arrival]:
-    """Return the jobs of a trace, on whole nodes of so many cores."""
+    """Return the jobs of a trace, each on whole nodes of `cores` cores."""
     return [
         Arrival(job.submit, -(-job.cores // cores), job.run_time) for job in trace.jobs
     ]
 
 
 def drawn_job(seed: int, failures: float) -> Callable[[JobSpec, JobRef], SimulatedJob]:
-    """Return a function that draws how long a job of the file runs: from a tenth of its
-    limit, or of 20 minutes, to all of it. `failures` is the part that fails.
+    """Return a function that draws the run time of a job of the file: from a tenth of
+    its limit to all of it; without a limit, of 20 minutes. `failures` is the share of
+    jobs that fail.
     """
 
     def make(job: JobSpec, ref: JobRef) -> SimulatedJob:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""A recorded workload, tried again with other rules: what it would have cost."""
+"""Replay a recorded workload under other rules, to see what it would have cost."""

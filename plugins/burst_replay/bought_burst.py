@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""One burst of a replay: its record, its account, and what a plan sees of it.
+"""One burst of a replay: its record, its account, and its view for a plan.
 
-Record and account are those of `burst.core`. Times are seconds since the epoch. Its
-nodes count as one rank that has the cores of all, as jobs have whole nodes, and a trace
-does not tell which.
+Record and account are those of `burst.core`. Times are seconds since the epoch. The
+nodes count as one rank with the cores of all nodes, because jobs have whole nodes, and
+a trace does not tell which.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from burst.model.shape import Shape
 
 
 class BoughtBurst:
-    """From when it is made until it is taken down as a whole."""
+    """A burst from when it is made until it is taken down as a whole."""
 
     def __init__(
         self,
@@ -41,11 +41,12 @@ class BoughtBurst:
         online: float,
         settings: Settings,
     ) -> None:
-        """Make it for a job, which gets all nodes of it; `lease.shape` is one's."""
+        """Make a burst for a job, which gets all nodes; `lease.shape` is one node's."""
         assert demand.job is not None
         self._settings = settings
         self.idle_until: float | None = None
-        """When it is taken down, in seconds of the trace, if no job uses it by then."""
+        """When it is taken down unless a job uses it before, in seconds of the trace;
+        None while a job runs or it is not known yet."""
         self._jobs: dict[JobId, tuple[int, float]] = {}
         self._cores, made = lease.shape.cores, lease.created
         self.burst = begin(lease, {demand.job: demand.since}, made)
@@ -55,7 +56,7 @@ class BoughtBurst:
         until = self._until(demand, made, online=False)
         entry = open_entry(lease, until, {demand.job: payer}, made)
         self.entry = count(entry, Use("boot"), made, joined=True)
-        # In a replay leases are no limit of a job's run time.
+        # In a replay, the end of a lease does not limit the run time of jobs.
         source = source_of(self.burst, settings, online)
         self._view = LiveBurst(
             source=msgspec.structs.replace(source, lasts=math.inf),
@@ -65,16 +66,16 @@ class BoughtBurst:
 
     @property
     def busy(self) -> bool:
-        """Whether a job has nodes of it."""
+        """Whether a job has any of its nodes."""
         return bool(self._jobs)
 
     @property
     def free(self) -> bool:
-        """Whether it has nodes that no job has."""
+        """Whether it has nodes without a job."""
         return bool(self._view.pool)
 
     def use(self, demand: Demand, payer: Payer, now: float) -> None:
-        """Run a further job, which has its nodes already."""
+        """Run a further job. Its nodes have been taken from the pool already."""
         assert demand.job is not None
         jobs = {format_f58(demand.job): demand.since}
         self._note(now, "assign", jobs=jobs)
@@ -89,7 +90,7 @@ class BoughtBurst:
         times: Mapping[str, ProviderTimes],
         now: float,
     ) -> None:
-        """End a job. `rules` and `times` say for how long the burst is kept idle."""
+        """End a job. `rules` and `times` decide how long the burst is kept idle."""
         nodes, _ = self._jobs.pop(job)
         self._view.pool.give_shares({0: Shape(nodes * self._cores)})
         self._note(now, "job-finish", id=format_f58(job), result="completed")
@@ -99,7 +100,7 @@ class BoughtBurst:
             self._note(now, "idle", **({} if math.isinf(keep) else {"keep": keep}))
 
     def view(self, now: float) -> LiveBurst:
-        """Return what a plan sees of it at a time."""
+        """Return the live burst at a time, as a plan sees it."""
         view, since = self._view, self.burst.idle_since
         view.jobs, view.idle = self.burst.jobs, since is not None
         until = max((end for _, end in self._jobs.values()), default=now)
@@ -109,7 +110,7 @@ class BoughtBurst:
         return view
 
     def take_down(self, now: float) -> Entry:
-        """Give it back; return the entry, to be settled when nothing is left of it."""
+        """Give the burst back; return its entry, to be settled when it is gone."""
         return count(self.entry, Use("teardown"), now, joined=True)
 
     def _run(self, demand: Demand, at: float) -> None:
@@ -121,7 +122,7 @@ class BoughtBurst:
         self._count(at)
 
     def _until(self, demand: Demand, now: float, *, online: bool) -> float:
-        """Return until when money is reserved for a job."""
+        """Return the time until which money is reserved for a job."""
         lease = self.burst.lease
         life = Life(
             provider=lease.provider,
@@ -132,7 +133,7 @@ class BoughtBurst:
         return lives_until(life, self._settings, now)
 
     def _count(self, now: float) -> None:
-        """Count the time of its nodes up to now, and what they do from now on."""
+        """Account for its nodes up to now, and set their use from now on."""
         jobs = tuple((job, nodes) for job, (nodes, _) in self._jobs.items())
         use = Use("idle", sum(nodes for _, nodes in jobs), jobs)
         self.entry = count(self.entry, use, now, joined=True)

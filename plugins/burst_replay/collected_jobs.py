@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Collects the jobs of a log, and counts by reason what is none."""
+"""Collect the jobs of a log, and count by reason the records that are not jobs."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from burst_replay.log_times import (
 from burst_replay.trace import MOST_CORES, LeftOut, Machine, Trace, TraceJob
 
 Row = dict[str, str | float]
-"""What a record tells of a job, as its log writes it: `submit`, `start`, `end`,
-`elapsed` (it counts before `end`), `limit`, `cores`, `nodes`, `hosts` (a hostlist, RFC
-29), `user` and `userid`, `name`, `queue`, `bank`, and `whole`, the heterogeneous job of
-which it is a component. What no record of the log tells is not in it."""
+"""The fields of a job, with values as its log writes them: `submit`, `start`, `end`,
+`elapsed` (used before `end`), `limit`, `cores`, `nodes`, `hosts` (a hostlist, RFC 29),
+`user` and `userid`, `name`, `queue`, `bank`, and `whole`, the heterogeneous job that it
+is a component of. Fields that the log does not have are left out."""
 
 _Record = TypeVar("_Record")
 
 _MADE_UP = 2**32
-"""Users without a number get one from here on, which no user has (uid_t)."""
+"""Users without a number get numbers from here on, which are no user's (uid_t)."""
 _MOST_HOSTLISTS = 50_000
-"""So many are looked at: how many nodes are named is a lower bound anyway."""
+"""How many hostlists are read: the number of named nodes is only a lower bound."""
 _NO_HOSTS = "None assigned"
-"""What sacct shows of a job without nodes."""
+"""The text of sacct for a job without nodes."""
 _MOST_HOSTS = 100_000
 
 
@@ -52,7 +52,7 @@ class CollectedJobs:
         self._wholes: dict[str, int] = {}
         self._users: dict[str, int] = {}
         self._hosts: set[str] = set()
-        # Of one node, by one job.
+        # The most cores that a job had on one node.
         self._node_cores = 1
         self._left_out: Counter[LeftOut] = Counter()
         self._examples: dict[LeftOut, str] = {}
@@ -60,14 +60,15 @@ class CollectedJobs:
         """The keys of jobs that ended."""
         self.machine: Machine | None = None
         self.started: float | None = None
-        """Since when submissions count; None: they are since the epoch."""
+        """When submission times count from, in seconds since the epoch; None if they
+        are seconds since the epoch themselves."""
         self.numbers_of_host = False
         self.notes: dict[str, None] = {}
 
     def read_lines(
         self, lines: Iterable[str], take: Callable[[CollectedJobs, str], None]
     ) -> None:
-        """Have each line taken that is no remark."""
+        """Call `take` with each line that is not a remark."""
         for number, line in enumerate(lines, 1):
             if not is_remark(line):
                 self.attempt(f"line {number}", take, line)
@@ -78,7 +79,7 @@ class CollectedJobs:
         take: Callable[[CollectedJobs, _Record], None],
         record: _Record,
     ) -> None:
-        """Have a record taken; one that cannot be read is counted."""
+        """Call `take` with a record; count the record if it cannot be read."""
         try:
             take(self, record)
         except (csv.Error, msgspec.MsgspecError, *MALFORMED) as error:
@@ -88,15 +89,16 @@ class CollectedJobs:
             self._examples.setdefault(reason, f"{where}: {_why_broken(error)}")
 
     def leave_out(self, reason: LeftOut) -> None:
-        """Count a record that is no job."""
+        """Count a record that is not a job of the trace."""
         self._left_out[reason] += 1
 
     def leave_out_unfinished(
         self, reason: LeftOut, key: str, repeated: LeftOut = LeftOut.REPEATED
     ) -> None:
-        """Count a job that has not ended, unless another record tells its end.
+        """Count a job that has not ended, unless another record has its end.
 
-        `key` is as of `add`; `repeated` is what each is but the last that tells of it.
+        `key` is as for `add`. If several records have the key, each but the last is
+        counted as `repeated`.
         """
         if not key:
             self._left_out[reason] += 1
@@ -106,13 +108,13 @@ class CollectedJobs:
         self._unfinished[key] = reason, repeated
 
     def unfinished(self, key: str) -> LeftOut | None:
-        """Return how a job was left out that has not ended, None if it was not."""
+        """Return why an unfinished job was left out; None if it was not."""
         return self._unfinished.get(key, (None, None))[0]
 
     def add(self, row: Row, key: str = "") -> None:
-        """Take a job that ended, or has no start. Raises ValueError.
+        """Add a job that ended, or count one that has no start. Raises ValueError.
 
-        `key` is of this run of this job alone; empty where the record does not say.
+        `key` is unique for this run of this job; empty if the record has none.
         """
         ran = "start" not in row or is_known(row["start"])
         job = _job_of(row) if ran else None
@@ -133,7 +135,7 @@ class CollectedJobs:
                 self._node_cores = max(self._node_cores, -(-job.cores // nodes))
 
     def trace(self) -> Trace:
-        """Return all; it starts where its first job was submitted, if not known."""
+        """Return the trace. Without a known start, it starts with its first job."""
         for key, (reason, repeated) in self._unfinished.items():
             self._left_out[repeated if key in self.known else reason] += 1
         self._unfinished.clear()
@@ -154,7 +156,7 @@ class CollectedJobs:
         )
 
     def _keep(self, job: TraceJob, row: Row) -> None:
-        """Take a job, or add a component to its heterogeneous job.
+        """Add a job, or add a component to its heterogeneous job.
 
         All components start and wait together.
         """
@@ -181,13 +183,13 @@ class CollectedJobs:
         self._records.append(job)
 
     def _least(self) -> Machine:
-        """Return the smallest machine on which the jobs could have run so."""
+        """Return the smallest machine on which the jobs could have run as they did."""
         cores = self._node_cores
         nodes = max(self._named_nodes(), -(-self._most_cores() // cores), 1)
         return Machine(nodes, cores)
 
     def _most_cores(self) -> int:
-        """Return how many cores were in use at once, at most."""
+        """Return the maximum number of cores that were in use at once."""
         spans = [
             (start, start + record.run_time, record.cores)
             for start, record in zip(self._starts, self._records, strict=True)
@@ -195,7 +197,7 @@ class CollectedJobs:
         ]
         ends = sorted((end, cores) for _, end, cores in spans)
         spans.sort()
-        # A job of which the start is not known may have been alone.
+        # A job whose start is not known may have run alone.
         most = max((record.cores for record in self._records), default=0)
         used = ended = 0
         for start, _, cores in spans:
@@ -207,13 +209,13 @@ class CollectedJobs:
         return most
 
     def _named_nodes(self) -> int:
-        """Return how many hosts the records name."""
+        """Return how many different hosts the records name."""
         names: set[str] = set()
         for text in self._hosts - {"", _NO_HOSTS}:
             try:
                 names.update(parse_hostlist(text, _MOST_HOSTS))
             except ValueError:
-                continue  # What is no hostlist names no node.
+                continue  # a text that is not a hostlist names no node
         return len(names)
 
 
@@ -223,7 +225,9 @@ def is_remark(line: str) -> bool:
 
 
 def row_of(record: Mapping[str, Any], fields: Mapping[str, Sequence[str]]) -> Row:
-    """Return a row of a record; of the fields of each name the first that is there."""
+    """Return a record as a row. `fields` has the record's keys for each name; the first
+    that is there counts.
+    """
     row: Row = {}
     for name, places in fields.items():
         for place in places:
@@ -243,14 +247,14 @@ def _job_of(row: Row) -> TraceJob:
         raise NoTime("it has no time of submission")
     cores = parse_count(row.get("cores", 0))
     name, queue, bank = (
-        # One object for all equal texts: a trace may have millions.
+        # One object for equal texts: a trace may have millions of jobs.
         sys.intern(str(row.get(key) or ""))
         for key in ("name", "queue", "bank")
     )
     return TraceJob(
         submit=parse_moment(submit),
         run_time=_run_time(row),
-        # Each node has a core at least, also where one is counted for all.
+        # Each node has at least one core, even if the log counts fewer.
         cores=_checked(max(cores, parse_count(row.get("nodes", 0))) if cores else 0),
         limit=parse_limit(row.get("limit", 0)),
         userid=int(userid),
@@ -261,7 +265,7 @@ def _job_of(row: Row) -> TraceJob:
 
 
 def _run_time(row: Row) -> float:
-    """Return for how long it ran; below 0 if the clock was set back meanwhile."""
+    """Return how long a job ran; below 0 if the clock was set back meanwhile."""
     elapsed, end = row.get("elapsed", ""), row.get("end", "")
     if elapsed in (0, "0") or is_known(elapsed):
         return parse_duration(elapsed)
@@ -277,7 +281,7 @@ def _checked(cores: int) -> int:
 
 
 def _why_broken(error: Exception) -> str:
-    """Return in words what is wrong; Python's own say nothing of the trace."""
+    """Return what is wrong with a record; Python's own words do not mention it."""
     if isinstance(error, KeyError):
         return f"it has no {error}"
     if isinstance(error, IndexError):
@@ -288,10 +292,10 @@ def _why_broken(error: Exception) -> str:
 
 
 def _by_submission(read: list[TraceJob], started: float) -> tuple[TraceJob, ...]:
-    """Return jobs by the time of submission, from `started` on.
+    """Return the jobs in order of submission, with times from `started` on.
 
-    A job without a time limit gets the longest limit or run time of all, as many
-    schedulers have it. One that ran past its limit is ended at it, as Flux does.
+    A job without a time limit gets the longest limit or run time of all, as in many
+    schedulers. A job that ran longer than its limit is cut to it, as Flux would do.
     """
     longest = max((max(job.limit, job.run_time) for job in read), default=0.0)
     return tuple(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`burst replay`: a recorded workload under other rules."""
+"""`burst replay`: replay a recorded workload under other rules."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from burst_replay.trace import Machine, Trace, TraceError
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 FRONTIER = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
-"""What `--frontier` asks for, in turn."""
+"""The worths that `--frontier` tries."""
 INTERRUPTED = 130
-"""The exit status after Ctrl-C: 128 and the number of SIGINT, as shells have it."""
+"""The exit status after Ctrl-C: 128 plus the number of SIGINT, as in shells."""
 
 _COLUMNS = (
     Column("POLICY", lambda row: row["policy"]),
@@ -128,14 +128,13 @@ def replay_trace(
 ) -> None:
     """Show what the jobs of TRACE would have waited for and cost under other rules.
 
-    TRACE is a file in the Standard Workload Format, what `flux jobs -a --json` prints,
-    what `[daemon] record` wrote, or a journal of Flux; of Slurm what `sacct
-    --parsable2` or `sacct --json` prints; an accounting log of PBS, Torque, LSF
+    TRACE is a file in the Standard Workload Format, the output of `flux jobs -a
+    --json`, a file of `[daemon] record`, or a journal of Flux; the output of Slurm's
+    `sacct --parsable2` or `sacct --json`; an accounting log of PBS, Torque, LSF
     (lsb.acct) or Grid Engine; or flux-fiction's CSV; plain or compressed by gzip. What
     its records lack, and which are no jobs, is counted and told.
-    Nothing is bought, and no daemon is asked: the queue is simulated, and each job that
-    waits is judged as the daemon does it. The policies never and at once are always
-    shown.
+    Nothing is bought, and no daemon is asked: the queue is simulated, and each waiting
+    job is judged as by the daemon. The policies never and at once are always shown.
     """
     found: dict[str, PolicyResult] = {}
     try:
@@ -161,7 +160,7 @@ def replay_trace(
         print_json(json_report(trace, found))
     else:
         _print_table(found)
-    # Last: a file that cannot be written must not cost what took minutes.
+    # Last: if the file cannot be written, the results of minutes are already printed.
     if picture is not None:
         with show_wait(f"drawing {picture}"):
             draw(picture, trace.name, found)
@@ -173,7 +172,7 @@ def _print_table(found: Mapping[str, PolicyResult]) -> None:
 
 
 def _machine(trace: Trace, nodes: int | None, cores: int | None) -> Machine:
-    """Return own nodes as the command says, else as the trace does."""
+    """Return the own nodes by the command's options, or else by the trace."""
     known = trace.machine
     least = trace.least
     if known is None and nodes is None:

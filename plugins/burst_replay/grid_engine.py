@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The accounting file of Grid Engine: Sun's, Oracle's, Son of, Univa's and Altair's.
+"""Read the accounting file of Grid Engine: Sun's, Oracle's, Son of, Univa's, Altair's.
 
-A line a job, or a task of an array; 45 fields with colons between, and Univa's have
-more. Univa counts milliseconds. Source: accounting(5).
+Each line is a job, or a task of an array: 45 fields with colons between, and more in
+Univa's. Univa counts milliseconds. Source: accounting(5).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FIELDS = {
 }
 _JOB, _TASK, _PE_TASK = 5, 35, 41
 _FEWEST = 36
-# In the category, which may have colons of its own in a time such as 24:00:00.
+# The limit is in the field category, where a time such as 24:00:00 has colons, too.
 _LIMIT = re.compile(r"\b[hs]_rt=(\d+:\d\d:\d\d(?=[, :]|\Z)|\d+)")
 _PE_TASK_ID = re.compile(r"\d+\.[^\d.]")
 
@@ -39,7 +39,7 @@ def is_grid_engine(line: str) -> bool:
 
 
 def read_grid_engine(found: CollectedJobs, lines: Iterable[str]) -> None:
-    """Read the jobs and tasks of arrays that ran to an end."""
+    """Read the jobs, and the tasks of arrays, that ran to an end."""
     found.read_lines(lines, _take)
 
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Jobs that are written in JSON: of Flux, and what Slurm's `sacct --json` prints.
+"""Read jobs in JSON, from Flux and from Slurm's `sacct --json`.
 
-Of Flux: `flux jobs --json`; the journal of the job manager
-(`job-manager.events-journal`), a response a line: `id`, `events` (RFC 18, RFC 21), and
-once each `jobspec` (RFC 25) and `R` (RFC 20); and what `[daemon] record` writes, which
-is the same, but one event a line, with its fields beside `id`
+From Flux: the output of `flux jobs --json`; the journal of the job manager
+(`job-manager.events-journal`), one response a line: `id`, `events` (RFC 18, RFC 21),
+and once each `jobspec` (RFC 25) and `R` (RFC 20); and the file of `[daemon] record`,
+which is the same with one event a line, whose fields are beside `id`
 (`burst.model.job_record`).
 
-Of Slurm, since 21.08: numbers are plain, or since 23.02 `{"set": .., "infinite": ..,
+From Slurm, since 21.08: numbers are plain, or since 23.02 `{"set": .., "infinite": ..,
 "number": ..}`; a state is a text, or since 23.11 a list of flags. Limits are minutes.
 Steps are in their jobs. Source: PARSER_ARRAY(JOB) in
 src/plugins/data_parser/v0.0.*/parsers.c of Slurm.
@@ -31,7 +31,7 @@ from burst_replay.trace import LeftOut
 
 # An opening bracket alone may be the prompt of a shell: [ann@login1 ~]$ sacct
 _JSON = re.compile(r'\s*(\{\s*("|\}|\Z)|\[\s*(\{|\Z))')
-# What `flux jobs` has of a job.
+# The keys of `flux jobs`.
 _LISTED = {
     "submit": ("t_submit",),
     "start": ("t_run",),
@@ -50,7 +50,10 @@ def is_json(line: str) -> bool:
 
 
 def read_json(found: CollectedJobs, lines: Iterable[str]) -> None:
-    """Read the jobs of one object or list, several, or one a line, behind others."""
+    """Read the jobs of one or several JSON documents, or of one document on each line.
+
+    Other lines before the first document are skipped.
+    """
     rest = iter(lines)
     first = next(filter(is_json, rest), "")
     documents: Iterable[str] = itertools.chain((first,), rest)
@@ -90,9 +93,9 @@ def _is_whole(text: str) -> bool:
 
 
 def _split_documents(text: str) -> Iterator[str]:
-    """Yield the documents of which there may be several one after the other.
+    """Yield the JSON documents that follow one another in a text.
 
-    What is none is the last: its reader says why.
+    A rest that is not JSON is yielded last: its reader says what is wrong.
     """
     decoder = json.JSONDecoder()
     at = 0
@@ -106,7 +109,10 @@ def _split_documents(text: str) -> Iterator[str]:
 
 
 def _rows(document: str) -> list[msgspec.Raw]:
-    """Return the jobs of an answer or a list, or the one job. Raises MsgspecError."""
+    """Return the jobs of a list or of an object's `jobs`, or the object as the one job.
+
+    Raises MsgspecError.
+    """
     raw = from_json(document, msgspec.Raw)
     if document.lstrip().startswith("["):
         return from_json(raw, list[msgspec.Raw])
@@ -115,8 +121,8 @@ def _rows(document: str) -> list[msgspec.Raw]:
 
 
 def _noted(known: Mapping[str, Any], line: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is known of a job once a line of the journal is read, as it is
-    listed by `flux jobs`. Raises one of MALFORMED.
+    """Return what is known of a job after a line of the journal, with the keys of `flux
+    jobs`. Raises one of MALFORMED.
     """
     row = dict(known)
     for event in line.get("events", [line]):
@@ -143,11 +149,11 @@ def _noted(known: Mapping[str, Any], line: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _take_listed(found: CollectedJobs, row: Mapping[str, Any]) -> None:
-    """Take in a job as `flux jobs` lists it. Raises one of MALFORMED."""
+    """Add a job with the keys of `flux jobs`. Raises one of MALFORMED."""
     found.numbers_of_host = True
     start, end = row.get("t_run"), row.get("t_cleanup")
     if not row["t_submit"] or (start and not end):
-        # Of one that was submitted before the journal begins, no time is known.
+        # The times of a job submitted before the journal begins are not known.
         known = bool(row["t_submit"])
         found.leave_out(LeftOut.STILL_RAN if known else LeftOut.NO_TIME)
         return
@@ -155,7 +161,7 @@ def _take_listed(found: CollectedJobs, row: Mapping[str, Any]) -> None:
 
 
 def _record_of(job: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield what Slurm says of a job by the names of sacct's fields.
+    """Yield the values of a job of Slurm, with the names of sacct's fields.
 
     Raises one of MALFORMED.
     """
@@ -187,7 +193,7 @@ def _record_of(job: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _number(value: Any) -> str:
-    """Return a number as sacct prints it, empty where it is 0 or not set."""
+    """Return a number as sacct prints it; empty if it is 0 or not set."""
     if isinstance(value, dict):
         known = value.get("set", True) and not value.get("infinite")
         value = value.get("number") if known else 0

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Times, durations and counts as batch systems write them.
+"""Parse times, durations and counts as batch systems write them.
 
-A time without a zone is local time, as `sacct` prints it: that of the process, so `TZ`
-says where the log was written. What JSON has as a number is a number here. Sources:
-sacct(1), `time_str2secs` of Slurm; pbs_resources(7).
+A time without a zone is local time, as `sacct` prints it. It is the local time of this
+process, so set `TZ` to the zone of the log. A number in JSON is a number here, too.
+Sources: sacct(1), `time_str2secs` of Slurm; pbs_resources(7).
 """
 
 from __future__ import annotations
@@ -12,33 +12,33 @@ import datetime
 import functools
 
 LONGEST_S = 1e12
-"""No time in a trace is as long."""
+"""A limit in seconds that each time in a trace is below."""
 _NONE = frozenset(
     ("", "0", "unknown", "none", "n/a", "(null)", "null", "-", "nan", "nat", "invalid")
 )
 _NO_LIMIT = _NONE | {"unlimited", "infinite", "partition_limit", "not_set", "-1"}
 _MILLISECONDS_FROM = 1e11
-"""In seconds that is the year 5138: times as large count milliseconds, as those of
-Univa Grid Engine do, and a thousand times larger ones microseconds."""
+"""In seconds this is the year 5138: larger times count milliseconds, as in Univa Grid
+Engine, and times a thousand times larger count microseconds."""
 _NEVER = 0xFFFFFFFE
-"""NO_VAL of Slurm, and INFINITE is one more."""
+"""NO_VAL of Slurm; INFINITE is one more."""
 _CLOCK = [86400.0, 3600.0, 60.0, 1.0]
 _UNITS = {"K": 1024, "M": 1024**2, "G": 1024**3}
 
 
 class NoTime(ValueError):
-    """A time is not there or cannot be read: leave the job out as such."""
+    """A time is missing or cannot be read: the job is left out as `NO_TIME`."""
 
 
 def is_known(value: str | float) -> bool:
-    """Tell whether a field has a value: 0, `Unknown`, `None` and the like are none."""
+    """Tell whether a field has a value. 0, `Unknown`, `None` and the like are none."""
     return value.lower() not in _NONE if isinstance(value, str) else bool(value)
 
 
 def parse_moment(value: str | float) -> float:
     """Return seconds since the epoch. Raises NoTime."""
     try:
-        # What nearly all are, read in a tenth of the time.
+        # The form of nearly all times, read in a tenth of the time.
         if isinstance(value, str) and len(value) == 19 and value[13:17:3] == "::":
             minutes, seconds = int(value[14:16]), int(value[17:])
             if 0 <= minutes < 60 and 0 <= seconds <= 60:
@@ -56,8 +56,8 @@ def parse_moment(value: str | float) -> float:
 
 @functools.lru_cache(65536)
 def parse_duration(value: str | float, unit: float = 1.0) -> float:
-    """Return seconds of `[days-]hours:minutes:seconds`, `minutes:seconds`, or a number,
-    which counts `unit` seconds. Raises NoTime.
+    """Return the seconds of `[days-]hours:minutes:seconds`, `minutes:seconds`, or a
+    number, which counts units of `unit` seconds. Raises NoTime.
     """
     if not isinstance(value, str):
         return _possible(value * unit)
@@ -66,7 +66,7 @@ def parse_duration(value: str | float, unit: float = 1.0) -> float:
     try:
         numbers = [float(part) for part in parts]
         if dash:
-            # Days are followed by hours, with or without the rest.
+            # Hours follow the days, with or without minutes and seconds.
             numbers.insert(0, float(days))
             units = _CLOCK[: len(numbers)]
         else:
@@ -78,7 +78,7 @@ def parse_duration(value: str | float, unit: float = 1.0) -> float:
 
 
 def parse_limit(value: str | float, unit: float = 1.0) -> float:
-    """Return seconds of a time limit, 0 for none. Raises NoTime."""
+    """Return the seconds of a time limit, 0 for none. Raises NoTime."""
     if isinstance(value, str) and (
         value.lower() in _NO_LIMIT or (value.isdecimal() and int(value[:20]) >= _NEVER)
     ):

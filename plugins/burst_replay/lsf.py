@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The accounting log of LSF, `lsb.acct`: a JOB_FINISH record a job.
+"""Read the accounting log of LSF, `lsb.acct`: each job has a JOB_FINISH record.
 
-Fields are separated by blanks; texts are in quotation marks, of which two stand for
-one. Lists are preceded by how many they have. Source: lsb.acct(5) of IBM Spectrum LSF
-10.1; the order of the last fields is that of logs: runLimit is before options3.
+Fields are separated by blanks; texts are in quotation marks, and a doubled mark stands
+for one. The length of a list is before it. Source: lsb.acct(5) of IBM Spectrum LSF
+10.1; the order of the last fields is that of real logs: runLimit is before options3.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from burst_replay.trace import LeftOut
 _LINE = re.compile(r'"[A-Z][A-Z0-9_]*" "[0-9.]+" \d+ ')
 _FIELDS = {"end": 2, "userid": 4, "submit": 7, "start": 10, "user": 11, "queue": 12}
 _JOB, _ASKED_HOSTS = 3, 22
-# From the field jStatus on, which follows the hosts.
+# Places from the field jStatus on, which follows the hosts.
 _NAME, _PROJECT, _INDEX, _SUBMIT_EXT = 2, 24, 29, 53
 _ENDED = 0x60
-"""JOB_STAT_EXIT and JOB_STAT_DONE in jStatus; others may be added to them."""
+"""The bits JOB_STAT_EXIT and JOB_STAT_DONE of jStatus; others may be set, too."""
 _BEFORE_LIMIT = 3
-"""runLimit, options3 and avgMem are before effectiveResReq, which is no number."""
+"""runLimit, options3 and avgMem are before effectiveResReq, which is not a number."""
 _USAGE_FIELDS = 5
 _INTEGER = re.compile(r"-?\d+\Z")
 
@@ -52,7 +52,7 @@ def _take(found: CollectedJobs, line: str) -> None:
     hosts = _slots(fields[at + 1 : status])
     if not int(fields[status]) & _ENDED:
         raise ValueError("a list in it is longer or shorter than it says")
-    # Old versions end before these.
+    # Records of old versions end before these fields.
     more = [*fields[status:], *[""] * (_INDEX + 1)]
     row: Row = {
         **{name: fields[place] for name, place in _FIELDS.items()},
@@ -68,7 +68,7 @@ def _take(found: CollectedJobs, line: str) -> None:
 
 
 def _length(fields: list[str], place: int) -> int:
-    """Return how long the list is that follows. Raises ValueError, IndexError."""
+    """Return the length of the list that follows. Raises ValueError, IndexError."""
     count = int(fields[place])
     if not 0 <= count <= len(fields) - place:
         raise IndexError
@@ -76,7 +76,7 @@ def _length(fields: list[str], place: int) -> int:
 
 
 def _slots(texts: list[str]) -> Counter[str]:
-    """Return the slots on each host: `a` for one, `16*a` for many (SHORT_EVENTFILE)."""
+    """Return the slots on each host; `a` is one, `16*a` many (SHORT_EVENTFILE)."""
     found: Counter[str] = Counter()
     for text in texts:
         many, star, host = text.partition("*")
@@ -86,7 +86,7 @@ def _slots(texts: list[str]) -> Counter[str]:
 
 
 def _run_limit(fields: list[str], status: int) -> float:
-    """Return the run limit in seconds, 0 where there is none, as in older versions."""
+    """Return the run limit in seconds; 0 if there is none, as in older versions."""
     try:
         place = status + _SUBMIT_EXT
         place += 1 + 2 * _length(fields, place)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The site's own nodes: who waits for them, who runs there, and who starts when.
+"""The site's own nodes: the jobs that wait for them, that run there, and when each
+starts.
 
-The scheduler is `burst.core.worth.queue_order`, which also forecasts starts. It knows
-time limits; expectations rest on the jobs that ran before.
+The scheduler is `burst.core.worth.queue_order`, which also forecasts starts. It uses
+time limits; forecasts use expected run times, which come from the jobs that ran before.
 """
 
 from __future__ import annotations
@@ -26,17 +27,17 @@ from burst.model.scheduler import Order
 from burst_replay.trace import TraceJob
 
 _DEPTH = 500
-"""So many jobs behind the first are tried for backfill: Slurm's bf_max_job_test."""
+"""How many jobs behind the first are tried for backfill: Slurm's bf_max_job_test."""
 
 
 class Cores:
-    """Own nodes as one pool of cores, as traces do not tell of nodes: a `OwnRoom`."""
+    """An `OwnRoom`: own nodes as one pool of cores, as traces do not have nodes."""
 
     def __init__(self, cores: int) -> None:
         self.cores = cores
 
     def fit(self, cores: int) -> int:
-        """Return so many cores, 0 where they are not free."""
+        """Return `cores` if as many are free, else 0."""
         return cores if cores <= self.cores else 0
 
     def take_shares(self, share: int, /) -> None:
@@ -57,9 +58,9 @@ class Cores:
 
 
 class _JobEnds:
-    """The jobs that run on own nodes, by when they end: by their limits, or else.
+    """The jobs that run on own nodes, sorted by their end: by time limit or expected.
 
-    The id of a job is its place in the trace and one.
+    The id of a job is its place in the trace plus one.
     """
 
     def __init__(self, jobs: Sequence[TraceJob]) -> None:
@@ -83,12 +84,12 @@ class _JobEnds:
 
 @cache
 def _need_of(cores: int) -> tuple[int]:
-    """Return `Waiting.need` of a job."""
+    """Return `Waiting.need` of a job, one object for equal jobs."""
     return (cores,)
 
 
 class OwnQueue:
-    """The queue, and what runs. Jobs are places in the sequence of all."""
+    """The queue, and the running jobs. Jobs are places in the sequence of all jobs."""
 
     def __init__(self, jobs: Sequence[TraceJob], cores: int, order: Order) -> None:
         self._line = [Waiting(_need_of(j.cores), j.cores, j.limit) for j in jobs]
@@ -98,17 +99,17 @@ class OwnQueue:
         self.waiting: list[int] = []
 
     def submit(self, job: int, now: float) -> list[int]:
-        """Let a job wait; return it if it starts now."""
+        """Add a job to the queue; return it if it starts now."""
         self.waiting.append(job)
         return self.schedule(now) if self._fits(job) else []
 
     def end(self, job: int) -> None:
-        """Note that a job has ended; `schedule` starts others."""
+        """Record the end of a job; `schedule` then starts others."""
         self._ends.remove(job)
         self.room.give_shares(self._line[job].cores)
 
     def schedule(self, now: float) -> list[int]:
-        """Start what may start; return which."""
+        """Start the jobs that may start, and return them."""
         started: list[int] = []
         while self.waiting and self._fits(self.waiting[0]):
             started.append(self.waiting[0])
@@ -119,13 +120,13 @@ class OwnQueue:
         return started + passing
 
     def _passing(self, now: float) -> list[int]:
-        """Return which start now though the first that waits does not fit."""
+        """Return the jobs that start now though the first waiting one does not fit."""
         order, window = self._scheduling.order, self.waiting
         if not window or not self.room.cores or order is Order.FIFO:
             return []
         if order is Order.EASY:
             first, *behind = window[: _DEPTH + 1]
-            # The others would be looked at in vain.
+            # Other jobs could not start anyway.
             window = [first, *filter(self._fits, behind)]
         queue = [self._line[job] for job in window]
         ends = self._ends.sorted
@@ -144,9 +145,10 @@ class OwnQueue:
 class TraceForecasts:
     """The history of run times, and the expected end of each job on own nodes.
 
-    Expectations are the same as if all were worked out anew each time, as the daemon
-    does, but only those are that may have changed: of users of whom a job has ended,
-    and of jobs that run longer than was expected, or than any other like them.
+    The expectations equal those of the daemon, which computes all of them each time.
+    Here only those are computed anew that may have changed: of users one of whose jobs
+    has ended, and of jobs that run longer than expected, or longer than any job like
+    them.
     """
 
     def __init__(self, jobs: Sequence[TraceJob], order: Order) -> None:
@@ -159,17 +161,17 @@ class TraceForecasts:
         self._running_of: defaultdict[int, set[int]] = defaultdict(set)
         self._waiting_of: defaultdict[int, dict[int, Waiting]] = defaultdict(dict)
         self._stale: set[int] = set()
-        # Expected to run as long again, which is longer each time.
+        # Jobs that are expected to run as long again: the expectation always grows.
         self._longest: set[int] = set()
 
     def start(self, job: int, now: float) -> None:
-        """Note that a job runs on own nodes from now on."""
+        """Record that a job runs on own nodes from now on."""
         self._started[job] = now
         self._running_of[self._jobs[job].userid].add(job)
         self._stale.add(job)
 
     def end(self, job: int) -> None:
-        """Note that a job has ended, on own or on bought nodes."""
+        """Record the end of a job, on own or on bought nodes."""
         facts = self._jobs[job]
         self._history.add(self._kinds[job], facts.run_time, facts.limit)
         running = self._running_of[facts.userid]
@@ -177,7 +179,7 @@ class TraceForecasts:
         if self._started.pop(job, None) is not None:
             running.remove(job)
             self._ends.remove(job)
-        # All that is expected of a job rests on those of its user.
+        # The expectation for a job depends only on jobs of the same user.
         self._stale |= running
         self._stale.discard(job)
         self._longest.discard(job)
@@ -185,11 +187,11 @@ class TraceForecasts:
     def starts(
         self, waiting: Sequence[int], room: Cores, now: float, leaves: Leaves
     ) -> list[Start]:
-        """Return when each waiting job starts; `leaves` as of `simulate_queue`."""
+        """Return when each waiting job starts; `leaves` as for `simulate_queue`."""
         for end in self._ends.sorted:
             if end.at > now:
                 break
-            self._stale.add(end.number - 1)  # it runs longer than was expected
+            self._stale.add(end.number - 1)  # it runs longer than expected
         for job in self._stale | self._longest:
             self._expect(job, now)
         self._stale.clear()
@@ -210,5 +212,5 @@ class TraceForecasts:
         expected = self._history.expect(self._kinds[job], limit, elapsed).expected
         as_long = bool(elapsed) and math.isclose(expected, elapsed)
         (self._longest.add if as_long else self._longest.discard)(job)
-        # Later than now, so that it is asked about once at a time.
+        # Later than now, so that it is computed only once at each time.
         self._ends.set(job, max(now + expected, math.nextafter(now, math.inf)))

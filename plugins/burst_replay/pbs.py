@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The accounting logs of PBS Professional, OpenPBS and Torque.
+"""Read the accounting logs of PBS Professional, OpenPBS and Torque.
 
-A line an event: `MM/DD/YYYY HH:MM:SS;TYPE;ID;key=value ...`. E is the end of a job and
-has all that is known of it, with times in seconds since the epoch; PBS writes the same
+Each line is an event: `MM/DD/YYYY HH:MM:SS;TYPE;ID;key=value ...`. E is the end of a
+job and has all its values, with times in seconds since the epoch; PBS writes the same
 with R when a job is run again. Sources: "Format of Accounting Log Messages" in the PBS
 Professional Reference Guide; "Accounting records" in Torque's Administrator Guide.
 """
@@ -27,7 +27,7 @@ _FIELDS = {
     "queue": ("queue",),
     "bank": ("account", "project"),
 }
-# What the last event of a job says of it, where no end is told.
+# How a job without an end is left out, by the type of its last event.
 _LAST: Mapping[str, LeftOut] = {
     **dict.fromkeys("QR", LeftOut.STILL_WAITED),
     **dict.fromkeys("STC", LeftOut.STILL_RAN),
@@ -67,7 +67,7 @@ def _take(found: CollectedJobs, line: str) -> None:
             found.known.add(job)
         return
     last = _LAST.get(kind)
-    # One that is deleted while it runs has an end, too, maybe in another file.
+    # A job that is deleted while it runs has an end, too, maybe in another file.
     runs = found.unfinished(job) is LeftOut.STILL_RAN
     if last is None or (runs and last is LeftOut.NEVER_RAN):
         found.leave_out(LeftOut.OTHER)
@@ -76,7 +76,7 @@ def _take(found: CollectedJobs, line: str) -> None:
 
 
 def _row_of(values: Mapping[str, str]) -> Row:
-    """Return what an end says. Raises ValueError."""
+    """Return the row of a job from the values of its end. Raises ValueError."""
     row = {"start": "", **row_of(values, _FIELDS)}
     row["cores"], row["nodes"], row["hosts"] = _resources(values)
     if "end" in row:
@@ -85,9 +85,9 @@ def _row_of(values: Mapping[str, str]) -> Row:
 
 
 def _resources(values: Mapping[str, str]) -> tuple[int, int, str]:
-    """Return its cores, its nodes (0 if not known), and these as a hostlist.
+    """Return the cores of a job, its nodes (0 if not known), and their hostlist.
 
-    First what it had, then what it asked for. Raises ValueError.
+    Values that it had come before those that it asked for. Raises ValueError.
     """
     slots, hosts = _slots(values.get("exec_host", ""))
     vnodes = values.get("exec_vnode", "")
@@ -107,10 +107,10 @@ def _resources(values: Mapping[str, str]) -> tuple[int, int, str]:
 
 
 def _slots(text: str) -> tuple[int, list[str]]:
-    """Return the slots of exec_host and its hosts, each once.
+    """Return the number of slots in exec_host, and its hosts, each once.
 
-    PBS: `a/0*4+b/2*4`, host, index and number of processors (1 if there is none).
-    Torque: `a/0+a/1+b/0`, or `a/0-3,6`, host and indices. Raises ValueError.
+    PBS: `a/0*4+b/2*4`, with host, index and number of processors (1 if there is none).
+    Torque: `a/0+a/1+b/0`, or `a/0-3,6`, with host and indices. Raises ValueError.
     """
     count = 0
     hosts: dict[str, None] = {}
@@ -123,6 +123,6 @@ def _slots(text: str) -> tuple[int, list[str]]:
 
 
 def _span(text: str) -> int:
-    """Return how many a range such as `0-3` has."""
+    """Return how many indices a range such as `0-3` has."""
     first, dash, last = text.partition("-")
     return max(0, int(last) - int(first) + 1) if dash else 1

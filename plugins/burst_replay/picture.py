@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The picture of a replay: what policies give, wait against money."""
+"""The picture of a replay: the mean wait of each policy against its money."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def draw(path: Path, trace: str, found: Mapping[str, PolicyResult]) -> None:
             axes.annotate(
                 name, at, xytext=(4, 4), textcoords="offset points", fontsize=8
             )
-        # Zero, and what costs ten thousand times as much, in one picture.
+        # Shows zero and amounts that differ by a factor of ten thousand.
         least = min((row.money for _, row in rows if row.money), default=1.0)
         axes.set_xscale("symlog", linthresh=least)
         axes.set(xlabel="money", ylabel="mean wait in hours", title=trace)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is tried on a trace: never, at once, a worth, or the rules of a file."""
+"""The policies that are tried on a trace: never, at once, a worth, a file's rules."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ _ANY = BurstPreferences()
 
 
 class Asks(msgspec.Struct, frozen=True):
-    """What a policy asks for before it buys nodes for one job."""
+    """What a policy asks for before it buys nodes for a job."""
 
     worth: float
     """Hours saved for each node-hour; 0: it must wait; math.inf: never."""
     wait: float = 0.0
     """Seconds for which own nodes are tried first."""
     preferences: BurstPreferences = _ANY
-    """Which offers and bursts the job may have, and by which rule."""
+    """The offers and bursts that the job may have, and the rule that says so."""
 
 
 class Policy:
-    """A name, and rules, as the daemon reads them. All jobs of a trace may burst."""
+    """A name, and rules like the daemon's. All jobs of a trace may burst."""
 
     def __init__(self, name: str, rules: RuleSet) -> None:
         self.name = name
         self.rules = [rule for rule, _ in rules.terms]
         self.by_hours = any(terms.hours is not None for _, terms in rules.terms)
-        """Whether what is asked for a job changes with the time."""
+        """Whether `asks` depends on the time."""
         worths = {rule.worth or 0.0 for rule in self.rules}
         self.buys = worths != {math.inf}
         """Whether it may buy nodes."""
         self.forecasts = any(0 < worth < math.inf for worth in worths)
-        """Whether it may ask for a worth, so that run times are to be remembered."""
+        """Whether it may ask for a worth, so that a history of run times is needed."""
         self.userids = rules.userids
-        """As `World.userids`."""
+        """The numbers of users by name, as in `World.userids`."""
         self._set = rules
         self._asks: dict[str, Asks] = {}
 
     def unused(self) -> list[str]:
-        """Return the rules, but for the last, that took no job that was asked about."""
+        """Return the rules, except the last, that no job of `asks` matched."""
         return [rule.name for rule in self.rules[:-1] if rule.name not in self._asks]
 
     def asks(self, job: TraceJob, nodes: int, now: float) -> Asks:
-        """Return what is asked for a job that needs so many bought nodes.
+        """Return what the policy asks for a job that needs `nodes` bought nodes.
 
         `now` is in seconds since the epoch.
         """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The files of `burst replay --policy`, and how nodes are bought by each."""
+"""The files of `burst replay --policy`, and the site that each of them describes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from burst_replay.trace import Machine, Trace
 
 
 class SiteOptions(msgspec.Struct, frozen=True):
-    """What the command line says of bought nodes, in seconds; None: as the file."""
+    """The options for bought nodes, times in seconds; None for the file's value."""
 
     boot: float | None
     teardown: float
@@ -37,8 +37,8 @@ class SiteOptions(msgspec.Struct, frozen=True):
 
 
 class PolicyFiles:
-    """All files, and which policies are tried. A file of rules alone has the nodes of
-    the first that names providers, and so have policies without a file.
+    """The files, and the policies that are tried. A file without providers uses the
+    nodes of the first file that has some, and so do policies without a file.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class PolicyFiles:
     def policies(
         self, trace: Trace, worths: Sequence[float]
     ) -> Iterator[tuple[Policy, Site]]:
-        """Yield each policy, each name once, with the nodes that it has."""
+        """Yield each policy, each name once, with its site."""
         usual, its = self._usual, self._usual.settings
         free = msgspec.structs.replace(its, budget=())
         without = msgspec.structs.replace(usual, settings=free)
@@ -69,19 +69,19 @@ class PolicyFiles:
             rules = RuleSet(settings.rules, userids_of(settings, trace))
             site = self._sites.get(path, usual)
             if site is usual:
-                # Of a file without providers the rules and the budgets count.
+                # Only the rules and the budgets of a file without providers count.
                 mixed = msgspec.structs.replace(its, budget=settings.budget)
                 site = msgspec.structs.replace(usual, settings=mixed)
             yield Policy(str(path), rules), site
 
     def warnings(self, trace: Trace) -> Iterator[str]:
-        """Yield what rules and budgets of the files may not be meant to say."""
+        """Yield warnings about rules and budgets that may not mean what they say."""
         for path, settings in self._files.items():
-            # Of a lead's intake nothing is asked: all jobs may burst in a replay.
+            # The intake of a lead does not matter: all jobs may burst in a replay.
             intake = msgspec.structs.replace(settings.intake, any_job=True, mode="hold")
             alone = msgspec.structs.replace(settings, intake=intake)
             userids = userids_of(settings, trace)
-            # A rule for a user that a log does not name is told after its replay.
+            # A rule for a user that the log does not name is reported after the replay.
             of_host = userids if trace.numbers_of_host else None
             found = find_rule_warnings(alone, of_host)
             for text in (
@@ -107,7 +107,7 @@ class PolicyFiles:
         return site
 
     def _site(self, settings: Settings, offers: Mapping[str, Sequence[Offer]]) -> Site:
-        """Return the site by the options, else by these settings."""
+        """Return the site by the options and, where they are not set, the settings."""
         options, deadlines = self._options, settings.deadlines
         if options.idle is not None:
             idle = Seconds(options.idle)
@@ -122,7 +122,7 @@ class PolicyFiles:
 
 
 def _offers(path: Path, settings: Settings) -> Mapping[str, Sequence[Offer]]:
-    """Return what the plug-ins of a file offer; nothing is made, and no cloud asked."""
+    """Return the offers of a file's plug-ins, without asking a cloud for them."""
     try:
         providers = load_providers(settings, "replay")
         return {name: provider.offers() for name, provider in providers.items()}
@@ -132,7 +132,7 @@ def _offers(path: Path, settings: Settings) -> Mapping[str, Sequence[Offer]]:
 
 
 def userids_of(settings: Settings, trace: Trace) -> Mapping[str, int]:
-    """Return the numbers of users that rules name, as far as the trace knows them."""
+    """Return the numbers of the users that rules name, if the trace knows them."""
     if trace.numbers_of_host:
         return find_userids(named_users(settings))
     return trace.users

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Opens a trace, plain or compressed by gzip, in whichever format it is."""
+"""Read a trace in any of the known formats, plain or compressed by gzip."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ FORMATS: Sequence[tuple[Callable[[str], bool], Reader]] = (
     (is_grid_engine, read_grid_engine),
     (is_swf, read_swf),
 )
-"""By what a line of a format is recognised, and what reads it."""
+"""The formats: a function that recognises a line, and the reader of a file."""
 _FIRST_LINES = 200
-"""Among so many there is one that tells the format: others may be before it."""
+"""How many lines are searched for one that tells the format: others may precede it."""
 _SHOWN = 60
 _ADVICE = (
     "read are: the Standard Workload Format; accounting logs of PBS and Torque, LSF"
@@ -76,7 +76,7 @@ def read_lines(name: str, lines: Iterable[str]) -> Trace:
 
 
 def reader_of(head: Sequence[str]) -> Reader:
-    """Return what reads a file, by its first lines. Raises TraceError."""
+    """Return the reader of a file, found by its first lines. Raises TraceError."""
     lines = [line for line in head if not is_remark(line)]
     for line in lines:
         for recognises, reader in FORMATS:
@@ -89,11 +89,11 @@ def reader_of(head: Sequence[str]) -> Reader:
 
 
 def _text_of(file: io.BufferedReader) -> io.TextIOWrapper:
-    """Return the lines of a file, unpacked and decoded."""
+    """Return the text of a file, decompressed and decoded."""
     plain = file
     if file.peek(2).startswith(_GZIP):
         plain = io.BufferedReader(gzip.GzipFile(fileobj=file))
-    # Windows' shells write UTF-16; other programs begin a file with the mark of UTF-8.
+    # Windows' shells write UTF-16; other programs begin a file with a UTF-8 mark.
     utf_16 = plain.peek(2).startswith(_UTF_16)
     encoding = "utf-16" if utf_16 else "utf-8-sig"
     return io.TextIOWrapper(plain, encoding, errors="replace")

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 """The bursts of a replay: which jobs get one, and when each is made and taken down.
 
-Which live burst a job gets, which offer is bought for it, and what budgets allow, is
-asked of the parts of a plan (`LiveNodes`, `why_unwanted`, `Purchases`). A whole plan
-for one job takes ten times as long. It would place bursts on rank slots and promise
-ranks to those that get none, and the cloud of a replay has no end.
+Parts of a plan (`LiveNodes`, `why_unwanted`, `Purchases`) decide which live burst a job
+gets, which offer is bought for it, and what budgets allow. A whole plan for one job
+takes ten times as long: it would also place bursts on rank slots and promise ranks to
+jobs without one, which a replay does not need, as its cloud has no limit.
 
-Times are those of the trace; what `burst.core` is told are seconds since the epoch.
+Times are those of the trace; `burst.core` gets seconds since the epoch.
 """
 
 from __future__ import annotations
@@ -74,28 +74,30 @@ _NO_RANKS = LeadIdentity(
 
 
 class Due(enum.IntEnum):
-    """What happens. At one time in this order; then jobs are submitted."""
+    """A kind of event. Events at the same time happen in this order, and before jobs
+    are submitted.
+    """
 
     END = 0
-    """A job ends; the number is the job's, as of ASK and MONEY."""
+    """A job ends; the number is the job's, also for ASK."""
     IDLE = 1
     """A burst may have been idle for long enough; the number is the burst's."""
     GONE = 2
-    """Nothing of a burst is left."""
+    """Nothing of a burst is left; the number is the burst's."""
     MONEY = 3
     """The next day, week or month of a budget begins."""
     ASK = 4
     """A job has tried own nodes for long enough."""
     LATE = 5
-    """Some job should have started; the number is that of the judgement before."""
+    """A job should have started; the number is that of the last judgement."""
 
 
 Events = list[tuple[float, Due, int]]
-"""A heap of what is due at which time."""
+"""A heap of events: time, kind, and the number of a job, a burst or a judgement."""
 
 
 class _Plan(NamedTuple):
-    """What live bursts can give to jobs at a time, and what may be bought."""
+    """The nodes that live bursts can give to jobs at a time, and what may be bought."""
 
     now: float
     nodes: LiveNodes
@@ -103,7 +105,7 @@ class _Plan(NamedTuple):
 
 
 class ReplayBursts:
-    """All of them, each by its number; jobs by their place in the trace."""
+    """All bursts of a replay, by number. Jobs are identified by place in the trace."""
 
     def __init__(
         self, trace: Trace, site: Site, policy: Policy, events: Events
@@ -125,25 +127,26 @@ class ReplayBursts:
         )
         self._on: dict[int, int] = {}
         self._live: dict[int, BoughtBurst] = {}
-        # Of these: with nodes that no job has, and without a job since this moment.
+        # Live bursts with nodes that no job has, and those that just lost their last
+        # job.
         self._with_room: dict[int, BoughtBurst] = {}
         self._emptied: set[int] = set()
         self._leaving: dict[int, Entry] = {}
         self._asked_again = math.inf
         self._plan: _Plan | None = None
         self.made: dict[int, int] = {}
-        """How many nodes the burst has that was made for a job and ran it, by job."""
+        """The size in nodes of the burst that was made for a job, by job."""
         self.turned_down: set[int] = set()
         """Jobs for which no budget had the money at some time."""
         self.spent = NodeSeconds()
-        """What the nodes of bursts did that are gone."""
+        """The use of the nodes of bursts that are gone."""
         self.costs = Costs()
-        """What was paid for that."""
+        """The cost of bursts that are gone."""
 
     def serve(self, job: int, asks: Asks, at: float, now: float) -> float | None:
-        """Run a job on a live burst, or else on one that is made, where that pays.
+        """Run a job on a live burst, or else on a new one, if that pays.
 
-        `at` is when it would start on own nodes. Return when it starts; None where no
+        `at` is when it would start on own nodes. Return when it starts; None if no
         burst pays, or no budget has the money.
         """
         limit = self._jobs[job].limit
@@ -163,7 +166,8 @@ class ReplayBursts:
         if True not in pays:
             return None
         demand = self._demand(job, asks)
-        # It is judged by the offer that it would have.
+        # The job is judged by the offer that it would get; by the first if there is no
+        # money for any.
         place = self._first_with_money(wanted, demand, now)
         if not pays[place or 0]:
             return None
@@ -173,7 +177,7 @@ class ReplayBursts:
         return self._make(self._from(wanted[place], now), job, demand, now)
 
     def end(self, job: int, now: float) -> bool:
-        """Note that a job has ended; tell whether it ran on a burst."""
+        """Record the end of a job; tell whether it ran on a burst."""
         number = self._on.pop(job, None)
         if number is None:
             return False
@@ -186,7 +190,7 @@ class ReplayBursts:
         return True
 
     def handle(self, what: Due, number: int, now: float) -> bool:
-        """Do what is due for a burst; tell whether money has come back."""
+        """Handle an event of a burst; tell whether money has come back for jobs."""
         if what is Due.GONE:
             at = self._epoch(now)
             entry = count(self._leaving.pop(number), Use(), at, joined=True)
@@ -202,7 +206,7 @@ class ReplayBursts:
         return False
 
     def release_empty(self, now: float) -> None:
-        """Take down, in time, bursts whose nodes no waiting job has taken."""
+        """Take down bursts that no waiting job took, now or after their idle time."""
         for number in sorted(self._emptied):
             bought = self._live[number]
             left = 0.0 if bought.busy else bought.view(self._epoch(now)).source.stays
@@ -216,7 +220,7 @@ class ReplayBursts:
     def _demand(
         self, job: int, asks: Asks, worth: LiveBurstWorth | None = None
     ) -> Demand:
-        """Return what a plan would be asked for a job."""
+        """Return the demand of a job, as for a plan."""
         facts, number = self._jobs[job], JobId(job + 1)
         since = self._epoch(facts.submit)
         cores = self._site.machine.cores
@@ -233,9 +237,9 @@ class ReplayBursts:
         )
 
     def _plan_at(self, now: float) -> _Plan:
-        """Return what live bursts can give to jobs at a time, and what may be bought.
+        """Return the nodes that live bursts can give to jobs, and what may be bought.
 
-        It is the same until something changes.
+        The result is kept until something changes.
         """
         if self._plan is None or self._plan.now != now:
             at, plan = self._epoch(now), self._settings.plan
@@ -266,9 +270,9 @@ class ReplayBursts:
     def _first_with_money(
         self, wanted: Sequence[ProviderOffer], demand: Demand, now: float
     ) -> int | None:
-        """Return the first offer for which there is money, None if there is for none.
+        """Return the place of the first offer that budgets allow; None if they do not.
 
-        Then jobs are judged again when there will be more.
+        Jobs are then judged again when a budget has money again.
         """
         may_buy, again = self._plan_at(now).may_buy, math.inf
         for place, offered in enumerate(wanted):
@@ -285,7 +289,7 @@ class ReplayBursts:
         return None
 
     def _from(self, offered: ProviderOffer, now: float) -> ProviderOffer:
-        """Return an offer with the end of a lease that begins then."""
+        """Return an offer with the end of a lease that begins now."""
         end = offered.lease_end and self._epoch(now) + offered.lease_end
         return msgspec.structs.replace(offered, lease_end=end)
 
@@ -318,7 +322,7 @@ class ReplayBursts:
         return online
 
     def _use(self, number: int, job: int, demand: Demand, now: float) -> None:
-        """Run a job on the nodes that it has got of a live burst."""
+        """Run a job on the nodes of a live burst that it was given."""
         bought = self._live[number]
         bought.use(demand, self._payer_by_rule(demand), self._epoch(now))
         if not bought.free:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What each policy would have given: the figures of the table and of `--json`."""
+"""The result of each policy: the figures of the table and of `--json`."""
 
 from __future__ import annotations
 
@@ -15,24 +15,25 @@ from burst_replay.trace import Machine, Trace, TraceJob
 
 
 class PolicyResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What one policy came to on a trace, as `--json` has it."""
+    """The result of one policy on a trace, as `--json` prints it."""
 
     mean_wait_s: float
-    """Of the jobs that ran, in seconds."""
+    """The mean wait of the jobs that ran, in seconds."""
     p95_wait_s: float
-    """19 of 20 jobs that ran waited at most so long, in seconds."""
+    """The 95th percentile of the waits of the jobs that ran, in seconds."""
     own_node_hours: float
     """Work on own nodes."""
     bought_node_hours: float
-    """All that was paid: work, idle, boot and tear-down."""
+    """All bought node-hours: work, idle, boot and tear-down."""
     bought_share: float
-    """Bought node-hours by the node-hours of work of all jobs, 0.01 for a percent."""
+    """Bought node-hours divided by the node-hours of work of all jobs; 0.01 is one
+    percent."""
     money: float
     bursts: int
     refused: int
     """Jobs that never ran: own nodes are too few, and none were bought."""
     work: float
-    """What of `money` was for work, and so on."""
+    """The part of `money` that was for work; the next three are for other uses."""
     idle: float
     boot: float
     teardown: float
@@ -41,7 +42,7 @@ class PolicyResult(msgspec.Struct, frozen=True, kw_only=True):
 def policy_result(
     jobs: Sequence[TraceJob], machine: Machine, outcome: ReplayOutcome
 ) -> PolicyResult:
-    """Put the figures together."""
+    """Return the figures for the outcome of a replay."""
     waits = sorted(wait for wait in outcome.waits if wait < math.inf)
     all_work = sum(job.run_time * job.cores for job in jobs) / machine.cores / 3600.0
     spent, costs = outcome.spent, outcome.costs
@@ -63,7 +64,7 @@ def policy_result(
 
 
 def json_report(trace: Trace, found: dict[str, PolicyResult]) -> dict[str, Any]:
-    """Return what `--json` prints."""
+    """Return the object that `--json` prints."""
     return {
         "trace": trace.name,
         "jobs": len(trace.jobs),

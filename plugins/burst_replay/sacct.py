@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""What Slurm's `sacct --parsable2` prints, with any fields, and flux-fiction's CSV.
+"""Read the output of Slurm's `sacct --parsable2` with any fields, and flux-fiction's
+CSV.
 
-The fields are as sacct(1) has them; the first line names them. A job has a line, and
-with `--duplicates` one for each time that it was requeued; its steps have others.
-flux-fiction has commas between the same names, and some of its own (`elapsed_s`).
+The fields are those of sacct(1); the first line names them. A job has a line, and with
+`--duplicates` one for each time that it was requeued; its steps have further lines.
+flux-fiction has the same names with commas between, and some of its own (`elapsed_s`).
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from burst_replay.log_times import is_known, parse_count, parse_limit
 from burst_replay.trace import LeftOut, TraceError
 
 Record = Mapping[str, str]
-"""What is said of a job, by the names of sacct's fields, in lower case."""
+"""The fields of a job, by sacct's names in lower case."""
 
 ASK = (
     "sacct --allusers --parsable2 --format=JobID,User,Account,Partition,JobName,State,"
     "Submit,Start,End,Elapsed,Timelimit,NNodes,NCPUS,NodeList --starttime=..."
 )
-"""The command that writes all that is read."""
+"""The command that prints all fields that are read."""
 
 _FIELDS: Mapping[str, Sequence[str]] = {
     "submit": ("t_submit", "submit", "eligible", "start"),
@@ -37,7 +38,7 @@ _FIELDS: Mapping[str, Sequence[str]] = {
     "bank": ("account",),
     "hosts": ("nodelist",),
 }
-# Of these, the first that is not 0.
+# The first of these fields that is not 0 counts.
 _CORES = ("ncpus", "alloccpus", "alloctres", "reqcpus", "reqtres")
 _NODES = ("nnodes", "allocnodes", "alloctres", "reqtres")
 _KNOWN = frozenset(
@@ -47,7 +48,8 @@ _KNOWN = frozenset(
     )
 )
 _FEWEST_KNOWN = 3
-# Of what users write into them; a delimiter may be in it, and sacct does not say so.
+# Fields with free text of users, which may have the delimiter in it: sacct does not
+# escape it.
 _FREE = "jobname", "comment", "admincomment", "submitline", "workdir", "extra", "reason"
 _NAME = re.compile(r"([A-Za-z_][A-Za-z0-9_.]*)")
 _BY_CSV = frozenset((",", ";", "\t"))
@@ -68,20 +70,20 @@ _STEP_NAMES = frozenset(("batch", "extern", "interactive"))
 
 
 def is_sacct(line: str) -> bool:
-    """Tell whether a line is the first of what `sacct --parsable2` printed."""
+    """Tell whether a line is the first line of the output of `sacct --parsable2`."""
     return bool(_split_names(line)[1])
 
 
 def read_sacct(found: CollectedJobs, lines: Iterable[str]) -> None:
     """Read the jobs that ran to an end.
 
-    Raises TraceError if a first line lacks a field without which no job can be read.
+    Raises TraceError if a first line lacks a field that is needed to read any job.
     """
     found.read_lines(lines, _Table().take)
 
 
 class _Table:
-    """The fields that the last first line named, and the records below it."""
+    """Reads records by the field names of the last header line above them."""
 
     def __init__(self) -> None:
         self._names: list[str] = []
@@ -89,7 +91,7 @@ class _Table:
 
     def take(self, found: CollectedJobs, line: str) -> None:
         """Take in a line. Raises ValueError, csv.Error or TraceError."""
-        # Where files were put together, their first lines are in the middle.
+        # If files were concatenated, header lines are in the middle, too.
         if not self._names or "Submit" in line or "Elapsed" in line:
             names, delimiter = _split_names(line)
             if delimiter:
@@ -116,19 +118,21 @@ class _Table:
         return dict(zip(reversed(self._names), values, strict=True))
 
     def _fields(self, line: str) -> list[str]:
-        """Return the fields of a line, too few or too many. Raises csv.Error."""
+        """Return the fields of a line, maybe too few or too many. Raises csv.Error."""
         if self._delimiter in _BY_CSV:
             rows = csv.reader([line], delimiter=self._delimiter, skipinitialspace=True)
             fields = next(rows, [])
         else:
             fields = line.split(self._delimiter)
-        # With --parsable, a delimiter is behind the last field, too.
+        # With --parsable, the last field has a delimiter behind it, too.
         if len(fields) == len(self._names) + 1 and not fields[-1].strip():
             fields.pop()
         return fields
 
     def _joined(self, fields: list[str]) -> Iterator[Sequence[str]]:
-        """Yield which rows too many fields may be: a text has the delimiter in it."""
+        """Yield the rows that a line with too many fields may mean, if a text has the
+        delimiter in it.
+        """
         more = len(fields) - len(self._names)
         if more > 0:
             lists = _joined_lists(fields, self._delimiter)
@@ -142,7 +146,7 @@ class _Table:
 
 
 def _joined_lists(fields: Iterable[str], delimiter: str) -> list[str]:
-    """Join what is in brackets, and what are parts of TRES: `cpu=4,mem=2G`."""
+    """Join fields that are in brackets, and the parts of TRES: `cpu=4,mem=2G`."""
     found: list[str] = []
     for field in fields:
         last = found[-1] if found else ""
@@ -154,9 +158,9 @@ def _joined_lists(fields: Iterable[str], delimiter: str) -> list[str]:
 
 
 def _split_names(line: str) -> tuple[list[str], str]:
-    """Return the names of a first line of sacct and what is between them.
+    """Return the names in a header line of sacct, and the delimiter.
 
-    No names if it is none.
+    Both are empty if the line is not a header line.
     """
     before, *rest = _NAME.split(line.strip("\r\n").replace('"', "").lower())
     names, between = rest[::2], {text.strip(" ") for text in rest[1:-1:2]}
@@ -167,9 +171,9 @@ def _split_names(line: str) -> tuple[list[str], str]:
 
 
 def _notes(names: Sequence[str]) -> Iterator[str]:
-    """Yield in words which field stands for one that is not there.
+    """Yield in words which field is used in place of a missing one.
 
-    Raises TraceError where none does.
+    Raises TraceError if a field is missing and none can replace it.
     """
     has, times = set(names), _FIELDS
     only_nodes = not has.intersection(_CORES)
@@ -193,7 +197,7 @@ def _notes(names: Sequence[str]) -> Iterator[str]:
 
 
 def take_record(found: CollectedJobs, record: Record) -> None:
-    """Take in a record of Slurm. Raises ValueError."""
+    """Add the job of a record of Slurm, or count the record. Raises ValueError."""
     job_id = record.get("jobid") or record.get("jobidraw", "")
     if _is_step(record, job_id):
         found.leave_out(LeftOut.STEP)
@@ -201,7 +205,7 @@ def take_record(found: CollectedJobs, record: Record) -> None:
     row = row_of(record, _FIELDS)
     run = f"/{row.get('submit', '')}/{record.get('cluster', '')}"
     key = f"{job_id}{run}" if job_id else ""
-    # Such as `CANCELLED by 1000`, and `CANCELLED+` where it was cut off.
+    # A state may be `CANCELLED by 1000`, or `CANCELLED+` if it is cut off.
     states = set(record.get("state", "").upper().replace("+", "").split())
     started = is_known(row.get("start", "?"))
     ended = is_known(row.get("end", "?"))
@@ -219,14 +223,14 @@ def take_record(found: CollectedJobs, record: Record) -> None:
 
 
 def _is_step(record: Record, job_id: str) -> bool:
-    """Tell whether a record is of a step: `12.batch`, `12_3.0`. Steps have no user."""
+    """Tell whether a record is a step: `12.batch`, `12_3.0`. Steps have no user."""
     if job_id:
         return "." in job_id
     return record.get("jobname", "") in _STEP_NAMES or not record.get("user", "?")
 
 
 def _describe(row: Row, record: Record) -> None:
-    """Add what a record says that is written in several ways. Raises ValueError."""
+    """Add nodes, cores and limit, which have several fields. Raises ValueError."""
     row["nodes"] = _count(record, _NODES, "node")
     row["cores"] = _count(record, _CORES, "cpu")
     if not record.keys() & set(_CORES):
@@ -236,9 +240,9 @@ def _describe(row: Row, record: Record) -> None:
 
 
 def _count(record: Record, names: Iterable[str], kind: str) -> int:
-    """Return the first number that is not 0. Raises ValueError.
+    """Return the first of these fields that is not 0. Raises ValueError.
 
-    Trackable resources have several: `cpu=64,mem=4G,node=2`.
+    A field of trackable resources has several numbers: `cpu=64,mem=4G,node=2`.
     """
     for name in names:
         text = record.get(name, "")

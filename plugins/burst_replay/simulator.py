@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""A trace, run again on own nodes and on such as a policy buys.
+"""Run a trace again, on own nodes and on nodes that a policy buys.
 
-Own nodes are one pool of cores, the cloud has no end, and no job fails. A burst is made
-for one job; while it is up, its idle nodes may serve others. It decides as the daemon
-does: whenever a job was submitted or has ended, all that wait are judged in their order
-(`simulate_queue`, `judge`). With budgets, also when money comes back.
+Own nodes are one pool of cores, the cloud has no limit, and no job fails. A burst is
+made for one job; while it is up, its idle nodes may serve others. Decisions are those
+of the daemon: whenever a job is submitted or ends, all waiting jobs are judged in their
+order (`simulate_queue`, `judge`). With budgets, this also happens when money comes
+back.
 """
 
 from __future__ import annotations
@@ -27,21 +28,22 @@ _PROGRESS_EVERY = 128
 
 
 class ReplayOutcome(msgspec.Struct, frozen=True):
-    """What came of a replay."""
+    """The result of a replay."""
 
     waits: Sequence[float]
-    """Of each job in seconds; math.inf if it never ran."""
+    """The wait of each job in seconds; math.inf if it never ran."""
     own_work: float
     """Node-hours of the jobs that ran on own nodes."""
     bursts: int
+    """How many bursts were made."""
     spent: NodeSeconds
-    """What the nodes of all bursts did, in node-seconds."""
+    """The use of the nodes of all bursts, in node-seconds."""
     costs: Costs
-    """What was paid for that, in micro-units."""
+    """The cost of these node-seconds, in micro-units."""
     made: Sequence[int]
-    """For each job: how many nodes the burst has that was made for it; 0 for none."""
+    """The size in nodes of the burst that was made for each job; 0 for none."""
     turned_down: int = 0
-    """Jobs for which nothing was bought at some time, as no budget had the money."""
+    """Jobs for which, at some time, no budget had the money for nodes."""
 
 
 def replay(
@@ -52,13 +54,13 @@ def replay(
 ) -> ReplayOutcome:
     """Run a trace on the machine of a site.
 
-    `progress` is now and then called with the jobs submitted so far.
+    `progress` is called now and then with the number of jobs submitted so far.
     """
     return _Replay(trace, site, policy).run(progress)
 
 
 class _Replay:
-    """The state of one."""
+    """The state of one replay."""
 
     def __init__(self, trace: Trace, site: Site, policy: Policy) -> None:
         jobs = trace.jobs
@@ -111,7 +113,7 @@ class _Replay:
         self._judge(now)
 
     def _let_happen(self, now: float) -> None:
-        """Do all that is due at a time, and judge jobs again where that matters."""
+        """Do all that is due at a time, and judge jobs again if that can matter."""
         changed = False
         while self._events and self._events[0][0] == now:
             _, what, number = heappop(self._events)
@@ -122,7 +124,7 @@ class _Replay:
         self._bursts.release_empty(now)
 
     def _happens(self, what: Due, number: int, now: float) -> bool:
-        """Do one of these; tell whether jobs are to be judged again."""
+        """Do one thing that is due; tell whether jobs have to be judged again."""
         if what is Due.LATE:
             return number == self._judged
         if what in (Due.IDLE, Due.GONE):
@@ -149,9 +151,9 @@ class _Replay:
         heappush(self._events, (start + facts.run_time, Due.END, job))
 
     def _judge(self, now: float) -> None:
-        """Judge the jobs that wait, and run on bought nodes those for which that pays.
+        """Judge the waiting jobs, and run those on bought nodes for which that pays.
 
-        Where no worth is asked for, it does not matter when they would start here.
+        If the policy asks for no worth, their start on own nodes does not matter.
         """
         if not self._policy.buys:
             return
@@ -160,7 +162,7 @@ class _Replay:
             self._judge_by_starts(self._forecaster, waiting, now)
         else:
             for job in waiting:
-                # It may have started on own nodes when one before it had left.
+                # It may have started on own nodes when a job before it had left.
                 if self._waits[job] == math.inf and self._leaves(job, math.inf, now):
                     self._left([job], now)
         self._too_large = [
@@ -170,9 +172,9 @@ class _Replay:
     def _judge_by_starts(
         self, forecaster: TraceForecasts, waiting: Sequence[int], now: float
     ) -> None:
-        """Judge jobs by when each would start on own nodes.
+        """Judge jobs by the time when each would start on own nodes.
 
-        If one has not started by then, they are judged again.
+        If a job has not started at that time, they are judged again.
         """
         left: list[int] = []
 
@@ -190,14 +192,14 @@ class _Replay:
         self._left(left, now)
 
     def _left(self, left: Sequence[int], now: float) -> None:
-        """Note which jobs wait no longer for own nodes."""
+        """Remove jobs that no longer wait for own nodes; start others if they fit."""
         for job in left:
             self._own.waiting.remove(job)
         if left:
             self._started(self._own.schedule(now), now)
 
     def _leaves(self, job: int, at: float, now: float) -> bool:
-        """Run a job on nodes that are bought, if that pays; tell whether it did.
+        """Run a job on bought nodes if that pays; tell whether it runs.
 
         `at` is when it would start on own nodes.
         """

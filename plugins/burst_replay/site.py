@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a replay is told beside the trace: own nodes, what may be bought, settings."""
+"""The site of a replay: its own nodes, the offers that may be bought, and settings."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from burst.provider import Offer
 from burst_replay.trace import MOST_CORES, Machine
 
 DEFAULT_PRICE = 1.0
-"""Of a node and hour, where neither command nor file says: money is then hours."""
+"""Price of a node for an hour if neither the command nor a file sets one: money then
+counts node-hours."""
 BOOT_S = 300.0
-"""How long nodes take to come online, where neither says."""
+"""Seconds until nodes are online if neither the command nor an offer says."""
 ANY_NODES = Offer(name="", shape=Shape(1), max_nodes=MOST_CORES)
-"""What a provider sells of which no offer is known: as many as are asked for."""
+"""The offer of a provider whose offers are not known: any number of nodes."""
 NO_FILE = Settings(deadlines=DeadlineSettings(idle=Seconds(0)))
-"""The settings where no file names providers: idle bursts are not kept."""
+"""The settings if no file names providers: idle bursts are not kept."""
 
 
 def sold_offers(
@@ -33,12 +34,12 @@ def sold_offers(
     price: float | None = None,
     boot: float | None = None,
 ) -> tuple[ProviderOffer, ...]:
-    """Return what the providers of a file sell, by the name of each.
+    """Return the offers of a file's providers; `offers` has those known, by provider.
 
-    Where no offer is known, each of them sells ANY_NODES.
-    `price` (then there are no fees) and `boot` (seconds) overrule those of all offers.
-    Where they are not given, offers of which none has a price cost the lowest of
-    `[prices]`, or DEFAULT_PRICE, and nodes take BOOT_S where an offer does not say.
+    If no offer is known, each provider sells ANY_NODES. `price` (then there are no
+    fees) and `boot` (seconds) replace those of all offers. Without `price`, if no offer
+    has a price, each costs the lowest of `[prices]`, or DEFAULT_PRICE. Without `boot`,
+    nodes take BOOT_S if an offer does not say.
     """
     if not any(offers.values()):
         offers = dict.fromkeys(settings.providers or ("",), (ANY_NODES,))
@@ -62,23 +63,23 @@ def sold_offers(
 
 
 class Site(msgspec.Struct, frozen=True):
-    """Own nodes, and how bought ones behave."""
+    """The own nodes of a site, and how bought nodes behave."""
 
     machine: Machine
     order: Order = Order.EASY
     settings: Settings = NO_FILE
-    """`[deadlines]`, `[plan]` and `[[budget]]` of it count."""
+    """The settings. Only `[deadlines]`, `[plan]` and `[[budget]]` are used."""
     offers: tuple[ProviderOffer, ...] = sold_offers(NO_FILE, {})
-    """What may be bought, in the order in which core takes it. A lease ends as if it
-    began at time 0. Sizes and leases are no limits."""
+    """The offers that may be bought, in the order of core. `lease_end` counts from the
+    begin of a lease. Sizes of offers and ends of leases do not limit jobs."""
     teardown: float = 60.0
-    """For how many seconds nodes are paid after that they are given back."""
+    """Seconds for which nodes are paid after they are given back."""
 
     @property
     def reserving(self) -> Settings:
-        """Return the settings with deadlines by which all is reserved that is paid.
+        """The settings with deadlines long enough to reserve all money that is paid.
 
-        The replay ends no burst for being late.
+        The replay never ends a burst because it is late.
         """
         deadlines = self.settings.deadlines
         boot = max((each.offer.join_time for each in self.offers), default=0.0)
@@ -91,7 +92,7 @@ class Site(msgspec.Struct, frozen=True):
 
     @property
     def past_times(self) -> Mapping[str, ProviderTimes]:
-        """Return what would be known of past bursts: how long they are taken down."""
+        """The times of past bursts that would be known: how long a tear-down takes."""
         known = StageTimes(teardown=(self.teardown,))
         found: dict[str, ProviderTimes] = {}
         for each in self.offers:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The budgets of a replay: what is settled, and what may yet be bought.
+"""The budgets of a replay: what is settled, and what may still be bought.
 
 Days, weeks and months are those of the trace. Times are seconds since the epoch.
 """
@@ -16,12 +16,13 @@ from burst.core.worth.periods import Period, day_of, groups_of
 from burst.model.jobid import JobId
 from burst_replay.bought_burst import BoughtBurst
 
-# No window of a budget is longer than a month; a burst counts in that of its making.
+# No period of a budget is longer than a month; a burst counts in the one in which it
+# was made.
 _KEPT_S = 100 * 86400.0
 
 
 class Spending:
-    """The money of one replay."""
+    """The money that one replay has spent."""
 
     def __init__(
         self,
@@ -29,7 +30,7 @@ class Spending:
         userids: Mapping[str, int],
         payer: Callable[[JobId], Payer],
     ) -> None:
-        """`userids` as `World.userids`; `payer` as of `Purchases`."""
+        """`userids` is as in `World`, `payer` as in `Purchases`."""
         self._settings = settings
         self._userids, self._payer = userids, payer
         self._periods: dict[str, Period] = {}
@@ -37,7 +38,7 @@ class Spending:
     def purchases(
         self, live: Mapping[int, BoughtBurst], leaving: Mapping[int, Entry], now: float
     ) -> Purchases:
-        """Return what may be bought at a time; `leaving` are not settled yet."""
+        """Return what may be bought at a time; `leaving` has bursts not settled yet."""
         if not self._settings.budget:
             return NO_PURCHASES
         bursts = {each.burst.id: each.burst for each in live.values()}
@@ -50,7 +51,7 @@ class Spending:
         return found
 
     def settle(self, settled: SettledBurst) -> None:
-        """Count what a burst has cost."""
+        """Add the cost of a settled burst."""
         if not self._settings.budget:
             return
         day = day_of(settled.made)

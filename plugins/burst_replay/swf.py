@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The Standard Workload Format: a line of 18 numbers for each job, `;` for comments.
+"""Read the Standard Workload Format: 18 numbers a line for each job, `;` for comments.
 
 Source: Chapin and others, JSSPP 1999; https://www.cs.huji.ac.il/labs/parallel/workload
 """
@@ -30,7 +30,7 @@ def is_swf(line: str) -> bool:
 
 
 def read_swf(found: CollectedJobs, lines: Iterable[str]) -> None:
-    """Read the jobs of a trace, and in its header how many nodes there are."""
+    """Read the jobs of a trace, and the size of the machine in its header."""
     header: dict[str, str] = {}
 
     def take(found: CollectedJobs, line: str) -> None:
@@ -43,7 +43,7 @@ def read_swf(found: CollectedJobs, lines: Iterable[str]) -> None:
     found.read_lines(lines, take)
     found.started = _number(header.get("unixstarttime", ""))
     processors = int(_number(header.get("maxprocs", "")))
-    # Without nodes, nodes of one processor.
+    # If the number of nodes is missing, each node has one processor.
     nodes = int(_number(header.get("maxnodes", ""))) or processors
     if nodes:
         found.machine = Machine(nodes=nodes, cores=max(1, processors // nodes))
@@ -76,7 +76,7 @@ def _take(found: CollectedJobs, fields: list[str]) -> None:
 
 
 def _number(text: str) -> float:
-    """Return the number with which a header's value begins, 0 if it has none."""
+    """Return the number at the begin of a header's value, 0 if it has none."""
     words = text.replace(",", "").split()
     try:
         value = float(words[0]) if words else 0.0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A workload: the jobs of some weeks or months, and the machine on which they ran."""
+"""A trace: the jobs of some weeks or months, and the machine on which they ran."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import msgspec
 from burst.errors import BurstError
 
 MOST_CORES = 100_000_000
-"""No job has more: the largest machines there are have a tenth of it."""
+"""The most cores of a job: the largest machines have a tenth of it."""
 
 
 class TraceError(BurstError):
-    """A trace cannot be used: replay nothing."""
+    """A trace cannot be used, so nothing is replayed."""
 
 
 class TraceJob(msgspec.Struct, frozen=True, gc=False):
@@ -24,10 +24,10 @@ class TraceJob(msgspec.Struct, frozen=True, gc=False):
 
     submit: float
     run_time: float
-    """For how long it ran; never longer than `limit`."""
+    """How long it ran; never longer than `limit`."""
     cores: int
     limit: float
-    """Its time limit; where it had none, the longest of the trace."""
+    """Its time limit; if it had none, the longest of the trace."""
     userid: int = 0
     name: str = ""
     queue: str = ""
@@ -39,7 +39,7 @@ class Machine(msgspec.Struct, frozen=True):
 
     nodes: int
     cores: int
-    """Of one node, of those that are bought, too."""
+    """Cores of one node; bought nodes have as many."""
 
     @property
     def total(self) -> int:
@@ -47,12 +47,12 @@ class Machine(msgspec.Struct, frozen=True):
         return self.nodes * self.cores
 
     def nodes_for(self, cores: int) -> int:
-        """Return how many nodes are bought for a job of so many cores."""
+        """Return how many nodes are bought for a job of `cores` cores."""
         return -(-cores // self.cores)
 
 
 class LeftOut(enum.StrEnum):
-    """Why a record of a file is no job of the trace: its name in JSON, and in words.
+    """Why a record of a file is not a job of the trace: the name in JSON, and words.
 
     docs/replay.md explains each.
     """
@@ -60,7 +60,7 @@ class LeftOut(enum.StrEnum):
     told: str
 
     def __new__(cls, name: str, told: str) -> Self:
-        """Make one by its name, and what comes behind the count."""
+        """Make a reason from its name, and the words that follow the count."""
         made = str.__new__(cls, name)
         made._value_, made.told = name, told
         return made
@@ -80,32 +80,32 @@ class LeftOut(enum.StrEnum):
 
 
 class Trace(msgspec.Struct, frozen=True):
-    """What was read of a file."""
+    """The contents of a trace file."""
 
     name: str
     jobs: tuple[TraceJob, ...]
-    """By when they were submitted."""
+    """The jobs in the order of their submission."""
     machine: Machine | None = None
-    """None where the file does not say."""
+    """The machine on which it was recorded; None if the file does not say."""
     numbers_of_host: bool = False
-    """Whether its users are numbers of this host, and not made up."""
+    """Whether its user numbers are those of this host, and not made up."""
     users: Mapping[str, int] = {}
-    """The numbers of its users, where it names them."""
+    """The numbers of its users by name; empty if the file has no names."""
     started: float = 0.0
     """When the trace starts, in seconds since the epoch; 0 if it does not say."""
     left_out: Mapping[LeftOut, int] = {}
-    """How many records are no jobs of it, by the reason."""
+    """How many records are not jobs of the trace, by reason."""
     examples: Mapping[LeftOut, str] = {}
-    """Where the first such record is and what is wrong with it, of some reasons."""
+    """For some reasons: where the first such record is, and what is wrong with it."""
     least: Machine = Machine(1, 1)
     """The smallest machine on which the jobs could have run as they did: by the cores
-    that they had at once, the nodes that are named, and what a job had of a node."""
+    that they used at once, the nodes that are named, and the cores of a job's node."""
     notes: tuple[str, ...] = ()
-    """What all its records lack, and what was taken instead."""
+    """What all its records lack, and what was used instead."""
 
     @property
     def left_out_texts(self) -> list[str]:
-        """Return in words, by reason, what was left out."""
+        """Return the counts of `left_out` in words, one text for each reason."""
         found = []
         for reason, count in self.left_out.items():
             text = f"{count} {reason.told}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Bars of a report: bursts and jobs over time, waits, and money by month."""
+"""The bars of a report: bursts and jobs over time, waits, and money by month."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from burst_report.figures import Row, wait, wait_here
 from burst_report.words import amount, clock, when
 
 MOST = 60
-"""So many bursts, jobs and waits are drawn, the latest."""
+"""How many bursts, jobs and waits are drawn: the latest of each."""
 KINDS = (
     ("work", "online", "work"),
     ("boot", "provision", "boot"),
@@ -21,10 +21,10 @@ KINDS = (
     ("teardown", "drain", "teardown"),
     ("never_joined", "lost", "never joined"),
 )
-"""Of money: its key in a row, the class that gives it its colour, and its name."""
+"""The kinds of money: key in a row, class that sets the colour, and name."""
 _WIDE = 1000.0
 _LEAST = 2.0
-"""What is too short to be seen is drawn so wide."""
+"""The least width of a piece, so that it can be seen."""
 
 
 class Piece(msgspec.Struct, frozen=True):
@@ -33,39 +33,40 @@ class Piece(msgspec.Struct, frozen=True):
     begin: float
     end: float
     kind: str
-    """The class that gives it its colour."""
+    """The class that sets its colour."""
     title: str
-    """What is told where the mouse rests."""
+    """The text that a browser shows under the mouse."""
 
 
 class Scale(msgspec.Struct, frozen=True):
-    """Which value is at the left end of a bar, and which at the right."""
+    """The values at the left end and at the right end of a bar."""
 
     low: float
     high: float
 
     def x(self, value: float) -> float:
-        """Return where a value is, from 0 to 1000; nothing is outside."""
+        """Return the place of a value, from 0 to 1000; values outside are cut off."""
         part = (value - self.low) / ((self.high - self.low) or 1.0)
         return round(_WIDE * min(1.0, max(0.0, part)), 2)
 
     @property
     def times(self) -> list[str]:
-        """The times at both ends, and between them."""
+        """The times at the left end, in the middle, and at the right end."""
         days = self.high - self.low > 86_400
         times = (self.low + part * (self.high - self.low) for part in (0.0, 0.5, 1.0))
         return [clock(at, days=days) for at in times]
 
 
 class Bar(msgspec.Struct, frozen=True):
-    """A bar of a row: what it is about, its rectangles, and what is told beside it."""
+    """The bar of a row: its rectangles, and the texts for it."""
 
     row: Row
     rects: Sequence[tuple[str, str, str, str]]
-    """Each with x, width, kind and title."""
+    """Each rectangle has x, width, kind and title."""
     told: str
-    """For who cannot see it."""
+    """The text for readers who cannot see the bar."""
     beside: str
+    """The text beside the bar."""
 
 
 def _bar(
@@ -80,7 +81,7 @@ def _bar(
 
 
 def time_scale(data: Row) -> Scale:
-    """Return the scale of bursts and jobs; of bursts there is at least one."""
+    """Return the time scale of bursts and jobs. There must be at least one burst."""
     bursts, jobs = data["bursts"][-MOST:], data["jobs"][-MOST:]
     begins = [row["made"] for row in bursts] + [job["submitted"] for job in jobs]
     ends = [_end_of(data, row) for row in bursts]
@@ -93,7 +94,7 @@ def _end_of(data: Row, row: Row) -> float:
 
 
 def burst_bar(data: Row, row: Row, scale: Scale) -> Bar:
-    """Return the states of a burst over time."""
+    """Return the bar of a burst: its states over time."""
     end = _end_of(data, row)
     lasted = rounded_span(end - row["made"])
     stops = [*row["states"], {"state": "inactive", "at": end}]
@@ -111,7 +112,7 @@ def _title(state: str, one: Row, then: Row) -> str:
 
 
 def job_bar(data: Row, job: Row, scale: Scale) -> Bar:
-    """Return how long a job waited and ran."""
+    """Return the bar of a job: how long it waited and ran."""
     started, finished = job["started"], job["finished"] or data["now"]
     until = finished if started is None else started
     waited = f"waited {rounded_span(until - job['submitted'])}"
@@ -125,7 +126,7 @@ def job_bar(data: Row, job: Row, scale: Scale) -> Bar:
 
 
 def wait_bars(data: Row) -> list[Bar]:
-    """Return waits with a burst beside the forecast of them without, where known."""
+    """Return a bar for each job with a forecast: its wait with a burst, and without."""
     jobs = [j for j in data["jobs"] if j["here"] is not None and j["started"]][-MOST:]
     longest = max((max(wait(job), wait_here(job)) for job in jobs), default=0.0)
     bars = []
@@ -140,7 +141,7 @@ def wait_bars(data: Row) -> list[Bar]:
 
 
 def month_bars(months: Sequence[Row]) -> list[Bar]:
-    """Return what each month cost, by kind."""
+    """Return a bar for the cost of each month, by kind of money."""
     scale = Scale(0.0, max((month["settled"] for month in months), default=0.0))
     bars = []
     for month in months:

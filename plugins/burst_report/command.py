@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`burst report`: what happened, in short or as a page."""
+"""`burst report`: what happened, as a short text or as a page."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def report(
 ) -> None:
     """Tell what happened: bursts, waits with and without them, money, failures.
 
-    With --html as a page with a timeline, to be read on a screen or on paper. Users
-    other than the instance owner get what concerns their own jobs. Without a daemon,
-    the owner gets what is on record.
+    --html makes a page with a timeline, to read on a screen or on paper. Users other
+    than the instance owner get what concerns their own jobs. Without a daemon, the
+    owner gets what is on record.
     """
     if page is not None and not can_render():
         raise BurstError(*NEEDS)
@@ -89,7 +89,7 @@ def _write(page: Path, text: str) -> None:
 
 
 def _lines(found: Row) -> Iterator[Line]:
-    """Yield the report in short."""
+    """Yield the lines of the short report."""
     counts = ", ".join(f"{count} {how}" for how, count in results(found).items())
     bursts = counted(len(found["bursts"]), "burst")
     told = f"{bursts} since {found['since']}" + (f": {counts}" if counts else "")

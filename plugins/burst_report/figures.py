@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is counted of a report, for its page and for the terminal."""
+"""The figures of a report, for its page and for the terminal."""
 
 from __future__ import annotations
 
@@ -17,25 +17,28 @@ FAILED = ("failed", "timeout", "reclaimed")
 
 
 class Waits(msgspec.Struct, frozen=True):
-    """How long jobs waited that ran on bursts, in seconds, and would have here."""
+    """The waits of jobs that ran on bursts, and their forecast waits for own nodes.
+
+    All but the counts are in seconds.
+    """
 
     jobs: int
-    """That have started."""
+    """How many jobs have started."""
     median: float
     slow: float
-    """What nine of ten do not exceed."""
+    """The wait that nine of ten jobs do not exceed."""
     known: int
-    """Of which it was forecast when they would start on own nodes."""
+    """How many of the jobs have a forecast of their start on own nodes."""
     median_known: float
-    """Of those: how long they did wait."""
+    """The median wait of the jobs with a forecast; 0 without any."""
     median_here: float
-    """Of those: how long they were expected to wait."""
+    """The median wait that was forecast for own nodes; 0 without any."""
     saved: float
-    """Of those: all waits that were spared, less those that were longer, together."""
+    """The sum of the forecast waits less the sum of the waits of these jobs."""
 
 
 def waits_of(found: Row) -> Waits | None:
-    """Return how long jobs waited; None where none has started."""
+    """Return how long jobs waited; None if none has started."""
     started = [job for job in found["jobs"] if job["started"] is not None]
     if not started:
         return None
@@ -70,7 +73,7 @@ def failures(found: Row) -> list[Row]:
 
 
 def results(found: Row) -> Counter[str]:
-    """Return how many bursts ended with each result, and how many live."""
+    """Return how many bursts ended with each result, and how many are live."""
     return Counter(
         "live" if row["state"] != "inactive" else row["result"] or "result not known"
         for row in found["bursts"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the page needs beside `burst` itself: the extra `report`."""
+"""Check for the extra `report`, which the page of a report needs."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The page of a report, by Jinja2: templates/page.html is filled with a report.
+"""Make the page of a report: Jinja2 fills templates/page.html with a report.
 
-All texts are escaped, and control characters in them are replaced: names of jobs and
-reasons are input.
+All texts are escaped, and control characters in them are replaced, because names of
+jobs and reasons come from users.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from burst_report.words import amount, when
 
 
 def render_report(data: Row, refresh: int = 0) -> str:
-    """Return a page, of the daemon's answer to the method `report`.
+    """Return a page for the daemon's answer to the method `report`.
 
-    With `refresh` a browser loads it again after so many seconds.
+    With `refresh` a browser loads it again after this number of seconds.
     """
     failed = failures(data)
     counted = Counter((row["provider"], row["result"]) for row in failed)
@@ -68,7 +68,7 @@ def _template() -> Template:
 
 
 def _shown(value: Any) -> Any:
-    """Return a value as it is shown; what is HTML already stays as it is."""
+    """Return a value as the page shows it; HTML stays as it is."""
     if isinstance(value, str) and not isinstance(value, Markup):
         return printable(value)
     return value

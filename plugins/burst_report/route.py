@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The page of a report over HTTP, at `/`: of the last tick of the daemon."""
+"""The page of a report over HTTP, at `/`, by the last tick of the daemon."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _REFRESH_S = 30
 
 
 def report_routes(state: DaemonState) -> list[Route]:
-    """Return the route of a daemon in that state."""
+    """Return the route for the page of a daemon."""
 
     def report(request: HttpRequest) -> HttpResponse:
         if not can_render():
@@ -48,7 +48,7 @@ def report_routes(state: DaemonState) -> list[Route]:
 
 
 def _asked(request: HttpRequest) -> ReportRequest:
-    """Return what a page is asked for. Raises BurstError in words for a browser."""
+    """Return the options in the query. Raises BurstError in words for a browser."""
     try:
         return from_plain(dict(request.query), ReportRequest)
     except msgspec.ValidationError as error:

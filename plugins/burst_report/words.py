@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How numbers are written in a report."""
+"""Format amounts and times for a report, and find quantiles."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Sequence
 
 
 def amount(money: float) -> str:
-    """Return an amount; of less than a hundredth its first two digits."""
+    """Return an amount with two decimals; if it is below 0.01, with two digits."""
     return f"{money:,.2f}" if abs(money) >= 0.01 or not money else f"{money:.2g}"
 
 
 def when(seconds: float) -> str:
-    """Return a time, seconds since the epoch, in UTC."""
+    """Return a time in seconds since the epoch as text, in UTC."""
     time = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
     return time.strftime("%Y-%m-%d %H:%M:%S")
 
@@ -26,8 +26,8 @@ def clock(seconds: float, *, days: bool) -> str:
 
 
 def quantile(sorted_values: Sequence[float], part: float) -> float:
-    """Return the least that such a part of the values does not exceed.
+    """Return the least value that this part of the values does not exceed.
 
-    There is at least one.
+    There must be at least one value.
     """
     return sorted_values[max(0, math.ceil(part * len(sorted_values)) - 1)]

@@ -44,11 +44,11 @@ bursts took; with `here`, until the lead's own nodes are expected to be free."""
 _KINDS = ("burst", "job", "slot", "provider", "budget")
 _OF_TABLES = {"explain", "take_down", "release", "show_all", "help"}
 _WIDEST = 24
-"""Columns of a cell, but for the last of a row."""
+"""The most columns of a cell, except the last of a row."""
 
 
 class SectionTable(DataTable[Text]):
-    """One section; its selected row is marked while the table has the focus."""
+    """The table of a section; its selected row is marked while it has the focus."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("k", "cursor_up", show=False),
@@ -68,14 +68,14 @@ class SectionTable(DataTable[Text]):
         self.section = Section(kind, (), ())
 
     def on_focus(self) -> None:
-        # Reversed, several colours in one row are hard to read.
+        # Several colours in a reversed row are hard to read.
         self.cursor_foreground_priority = "css"
 
     def on_blur(self) -> None:
         self.cursor_foreground_priority = "renderable"
 
     def show(self, section: Section) -> None:
-        """Show this. A row stays selected, or what has its place if it is gone."""
+        """Show a section. The selected row stays selected, or the one in its place."""
         before, self.section = self.section, section
         names, at = section.names, self.cursor_row
         if before.columns != section.columns or before.names != names:
@@ -86,7 +86,7 @@ class SectionTable(DataTable[Text]):
             for row in section.rows:
                 self.add_row(*(_cell(section, row, each) for each in section.columns))
             self.move_cursor(row=max(0, min(at, len(names) - 1)))
-            # Each table has an equal share of the lines, and none more than it needs.
+            # Each table gets an equal share of the lines, but no more than it needs.
             self.styles.max_height = max(1, len(names)) + 1
             self.can_focus, self.display = bool(names), True
         else:
@@ -108,7 +108,7 @@ def _cell(section: Section, row: Row, column: Column) -> Text:
 
 
 class TextPage(VerticalScroll):
-    """What is read instead of the tables."""
+    """A text that is shown instead of the tables."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("k", "scroll_up", show=False),
@@ -119,7 +119,7 @@ class TextPage(VerticalScroll):
 
 
 class Confirmation(ModalScreen[bool]):
-    """Asks for a y; any other key is a no. Keys typed before it is shown are none."""
+    """Asks for a y; any other key is a no. Keys typed before it shows do not count."""
 
     def __init__(self, question: str) -> None:
         super().__init__()
@@ -135,7 +135,7 @@ class Confirmation(ModalScreen[bool]):
 
 
 class WatchApp(App[None]):
-    """Shows the last answer to `status`, and asks the daemon what keys want to know."""
+    """Shows the last answer to `status`, and asks the daemon what keys ask for."""
 
     ENABLE_COMMAND_PALETTE = False
     AUTO_FOCUS = None
@@ -160,7 +160,8 @@ class WatchApp(App[None]):
         self._failure = ""
         self._everything = False
         self._left: Widget | None = None
-        """What had the focus before a page is read."""
+        """The widget that had the focus before a page was shown; None without a page.
+        """
 
     def compose(self) -> ComposeResult:
         yield Static("burst watch\nthe daemon is asked", id="head")
@@ -187,7 +188,7 @@ class WatchApp(App[None]):
         self.action_explain()
 
     def _answered(self, call: DaemonCall, found: Row | None, failure: str) -> None:
-        """Take an answer in; called on the thread of the calls."""
+        """Take an answer; called in the thread of the calls."""
         self.call_later(self._take_in, call, found, failure)
 
     def _take_in(self, call: DaemonCall, found: Row | None, failure: str) -> None:
@@ -207,7 +208,7 @@ class WatchApp(App[None]):
             self._say(f"{call.about} is being taken down")
 
     def _draw(self) -> None:
-        """Show the last answer: the lead, the time, what is wrong, the tables."""
+        """Show the last answer: the lead, the time, errors, and the tables."""
         lines, found = [Text("burst watch", HEAD)], self._found
         if found is not None:
             lead = f"  {clock_time(found['now'])}  {found['lead']['uri']}"
@@ -243,11 +244,11 @@ class WatchApp(App[None]):
         page.focus()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
-        """While a page is read, keys of the tables do nothing."""
+        """Disable the actions of the tables while a page is shown."""
         return not (self.has_class("-reading") and action in _OF_TABLES)
 
     def _selected(self, kind: str) -> Row | None:
-        """Return the selected row if it is of that kind."""
+        """Return the selected row if it is in the table of that kind, else None."""
         table = self.focused
         if not isinstance(table, SectionTable) or table.section.kind != kind:
             return None
@@ -261,7 +262,7 @@ class WatchApp(App[None]):
         return str(slot["burst"]).partition(",")[0] if slot else ""
 
     def action_explain(self) -> None:
-        """Show what the daemon, or its last answer, tells of the selected row."""
+        """Show what the daemon, or its last answer, says about the selected row."""
         table, job = self.focused, self._selected("job")
         name = job["id"] if job else self._burst()
         self._say("" if isinstance(table, SectionTable) else "nothing is selected")
@@ -275,7 +276,7 @@ class WatchApp(App[None]):
             self._read(Text("\n".join(map(printable, lines))))
 
     def action_take_down(self) -> None:
-        """Take the selected burst down, after a y."""
+        """Take the selected burst down if the user types y."""
         name = self._burst()
         if not name:
             self._say("select a burst to take it down")
@@ -302,7 +303,7 @@ class WatchApp(App[None]):
             self._calls.post(DaemonCall("release", {"ids": [job["id"]]}, job["id"]))
 
     def action_show_all(self) -> None:
-        """Show all bursts on record, or live ones alone again."""
+        """Switch between all bursts on record and only live ones."""
         self._everything = not self._everything
         self._draw()
         shown = "all bursts on record" if self._everything else "live bursts"
@@ -313,11 +314,11 @@ class WatchApp(App[None]):
         self._read(Text(HELP))
 
     def action_close(self) -> None:
-        """Show the tables again, with what was selected."""
+        """Show the tables again, with the focus where it was."""
         self.set_class(False, "-reading")
         self.screen.set_focus(self._left)
         self._left = None
 
     def action_end(self, number: int) -> None:
-        """Quit: 0, or the number of the signal that ended it."""
+        """Quit; `number` is 0, or that of the signal that ends the program."""
         self.exit(return_code=shell_status(-number) if number else 0)

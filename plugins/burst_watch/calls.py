@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Asks the daemon for `burst watch` on a thread, so that no key waits for an answer."""
+"""Call the daemon for `burst watch` in a thread, so that no key waits for an answer."""
 
 from __future__ import annotations
 
@@ -20,22 +20,23 @@ Connect = Callable[[], AbstractContextManager[Lead]]
 
 
 class DaemonCall(msgspec.Struct, frozen=True):
-    """What the daemon is asked, and about what, as a person calls it."""
+    """A call of a method of the daemon."""
 
     method: str
     payload: Mapping[str, Any]
     about: str = ""
+    """The id of the burst or job that it is about; empty for the status."""
 
 
 _STATUS = DaemonCall(*STATUS)
 
 
 class DaemonCalls(threading.Thread):
-    """Asks for the status every so many seconds, and at once what `post` wants.
+    """Asks for the status every `every` seconds, and makes calls of `post` at once.
 
-    `tell` gets each call with its answer, or None and why there is none; it is called
-    on this thread. After a failure the lead is connected to again. A worker of
-    Textual's would be waited for at the end, and a call may take a minute.
+    `tell` is called in this thread with each call and its answer, or None and the
+    reason. After a failure it connects to the lead again. It is not a worker of
+    Textual: Textual would wait for that at the end, and a call may take a minute.
     """
 
     def __init__(
@@ -50,16 +51,16 @@ class DaemonCalls(threading.Thread):
         self._over = threading.Event()
 
     def post(self, call: DaemonCall) -> None:
-        """Ask this next."""
+        """Make this call next."""
         self._asked.put(call)
 
     def stop(self) -> None:
-        """Ask nothing more; a call that goes on is not waited for."""
+        """Make no more calls; do not wait for one that goes on."""
         self._over.set()
         self._asked.put(None)
 
     def run(self) -> None:
-        """Ask until it is over."""
+        """Make calls until `stop` is called."""
         while not self._over.is_set():
             try:
                 with self._connect() as lead:
@@ -69,9 +70,9 @@ class DaemonCalls(threading.Thread):
                 self._over.wait(self._every)
 
     def _ask(self, lead: Lead) -> None:
-        """Raises BurstError where the daemon does not answer."""
+        """Make calls until `stop` is called. Raises BurstError without an answer."""
         while not self._over.is_set():
-            # What was done is seen at once, in the status.
+            # Also after each call of `post`, so that its effect is shown at once.
             self._tell(_STATUS, lead.call(*STATUS), "")
             try:
                 call = self._asked.get(timeout=self._every)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`burst watch` as a command: on a terminal the screen, else what there is now."""
+"""The command `burst watch`: a live screen on a terminal, else one printed status."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from burst_watch.rows import STATUS, WIDE, headline, sections, troubles
 def watch(every: float, target: Target) -> None:
     """Show live what waits, what bursts and what that costs.
 
-    Keys explain what is selected, take a burst down, or release a job; ? lists them.
+    Keys explain the selected row, take a burst down, or release a job; ? lists them.
     Users other than the instance owner see their own jobs and bursts. If the daemon
-    goes away, that is said, and it is asked again and again. Where the output is no
-    terminal, or one that cannot move its cursor, what there is now is printed once.
+    does not answer, the screen says so, and it is asked again and again. If the output
+    is not a terminal, or one that cannot move its cursor, the status is printed once.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty() and _has_cursor()):
         _print_once(target)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Tables and lines of `burst watch`, of the daemon's answer to `status`. Pure."""
+"""Tables and lines of `burst watch`, from the daemon's answer to `status`. Pure."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from burst.model.decision import moment, why_waits
 from burst.model.fsd import rounded_span
 
 STATUS: tuple[str, dict[str, Any]] = ("status", {"jobs": 200})
-"""The method that is asked, and what: so many of the jobs that wait."""
+"""The method that is called, and its payload: at most 200 waiting jobs."""
 WIDE = 110
-"""Columns of a terminal from which on more is shown of each job."""
+"""Terminals with this many columns or more show further columns of the tables."""
 NAMES = {"burst": "id", "job": "id", "slot": "name", "provider": "name"}
-"""What tells rows of a section apart, by the kind of the section."""
+"""The key that identifies a row, by the kind of the section; default: the kind."""
 _LATELY_S = 60.0
-"""For so long a burst is shown that has ended."""
+"""Seconds for which a burst that has ended is shown."""
 
 
 class Section(msgspec.Struct, frozen=True):
@@ -33,16 +33,19 @@ class Section(msgspec.Struct, frozen=True):
     columns: Sequence[Column]
     rows: Sequence[Row]
     more: int = 0
-    """So many rows were not asked for."""
+    """How many further rows there are, which were not asked for."""
 
     @property
     def names(self) -> list[str]:
-        """The name of each row."""
+        """The name that identifies each row."""
         return [row[NAMES.get(self.kind, self.kind)] for row in self.rows]
 
 
 def sections(found: Row, width: int, *, everything: bool = False) -> list[Section]:
-    """Return what is to be drawn in so many columns; with `everything` all bursts."""
+    """Return the tables for `width` columns of a terminal.
+
+    With `everything`, they have all bursts on record.
+    """
     now, jobs = {"now": found["now"]}, found.get("jobs", [])
     bursts = [row for row in found["bursts"] if everything or _is_shown(row)]
     more = max(0, found["pending"] - len(jobs))
@@ -72,9 +75,9 @@ def headline(found: Row) -> str:
 
 
 def troubles(found: Row | None, failure: str) -> list[str]:
-    """Return a line for each thing that makes what is shown old or wrong.
+    """Return a line for each reason why the shown status is old or wrong.
 
-    `failure` is why there was no answer to the last question; empty if there was one.
+    `failure` is why the last call had no answer; empty if it had one.
     """
     lines = [f"no answer: {failure}; it is tried again"] if failure else []
     if found:
@@ -94,7 +97,7 @@ def _nodes(row: Row) -> str:
 
 
 def _state(row: Row) -> str:
-    """Return the state of a burst and for how long it has had it, or its result."""
+    """Return the state of a burst and how long it has lasted, or the result."""
     if row["state"] == "inactive":
         return row["result"] or "inactive"
     return f"{row['state']} {rounded_span(row['age'])}"
@@ -105,9 +108,9 @@ def _state_style(row: Row) -> str:
 
 
 def _before(row: Row) -> str:
-    """Return what is to be known of a burst, and how long its earlier states lasted.
+    """Return notes on a burst, and how long its earlier states lasted.
 
-    That it was new is left out: it lasts for milliseconds.
+    The state `new` is left out, because it lasts only milliseconds.
     """
     earlier = (
         f"{one['state']} {rounded_span(then['at'] - one['at'])}"
@@ -118,7 +121,7 @@ def _before(row: Row) -> str:
 
 
 def _starts(row: Row) -> str:
-    """Return in how long a job is expected to start: elsewhere, or `here`."""
+    """Return how long until a job is expected to start, with `here` for own nodes."""
     if row["expected"] is None:
         return "?"
     left = span(max(0.0, row["expected"] - row["now"]))
@@ -150,7 +153,7 @@ def _health_style(row: Row) -> str:
 
 
 def _offers(row: Row) -> str:
-    """Return what a provider offers, or what is wrong with it."""
+    """Return the offers of a provider, or what is wrong with it."""
     offers = "; ".join(_offer(offer, row["now"]) for offer in row["offers"])
     return row["disabled"] or row["trouble"] or offers or "-"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`burst ensemble`: its commands, but for those that other packages add."""
+"""The commands of `burst ensemble`, except those that other packages add."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`burst ensemble`: the group, and `check`, which says what a file means."""
+"""The command group `burst ensemble`, and `check`, which says what a file means."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def ensemble() -> None:
 @target_options
 @listing_options
 def check(path: Path, target: Target, listing: Listing) -> None:
-    """Say what FILE means, or on which line what is wrong and what would be right.
+    """Say what FILE means, or which line is wrong and what would be right.
 
     Members name providers: those of the settings, or of the daemon that serves the lead
     if no settings file is found. Nothing is made.
@@ -90,7 +90,7 @@ def check(path: Path, target: Target, listing: Listing) -> None:
 def known_providers(target: Target) -> KnownProviders:
     """Return the providers of the settings; without a file, those of the daemon."""
     if target.find() is None:
-        # Where none serves, the file is refused for the lack of a provider.
+        # If no daemon serves, the file is refused for the lack of a provider.
         with suppress(BurstError), target.lead() as lead:
             return served_providers(lead)
     return providers_of_settings(target.settings())

@@ -45,8 +45,8 @@ def run(target: Target) -> None:
     """Run ensembles in a process of its own, beside the daemon.
 
     For settings with in_daemon = false under [ensemble]. It asks the daemon for nodes,
-    and keeps its records at the lead: it goes on where it was after it, the daemon or
-    the lead was started again. It runs on the lead's host as the user of the instance.
+    and keeps its records at the lead: if it, the daemon or the lead is started again,
+    it continues where it was. It runs on the lead's host as the user of the instance.
     """
     settings = target.settings()
     log.start(settings.daemon.log)
@@ -60,7 +60,7 @@ def run(target: Target) -> None:
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @target_options
 def up(file: Path, target: Target) -> None:
-    """Start the ensemble of FILE. `burst ensemble check` says first what it would do.
+    """Start the ensemble of FILE. `burst ensemble check` shows before what FILE means.
 
     Its jobs run as the user of the daemon and have these variables of your environment,
     and no others: PATH, HOME, USER, LOGNAME, SHELL, LANG, LC_ALL, TZ, LD_LIBRARY_PATH,
@@ -104,10 +104,10 @@ def status(name: str, target: Target, listing: Listing) -> None:
 @click.option("--count", type=int, default=1, help="How many; default: 1.")
 @target_options
 def submit(name: str, target: Target, **asked: str | int) -> None:
-    """Submit further jobs for MEMBER of the ensemble NAME: those of an entry JOBS.
+    """Submit further jobs of the entry JOBS for MEMBER of the ensemble NAME.
 
-    A job that the file does not have is submitted for a member with flux submit
-    --burst --burst-tag=NAME/MEMBER.
+    For a job that is not in the file, use flux submit --burst
+    --burst-tag=NAME/MEMBER.
     """
     with target.lead() as lead:
         ask_ensembles(lead, "ensemble-submit", {"name": name, **asked})
@@ -123,7 +123,7 @@ def submit(name: str, target: Target, **asked: str | int) -> None:
 def resize(name: str, member: str, nodes: int, target: Target) -> None:
     """Have MEMBER of the ensemble NAME grow or shrink to NODES now.
 
-    Its algorithms go on to decide, and may change that again.
+    Its algorithms continue to decide, and may change the size again.
     """
     asked = {"name": name, "member": member, "nodes": nodes}
     with target.lead() as lead:
@@ -138,9 +138,9 @@ def resize(name: str, member: str, nodes: int, target: Target) -> None:
 @click.option("--no-wait", is_flag=True, help="Return without waiting for the end.")
 @target_options
 def down(name: str, note: str, target: Target, *, no_wait: bool) -> None:
-    """End the ensemble NAME, for good: jobs that wait are canceled.
+    """End the ensemble NAME, for good: waiting jobs are canceled.
 
-    Jobs that run go on to their end; then the nodes are taken down.
+    Running jobs continue to their end; then the nodes are taken down.
     """
     with target.lead() as lead:
         ask_ensembles(lead, "ensemble-down", {"name": name, "note": note})

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""The file of an ensemble, and `[ensemble]` of the settings."""
+"""Read the file of an ensemble, and `[ensemble]` of the settings."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Reads an ensemble's file; what is wrong is said with its line.
+"""Read an ensemble's file; each error names the line.
 
-TOML, or YAML in the form of the Ensemble Operator's Custom Resource; both have the same
-keys below `spec`.
+The file is TOML, or YAML in the form of the Ensemble Operator's Custom Resource, which
+has the same keys below `spec`.
 """
 
 from __future__ import annotations
@@ -34,22 +34,25 @@ from burst_ensemble.config.spec import (
 
 DEFAULT_ALGORITHM = "workload-demand"
 _OF_BURSTS = {"provider", "offer", "image", "size", "min", "max", "share"}
-"""Keys of members that are bursts."""
+"""Keys of members that are bursts; external members do not have them."""
 
 
 class EnsembleFile(msgspec.Struct, frozen=True):
-    """An ensemble, and where in its file everything is, if it was read of one here."""
+    """An ensemble, and where its keys are in the file, if it was read from one here."""
 
     spec: EnsembleSpec
     source: FileSource | None = None
+    """None if the ensemble was not read from a file, such as one that `burst ensemble
+    up` sent."""
     places: Mapping[str, KeyPath] = {}
-    """Of each member its table."""
+    """By member: the path of its table in the file."""
 
     def wrong(
         self, member: str, path: KeyPath, problem: str, advice: str = ""
     ) -> ConfigError:
-        """Return the error that says what is wrong with a key of a member; of the file
-        where its table does not have it, or without a member.
+        """Return the error for a key of a member.
+
+        If `member` is empty or its table does not have the key, it is one of the file.
         """
         if self.source is None:
             where = f"member {member}: " if member else ""
@@ -62,7 +65,7 @@ class EnsembleFile(msgspec.Struct, frozen=True):
 
 
 def load_ensemble(path: Path, providers: Collection[str]) -> EnsembleFile:
-    """Return the ensemble in a file, checked but for the algorithms' options.
+    """Return the ensemble in a file. Everything but the algorithms' options is checked.
 
     `providers` are the tables `[providers.NAME]` of the settings that are enabled.
     Raises ConfigError with file, line, and what would be right.
@@ -98,8 +101,8 @@ def load_ensemble(path: Path, providers: Collection[str]) -> EnsembleFile:
 
 
 def _in_full(source: FileSource) -> dict[str, Any]:
-    """Return the tables with algorithms as lists of tables and commands as lists of
-    words, which may be written shorter. Raises ConfigError.
+    """Return the tables with each short form written out: algorithms as lists of
+    tables, commands as lists of words. Raises ConfigError.
     """
     top = {"algorithm": DEFAULT_ALGORITHM, **source.table_at(())}
     if "directory" in top:
@@ -129,7 +132,7 @@ def _in_full(source: FileSource) -> dict[str, Any]:
 
 
 def _algorithms(source: FileSource, found: Any, path: KeyPath) -> list[Any]:
-    """Return an algorithm, or several, as tables where they are names."""
+    """Return one algorithm or several as a list of tables; names become tables."""
     several = found if isinstance(found, list) else [found]
     if not any(several):
         advice = f"leave it out for {DEFAULT_ALGORITHM}"
@@ -174,7 +177,7 @@ def _problems_of_algorithms(
 def _complete(
     written: MemberSpec, top: EnsembleSpec, number: int, providers: Sequence[str]
 ) -> MemberSpec:
-    """Return a member with what its table does not say."""
+    """Return a member with defaults for the keys that its table leaves out."""
     first = written.size or written.min
     most = written.max or max(written.min, first, 1)
     sizes: dict[str, Any] = {"size": first, "max": most}
@@ -191,7 +194,7 @@ def _complete(
 
 
 def _names_of(member: MemberSpec) -> list[str]:
-    """Return a name for each of the members that one table is for."""
+    """Return the names of the members that one table describes."""
     if member.count == 1:
         return [member.name]
     return [f"{member.name}-{number}" for number in range(member.count)]
@@ -200,7 +203,7 @@ def _names_of(member: MemberSpec) -> list[str]:
 def _problems_of_member(
     member: MemberSpec, path: KeyPath, keys: Collection[str], providers: Sequence[str]
 ) -> Iterator[Problem]:
-    """Yield what is wrong with a member, but for its jobs. `keys` are its table's."""
+    """Yield what is wrong with a member, except its jobs. `keys` are its table's."""
     if member.is_external:
         for key in sorted(_OF_BURSTS.intersection(keys)):
             what = f"{key} is not for the file to say of an external member: it is an"
@@ -223,7 +226,7 @@ def _problems_of_member(
 
 
 def _problems_together(spec: EnsembleSpec) -> Iterator[Problem]:
-    """Yield what members, jobs and limits contradict each other in."""
+    """Yield contradictions between members, jobs and limits."""
     limits, least = spec.limits, sum(member.min for member in spec.members)
     if not limits.time:
         yield ("limits", "time"), "all would end at once", "leave it out for no limit"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The tables `jobs` of an ensemble's file."""
+"""Read and check the tables `jobs` of an ensemble's file."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from burst_ensemble.config.spec import MOST_JOBS, NAME_OF_JOBS, JobSpec
 def read_jobs(
     source: FileSource, written: Sequence[JobSpec], path: KeyPath, most: int
 ) -> tuple[JobSpec, ...]:
-    """Return the jobs for members of at most so many nodes, with the commands of their
-    `batch`. Raises ConfigError.
+    """Return the jobs with the commands of their `batch`, checked for members of at
+    most `most` nodes. Raises ConfigError.
     """
     jobs: dict[str, JobSpec] = {}
     for place, job in enumerate(written):
@@ -44,7 +44,7 @@ def problem_of(command: str) -> str:
 
 
 def _problems(job: JobSpec, most: int) -> list[tuple[str, str, str]]:
-    """Return the keys that cannot be, each with what is wrong and what is right."""
+    """Return the wrong keys, each with what is wrong and what would be right."""
     problem = problem_of(job.command) if job.command else ""
     checks = (
         (
@@ -88,7 +88,7 @@ def _with_batch(source: FileSource, job: JobSpec, path: KeyPath) -> JobSpec:
     file = Path(source.path).parent / job.batch
     try:
         lines = file.read_text("utf-8").splitlines()
-    # ValueError: of bytes that are no text, and of a name with a NUL.
+    # ValueError: the bytes are no text, or the name has a NUL.
     except (OSError, ValueError) as error:
         raise source.wrong(
             path, f"{file} cannot be read: {error}", "one command a line"

@@ -18,24 +18,26 @@ class EnsembleSettings(PackageTable, frozen=True):
 
     files: tuple[str, ...] = ()
     """Absolute paths of ensemble files. The daemon starts each, unless an ensemble of
-    its name is on record, whether it runs or has ended: so neither a restart nor an
-    upgrade of the daemon nor a change of the file starts it again. A new `name` in the
-    file does, or `burst ensemble up FILE` after the end. None by default."""
+    its name is on record, running or ended: a restart or upgrade of the daemon or a
+    change of the file does not start it again. A new `name` in the file does, or
+    `burst ensemble up FILE` after the end. None by default."""
     environment: Mapping[str, str] = {}
-    """Variables that their jobs have beside those that `burst ensemble up` keeps of
-    the daemon's environment, or in place of them: PATH, say, where jobs run in another
+    """Environment variables of their jobs. They add to or replace those that `burst
+    ensemble up` keeps of the daemon's environment: PATH, say, if jobs run in another
     image than the daemon. Whoever may read the records can read them: no secrets."""
     in_daemon: bool = True
     """Whether ensembles run in the daemon's process. If not, `burst ensemble run` runs
-    them in one of its own, as the same user; they have no members of mode external
-    then. A daemon has to be started again for another value."""
+    them in a process of its own, as the same user, and members of mode external are
+    refused. A new value takes effect when the daemon is started again."""
     agent: Seconds = Seconds(60)
-    """How long the agent of an external member may be silent, 1s to 1d. Past this
-    nothing is decided for the member until the agent reports again. Some times
-    `checkSeconds`, which is how often it reports."""
+    """How long the agent of an external member may be silent, 1s to 1d. After that time
+    nothing is decided for the member until the agent reports again. Set it to a few
+    times `checkSeconds`, the interval of the reports."""
 
     def check(self, where: str) -> None:
-        """Raise ConfigError for a path that depends on where the daemon was started."""
+        """Raise ConfigError for a relative path, which would depend on the daemon's
+        working directory, and for a value of `agent` that is out of range.
+        """
         for file in self.files:
             if not Path(file).is_absolute():
                 raise ConfigError(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A TOML or YAML file, and on which line each of its keys is."""
+"""Read a TOML or YAML file, and find the line of each of its keys."""
 
 from __future__ import annotations
 
@@ -25,22 +25,23 @@ Problem = tuple[KeyPath, str, str]
 
 _YAML = (".yaml", ".yml")
 _CLOSERS = ("", "]", "]]", "]}", "]}]", '"""', "'''")
-"""What ends the values that the first lines of a TOML file may leave open."""
+"""Texts that close the values which the first lines of a TOML file may leave open."""
 
 
 class FileSource(msgspec.Struct, frozen=True):
-    """What was read of a file."""
+    """The contents of a file, with the line of each key."""
 
     path: str
     tables: dict[str, Any]
     line_of: Callable[[KeyPath], int | None]
-    """Returns the line of a key, from 1; paths have numbers for places in a list."""
+    """Returns the line of a key, from 1, or None. A path has numbers for list entries.
+    """
     root: KeyPath = ()
-    """Where in the file the ensemble is: paths in messages begin there."""
+    """The path of the ensemble in the file. Paths in messages begin with it."""
 
     def at(self, *path: str | int) -> str:
-        """Return file, line and key, for a message. A key without a line of its own,
-        such as one that is missing, is looked for where its table begins.
+        """Return file, line and key, for a message. For a key without a line of its
+        own, such as one that is missing, the line is that of its table.
         """
         found = self._in_file((*self.root, *path))
         lines = (self.line_of(found[:end]) for end in range(len(found), 0, -1))
@@ -66,7 +67,7 @@ class FileSource(msgspec.Struct, frozen=True):
             raise self.wrong(path, error.problem, error.advice) from error
 
     def table_at(self, path: KeyPath) -> dict[str, Any]:
-        """Return a table of the ensemble, which must be there."""
+        """Return the table of the ensemble at a path. It must exist."""
         found: Any = self.tables
         for step in (*self.root, *path):
             found = _value_at(found, step)
@@ -74,8 +75,8 @@ class FileSource(msgspec.Struct, frozen=True):
         return found
 
     def _in_file(self, path: KeyPath) -> KeyPath:
-        """Return a path without places in lists that the file does not have: one
-        algorithm may be written without a list.
+        """Return a path without the numbers of lists that the file does not have: a
+        single algorithm may be written without a list.
         """
         kept: list[str | int] = []
         inside: Any = self.tables
@@ -88,7 +89,7 @@ class FileSource(msgspec.Struct, frozen=True):
 
 
 def choices(name: str, known: Sequence[str]) -> str:
-    """Return the advice for a name that there is not."""
+    """Return the advice for an unknown name: similar names, or the known ones."""
     close = difflib.get_close_matches(name, known, 3, 0.5)
     if close:
         return f"did you mean {' or '.join(close)}?"
@@ -96,7 +97,7 @@ def choices(name: str, known: Sequence[str]) -> str:
 
 
 def key_path(dotted: str) -> KeyPath:
-    """Return the path of a key as messages have it: `rules[0].action.name`."""
+    """Return the path of a key in the form of messages: `rules[0].action.name`."""
     parts = re.findall(r"[^.\[\]]+", dotted)
     return tuple(int(part) if part.isdigit() else part for part in parts)
 
@@ -118,7 +119,7 @@ def read_source(path: Path) -> FileSource:
 
 
 def _unwrapped(source: FileSource) -> FileSource:
-    """Return the source of the ensemble alone: in `spec` of a Custom Resource."""
+    """Return the source with the ensemble as root: `spec` of a Custom Resource."""
     tables = source.tables
     if "spec" not in tables:
         return source
@@ -135,7 +136,9 @@ def _unwrapped(source: FileSource) -> FileSource:
 
 
 def _check_finite(source: FileSource, value: Any, path: KeyPath) -> None:
-    """Refuse numbers that JSON does not have: an ensemble is kept as JSON."""
+    """Raise ConfigError for infinite numbers and NaN: an ensemble is stored as JSON,
+    which does not have them.
+    """
     if isinstance(value, float) and not math.isfinite(value):
         raise source.wrong(
             path,
@@ -149,7 +152,7 @@ def _check_finite(source: FileSource, value: Any, path: KeyPath) -> None:
 
 
 def _value_at(value: Any, step: str | int) -> Any:
-    """Return what is at a key or a place; None where there is nothing."""
+    """Return the value at a key or a list index; None if there is none."""
     if isinstance(value, dict):
         return value.get(step)
     if isinstance(value, list) and isinstance(step, int) and step < len(value):
@@ -167,8 +170,9 @@ def _read_toml(path: str, text: str) -> FileSource:
 
 
 def _toml_line(lines: Sequence[str], path: KeyPath) -> int | None:
-    """Return the first line with which a file has a key: it has all keys that the lines
-    before had, so that this line can be searched for by halves.
+    """Return the line that adds a key, from 1; None if no line does.
+
+    More lines of a file never have fewer keys, so a binary search finds the line.
     """
 
     def has_key(count: int) -> bool:
@@ -183,8 +187,8 @@ def _toml_line(lines: Sequence[str], path: KeyPath) -> int | None:
 
 
 def _first_lines(lines: Sequence[str], count: int) -> dict[str, Any]:
-    """Return what the first lines say, of a value that they leave open what it has so
-    far. Where that is not to be had, what fewer lines say.
+    """Return the tables in the first `count` lines. A value that they leave open is
+    closed; if no closing text makes this TOML, fewer lines are used.
     """
     for end in range(count, 0, -1):
         begin = "\n".join(lines[:end])

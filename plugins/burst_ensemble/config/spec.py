@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The file of an ensemble: its keys, their ranges and what they mean.
 
-The same classes hold the file, what `burst ensemble up` sends and what is on record.
-Keys have the words of the Ensemble Operator's Custom Resource where it has one.
+The same classes hold the file, the request of `burst ensemble up`, and the record.
+Keys have the names of the Ensemble Operator's Custom Resource if it has them.
 """
 
 from __future__ import annotations
@@ -18,40 +18,40 @@ from msgspec import Meta
 from burst.config.convert import Seconds, SecondsOrNumber, Table
 
 MOST_JOBS = 100_000
-"""Jobs of one entry."""
+"""The maximum number of jobs of one entry."""
 MOST_MEMBERS = 200
 ANY_SIZE = 1_000_000
-"""`max` of a member whose size is not the file's to say."""
+"""`max` of an external member, whose size the file does not set."""
 NAME_OF_MEMBER = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 NAME_OF_JOBS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}")
 _Number = Annotated[int, Meta(ge=0, le=ANY_SIZE)]
 
 
 class JobSpec(Table, frozen=True):
-    """`[[jobs]]`: jobs that are alike. Those of the file's top are for all members."""
+    """`[[jobs]]`: jobs that are alike. Those at the file's top are for all members."""
 
     name: str
     """What rules, metrics and `burst ensemble status` call them."""
     command: str = ""
-    """What each of them runs, split as a shell would; no shell is started."""
+    """What each job runs, split as a shell would; no shell is started."""
     batch: str = ""
     """In place of a command: a file in the ensemble file's directory, each line of
     which is the command of one job. Empty lines and lines that begin with # are left
     out."""
     count: Annotated[int, Meta(ge=0, le=MOST_JOBS)] = 1
-    """How many; 0: as many as the algorithm submits. Not with `batch`."""
+    """How many jobs; 0: as many as the algorithm submits. Not with `batch`."""
     nodes: Annotated[int, Meta(ge=1)] = 1
-    """Nodes of each."""
+    """Nodes of each job."""
     tasks: _Number = 0
-    """Tasks of each; 0: one a node."""
+    """Tasks of each job; 0: one per node."""
     cores: _Number = 0
     """Cores of each task; 0: those of the nodes, divided among the tasks."""
     duration: SecondsOrNumber = SecondsOrNumber(0)
-    """Time limit of each; 0 for none."""
+    """Time limit of each job; 0 for none."""
     workdir: str = ""
-    """Where it runs; default: where the ensemble file is."""
+    """Working directory; default: the directory of the ensemble file."""
     commands: tuple[str, ...] = ()
-    """The lines of `batch`, once it is read."""
+    """The commands in the file `batch`; empty until it is read."""
 
     @property
     def total(self) -> int:
@@ -59,28 +59,28 @@ class JobSpec(Table, frozen=True):
         return len(self.commands) if self.batch else self.count
 
     def command_of(self, number: int) -> str:
-        """Return what the job of that number runs."""
+        """Return the command of the job with this number."""
         return (
             self.commands[number % len(self.commands)] if self.batch else self.command
         )
 
 
 class AlgorithmSpec(Table, frozen=True):
-    """`algorithm`: which plug-in, and its options as they are written."""
+    """`algorithm`: the name of a plug-in, and its options as they are written."""
 
     name: str
     options: Mapping[str, Any] = {}
 
 
 class EnsembleLimits(Table, frozen=True):
-    """`[limits]`: of all members together."""
+    """`[limits]`: limits for all members together."""
 
     nodes: _Number = 0
-    """Most nodes that are paid at once; 0 for no limit."""
+    """Maximum number of nodes that are paid at once; 0 for no limit."""
     money: Annotated[float, Meta(ge=0)] = 0.0
-    """Once this is spent all members end; 0 for no limit."""
+    """All members end when this amount is spent; 0 for no limit."""
     time: SecondsOrNumber = SecondsOrNumber(math.inf)
-    """After this time all members end."""
+    """All members end after this time."""
 
 
 class MemberSpec(Table, frozen=True, rename="camel"):
@@ -108,22 +108,22 @@ class MemberSpec(Table, frozen=True, rename="camel"):
     provider."""
     mode: Literal["joined", "isolated", "external"] = "joined"
     """joined: a burst whose nodes join the lead. isolated: each job has an instance of
-    its own, and the member's size is how many nodes these may have together. external:
-    an instance that runs already, with its own size, beside which `burst ensemble
-    agent` runs."""
+    its own, and the member's size limits the nodes of all these instances together.
+    external: an instance that runs already, with its own size; `burst ensemble agent`
+    runs beside it."""
     size: _Number = 0
     """Nodes at first; default: `min`."""
     min: _Number = 1
-    """Least nodes, from 0."""
+    """Minimum number of nodes, from 0."""
     max: _Number = 0
-    """Most nodes; default: `size`."""
+    """Maximum number of nodes; default: `size`."""
     count: Annotated[int, Meta(ge=1, le=MOST_MEMBERS)] = 1
-    """How many members like this there are, `NAME-0`, `NAME-1` and so on."""
+    """How many members like this there are: `NAME-0`, `NAME-1` and so on."""
     share: Annotated[float, Meta(ge=0.001)] = 1.0
-    """Weight where members want more nodes than `[limits] nodes`."""
+    """Weight of the member when members want more nodes than `[limits] nodes`."""
     jobs: tuple[JobSpec, ...] = ()
     algorithms: tuple[AlgorithmSpec, ...] = msgspec.field(default=(), name="algorithm")
-    """In the order in which they are asked."""
+    """Its algorithms, in the order in which they are called."""
 
     @property
     def is_external(self) -> bool:
@@ -137,8 +137,8 @@ class MemberSpec(Table, frozen=True, rename="camel"):
 
 
 class EnsembleSpec(Table, frozen=True, rename="camel"):
-    """The top of an ensemble's file. Once it is read, names are unique, sizes are set
-    and members with a `count` are written out.
+    """The top of an ensemble's file. When the file has been read, names are unique,
+    sizes are set, and a member with a `count` has become that many members.
     """
 
     name: str = ""
@@ -152,15 +152,15 @@ class EnsembleSpec(Table, frozen=True, rename="camel"):
     shrink_window: Seconds = Seconds(60)
     """The least time from one change of a member's size to its next shrinking."""
     algorithms: tuple[AlgorithmSpec, ...] = msgspec.field(default=(), name="algorithm")
-    """Of members that have none of their own."""
+    """The algorithms of members that have none of their own."""
     members: tuple[MemberSpec, ...] = ()
     jobs: tuple[JobSpec, ...] = ()
-    """For whichever member submits them first."""
+    """Jobs for whichever member submits them first."""
     limits: EnsembleLimits = EnsembleLimits()
     custom: Mapping[str, tuple[str, ...]] = {}
     """`[custom]`: commands that rules may run, by name."""
     directory: str = ""
-    """Where the file is."""
+    """The directory of the file."""
 
     def member(self, name: str) -> MemberSpec:
         """Return the member of that name. Raises KeyError."""

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""What is decided about ensembles; pure, `now` is an argument."""
+"""Decisions about ensembles, as pure functions: the time `now` is an argument."""

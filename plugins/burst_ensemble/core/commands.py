@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a person or a file has ensembles begin, do and end, as changes of records."""
+"""The commands that begin, change and end ensembles, as changes of their records."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from burst_ensemble.core.sizes import resized
 from burst_ensemble.core.wishes import give_jobs
 
 KEPT_ENDED = 20
-"""Ensembles that have ended and are still on record, beside those that are kept."""
+"""How many ended ensembles stay on record, not counting those with `is_kept`."""
 
 
 def begin_ensemble(seen: Seen, new: EnsembleStart) -> EnsembleRecords:
-    """Put an ensemble on record; its members are made by its first step.
+    """Put an ensemble on record; its first step makes the members.
 
-    `new` is without slots: each member gets one in which it can have its `max`. One
-    that stays on record is begun once. Raises BurstError.
+    `new` has no slots: each member gets a rank slot that is large enough for its `max`.
+    An ensemble with `is_kept` begins only once. Raises BurstError.
     """
     spec, (ensembles, nodes, now) = new.spec, seen
     if new.is_kept and spec.name in ensembles:
@@ -46,7 +46,7 @@ def begin_ensemble(seen: Seen, new: EnsembleStart) -> EnsembleRecords:
         )
     began = now
     if before is not None and int(before.record.started) == int(now):
-        began = int(now) + 1.0  # it is in the names of jobs, by which they are found
+        began = int(now) + 1.0  # job names have it, and jobs are found by name
     start = msgspec.structs.replace(new, slots=_choose_slots(seen, spec))
     one = with_earlier_run(Ensemble(start, controller.new_record(spec, began)), nodes)
     after = {**ensembles, spec.name: one}
@@ -88,7 +88,7 @@ def submit_jobs(one: Ensemble, member: str, group: str, count: int) -> EnsembleR
 
 
 def resize_member(one: Ensemble, member: str, nodes: int, now: float) -> EnsembleRecord:
-    """Have a member grow or shrink now; its algorithm may change that again.
+    """Have a member grow or shrink now; its algorithms may change the size again.
 
     Raises BurstError.
     """
@@ -107,7 +107,7 @@ def resize_member(one: Ensemble, member: str, nodes: int, now: float) -> Ensembl
 
 
 def _running(one: Ensemble, member: str) -> str:
-    """Return what a member that runs is called. Raises BurstError for any other."""
+    """Return ENSEMBLE/MEMBER of a member that runs. Raises BurstError for others."""
     name, known = one.record.name, one.record.members
     if member not in known:
         names = ", ".join(f"{name}/{each}" for each in known)
@@ -118,7 +118,7 @@ def _running(one: Ensemble, member: str) -> str:
 
 
 def _choose_slots(seen: Seen, spec: EnsembleSpec) -> dict[str, tuple[str, ...]]:
-    """Return for each member the hosts of a rank slot that no other ensemble has."""
+    """Return by member the hosts of a rank slot that no other ensemble uses."""
     ensembles, nodes, _ = seen
     pending = nodes.tags_waiting()
     taken = {
@@ -151,7 +151,7 @@ def _choose_slots(seen: Seen, spec: EnsembleSpec) -> dict[str, tuple[str, ...]]:
 
 
 def _without_oldest(seen: Seen, pending: Collection[Tag], but: str) -> EnsembleRecords:
-    """Return the ensembles without those that have ended, but for the last of them."""
+    """Return the ensembles without the oldest ended ones: the last KEPT_ENDED stay."""
     over = [
         name
         for name, one in seen.ensembles.items()

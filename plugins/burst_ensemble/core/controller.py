@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """One step of an ensemble as a function: from a record and readings to intents.
 
-At each check (`EnsembleSpec.check`) the daemon calls `look`, writes `record` of what it
-returns, then does `intents` in their order. What is not done is in the next step again:
-sizes and ends as long as readings differ from the record, jobs and commands until
-`confirm`. A member that is not read is left as it is, and so is one whose algorithm
-failed.
+At each check (`EnsembleSpec.check`) the daemon calls `look`, writes the `record` of the
+step that it returns, then does the `intents` in their order. An intent that is not done
+comes again in the next step: sizes and ends while readings differ from the record, jobs
+and commands until `confirm`. A member that cannot be read, or whose algorithm failed,
+stays as it is.
 """
 
 from __future__ import annotations
@@ -49,12 +49,13 @@ _LONGEST_PAUSE = 3600.0
 
 
 class EnsembleStep(msgspec.Struct, frozen=True):
-    """What a step came to."""
+    """The result of one step of an ensemble."""
 
     record: EnsembleRecord
-    """To be written before the intents are done."""
+    """The next record. It must be written before the intents are done."""
     intents: tuple[Intent, ...]
-    """Ends, then what shrinks, then what grows, then jobs and commands."""
+    """Members that end, then those that shrink, then those that grow, then jobs and
+    commands."""
 
 
 def new_record(spec: EnsembleSpec, now: float) -> EnsembleRecord:
@@ -70,10 +71,10 @@ def look(
     ask: Callable[[MemberView, Mapping[str, Memory]], Mapping[str, Answer]],
     now: float,
 ) -> EnsembleStep:
-    """Take in what was read, ask the algorithms of members, and take a step.
+    """Update the record from the readings, call the members' algorithms, take a step.
 
-    `ask` returns what each algorithm of a member says, in the order of the file; it is
-    given what each remembers, by its name.
+    `ask` gets a member and the memory of each of its algorithms, by name. It returns
+    the answer of each algorithm, in the order of the file.
     """
     readings = {name: state.reading for name, state in read.items()}
     known = take_in(record, read)
@@ -92,10 +93,10 @@ def take_step(
     answers: Mapping[str, Mapping[str, Answer]],
     now: float,
 ) -> EnsembleStep:
-    """Return the next record, and what is to be done. Members that ended stay so.
+    """Return the next record and the intents. A member that has ended stays ended.
 
-    A member that could not be read has neither reading nor answers, one that was not
-    asked (`is_due`) no answers.
+    A member that could not be read has no reading and no answers. A member that is not
+    due (`is_due`) has no answers.
     """
     wishes = _wishes(spec, record, answers)
     record = _take_wishes(record, wishes, now)
@@ -113,7 +114,7 @@ def take_step(
 
 
 def end_all(record: EnsembleRecord, why: str, now: float) -> EnsembleRecord:
-    """Return the record in which all members end, such as by `burst ensemble down`."""
+    """Return the record in which all members end, as for `burst ensemble down`."""
     for name in record.members:
         record = _ended(record, name, why, now)
     return _end_of_all(record, now, why)
@@ -125,10 +126,10 @@ def confirm(
     done: Sequence[tuple[Intent, Done]],
     now: float,
 ) -> EnsembleRecord:
-    """Return the record in which all intents of a step were done, or refused.
+    """Return the record after the intents of a step were done or refused.
 
-    Jobs are known from now on: one that ends before anybody looks again is asked for
-    then. Sizes and ends need no confirmation.
+    The submitted jobs are known from now on: if one ends before the next reading, the
+    next step asks for its outcome. Sizes and ends need no confirmation.
     """
     refused = dict.fromkeys(record.members, "")
     for intent, what in done:
@@ -161,9 +162,9 @@ def confirm_run(
     done: Sequence[tuple[Intent, Done]],
     now: float,
 ) -> EnsembleRecords:
-    """Confirm what was done in the run of `before`.
+    """Record what was done for the ensemble run that `before` belongs to.
 
-    Where the ensemble was forgotten or started again meanwhile, nothing is recorded.
+    If the ensemble is no longer on record or was started again, nothing is recorded.
     """
     one = ensembles.get(before.name)
     if one is None or one.record.started != before.started:
@@ -193,7 +194,7 @@ def _take_wishes(
     wishes: Mapping[str, Answer],
     now: float,
 ) -> EnsembleRecord:
-    """Return the record with what algorithms remember, and which are in trouble."""
+    """Return the record with the algorithms' memories, and with their failures."""
     for name, wish in wishes.items():
         before = record.members[name]
         if isinstance(wish, AlgorithmFault):
@@ -206,7 +207,7 @@ def _take_wishes(
 
 
 def _trouble(before: Trouble | None, why: str, now: float) -> Trouble:
-    """Return it with a pause as long as it lasts already: a minute to an hour."""
+    """Return the trouble with a pause as long as it has lasted: a minute to an hour."""
     first = min(before.first, now) if before else now
     pause = min(_LONGEST_PAUSE, max(_FIRST_PAUSE, now - first))
     return Trouble(what=why, first=first, until=now + pause)
@@ -234,14 +235,14 @@ def _limit_reached(
     readings: Mapping[str, SizedReading],
     now: float,
 ) -> str:
-    """Return which limit of the ensemble ends it now; empty if none does."""
+    """Return why a limit ends the ensemble now; empty if none does."""
     limits = spec.limits
     if now - record.started >= limits.time:
         return f"[limits] time: {format_fsd(limits.time)} are over"
     if not limits.money:
         return ""
     spent = record.spent
-    # What is paid until the next check is spent whatever is decided then.
+    # Money for nodes until the next check is spent, whatever that check decides.
     per_hour = sum(each.nodes_paid * each.price for each in readings.values())
     if spent + per_hour * spec.check / 3600 >= limits.money:
         return f"[limits] money: {spent:.2f} of {limits.money:g} are spent"

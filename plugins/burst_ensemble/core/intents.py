@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What a step of an ensemble asks the daemon to do.
+"""Intents: what a step of an ensemble asks the daemon to do.
 
-Each is asked for again in every step until it is done: sizes and ends until a reading
-shows it, jobs and commands until `confirm` (`burst_ensemble.core.controller`). So doing
-one twice must be the same as doing it once.
+Every step repeats an intent until it is done: sizes and ends until a reading shows
+them, jobs and commands until `confirm` (`burst_ensemble.core.controller`). So doing an
+intent twice must have the same effect as doing it once.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from burst.model.jobid import JobId
 
 
 class JobRef(msgspec.Struct, frozen=True, array_like=True):
-    """One job of a file: the entry of `jobs`, and its number there from 0.
+    """One job of a file: the entry of `jobs`, and its number in that entry from 0.
 
-    It names the job for good: a job that is submitted bears it as an attribute, and one
-    that is there already is not submitted again. Numbers of a shared group are given
-    out once among all members.
+    It identifies the job for good: it is part of the name of the submitted job, and a
+    job whose name exists is not submitted again. In a shared group each number is used
+    once among all members.
     """
 
     group: str
@@ -29,9 +29,9 @@ class JobRef(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ResizeMember(msgspec.Struct, frozen=True, kw_only=True):
-    """Make the member as large: a burst where there is none, else grow or shrink it.
+    """Give the member this size: make a burst if it has none, else grow or shrink it.
 
-    To shrink it, its upper nodes are drained first; jobs that run there end in peace.
+    To shrink a burst, its upper nodes are drained first; jobs that run there continue.
     """
 
     member: str
@@ -47,7 +47,7 @@ class SubmitJobs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EndMember(msgspec.Struct, frozen=True, kw_only=True):
-    """Take the member down for good: cancel what waits, drain, reap."""
+    """Take the member down for good: cancel waiting jobs, drain, reap."""
 
     member: str
     why: str
@@ -59,16 +59,17 @@ class RunCustom(msgspec.Struct, frozen=True, kw_only=True):
     member: str
     command: str
     number: int
-    """How many commands of this member were asked for before; it names this one."""
+    """How many commands this member was given before; it identifies this one."""
 
 
 Intent = ResizeMember | SubmitJobs | EndMember | RunCustom
 
 
 class Done(msgspec.Struct, frozen=True):
-    """What became of an intent."""
+    """The outcome of an intent."""
 
     refused: str = ""
-    """Why the member is not as large as it should be, or does not have a job."""
+    """Why the member does not reach its size, or a job was refused; empty if all was
+    done."""
     jobs: Mapping[JobRef, JobId] = {}
-    """Of jobs that were to be submitted those that the member has."""
+    """For SubmitJobs: the jobs that the lead has now."""

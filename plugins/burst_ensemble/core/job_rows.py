@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Jobs of a member as they were read, and what is counted of them.
+"""Jobs of a member as they were read, and the statistics about them.
 
-The lead shows those of members that joined it, an agent reports those of a member that
-is an instance of its own; both are counted in the member's record in one way.
+The lead shows the jobs of its own members, an agent reports those of an external
+member; both are counted in the member's record in the same way.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from burst_ensemble.core.reading import JobEvent, SizedReading, with_event
 from burst_ensemble.core.record import KnownJob, MemberRecord
 
 GROUP = "burst_group"
-"""Attribute of jobs: the entry of `jobs` that one is of."""
+"""Attribute of jobs: the entry of `jobs` in the file that the job belongs to."""
 NEXT_MOST = 11
-"""Jobs whose sizes are told one by one."""
+"""The maximum length of `next_jobs`, the sizes of the first waiting jobs."""
 _FORGOTTEN = 300.0
-"""Seconds for which a job that has ended is known: longer than a lead shows it."""
+"""Seconds for which an ended job stays in the record: longer than a lead shows it."""
 _UNSEEN = 300.0
-"""Seconds for which a job that was submitted counts as new before the lead shows it. A
-lead that has lost its jobs never shows it."""
+"""Seconds for which a submitted job counts as new until the lead shows it. A lead that
+has lost its jobs never shows it."""
 _WAITING = (JobState.PRIORITY, JobState.SCHED)
 _Time = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
 
 
 class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One job. Times: seconds since the epoch, 0 for what has not come yet."""
+    """One job. Times: seconds since the epoch, 0 for what has not happened yet."""
 
     id: JobId
     state: JobState
@@ -42,12 +42,12 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Entry of `jobs`; empty for a job that somebody else submitted."""
     nodes: Annotated[int, msgspec.Meta(ge=1, le=10_000_000)]
     urgency: Annotated[int, msgspec.Meta(ge=0, le=31)]
-    """That it has or will have."""
+    """The urgency that it has, or will have once it is released."""
     t_submit: _Time
     t_start: _Time = 0.0
     t_finish: _Time = 0.0
     result: str = ""
-    """Once it is inactive: completed, failed, canceled or timeout."""
+    """Once it is inactive: completed, failed, canceled or timeout; empty before."""
 
 
 class JobsSeen(msgspec.Struct, frozen=True):
@@ -55,14 +55,14 @@ class JobsSeen(msgspec.Struct, frozen=True):
 
     rows: Sequence[JobRow]
     outcomes: Mapping[JobId, JobOutcome]
-    """Of jobs that are not in `rows` any more."""
+    """How jobs ended that are no longer in `rows`."""
     more: Mapping[JobState, int] = {}
-    """How many further jobs there are."""
+    """How many further jobs there are, by state."""
     held_back: Collection[JobId] = frozenset()
-    """Jobs that would start on no nodes, so that they wait for none."""
+    """Jobs that no number of nodes would start, so they do not wait for nodes."""
     has_others: bool = False
-    """Whether those of no group are jobs of others, as in an external member:
-    they are no reason to end the member, or to submit fewer jobs."""
+    """Whether jobs without a group belong to others, as in an external member. They do
+    not count in `MemberRecord.total`."""
 
 
 class MemberState(msgspec.Struct, frozen=True):
@@ -70,11 +70,11 @@ class MemberState(msgspec.Struct, frozen=True):
 
     reading: SizedReading
     member: MemberRecord
-    """What is known from now on."""
+    """The member's record with what was read."""
 
 
 def lost_jobs(member: MemberRecord, shown: Collection[JobId]) -> list[JobId]:
-    """Return the jobs that have ended while nobody looked: they are to be asked for."""
+    """Return jobs that ended between two readings: the lead is asked for them."""
     return [
         job_id
         for job_id, job in sorted(member.jobs.items())
@@ -83,8 +83,8 @@ def lost_jobs(member: MemberRecord, shown: Collection[JobId]) -> list[JobId]:
 
 
 def count_jobs(before: MemberRecord, seen: JobsSeen, now: float) -> MemberState:
-    """Return a member with its jobs, each event of which is counted once, and a reading
-    of jobs alone.
+    """Return a member's record with each event of its jobs counted once, and a reading
+    that has only its jobs.
     """
     count = _Count(before, seen, now)
     jobs = dict(before.jobs)
@@ -117,14 +117,14 @@ def count_jobs(before: MemberRecord, seen: JobsSeen, now: float) -> MemberState:
 
 
 class _Count:
-    """Statistics to which what is seen of jobs is added."""
+    """The statistics of a member while events of its jobs are added."""
 
     def __init__(self, before: MemberRecord, seen: JobsSeen, now: float) -> None:
         self.statistics, self.total = dict(before.statistics), before.total
         self._has_others, self._now = seen.has_others, now
 
     def row(self, row: JobRow, known: KnownJob | None) -> KnownJob:
-        """Return a job that is shown, with what is counted of it now."""
+        """Count the new events of a job in `rows`; return what is known of it now."""
         if known is None or not known.counted:
             known = KnownJob(row.group, row.nodes, submitted=row.t_submit)
             self._add(known, "submit")
@@ -135,9 +135,10 @@ class _Count:
         return self._start(known, row.t_start)
 
     def outcome(self, known: KnownJob, outcome: JobOutcome) -> KnownJob:
-        """Return a job that has ended; one that never ran has no finish.
+        """Count the end of a job; return what is known of it now.
 
-        It may have failed all the same: in a prolog, or as no shell could be started.
+        A job that never ran has no finish event. It may have failed nevertheless: in a
+        prolog, or because no shell could be started.
         """
         if known.counted == "finish":
             return known
@@ -175,9 +176,8 @@ def _queue(
     more: Mapping[JobState, int],
     now: float,
 ) -> QueueCounts:
-    """Return the jobs by state. Those that ended are those that are still known.
-
-    Jobs that were submitted after the lead was read are new.
+    """Return the number of jobs in each state. Inactive jobs count while the record has
+    them. Jobs that were submitted after the lead was read count as new.
     """
     counts = Counter(row.state.value for row in rows)
     unseen = [job for job in jobs.values() if not job.counted]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The jobs of a file, as they are submitted for a member."""
+"""Make the jobs that are submitted for a member from the entries of its file."""
 
 from __future__ import annotations
 
@@ -17,26 +17,27 @@ from burst_ensemble.core.job_rows import GROUP
 from burst_ensemble.core.record import EnsembleStart
 
 _URGENCY = 16
-"""That a job has once its nodes are up; it is submitted held."""
+"""The urgency of a job once its nodes are up; it is submitted held."""
 
 
 class JobSite(msgspec.Struct, frozen=True):
-    """What jobs are fitted to."""
+    """What a member's jobs have to fit: the intake of the lead, and its nodes."""
 
     attribute: str
     """`[intake] attribute`, which marks burstable jobs."""
     shape: Shape
-    """Of the member's nodes, as the lead's R declares them."""
+    """The shape of the member's nodes, as the lead's R declares them; for an isolated
+    member, as its offer says."""
 
 
 def job_name(spec: EnsembleSpec, member: str, ref: JobRef, started: float) -> str:
-    """Return the name of one job of one run of an ensemble; no other job has it."""
+    """Return the name of one job in one run of an ensemble. It is unique."""
     whose = spec.name if ref.shared else f"{spec.name}.{member}"
     return f"{whose}.{ref.group}.{ref.number}-{int(started):x}"
 
 
 def find_group(spec: EnsembleSpec, member: str, ref: JobRef) -> JobSpec:
-    """Return the entry of `jobs` that a job is of. Raises KeyError."""
+    """Return the entry of `jobs` that a job belongs to. Raises KeyError."""
     jobs = spec.jobs if ref.shared else spec.member(member).jobs
     return {job.name: job for job in jobs}[ref.group]
 
@@ -44,9 +45,9 @@ def find_group(spec: EnsembleSpec, member: str, ref: JobRef) -> JobSpec:
 def make_job(
     file: EnsembleStart, member: str, ref: JobRef, name: str, site: JobSite
 ) -> NewJob:
-    """Return a job as it is submitted: held, and for nodes of its member alone.
+    """Return a job to submit: held, and for nodes of its member alone.
 
-    Which nodes those are is a constraint of the job, as Flux gives a job whichever fit.
+    A constraint of the job names these nodes, because Flux would give it any that fit.
     """
     spec = file.spec
     job = find_group(spec, member, ref)
@@ -68,9 +69,9 @@ def make_job(
 def make_jobspec(
     job: JobSpec, number: int, shape: Shape, system: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the jobspec of the job of that number, fitted to nodes of that shape.
+    """Return the jobspec of the job with this number, for nodes of this shape.
 
-    `system` are its attributes of that name (RFC 14).
+    `system` is `attributes.system` of the jobspec (RFC 14).
     """
     task = {
         "command": shlex.split(job.command_of(number)),
@@ -86,7 +87,7 @@ def make_jobspec(
 
 
 def _resources(job: JobSpec, shape: Shape) -> dict[str, Any]:
-    """Return whole nodes, with the tasks of each; RFC 25."""
+    """Return whole nodes and the tasks of each as resources of a jobspec (RFC 25)."""
     each = (job.tasks or job.nodes) // job.nodes
     cores = job.cores or (max(1, shape.cores // each) if job.tasks else 1)
     slot = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The numbers that rules may ask about, by their dotted names.
+"""The metrics that rules may compare, by their dotted names.
 
 `count.GROUP.finished`, `.success`, `.failed`; `mean.GROUP-duration` and
 `mean.GROUP-pending`, and the same with `variance`, `iqr`, `mad`, `min`, `max`;
@@ -30,8 +30,8 @@ When = tuple[str, float]
 
 
 def parse_when(text: str | float) -> When:
-    """Return comparison and number of "> 5". A number alone is reached or passed: a
-    count may jump over it between two checks. Raises ValueError.
+    """Return the comparison and the number of a text such as "> 5". A number alone
+    means ">=": a count may jump over it between two checks. Raises ValueError.
     """
     found = _WHEN.fullmatch(str(text).strip())
     if not found:
@@ -40,15 +40,13 @@ def parse_when(text: str | float) -> When:
 
 
 def holds(when: When, value: float) -> bool:
-    """Whether a comparison holds of a value."""
+    """Tell whether a comparison holds for a value."""
     sign, number = when
     return _COMPARE[sign](value, number)
 
 
 def metrics(view: MemberView, now: float) -> dict[str, float | None]:
-    """Return all metrics of a member by name; None while there is none, as no job has
-    ended.
-    """
+    """Return all metrics of a member by name; None for one without a value yet."""
     queue = view.queue
     found: dict[str, float | None] = {
         "nodes.node_cores_free": view.cores_free,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Reads members from what the daemon tells of bursts and jobs, and what is left of a
-run of an ensemble after its end.
+"""Read members from the daemon's answer about bursts and jobs, and find what an
+ensemble has left after its end.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from burst_ensemble.core.record import (
 )
 
 OutcomesOf = Callable[[MemberRecord, Sequence[TaggedJob]], Mapping[JobId, JobOutcome]]
-"""Returns how jobs of a member ended that are none of these, which the lead shows."""
+"""Returns how jobs of a member ended that are not among these jobs of the lead."""
 
 
 def read_members(
     one: Ensemble, nodes: TaggedNodes, outcomes: OutcomesOf
 ) -> dict[str, MemberState]:
-    """Return the members of an ensemble as they are now, but for external ones."""
+    """Return the members of an ensemble as they are now, without external ones."""
     jobs = _jobs_by_tag(nodes)
     return {
         member.name: _read_member(member, nodes, jobs.get(member.tag, ()), outcomes)
@@ -48,7 +48,7 @@ def read_members(
 
 
 def _jobs_by_tag(nodes: TaggedNodes) -> Mapping[Tag, Sequence[TaggedJob]]:
-    """Return the jobs of each tag: one pass for all members."""
+    """Return the jobs by tag, with one pass for all members."""
     found: dict[Tag, list[TaggedJob]] = {}
     for job in nodes.jobs:
         found.setdefault(job.tag, []).append(job)
@@ -81,7 +81,7 @@ def _read_member(
 
 
 def _row(job: TaggedJob, run: JobRun | None) -> JobRow:
-    """Return a job; one that runs in an isolated burst as it runs there."""
+    """Return a job as a row. With `run`, the row shows its run in an isolated burst."""
     state, finish = job.state, job.t_finish
     if run is not None:
         finish = run.ended or finish
@@ -101,7 +101,7 @@ def _row(job: TaggedJob, run: JobRun | None) -> JobRow:
 
 
 def _outcome(found: JobOutcome, run: JobRun | None) -> JobOutcome:
-    """Return how a job ended, with when it ran in its isolated burst."""
+    """Return how a job ended, with the times of its run in an isolated burst."""
     if run is None:
         return found
     return JobOutcome(found.result, run.began, run.ended or found.t_finish)
@@ -109,8 +109,8 @@ def _outcome(found: JobOutcome, run: JobRun | None) -> JobOutcome:
 
 def _with_nodes(reading: SizedReading, live: Iterable[TaggedBurst]) -> SizedReading:
     paid = list(live)
-    # One that is isolated gives nothing back before its end, and others come in its
-    # place.
+    # An isolated burst keeps all its nodes until its end, and then others take its
+    # place: it counts even when it is not usable any more.
     its = [burst for burst in paid if burst.usable or burst.isolated]
     return msgspec.structs.replace(
         reading,
@@ -124,9 +124,9 @@ def _with_nodes(reading: SizedReading, live: Iterable[TaggedBurst]) -> SizedRead
 
 
 def _settle(before: MemberRecord, gone: Sequence[TaggedBurst]) -> MemberRecord:
-    """Return the member with the cost of bursts of which nothing is left.
+    """Return the member's record with the cost of bursts that are gone.
 
-    They are on record for a while only, so each is added once.
+    Bursts stay on record only for a while, so each is added here once.
     """
     new = [burst for burst in gone if burst.id not in before.settled_bursts]
     return msgspec.structs.replace(
@@ -139,7 +139,7 @@ def _settle(before: MemberRecord, gone: Sequence[TaggedBurst]) -> MemberRecord:
 def _offered_price(member: MemberSpec, nodes: TaggedNodes) -> float:
     """Return the price of the offer that a member without nodes would take.
 
-    Else it would seem to cost nothing, and jobs go where they cost least.
+    At price 0 it would attract the jobs that go to the cheapest member.
     """
     fit = [
         offer.price
@@ -152,16 +152,16 @@ def _offered_price(member: MemberSpec, nodes: TaggedNodes) -> float:
 def is_over(one: Ensemble, nodes: TaggedNodes, pending: Collection[Tag]) -> bool:
     """Tell whether an ensemble has ended and neither a burst nor a job is left.
 
-    `pending` is `nodes.tags_waiting()`. A job that runs is on a burst. One that waits
-    may be all that is left: of members that had no burst when they ended. False while
-    the daemon cannot tell.
+    `pending` is `nodes.tags_waiting()`. A job that runs is on a burst. A job that waits
+    may be left without a burst, if its member had none when it ended. Returns False
+    while the daemon cannot read the lead.
     """
     if one.record.ended is None or not nodes.is_read:
         return False
     bursts = f"{one.record.name}/"
     if any(each.live and each.tag.name.startswith(bursts) for each in nodes.bursts):
         return False
-    # Jobs for a member that it does not have are nobody's to end.
+    # No ensemble ends jobs whose tag names a member that does not exist.
     return not any(
         member.tag in pending for member in one.members if not member.spec.is_external
     )
@@ -170,8 +170,8 @@ def is_over(one: Ensemble, nodes: TaggedNodes, pending: Collection[Tag]) -> bool
 def lost_members(ensembles: EnsembleRecords, nodes: TaggedNodes) -> list[TaggedBurst]:
     """Return the live bursts of ensembles that are not on record.
 
-    Their record was lost or cannot be read: nobody would ever end them. Isolated ones
-    end with their job.
+    The record was lost or cannot be read, so nothing else would end these bursts.
+    Isolated bursts are left out: they end with their job.
     """
     return [
         burst
@@ -185,10 +185,10 @@ def lost_members(ensembles: EnsembleRecords, nodes: TaggedNodes) -> list[TaggedB
 
 
 def with_earlier_run(one: Ensemble, nodes: TaggedNodes) -> Ensemble:
-    """Return an ensemble that begins, in which jobs and bursts that its earlier run has
-    left are as counted already.
+    """Return a new ensemble in which jobs and bursts of an earlier run count as known.
 
-    The lead shows jobs for a while after their end, and bursts stay on record.
+    The lead shows jobs for a while after their end, and bursts stay on record: without
+    this, the new run would count them as its own.
     """
     jobs, record = _jobs_by_tag(nodes), one.record
     for member in one.members:

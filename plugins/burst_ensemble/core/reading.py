@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""A member as it was read, and what is counted of its jobs.
+"""A member as it was read, and statistics about its jobs.
 
-Mean and variance by Welford's method (Technometrics 4, 1962); quartiles and the median
-distance from the median of the latest 32 values, which are kept.
+Mean and variance use Welford's method (Technometrics 4, 1962). Quartiles and the median
+distance from the median are those of the latest 32 values, which are kept.
 """
 
 from __future__ import annotations
@@ -15,23 +15,24 @@ import msgspec
 from burst_ensemble.algorithm import JobTally, MemberReading, Spread
 
 JobEvent = Literal["submit", "start", "finish", "exception"]
-"""What is counted of a job, in the words of its eventlog (RFC 21). `exception`: it has
-ended, and its result is not `completed`; `finish` is counted only if it ran."""
+"""The events of a job that are counted, in the words of its eventlog (RFC 21).
+`exception`: it ended, and its result is not `completed`; `finish` is counted only if
+it ran."""
 
 
 class SizedReading(MemberReading, frozen=True, kw_only=True):
-    """A member that can be read. One that cannot has none: nothing is done to it."""
+    """The reading of a member. One that cannot be read has none and is left alone."""
 
     size: int = 0
-    """Nodes that it would have once nothing is being made or drained any more."""
+    """Nodes that it will have when all that is being made or drained is done."""
 
 
 LATEST = 32
-"""Values that are kept."""
+"""The number of values that a Spread keeps."""
 
 
 def with_value(spread: Spread, value: float) -> Spread:
-    """Return it with one value more."""
+    """Return the spread with one value more."""
     count = spread.count + 1
     mean = spread.mean + (value - spread.mean) / count
     # The sum of the squared distances from the mean.
@@ -58,11 +59,11 @@ def with_event(
     success: bool = False,
     failed: bool = False,
 ) -> JobTally:
-    """Return it with one event more.
+    """Return the tally with one event more.
 
-    `took`: of `start` seconds since submit, of `finish` since start. `success` is of
-    `finish`: whether the job's result is `completed`. `failed` is of `exception`:
-    whether the job failed before it started, and has no finish.
+    `took`: for `start`, the seconds since submit; for `finish`, those since start.
+    `success`: for `finish`, whether the job's result is `completed`. `failed`: for
+    `exception`, whether the job failed before it started, and so has no finish.
     """
     changes: dict[str, object] = {
         "events": {**tally.events, event: tally.events.get(event, 0) + 1}

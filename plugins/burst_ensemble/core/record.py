@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is kept of an ensemble: how it was started, and how far it is.
+"""The records of an ensemble: how it was started, and its progress.
 
 A step takes the record and returns the next one, which is written before any of the
 step's intents is done.
@@ -22,100 +22,104 @@ from burst_ensemble.core.intents import JobRef
 
 
 class Trouble(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a member's algorithm is not asked: it raised, or was too slow."""
+    """Why a member's algorithms are not called: one raised, or was too slow."""
 
     what: str
     first: float
-    """When it began."""
+    """When the trouble began, in seconds since the epoch."""
     until: float
-    """It is asked again from then on; the member stays as it is before."""
+    """When they are called again; the member stays as it is until then."""
 
 
 class KnownJob(msgspec.Struct, frozen=True, array_like=True):
-    """A job of a member, and what of it was counted. Times: seconds since the epoch."""
+    """A job of a member and its counted events. Times: seconds since the epoch."""
 
     group: str
     """Entry of `jobs`; empty for a job that somebody else submitted for the member."""
     nodes: int
     counted: Literal["", "submit", "start", "finish"] = "submit"
-    """The last of its events that is in the statistics; empty for none, as it was
-    submitted and not seen since."""
+    """The last of its events that is in the statistics; empty for none, because it was
+    submitted and not read since."""
     submitted: float = 0.0
     started: float = 0.0
     seen: float = 0.0
-    """When the lead last showed it."""
+    """When it was last read."""
 
 
 class MemberRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What is kept of a member. Times are seconds since the epoch."""
+    """The record of a member. Times are seconds since the epoch."""
 
     started: float
     nodes: int = 0
-    """How many it is to have."""
+    """The size that was decided last."""
     grown: float | None = None
     shrunk: float | None = None
     memory: Mapping[str, Mapping[str, Any]] = {}
     """What each algorithm remembers, by its name."""
     submitted: Mapping[str, int] = {}
-    """Jobs that were given out of its own groups; the next gets this number."""
+    """How many jobs were given to it, by its own groups; the next job gets this number.
+    """
     unconfirmed: tuple[JobRef, ...] = ()
     """Jobs that are on record and may not be submitted yet."""
     commands: int = 0
-    """Commands that were asked for so far."""
+    """How many commands it was given so far."""
     unconfirmed_commands: tuple[tuple[int, str], ...] = ()
+    """Number and name of commands that may not be started yet."""
     jobs: Mapping[JobId, KnownJob] = {}
-    """Those that are active, or ended a short while ago."""
+    """Jobs that are active, or ended a short while ago."""
     statistics: Mapping[str, JobTally] = {}
-    """By group."""
+    """The tally of each group; that of "" is for jobs without a group."""
     total: JobTally = JobTally()
-    """Of all its jobs; of an external member, of those of groups."""
+    """The tally of all its jobs; for an external member, of jobs with a group."""
     settled: float = 0.0
-    """What bursts have cost of which nothing is left."""
+    """The cost of its bursts that are gone."""
     settled_bursts: tuple[BurstId, ...] = ()
-    """Those of them that are still on record."""
+    """The bursts counted in `settled` that are still on record."""
     instance: str = ""
-    """Owner tag of the instance that it is, where it is one of its own."""
+    """Owner tag of the instance of an external member; empty before the first report.
+    """
     spent: float = 0.0
-    """As it was read last."""
+    """Its cost at the last reading."""
     paid: int = 0
-    """Nodes that were paid as it was read last, those that are given back, too."""
+    """Nodes that cost money at the last reading, including those that are given back.
+    """
     leaving: int = 0
-    """Those of them that were being given back."""
+    """How many nodes in `paid` were being given back."""
     trouble: Trouble | None = None
     limited: str = ""
     """Which limit leaves it fewer nodes than it wants; empty if none does."""
     refused: str = ""
-    """Why it could not be made larger, or a job was not taken, when that was last
-    tried."""
+    """Why the last attempt to make it larger or to submit a job failed; empty if it did
+    not."""
     why: str = ""
-    """Of the last change, or of the end."""
+    """The reason of the last change, or of the end."""
     ended: float | None = None
-    """When it was decided that it ends, for good."""
+    """When it was decided that it ends, for good; None while it runs."""
 
 
 class EnsembleRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """How far an ensemble is."""
+    """The progress of an ensemble."""
 
     name: str
     started: float
     members: Mapping[str, MemberRecord] = {}
     shared: Mapping[str, int] = {}
-    """Jobs that were given out of groups that all members share."""
+    """How many jobs were given to members, by shared group."""
     ended: float | None = None
     why: str = ""
-    """Of the end."""
+    """The reason of the end."""
 
     @property
     def spent(self) -> float:
-        """What all members have cost."""
+        """The cost of all members."""
         return sum(member.spent for member in self.members.values())
 
     def with_members(self, changed: Mapping[str, MemberRecord]) -> EnsembleRecord:
-        """Return it with these members in the place of those that it has."""
+        """Return the record with these members replaced."""
         return msgspec.structs.replace(self, members={**self.members, **changed})
 
     def with_member(self, name: str, **changes: object) -> EnsembleRecord:
-        """Return it with these fields of a member changed."""
+        """Return the record with these fields of a member changed."""
         changed = msgspec.structs.replace(self.members[name], **changes)
         return self.with_members({name: changed})
 
@@ -125,14 +129,14 @@ class EnsembleStart(msgspec.Struct, frozen=True, kw_only=True):
 
     spec: EnsembleSpec
     userid: int
-    """Who submits its jobs."""
+    """The user who submits its jobs."""
     environment: Mapping[str, str] = {}
-    """Of its jobs."""
+    """The environment variables of its jobs."""
     slots: Mapping[str, tuple[str, ...]] = {}
     """By member: the hosts of the rank slot in which it grows and shrinks."""
     is_kept: bool = False
-    """Whether it stays on record after its end, however many end later: the daemon
-    starts it, and once."""
+    """Whether its record is never dropped after its end, so that the daemon, which
+    starts it from a file, starts it only once."""
 
 
 class Ensemble(msgspec.Struct, frozen=True):
@@ -155,48 +159,49 @@ class Member(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """Return it as ENSEMBLE/MEMBER."""
+        """The member's name in the form ENSEMBLE/MEMBER."""
         return f"{self.ensemble.record.name}/{self.name}"
 
     @property
     def spec(self) -> MemberSpec:
-        """What the file says of it."""
+        """Its table in the file."""
         return self.ensemble.start.spec.member(self.name)
 
     @property
     def record(self) -> MemberRecord:
-        """How far it is."""
+        """Its progress."""
         return self.ensemble.record.members[self.name]
 
     @property
     def tag(self) -> Tag:
-        """What its bursts and jobs bear."""
+        """The tag of its bursts and jobs."""
         return Tag(self.key, self.ensemble.start.userid)
 
 
 EnsembleRecords = Mapping[str, Ensemble]
-"""Those that run, and the last that ended, by name."""
+"""The ensembles that run and the last that ended, by name."""
 
 
 class Seen(NamedTuple):
-    """What a decision or an answer about ensembles rests on."""
+    """The facts for a decision or an answer about ensembles."""
 
     ensembles: EnsembleRecords
     nodes: TaggedNodes
-    """What the daemon tells of bursts and jobs."""
+    """The daemon's answer about bursts and jobs."""
     now: float
     """Seconds since the epoch."""
 
 
 def plain_duration(value: float) -> str:
-    """Return a duration as JSON has it: of our types JSON lacks these only.
+    """Return a duration as text for JSON, with all digits.
 
-    Their text for people has three digits.
+    It is the only type of the records that JSON lacks. The text for people has three
+    digits.
     """
     return "inf" if math.isinf(value) else f"{value + 0.0!r}s"
 
 
 def spec_tables(spec: EnsembleSpec) -> dict[str, Any]:
-    """Return a specification as JSON has it, durations as in the file."""
+    """Return a specification as JSON values, with durations as in the file."""
     found: dict[str, Any] = msgspec.to_builtins(spec, enc_hook=plain_duration)
     return found

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Ensembles as people and programs are shown them: JSON, in the words of the Ensemble
+"""The state of ensembles for people and programs, as JSON with the keys of the Ensemble
 Operator's sidecar.
 
 `nodes`, `queue`, `waiting` and `nextJobs` have the sidecar's keys; `member` and `jobs`
-are ours.
+are our own.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from burst_ensemble.core.views import make_views, take_in
 
 
 class ShownMember(msgspec.Struct, frozen=True):
-    """An external member as it is shown."""
+    """The state of an external member for `burst ensemble status`."""
 
     state: MemberState | None
-    """None where it is not known how it is now."""
+    """None if its present state is not known."""
     facts: Mapping[str, Any]
-    """What its `member` has beside that of others, or in its place."""
+    """Keys of `member` that it adds to or replaces in those of other members."""
 
 
 def ensemble_row(
@@ -36,8 +36,8 @@ def ensemble_row(
 ) -> dict[str, Any]:
     """Return the state of an ensemble; `state` is running, ending, or ended.
 
-    Without a lead that can be read, members have only what is on record. `external` are
-    its external members, by name.
+    If the lead cannot be read, members have only what is on record. `external` has the
+    external members, by name.
     """
     one, nodes = seen.ensembles[name], seen.nodes
     read = read_members(one, nodes, lambda *_: {}) if nodes.is_read else {}
@@ -69,9 +69,9 @@ def member_row(
 ) -> dict[str, Any]:
     """Return the state of a member with these bursts.
 
-    One without a view, as it has ended or could not be read, has only `member`, and of
-    each of `jobs` its `tally`: what is on record. `waits_for` says why it is not as
-    large as it is to be, or has not all its jobs.
+    A member without a view has ended or could not be read: it has only what is on
+    record, which is `member` and the `tally` of each of `jobs`. `waits_for` says why it
+    has not reached its size, or does not have all its jobs.
     """
     record, hosts = member.record, member.ensemble.start.slots.get(member.name, ())
     why = "" if record.ended is not None else record.refused or record.limited
@@ -114,7 +114,7 @@ def member_row(
             "node_free_count": view.nodes_free,
         },
         "queue": msgspec.to_builtins(view.queue),
-        # The sizes as text: JSON has no other keys.
+        # The sizes as text: keys in JSON are always text.
         "waiting": {str(size): view.waiting[size] for size in sorted(view.waiting)},
         "nextJobs": list(view.next_jobs),
         "member": facts,
@@ -127,9 +127,10 @@ def _burst(burst: TaggedBurst) -> dict[str, Any]:
 
 
 def _awaited_nodes(bursts: Iterable[TaggedBurst]) -> str:
-    """Return what nodes that are to come wait for, in the words of the provider.
+    """Return what nodes that are still to come wait for, in the words of the provider.
 
-    Such as of a pod that finds no node, and what the cluster's autoscaler does for it.
+    It says, for instance, that a pod finds no node, and what the cluster's autoscaler
+    does about it.
     """
     states = ("provision", "join", "online", "quarantined")
     notes = (burst.note for burst in bursts if burst.state in states)

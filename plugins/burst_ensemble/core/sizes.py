@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: MIT
-"""How large each member is to be: what it wants, within bounds, limits and windows.
+"""Decide the size of each member: what it wants, within bounds, limits and windows.
 
-A size changes only where all of these allow it:
+A size changes only if all of these allow it:
 
 * `min` and `max` of the member.
 * Its windows. It grows no sooner than `growWindow` after its last change, and shrinks
   no sooner than `shrinkWindow` after it. So in any time T its size changes at most
   1 + T / (the shorter window) times.
-* `[limits] nodes`, of all nodes that are paid, also of those that are being drained. If
-  members want more, they share (`fair_share`): who has more than its share shrinks, and
-  others grow once those nodes are gone.
-* `[limits] money`: nothing grows unless what is left pays ten minutes of all nodes.
+* `[limits] nodes`, which counts all nodes that are paid, including those that are being
+  drained. If members want more, they share (`fair_share`): a member with more than its
+  share shrinks, and others grow once those nodes are gone.
+* `[limits] money`: nothing grows unless the money left pays ten minutes of all nodes.
 
-The fair share is max-min by demand with weights: nobody gets more than it wants, and
-what one gets for each unit of weight is as large as it can be without taking from one
-that has less.
+The fair share is weighted max-min fairness by demand: no member gets more than it
+wants, and what a member gets for each unit of weight is as large as it can be without
+taking from a member that has less.
 """
 
 from __future__ import annotations
@@ -34,16 +34,15 @@ class Want(msgspec.Struct, frozen=True):
     """How many nodes a member wants."""
 
     floor: int
-    """It keeps as many in any case."""
+    """The number of nodes that it keeps in any case."""
     demand: int
-    """It wants as many; not less than the floor."""
+    """The number of nodes that it wants; not less than the floor."""
     weight: float = 1.0
 
 
 def fair_share(capacity: int, wants: Mapping[str, Want]) -> dict[str, int]:
-    """Return how many nodes each gets; together at most `capacity`, or the floors.
-
-    Of equals the first in order gets the odd node.
+    """Return how many nodes each member gets. The sum is at most `capacity`, unless the
+    floors are more. Among equal members the first in order gets the odd node.
     """
     if sum(want.demand for want in wants.values()) <= capacity:
         return {name: want.demand for name, want in wants.items()}
@@ -66,7 +65,7 @@ def fair_share(capacity: int, wants: Mapping[str, Want]) -> dict[str, int]:
 
 
 _WORTH_BOOTING = 600.0
-"""Seconds. A node that is paid for less does little beyond booting."""
+"""Seconds. A node that is paid for a shorter time does little more than boot."""
 
 
 def decide_sizes(
@@ -76,10 +75,10 @@ def decide_sizes(
     wishes: Mapping[str, MemberDecision],
     now: float,
 ) -> EnsembleRecord:
-    """Return the record with the members' sizes.
+    """Return the record with the members' new sizes.
 
-    A member without a reading or a wish keeps its size, and it counts. An
-    external one has none of ours: its nodes are not what the ensemble pays.
+    A member without a reading or a wish keeps its size, which counts in the limits.
+    External members have no size here: the ensemble does not pay for their nodes.
     """
     specs = {each.name: each for each in spec.members}
     live = {
@@ -126,9 +125,9 @@ def _fixed(record: EnsembleRecord, wants: Collection[str]) -> int:
 
 
 def _most_paid(member: MemberRecord, size: int) -> int:
-    """Return how many nodes of a member are paid while it comes to have this size.
+    """Return the most nodes of a member that are paid until it has this size.
 
-    Nodes that are being given back are paid, and cannot be had again.
+    Nodes that are being given back are still paid, and cannot be used again.
     """
     return max(member.paid, size + member.leaving)
 
@@ -146,7 +145,7 @@ def _want(
     demand = max(spec.min, min(spec.max, wished))
     changed = max(member.grown or 0.0, member.shrunk or 0.0)
     if changed > now:
-        changed = 0.0  # the clock was set back: it is not known how long ago that was
+        changed = 0.0  # the clock was set back: the time of the change is not known
     may_grow = first or now >= changed + ensemble.grow_window
     may_shrink = now >= changed + ensemble.shrink_window
     if not may_grow:
@@ -160,9 +159,9 @@ def _grow_into_room(
     fair: Mapping[str, int],
     most: int,
 ) -> dict[str, int]:
-    """Return sizes with which no more nodes are paid than `most`: now, not in the end.
+    """Return sizes with which at most `most` nodes are paid, even while others leave.
 
-    A member that grows gets only nodes that no other is still giving back.
+    A member that grows gets only nodes that no other member is still giving back.
     """
     held = {name: min(live[name].nodes, size) for name, size in fair.items()}
     paid = sum(_most_paid(live[name], size) for name, size in held.items())
@@ -183,7 +182,7 @@ def _can_pay(
 ) -> bool:
     if not spec.limits.money:
         return True
-    # One without nodes may begin, whatever it costs: else nothing would ever end.
+    # A member without nodes may begin, whatever it costs: else none would ever end.
     per_hour = sum(
         max(reading.nodes_paid, nodes.get(name, 0)) * reading.price
         for name, reading in readings.items()
@@ -195,6 +194,6 @@ def _can_pay(
 def resized(
     record: EnsembleRecord, name: str, size: int, why: str, now: float
 ) -> EnsembleRecord:
-    """Return the record in which a member is to have another number of nodes."""
+    """Return the record with another size for a member."""
     changed = "grown" if size > record.members[name].nodes else "shrunk"
     return record.with_member(name, nodes=size, why=why, **{changed: now})

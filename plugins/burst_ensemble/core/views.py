@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""From a record and readings to what algorithms see of members."""
+"""Make the views of members that algorithms get, from a record and readings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from burst_ensemble.core.record import EnsembleRecord, MemberRecord
 
 
 def take_in(record: EnsembleRecord, read: Mapping[str, MemberState]) -> EnsembleRecord:
-    """Return the record with what is known of jobs, and what members have cost."""
+    """Return the record with the jobs and the costs that were read."""
     return record.with_members(
         {
             name: msgspec.structs.replace(
@@ -38,7 +38,7 @@ def take_in(record: EnsembleRecord, read: Mapping[str, MemberState]) -> Ensemble
 def make_views(
     spec: EnsembleSpec, record: EnsembleRecord, readings: Mapping[str, SizedReading]
 ) -> dict[str, MemberView]:
-    """Return the views of members that were read, and have not ended."""
+    """Return the views of the members that were read and have not ended."""
     views = {
         each.name: _view(spec, record, each, readings[each.name])
         for each in spec.members
@@ -54,7 +54,7 @@ def make_views(
 
 
 def fresh_view(spec: EnsembleSpec, member: MemberSpec) -> MemberView:
-    """Return the view of a member that is not made yet, to check its options by."""
+    """Return the view of a member that is not made yet, for checks of its options."""
     fresh = EnsembleRecord(
         name=spec.name, started=0.0, members={member.name: MemberRecord(started=0.0)}
     )
@@ -63,11 +63,11 @@ def fresh_view(spec: EnsembleSpec, member: MemberSpec) -> MemberView:
 
 
 def is_due(record: EnsembleRecord, name: str, now: float) -> bool:
-    """Whether the algorithms of a member are to be asked."""
+    """Tell whether the algorithms of a member are to be called."""
     trouble = record.members[name].trouble
     if record.members[name].ended is not None:
         return False
-    # It began later than now if the clock was set back.
+    # `first` is later than now if the clock was set back.
     return trouble is None or not trouble.first <= now < trouble.until
 
 
@@ -81,7 +81,8 @@ def _view(
     own = [_group(job, kept, kept.submitted, shared=False) for job in member.jobs]
     pool = [_group(job, kept, record.shared, shared=True) for job in spec.jobs]
     size = reading.nodes_up
-    # Nodes that its bursts may yet have: jobs need not wait for these.
+    # Nodes that further bursts may have: they count as up and free, so that jobs are
+    # submitted for them.
     free = max(0, kept.nodes - reading.nodes_paid) if member.is_isolated else 0
     nodes, least, most = (
         (size, size, size)

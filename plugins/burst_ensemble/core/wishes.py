@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the algorithms of a member want together, and which jobs it gets by that."""
+"""Merge the answers of a member's algorithms, and give it the jobs they ask for."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ Answer = MemberDecision | AlgorithmFault
 def merge_answers(
     answers: Mapping[str, Answer], groups: Collection[str], commands: Collection[str]
 ) -> MemberDecision | AlgorithmFault:
-    """Return what the algorithms of a member want together, with the memory of each by
-    its name; the first fault, if there is one.
+    """Return one decision for all algorithms of a member, with the memory of each by
+    name, or the first fault if there is one.
 
-    `groups` and `commands` are what a decision may name.
+    `groups` and `commands` are the names that a decision may contain.
     """
     nodes: int | None = None
     sized = ended = ""
@@ -85,15 +85,15 @@ def _fault_of(
 
 
 COMMANDS_MOST = 20
-"""Commands of a member that wait to be run, at most."""
+"""The maximum number of commands of a member that wait to be run."""
 
 
 def give_jobs(
     spec: EnsembleSpec, record: EnsembleRecord, name: str, wish: MemberDecision
 ) -> EnsembleRecord:
-    """Return the record in which jobs and commands of a wish are the member's.
+    """Return the record in which the member has the jobs and commands of a wish.
 
-    While earlier jobs are not confirmed it gets none, so that their number is bounded.
+    It gets no jobs while earlier ones are not confirmed, which bounds their number.
     """
     member = record.members[name]
     own, shared = dict(member.submitted), dict(record.shared)

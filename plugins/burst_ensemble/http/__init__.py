@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""What the daemon answers over HTTP about ensembles."""
+"""The HTTP routes of the daemon for ensembles."""

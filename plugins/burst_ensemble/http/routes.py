@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Ensembles over HTTP: their state, and what a program may ask for them.
+"""Ensembles over HTTP: show their state, submit jobs, resize and end members.
 
     GET  /ensembles           {"ensembles": [...]}, as `burst ensemble status --json`
-    GET  /ensembles/NAME      the same of one
+    GET  /ensembles/NAME      the same for one ensemble
     POST /ensembles/NAME      {"action": "submit", "member": "md", "jobs": "step"}
 
 The actions are those of the commands: `submit` (member, jobs, count), `resize` (member,
@@ -32,7 +32,7 @@ _ACTIONS = ("submit", "resize", "down")
 
 
 class RequestRefused(BurstError):
-    """What a program asks for cannot be; `status` is that of the HTTP answer."""
+    """A request that cannot be met; `status` is that of the HTTP answer."""
 
     def __init__(self, status: int, what: str, advice: str = "") -> None:
         super().__init__(what, advice)
@@ -40,7 +40,7 @@ class RequestRefused(BurstError):
 
 
 def ensemble_routes(state: DaemonState) -> list[Route]:
-    """Return the routes about ensembles of a daemon in that state."""
+    """Return the routes for the ensembles of a daemon."""
     name, show = "/ensembles/{name}", answer_by(state, _show, 404)
     act = answer_by(state, _act, 409)
     return [
@@ -55,10 +55,9 @@ def answer_by(
     ask: Callable[[EnsembleService, HttpRequest], Any],
     refused: int,
 ) -> Callable[[HttpRequest], HttpResponse]:
-    """Return what answers a request by the service, in JSON.
+    """Return a handler that has the service answer requests, in JSON.
 
-    `refused` is the status where what is asked cannot be done, unless RequestRefused
-    says another.
+    `refused` is the HTTP status for a BurstError; RequestRefused has its own.
     """
 
     def answer(request: HttpRequest) -> HttpResponse:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Does what a step asks for: by the daemon's service, as anybody may, and at its lead.
+"""Do the intents of a step, through the daemon's service like any client, and the lead.
 
-What is not done, as a call failed, is asked for again in the next step.
+If a call fails, the next step asks for the same intent again.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ from burst_ensemble.runtime.files import environment_of
 
 
 class MemberActions:
-    """Use from one thread.
+    """Does the intents for members that are not external. Use it from one thread.
 
-    Nodes are requested with the member's tag, in its rank slot. Where its provider can
-    resize a burst, one that is online is. Else, or where that cannot be, a member grows
-    by further bursts in the rest of its rank slot, of fewer nodes where need be, and
-    shrinks by whole bursts on which nothing runs. The size of an isolated member is how
-    many nodes the bursts of its jobs may have together.
+    Nodes are requested with the member's tag, in its rank slot. If the provider can
+    resize a burst, one that is online is resized. Otherwise a member grows by further
+    bursts in the rest of its rank slot, with fewer nodes if necessary, and shrinks by
+    whole bursts on which nothing runs. The size of an isolated member limits the nodes
+    that the bursts of its jobs have together.
     """
 
     def __init__(self, daemon: DaemonClient) -> None:
         self._daemon = daemon
 
     def do(self, before: Ensemble, intent: Intent) -> Done:
-        """Do it for a member that is not external; `before` is what the step rests on.
+        """Do an intent; `before` is the ensemble that the step was decided for.
 
-        Raises LeadError, of it Late where it is not known what was done.
+        Raises LeadError; its subclass Late if it is not known what was done.
         """
         start = before.start
         if isinstance(intent, EndMember):
@@ -61,7 +61,7 @@ class MemberActions:
         if isinstance(intent, RunCustom):
             run_command(start.spec, intent, self._daemon.lead.identity().uri)
             return Done()
-        # What was done for another member may have changed it.
+        # Read again: an intent for another member may have changed the nodes.
         nodes = self._daemon.nodes()
         if isinstance(intent, SubmitJobs):
             return self._submit(before, intent, nodes)
@@ -70,12 +70,12 @@ class MemberActions:
     def outcomes(
         self, member: MemberRecord, jobs: Iterable[TaggedJob]
     ) -> Mapping[JobId, JobOutcome]:
-        """Return how a member's jobs ended while nobody looked. Raises LeadError."""
+        """Return how jobs ended that are not in `jobs` any more. Raises LeadError."""
         lost = lost_jobs(member, {job.id for job in jobs})
         return self._daemon.submitter.outcomes(lost) if lost else {}
 
     def _resize(self, whose: Member, to: ResizeMember, nodes: TaggedNodes) -> str:
-        """Return why the member will not be as large as it should be, or nothing."""
+        """Resize a member; return why it will not reach its size, empty if it will."""
         tag, member = whose.tag, whose.spec
         request: dict[str, str | int] = {
             "provider": member.provider,
@@ -95,7 +95,7 @@ class MemberActions:
         if more <= 0:
             self._shrink(live, -more, to.why)
             return ""
-        # Nodes that leave are paid until they are gone.
+        # Nodes that are given back cost money until they are gone.
         more = min(more, member.max - sum(burst.nodes for burst in paid))
         if more <= 0:
             return "nodes that it gives back are not gone yet"
@@ -104,7 +104,7 @@ class MemberActions:
         return why or str(made["why"])
 
     def _shrink(self, live: Sequence[TaggedBurst], fewer: int, why: str) -> None:
-        """Take down whole bursts, the newest first; then have one shrink."""
+        """Take down whole bursts, the newest first; then shrink one burst."""
         rest = []
         for burst in reversed(live):
             if burst.nodes <= fewer and not burst.has_jobs:
@@ -120,7 +120,7 @@ class MemberActions:
                     return
 
     def _try(self, method: str, **payload: str | int) -> tuple[Row, str]:
-        """Call the service; return its answer, or why it refuses."""
+        """Call the service; return its answer, and why it refuses (empty if not)."""
         try:
             return self._daemon.call(method, payload), ""
         except (Late, Unreadable):
@@ -129,9 +129,9 @@ class MemberActions:
             return {}, error.what
 
     def _submit(self, before: Ensemble, to: SubmitJobs, nodes: TaggedNodes) -> Done:
-        """Submit jobs of a member; return what the lead has now.
+        """Submit jobs of a member; return which of them the lead has now.
 
-        Jobs that were unconfirmed before the step the lead may have.
+        The lead may have jobs already that were unconfirmed before the step.
         """
         start, spec, member = before.start, before.start.spec, to.member
         started = before.record.started
@@ -157,7 +157,7 @@ class MemberActions:
 
 
 def _site_of(start: EnsembleStart, member: str, nodes: TaggedNodes) -> JobSite | None:
-    """Return what the member's jobs are fitted to; None if it is offered nothing."""
+    """Return the site of a member's jobs; None if no offer fits an isolated member."""
     spec = start.spec.member(member)
     if spec.is_isolated:
         offered = [
@@ -165,7 +165,7 @@ def _site_of(start: EnsembleStart, member: str, nodes: TaggedNodes) -> JobSite |
             for offer in nodes.offers.get(spec.provider, ())
             if "isolated" in offer.modes and spec.offer in {"", offer.name}
         ]
-        # They fit on each of them.
+        # Jobs that fit the smallest shape fit each of the offers.
         least = min(offered, key=lambda shape: shape.cores, default=None)
         return None if least is None else JobSite(nodes.attribute, least)
     first = start.slots[member][0]
@@ -181,8 +181,9 @@ def _site_of(start: EnsembleStart, member: str, nodes: TaggedNodes) -> JobSite |
 def run_command(spec: EnsembleSpec, intent: RunCustom, uri: str) -> None:
     """Start a command beside the daemon; its exit status goes to the log.
 
-    `uri` is the lead's. Of the daemon's environment it has what jobs of an ensemble
-    may have: others may hold secrets, and the file's author need not know them.
+    `uri` is the lead's. The command gets only those variables of the daemon's
+    environment that jobs of an ensemble get: others may hold secrets, which the file's
+    author may not know.
     """
     told = {
         "BURST_ENSEMBLE": spec.name,

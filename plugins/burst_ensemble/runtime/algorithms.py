@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Finds the algorithms that an ensemble names, built in or by entry point group, and
-asks them, none for longer than a second.
+"""Find the algorithms that an ensemble names, built in or by entry point group, and
+call them, with a limit of ten seconds for each call.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from burst_ensemble.core.wishes import AlgorithmFault, Answer
 GROUP = "burst.algorithms"
 
 Algorithms = Mapping[str, Mapping[str, Algorithm]]
-"""By member, by the algorithm's name, in the order in which they are asked."""
+"""The algorithms by member and by name, in the order in which they are called."""
 
 
 def load_algorithms(
@@ -42,7 +42,7 @@ def load_algorithms(
 ) -> Algorithms:
     """Return the algorithms of all members, with their options.
 
-    `found` is by default what is installed. Raises ConfigError.
+    `found` defaults to the installed entry points. Raises ConfigError.
     """
     points = entry_points(group=GROUP) if found is None else found
     plugins = {point.name: point for point in points if point.name not in BUILT_IN}
@@ -57,14 +57,14 @@ def load_algorithms(
 
 
 class _Place(msgspec.Struct, frozen=True):
-    """Where an algorithm is named: in the file, of a member, by its number."""
+    """Where the file names an algorithm: the member, and the number in its list."""
 
     file: EnsembleFile
     view: MemberView
     number: int
 
     def wrong(self, key: str, problem: str, advice: str = "") -> ConfigError:
-        """Return the error of a key of the options; without one, of the name."""
+        """Return the error for a key of the options; if it is empty, for the name."""
         below = ("options", *key_path(key)) if key else ("name",)
         path = ("algorithm", self.number, *below)
         return self.file.wrong(self.view.name, path, problem, advice)
@@ -122,15 +122,16 @@ def _load(name: str, place: _Place, plugins: Mapping[str, EntryPoint]) -> Any:
 
 
 LONGEST_S = 10.0
-"""How long one answer may take. No tick of the daemon waits for it, and an algorithm
-that is late is not asked for a minute."""
+"""Seconds that one answer may take. No tick of the daemon waits for it, and an
+algorithm that is late is not called for a minute.
+"""
 
 
 class AlgorithmCalls:
     """Calls algorithms on threads of its own. Use it from one thread.
 
-    A call that takes too long is left alone: Python cannot end a thread. The same
-    algorithm of the same member is not called again before it has returned.
+    A call that takes too long goes on, as Python cannot end a thread. The algorithm is
+    not called again for the same member before this call has returned.
     """
 
     def __init__(self, longest: float = LONGEST_S) -> None:
@@ -144,10 +145,10 @@ class AlgorithmCalls:
         question: tuple[MemberView, Mapping[str, Memory]],
         now: float,
     ) -> dict[str, Answer]:
-        """Return what each algorithm of a member says, by its name, in this order.
+        """Return the answer of each algorithm of a member by name, in this order.
 
-        `question` is the member, and what each algorithm remembers of it. `member` has
-        to tell it from those of other ensembles.
+        `question` is the view of the member, and the memory of each algorithm by name.
+        `member` must be unique among the members of all ensembles.
         """
         view, memory = question
         return {

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What ensembles have of a daemon: its service, as any client of the owner has it.
+"""The interface from ensembles to the daemon: its service, as for any other client.
 
-In the daemon's process requests go to the service directly, and from a process of
-their own over a connection to the lead; all else is the same.
+In the daemon's process requests go directly to the service; in a process of their own
+they go over a connection to the lead. All else is the same.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ from burst.runtime.daemon_package import CallService
 from burst.runtime.service_answers import Row
 
 IN_DAEMON = "ensemble-in-daemon"
-"""Method of the daemon's service: whether ensembles run in its process."""
+"""Method of the daemon's service that tells whether ensembles run in its process."""
 TAGGED = "tagged"
-"""And what it knows of bursts and jobs with tags."""
+"""Method of the daemon's service that returns all bursts and jobs with tags."""
 
 SERVICE = "burst-ensemble"
 """The service of a process that runs ensembles beside the daemon."""
 
 
 class DaemonClient(NamedTuple):
-    """What ensembles are given. All of it may be used from any thread."""
+    """How ensembles reach the daemon and its lead. All of it works in any thread."""
 
     call: CallService
     """Calls a method of the service `burst`. Raises BurstError."""
     lead: Lead
-    """For its store, where the records of ensembles are, and for their jobs."""
+    """The lead. Its store has the records of ensembles, and it takes their jobs."""
     settings: Callable[[], Settings]
     clock: Callable[[], float]
     """Seconds since the epoch."""
 
     @property
     def submitter(self) -> JobSubmitter:
-        """What takes jobs. Raises LeadError where nothing does."""
+        """The interface that takes jobs. Raises LeadError if the lead has none."""
         return submitter_of(self.lead)
 
     def nodes(self) -> TaggedNodes:
-        """Return what the daemon knows of bursts and jobs with tags.
+        """Return the bursts and jobs with tags that the daemon knows.
 
         Raises BurstError.
         """
@@ -52,7 +52,7 @@ class DaemonClient(NamedTuple):
 
 
 def ask_ensembles(lead: Lead, method: str, payload: Mapping[str, Any]) -> Row:
-    """Ask whoever runs the ensembles of a lead: a process of their own, or the daemon.
+    """Ask the process that runs the ensembles of a lead: their own, or the daemon.
 
     Raises BurstError.
     """

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Runs the ensembles that are on record, on a thread of its own.
+"""Run the ensembles that are on record, in a thread of their own.
 
-Every `checkSeconds` it reads the members of an ensemble, asks their algorithms, and
-stores what the step came to. Then it resizes members by the daemon's
-service, submits jobs and runs commands, and has that confirmed. So algorithms delay no
-tick, and after a crash each of these is found to be done, or is done again.
+Every `checkSeconds` it reads the members of an ensemble, calls their algorithms, and
+stores the record of the step. Then it resizes members through the daemon's service,
+submits jobs, runs commands, and records that these were done. So algorithms delay no
+tick, and after a crash each intent is found to be done, or is done again.
 """
 
 from __future__ import annotations
@@ -46,17 +46,19 @@ from burst_ensemble.runtime.read_file import check_supported, providers_of_daemo
 from burst_ensemble.runtime.store import EnsembleStore
 
 MakeAlgorithms = Callable[[EnsembleFile], Algorithms]
-"""Makes the algorithms of each member, by their names, in the order of the file."""
+"""Returns the algorithms of each member, by their names, in the order of the file."""
 
 _LOOK_S = 0.5
-"""Pause between two looks at which ensembles are due."""
+"""Seconds between two checks which ensembles are due."""
 _REST_S = 10.0
-"""The same where nothing is due, for bursts of ensembles that are lost, and files."""
+"""Seconds after which the daemon is asked even if no ensemble is due, to find bursts
+of lost ensembles, and files that are to be started.
+"""
 _CLOSE_S = 2.0
 
 
 class Ensembles:
-    """One thread. `start` and `close` are for the session's."""
+    """Runs ensembles in one thread. The session's thread calls `start` and `close`."""
 
     def __init__(
         self,
@@ -74,23 +76,23 @@ class Ensembles:
         self._files = EnsembleFiles(self.begin, store, daemon.clock)
         self._made: dict[str, _Running] = {}
         self._said: dict[str, str] = {}
-        """By ensemble: the error that was logged last."""
+        """The error that was logged last, by ensemble; "" for errors of no ensemble."""
         self._looked = -math.inf
-        """When the daemon was asked last."""
+        """When the daemon was asked last, in seconds since the epoch."""
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin to run what is on record."""
+        """Begin to run the ensembles that are on record."""
         self._thread = threading.Thread(
             target=self._run, name="burst-ensembles", daemon=True
         )
         self._thread.start()
 
     def close(self) -> None:
-        """End once the step that is under way is done; wait for that for a moment.
+        """End after the present step, and wait up to two seconds for that.
 
-        Nothing is recorded any more.
+        Nothing is recorded after that.
         """
         self._closing.set()
         if self._thread is not None:
@@ -103,7 +105,7 @@ class Ensembles:
                 self.look()
             except BurstError as error:
                 self._say("", str(error))
-            except Exception as error:  # noqa: BLE001 - it must not end for good
+            except Exception as error:  # noqa: BLE001 - the thread must not end
                 log.failure("ensembles were not looked at", error=error)
             else:
                 self._said.pop("", None)
@@ -112,9 +114,9 @@ class Ensembles:
     def begin(
         self, file: EnsembleFile, start: EnsembleStart, nodes: TaggedNodes
     ) -> EnsembleRecords:
-        """Put the ensemble of a file on record, and return what is there then.
+        """Put the ensemble of a file on record, and return all ensembles on record.
 
-        Raises BurstError for what cannot run here.
+        Raises BurstError if the ensemble cannot run here.
         """
         check_supported(file, providers_of_daemon(nodes).abilities)
         self._make(file)
@@ -124,7 +126,10 @@ class Ensembles:
         )
 
     def look(self) -> None:
-        """Take a step of each ensemble that is due; ask the daemon only then."""
+        """Take a step for each ensemble that is due.
+
+        The daemon is asked only if one is due, or was not asked for `_REST_S`.
+        """
         ensembles, now = self._store.read(), self._clock()
         has_rested = not 0 <= now - self._looked < _REST_S
         if not has_rested and not any(map(self._is_due, ensembles.values())):
@@ -159,10 +164,10 @@ class Ensembles:
         return made is None or made.start is not one.start or self._clock() >= made.due
 
     def _running(self, one: Ensemble) -> _Running:
-        """Return what was made of an ensemble's file.
+        """Return the algorithms and the state of an ensemble in this process.
 
-        Without an algorithm that is not installed any more nothing is decided: what a
-        person or a limit ends still ends.
+        If an algorithm is not installed any more, the ensemble has none, and nothing is
+        decided for it; a person or a limit can still end it.
         """
         running = self._made.get(one.record.name)
         if running is None or running.start is not one.start:
@@ -194,7 +199,7 @@ class Ensembles:
         step = look(one.start.spec, one.record, self._read(one, nodes), ask, now)
 
         def keep(current: EnsembleRecords) -> EnsembleRecords:
-            # What a person has changed since the step was begun is not taken back.
+            # Keep what a person has changed since the step began.
             if current.get(name) is not one:
                 raise _Outdated
             return {**current, name: Ensemble(one.start, step.record)}
@@ -217,9 +222,9 @@ class Ensembles:
         return found
 
     def _do(self, before: Ensemble, intents: Sequence[Intent]) -> None:
-        """Do what a step has led to, and have that confirmed.
+        """Do the intents of a step, and record what was done.
 
-        `before` is what the step rests on.
+        `before` is the ensemble that the step was decided for.
         """
         name, done = before.record.name, list[tuple[Intent, Done]]()
         try:
@@ -244,7 +249,7 @@ class Ensembles:
     def _do_one(self, before: Ensemble, intent: Intent) -> Done:
         if not before.start.spec.member(intent.member).is_external:
             return self._actions.do(before, intent)
-        # Nothing but jobs is asked of its agent, which does that when it reports.
+        # An agent only submits jobs, and it does so when it reports.
         if self._external is None or not isinstance(intent, SubmitJobs):
             return Done()
         now = self._store.read()[before.record.name]
@@ -258,17 +263,17 @@ class Ensembles:
 
 
 class _Outdated(Exception):
-    """Somebody has changed the ensemble since the step was begun."""
+    """Raised if the ensemble was changed after the step began."""
 
 
 class _Running:
-    """What was made of an ensemble's file."""
+    """The algorithms of an ensemble on record, and when its next step is due."""
 
     def __init__(self, start: EnsembleStart) -> None:
         self.start = start
         self.algorithms: Algorithms = {}
         self.fault: ConfigError | None = None
-        """Why it has none."""
+        """Why it has no algorithms; None if it has them."""
         self.due = 0.0
 
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Members that are instances of their own: another package tells of them.
+"""The interface for external members, which are instances of their own.
 
-It is found by the entry point `external` of the group `burst.ensemble_members`, and is
-for ensembles that run in the daemon alone, to whose `[http]` it adds a route.
+Another package implements it, with the entry point `external` of the group
+`burst.ensemble_members`. It works only for ensembles that run in the daemon, because it
+adds a route to the daemon's `[http]`.
 """
 
 from __future__ import annotations
@@ -21,25 +22,27 @@ from burst_ensemble.runtime.client import DaemonClient
 
 
 class ExternalMembers(Protocol):
-    """`read` and `submitted` are for the thread of the ensembles, `show` for any."""
+    """Reads external members. Call `read` and `submitted` only in the thread of the
+    ensembles, `show` in any thread.
+    """
 
     def read(self, member: Member) -> MemberState | None:
-        """Return a member as it is now; None where nothing new is known of it: then
-        nothing is decided for it.
+        """Return a member as it is now; None without news of it, in which case nothing
+        is decided for it.
         """
         ...
 
     def submitted(self, member: Member) -> Done:
-        """Return what became of its unconfirmed jobs, by what was read last."""
+        """Return what the last reading says about the member's unconfirmed jobs."""
         ...
 
     def show(self, member: Member) -> ShownMember:
-        """Return what `burst ensemble status` shows of it."""
+        """Return what `burst ensemble status` shows about a member."""
         ...
 
 
 def load_external(daemon: DaemonClient) -> ExternalMembers | None:
-    """Return what tells of external members; None where no package does."""
+    """Return the installed implementation; None if no package has one."""
     for point in entry_points(group="burst.ensemble_members", name="external"):
         make: Callable[[DaemonClient], ExternalMembers] = point.load()
         return make(daemon)
@@ -47,7 +50,7 @@ def load_external(daemon: DaemonClient) -> ExternalMembers | None:
 
 
 def refuse_external(spec: EnsembleSpec) -> None:
-    """Raise ConfigError for external members, of which nobody tells here."""
+    """Raise ConfigError if an ensemble has external members, which cannot run here."""
     for member in spec.members:
         if member.is_external:
             raise ConfigError(

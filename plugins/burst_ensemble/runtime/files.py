@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Starts the ensembles that `[ensemble] files` names, each once.
+"""Start the ensembles that `[ensemble] files` names, each once.
 
-The name in the file decides whether it was started, and not its content: a comment, a
-default of a later version or a larger `max` must not run all of its jobs again.
+The name in a file decides whether its ensemble was started, not the content: a comment,
+a new default of a later version or a larger `max` must not run all of its jobs again.
 """
 
 from __future__ import annotations
@@ -22,20 +22,21 @@ from burst_ensemble.core.record import EnsembleStart
 from burst_ensemble.runtime.store import EnsembleStore
 
 Begin = Callable[[EnsembleFile, EnsembleStart, TaggedNodes], object]
-"""Puts an ensemble on record. Raises BurstError for what cannot run here."""
+"""Puts an ensemble on record. Raises BurstError if it cannot run here."""
 
 KEPT_VARIABLES = (
     *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ"),
     *("LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV"),
 )
-"""Variables that jobs of an ensemble have from whoever starts it. Others may hold
-secrets, and would be kept for as long as the ensemble is on record."""
+"""The environment variables that jobs of an ensemble get from the process that starts
+it. Others may hold secrets, and would stay in the record of the ensemble."""
 _AGAIN_S = 60.0
-"""From one look at a file to the next: it may be mended, a rank slot may be free."""
+"""Seconds from one attempt with a file to the next: by then it may be corrected, or a
+rank slot may be free."""
 
 
 class EnsembleFiles:
-    """Used by the thread that runs ensembles."""
+    """Starts ensembles from files, in the thread that runs ensembles."""
 
     def __init__(
         self,
@@ -48,10 +49,10 @@ class EnsembleFiles:
         self._clock = clock
         self._due: dict[str, float] = {}
         self._said: dict[str, tuple[str, int]] = {}
-        """By path, what came of the last look, with its level."""
+        """The result of the last attempt with its log level, by path."""
 
     def look(self, settings: Settings, nodes: TaggedNodes) -> None:
-        """Start what is to be started. What is in the way is logged, once."""
+        """Start the ensembles that are not on record; log each obstacle once."""
         now, ours = self._clock(), ensemble_settings(settings)
         for path in ours.files:
             if now < self._due.get(path, now):
@@ -65,7 +66,7 @@ class EnsembleFiles:
             except Exception as error:  # noqa: BLE001 - an algorithm's: others go on
                 text = f"ensemble file {path} is not started: {error!r}"
             before = self._said.get(path)
-            # What was started a minute ago is on record, of course.
+            # Not news after a start: the next attempt finds the ensemble on record.
             is_news = level != logging.INFO or before is None or before[1] != level
             if is_news and before != (text, level):
                 log.say("%s", text, level=level)
@@ -74,8 +75,8 @@ class EnsembleFiles:
     def _start(
         self, path: Path, environment: Mapping[str, str], nodes: TaggedNodes
     ) -> tuple[str, int]:
-        """Start the ensemble of a file, unless it is on record; return what to log, and
-        its level. Raises BurstError.
+        """Start the ensemble of a file unless it is on record; return the message for
+        the log, and its level. Raises BurstError.
         """
         file = load_ensemble(path, nodes.offers.keys())
         spec, on_record = file.spec, self._store.read().get(file.spec.name)
@@ -100,6 +101,6 @@ class EnsembleFiles:
 def environment_of(
     variables: Mapping[str, str], more: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return the variables that jobs have: those that are kept, and `more`."""
+    """Return the environment of jobs: KEPT_VARIABLES of `variables`, and `more`."""
     kept = {name: variables[name] for name in KEPT_VARIABLES if name in variables}
     return {**kept, **more}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Ensembles in the daemon's process (`[ensemble] in_daemon`, the default)."""
+"""Run ensembles in the daemon's process (`[ensemble] in_daemon`, the default)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from burst_ensemble.runtime.external import load_external
 from burst_ensemble.runtime.service import EnsembleService
 
 NAME = "ensemble"
-"""Of the entry point."""
+"""The name of the entry point."""
 
 
 class EnsemblePackage:
-    """Has the daemon's service answer requests about ensembles, and runs them.
+    """Adds ensembles to the daemon and its service.
 
-    Where they run in a process of their own it says so.
+    If ensembles run in a process of their own, requests about them are refused.
     """
 
     def __init__(self, host: PackageHost) -> None:
@@ -38,10 +38,10 @@ class EnsemblePackage:
 
     @cached_property
     def runs_here(self) -> bool:
-        """Whether ensembles run in this process, as the settings say at its start.
+        """Whether ensembles run in this process, by the settings at its start.
 
-        The service answers before `start`, and a process of ensembles that asks then
-        ends where it reads that they run here.
+        The service answers even before `start`. A process of ensembles asks for this
+        value, and ends if ensembles run here.
         """
         return ensemble_settings(self._host.snapshot().settings).in_daemon
 
@@ -51,16 +51,16 @@ class EnsemblePackage:
         return {**own, IN_DAEMON: lambda _, __: {"in_daemon": self.runs_here}}
 
     def start(self) -> None:
-        """Begin to run the ensembles on record, and those that are started later."""
+        """Begin to run the ensembles on record and those that start later."""
         if self.runs_here:
             self.service.ensembles.start()
 
     def close(self) -> None:
-        """End once the step that is under way is done; wait for that for a moment."""
+        """End after the present step, and wait up to two seconds for that."""
         self.service.ensembles.close()
 
     def check_here(self) -> None:
-        """Raise BurstError where ensembles run in a process of their own."""
+        """Raise BurstError if ensembles run in a process of their own."""
         if not self.runs_here:
             raise BurstError(
                 "ensembles do not run in the daemon (ensemble.in_daemon = false)",

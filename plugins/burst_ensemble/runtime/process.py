@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Runs ensembles in a process of their own: `burst ensemble run`.
+"""Run ensembles in a process of their own: `burst ensemble run`.
 
 Over one connection to the lead it serves `burst-ensemble`, submits jobs and keeps the
-records; each request to the daemon has a connection of its own. The service is its
-lock. It goes on while no daemon serves; where the lead is lost it connects again and
+records; each request to the daemon uses a connection of its own. The service is its
+lock. It continues while no daemon serves. If the lead is lost, it connects again and
 reads its records anew.
 """
 
@@ -36,15 +36,18 @@ from burst_ensemble.runtime.client import IN_DAEMON, SERVICE, TAGGED, DaemonClie
 from burst_ensemble.runtime.service import EnsembleService
 
 _AGAIN_S = 1.0
-"""Between two attempts to connect, and between two looks whether the lead is there."""
+"""Seconds between two attempts to connect, and between two checks of the lead."""
 _READ_S = 10.0
-"""What waits for no tick of the daemon is answered at once; one that was killed never
-answers what it was asked, and then this is how long it is waited for."""
+"""Seconds to wait for an answer that needs no tick. A daemon sends it at once, and one
+that was killed never does."""
 _ADVICE = "set in_daemon = false under [ensemble], and start the daemon again"
 
 
 class EnsembleProcess:
-    """`run` in one thread; `stop` from any, and from a signal handler."""
+    """The process of `burst ensemble run`.
+
+    Call `run` in one thread, and `stop` in any thread or in a signal handler.
+    """
 
     def __init__(
         self,
@@ -52,7 +55,7 @@ class EnsembleProcess:
         connector: Callable[[], Lead],
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Raises ConfigError where the settings have ensembles run in the daemon."""
+        """Raises ConfigError if the settings say that ensembles run in the daemon."""
         if ensemble_settings(settings).in_daemon:
             raise ConfigError("ensembles run in the daemon's process", _ADVICE)
         self._settings, self._connector, self._clock = settings, connector, clock
@@ -69,8 +72,8 @@ class EnsembleProcess:
     def run(self) -> None:
         """Run ensembles until told to stop.
 
-        Raises ServiceTaken where another process does, ConfigError where the daemon
-        does, and Denied for another user than the lead's.
+        Raises ServiceTaken if another process runs them, ConfigError if the daemon does
+        or the lead does not support it, Denied for a user who does not own the lead.
         """
         while not self._stopping:
             try:
@@ -83,7 +86,7 @@ class EnsembleProcess:
             self._wakeup.wait(0.0 if self._stopping else _AGAIN_S)
 
     def _serve(self, lead: Lead) -> None:
-        """Run ensembles until told to stop. Raises LeadGone where the lead is lost."""
+        """Run ensembles until told to stop. Raises LeadGone if the lead is lost."""
         require_owner(lead.identity(), os.geteuid())
         if not isinstance(lead, NamedServices):
             raise ConfigError(
@@ -123,8 +126,8 @@ class EnsembleProcess:
     def _call(self, method: str, payload: dict[str, Any]) -> Row:
         """Call a method of the service `burst`, from any thread.
 
-        Nobody waits for an answer to somebody else. Raises BurstError: NoDaemon while
-        none serves, LeadGone where the lead is lost.
+        No call waits for the answer to another. Raises BurstError: NoDaemon while no
+        daemon serves, LeadGone if the lead is lost.
         """
         limit = _READ_S if method == TAGGED else ANSWER_S
         with closing(self._connector()) as lead:
@@ -137,9 +140,9 @@ class EnsembleProcess:
 
 
 def _check_alone(lead: Lead) -> None:
-    """Raise ConfigError if the daemon runs ensembles, LeadGone where the lead is lost.
+    """Raise ConfigError if the daemon runs ensembles, LeadGone if the lead is lost.
 
-    While no daemon serves nobody else does. Raises Unreadable where none answers.
+    If no daemon serves, this process is alone. Raises Unreadable without an answer.
     """
     try:
         found = lead.call(IN_DAEMON, {}, _READ_S)

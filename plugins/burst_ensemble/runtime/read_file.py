@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Reads the file of an ensemble with all that a daemon checks before it starts it.
+"""Read the file of an ensemble with all checks that a daemon makes before its start.
 
-What the file may say, and no member could have, is refused.
+Keys that are valid in the file are refused if the member's provider does not support
+them.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from burst_ensemble.config.spec import JobSpec, MemberSpec
 from burst_ensemble.runtime.algorithms import Algorithms, load_algorithms
 
 AbilitiesOf = Callable[[str], Collection[str]]
-"""Returns what a provider is able to: IMAGE, and what its bursts can be, joined or
-isolated; nothing where that is not known yet. May raise ConfigError."""
+"""Returns the abilities of a provider: IMAGE, and the modes of its bursts, joined or
+isolated. Empty if they are not known yet. May raise ConfigError."""
 
 
 def check_supported(file: EnsembleFile, abilities: AbilitiesOf) -> None:
-    """Raise ConfigError for what members could not have."""
+    """Raise ConfigError for keys that the members' providers do not support."""
     for member in file.spec.members:
         for refusal in _refusals(member, file.spec.jobs, abilities):
             raise file.wrong(*refusal)
@@ -34,7 +35,7 @@ def check_supported(file: EnsembleFile, abilities: AbilitiesOf) -> None:
 def _refusals(
     member: MemberSpec, shared: Sequence[JobSpec], abilities: AbilitiesOf
 ) -> Iterator[tuple[str, KeyPath, str, str]]:
-    """Yield what a member could not have, as `EnsembleFile.wrong` takes it."""
+    """Yield unsupported keys of a member as arguments of `EnsembleFile.wrong`."""
     is_asked = member.is_isolated or member.image
     known = abilities(member.provider) if is_asked else ()
     if member.is_isolated and known and "isolated" not in known:
@@ -83,7 +84,7 @@ def read_ensemble(
 
 
 def providers_of_settings(settings: Settings) -> KnownProviders:
-    """Return the providers that are enabled. None of them is made."""
+    """Return the providers that are enabled in the settings, without making any."""
     enabled = [name for name, table in settings.providers.items() if table.enabled]
     return KnownProviders(
         enabled, lambda name: abilities_by_settings(name, settings.providers[name])
@@ -91,7 +92,7 @@ def providers_of_settings(settings: Settings) -> KnownProviders:
 
 
 def providers_of_daemon(nodes: TaggedNodes) -> KnownProviders:
-    """Return the providers that a daemon has, and what their offers say of them."""
+    """Return the providers of a daemon, with the abilities that their offers show."""
 
     def abilities(name: str) -> Collection[str]:
         offers = nodes.offers.get(name, ())

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Runs ensembles and answers requests about them, in whichever process.
+"""Run ensembles and answer requests about them, in the daemon or their own process.
 
-The methods are the instance owner's.
+Only the instance owner may call the methods.
 """
 
 from __future__ import annotations
@@ -40,21 +40,22 @@ _Name = Annotated[str, msgspec.Meta(max_length=MAX_NAME)]
 
 
 class EnsembleRequest(msgspec.Struct):
-    """What requests about ensembles say."""
+    """The payload of a request about ensembles; each method uses some of the fields."""
 
     name: _Name = ""
     member: _Name = ""
     jobs: _Name = ""
-    """Of `submit`: which entry of `jobs` of the file."""
+    """For `submit`: the name of an entry of `jobs` in the file."""
     count: int = 1
-    """Of `submit`: how many."""
+    """For `submit`: the number of jobs."""
     nodes: int = 0
-    """Of `resize`: how many it is to have."""
+    """For `resize`: the new size of the member."""
     note: str = ""
+    """For `down`: the reason for the record; empty for a default."""
     tables: dict[str, Any] = {}
-    """The file, as `spec_tables` returns it."""
+    """For `up`: the file, as `spec_tables` returns it."""
     environment: dict[str, str] = {}
-    """Of its jobs."""
+    """For `up`: the environment variables of the jobs."""
 
 
 _Change = Callable[[Ensemble, EnsembleRequest, float], EnsembleRecord]
@@ -69,7 +70,7 @@ _CHANGES: Mapping[str, _Change] = {
         one, asked.member, asked.nodes, now
     ),
 }
-"""What a person may have changed of an ensemble; each raises BurstError."""
+"""The changes of an ensemble that a person may ask for; each may raise BurstError."""
 
 
 class EnsembleService:
@@ -78,7 +79,7 @@ class EnsembleService:
     def __init__(
         self, daemon: DaemonClient, external: ExternalMembers | None = None
     ) -> None:
-        """`external` tells of external members; without it files have none."""
+        """`external` reads external members; without it they are refused."""
         self.external = external
         self.store = EnsembleStore(daemon.lead.shared_store())
         self._daemon = daemon
@@ -141,9 +142,9 @@ class EnsembleService:
         return ensemble_row(seen, name, external)
 
     def _told(self) -> TaggedNodes:
-        """Return what the daemon tells, of no bursts and jobs while none answers.
+        """Return the daemon's bursts and jobs with tags; none while it does not answer.
 
-        What is asked meanwhile is put on record, and done once one serves again.
+        A change meanwhile is put on record, and done once a daemon serves again.
         """
         try:
             return self._daemon.nodes()
@@ -151,7 +152,7 @@ class EnsembleService:
             return TaggedNodes(now=self._daemon.clock(), is_read=False)
 
     def _status(self, asked: EnsembleRequest) -> Row:
-        """Return the ensembles that are on record, or the one of that name."""
+        """Return all ensembles that are on record, or the one that is asked for."""
         nodes = self._told()
         seen = Seen(self.store.read(), nodes, nodes.now)
         known = seen.ensembles

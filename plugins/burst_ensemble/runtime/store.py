@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The records of ensembles in the lead's store, beside the daemon's.
+"""Keep the records of ensembles in the lead's store, beside the daemon's.
 
 | key | record |
 |---|---|
@@ -33,27 +33,27 @@ _STATE, _START = "ensemble", "ensemble-start"
 
 
 class EnsembleStore:
-    """Reads the records once, then writes what changed. Use from any thread."""
+    """Reads the records once, then writes changes. Use it from any thread."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._lock = threading.Lock()
         self._records: EnsembleRecords | None = None
         self._kept: dict[str, object] = {}
-        """By key, the value that the store has; None where that is not known."""
+        """The value that the store has, by key; None if that is not known."""
         self._closed = False
 
     def close(self) -> None:
-        """Let nothing be written from now on, by whichever thread still runs.
+        """Refuse all further changes, in threads that still run, too.
 
-        Another session has read the records, or another daemon.
+        From now on another session or another daemon may have read the records.
         """
         self._closed = True
 
     def read(self) -> EnsembleRecords:
-        """Return what is on record.
+        """Return the ensembles that are on record.
 
-        The first call reads the store: it raises StoreError and Unreadable.
+        The first call reads the store, and may raise StoreError or Unreadable.
         """
         found = self._records
         if found is None:
@@ -64,11 +64,11 @@ class EnsembleStore:
     def change(
         self, make: Callable[[EnsembleRecords], EnsembleRecords]
     ) -> EnsembleRecords:
-        """Keep what `make` returns of the records, and return it.
+        """Replace the records with what `make` returns for them, and return these.
 
-        One change follows another, by whichever thread. Values that are the same
-        objects are not written. Raises what `make` raises, StoreError and Unreadable:
-        then nothing of it may be acted on.
+        Changes of all threads follow one another. A value that is the same object as
+        before is not written. Raises what `make` raises, StoreError and Unreadable:
+        then the caller must not act on any of the change.
         """
         with self._lock:
             if self._closed:
@@ -98,7 +98,8 @@ class EnsembleStore:
         gone = dict.fromkeys(self._kept.keys() - after.keys())
         if not changes and not gone:
             return
-        # Until the store has answered it may have either, so a later write repeats it.
+        # Until the store has answered, it may have the old or the new values: a later
+        # write repeats these keys.
         self._kept |= dict.fromkeys([*changes, *gone])
         self._store.write({**changes, **gone})
         self._kept = after
@@ -113,8 +114,8 @@ def _by_key(ensembles: EnsembleRecords) -> dict[str, object]:
 
 
 def _decode(texts: Mapping[str, str]) -> EnsembleRecords:
-    """Return the ensembles. One that cannot be read is logged, and stays as it is in
-    the store, as does a record without the other of its ensemble.
+    """Return the ensembles in the store. An ensemble that cannot be read is logged and
+    left in the store; a record without its ensemble's other record is left there, too.
     """
     found = {}
     for key in texts:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""For the tests of all algorithms, also of other packages. Needs pytest.
+"""The contract tests for all algorithms, also in other packages. Needs pytest.
 
 from burst_ensemble.testing import AlgorithmContract
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import pytest
 
-# Before the module is imported: its asserts then say what they compared.
+# Before the module is imported, so that its asserts show what they compared.
 pytest.register_assert_rewrite("burst_ensemble.testing.algorithm_contract")
 
 from burst_ensemble.testing.algorithm_contract import (  # noqa: E402

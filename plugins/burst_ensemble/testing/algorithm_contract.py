@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The contract of all algorithms, as tests. Subclass it and run pytest."""
+"""The contract of all algorithms as tests: subclass `AlgorithmContract`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NOW = 1_000_000.0
 
 
 def example_views() -> dict[str, MemberView]:
-    """Return members in states that each algorithm has to cope with, by what they are.
+    """Return members in states that each algorithm must handle, by a description.
 
     All have jobs `own` and `shared`.
     """
@@ -96,7 +96,7 @@ def example_views() -> dict[str, MemberView]:
 
 
 class AlgorithmContract:
-    """Subclass it as `Test…` and say which algorithm, with which options.
+    """Subclass it as `Test…` and set the algorithm and its options.
 
     class TestMine(AlgorithmContract):
         algorithm = Mine
@@ -106,7 +106,7 @@ class AlgorithmContract:
     algorithm: ClassVar[Any]
     options: ClassVar[Mapping[str, Any]] = {}
     prompt: ClassVar[float] = 0.25
-    """Seconds within which it decides, on a machine that is slow and busy too."""
+    """Seconds within which it must decide, even on a slow and busy machine."""
 
     def make(self) -> Algorithm:
         """Return a new algorithm."""
@@ -168,7 +168,7 @@ class AlgorithmContract:
         algorithm = self.make()
         for what, view in example_views().items():
             took = math.inf
-            # On a busy machine one that is prompt may need several turns.
+            # On a busy machine a prompt algorithm may need several attempts.
             for _ in range(5):
                 took = min(took, self._seconds(algorithm, view))
                 if took <= self.prompt:
@@ -176,7 +176,7 @@ class AlgorithmContract:
             assert took <= self.prompt, f"{what}: {1000 * took:.1f} ms"
 
     def _course(self) -> Iterator[tuple[str, MemberView, Memory, float]]:
-        """Yield each state with no memory, then with what was remembered before."""
+        """Yield each state without memory, then with the memory of the last call."""
         algorithm = self.make()
         for what, view in example_views().items():
             memory: Memory = {}

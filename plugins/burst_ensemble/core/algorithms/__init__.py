@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The algorithms that are part of this package, a file each."""
+"""The algorithms that are part of this package, one in each file."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ BUILT_IN: Mapping[str, Any] = MappingProxyType(
         "triggers": Triggers,
     }
 )
-"""By the name that the file has; entry points cannot replace them."""
+"""The algorithms, by their name in the file; entry points cannot replace them."""
 
 EXAMPLES = (
     *("random-selection", "workload-success", "cost"),
     *("select-fastest-runtime", "select-longest-runtime"),
 )
-"""Names of algorithms that were part of it, and are in `examples/algorithms`."""
+"""Names of algorithms that were part of this package, and are now in
+`examples/algorithms`.
+"""

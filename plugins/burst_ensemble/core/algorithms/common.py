@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What several algorithms share: in which order jobs of the file come, and when a
-member has nothing more to do.
+"""Shared by several algorithms: the order of the file's jobs, and when an idle member
+ends.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from burst_ensemble.algorithm import (
 
 Checks = Annotated[int, msgspec.Meta(ge=1)]
 YesNo = bool | Literal["yes", "no"]
-"""The Ensemble Operator's options are texts or numbers, so that it writes "yes"."""
+"""The Ensemble Operator's options are texts or numbers, so its files have "yes"."""
 
 
 class IdleOptions(Table, frozen=True, rename="camel"):
@@ -38,12 +38,12 @@ class IdleOptions(Table, frozen=True, rename="camel"):
 def decide_end(
     view: MemberView, memory: Memory, now: float, options: IdleOptions
 ) -> MemberDecision:
-    """Return whether a member was idle for long enough, and so ends.
+    """Return a decision that ends the member if it was idle for long enough.
 
-    While its first nodes boot it is not: jobs come once they are online. While later
-    ones boot in place of nodes that were lost, or whose lease has ended, it stays idle:
-    else it would be given nodes again and again, and never end. A job that came and
-    ended between two looks was work: the idleness begins anew after it.
+    A member is not idle while its first nodes boot: jobs come once they are online. It
+    stays idle while later nodes boot in place of nodes that were lost or whose lease
+    has ended: otherwise it would get nodes again and again, and never end. The idle
+    time starts anew after a job that came and ended between two checks.
     """
     first = view.tally.finished == 0 and "idle_since" not in memory
     if not is_idle(view, first=first) or is_yes(options.disable_termination):
@@ -58,26 +58,28 @@ def decide_end(
 
 
 def is_idle(view: MemberView, *, first: bool) -> bool:
-    """Whether no job is active, though jobs could run.
+    """Tell whether no job is active although jobs could run.
 
-    `first` is whether its first nodes may yet boot.
+    `first` tells whether the member's first nodes may still boot.
     """
     has_nodes = view.nodes_up > 0 or view.nodes == 0 or not first
     return has_nodes and not view.unconfirmed and view.queue.active == 0
 
 
 def is_yes(value: YesNo) -> bool:
-    """Return what a yes or no of the file means."""
+    """Tell whether a yes or no of the file means yes."""
     return value is True or value == "yes"
 
 
 def since(memory: Memory, key: str, now: float) -> float:
-    """Return a time that is remembered; now where it is not, or lies ahead."""
+    """Return a remembered time; `now` if there is none, or if it is in the future."""
     return min(now, float(memory.get(key, now)))
 
 
 JobOrder = Literal["", "random", "ascending", "descending"]
-"""As the file has them, drawn at random, by their nodes from few or from many."""
+"""The order of jobs: "" is that of the file, "random" is drawn, "ascending" and
+"descending" sort by the number of nodes.
+"""
 
 
 def usable(view: MemberView) -> list[JobGroup]:
@@ -88,9 +90,9 @@ def usable(view: MemberView) -> list[JobGroup]:
 def in_order(
     jobs: Sequence[JobGroup], order: JobOrder, *seed: str | float
 ) -> list[JobGroup]:
-    """Return the jobs in that order; those of equal size as the file has them.
+    """Return the jobs in that order. Jobs of equal size keep the order of the file.
 
-    Of a random order only as many as are submitted at once.
+    A random order has only SUBMIT_MOST jobs, the most that are submitted at once.
     """
     if order == "random":
         return shuffled(jobs, *seed, most=SUBMIT_MOST)
@@ -101,5 +103,5 @@ def in_order(
 
 
 def submitted(view: MemberView) -> int:
-    """Return how many jobs were given out so far: it tells one draw from the next."""
+    """Return how many jobs were submitted so far, as a seed that changes."""
     return sum(group.submitted for group in view.jobs)

@@ -2,7 +2,7 @@
 """`more-jobs`: submits jobs of the file whenever the queue runs dry.
 
 It does not size the member: name `workload-demand` with `submit: no` beside it, which
-also ends the member once nothing more comes.
+also ends the member when no more jobs come.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from burst_ensemble.core.algorithms.common import (
 
 
 class MoreJobsOptions(Table, frozen=True, rename="camel"):
-    """Its options."""
+    """The options of `more-jobs`."""
 
     retired: ClassVar[Mapping[str, str]] = {
         "count": "set count of the jobs",
@@ -40,18 +40,18 @@ class MoreJobsOptions(Table, frozen=True, rename="camel"):
     }
 
     below: Annotated[int, msgspec.Meta(ge=1)] = 1
-    """More are submitted once fewer jobs than this are active."""
+    """More jobs are submitted when fewer jobs than this are active."""
     batch: Annotated[int, msgspec.Meta(ge=1, le=SUBMIT_MOST)] = 1
-    """How many at once."""
+    """How many jobs are submitted at once."""
     jobs: tuple[str, ...] = ()
-    """Names of `jobs` of the file from which they are taken; default: all."""
+    """Names of the entries of `jobs` that jobs are taken from; default: all."""
     order: JobOrder = ""
-    """In which order one of each is taken in turn."""
+    """The order in which one job of each entry is taken in turn."""
     success_target: Annotated[int, msgspec.Meta(ge=0)] = 0
     """It stops submitting once this number of jobs has succeeded, or ten times as many
     and at least 100 have failed; 0: no limit."""
     seed: int = 0
-    """Seed of what is drawn at random."""
+    """Seed of the random numbers."""
 
 
 class MoreJobs:
@@ -68,14 +68,14 @@ class MoreJobs:
         memory: Memory,  # noqa: ARG002  what it asks is in the view
         now: float,  # noqa: ARG002  the same
     ) -> MemberDecision:
-        """Return what is to be done (`burst_ensemble.algorithm.Algorithm`)."""
+        """Return the decision (`burst_ensemble.algorithm.Algorithm`)."""
         most = self._most(view)
         groups = self._groups(view)
         seed = (self._options.seed, view.name, submitted(view))
         names: list[str] = []
         taken = dict.fromkeys((group.name for group in groups), 0)
         while len(names) < most:
-            # One of each in turn, so that none waits for the last of another.
+            # One of each in turn, so that no group waits for the last job of another.
             line = [g for g in groups if g.left is None or taken[g.name] < g.left]
             if not line:
                 break
@@ -85,7 +85,7 @@ class MoreJobs:
         return MemberDecision(submit=tuple(names[:most]))
 
     def problems(self, view: MemberView) -> Sequence[OptionProblem]:
-        """Return which names no group has, and whether it would never end."""
+        """Return names that no group has, and options that would submit without end."""
         known = [group.name for group in view.jobs]
         found = [
             OptionProblem(
@@ -113,9 +113,9 @@ class MoreJobs:
     def _most(self, view: MemberView) -> int:
         """Return how many jobs may be submitted now.
 
-        It is given up to have so many successes once too many have failed, those that
-        ended before they ran, too: jobs that all fail, as of a path that is not there,
-        would be paid for without end.
+        Once too many jobs have failed, including those that ended before they ran, it
+        gives up on the success target: jobs that all fail, because of a wrong path for
+        instance, would cost money without end.
         """
         target, tally = self._options.success_target, view.tally
         failed = max(tally.failed, tally.events.get("exception", 0))

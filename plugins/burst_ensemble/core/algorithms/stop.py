@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`stop`: when a member ends. It neither sizes it nor submits jobs."""
+"""`stop`: ends a member. It neither sizes the member nor submits jobs."""
 
 from __future__ import annotations
 
@@ -17,18 +17,21 @@ _Number = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class StopOptions(IdleOptions, frozen=True, rename="camel"):
-    """Its options: those of idling, and these. The first that holds ends the member."""
+    """The options of `stop`: those of idling, and these. The first condition that holds
+    ends the member.
+    """
 
     success_target: _Number = 0
-    """Number of jobs that must succeed; 0: never."""
+    """The member ends when this number of jobs has succeeded; 0: never."""
     failure_target: _Number = 0
-    """Number of jobs that must fail; 0: never."""
+    """The member ends when this number of jobs has failed; 0: never."""
     failure_share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
-    """Part of the jobs that must fail, of ten jobs or more; 0: never."""
+    """The member ends when this part of its finished jobs, ten or more, has failed; 0:
+    never."""
     most_time: Seconds = Seconds(math.inf)
-    """Time since the member began."""
+    """The member ends this long after it began."""
     most_money: Annotated[float, msgspec.Meta(ge=0)] = 0.0
-    """What the member has cost; 0: never."""
+    """The member ends when it has cost this amount; 0: never."""
 
 
 class Stop:
@@ -40,7 +43,7 @@ class Stop:
         self._options = options
 
     def decide(self, view: MemberView, memory: Memory, now: float) -> MemberDecision:
-        """Return what is to be done (`burst_ensemble.algorithm.Algorithm`)."""
+        """Return the decision (`burst_ensemble.algorithm.Algorithm`)."""
         why = self._reached(view, now)
         idle = decide_end(view, memory, now, self._options)
         return MemberDecision(

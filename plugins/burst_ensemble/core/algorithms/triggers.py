@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """`triggers`: rules of a trigger and an action each, after ensemble-python.
 
-A rule says: when this happens, do that. What has happened is read of totals, so that no
-event is lost or taken twice, however late the daemon looks or if it is started again.
+A rule says: when this happens, do that. Events are read from totals, so that none is
+lost or counted twice, however late the daemon looks or if it is started again.
 """
 
 from __future__ import annotations
@@ -22,41 +22,41 @@ _START, _METRIC, _JOB = "start", "metric", "job-"
 
 
 class TriggerAction(Table, frozen=True):
-    """What a rule does."""
+    """The action of a rule."""
 
     name: Literal["submit", "grow", "shrink", "terminate", "end", "custom"]
-    """What is done. `submit`: as many jobs as their `count`. `terminate` and `end` mean
-    the same."""
+    """What the rule does. `submit` submits as many jobs as their `count`. `terminate`
+    and `end` mean the same."""
     label: str = ""
-    """Of `submit`: the name of the jobs; of `custom`: a command of `[custom]`."""
+    """For `submit`: the name of the jobs; for `custom`: a command of `[custom]`."""
     value: Annotated[int, msgspec.Meta(ge=1)] = 1
-    """Of `grow` and `shrink`: by how many nodes."""
+    """For `grow` and `shrink`: by how many nodes."""
     repetitions: Annotated[int, msgspec.Meta(ge=1)] = 1
-    """How often it is done at most."""
+    """How often the action is done at most."""
     backoff: Annotated[int, msgspec.Meta(ge=0)] = 0
-    """For how many checks it is not done again."""
+    """For how many checks the action is not repeated."""
 
 
 class TriggerRule(Table, frozen=True):
     """A trigger and an action."""
 
     trigger: str
-    """`start`: once; `metric`; or what happens to a job: `job-submit`, `job-start`,
-    `job-finish`, or `job-exception`, of each job that has ended and not completed."""
+    """`start`: once; `metric`; or an event of a job: `job-submit`, `job-start`,
+    `job-finish`, or `job-exception`, for a job that ended without being completed."""
     action: TriggerAction
-    """What is done, as below."""
+    """What the rule does, as below."""
     name: str = ""
-    """Of `metric`: which; of `job-`: the name of the jobs, default: of any."""
+    """For `metric`: its name; for `job-`: the name of the jobs, default: any."""
     when: str | float | None = None
-    """Of `metric`: "> 5", "<= 0.5"; a number alone: once it is reached. Default: once
-    there is a value."""
+    """For `metric`: a comparison such as "> 5" or "<= 0.5"; a number alone: once the
+    metric reaches it. Default: once the metric has a value."""
 
 
 class TriggerOptions(Table, frozen=True):
-    """Its options."""
+    """The options of `triggers`."""
 
     rules: Annotated[tuple[TriggerRule, ...], msgspec.Meta(min_length=1, max_length=50)]
-    """Each is looked at in every check, in this order."""
+    """Each rule is evaluated at every check, in this order."""
 
 
 class Triggers:
@@ -68,7 +68,7 @@ class Triggers:
         self._rules = options.rules
 
     def decide(self, view: MemberView, memory: Memory, now: float) -> MemberDecision:
-        """Return what is to be done (`burst_ensemble.algorithm.Algorithm`)."""
+        """Return the decision (`burst_ensemble.algorithm.Algorithm`)."""
         done: list[TriggerAction] = []
         remembered: dict[str, Any] = {}
         values = metrics(view, now)
@@ -86,7 +86,7 @@ class Triggers:
         return _decision(view, done, remembered)
 
     def problems(self, view: MemberView) -> Sequence[OptionProblem]:
-        """Return what there is not: triggers, metrics, jobs."""
+        """Return names in the rules that are unknown, and conditions that are wrong."""
         return [
             problem
             for place, rule in enumerate(self._rules)
@@ -101,7 +101,7 @@ def _times(
     now: float,
     check: float,
 ) -> int:
-    """Return how often an action is done now."""
+    """Return how many times an action is done now."""
     done = int(before.get("done", 0))
     if action.backoff:
         happened = min(happened, 1)
@@ -113,7 +113,9 @@ def _times(
 def _happened(
     rule: TriggerRule, view: MemberView, values: Mapping[str, float | None], seen: int
 ) -> tuple[int, int]:
-    """Return how often it has happened newly, and how many events were seen."""
+    """Return how often the trigger has fired since the last check, and how many of its
+    events were seen in total.
+    """
     if rule.trigger == _START:
         return 1 - seen, 1
     if rule.trigger == _METRIC:

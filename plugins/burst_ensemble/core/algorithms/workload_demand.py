@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """`workload-demand`: nodes follow the queue.
 
-All jobs of the file are submitted when the member is made. While jobs wait it grows,
-when nodes are free for a while it shrinks, and when all is done it ends. It remembers
-since when jobs wait, and since when how many nodes are free.
+All jobs of the file are submitted when the member is made. The member grows while jobs
+wait, shrinks when nodes are free for a while, and ends when all is done. The memory has
+since when jobs wait, how many nodes are free, and since when.
 """
 
 from __future__ import annotations
@@ -37,29 +37,30 @@ from burst_ensemble.core.algorithms.common import (
 
 
 class DemandOptions(IdleOptions, frozen=True, rename="camel"):
-    """Its options: those of idling, and these."""
+    """The options of `workload-demand`: those of idling, and these."""
 
     scale_checks: Checks = 5
     """How many checks jobs must wait before the member grows."""
     scale_up_checks: Checks | None = None
-    """The same, only for growing; default: `scaleChecks`."""
+    """As `scaleChecks`, but only for growing; default: `scaleChecks`."""
     scale_down_checks: Checks | None = None
     """How many checks nodes must be free before they are given back; default: two more
     than `scaleChecks`."""
     scale_up_strategy: Literal[
         "nextJob", "smallestJob", "largestJob", "randomJob", "total"
     ] = "nextJob"
-    """It grows so that this one of the waiting jobs fits; with `total` so that all fit
+    """Which waiting job the member grows for; with `total` it grows until all jobs fit
     at once."""
     scale_down_strategy: Literal["excess", "excessNodes"] = "excess"
-    """It shrinks by the nodes that were free all the time. Both words mean the same."""
+    """The member shrinks by the nodes that were free all the time. Both words mean the
+    same."""
     order: JobOrder = "random"
-    """In which order jobs are submitted: "random", "ascending" or "descending" by their
-    nodes, "" as the file has them."""
+    """The order in which jobs are submitted: "random", "ascending" or "descending" by
+    their nodes, "" for that of the file."""
     submit: YesNo = "yes"
     """Whether it submits jobs. Set "no" if another algorithm of the member does."""
     seed: int = 0
-    """Seed of what is drawn at random."""
+    """Seed of the random numbers."""
 
     def up_window(self, view: MemberView) -> float:
         """Return for how many seconds jobs must wait."""
@@ -79,7 +80,7 @@ class WorkloadDemand:
         self._options = options
 
     def decide(self, view: MemberView, memory: Memory, now: float) -> MemberDecision:
-        """Return what is to be done (`burst_ensemble.algorithm.Algorithm`)."""
+        """Return the decision (`burst_ensemble.algorithm.Algorithm`)."""
         size = _decide_size(view, memory, now, self._options)
         idle = decide_end(view, memory, now, self._options)
         return MemberDecision(
@@ -91,13 +92,13 @@ class WorkloadDemand:
         )
 
     def problems(self, view: MemberView) -> Sequence[OptionProblem]:
-        """Return which jobs it would never submit."""
+        """Return the jobs that it would never submit."""
         if not is_yes(self._options.submit):
             return []
         return _never_submitted(view)
 
     def _jobs(self, view: MemberView) -> list[str]:
-        """Return all own jobs, and of shared ones as many as it can run."""
+        """Return the member's own jobs; if none is left, the shared jobs that fit."""
         if not is_yes(self._options.submit) or view.unconfirmed:
             return []
         seed = (self._options.seed, view.name, submitted(view))
@@ -109,17 +110,17 @@ class WorkloadDemand:
 
 
 def _room_for_jobs(view: MemberView) -> int:
-    """Return how many nodes the member could yet give to jobs, by growing, too."""
+    """Return how many more nodes the member could give to jobs if it grew to `max`."""
     return max(0, view.most - view.nodes_busy - view.nodes_waited_for)
 
 
 def _all_left(groups: Iterable[JobGroup]) -> list[JobGroup]:
-    """Return a group for each job that the file asks for and that is left."""
+    """Return a group once for each of its jobs that is not submitted yet."""
     return [group for group in groups for _ in range(group.left or 0)]
 
 
 def _fitting(jobs: Iterable[JobGroup], nodes: int) -> list[str]:
-    """Return the names of jobs, in turn, that all run at once on so many nodes."""
+    """Return the names of the jobs, in their order, that fit on `nodes` together."""
     found: list[str] = []
     for job in jobs:
         if job.nodes <= nodes:
@@ -129,7 +130,7 @@ def _fitting(jobs: Iterable[JobGroup], nodes: int) -> list[str]:
 
 
 def _never_submitted(view: MemberView) -> list[OptionProblem]:
-    """Return what is wrong with jobs of which the file says no count."""
+    """Return a problem for each entry of `jobs` whose `count` is 0."""
     return [
         OptionProblem(
             "",
@@ -144,7 +145,7 @@ def _never_submitted(view: MemberView) -> list[OptionProblem]:
 def _decide_size(
     view: MemberView, memory: Memory, now: float, options: DemandOptions
 ) -> MemberDecision:
-    """Return how large the member is to be by its queue."""
+    """Return the size of the member that its queue calls for."""
     grown = _grow(view, memory, now, options)
     if _waits_for_nodes(view):
         return grown
@@ -153,14 +154,14 @@ def _decide_size(
 
 
 def _waits_for_nodes(view: MemberView) -> bool:
-    """Whether a job waits that the member may ever have the nodes for."""
+    """Tell whether a job waits that fits the member at its `max`."""
     return any(size <= view.most for size in view.waiting)
 
 
 def _shrink(
     view: MemberView, memory: Memory, now: float, options: DemandOptions
 ) -> MemberDecision:
-    """Return the size without the nodes that were free for the whole window."""
+    """Return the size less the nodes that were free for the whole window."""
     free = view.nodes_free
     if not free or view.nodes <= view.least:
         return MemberDecision()
@@ -179,8 +180,8 @@ def _grow(
 ) -> MemberDecision:
     """Return the size with which the chosen job fits, once jobs waited long enough.
 
-    A job that starts is progress, after which the window begins anew, except with
-    `total`, which asks whether all is met.
+    A job that starts is progress: the window begins anew, except with `total`, which
+    wants nodes for all jobs.
     """
     waits = sum(view.waiting.values())
     begun = since(memory, "waiting_since", now)
@@ -203,7 +204,7 @@ def _grow(
 def _needed(view: MemberView, now: float, options: DemandOptions) -> int:
     """Return how many nodes are missing for the job that the strategy chooses.
 
-    Jobs that need more than the member may ever have are left out.
+    Jobs that need more nodes than the member's `max` are left out.
     """
     sizes = sorted(size for size in view.waiting if size <= view.most)
     if not sizes:
