@@ -264,7 +264,8 @@ class MemberDecision(msgspec.Struct, frozen=True, kw_only=True):
     end: bool = False
     """Whether the member is done: it is drained and taken down, for good."""
     custom: tuple[str, ...] = ()
-    """Names of commands in `[custom]` of the file that the daemon runs now."""
+    """Names of commands in `[custom]` of the file that the daemon runs now. While 20
+    commands of a member wait to be run, further ones are dropped."""
     memory: Memory = {}
     """What the algorithm gets as `memory` at the next call."""
     why: str = ""
