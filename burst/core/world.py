@@ -127,8 +127,8 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     answered: Sequence[ProviderAnswer] = ()
     """The answers of providers since the last tick."""
     forecasts: Mapping[JobId, StartEstimate] | None = None
-    """When each pending job that can be forecast is expected to start on own nodes;
-    None before the first forecast."""
+    """When pending jobs are expected to start on own nodes, for the jobs that a tick
+    may judge by it; None before the first forecast."""
     forecast_owed_since: float | None = None
     """Since when a new forecast is owed because something changed, in seconds since the
     epoch; None if the last forecast still holds."""
