@@ -61,8 +61,7 @@ class ListenAddress(msgspec.Struct, frozen=True):
 
 
 def parse_listen(text: str) -> ListenAddress:
-    """Return the address in `[http] listen`. Raises ValueError that says what is valid.
-    """
+    """Return the address in `[http] listen`. Raises ValueError with what is valid."""
     if text.startswith("unix:"):
         path = text.removeprefix("unix:")
         if not path.startswith("/") or "\0" in path:

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The tables of the settings file. Each key's docstring gives a reason for its default.
-"""
+"""The tables of the settings file. Each key's docstring explains its default."""
 
 from __future__ import annotations
 
@@ -316,8 +315,7 @@ class DeadlineSettings(Table, frozen=True):
 
 
 class ProviderTable(msgspec.Struct, frozen=True, kw_only=True):
-    """`[providers.NAME]`: keys of every provider; `options` has those of the
-    plug-in."""
+    """`[providers.NAME]`: keys of every provider; `options` has the plug-in's own."""
 
     type: str
     """Name under the entry point group `burst.providers`: local, kube, kind, gke…"""

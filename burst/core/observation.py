@@ -119,8 +119,7 @@ def provider_phase(burst: Burst, world: World) -> ProviderPhase:
 
 
 def failed_before(burst: Burst, status: BurstStatus) -> bool:
-    """Tell whether a burst that shows as failed failed apart from its growth or shrink.
-    """
+    """Tell whether the failure of a burst is not that of its growth or shrink."""
     moving = {*burst.coming, *burst.leaving}
     hosts = zip(burst.lease.ranks, burst.lease.hosts, strict=True)
     own = {host for rank, host in hosts if rank not in moving}

@@ -292,8 +292,7 @@ class Transaction:
         return burst.jobs - before.jobs if before else burst.jobs
 
     def bursts_by_job(self) -> dict[JobId, list[Burst]]:
-        """Return the bursts to which each job is assigned, in ASSIGNABLE states only.
-        """
+        """Return the bursts to which each job is assigned, without those that end."""
         found: dict[JobId, list[Burst]] = {}
         for burst in self.bursts.values():
             if burst.state in ASSIGNABLE and not burst.quarantined:

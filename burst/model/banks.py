@@ -12,8 +12,7 @@ from burst.model.lead import JobView
 
 
 class Associations(msgspec.Struct, frozen=True):
-    """The banks that users may use. As in flux-accounting, an association is a user and
-    a bank."""
+    """The banks that users may use; an association is a user and a bank."""
 
     banks: Mapping[int, frozenset[str]]
     """The banks of each user id; only active associations."""

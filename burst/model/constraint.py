@@ -94,8 +94,7 @@ class ConstraintEvaluator:
     def __init__(
         self, hosts: Mapping[str, int], properties: Mapping[str, Iterable[int]]
     ) -> None:
-        """Make an evaluator from the rank of each host and the ranks of each property.
-        """
+        """Take the rank of each host, and the ranks that have each property."""
         self._ranks = hosts
         self._size = max(hosts.values(), default=-1) + 1
         self._all = _mask(hosts.values())

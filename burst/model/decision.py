@@ -31,8 +31,7 @@ def clock_time(seconds: float) -> str:
 
 
 def time_after(seconds: float, now: float) -> str:
-    """Return a time as a time of day, with its date if that is not the date of `now`.
-    """
+    """Return a time as a time of day, with its date if that is not today (`now`)."""
     clock, day = clock_time(seconds), _date(seconds, "%Y-%m-%d")
     return clock if day in ("never", _date(now, "%Y-%m-%d")) else f"{day} {clock}"
 
