@@ -100,8 +100,7 @@ class StoreTrouble(msgspec.Struct, frozen=True):
 
 
 class World(msgspec.Struct, frozen=True, kw_only=True):
-    """All that was read. What could not be read is None, and nothing follows from
-    it."""
+    """All that was read. A part that could not be read is None, and changes nothing."""
 
     identity: LeadIdentity
     slots: Sequence[RankSlot]
