@@ -325,9 +325,7 @@ class Daemon:
             ) from error
 
     def _leave_bursts(self) -> None:
-        """Take down or report the bursts that were live when the lead was lost for
-        good.
-        """
+        """Take down the bursts of a lead that was lost for good, or log how to."""
         if self._left is not None:
             self._left.end()
 
