@@ -119,8 +119,7 @@ class GuestView:
 
     @functools.cached_property
     def _known_jobs(self) -> frozenset[JobId]:
-        """The guest's jobs, including jobs in the accounts that the lead has
-        dropped."""
+        """The guest's jobs, including jobs that only the accounts still know."""
         records = self._records
         paid = (*records.settled.values(), *records.entries.values())
         return self.jobs.union(
