@@ -52,8 +52,8 @@ class BudgetSettings(Table, frozen=True):
     fifths of a month's money are spent, there is usually a week left to react."""
     until: datetime.date | None = None
     """The last day on which anything is bought that the budget matches; none by
-    default. It is for money that ends, such as a grant: afterwards the bursts are not
-    free, so none are bought."""
+    default. Set it if the money ends, such as that of a grant: bursts are not free of
+    charge after that day."""
 
     def __str__(self) -> str:
         found = [

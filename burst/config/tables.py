@@ -263,8 +263,8 @@ class DeadlineSettings(Table, frozen=True):
     """From the first call of the provider until all followers are started. GKE takes
     five minutes for a cluster, and reports a lack of capacity many minutes later."""
     join: Seconds = Seconds(300)
-    """From then until all ranks are online. A broker joins in under a second; pulling
-    images and wrong addresses take the rest of the time."""
+    """From then until all ranks are online. A broker joins in under a second; a longer
+    time is due to pulling images, or to a wrong address."""
     rejoin: Seconds = Seconds(120)
     """How long a rank that was online may be offline before the burst is given up. The
     default is how long CLUES tolerates a glitch; it is longer than the restart of a
@@ -286,10 +286,10 @@ class DeadlineSettings(Table, frozen=True):
     """How long a burst that nothing needs stays up. To make a cluster takes longer than
     the default, so that a second job soon after the first finds it."""
     lease: Seconds = Seconds("inf")
-    """How long a burst may live. It is drained `drain` before its end. Providers that
-    can do so then end what still runs, even if no daemon is left: this bounds the cost
-    after a daemon is lost. None by default, as it may end a job: make it longer than
-    your longest job and `drain`."""
+    """How long a burst may live. It is drained `drain` before its end. At its end,
+    providers that can do so end what still runs, even if no daemon is left: this bounds
+    the cost after a daemon is lost. None by default, as it may end a job: make it
+    longer than your longest job and `drain`."""
     run: Seconds = Seconds(86400)
     """How long the program of an isolated burst may run if its job has no time limit.
     A day by default, as nobody looks after a cluster elsewhere; raise it for longer
