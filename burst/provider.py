@@ -147,7 +147,7 @@ class BurstSpec(msgspec.Struct, frozen=True, kw_only=True):
     hosts: tuple[str, ...]
     ranks: tuple[int, ...]
     shape: Shape
-    """What the lead's R declares for each node: each follower has at least this."""
+    """What the lead's R declares for each node: followers must have at least this."""
     lead: LeadIdentity
     lease_end: float = 0.0
     """When the lease ends, in seconds since the epoch; 0 for no end. After it the burst
@@ -186,7 +186,7 @@ class Failure(enum.Enum):
     CAPACITY = "capacity"
     REFUSED = "refused"
     """A rule of the place forbids such a burst, for example one that denies its pods;
-    the same as `SpecRefused`."""
+    the same as `SpecRefused` with `by_rule`."""
     RECLAIMED = "reclaimed"
     """The cloud took its nodes back. The burst ends as reclaimed, which does not count
     as a failure of the provider or the offer."""
@@ -275,13 +275,13 @@ class Provider(abc.ABC):
     """
 
     Settings: ClassVar[type[msgspec.Struct]]
-    """The type of the keys in the table `[providers.NAME]`."""
+    """A msgspec.Struct with the keys of the provider's table `[providers.NAME]`."""
 
     concurrency: int = 1
     """How many calls the daemon may make at a time, on several threads; at most 32.
 
-    Two calls at a time are never for the same burst, and never both `observe` or both
-    `offers`. But a burst may be made or deleted while other bursts are, and while
+    There is never more than one call at a time for one burst, of `observe`, or of
+    `offers`. But bursts may be made and deleted while other bursts are, and while
     `observe` or `offers` runs.
     """
 
@@ -303,10 +303,10 @@ class Provider(abc.ABC):
 
     @abc.abstractmethod
     def observe(self) -> Sequence[BurstStatus]:
-        """Return every burst of this owner and provider that has any resource left.
+        """Return every burst of this owner and provider of which anything exists.
 
-        Raises Transient or Refused if any of it cannot be read. Never returns a part:
-        the daemon may take a missing burst for gone.
+        Raises Transient or Refused if any of them cannot be read. Never returns a part
+        of the bursts: the daemon may take a missing burst for gone.
         """
 
     @abc.abstractmethod
@@ -469,9 +469,9 @@ class Provider(abc.ABC):
     def has(self, method: OptionalMethod) -> bool:
         """Return whether this optional method may be called.
 
-        By default that is so if it is overridden; a provider where it depends on the
-        settings overrides `has`, too. Called once, when the provider is made; returns
-        at once.
+        By default it may be called if it is overridden. A provider for which that
+        depends on the settings overrides `has`, too. Called once, when the provider is
+        made; returns at once.
         """
         found = getattr(self, method)
         return getattr(found, "__func__", found) is not getattr(Provider, method)

@@ -117,7 +117,7 @@ class RepeatJob(msgspec.Struct, frozen=True):
 
 FREEING = (ReapBurst, DrainBurst, UndrainBurst)
 """Actions that may be carried out although they are not on record. After a crash their
-effect is found: the provider shows a burst no more, and a drain has our reason."""
+effect is found: the provider shows a burst no more, a drain has the daemon's reason."""
 Action = (
     ProvisionBurst
     | ReapBurst

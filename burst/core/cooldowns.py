@@ -22,8 +22,9 @@ from burst.model.backoff import backoff
 from burst.model.burst import Lease
 from burst.model.event import cut
 
-# The most refused specs that are remembered of a provider, and the longest reason.
+# The most refused specs that are remembered of a provider.
 _MOST_SPECS = 100
+# The longest reason why an offer was set aside, in characters; the rest is cut.
 _LONGEST_WHY = 200
 LONGEST_RULE = 600
 """The longest reason why a spec was refused, in characters: the text of a policy comes

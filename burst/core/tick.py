@@ -249,7 +249,7 @@ def _may_have_nodes_later(decision: Decision) -> bool:
 def _record_plan(
     tx: Transaction, plan: Plan, demands: Iterable[Demand], world: World
 ) -> None:
-    """Record the plan: new bursts, growths, assignments and bursts that are to end."""
+    """Record the plan: intents first, then the actions that carry them out."""
     assert world.lead is not None
     tx.rules = {each.job: each.preferences.rule for each in demands if each.job}
     jobs = world.lead.jobs

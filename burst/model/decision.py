@@ -171,6 +171,6 @@ class Decision(msgspec.Struct, frozen=True):
         return Decision(self.reason, {**self.facts, **other}).text()
 
     def memo_word(self) -> str | None:
-        """Return the word for the job's memo; None if the memo does not change."""
+        """Return the word for the job's memo; None if the job gets no memo."""
         word = self.reason.about_job.memo
         return None if word is None else filled(word, self.facts)

@@ -22,7 +22,7 @@ class JobReason(msgspec.Struct, frozen=True, kw_only=True):
 
     text: str
     memo: str | None
-    """The word for the job's memo, with facts in braces; None if the memo stays."""
+    """The word for the job's memo, with facts in braces; None for no memo."""
     left_alone: bool
     """Whether the job is neither held nor released, moved or failed."""
     refused: bool
