@@ -59,9 +59,9 @@ def memo(decision: Decision, *, guest: bool = False) -> Memo:
 
 
 def meaning(decision: Decision) -> Hashable:
-    """Return the meaning of a decision, without refusals that come and go with others.
+    """Return the meaning of a decision, without the texts of passing refusals.
 
-    Other jobs and bursts cause such refusals.
+    Such refusals come and go with other jobs and bursts.
     """
     if not decision.reason.about_job.refused:
         return decision.reason, decision.text()

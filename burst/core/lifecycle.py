@@ -141,7 +141,7 @@ def restore(record: BurstRecord, jobs: Mapping[JobId, JobTimes]) -> Burst:
 
 
 def expect_here(burst: Burst, starts: Mapping[JobId, float]) -> Burst:
-    """Return the burst with the times at which jobs should have started on own nodes.
+    """Return the burst with the expected starts of its jobs on own nodes.
 
     A time that was noted before stays. This is not an event: no decision depends on it.
     """
