@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The daemon: connects to the lead, ticks, reloads, stops.
 
-What it decides is in `burst.core`.
+Its decisions are made in `burst.core`.
 """
 
 from __future__ import annotations
@@ -60,14 +60,13 @@ class Daemon:
     ) -> None:
         """Read the settings; each reload calls `read` again.
 
-        `path` is the file that `read` reads, None where there is none. Raises
-        ConfigError.
+        `path` is the file that `read` reads, None if it reads none. Raises ConfigError.
         """
         self._read = read
         self._settings = read()
         self._path = path
         self._connect, self._address_limit = connector, address_limit
-        # Signal handlers use only these flags and the wake-up: none has a lock.
+        # Signal handlers only use the wake-up and the flags below: none has a lock.
         self._wakeup = WakeUp()
         self._retry = Retry(self._wakeup, lambda: self._stopping)
         self._alive = AliveFile()
@@ -77,7 +76,7 @@ class Daemon:
         self._notifier = Notifier(self._wakeup.wake)
         self._left: BurstsLeft | None = None
         self._shut_down = False
-        """Whether the lead that was lost last had said that it shuts down."""
+        """Whether the lead that was lost last had announced its shutdown."""
         self._stopping = False
         self._stop_at_once = False
         self._reloads = SettingsReloader(read, path, self._wakeup, self._prepare)
@@ -85,8 +84,8 @@ class Daemon:
     def run(self) -> None:
         """Serve the lead until `stop` is called.
 
-        Raises ServiceTaken, ConfigError, StoreError, LeadError where it cannot start,
-        and LeadError where the lead is lost and cannot be reached again in time.
+        Raises ServiceTaken, ConfigError, StoreError or LeadError if it cannot start,
+        and LeadError if the lead is lost and cannot be reached again in time.
         """
         self._show_alive()
         try:
@@ -99,7 +98,10 @@ class Daemon:
             self._http.close()
 
     def _prepare(self, settings: Settings) -> PreparedChange:
-        """Make ready what is not of a session. Raises ConfigError."""
+        """Prepare the notifier and the HTTP service, which outlive a session.
+
+        Raises ConfigError.
+        """
         tell = self._notifier.prepare(settings.notify)
         http = self._http.prepare(settings.http)
 
@@ -113,7 +115,8 @@ class Daemon:
         session = self._connect_first()
         while session is not None:
             self._serve(session)
-            # It knew all jobs, and is in cycles that are too old to be visited soon.
+            # The session knew all jobs, and is in reference cycles so old that the
+            # garbage collector would not visit them soon.
             session = None
             gc.collect()
             if not self._stopping:
@@ -123,17 +126,17 @@ class Daemon:
             self._left = None
 
     def stop(self) -> None:
-        """Have `run` return. A second call ends the deletion of bursts, too."""
+        """Make `run` return. A second call also ends the deletion of bursts."""
         self._stop_at_once = self._stopping
         self._stopping = True
         self._wakeup.wake()
 
     def reload(self) -> None:
-        """Have the settings read again before the next tick."""
+        """Read the settings again before the next tick."""
         self._reloads.request_by_signal()
 
     def handle_signals(self) -> None:
-        """Stop on SIGTERM and SIGINT, reload on SIGHUP. From the main thread."""
+        """Stop on SIGTERM and SIGINT, reload on SIGHUP. Call it in the main thread."""
         on_signals(self.stop, signal.SIGTERM, signal.SIGINT)
         on_signals(self.reload, signal.SIGHUP)
 
@@ -142,10 +145,10 @@ class Daemon:
         return self._settings.intake.attribute
 
     def _connect_first(self) -> Session | None:
-        """Connect for the first time; None if told to stop meanwhile.
+        """Connect for the first time; return None if told to stop meanwhile.
 
-        Waits for `[deadlines] lead` while the lead cannot be reached. One that can be
-        reached, but is still starting, is waited for in any case. Raises LeadError.
+        Waits for `[deadlines] lead` while the lead cannot be reached. If the lead can
+        be reached but is still starting, waits for it in any case. Raises LeadError.
         """
         limit = self._settings.deadlines.lead
         try:
@@ -162,7 +165,7 @@ class Daemon:
         return self._reconnect()
 
     def _connect_once(self) -> Session | None:
-        """Connect, and become the daemon of the lead; None if told to stop."""
+        """Connect, and become the daemon of the lead; return None if told to stop."""
         self._show_alive()
         lead = self._connect(self._settings.lead.uri, self._attribute)
         session = None
@@ -217,7 +220,7 @@ class Daemon:
             if self._stopping:
                 self._stop(session)
             else:
-                # The next session reads the records anew, and moves their times.
+                # The next session reads the records again, and moves their times.
                 why = f"the system clock was set by {format_fsd(step)}"
                 log.say("%s; the daemon starts anew", why)
         except LeadGone as error:
@@ -245,7 +248,7 @@ class Daemon:
         session.tick(longest)
 
     def _stop(self, session: Session) -> None:
-        """Stop as `[daemon] on_stop` says. Held jobs stay held: see burst release."""
+        """Stop as `[daemon] on_stop` says. Held jobs stay held (see burst release)."""
         if self._settings.daemon.on_stop == "reap":
             self._reap_all(session)
         records = session.engine.snapshot.records
@@ -258,7 +261,7 @@ class Daemon:
     def _reap_all(self, session: Session) -> None:
         """Delete all bursts and wait until they are gone, or `stop` is called again.
 
-        Ranks that were drained for that are undrained, as nobody does it later.
+        Ranks that were drained for that are undrained, as no daemon would do it later.
         """
         limit = self._settings.deadlines.reap
         ends = session.clock() + limit
@@ -271,11 +274,11 @@ class Daemon:
                 if session.clock() > ends:
                     break
                 if asked.done() and asked.exception():
-                    # The store refused it, perhaps only this time; nothing was done.
+                    # The store refused it, perhaps only this time: ask again.
                     asked = session.engine.post(take_down_all_bursts)
                 self._tick(session, 1.0)
         finally:
-            # Also if the lead stops meanwhile: often both are stopped together.
+            # Also if the lead stops meanwhile: lead and daemon often stop together.
             self._log_bursts_left(session)
 
     def _log_bursts_left(self, session: Session) -> None:
@@ -296,12 +299,13 @@ class Daemon:
             )
 
     def _reconnect(self) -> Session | None:
-        """Connect again after the lead was lost; None if told to stop meanwhile.
+        """Connect again after the lead was lost; return None if told to stop meanwhile.
 
-        Tries for `[lead] reconnect`, also while its broker takes connections but does
-        not answer all calls yet. Raises LeadError past that, and at once if the lead
-        was shut down, as its followers end with it, and who starts it starts the daemon
-        with it; ServiceTaken if another daemon serves the lead by then.
+        Tries for `[lead] reconnect`, also while the broker accepts connections but does
+        not answer all calls yet. Raises LeadError after that time. Raises LeadError at
+        once if the lead was shut down: its followers end with it, and whoever starts it
+        again starts the daemon with it. Raises ServiceTaken if another daemon serves
+        the lead by then.
         """
         if self._shut_down:
             self._leave_bursts()
@@ -321,15 +325,15 @@ class Daemon:
             ) from error
 
     def _leave_bursts(self) -> None:
-        """Take down, or hand over, what was live when a lead was lost for good."""
+        """Take down the bursts of a lead that was lost for good, or log how to."""
         if self._left is not None:
             self._left.end()
 
     def _await_address(self, identity: LeadIdentity) -> bool:
-        """Return True once followers could reach the lead at the address that is set.
+        """Return True once followers could reach the lead at the configured address.
 
-        No provider is called before. False if told to stop meanwhile. Raises
-        ConfigError past the time for it.
+        No provider is called before. Returns False if told to stop meanwhile. Raises
+        ConfigError after the time limit.
         """
         if not self._settings.lead.address:
             return True
@@ -362,7 +366,7 @@ def _may_come(error: BurstError) -> bool:
 
 
 def _has_work(records: Records) -> bool:
-    """Tell whether there are bursts to delete, or ranks of them to undrain."""
+    """Tell whether there are bursts to delete, or ranks of bursts to undrain."""
     return any(burst.live or burst.drained for burst in records.bursts.values())
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Typed values from JSON and from plain data; all types are decoded by these functions.
+"""Decodes typed values from JSON and from plain data, for the whole project.
 
-msgspec writes down how a type is decoded when it decodes the type for the first time,
-and runs Python code while it does. Another thread that decodes the same type meanwhile
-reads what is half written, and the process ends by SIGSEGV (msgspec 0.22). Here a type
-is prepared by one thread before any thread decodes it.
+When msgspec decodes a type for the first time, it stores how to decode the type, and
+runs Python code meanwhile. Another thread that decodes the same type at that moment
+reads incomplete data, and the process dies of SIGSEGV (msgspec 0.22). So here one
+thread prepares a type before any thread decodes it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ _prepared: set[Any] = set()
 
 
 def from_json(text: bytes | str, kind: type[_T]) -> _T:
-    """Return the value that is written in JSON.
+    """Return the value in a JSON text.
 
-    Raises msgspec.DecodeError, whose ValidationError says what is not of the type.
+    Raises msgspec.DecodeError; its subclass ValidationError says what does not fit the
+    type.
     """
     return msgspec.json.decode(text, type=prepared(kind))
 
@@ -33,20 +34,20 @@ def from_plain(
     kind: type[_T],
     dec_hook: Callable[[type, Any], Any] | None = None,
 ) -> _T:
-    """Return the value that is given by dicts, lists, strings and numbers.
+    """Return the value described by dicts, lists, strings and numbers.
 
-    Raises msgspec.ValidationError. `dec_hook` decodes what msgspec does not know.
+    Raises msgspec.ValidationError. `dec_hook` decodes types that msgspec does not know.
     """
     return msgspec.convert(value, prepared(kind), dec_hook=dec_hook)
 
 
 def json_decoder(kind: type[_T]) -> msgspec.json.Decoder[_T]:
-    """Return a decoder, which takes less time where many values are read."""
+    """Return a decoder, which is faster if many values are read."""
     return msgspec.json.Decoder(prepared(kind))
 
 
 def prepared(kind: type[_T]) -> type[_T]:
-    """Return the type once any thread may decode it, from whatever format."""
+    """Return the type once any thread may decode it, from any format."""
     if kind not in _prepared:
         with _preparing:
             msgspec.json.Decoder(kind)

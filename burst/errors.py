@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What can go wrong. Each class names the decision it causes, not the layer it is from.
+"""All errors. Each class stands for a reaction to the error, not for its source.
 
 Every error has two parts: what happened, and what the reader can do about it. The
-second may be empty only where the first leaves no question.
+second may be empty only if the first leaves no question.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 
 
 class BurstError(Exception):
-    """Base of all errors of this project that a person is meant to read."""
+    """Base of all errors of this project whose text is for people."""
 
     def __init__(self, what: str, advice: str = "") -> None:
         super().__init__(what)
@@ -27,7 +27,7 @@ class ConfigError(BurstError):
 
 
 class CertificateError(BurstError):
-    """The CURVE certificate cannot be used: start nothing that would have to join."""
+    """The CURVE certificate cannot be used: start no followers."""
 
 
 class JobspecError(BurstError):
@@ -42,11 +42,11 @@ MALFORMED = (
     TypeError,
     ValueError,
 )
-"""What reading something raises that is not of the shape that its reader expects."""
+"""The exceptions that occur while data of an unexpected form is read."""
 
 
 class Denied(BurstError):
-    """The caller may not do that: only the instance owner may."""
+    """The caller is not allowed to do this: only the instance owner is."""
 
 
 class CallsTooOften(BurstError):
@@ -54,7 +54,7 @@ class CallsTooOften(BurstError):
 
 
 class LeadError(BurstError):
-    """The lead refused or cannot do something; this call failed, others may not."""
+    """The lead refused a call or cannot do it; other calls may succeed."""
 
 
 class Unreadable(LeadError):
@@ -66,8 +66,9 @@ class LeadGone(Unreadable):
 
 
 class Late(LeadError):
-    """No answer came in time, and what was asked for may yet be done: ask what is there
-    before it is asked for again.
+    """No answer came in time, and the request may still be carried out.
+
+    Read the present state before the request is repeated.
     """
 
 
@@ -88,7 +89,10 @@ class RecordUnreadable(StoreError):
 
 
 class RecordTooLarge(StoreError):
-    """Records too large for any store; nothing was written. `records`: their keys."""
+    """Records are too large for any store; nothing was written.
+
+    `records` has their keys.
+    """
 
     def __init__(self, sizes: Mapping[str, int], limit: int) -> None:
         found = ", ".join(f"{key} ({size} bytes)" for key, size in sizes.items())
@@ -97,14 +101,14 @@ class RecordTooLarge(StoreError):
 
 
 class ProviderError(BurstError):
-    """Base of what a provider raises on purpose; the subclass is the decision."""
+    """Base of the errors that providers raise; the subclass decides the reaction."""
 
 
 class InsufficientCapacity(ProviderError):
     """No capacity: end this burst, set the offer aside, place the job elsewhere.
 
-    `offers` names other offers of the provider that lack it, too, such as by a quota of
-    the whole project: they are set aside with it.
+    `offers` names other offers of the provider that lack capacity, too, for example
+    because of a quota of the whole project: they are also set aside.
     """
 
     def __init__(
@@ -115,9 +119,10 @@ class InsufficientCapacity(ProviderError):
 
 
 class Transient(ProviderError):
-    """It may work later: back off and try again, after `retry_after` s if given.
+    """It may work later: back off and try again.
 
-    From a second to an hour.
+    `retry_after` is the pause in seconds that the provider asks for; at least a second
+    and at most an hour are waited.
     """
 
     def __init__(
@@ -128,15 +133,18 @@ class Transient(ProviderError):
 
 
 class Refused(ProviderError):
-    """Credentials, quota or settings: disable the provider, say how to enable it."""
+    """Credentials, quota or settings are wrong: disable the provider.
+
+    The message says how to enable it again.
+    """
 
 
 class SpecRefused(Refused):
     """This one burst cannot be made as requested: the daemon ends it with the reason.
 
-    Other bursts of the provider go on. Of `provision` only. `by_rule`: a rule of the
-    place forbids it whatever its name and size, so none of its offer is made for a
-    while.
+    Other bursts of the provider go on. Only `provision` raises it. `by_rule` means that
+    a rule of the place forbids all bursts of the offer, whatever their name and size:
+    then none of that offer is made for a while.
     """
 
     def __init__(self, what: str, advice: str = "", *, by_rule: bool = False) -> None:
@@ -145,4 +153,4 @@ class SpecRefused(Refused):
 
 
 class NotFound(ProviderError):
-    """Nothing of that burst exists any more: reaping it is done."""
+    """Nothing of the burst exists any more: it has been reaped."""

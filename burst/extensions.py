@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""What other packages add to ours, by entry points; none of it is needed.
+"""Entry points by which other packages extend this one; all are optional.
 
-| group | name | what it names |
+| group | name of the entry point | object |
 |---|---|---|
-| `burst.commands` | of a command of `burst` | a click command or group |
-| | `GROUP.NAME`: of one below such a group | a click command |
-| `burst.settings` | of a table of the settings | a `burst.config.PackageTable` |
-| `burst.daemon` | of the package | a `burst.runtime.daemon_package.DaemonPackage` |
-| `burst.http_routes` | of the package | from a DaemonState to routes |
-| `burst.doctor` | what `burst doctor` calls it | from Settings to findings |
-| `burst.stand_ins` | of the lead | a `StandIn` |
+| `burst.commands` | a command of `burst` | a click command or group |
+| | `GROUP.NAME`, a command below such a group | a click command |
+| `burst.settings` | a table of the settings | a `burst.config.PackageTable` |
+| `burst.daemon` | the package | a `burst.runtime.daemon_package.DaemonPackage` |
+| `burst.http_routes` | the package | a function from a DaemonState to routes |
+| `burst.doctor` | its name in `burst doctor` | a function from Settings to findings |
+| `burst.stand_ins` | the lead | a `StandIn` |
 
 Leads, providers and their flags of `run-burst` have groups of their own.
 
-Nothing is imported before it is asked for by its name, or all of a group is used.
+An object is imported only when it is loaded by its name, or all of its group are.
 """
 
 from __future__ import annotations
@@ -41,34 +41,34 @@ Group = Literal[
 
 
 class StandIn(msgspec.Struct, frozen=True, kw_only=True):
-    """A lead for `burst demo` where there is no Flux: how it is started and used.
+    """How to start and use a lead for `burst demo` on hosts without Flux.
 
-    It reads the files that `burst lead init` writes.
+    The lead reads the files that `burst lead init` writes.
     """
 
     name: str
     user: tuple[str, ...]
     """The command with which users `submit`, `attach` to and `cancel` jobs."""
     brokers: Callable[[Path, Sequence[str]], list[list[str]]]
-    """Returns, for a directory of these files and the lead's own hosts, the command of
-    each host's broker."""
+    """Returns the command of each host's broker, for a directory with these files and
+    the lead's own hosts."""
     uri: Callable[[Path], str]
     """Returns FLUX_URI for that directory."""
     tell_host: tuple[str, ...]
-    """A command that prints, in a job, the name of its host."""
+    """A command that prints the name of its host when it runs in a job."""
 
 
 @cache
 def installed(group: Group) -> Mapping[str, EntryPoint]:
-    """Return what is installed of a group, by name."""
-    # Most commands ask for none, and its import takes as long as theirs.
+    """Return the installed entry points of a group, by name."""
+    # Most commands need no entry points, and this import would double their start time.
     from importlib.metadata import entry_points  # noqa: PLC0415
 
     return {point.name: point for point in entry_points(group=group)}
 
 
 def load(group: Group, name: str) -> Any:
-    """Import what is installed under a name. Raises KeyError, ConfigError."""
+    """Import the object installed under a name. Raises KeyError, ConfigError."""
     point = installed(group)[name]
     try:
         return point.load()
@@ -81,5 +81,5 @@ def load(group: Group, name: str) -> Any:
 
 
 def load_all(group: Group) -> dict[str, Any]:
-    """Import all of a group, by name. Raises ConfigError."""
+    """Import all objects of a group, by name. Raises ConfigError."""
     return {name: load(group, name) for name in sorted(installed(group))}

@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: MIT
 """The lead interface: what the engine needs of a Flux instance.
 
-`Lead` is what every lead does. `WholeQueue`, `JobSubmitter`, `NamedServices`,
-`Accounting`, `Queues`, `SchedulerHints`, `Housekeeper` and `Guests` are optional
-interfaces: a lead that tells of all its jobs, takes jobs from the daemon, has services
-of other names, tells of the banks of users, has queues, a scheduler that can be told of
-leases, housekeeping, or guests, implements them too;
-`queues_of`, `scheduler_of`, `housekeeper_of` and `guests_of` return the last four.
-Implemented for Flux in `burst.flux`; a package may have another lead, under the scheme
-of its URI (entry points `burst.leads`). The contract suite is `tests/contract/`.
+Every lead has the methods of `Lead`. `WholeQueue`, `JobSubmitter`, `NamedServices`,
+`Accounting`, `Queues`, `SchedulerHints`, `StartHints`, `Housekeeper`, `OrderlyEnd` and
+`Guests` are optional interfaces, for leads that can do more; `queues_of`,
+`scheduler_of`, `housekeeper_of`, `guests_of` and `submitter_of` return a lead as one of
+them. The lead for Flux is in `burst.flux`; a package may have another lead, under the
+scheme of its URI (entry points `burst.leads`). The contract suite is `tests/contract/`.
 
 Methods are called from the engine's thread unless they say otherwise. All raise
-Unreadable (LeadGone when the connection is lost, after which only `close` is called)
-and Denied where the caller is not the instance owner.
+Unreadable (LeadGone when the connection is lost; after it only `close` is called) and
+Denied if the caller is not the instance owner.
 """
 
 from __future__ import annotations
@@ -32,21 +30,23 @@ from burst.model.jobid import JobId
 from burst.model.lead import GuestAccess, LeadIdentity, LeadView, LeasedRanks
 
 JobFailures = Mapping[JobId, str]
-"""Jobs for which a request failed, and why: the job is gone, or it is not allowed."""
+"""The jobs for which a request failed, and why: the job is gone, or it is not allowed.
+"""
 
 
 MAX_VALUE_BYTES = 2**20
-"""Bytes of UTF-8 that one value of a store may have."""
+"""The longest value that a store takes, in bytes of UTF-8."""
 
 
 ANSWER_S = 60.0
-"""Seconds in which a daemon has answered, also what waits for its next tick."""
+"""How long a caller waits for an answer of the daemon, in seconds: long enough for a
+request that waits for the next tick."""
 
 
 class Store(Protocol):
-    """Where records live: keys such as `burst/ID` to text.
+    """A store of records: text values by keys such as `burst/ID`.
 
-    Keys are of letters, digits, `-`, `_` and `/`; values are UTF-8 text of at most
+    Keys consist of letters, digits, `-`, `_` and `/`; values are UTF-8 text of at most
     MAX_VALUE_BYTES bytes.
     """
 
@@ -57,7 +57,7 @@ class Store(Protocol):
     def write(self, changes: Mapping[str, str | None]) -> None:
         """Write all of these values, or none of them; None deletes the key.
 
-        Returns once they survive a crash of the lead and of the machine.
+        Returns once the values survive a crash of the lead and of the machine.
         Raises StoreError, Unreadable.
         """
         ...
@@ -74,18 +74,20 @@ class ServiceRequest(msgspec.Struct, frozen=True):
 
 
 RequestHandler = Callable[[ServiceRequest], dict[str, Any]]
-"""Answers a request. Called on several threads; may block for seconds. The caller gets
-the text of a BurstError it raises (of Denied as Denied), and `internal error` for any
-other exception, whose traceback is logged."""
+"""Answers a request. Called on several threads; may block for seconds. If it raises a
+BurstError, the caller gets its text (and Denied as Denied); for any other exception the
+caller gets `internal error`, and the traceback is logged."""
 
 RequestGate = Callable[[str, int, bool], None]
-"""Called with method, userid and whether that is the owner, before anything is done
-about a request. Raises BurstError for one that is not taken. Called on the thread that
-receives, so it must be quick."""
+"""Decides whether a request is taken, before anything else is done about it.
+
+Called with the method, the user id and whether that user is the owner. Raises
+BurstError to refuse the request. Called on the thread that receives requests, so it
+must be quick."""
 
 
 def admit_all(_method: str, _userid: int, _owner: bool) -> None:
-    """Take every request."""
+    """Take every request; a RequestGate."""
 
 
 class Lead(Protocol):
@@ -98,9 +100,9 @@ class Lead(Protocol):
     def listen(self, wake: Callable[[], None], known: Collection[JobId] = ()) -> None:
         """Begin to follow jobs and ranks, on a thread and a handle of its own.
 
-        `observe` then shows the burstable jobs and those in `known`: jobs on record,
-        which another attribute may have marked as burstable. Those of them that have
-        ended are shown, too, for a minute.
+        `observe` then shows the burstable jobs and the jobs in `known`: jobs on record,
+        which may have been marked as burstable by another attribute. Jobs that have
+        ended are shown for one more minute.
         `wake` is called from that thread whenever anything changed; it must be quick.
         Returns once the jobs that exist are known. When the job manager is reloaded,
         the lead reads all jobs again in the background; until then `observe` raises.
@@ -108,10 +110,10 @@ class Lead(Protocol):
         ...
 
     def observe(self) -> LeadView:
-        """Return jobs, ranks and queues as of one moment. Call `listen` before.
+        """Return jobs, ranks and queues at one moment. `listen` must be called before.
 
-        It shows the effect of every earlier call of this client, so a change of
-        urgency that the daemon did not make is the user's.
+        The view shows the effect of every earlier call of this client, so a change of
+        urgency that the daemon did not make was made by the user.
         """
         ...
 
@@ -124,10 +126,10 @@ class Lead(Protocol):
         ...
 
     def confine(self, lent: Mapping[JobId, frozenset[int]]) -> JobFailures:
-        """Let each pending job run on own nodes and on these lent ranks only.
+        """Restrict each pending job to own nodes and to these lent ranks.
 
-        Its own constraint is kept: `observe` shows it unchanged in the job's request,
-        and the ranks as `confined_to`.
+        The job's own constraint is kept: `observe` shows it unchanged in the job's
+        request, and the ranks as `confined_to`.
         """
         ...
 
@@ -148,14 +150,14 @@ class Lead(Protocol):
     def finish_job(self, job: JobId, exit_status: int, output: str) -> bool:
         """End a held job with the exit status and output of its run elsewhere.
 
-        The exit status is 0 to 255. Jobs that depend on it start as if it had run here.
-        Returns False, and changes nothing that matters to `fail_job`, where the job is
-        not held or the instance cannot do this. Raises LeadError if the job is gone.
+        The exit status is 0 to 255. Jobs that depend on the job start as if it had run
+        here. Returns False if the job is not held or the instance cannot do this; then
+        `fail_job` still works. Raises LeadError if the job is gone.
         """
         ...
 
     def jobspec(self, job: JobId) -> Mapping[str, Any]:
-        """Return the whole jobspec (RFC 14) of a job, its environment included.
+        """Return the whole jobspec (RFC 14) of a job, including its environment.
 
         Raises LeadError if the job is gone, JobspecError if it cannot be read.
         """
@@ -164,8 +166,9 @@ class Lead(Protocol):
     def submitted_jobspec(self, job: JobId) -> Mapping[str, Any]:
         """Return the whole jobspec (RFC 14) of a job as its user submitted it.
 
-        What was changed since is not in it: constraints that confine it, another queue.
-        Raises LeadError if the job is gone, JobspecError if it cannot be read.
+        Later changes are not in it, such as constraints that confine the job, or
+        another queue. Raises LeadError if the job is gone, JobspecError if it cannot be
+        read.
         """
         ...
 
@@ -178,14 +181,16 @@ class Lead(Protocol):
         ...
 
     def drain(self, ranks: frozenset[int], reason: str) -> None:
-        """Drain these ranks: no new job starts there. Drained ones keep their reason.
+        """Drain these ranks, so that no new job starts there.
+
+        Ranks that are drained already keep their reason.
 
         Raises LeadError.
         """
         ...
 
     def undrain(self, ranks: frozenset[int]) -> None:
-        """Undrain these ranks. Those that are not drained are left as they are.
+        """Undrain these ranks; ranks that are not drained stay as they are.
 
         Raises LeadError.
         """
@@ -196,8 +201,9 @@ class Lead(Protocol):
         ...
 
     def shared_store(self) -> Store:
-        """Return the same store for use from any thread, also while other methods are
-        called: for records of packages.
+        """Return the same store for use from any thread, for records of packages.
+
+        It may be used while other methods are called.
         """
         ...
 
@@ -207,10 +213,10 @@ class Lead(Protocol):
         holder: Mapping[str, Any],
         admit: RequestGate = admit_all,
     ) -> None:
-        """Register the service `burst`: our API, and the lock against a second daemon.
+        """Register the service `burst`: the API, and the lock against a second daemon.
 
         A second daemon is told `holder` (pid, host, since). The service ends with this
-        process. Raises ServiceTaken naming the holder.
+        process. Raises ServiceTaken, which names the holder.
         """
         ...
 
@@ -219,7 +225,7 @@ class Lead(Protocol):
     ) -> dict[str, Any]:
         """Call the daemon that serves this lead, from any rank, as owner or guest.
 
-        Raises NoDaemon, Denied, BurstError with what the daemon said.
+        Raises NoDaemon, Denied, or BurstError with the text that the daemon returned.
         """
         ...
 
@@ -229,29 +235,32 @@ class Lead(Protocol):
 
 
 MayBurst = Callable[[int, Mapping[str, Any]], bool]
-"""Tells of a user id and a jobspec without the attribute whether the job may burst
-all the same. Called on another thread; must be quick."""
+"""Tells whether a job without the attribute may burst all the same, from its user id
+and its jobspec. Called on another thread; must be quick."""
 
 
 class QueueListener(Protocol):
-    """What is told of all jobs of a lead. Called on another thread; must be quick."""
+    """A receiver of changes to all jobs. Called on another thread; must be quick."""
 
     def changed(self) -> None:
-        """Some job was submitted, started or ended, or has another place in line."""
+        """Note that some job was submitted, started, ended or moved in the queue."""
         ...
 
     def ended(self, job: ActiveJob) -> None:
-        """A job has ended, and gave its nodes back if it had any."""
+        """Note that a job has ended, and gave its nodes back if it had any."""
         ...
 
     def lost(self) -> None:
-        """The jobs are being read again; some may have ended that were not told of."""
+        """Note that the jobs are being read again.
+
+        `ended` may not have been called for some jobs that ended.
+        """
         ...
 
 
 @runtime_checkable
 class WholeQueue(Protocol):
-    """An optional interface: what is known of jobs that are not burstable, too."""
+    """An optional interface: a lead that shows jobs that are not burstable, too."""
 
     def follow_queue(
         self,
@@ -259,39 +268,42 @@ class WholeQueue(Protocol):
         may_burst: MayBurst | None = None,
         record: RecordEvent | None = None,
     ) -> None:
-        """Follow all active jobs as long as there is a listener; before `listen`, too.
+        """Follow all active jobs while there is a listener; None ends that.
 
-        `observe` then also shows jobs that `may_burst` tells to be such, as JobView
-        with `burstable` False. `record` gets each event of any job; of active jobs
-        those from before, too. After `listen`, the jobs are read again.
+        May be called before `listen`; if it is called after, the jobs are read again.
+        `observe` then also shows the jobs for which `may_burst` returns True, as
+        JobView with `burstable` False. `record` gets each event of every job, and also
+        the earlier events of active jobs.
         """
         ...
 
     def queue_picture(self) -> QueuePicture:
-        """Return all active jobs, as far as the lead has told. From any thread.
+        """Return all active jobs, as far as the lead has reported them.
 
-        Raises Unreadable where nobody follows them, or while they are read again.
+        May be called from any thread. Raises Unreadable if no listener follows the
+        jobs, or while they are read again.
         """
         ...
 
     def active_job(self, number: JobId) -> ActiveJob | None:
-        """Return one active job as it is now; None if there is none of that id.
+        """Return one active job as it is now; None if no active job has that id.
 
-        One that was submitted before this was called is known. From any thread. Raises
-        as `queue_picture`.
+        Every job that was submitted before this call is known. May be called from any
+        thread. Raises the same as `queue_picture`.
         """
         ...
 
 
 @runtime_checkable
 class Accounting(Protocol):
-    """An optional interface: who may use which bank, as flux-accounting has it."""
+    """An optional interface: who may use which bank, according to flux-accounting."""
 
     def associations(self, timeout: float) -> Associations | None:
-        """Return users and their banks; None where flux-accounting does not run.
+        """Return users and their banks; None if flux-accounting does not run.
 
-        It has so many seconds for each answer. From any thread, also while another
-        method is called. Raises LeadError where it does not answer, or with an error.
+        Waits at most `timeout` seconds for each answer. May be called from any thread,
+        also while another method is called. Raises LeadError if flux-accounting does
+        not answer, or answers with an error.
         """
         ...
 
@@ -303,9 +315,10 @@ class Queues(Protocol):
     def prepare_queues(self, intake: IntakeSettings) -> None:
         """Stop the queue in which jobs wait, and start the one they are moved to.
 
-        This one is left stopped while all other named queues are, if there are others.
-        Jobs that wait in no queue, as there were none before, get the default one.
-        Raises ConfigError that says what the instance lacks, and what to do.
+        The latter stays stopped if there are other named queues and all of them are
+        stopped. Pending jobs without a queue, submitted before there were any, get the
+        default queue. Raises ConfigError that says what the instance lacks, and what
+        to do.
         """
         ...
 
@@ -316,9 +329,9 @@ class Queues(Protocol):
     ) -> JobFailures:
         """Put each job into another queue.
 
-        Those in `lent` keep their own constraint and are confined to these ranks, as by
-        `confine`, where there are none for a queue that starts no job. Of all others
-        the constraint becomes that of the queue.
+        Jobs in `lent` keep their own constraint and are confined to these ranks, as by
+        `confine`; the ranks are empty for a queue that starts no jobs. The constraint
+        of all other jobs becomes that of the queue.
         """
         ...
 
@@ -333,8 +346,8 @@ class SchedulerHints(Protocol):
     def check_scheduler(self, intake: IntakeSettings) -> None:
         """Raise ConfigError unless bursts work with the scheduler that is loaded.
 
-        In mode `scheduler` it must be one that can be told. Raises Unreadable while
-        none is loaded.
+        In mode `scheduler` it must be one that takes leases. Raises Unreadable while no
+        scheduler is loaded.
         """
         ...
 
@@ -348,20 +361,20 @@ class SchedulerHints(Protocol):
 
 @runtime_checkable
 class Guests(Protocol):
-    """An optional interface: users other than the owner, whose jobs are kept apart."""
+    """An optional interface: a lead that keeps the jobs of its users apart."""
 
     def read_access(self) -> GuestAccess:
-        """Return who may use the lead now; `identity` tells the same from then on.
+        """Return who may use the lead now, read anew from its configuration.
 
-        A lead that reads its configuration again may have let guests in, and may have
-        other queues and limits, which `identity` tells then, too.
+        `identity` then returns the same access, and the present queues and limits: a
+        lead that has reloaded its configuration may have changed all of them.
         """
         ...
 
     def check_users_apart(self, intake: IntakeSettings) -> None:
-        """Raise ConfigError unless no job can get lent nodes by itself.
+        """Raise ConfigError if jobs can get lent nodes without the daemon.
 
-        So it is with the frobnicator of `burst setup`, for this intake mode.
+        The frobnicator of `burst setup` for this intake mode prevents that.
         """
         ...
 
@@ -374,7 +387,7 @@ class Housekeeper(Protocol):
     """
 
     def end_housekeeping(self, ranks: frozenset[int], signum: int) -> None:
-        """Send what runs on these ranks a signal. Raises LeadError."""
+        """Send a signal to the housekeeping on these ranks. Raises LeadError."""
         ...
 
 
@@ -385,8 +398,8 @@ class StartHints(Protocol):
     def send_starts(self, starts: Mapping[JobId, float]) -> None:
         """Tell the scheduler when pending jobs are expected to start.
 
-        These are all that are known, in seconds since the epoch. It annotates the jobs.
-        Raises LeadError.
+        `starts` has all times that are known, in seconds since the epoch. The scheduler
+        annotates the jobs with them. Raises LeadError.
         """
         ...
 
@@ -395,100 +408,105 @@ class NewJob(msgspec.Struct, frozen=True):
     """A job to submit."""
 
     jobspec: Mapping[str, Any]
-    """Of version 1 (RFC 25), with its environment and working directory."""
+    """A jobspec of version 1 (RFC 25) with its environment and working directory."""
     urgency: int = 16
-    """0 to 31; 0 submits it held."""
+    """0 to 31; 0 submits the job held."""
 
 
 @runtime_checkable
 class OrderlyEnd(Protocol):
-    """An optional interface: a lead that tells its shutdown from a crash."""
+    """An optional interface: a lead that announces its shutdown, unlike a crash."""
 
     def shuts_down(self) -> bool:
-        """Return whether the lead has said, since `listen`, that it shuts down.
+        """Return whether the lead has announced its shutdown since `listen`.
 
-        Whoever starts it again starts the daemon with it. False where it is not known.
-        May be called when the lead is gone.
+        Whoever starts the lead again starts the daemon with it. False if that is not
+        known. May be called when the lead is gone.
         """
         ...
 
 
 @runtime_checkable
 class NamedServices(Protocol):
-    """An optional interface: services of other programs of the owner, by name."""
+    """An optional interface: services with names for other programs of the owner."""
 
     def serve_named(
         self, name: str, handler: RequestHandler, holder: Mapping[str, Any]
     ) -> None:
-        """Register the service of that name, as `Lead.serve` does `burst`.
+        """Register the service `name`, as `Lead.serve` registers `burst`.
 
-        Its requests are any user's: the handler has to look who asks. Raises
-        ServiceTaken naming the holder.
+        Requests may come from any user: the handler has to check who asks. Raises
+        ServiceTaken, which names the holder.
         """
         ...
 
     def call_named(
         self, name: str, method: str, payload: Mapping[str, Any], timeout: float
     ) -> dict[str, Any]:
-        """Call a method of the service of that name.
+        """Call a method of the service `name`.
 
-        Raises NoDaemon where nothing serves it, Denied, and BurstError with what it
-        said.
+        Raises NoDaemon if nothing serves it, Denied, or BurstError with the text that
+        the service returned.
         """
         ...
 
 
 @runtime_checkable
 class JobSubmitter(Protocol):
-    """An optional interface: submits jobs as the user who calls it.
+    """An optional interface: submits jobs as the calling user.
 
-    Over a connection of its own, from any thread, also while other methods are called.
+    It has a connection of its own, and may be called from any thread, also while other
+    methods are called.
     """
 
     def submit_jobs(self, jobs: Sequence[NewJob]) -> Sequence[JobId | BurstError]:
-        """Submit these jobs; return the id of each, or why it has none.
+        """Submit these jobs; return the id of each, or the error that refused it.
 
-        They may get their ids, and so their places in the queue, in another order.
+        The jobs may get their ids, and so their places in the queue, in another order.
         Raises LeadGone, Unreadable: then any of them may have been submitted.
         """
         ...
 
     def find_jobs(self, names: Collection[str]) -> Mapping[str, JobId]:
-        """Return the jobs of all users that have these names (`job.name`), ended ones
-        too. Of several with one name it is the last. Raises LeadError.
+        """Return the jobs of all users that have these names (`job.name`).
+
+        Jobs that have ended are included. If several jobs have one name, the last one
+        is returned. Raises LeadError.
         """
         ...
 
     def outcomes(self, jobs: Collection[JobId]) -> Mapping[JobId, JobOutcome]:
-        """Return how these jobs ended; nothing of those that have not, or that the lead
-        does not know. Raises LeadError.
+        """Return how these jobs ended.
+
+        Jobs that have not ended, or that the lead does not know, are left out. Raises
+        LeadError.
         """
         ...
 
 
 def submitter_of(lead: Lead) -> JobSubmitter:
-    """Return what submits jobs to the lead. Raises LeadError where nothing does."""
+    """Return the lead as one that takes jobs. Raises LeadError if it takes none."""
     if isinstance(lead, JobSubmitter):
         return lead
     raise LeadError(f"a lead of kind {lead.identity().kind} takes no jobs from burst")
 
 
 def queues_of(lead: Lead) -> Queues:
-    """Return the lead's queues. Raises ConfigError where it has none."""
+    """Return the lead as one with queues. Raises ConfigError if it has none."""
     if isinstance(lead, Queues):
         return lead
     raise _lacks(lead, "queue", "queues")
 
 
 def scheduler_of(lead: Lead) -> SchedulerHints:
-    """Return the lead's scheduler. Raises ConfigError where it takes no leases."""
+    """Return the lead as one whose scheduler takes leases; else raise ConfigError."""
     if isinstance(lead, SchedulerHints):
         return lead
     raise _lacks(lead, "scheduler", "scheduler that can be told of leased ranks")
 
 
 def guests_of(lead: Lead) -> Guests:
-    """Return the lead's guests. Raises ConfigError where it cannot keep them apart."""
+    """Return the lead as one that keeps users apart; else raise ConfigError."""
     if isinstance(lead, Guests):
         return lead
     raise ConfigError(
@@ -498,7 +516,7 @@ def guests_of(lead: Lead) -> Guests:
 
 
 def housekeeper_of(lead: Lead) -> Housekeeper:
-    """Return the lead's housekeeping. Raises LeadError where it has none."""
+    """Return the lead as one with housekeeping. Raises LeadError if it has none."""
     if isinstance(lead, Housekeeper):
         return lead
     raise LeadError(f"a lead of kind {lead.identity().kind} has no housekeeping")

@@ -17,7 +17,7 @@ _LOGGER = logging.getLogger("burst")
 
 
 class _Lines(logging.Formatter):
-    """`2026-01-31T12:00:00 burst-0-3fa9c1 join ranks=4-7`, or the RFC 18 line."""
+    """Formats `2026-01-31T12:00:00 burst-0-3fa9c1 join ranks=4-7`, or RFC 18 lines."""
 
     def __init__(self, form: Literal["text", "json"]) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ def _word(value: Any) -> str:
 
 
 def _on_one_line(value: Any) -> str:
-    """Return the text with control characters escaped, as users may have written it."""
+    """Return the text with control characters escaped: users may have written it."""
     text = str(value)
     if text.isprintable():
         return text
@@ -66,7 +66,7 @@ def start(
     form: Literal["text", "json"],
     level: Literal["info", "warning"] = "info",
 ) -> None:
-    """Send the log to standard error in this form. Called once, and on a reload."""
+    """Send the log to standard error in this format. Called once, and on a reload."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Lines(form))
     _LOGGER.handlers[:] = [handler]
@@ -75,7 +75,7 @@ def start(
 
 
 def event(entry: Event, about: str = "", *, level: int = logging.INFO) -> None:
-    """Log an event of a burst, a job or a provider, named by `about`."""
+    """Log an event of the burst, job or provider that `about` names."""
     _LOGGER.log(level, "", extra={"event": entry, "about": about})
 
 
@@ -87,7 +87,7 @@ def say(text: str, *args: object, level: int = logging.INFO) -> None:
 def show_warning(message: Warning | str, *_: object, **_by_name: object) -> None:
     """Show a Python warning as one sentence: in the log, or else on standard error.
 
-    It takes the place of `warnings.showwarning`, so that a user reads no line of code.
+    It replaces `warnings.showwarning`, so that users do not see lines of code.
     """
     if not _LOGGER.handlers:
         sys.stderr.write(f"burst: {_on_one_line(message)}\n")
@@ -96,8 +96,8 @@ def show_warning(message: Warning | str, *_: object, **_by_name: object) -> None
 
 
 def failure(text: str, *args: object, error: BaseException | None = None) -> None:
-    """Log what was caught where nothing was expected, with its traceback.
+    """Log an unexpected exception with its traceback.
 
-    `error` where it is not being handled now.
+    `error` is the exception; needed only if it is not being handled at the moment.
     """
     _LOGGER.warning(text, *args, exc_info=error or True)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The plug-in interface of providers, which make and delete followers.
 
-Four methods. Write a subclass of `Provider` with them, name it under the entry point
-group `burst.providers`, and run `burst.testing.ProviderContract` on it.
+A provider has four methods. Write a subclass of `Provider` with them, register it under
+the entry point group `burst.providers`, and run `burst.testing.ProviderContract` on it.
 
     class MyProvider(Provider):
         Settings = MySettings            # a msgspec.Struct: the keys of its table
@@ -11,26 +11,26 @@ group `burst.providers`, and run `burst.testing.ProviderContract` on it.
 
 What the daemon assumes of a provider:
 
-* It is **eventually consistent**: what was provisioned may be missing from `observe`
-  for a while, what was reaped may linger there.
-* It is **idempotent** by `burst_id`: the daemon repeats any call whose answer it lost.
-* It **tags** everything it makes with owner, its own name and burst id, before or as it
-  makes it, so that two tables of one type see each its own, and that `observe` finds
-  half-built things after a crash too.
-* It **may block**: each provider has a worker of its own. It never waits for progress
-  though; progress is what `observe` is for.
-* It is **called from one thread** at a time, unless it says more (`concurrency`).
+* It is **eventually consistent**: a burst that was provisioned may be missing from
+  `observe` for a while, and one that was reaped may still be listed.
+* It is **idempotent** by `burst_id`: the daemon repeats a call whose answer it lost.
+* It **tags** everything it makes with the owner, its own name and the burst id, before
+  or as it makes it. So each of two tables of one type sees only its own bursts, and
+  `observe` finds half-built resources after a crash.
+* It **may block**: each provider has a worker of its own. But it never waits for
+  progress: the daemon calls `observe` to see progress.
+* It is **called from one thread** at a time, unless its `concurrency` allows more.
 
-The error that it raises says what the daemon does (`burst.errors`).
+The error that a method raises decides what the daemon does (`burst.errors`).
 InsufficientCapacity: it ends this burst and does not try the offer for a while.
 Transient: it calls again later. SpecRefused, from `provision`: it ends this burst and
 no other. Refused: it disables the provider, and tries it again after a while. NotFound
-from `reap`: nothing is left. Anything else counts as Transient, with its traceback in
-the log; three in a row open the breaker.
+from `reap`: nothing is left. Any other exception counts as Transient, and its traceback
+is logged; three in a row open the breaker.
 
-All that an author needs of this project is imported from here, from `burst.kits` and
-from `burst.testing`: what `__all__` lists is kept from one release to the next, or its
-change is in CHANGELOG.md. Other modules may change at any time.
+An author needs only what can be imported from here, from `burst.kits` and from
+`burst.testing`. What `__all__` lists stays the same from release to release, or
+CHANGELOG.md describes the change. Other modules may change at any time.
 """
 
 from __future__ import annotations
@@ -103,28 +103,29 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     shape: Shape
     max_nodes: int
     total: int = 0
-    """How many nodes there are for all bursts of it together; 0 if that is not known.
-    For more the provider is not asked."""
+    """The number of nodes that all bursts of the offer can have together; the daemon
+    asks for no more. 0 if it is not known."""
     price: float = 0.0
-    """Per node and hour, in the site's currency; 0 for free."""
+    """The price per node and hour, in the site's currency; 0 for free."""
     fee: float = 0.0
-    """Per burst and hour, however many nodes it has, such as of a cluster that is made
-    for it."""
+    """The price per burst and hour whatever its number of nodes, such as for a cluster
+    that is made for the burst; in the site's currency."""
     join_time: float = 0.0
-    """Seconds from `provision` to followers joining, as far as is known; 0 if not."""
+    """The expected seconds from `provision` until followers join; 0 if not known."""
     lifetime: float = 0.0
-    """Seconds that a burst of it lives at most, such as a partition's time limit; 0 for
-    no limit. The daemon sets `BurstSpec.lease_end` by it, or by `[deadlines] lease` if
-    that is less, and drains the burst before."""
+    """The longest life of a burst in seconds, such as a partition's time limit; 0 for
+    no limit. The daemon sets `BurstSpec.lease_end` from this or from `[deadlines]
+    lease`, whichever is less, and drains the burst before its lease ends."""
     modes: tuple[BurstMode, ...] = ("joined",)
-    """What bursts of it can be; the first is what they are unless the job says."""
+    """The modes that bursts of the offer can have; the first is the default."""
     spot: bool = False
-    """Whether the cloud may take nodes of it back at any time; it is cheap for that."""
+    """Whether the cloud may take its nodes back at any time, as the price is low."""
     own_images: bool = False
-    """Whether a burst of it may have a container image of its own."""
+    """Whether a burst may name a container image for its followers."""
     guests: bool = True
-    """Whether jobs of users other than the lead's owner can run on its followers, where
-    the lead serves such (`LeadIdentity.access`). If not, none is made for them."""
+    """Whether its followers can run jobs of users other than the lead's owner, if the
+    lead admits such users (`LeadIdentity.access`). If False, no burst of the offer is
+    made for them."""
 
 
 class BurstSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,12 +133,12 @@ class BurstSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     `hosts[i]` must join as rank `ranks[i]`: start its broker with that host name. The
     certificate is a path in `lead`; where followers cannot read that path, the
-    provider brings the content there by a channel that only they can read.
+    provider brings them the content by a channel that nobody else can read.
 
-    With a `program` the burst is isolated: it joins nothing, has no `ranks`, and its
-    hosts are an instance of their own, with a certificate that the provider makes. The
-    first is its lead and runs the program once: a program that was started is never
-    started again, whatever fails.
+    With a `program` the burst is isolated: it does not join the lead and has no
+    `ranks`, and its hosts form an instance of their own, with a certificate that the
+    provider makes. The first host is the lead of that instance and runs the program
+    once: a program that was started is never started again, whatever fails.
     """
 
     burst_id: BurstId
@@ -146,24 +147,27 @@ class BurstSpec(msgspec.Struct, frozen=True, kw_only=True):
     hosts: tuple[str, ...]
     ranks: tuple[int, ...]
     shape: Shape
-    """What the lead's R declares for each of these nodes: the least they must have."""
+    """What the lead's R declares for each node: followers must have at least this."""
     lead: LeadIdentity
     lease_end: float = 0.0
-    """Seconds since the epoch; 0 for no end. Past it the burst is not needed, even if
-    the daemon is gone: a provider that can should end the burst by itself then."""
+    """When the lease ends, in seconds since the epoch; 0 for no end. After it the burst
+    is not needed, even if the daemon is gone: a provider that can should then end the
+    burst by itself."""
     userids: tuple[int, ...] = ()
-    """Users of the lead whose jobs it is made for, such as for accounting; empty if a
-    person requested it ahead of jobs. Jobs of others may run there later, as `[plan]
-    share_users` says."""
+    """The users of the lead whose jobs the burst is made for, such as for accounting;
+    empty if a person requested it ahead of jobs. Jobs of other users may run there
+    later, if `[plan] share_users` allows it."""
     banks: tuple[str, ...] = ()
-    """Those that pay for the jobs it is made for, such as for accounting."""
+    """The banks that pay for the jobs it is made for, such as for accounting; empty if
+    the jobs have no bank."""
     queues: tuple[str, ...] = ()
-    """Of these jobs; none where the lead's queue has no name."""
+    """The queues of these jobs; empty where the lead's queue has no name."""
     program: Program | None = None
-    """What it runs; only for providers with an offer of mode `isolated`."""
+    """The program of an isolated burst, only for providers with an offer of mode
+    `isolated`; None for a burst that joins."""
     image: str = ""
-    """The followers' container image, in place of that of the provider's settings; only
-    for offers with `own_images`. Empty for that of the settings."""
+    """The followers' container image, only for offers with `own_images`; empty for the
+    image in the provider's settings."""
 
 
 class Phase(enum.Enum):
@@ -176,53 +180,59 @@ class Phase(enum.Enum):
 
 
 class Failure(enum.Enum):
-    """Why a burst is FAILED, where that changes what the daemon does."""
+    """Why a burst is FAILED, where the cause changes what the daemon does."""
 
     OTHER = "other"
     CAPACITY = "capacity"
     REFUSED = "refused"
-    """A rule of the place forbids such a burst, as one that denies its pods: as
-    `SpecRefused`."""
+    """A rule of the place forbids such a burst, for example one that denies its pods;
+    the same as `SpecRefused` with `by_rule`."""
     RECLAIMED = "reclaimed"
-    """The cloud took its nodes back: it ends as reclaimed, which is no failure of the
-    provider or the offer."""
+    """The cloud took its nodes back. The burst ends as reclaimed, which does not count
+    as a failure of the provider or the offer."""
 
 
 class FollowerStatus(msgspec.Struct, frozen=True):
-    """One follower. `why` is a few words where it is not simply running."""
+    """What a provider sees of one follower.
+
+    `why` says in a few words why the follower is in this phase; empty while it runs
+    as it should.
+    """
 
     host: str
     phase: Phase
     why: str = ""
     reclaimed: bool = False
-    """Whether its place was taken for others, as the cloud takes back nodes of spot
-    offers and pods of a higher priority preempt, and it runs nowhere else yet. It is
-    PENDING if the provider has it started again, as a Job in Kubernetes does: the burst
-    ends after `[deadlines] rejoin`. FAILED if not: it ends at once."""
+    """Whether it lost its place to others and does not run elsewhere yet: the cloud
+    took back a spot node, or a pod of a higher priority preempted it. The phase is
+    PENDING if the provider starts it again, as a Job of Kubernetes does: the burst then
+    ends after `[deadlines] rejoin`. Otherwise it is FAILED: the burst ends at once."""
     lost: str = ""
-    """What ended it, without a wish of the daemon's, after it had been started: an
-    eviction, a dead node, a person. A few words, told until it runs again."""
+    """What ended it after its start, other than a call of the daemon: an eviction, a
+    dead node, a person. A few words, reported until it runs again; empty if nothing
+    did."""
 
 
 class InstanceStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """What is seen of an isolated burst's own instance."""
+    """What a provider sees of the instance that an isolated burst forms."""
 
     online: bool = False
-    """Whether all its brokers are up, so that its program was begun."""
+    """Whether all its brokers are up, so that its program was started."""
     access: str = ""
-    """How a person gets at it: a command, or an address."""
+    """How a person reaches the instance: a command, or an address."""
     exit_status: int | None = None
-    """Of the program, once it has ended. It must be seen until the burst is reaped."""
+    """The exit status of the program; None until it has ended. Must be reported until
+    the burst is reaped."""
     output: str = ""
-    """The end of what the program wrote, once it has ended: OUTPUT_MOST bytes."""
+    """The last OUTPUT_MOST bytes of the program's output, once it has ended."""
 
 
 OUTPUT_MOST = 256 * 1024
-"""How much of an isolated burst's output is kept; bytes of UTF-8, from its end."""
+"""How much of an isolated burst's output is kept, from its end, in bytes of UTF-8."""
 
 
 class BurstStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """What a provider sees of one burst, half-built ones too.
+    """What a provider sees of one burst, which may be only partly made.
 
     RUNNING means that all followers were started, not that any has joined.
     """
@@ -231,127 +241,133 @@ class BurstStatus(msgspec.Struct, frozen=True, kw_only=True):
     phase: Phase
     followers: tuple[FollowerStatus, ...] = ()
     why: str = ""
-    """One sentence for the person who asks why this takes so long, or why it failed.
-    The end of a log that explains it belongs here. No secret does."""
+    """One sentence for a person that says what the burst waits for, or why it failed.
+    It may contain the end of a log that explains it, but no secret."""
     failure: Failure = Failure.OTHER
     instance: InstanceStatus | None = None
-    """Of an isolated burst; None of one that joins."""
+    """The instance of an isolated burst; None for a burst that joins."""
 
 
 class OwnedBurst(msgspec.Struct, frozen=True, kw_only=True):
-    """A burst of any owner, by the tags of what exists of it."""
+    """A burst of any owner, as the tags of its resources describe it."""
 
     owner: str
     provider: str
-    """The name of the provider that made it, which may be of another daemon."""
+    """The name of the provider that made it, possibly a provider of another daemon."""
     burst_id: BurstId
     lease_end: float = 0.0
-    """Seconds since the epoch; 0 for no end, or where no tag tells it."""
+    """When its lease ends, in seconds since the epoch; 0 if never or if no tag says it.
+    """
 
 
 OptionalMethod = Literal[
     "resize", "force_reap", "record_event", "list_all", "probe", "check"
 ]
-"""Methods that are called only where a provider `has` them."""
+"""Methods that are called only if `Provider.has` returns True for them."""
 OPTIONAL_METHODS: tuple[OptionalMethod, ...] = get_args(OptionalMethod)
 
 
 class Provider(abc.ABC):
     """Makes, observes and deletes bursts.
 
-    A provider overrides the four abstract methods. The others are optional: their
-    defaults say that there is nothing to tell, or are never called, as `has` says.
+    A provider overrides the four abstract methods. The other methods are optional:
+    their defaults return nothing, or are never called because `has` returns False.
     """
 
     Settings: ClassVar[type[msgspec.Struct]]
-    """The keys of its table."""
+    """A msgspec.Struct with the keys of the provider's table `[providers.NAME]`."""
 
     concurrency: int = 1
-    """How many calls may be made at a time, by several threads; at most 32 are.
+    """How many calls the daemon may make at a time, on several threads; at most 32.
 
-    Never for the same burst, and never twice at a time for `observe` or `offers`. So a
-    burst is made and deleted while others are, and while all are listed.
+    There is never more than one call at a time for one burst, of `observe`, or of
+    `offers`. But bursts may be made and deleted while other bursts are, and while
+    `observe` or `offers` runs.
     """
 
     @abc.abstractmethod
     def offers(self) -> Sequence[Offer]:
-        """Return what can be made at all, now or later; not what is free now.
+        """Return what can be made at some time, whether or not it is free now.
 
         Raises Transient or Refused.
         """
 
     @abc.abstractmethod
     def provision(self, spec: BurstSpec) -> None:
-        """Begin to make the burst, or go on. Returns promptly.
+        """Begin to make the burst, or continue to make it. Returns promptly.
 
         Called again with an equal spec after a crash or a Transient: make what is
-        missing, nothing twice. Raises InsufficientCapacity, Transient, SpecRefused and
-        Refused.
+        missing, and nothing twice. Raises InsufficientCapacity, Transient, SpecRefused
+        and Refused.
         """
 
     @abc.abstractmethod
     def observe(self) -> Sequence[BurstStatus]:
-        """Return every burst of our owner of which anything exists.
+        """Return every burst of this owner and provider of which anything exists.
 
-        Raises Transient or Refused; never returns a part because the rest could not
-        be read, since what is missing may be taken for gone.
+        Raises Transient or Refused if any of them cannot be read. Never returns a part
+        of the bursts: the daemon may take a missing burst for gone.
         """
 
     @abc.abstractmethod
     def reap(self, burst_id: BurstId) -> None:
-        """Delete all of the burst, or go on deleting. Returns promptly.
+        """Delete all of the burst, or continue to delete it. Returns promptly.
 
-        Called until it raises NotFound, which says that nothing of it exists any
-        more: no process, no object, no file, nothing that costs. Returning means:
-        requested, not yet confirmed. Also raises Transient and Refused.
+        Called until it raises NotFound, which means that nothing of the burst exists
+        any more: no process, no object, no file, nothing that costs. A return means
+        that the deletion is requested but not confirmed. Also raises Transient and
+        Refused.
         """
 
     @classmethod
     def modes(cls, settings: Any) -> tuple[BurstMode, ...]:
-        """Return all that is in `modes` of some offer, by the settings alone.
+        """Return all modes that any of its offers has, from the settings alone.
 
-        It is for what makes no provider, such as a check of files.
+        It is for callers that make no provider object, such as a check of files.
         """
         del settings
         return ("joined",)
 
     @classmethod
     def own_images(cls, settings: Any) -> bool:
-        """Return whether some offer has `own_images`, as `modes`."""
+        """Return whether any offer has `own_images`, from the settings alone."""
         del settings
         return False
 
     @classmethod
     def offer_names(cls, settings: Any) -> Collection[str]:
-        """Return the names of all offers, as `modes`; empty if only `offers` knows."""
+        """Return the names of all offers, from the settings alone.
+
+        Empty if the settings do not tell them.
+        """
         del settings
         return ()
 
     def place(self) -> str:
-        """Return where bursts are made: cluster, project, directory. No secret.
+        """Return where bursts are made: cluster, project, directory; no secret.
 
-        Asked once, when the provider is made; answers at once, from its settings and
-        files. Another text means that bursts made before cannot be seen from here: a
-        reload that brings it is refused while there are some. Empty where it is not
-        known.
+        Called once, when the provider is made; returns at once, from its settings and
+        files. If the text changes, bursts that were made before cannot be seen any
+        more: a reload that changes it is refused while there are such bursts. Empty if
+        the place is not known.
         """
         return ""
 
     def directories(self) -> Sequence[str]:
-        """Return absolute paths that all followers have; asked once, as `place`.
+        """Return absolute paths of directories that all followers have.
 
         For a provider whose followers do not share the lead's files: `flux submit
-        --burst` tells a user whose working directory is below none of them. With none
-        nobody is told.
+        --burst` warns a user whose working directory is not below any of these. If
+        empty, it warns nobody. Called once, as `place`.
         """
         return ()
 
     def access(self, burst_id: BurstId) -> Sequence[str]:
-        """Return how a person gets at what a burst runs in: commands for a shell.
+        """Return shell commands that give a person access to where a burst runs.
 
-        Such as those that write a kubeconfig. The person runs them one after the other,
-        with credentials of their own, so no secret is in them. Answers at once, from
-        the settings.
+        For example, commands that write a kubeconfig. The person runs them one after
+        the other with their own credentials, so they contain no secret. Returns at
+        once, from the settings.
         """
         del burst_id
         return ()
@@ -359,100 +375,103 @@ class Provider(abc.ABC):
     def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
         """Check all that can be checked without making anything.
 
-        `lead` is the lead that followers would join, None where it cannot be reached.
-        Each thing that was checked is one finding (`burst.model.finding`), also if it
-        is as it should be. An error that it raises is reported as the only finding.
+        `lead` is the lead that followers would join, None if it cannot be reached.
+        Each check returns one finding (`burst.model.finding`), also if it found nothing
+        wrong. An error that this method raises is reported as the only finding.
         """
         del lead
         return ()
 
     def resize(self, spec: BurstSpec) -> None:
-        """Have the burst consist of the followers of `spec`. Returns promptly.
+        """Grow or shrink the burst to the followers of `spec`. Returns promptly.
 
-        Of bursts that join the lead only. Without it the daemon makes another burst
-        where jobs need more nodes, and keeps all nodes of one as long as some are used.
+        Only for bursts that join the lead. Without this method the daemon makes another
+        burst when jobs need more nodes, and keeps all nodes of a burst while any of
+        them is used.
 
-        `spec` is that of the burst's `provision` or of its last `resize`, with other
-        `hosts` and `ranks`: either these with further ones behind them, or the first
-        of them. Followers that are in both are not touched. What is provisioned again
-        after it has the new hosts.
+        `spec` is the spec of the burst's `provision` or of its last `resize` with other
+        `hosts` and `ranks`: either the same with further ones at the end, or only the
+        first of them. Followers that are in both specs are not touched. A later
+        `provision` has the new hosts.
 
-        To grow: start those that are missing of the further ones, nothing twice. It is
-        called until it returns, and again after a crash. Once all of them have joined,
-        the burst has grown.
+        To grow: start each further follower that does not exist yet, and none twice.
+        Called until it returns, and again after a crash. Once all further followers
+        have joined, the burst has grown.
 
-        To shrink: end those behind the last of `hosts`, on which nothing runs and
-        nothing can start any more. It is called again until `observe` lists none of
-        them, which says that nothing of them exists, no process and nothing that
-        costs. As `reap`, it may do more the longer that takes. It may be called to take
-        back a growth that has not ended.
+        To shrink: end the followers after the last of `hosts`, on which nothing runs
+        and nothing can start any more. Called again until `observe` lists none of them,
+        which means that nothing of them exists: no process and nothing that costs. Like
+        `reap`, it may use stronger means the longer that takes. It may be called to
+        undo a growth that has not ended.
 
-        Raises NotFound where nothing of the burst exists, and makes nothing then;
-        InsufficientCapacity and SpecRefused for a growth that cannot be had, which
-        leave the burst as it is and let it go on; Transient and Refused. `reap`
-        deletes what a growth has made, too.
+        Raises NotFound, and makes nothing, if nothing of the burst exists;
+        InsufficientCapacity and SpecRefused if the burst cannot grow, which leaves it
+        running as it is; Transient and Refused. `reap` also deletes what a growth has
+        made.
         """
         raise NotImplementedError
 
     def force_reap(self, burst_id: BurstId) -> None:
-        """As `reap`, but wait for no host that does not answer.
+        """Delete all of the burst, as `reap`, but do not wait for hosts without answer.
 
-        Only a person asks for it (`burst down --force`), who knows that the host is
-        dead. Called in place of `reap` until it raises NotFound.
+        Called only for a person (`burst down --force`) who knows that the host is dead,
+        in place of `reap`, until it raises NotFound.
         """
         raise NotImplementedError
 
     def record_event(self, burst_id: BurstId, event: Event, text: str) -> None:
-        """Note that this happened to the burst where people see what it is.
+        """Record an event of the burst where people look at its resources.
 
-        Such as an event of its Job, for who has kubectl and no access to the daemon.
-        `text` is what `burst explain` says, a sentence without a full stop. Called
-        beside other methods, from a thread of its own, and not for all events: nothing
-        depends on it. Raises NotFound where nothing of the burst can be seen yet, and
-        Transient; it is then called again, for a minute at most, so an event that is
-        there already is not noted twice. Raises Refused where it will not work, and is
-        then left alone for a while.
+        For example, as an event of its Job, for a person who has kubectl and no access
+        to the daemon. `text` is what `burst explain` shows, a sentence without a full
+        stop. Called on a thread of its own, at the same time as other methods, and not
+        for all events: nothing depends on it. Raises NotFound if the burst has no
+        visible resource yet, and Transient: it is then called again, for at most a
+        minute, so it must not record the same event twice. Raises Refused if it cannot
+        work, and is then not called for a while.
         """
         raise NotImplementedError
 
     def list_all(self) -> Sequence[OwnedBurst]:
-        """Return the bursts of all owners and names in the place of the settings.
+        """Return the bursts of all owners and provider names in this provider's place.
 
-        `burst gc --provider` needs it, which deletes what a lead left that is lost. It
-        then makes a provider of this type with the owner and name of each, and calls
-        its `reap`. Raises Transient or Refused.
+        `burst gc --provider` needs it to delete what a lost lead has left: it makes a
+        provider of this type with the owner and name of each burst, and calls its
+        `reap`. Raises Transient or Refused.
         """
         raise NotImplementedError
 
     def probe(
         self, lead: LeadIdentity, tell: Callable[[str], None], user: str = ""
     ) -> Sequence[Finding]:
-        """Start something small, where followers run, that connects to the lead.
+        """Start a small resource where followers run, and connect to the lead from it.
 
-        Only a person asks for it (`burst doctor --probe`), as it makes something. With
-        a `user`, a name of the host that asks, it also tells whether this guest's jobs
+        Called only for a person (`burst doctor --probe`), as it makes a resource. With
+        a `user`, a user name on this host, it also checks whether jobs of this guest
         could run there (`--as-user`).
 
-        May wait as long as a follower may take to be started, and calls `tell` with a
-        line that says for what. When it ends, also by KeyboardInterrupt, nothing is
-        left, or what is left has our tags and ends by itself. Raises ProviderError.
+        May wait as long as a follower may take to start, and calls `tell` with a line
+        that says what it waits for. When it ends, also by KeyboardInterrupt, nothing is
+        left, or what is left has the owner's tags and ends by itself. Raises
+        ProviderError.
         """
         raise NotImplementedError
 
     def check(self, tell: Callable[[str], None]) -> Sequence[Finding]:
-        """Test what a site wrote for it: make a burst, list it and delete it.
+        """Test what a site wrote for this provider: make, list and delete a burst.
 
-        Only a person asks for it (`burst provider check`), of a provider object with an
-        owner that no lead has. Returns a finding for each rule. `tell` is called with a
-        line of progress. Nothing is left, or a finding says what. Raises ProviderError.
+        Called only for a person (`burst provider check`), on a provider object whose
+        owner is no lead's. Returns a finding for each rule, and calls `tell` with lines
+        of progress. Nothing is left, or a finding says what. Raises ProviderError.
         """
         raise NotImplementedError
 
     def has(self, method: OptionalMethod) -> bool:
         """Return whether this optional method may be called.
 
-        By default if it is overridden; one for which that depends on its settings
-        overrides this too. Asked once, when the provider is made; answers at once.
+        By default it may be called if it is overridden. A provider for which that
+        depends on the settings overrides `has`, too. Called once, when the provider is
+        made; returns at once.
         """
         found = getattr(self, method)
         return getattr(found, "__func__", found) is not getattr(Provider, method)

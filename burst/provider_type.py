@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""What a type of providers tells before any provider of it is made.
+"""Facts about a type of providers that are needed before a provider is made.
 
 A package registers an object of a subclass of `ProviderType` as an entry point of the
-group `burst.provider_types`, named as the type. What it does not override is not
-offered. Commands that make no provider ask it: `run-burst --help` for its flags, `burst
-lead init` for its table. So its module should import no SDK: that an SDK is not
-installed is an error only once the provider is used.
+group `burst.provider_types`, with the name of the type. Methods that it does not
+override offer nothing. Commands that make no provider use the object: `run-burst
+--help` for its flags, `burst lead init` for its table. So its module should import no
+SDK: a missing SDK is an error only once the provider is used.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from burst.model.shape import Shape
 
 GROUP = "burst.provider_types"
 PROVIDERS = "burst.providers"
-"""The group of the classes themselves."""
+"""The entry point group of the provider classes."""
 USUAL = "burst.usual_provider_type"
-"""The group of the one type that commands use where none is named: it needs no extra,
-and works on any host without a fact about the site."""
+"""The entry point group of the type that commands use if none is named: it needs no
+extra package, and works on any host without configuration for the site."""
 
 
 class ProviderFlag(msgspec.Struct, frozen=True):
@@ -35,41 +35,42 @@ class ProviderFlag(msgspec.Struct, frozen=True):
     """Without the dashes in front: `machine-type`."""
     help: str
     selects: bool = False
-    """Where it is given and `--provider` is not, this type of provider is used."""
+    """Whether the flag without `--provider` selects this type of provider."""
     is_file: bool = False
-    """The value is the path of a file, which has to exist."""
+    """Whether the value is the path of a file, which must exist."""
     ignored: bool = False
-    """It is accepted and has no effect; `notes` says why."""
+    """Whether the flag is accepted but has no effect; `notes` says why."""
 
 
 class NodesRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes of one shape, for which the lead has rank slots."""
 
     name: str
-    """Of an offer of such nodes."""
+    """The name for an offer of such nodes."""
     shape: Shape
-    """What R declares for each."""
+    """What R declares for each node."""
     nodes: int
-    """How many the largest slot of that shape has."""
+    """The number of nodes of the largest slot with that shape."""
 
 
 class TableRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What `burst lead init` knows of the lead that a table is for."""
+    """The facts about a lead from which `burst lead init` has a table written."""
 
     each: tuple[NodesRequest, ...]
-    """One for each shape that slots have, at least one, in the order of their ranks. A
-    provider with several offers has one for each."""
+    """One entry for each shape that slots have, at least one, in the order of their
+    ranks. A provider with several offers has one offer for each."""
     total: int
-    """How many nodes all slots have together."""
+    """The number of nodes of all slots together."""
     place: str = ""
-    """A directory that the daemon's unit makes for followers on its host; empty for
+    """A directory that the daemon's unit creates for followers on its host; empty for
     none."""
 
     @property
     def shape(self) -> Shape:
         """The shape of nodes that fit every slot, for a provider with one offer.
 
-        It is that of some slot. Raises ConfigError where none holds all the others.
+        It is the shape of one of the slots. Raises ConfigError if no slot's shape is
+        large enough for all others.
         """
         shapes = [wanted.shape for wanted in self.each]
         for shape in shapes:
@@ -84,26 +85,26 @@ class TableRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def nodes(self) -> int:
-        """How many the largest slot has."""
+        """The number of nodes of the largest slot."""
         return max(wanted.nodes for wanted in self.each)
 
 
 class ProviderType:
-    """What is known of all providers of a type. Each part may be overridden."""
+    """Facts about all providers of a type. Each part may be overridden."""
 
     flags: Sequence[ProviderFlag] = ()
-    """Of `run-burst`, which lists those of all installed types."""
+    """Flags of `run-burst`, which lists the flags of all installed types."""
     own_host: bool = False
-    """Whether followers are processes of the lead's own host that the daemon starts.
-    Then they reach the lead by any address of the host, have no address or host name of
-    their own, and live and start guests' jobs in the daemon's unit."""
+    """Whether followers are processes that the daemon starts on the lead's own host.
+    Such followers reach the lead at any address of the host, have no address or host
+    name of their own, and run, with guests' jobs, in the daemon's systemd unit."""
 
     def options(
         self, given: Mapping[str, str], table: Mapping[str, Any], nodes: int
     ) -> dict[str, Any]:
-        """Return the keys of `[providers.NAME]`, with what the flags say.
+        """Return the keys of `[providers.NAME]`, changed by the given flags.
 
-        `given` has the values by flag name, `table` what the settings file has, and
+        `given` has the values by flag name, `table` the keys in the settings file, and
         `nodes` is the size of the rank slot. Raises ConfigError.
         """
         del given, nodes
@@ -112,9 +113,9 @@ class ProviderType:
     def notes(
         self, given: Mapping[str, str], options: Mapping[str, Any]
     ) -> Sequence[str]:
-        """Return what a user should know before anything is made, a line for each.
+        """Return lines that a user should read before anything is made.
 
-        `options` is what that method returned.
+        `options` is what the method `options` returned.
         """
         del given, options
         return ()
@@ -122,8 +123,8 @@ class ProviderType:
     def table_template(self, wanted: TableRequest) -> str:
         """Return the text of `[providers.TYPE]`, as TOML; empty if there is none.
 
-        A key that a site has to fill in is a comment `# KEY = EXAMPLE`; such lines
-        follow a comment that begins with `# Fill in`.
+        A key that a site has to set is a comment `# KEY = EXAMPLE`; these lines come
+        after a comment that begins with `# Fill in`.
         """
         del wanted
         return ""
@@ -131,9 +132,9 @@ class ProviderType:
 
 @contextmanager
 def package_errors(what: str) -> Iterator[None]:
-    """Raise ConfigError for whatever a package's own code raises; `what` names it.
+    """Raise ConfigError for any error in a package's own code; `what` describes it.
 
-    BurstError goes through: it says already what to do.
+    A BurstError is passed on: it already says what to do.
     """
     try:
         yield
@@ -149,14 +150,14 @@ def package_errors(what: str) -> Iterator[None]:
 
 
 def installed_types() -> tuple[str, ...]:
-    """Return the names of all types whose providers can be made, sorted."""
+    """Return the names of all installed types of providers, sorted."""
     return tuple(sorted({point.name for point in entry_points(group=PROVIDERS)}))
 
 
 def usual_type() -> str:
-    """Return the type that commands use where none is named.
+    """Return the type that commands use if none is named.
 
-    Raises ConfigError where its package is not installed.
+    Raises ConfigError if its package is not installed.
     """
     for point in entry_points(group=USUAL):
         return point.name
@@ -164,9 +165,9 @@ def usual_type() -> str:
 
 
 def provider_type(kind: str) -> ProviderType:
-    """Return what a type tells; of one that is not installed nothing is known.
+    """Return the facts about a type; the defaults if it has none installed.
 
-    Raises ConfigError where its package cannot be imported.
+    Raises ConfigError if its package cannot be imported.
     """
     for point in entry_points(group=GROUP, name=kind):
         return load_type(point)
@@ -174,7 +175,7 @@ def provider_type(kind: str) -> ProviderType:
 
 
 def on_own_host(kind: str) -> bool:
-    """Return `own_host` of a type; False where its package cannot tell."""
+    """Return `own_host` of a type; False if its package cannot be imported."""
     try:
         return provider_type(kind).own_host
     except ConfigError:
@@ -182,7 +183,7 @@ def on_own_host(kind: str) -> bool:
 
 
 def load_type(point: EntryPoint) -> ProviderType:
-    """Import what an entry point of the group names. Raises ConfigError."""
+    """Import the object of an entry point of the group. Raises ConfigError."""
     what = f"what is known of provider type {point.name} cannot be imported"
     with package_errors(what):
         found = point.load()

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Threads that answer the service's requests, and limits on requests.
 
-Every user of the instance may send requests. So each has a limit on unanswered ones,
-and so have all guests together; guests have threads of their own, on which they take
-turns; requests have a maximum size; and the daemon stops without waiting for answers.
-How often a guest may call is for `burst.runtime.call_limits`.
+Every user of the instance may send requests. So there is a limit on unanswered requests
+for each user, and one for all guests together; guests have threads of their own, on
+which they take turns; requests have a maximum size; and the daemon stops without
+waiting for answers. `burst.runtime.call_limits` limits how often a guest may call.
 """
 
 from __future__ import annotations
@@ -19,19 +19,21 @@ from burst.decode import from_json
 from burst.errors import MALFORMED, BurstError
 
 MAX_PAYLOAD_BYTES = 256 * 1024
-"""Bytes of a request's payload; that of `burst release` for 10,000 jobs is smaller."""
+"""The largest payload of a request, in bytes; `burst release` for 10,000 jobs is
+smaller."""
 MAX_GUEST_REQUESTS = 8
-"""Unanswered requests of one user who is not the owner."""
+"""The most unanswered requests of one user who is not the owner."""
 MAX_ALL_GUESTS_REQUESTS = 512
-"""Unanswered requests of all who are not the owner: each takes memory until it is
-answered, and where `[guests] take_subuids` is set one user may have many ids."""
+"""The most unanswered requests of all users other than the owner: each takes memory
+until it is answered, and one user may have many ids if `[guests] take_subuids` is set.
+"""
 MAX_OWNER_REQUESTS = 256
 FAST_METHODS = ("intake", "ping")
-"""Methods that only read, and no more than what is known before the first tick. They
-have a thread of their own, as `flux submit --burst` waits for `intake`."""
+"""Methods that only read what is known before the first tick. They have a thread of
+their own, as `flux submit --burst` waits for `intake`."""
 COMMANDS = ("down", "release", "request", "request-job")
-"""Methods of guests that wait for a tick. They have threads of their own, so that who
-only reads does not wait for a tick."""
+"""Methods of guests that wait for a tick. They have threads of their own, so that
+methods that only read do not wait for a tick."""
 
 _BUSY = "wait until they are answered"
 _LATER = "try again in a few seconds"
@@ -54,7 +56,7 @@ class RequestThreads:
     def submit(self, method: str, userid: int, owner: bool, work: _Work) -> None:
         """Have a thread do the work of a request.
 
-        Raises BurstError where its caller has too many unanswered ones.
+        Raises BurstError if there are too many unanswered requests.
         """
         most = MAX_OWNER_REQUESTS if owner else MAX_GUEST_REQUESTS
         with self._lock:
@@ -67,7 +69,7 @@ class RequestThreads:
         self._lane(method, owner).put(userid, lambda: self._do(userid, owner, work))
 
     def close(self) -> None:
-        """Begin no more work. Work under way goes on, and is not waited for."""
+        """Begin no more work, and do not wait for work that is under way."""
         for lane in (self._prompt, self._owner, self._guests, self._commands):
             lane.close()
 
@@ -90,10 +92,10 @@ class RequestThreads:
 
 
 class _Lane:
-    """Work on up to `most` threads, started when needed.
+    """A queue of work for up to `most` threads, which are started when needed.
 
     Users take turns, each with their oldest work first, on up to `of_user` threads at
-    a time: who gives much, or work that takes long, keeps no other from a turn.
+    a time: a user with much or long work does not keep others from a turn.
     """
 
     def __init__(self, name: str, most: int, of_user: int) -> None:
@@ -103,9 +105,9 @@ class _Lane:
         self._numbers = itertools.count()
         self._changed = threading.Condition()
         self._waiting: OrderedDict[int, deque[_Work]] = OrderedDict()
-        """By user; the one whose turn it is first."""
+        """The waiting work of each user; the user whose turn it is comes first."""
         self._working: Counter[int] = Counter()
-        """On how many threads the work of each user is done."""
+        """The number of threads that do work of each user."""
         self._threads = self._idle = 0
         self._closed = False
 
@@ -119,7 +121,7 @@ class _Lane:
             self._changed.notify()
         if new:
             name = f"{self._name}-{next(self._numbers)}"
-            # A daemon thread, so that the daemon stops while a request takes long.
+            # A daemon thread, so that the daemon can stop during a long request.
             threading.Thread(target=self._run, name=name, daemon=True).start()
 
     def close(self) -> None:
@@ -141,7 +143,7 @@ class _Lane:
                     self._changed.notify()
 
     def _take(self) -> tuple[int, _Work] | None:
-        """Wait for work; None once this is closed."""
+        """Wait for work and return it; None once the lane is closed."""
         with self._changed:
             while not self._closed:
                 userid = self._next_user()
@@ -172,9 +174,9 @@ def check_length(text: bytes) -> None:
 
 
 def read_payload(text: bytes) -> dict[str, Any]:
-    """Return a request's JSON object; no text is an empty object. Raises BurstError.
+    """Return a request's JSON object. Raises BurstError.
 
-    A text that is too long is not decoded.
+    An empty text is an empty object; a text that is too long is not decoded.
     """
     check_length(text)
     try:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Wakes one waiting thread, from any thread and from a signal handler.
 
-A signal handler must not set a threading.Event: if it interrupts the thread that is
-just entering `wait`, both need the Event's lock. A pipe has no lock.
+A signal handler must not set a threading.Event: if it interrupts a thread that is about
+to enter `wait`, both need the Event's lock. A pipe has no lock.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ class WakeUp:
 
     def wake(self) -> None:
         """End the present `wait`, or the next one."""
-        # A full pipe wakes the thread, too.
+        # If the pipe is full, the thread is woken in any case.
         with contextlib.suppress(BlockingIOError):
             os.write(self._writer, b"!")
 
     def fileno(self) -> int:
-        """Return a descriptor that is readable from a `wake` to the next `wait`."""
+        """Return a descriptor that is readable between a `wake` and the next `wait`."""
         return self._reader
 
     def wait(self, seconds: float, gather: float = 0.0) -> None:
-        """Wait for `wake`, at most so many seconds; one from before counts.
+        """Wait for `wake`, for at most `seconds`; an earlier `wake` counts.
 
-        Then wait `gather` seconds more, so that events that come together cause one
-        return.
+        Then wait `gather` seconds more, so that events that come together cause only
+        one return.
         """
         pause = max(0.0, min(seconds, _LONGEST))
         ready, _, _ = select.select([self], [], [], pause)
@@ -50,6 +50,6 @@ class WakeUp:
 
 
 def on_signals(act: Callable[[], None], *numbers: signal.Signals) -> None:
-    """Have these signals call it, which may `wake`. From the main thread."""
+    """Have these signals call `act`, which may `wake`. Call it in the main thread."""
     for number in numbers:
         signal.signal(number, lambda _, __: act())

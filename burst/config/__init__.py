@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Settings: one frozen object from TOML, units in the values, nothing unknown.
+"""Settings: one frozen object from TOML; values have units, unknown keys are errors.
 
-`burst config` prints the effective values with where each came from. Plug-in authors
-declare the keys of their table `[providers.NAME]` as a msgspec.Struct, durations as
-`Seconds`; `convert` makes it of the table.
+`burst config` prints the effective values and where each came from. Plug-in authors
+declare the keys of their table `[providers.NAME]` as a msgspec.Struct, with durations
+as `Seconds`; `convert` makes the Struct from the table.
 """
 
 from burst.config.convert import Seconds, convert

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""From a TOML table to a frozen value, and from a bad one to a sentence."""
+"""Converts a TOML table to a frozen value, or to an error that says what is wrong."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ _LACKS = "Object missing required field"
 
 
 class Seconds(float):
-    """A duration; written in the file as FSD text such as "10m" or "inf"."""
+    """A duration in seconds; in the file FSD text such as "10m" or "inf"."""
 
     def __str__(self) -> str:
         return format_fsd(self)
 
 
 class SecondsOrOff(Seconds):
-    """A duration, or "off", which is math.inf here."""
+    """A duration in seconds; math.inf for "off" in the file."""
 
     def __str__(self) -> str:
         return "off" if math.isinf(self) else super().__str__()
 
 
 class SecondsOrNumber(Seconds):
-    """A duration, or a number of seconds, as files of other programs have them."""
+    """A duration in seconds; in the file FSD text or a number, as in other programs."""
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of tables that have tables or durations in them."""
+    """Base of tables that contain tables or durations."""
 
     retired: ClassVar[Mapping[str, str]] = {}
     """Keys of earlier versions, each with what to do about it."""
@@ -51,12 +51,14 @@ class PackageTable(Table, frozen=True):
     """Base of tables that other packages have in the settings."""
 
     def check(self, where: str) -> None:
-        """Raise ConfigError, with the file in front, for what cannot be."""
+        """Raise ConfigError, with `where` in front, for a value that is invalid."""
 
 
 class KeyProblem(ConfigError):
-    """One key of a table is wrong: `key` is its dotted path there, empty for the table;
-    `problem` is the text without where it is.
+    """One key of a table is wrong.
+
+    `key` is its dotted path in the table, empty for the table itself; `problem` is the
+    text without file and path.
     """
 
     def __init__(self, where: str, key: str, problem: str, advice: str = "") -> None:
@@ -66,9 +68,9 @@ class KeyProblem(ConfigError):
 
 
 def convert(table_type: type[_T], table: Mapping[str, Any], where: str) -> _T:
-    """Return a Struct of the given type made of a TOML table.
+    """Return a Struct of the given type, made from a TOML table.
 
-    Durations are declared as `Seconds`. Raises KeyProblem that begins with `where`.
+    Durations are declared as `Seconds`. Raises KeyProblem, which begins with `where`.
     """
     _refuse_unknown(table_type, table, where, "")
     try:
@@ -107,7 +109,7 @@ def _decode(kind: type, value: Any) -> Any:
 
 
 def _plain(what: str) -> str:
-    """Return msgspec's words in those of TOML."""
+    """Return a message of msgspec in the terms of TOML."""
     names = {"str": "text in quotes", "int": "whole number", "bool": "true or false"}
     names |= {"array": "list", "object": "table"}
     what = what.replace("Invalid enum value", "unknown value").replace("`", "")
@@ -120,7 +122,7 @@ def _plain(what: str) -> str:
 
 
 def _choices(kind: Any, key: str) -> str:
-    """Return which values the key may have, empty if they are not a fixed few."""
+    """Return which values the key may have; empty if that is not a fixed set."""
     for step in key.split("."):
         if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
             return ""
@@ -143,7 +145,7 @@ def _keys_of(kind: type) -> Mapping[str, Any]:
 
 
 def unknown_key(where: str, path: str, known: Iterable[str]) -> KeyProblem:
-    """Return the error about a key at a dotted path, in whose place `known` may be."""
+    """Return the error for an unknown key at a dotted path; `known` are valid keys."""
     close = difflib.get_close_matches(path.rpartition(".")[2], known, 1)
     if close:
         return KeyProblem(where, path, "no such key", f"did you mean {close[0]}?")
@@ -154,7 +156,10 @@ def unknown_key(where: str, path: str, known: Iterable[str]) -> KeyProblem:
 def _refuse_unknown(
     kind: type, table: Mapping[str, Any], where: str, inside: str
 ) -> None:
-    """Say which key is unknown and which was meant; msgspec only says the first."""
+    """Raise KeyProblem for an unknown key, with the key that was probably meant.
+
+    msgspec only names the unknown key.
+    """
     fields = _keys_of(kind)
     for key, value in table.items():
         path = f"{inside}{key}"
@@ -174,7 +179,7 @@ def _refuse_unknown(
 
 
 def _values_of(value: Any) -> list[tuple[str, Any]]:
-    """Return the values of a mapping or a list, with what their paths end in."""
+    """Return the values of a mapping or a list, each with the end of its path."""
     if isinstance(value, Mapping):
         return [(f".{name}", each) for name, each in value.items()]
     if isinstance(value, list):
@@ -183,8 +188,8 @@ def _values_of(value: Any) -> list[tuple[str, Any]]:
 
 
 def _tables_inside(kind: Any) -> type[msgspec.Struct] | None:
-    """Return the type of the tables that a key has, by their names or in a list; None
-    if it has none.
+    """Return the type of the tables inside a key, by name or in a list; None if the key
+    has none.
     """
     of = {Mapping: -1, tuple: 0}.get(get_origin(kind))
     inside = None if of is None else get_args(kind)[of]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The file: read, checked, and shown again with where each value came from."""
+"""Reads and checks the settings file, and shows where each value came from."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ RENAMED_KEYS = {
     ("intake", "share"): "any_job",
     ("limits", "set_aside"): "cooldown",
 }
-"""Keys, by table and old name, that are read under their old name in this release."""
+"""Keys, by table and old name, that this release still reads under their old name."""
 
 
 def load(path: Path) -> Settings:
-    """Read and check a file. Raises ConfigError naming file, key and what is right."""
+    """Read and check a file. Raises ConfigError with file, key and a valid value."""
     return parse(read_settings(path), str(path))
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """Return the tables of a settings file, their keys under their present names.
+    """Return the tables of a settings file, with keys under their present names.
 
-    They are not checked: see `parse`. Raises ConfigError.
+    The tables are not checked: see `parse`. Raises ConfigError.
     """
     return with_present_names(read_toml(path), str(path))
 
@@ -52,7 +52,7 @@ def read_settings(path: Path) -> dict[str, Any]:
 def read_toml(path: Path) -> dict[str, Any]:
     """Return the file's tables unchecked. Raises ConfigError."""
     try:
-        # Editors of Windows begin a file with a byte order mark.
+        # Editors on Windows begin a file with a byte order mark.
         return tomllib.loads(path.read_text("utf-8-sig"))
     except OSError as error:
         raise ConfigError(
@@ -64,7 +64,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def _toml_words(error: Exception) -> str:
-    """Return what tomllib says, with tables written as in the file."""
+    """Return the message of tomllib, with tables written as in the file."""
     tables = re.compile(r"\(('[^()]*'),?\)")
     return tables.sub(
         lambda found: f"[{found[1].replace(chr(39), '').replace(', ', '.')}]",
@@ -75,8 +75,8 @@ def _toml_words(error: Exception) -> str:
 def with_present_names(tables: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Return tables with the keys of RENAMED_KEYS under their present names.
 
-    A FutureWarning names each that is found (`burst.log.show_warning` shows it). Raises
-    ConfigError where a table has both names of a key.
+    A FutureWarning names each old key that is found (`burst.log.show_warning` shows
+    it). Raises ConfigError if a table has both names of a key.
     """
     found = dict(tables)
     for (table, old), new in RENAMED_KEYS.items():
@@ -135,15 +135,15 @@ def parse(tables: Mapping[str, Any], where: str) -> Settings:
 
 
 def _take_packages(tables: dict[str, Any], where: str) -> dict[str, PackageTable]:
-    """Take the tables of packages out of those of a file.
+    """Remove the tables of packages from those of a file, and return them.
 
-    Raises ConfigError, also for a table that nobody has.
+    Raises ConfigError, also for a table that belongs to no package.
     """
     ours = {field.name for field in msgspec.structs.fields(Settings)} - {"packages"}
     found: dict[str, PackageTable] = {}
     names = tables.keys() - ours
     if not names:
-        return found  # entry points are looked at only for what is none of ours
+        return found  # entry points are read only if there is a table of a package
     theirs = installed("burst.settings").keys()
     for name in sorted(names):
         if name not in theirs:
@@ -163,10 +163,10 @@ def effective(
     source: str,
     options: Mapping[str, msgspec.Struct] = MappingProxyType({}),
 ) -> Iterator[tuple[str, Any, str]]:
-    """Yield key, value and where it came from: the source, or `default`.
+    """Yield each key, its value and where that came from: the source, or `default`.
 
-    `options` has what each plug-in made of its table, by the provider's name; of one
-    that is missing there only what its table says is shown.
+    `options` has the parsed table of each plug-in, by the provider's name; for a
+    provider that is missing there, only the keys in the file are shown.
     """
     for table, section in msgspec.structs.asdict(settings).items():
         given = tables.get(table, {})
@@ -207,7 +207,7 @@ def _each(
 ) -> Iterator[tuple[str, Any, str]]:
     """Yield the keys of each table of a list, by its name or else its number.
 
-    Of its match, only what it has.
+    Of the keys below `match`, only those in the file are yielded.
     """
     for number, (one, table) in enumerate(zip(tables, written, strict=True), 1):
         values = msgspec.structs.asdict(one)
@@ -226,7 +226,7 @@ def _each(
 def _leaves(
     path: str, value: Any, written: Any, source: str
 ) -> Iterator[tuple[str, Any, str]]:
-    """Yield the keys below a table that a plug-in declares, tables in it too."""
+    """Yield the keys of a table that a plug-in declares, and of tables inside it."""
     if isinstance(value, msgspec.Struct):
         fields = msgspec.structs.fields(value)
         value = {field.encode_name: getattr(value, field.name) for field in fields}
@@ -273,7 +273,7 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "guests.request_nodes": (0, math.inf),
     "limits.cooldown": (0, LONGEST),
 }
-"""The least and the most that keys may be, durations in seconds."""
+"""The least and the most value of each key; durations in seconds."""
 
 
 def _check_ranges(settings: Settings, where: str) -> None:

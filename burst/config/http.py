@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`[http]`: where the daemon answers HTTP requests, and who may ask."""
+"""`[http]`: where the daemon answers HTTP requests, and who may send them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from burst.errors import ConfigError
 _EXAMPLES = 'such as "127.0.0.1:9779", "[::1]:9779" or "unix:/run/burst/http"'
 _HOST_AND_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):([0-9]{1,5})")
 LONGEST_PATH = 100
-"""Of a Unix socket, in bytes: the kernel takes 107 (unix(7))."""
+"""The longest path of a Unix socket, in bytes: the kernel takes 107 (unix(7))."""
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether an address or a name is one of this host alone."""
+    """Tell whether an address or a name is a loopback one, of this host alone."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -30,16 +30,16 @@ class HttpSettings(Table, frozen=True):
 
     listen: str = ""
     """Address and port such as "127.0.0.1:9779", or the path of a Unix socket such as
-    "unix:/run/burst/http". None by default: the daemon listens nowhere. Port 0 takes
-    any that is free; the log says which."""
+    "unix:/run/burst/http". None by default: the daemon does not listen. Port 0 takes
+    any free port; the log says which."""
     token_file: str = ""
     """Path of a file with the token that clients send as `Authorization: Bearer`.
-    Required where the address is not one of loopback. Without one only metrics and
-    health are told over TCP, since any user of this host may connect."""
+    Required if the address is not a loopback address. Without a token only metrics and
+    health are served over TCP, since any user of this host may connect."""
 
 
 class ListenAddress(msgspec.Struct, frozen=True):
-    """Where to listen: a path, or a host and a port."""
+    """An address to listen on: the path of a Unix socket, or a host and a port."""
 
     path: str = ""
     host: str = ""
@@ -61,7 +61,7 @@ class ListenAddress(msgspec.Struct, frozen=True):
 
 
 def parse_listen(text: str) -> ListenAddress:
-    """Return the address in `[http] listen`. Raises ValueError saying what is right."""
+    """Return the address in `[http] listen`. Raises ValueError with what is valid."""
     if text.startswith("unix:"):
         path = text.removeprefix("unix:")
         if not path.startswith("/") or "\0" in path:
@@ -76,7 +76,7 @@ def parse_listen(text: str) -> ListenAddress:
 
 
 def check_http(http: HttpSettings, where: str) -> None:
-    """Raise ConfigError for an address that is none, or that needs a token."""
+    """Raise ConfigError for an invalid address, or one that needs a token."""
     if not http.listen:
         return
     try:

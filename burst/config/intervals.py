@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a rule says of numbers, durations and hours, as text.
+"""Parses the numbers, durations and hours in a rule, which are text.
 
 4   1-8   <4   <=4   >8   >=8        numbers of nodes
 <2h   1h-8h                          durations, in the same forms
@@ -17,10 +17,10 @@ from burst.model.fsd import parse_fsd
 DAY_MINUTES = 1440
 WEEK_MINUTES = 7 * DAY_MINUTES
 WHOLE_WEEK = (1 << WEEK_MINUTES) - 1
-"""Hours of the week as bits, one for each minute from Monday 0:00."""
+"""All hours of the week as bits, one for each minute from Monday 0:00."""
 
 Interval = tuple[float, float]
-"""The least and the most; both belong to it."""
+"""The least and the most value; both are inside the interval."""
 
 _DAYS = ("mo", "tu", "we", "th", "fr", "sa", "su")
 _DAY = "(?:Mo|Tu|We|Th|Fr|Sa|Su)"
@@ -33,12 +33,12 @@ _HOURS = re.compile(
 
 
 def parse_nodes(text: str | int) -> Interval:
-    """Return how many nodes; raises ValueError."""
+    """Return a range of numbers of nodes; raises ValueError."""
     return _interval(str(text), _whole, '4, "1-8", "<4" or ">=8"', least=1)
 
 
 def parse_durations(text: str) -> Interval:
-    """Return durations in seconds; raises ValueError."""
+    """Return a range of durations in seconds; raises ValueError."""
     return _interval(text, parse_fsd, '"<2h", ">=8h" or "1h-8h"', least=0)
 
 
@@ -92,7 +92,7 @@ def _interval(
 
 def _minutes(hours: str | None, minutes: str | None) -> int:
     part = int(minutes or 0)
-    # 60 minutes are no time of a clock: beyond the day, so that it is refused.
+    # 60 or more minutes are invalid: return a time beyond the day, which is refused.
     return int(hours or 0) * 60 + part if part < 60 else 2 * DAY_MINUTES
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What each key of a table is for: the docstring below it in the class.
+"""Finds what each key of a table is for: the docstring below it in the class.
 
-Only its source has that; where this is not there, nothing is known.
+Only the source has these docstrings; without the source no key has one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 @functools.cache
 def key_docs(table: type) -> Mapping[str, str]:
-    """Return the docstring of each field of a table, inherited ones too."""
+    """Return the docstring of each field of a table, including inherited fields."""
     found: dict[str, str] = {}
     for each in reversed(table.__mro__):
         if each.__module__.partition(".")[0] in {"builtins", "msgspec"}:
@@ -30,7 +30,7 @@ def key_docs(table: type) -> Mapping[str, str]:
 
 
 def tell_keys(table: type, fields: Mapping[str, str]) -> str:
-    """Return these keys, each with the beginning of what it is for.
+    """Return these keys as text, each with the beginning of its docstring.
 
     `fields` are names of fields, by the keys in the file.
     """
@@ -50,7 +50,7 @@ def _tell(key: str, text: str) -> str:
 
 
 def _docs_in(node: ast.stmt) -> dict[str, str]:
-    """Return the text below each field that has one."""
+    """Return the docstring below each field that has one."""
     found: dict[str, str] = {}
     assert isinstance(node, ast.ClassDef)
     name = None

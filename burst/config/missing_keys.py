@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Finds all keys that a table lacks, of which msgspec names the first."""
+"""Finds all required keys that a table lacks; msgspec names only the first."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ import msgspec
 
 
 class MissingKeys(NamedTuple):
-    """What one table lacks."""
+    """The required keys that one table lacks."""
 
     path: str
-    """Of the table, dotted, as `volumes.home` or `match[0]`; empty for the first."""
+    """The dotted path of the table, as `volumes.home` or `match[0]`; empty for the
+    outermost table."""
     table: type[msgspec.Struct]
     fields: Mapping[str, str]
-    """Names of the fields, by the keys in the file."""
+    """The names of the missing fields, by their keys in the file."""
 
 
 def missing_keys(kind: Any, value: Any, path: str = "") -> Iterator[MissingKeys]:
-    """Yield what a value lacks that is to be of this type, and tables in it too."""
+    """Yield what a value lacks to be of this type, and what tables inside it lack."""
     origin, inside = get_origin(kind), get_args(kind)
     if origin is Annotated:
         yield from missing_keys(inside[0], value, path)
     elif origin in (Union, UnionType):
-        # Of a table, or none.
+        # The type of an optional table.
         several = [each for each in inside if each is not type(None)]
         if len(several) == 1:
             yield from missing_keys(several[0], value, path)

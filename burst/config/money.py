@@ -14,22 +14,25 @@ from burst.config.policy import Users, Words, as_tuple
 from burst.errors import ConfigError
 
 MOST_UNITS = 1e12
-"""Of a limit, a price or a fee. More, such as inf, is refused as a mistake."""
+"""The highest limit, price or fee. More, such as inf, is refused as a mistake."""
 Price = Annotated[float, msgspec.Meta(ge=0, le=MOST_UNITS)]
-"""The type of a price or fee in a provider's table: an amount for an hour."""
+"""The type of a price or fee in a provider's table: an amount per hour."""
 
 
 class BudgetMatch(Table, frozen=True, omit_defaults=True):
-    """`[[budget]] match`: what counts towards a budget. All that is given must hold."""
+    """`[[budget]] match`: the bursts that count towards a budget.
+
+    Every key that is given must match.
+    """
 
     user: Users = ()
-    """Names or numbers of users: what is bought for jobs of any of them."""
+    """Names or user ids: bursts for jobs of any of these users."""
     bank: Words = ()
     """Banks of the jobs, as `flux submit --bank` gives them."""
     queue: Words = ()
-    """Queues that the jobs were submitted to."""
+    """Queues to which the jobs were submitted."""
     provider: Words = ()
-    """Providers that the bursts are bought from."""
+    """Providers from which the bursts are bought."""
 
 
 class BudgetSettings(Table, frozen=True):
@@ -39,17 +42,18 @@ class BudgetSettings(Table, frozen=True):
     """
 
     limit: float
-    """In the unit of the prices. 0: nothing is bought that it matches."""
+    """In the unit of the prices. 0: nothing is bought that the budget matches."""
     match: BudgetMatch = BudgetMatch()
-    """By default everything counts."""
+    """The bursts that count towards the budget; default: all."""
     per: Literal["day", "week", "month"] = "month"
-    """How long it is for. A month by default, as invoices and grants are."""
+    """The period of the budget. A month by default, as for invoices and grants."""
     warn: float = 0.8
-    """From which part of the limit on the log and `burst status` warn. At four fifths
-    of a month's money there is usually a week left to do something about it."""
+    """The part of the limit from which on the log and `burst status` warn. When four
+    fifths of a month's money are spent, there is usually a week left to react."""
     until: datetime.date | None = None
-    """The last day on which anything is bought that it matches; none by default. Where
-    a grant ends, what it paid for is not free of charge afterwards."""
+    """The last day on which anything is bought that the budget matches; none by
+    default. Set it if the money ends, such as that of a grant: bursts are not free of
+    charge after that day."""
 
     def __str__(self) -> str:
         found = [
@@ -73,7 +77,7 @@ def parse_budgets(
             raise ConfigError(f"{at}: expected a table", "write [[budget]]")
         budget = convert(BudgetSettings, table, at)
         for key, value in table.get("match", {}).items():
-            # It would hold for everything, where none was meant.
+            # An empty key would match everything, where nothing was meant.
             if value in ("", []):
                 raise ConfigError(f"{at}: match.{key}: is empty", "leave the key out")
         _check_budget(budget, providers, at)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`[notify]`: who is told of what a person must know."""
+"""`[notify]`: who gets notices of what a person must know."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from burst.errors import ConfigError
 
 
 class NotifySettings(Table, frozen=True):
-    """`[notify]`: notices of what a person must know, each told once."""
+    """`[notify]`: notices of what a person must know, each sent once."""
 
     command: tuple[str, ...] = ()
-    """A program and its arguments, which is given each notice as a line of JSON on its
-    standard input. It has told it if it exits with status 0. None by default."""
+    """A program and its arguments; it gets each notice as a line of JSON on standard
+    input. The notice counts as sent if the program exits with status 0. None by
+    default."""
     webhook: str = ""
     """URL to which each notice is posted as JSON, with https; or the absolute path of a
-    file with that URL, for services whose URLs are secrets. The file has mode 0600 or
-    0400, as `token_file`. None by default."""
+    file with that URL, for services whose URLs are secrets. The file must have mode
+    0600 or 0400, as `token_file`. None by default."""
     token_file: str = ""
     """Path of a file with a token, sent with each post as `Authorization: Bearer`."""
 
@@ -37,7 +38,7 @@ class NotifySettings(Table, frozen=True):
 
 
 def check_notify(notify: NotifySettings, where: str) -> None:
-    """Raise ConfigError for what cannot be, or would tell a secret."""
+    """Raise ConfigError for a value that is invalid or would expose a secret."""
     if notify.command and not notify.command[0]:
         raise ConfigError(
             f"{where}: notify.command: names no program",
@@ -58,7 +59,7 @@ _RIGHT = 'such as "https://alerts.site.org/burst"; http only to this host'
 
 
 def why_no_webhook(url: str) -> str:
-    """Return why notices cannot be posted to a URL, which is not in it; else ''."""
+    """Return why notices cannot be posted to a URL, without the URL itself; else ''."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname or "", parts.port

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """`[[policy]]`: the rules that decide when a job bursts, in the order of the file.
 
-The first rule that matches a job decides on it. A job that none matches is decided on
-by the rule `default`, whose worth is `[plan] worth`.
+The first rule that matches a job decides when it bursts. A job that no rule matches has
+the rule `default`, whose worth is `[plan] worth`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from burst.config.intervals import parse_durations, parse_hours, parse_nodes
 from burst.errors import ConfigError
 
 DEFAULT_RULE = "default"
-"""Name of the rule for all jobs that no rule of the file matches."""
+"""The name of the rule for all jobs that no rule of the file matches."""
 
 Words = str | tuple[str, ...]
 Users = str | int | tuple[str | int, ...]
@@ -29,57 +29,57 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}")
 
 
 class PolicyMatch(Table, frozen=True):
-    """`match`: which jobs a rule is for. A job has to fit every key that is given.
+    """`match`: the jobs that a rule is for. A job must match every key that is given.
 
-    A key may be a list: then one of its values has to fit.
+    A key may be a list: then one of its values must match.
     """
 
     queue: Words | None = None
     """Queue of the job; "" for jobs of an instance without named queues."""
     nodes: str | int | None = None
-    """How many nodes it needs: 4, "1-8", "<4", "<=4", ">8", ">=8"."""
+    """How many nodes the job needs: 4, "1-8", "<4", "<=4", ">8", ">=8"."""
     user: Users | None = None
-    """Who submitted it, by name or by number."""
+    """Who submitted the job, by name or by user id."""
     hours: Words | None = None
-    """When it is decided, in the time zone of the daemon's host: "Mo-Fr 8-18", "Sa,Su",
-    "22-6". Hours that end before they begin end on the next day."""
+    """The time of the decision, in the time zone of the daemon's host: "Mo-Fr 8-18",
+    "Sa,Su", "22-6". Hours that end before they begin end on the next day."""
     attribute: Words | None = None
     """An attribute under `attributes.system`, by its dotted name, that is neither
     false, 0 nor empty: "project"; or one with this value: "project=alpha"."""
     name: Words | None = None
-    """The job's name as a pattern of a shell: "train-*"."""
+    """The job's name, as a shell pattern: "train-*"."""
     duration: str | None = None
-    """Its time limit: "<2h", "<=2h", ">8h", ">=8h", "1h-8h". A job that has none is
-    longer than any."""
+    """The job's time limit: "<2h", "<=2h", ">8h", ">=8h", "1h-8h". A job without a time
+    limit is longer than any."""
     bank: Words | None = None
-    """The bank that it names (`attributes.system.bank`)."""
+    """The bank that the job names (`attributes.system.bank`)."""
 
 
 class PolicyRule(Table, frozen=True):
-    """`[[policy]]`: what is decided about the jobs that it matches."""
+    """`[[policy]]`: what is decided about the jobs that the rule matches."""
 
     name: str = ""
-    """What `burst explain` and `burst cost` call it; default `policy-N`, where N is its
-    place in the file, from 1."""
+    """The rule's name in `burst explain` and `burst cost`; default: `policy-N`, where N
+    is its place in the file, from 1."""
     match: PolicyMatch = PolicyMatch()
-    """Which jobs it is for; without it, all."""
+    """The jobs that the rule is for; default: all."""
     worth: float | None = None
-    """Make a burst if it saves at least so many hours for each node-hour that it buys;
-    0: for whatever must wait. Default: `[plan] worth`."""
+    """Make a burst if it saves at least this many hours for each node-hour that it
+    buys; 0: for every job that must wait. Default: `[plan] worth`."""
     providers: tuple[str, ...] = ()
-    """Bursts of these only; default: of any."""
+    """Use bursts of these providers only; default: of any."""
     max_price: float | None = None
-    """At most so much per node-hour; default: any price."""
+    """The highest price per node-hour; default: any price."""
     wait: Seconds | None = None
-    """Try the own nodes for at least so long before a burst is made. Default: as long
-    as the job's user or `[intake] local_wait` says, where they are free."""
+    """Try own nodes for at least this long before a burst is made. Default: if own
+    nodes are free, as long as the job's user or `[intake] local_wait` says."""
     requeue: bool = False
-    """Whether these jobs are run again if they lose a node of a burst, twice at most,
-    where their user says nothing of it (`--setattr=burst.requeue=...`). Off: what a job
-    did before it ended is done twice."""
+    """Whether these jobs are run again, at most twice, if they lose a node of a burst
+    and their user has not decided it (`--setattr=burst.requeue=...`). Off by default,
+    as a job that is run again repeats what it did before it ended."""
     mark: bool = False
-    """Whether these jobs may burst without the attribute of `[intake] attribute`. Off:
-    users know whether their jobs can run elsewhere."""
+    """Whether these jobs may burst without the attribute of `[intake] attribute`. Off
+    by default, as users know whether their jobs can run elsewhere."""
 
     retired: ClassVar[Mapping[str, str]] = {
         "race": "remove it: one burst is made, of the first offer that may be had",
@@ -92,8 +92,8 @@ def parse_policy(
 ) -> tuple[PolicyRule, ...]:
     """Return the rules of `[[policy]]`, each with a name and a worth.
 
-    `providers` are those of the file; none if it has only rules, to be tried out.
-    Raises ConfigError.
+    `providers` are the providers of the file; empty if the file has only rules, to try
+    them out. Raises ConfigError.
     """
     if not isinstance(tables, Sequence) or isinstance(tables, str):
         raise ConfigError(f"{where}: policy: expected tables [[policy]]")
@@ -137,7 +137,7 @@ def _named(
 
 
 def _check_match(match: PolicyMatch, at: str) -> None:
-    """Raise ConfigError for what cannot be read, or that no job could ever fit."""
+    """Raise ConfigError for a key that cannot be read, or that no job could match."""
     for key in match.__struct_fields__:
         value = getattr(match, key)
         if value == ():

@@ -16,14 +16,14 @@ class StandingNodes(Table, frozen=True):
     """`[[providers.NAME.standing]]`: nodes that are kept although no job needs them."""
 
     nodes: int
-    """So many at least: bursts are made for what is missing. Bursts that were made for
-    jobs count, too, as long as they live."""
+    """The least number of nodes: bursts are made for those that are missing. Bursts
+    that were made for jobs count, too, while they live."""
     offer: str = ""
-    """Of this offer; default: of any of the provider."""
+    """The offer of the nodes; default: any offer of the provider."""
     hours: Words = ()
-    """When, in the time zone of the daemon's host: "Mo-Fr 8-18", "Sa,Su", "22-6", or a
-    list of these. Hours that end before they begin end on the next day. Default:
-    always."""
+    """When the nodes are kept, in the time zone of the daemon's host: "Mo-Fr 8-18",
+    "Sa,Su", "22-6", or a list of these. Hours that end before they begin end on the
+    next day. Default: always."""
 
 
 def parse_standing(tables: Any, where: str) -> tuple[StandingNodes, ...]:
@@ -42,7 +42,7 @@ def parse_standing(tables: Any, where: str) -> tuple[StandingNodes, ...]:
 def check_standing(
     tables: Sequence[StandingNodes], offers: Collection[str], where: str
 ) -> None:
-    """Raise ConfigError for one of an offer that the provider has not."""
+    """Raise ConfigError for a table that names an offer the provider does not have."""
     for number, table in enumerate(tables, 1):
         if table.offer and table.offer not in offers:
             raise ConfigError(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The tables of the file. Each key's docstring says why its default is what it is."""
+"""The tables of the settings file. Each key's docstring explains its default."""
 
 from __future__ import annotations
 
@@ -19,45 +19,47 @@ from burst.config.standing import StandingNodes
 Mode = Literal["hold", "queue", "scheduler"]
 
 LONGEST_OWNER = 40
-"""Of an owner tag, in characters; names of files and labels are made of it."""
+"""The longest owner tag, in characters: names of files and labels are made from it."""
 
 
 class LeadSettings(Table, frozen=True):
     """`[lead]`: how to find the lead, and how followers reach it."""
 
     uri: str = ""
-    """Of the lead's local socket; default FLUX_URI of the environment."""
+    """URI of the lead's local socket; default: FLUX_URI of the environment."""
     address: str = ""
     """Host name or address at which followers reach the lead; default: the connect
-    address of rank 0 in the lead's own bootstrap hosts. In a pod it can be learnt of
-    the cluster: "node" is the external address of the node that the lead's pod is on,
-    or else the internal one, and "service" that of the Service's load balancer."""
+    address of rank 0 in the lead's own bootstrap hosts. In a pod the daemon can ask the
+    cluster for it: "node" is the external address of the node on which the lead's pod
+    runs, or else its internal address; "service" is the address of the Service's load
+    balancer."""
     port: int = 0
     """Port at that address; default: the port of the same entry, or of the Service."""
     service: str = "burst-lead"
-    """For address "node" and "service", and for owner "service": the Service that leads
-    to the lead's port, in the namespace of the daemon's pod."""
+    """The Service that leads to the lead's port, in the namespace of the daemon's pod;
+    used for address "node" and "service", and for owner "service"."""
     owner: str = ""
-    """The owner tag, which all that is made for this lead has: a text of lower-case
-    letters, digits and dashes that no other lead has, or "service", which makes it of
-    the UID of that Service. Default: a tag that is made once and kept in the lead's
-    store; if the store is lost, bursts made before are not known by the new tag."""
+    """The owner tag, which marks everything that is made for this lead: a text of
+    lower-case letters, digits and dashes that no other lead has, or "service", which
+    makes it from the UID of that Service. Default: a tag that is made once and kept in
+    the lead's store; if the store is lost, the new tag does not find earlier bursts."""
     slots: tuple[str, ...] = ()
     """Rank slots as hostlists, such as "burst-0-[0-3]"; default: one for each stem
     burst-N- in the lead's hosts."""
     reconnect: Seconds = Seconds(300)
-    """How long to try to find a lead that went away before the daemon gives up and
-    leaves it to whoever restarts both. Longer than a broker's restart. A lead that was
-    shut down in an orderly manner is not looked for."""
+    """How long the daemon tries to reach a lead that went away before it ends; whoever
+    restarts the lead then restarts the daemon, too. The default is longer than the
+    restart of a broker. The daemon does not look for a lead that was shut down in an
+    orderly manner."""
 
     @property
     def is_learnt(self) -> bool:
-        """Whether the address is to be learnt of the cluster that the lead is in."""
+        """Whether the daemon asks the cluster of the lead for the address."""
         return self.address in {"node", "service"}
 
     @property
     def has_owner_of_service(self) -> bool:
-        """Whether the owner tag is made of the UID of the Service."""
+        """Whether the owner tag is made from the UID of the Service."""
         return self.owner == "service"
 
 
@@ -65,34 +67,36 @@ class DaemonSettings(Table, frozen=True):
     """`[daemon]`: the process itself."""
 
     cadence: Seconds = Seconds(10)
-    """The longest time between two looks at the world. Changes wake the daemon at
-    once; this only bounds what no event tells of, such as deadlines. A provider that
-    has live bursts is asked five times as often."""
+    """The longest time between two ticks. Changes wake the daemon at once; this only
+    bounds the delay of what no event announces, such as deadlines. A provider that has
+    live bursts is asked five times as often."""
     on_stop: Literal["leave", "reap"] = "leave"
-    """What a clean stop does with running bursts, and the end of a lead that does not
-    come back within `[lead] reconnect`. Leaving them is the default since a daemon is
-    stopped for an upgrade more often than for good; the log has the `burst gc` line
-    that deletes what a lead left."""
+    """What happens to live bursts when the daemon is stopped cleanly, or when its lead
+    does not come back within `[lead] reconnect`. They are left by default, since a
+    daemon is stopped for an upgrade more often than for good; the log has the `burst
+    gc` line that deletes what a lead left."""
     orphans: Literal["report", "reap"] = "report"
-    """What to do with things that bear our tag and no record explains. Reported only,
-    by default: records are written before money is spent, so an orphan means that the
-    store was lost, and then a person should look first (`burst gc`)."""
+    """What to do with resources that have the owner tag and that no record explains.
+    They are only reported by default: records are written before money is spent, so an
+    orphan means that the store was lost, and a person should look first (`burst
+    gc`)."""
     log: Literal["text", "json"] = "text"
-    """Form of the log on standard error."""
+    """Format of the log on standard error."""
     alive: str = ""
-    """Path of a file that the daemon touches each time it goes on: at each tick, at
-    most `cadence` apart, and while it waits for its lead. For a liveness probe; none by
+    """Path of a file that the daemon touches while it works: at each tick, at most
+    `cadence` apart, and while it waits for its lead. For a liveness probe; none by
     default."""
     forecast: SecondsOrOff = SecondsOrOff(2)
-    """How often at most to estimate when each pending job starts on own nodes, as jobs
-    come and go; "off" for never. On by default: all who wait want to know, and it takes
-    at most a twentieth of one core's time and 0.4 kB of memory for each pending job.
-    Seconds, as a rule may wait for it before it decides. A rule of `[[policy]]` with a
-    worth above 0, or one that marks jobs, switches it on in any case."""
+    """The shortest time between two estimates of when each pending job starts on own
+    nodes; they are made as jobs come and go. "off" for none. On by default: users want
+    to know when their jobs start, and it takes at most a twentieth of one core's time
+    and 0.4 kB of memory for each pending job. The default is short, as a rule may wait
+    for an estimate before it decides. A rule of `[[policy]]` with a worth above 0, or
+    one that marks jobs, switches estimates on in any case."""
     record: str = ""
-    """Path of a file in which what happens to all jobs is recorded for `burst replay`,
-    as lines of JSON that only the daemon's user can read; at most 320 MB. None by
-    default, since it has what users submitted. Forecasts are on with it."""
+    """Path of a file that records the events of all jobs for `burst replay`, as lines
+    of JSON that only the daemon's user can read; at most 320 MB. None by default, since
+    it contains what users submitted. It switches forecasts on."""
 
     retired: ClassVar[Mapping[str, str]] = {
         "archive": "remove it: the file is burst-ledger.sqlite in the lead's state"
@@ -103,10 +107,10 @@ class DaemonSettings(Table, frozen=True):
 
     @property
     def observe(self) -> float:
-        """How often to ask a provider that has live bursts, in seconds.
+        """The seconds between two calls of `observe` while a provider has live bursts.
 
-        Five times for each look at a world that does not move: a follower that is up
-        earns nothing until it is seen.
+        Five times as often as the cadence: a follower that is up is of no use until the
+        daemon has seen it.
         """
         return self.cadence / 5
 
@@ -115,38 +119,40 @@ class IntakeSettings(Table, frozen=True):
     """`[intake]`: which jobs may burst, and how they are kept from blocking others."""
 
     mode: Mode = "hold"
-    """hold: a burstable job that cannot start is held (urgency 0) as soon as it is
-    seen. The scheduler may be faster now and then. queue: burstable jobs come into a
-    stopped queue, and are moved to another when their nodes are online. scheduler:
-    the lead's scheduler is sched-burst, which lets them wait without blocking others.
-    The first needs nothing of the site; docs/intake.md says which to choose."""
+    """hold: a burstable job that cannot start is held (urgency 0) as soon as the daemon
+    sees it; the scheduler may be faster now and then. queue: burstable jobs are
+    submitted to a stopped queue, and moved to another when their nodes are online.
+    scheduler: the lead's scheduler is sched-burst, which lets them wait without
+    blocking others. hold needs no change of the site's configuration; docs/intake.md
+    says which mode to choose."""
     queue: str = "burst"
     """In mode queue: the stopped queue into which burstable jobs are submitted."""
     ready: str = "burst-ready"
     """In mode queue: the started queue of jobs whose nodes are online."""
     any_job: bool = False
-    """Whether jobs that are not burstable may run on lent nodes too. Off: who pays for
-    nodes wants to find them free. `burst setup` tells the frobnicator."""
+    """Whether jobs that are not burstable may run on lent nodes, too. Off by default:
+    users who pay for nodes expect them to be free. `burst setup` configures the
+    frobnicator for it."""
     attribute: str = "burstable"
     """Attribute under `attributes.system` that marks a job; `--setattr=burstable`."""
     local_wait: Seconds = Seconds(60)
     """How long a job that could start on nodes that are up is left to the scheduler
     before it bursts all the same."""
     release_urgency: int = 31
-    """Urgency, 1 to 31, that a released job gets for ten seconds at most where its lent
-    nodes are free and Flux has not started it within two seconds, as jobs ahead of it
-    wait for own nodes; 31 is first in the queue (flux-submit(1)). It gets none while it
-    could take own nodes by that (docs/intake.md). 0: it waits for its turn, and so do
-    nodes that are paid for. Mode scheduler does not need it."""
+    """Urgency, 1 to 31, that a released job gets for at most ten seconds if its lent
+    nodes are free and Flux has not started it within two seconds because jobs ahead of
+    it wait for own nodes; 31 is first in the queue (flux-submit(1)). The job does not
+    get it while it could take own nodes by that (docs/intake.md). 0: the job waits for
+    its turn, while its lent nodes cost money. Mode scheduler does not need it."""
     impossible: Literal["auto", "hold", "fail"] = "auto"
-    """What becomes of a job that no offer could ever serve: it waits without blocking
-    the queue, or is failed with the reason, as Flux fails what it has no nodes for.
-    auto: fail in modes queue and scheduler; hold in mode hold, where a site tries
-    bursting out and its settings are still to be found."""
+    """What happens to a job that no offer could ever serve. hold: it waits without
+    blocking the queue. fail: it fails with the reason, as Flux fails a job that it can
+    never run. auto: fail in modes queue and scheduler; hold in mode hold, in which a
+    site tries bursting before its settings are final."""
 
     @property
     def fails_impossible(self) -> bool:
-        """Whether a job that nothing could ever serve is failed."""
+        """Whether a job that no offer could ever serve is failed."""
         if self.impossible == "auto":
             return self.mode != "hold"
         return self.impossible == "fail"
@@ -156,27 +162,29 @@ class PlanSettings(Table, frozen=True):
     """`[plan]`: how demand becomes bursts."""
 
     share: bool = True
-    """Several jobs of one user may count on one burst, if it holds them all at once or
-    one after the other."""
+    """Whether several jobs of one user may share a burst, if it can run them all at
+    once or one after the other."""
     share_users: bool = False
-    """Jobs of several users may share a burst too. Off: a site that bills by user
-    wants to know whose a burst is. On an instance with guests it also says whether the
-    daemon keeps their jobs off the nodes of each other's bursts (docs/intake.md)."""
+    """Whether jobs of several users may share a burst, too. Off by default: a site that
+    bills by user needs to know whose a burst is. On an instance with guests it also
+    decides whether the daemon keeps their jobs off the nodes of each other's bursts
+    (docs/intake.md)."""
     spread: bool = True
-    """A job that is larger than any free rank slot may get several bursts."""
+    """Whether a job that is larger than any free rank slot may get several bursts."""
     partial: Literal["fail", "keep"] = "fail"
-    """At the join deadline of a burst of which only some nodes are online: give it
-    up, or keep what joined if a job can use it."""
+    """What happens at the join deadline to a burst of which only some nodes are online.
+    fail: it is given up. keep: the nodes that joined are kept if a job can use them."""
     resize: bool = True
-    """A burst that a job uses grows by the nodes that the job lacks, in place of a
-    further burst of the same offer; and one whose last nodes are idle for `[deadlines]
-    idle`, while others work, shrinks. Only where its provider can do that. On, as no
-    further fee and no whole burst is paid for a part."""
+    """Whether bursts change their size, if their provider can do that. A burst that a
+    job uses grows by the nodes that the job lacks, in place of a further burst of the
+    same offer. A burst whose last nodes are idle for `[deadlines] idle` while others
+    work shrinks. On by default: growth costs no further fee, and after a shrink only
+    nodes in use are paid for."""
     worth: float = 0.0
-    """What a burst has to be worth for jobs that no rule of `[[policy]]` says it of:
-    the hours that it saves for each node-hour that it buys. 0: whatever must wait
-    bursts, as nobody waits longer than needed before a site has said what its money is
-    to buy. docs/policy.md says what 0.05 and 0.1 do."""
+    """The worth that a burst must have for jobs whose rule of `[[policy]]` sets none:
+    the hours that it saves for each node-hour that it buys. 0: every job that must wait
+    bursts, so that nobody waits longer than needed before a site has set what its money
+    should buy. docs/policy.md says what 0.05 and 0.1 do."""
 
     retired: ClassVar[Mapping[str, str]] = {
         "preset": "write worth in its place: eager is 0, balanced 0.05, frugal 0.1"
@@ -184,23 +192,23 @@ class PlanSettings(Table, frozen=True):
 
 
 class LimitSettings(Table, frozen=True):
-    """`[limits]`: what is never exceeded. 0 means no limit."""
+    """`[limits]`: limits that no plan exceeds. 0 means no limit."""
 
     max_nodes: int = 0
     """Nodes of all live bursts together."""
     max_bursts: int = 0
-    """Live bursts at a time."""
+    """Live bursts at the same time."""
     max_nodes_per_burst: int = 0
     """Nodes of one burst."""
     max_nodes_per_user: int = 0
     """Nodes of the live bursts made for jobs of one user."""
     cooldown: Seconds = Seconds(600)
-    """How long an offer that had no capacity is not tried again. As long as
-    ParallelCluster waits, since stock comes back in minutes, not seconds. A provider
-    that failed three times in a row is left alone for half as long, and then one
-    attempt decides. What a provider refuses (its credentials, quota or settings, or a
-    kind of burst) is tried again after a minute, then after twice as long each time, at
-    most three times this. `burst enable` tries at once."""
+    """How long an offer that had no capacity is not tried again. The default is what
+    ParallelCluster waits, since capacity comes back in minutes, not seconds. A provider
+    that failed three times in a row is not called for half as long, and then one
+    attempt decides. After a provider has refused its credentials, quota or settings, or
+    a kind of burst, the daemon tries again after a minute, then after twice as long
+    each time, at most three times this. `burst enable` tries at once."""
 
     retired: ClassVar[Mapping[str, str]] = {
         "breaker": "remove it: three failures in a row are the limit",
@@ -210,33 +218,33 @@ class LimitSettings(Table, frozen=True):
 
     @property
     def breaker_pause(self) -> float:
-        """For how long a provider is left alone that failed too often, in seconds.
+        """The seconds for which a provider that failed too often is not called.
 
-        Less than an offer without stock: what fails by chance is soon well again.
+        Less than for an offer without capacity: a failure by chance is soon over.
         """
         return self.cooldown / 2
 
     @property
     def refused_retry(self) -> float:
-        """How long at most what a provider refuses is not tried again, in seconds.
+        """The longest time for which refused requests are not tried again, in seconds.
 
-        Longer than an offer without stock, as a person has to mend it.
+        Longer than for an offer without capacity, as a person has to fix the cause.
         """
         return 3 * self.cooldown
 
 
 class GuestSettings(Table, frozen=True):
-    """`[guests]`: what users of the instance may do who are not its owner."""
+    """`[guests]`: what users of the instance other than its owner may do."""
 
     request_nodes: int = 0
-    """How many nodes the live bursts that one user requested (`burst request -N`) may
-    have together, within all limits and budgets. 0: only the instance owner requests
-    bursts, since nodes without a job cost money, too."""
+    """The most nodes that the live bursts requested by one user (`burst request -N`)
+    may have together, within all limits and budgets. 0: only the instance owner may
+    request bursts, since nodes without a job cost money, too."""
     take_subuids: bool = False
-    """Whether user ids in the ranges of this host's subuid(5) are users, as where a
-    site's accounts have such ids. By default their calls are refused, and no nodes
-    are rented for their jobs: one user has thousands of them, and no limit or budget by
-    user would hold."""
+    """Whether user ids in the ranges of this host's subuid(5) count as users, for sites
+    whose accounts have such ids. By default their calls are refused, and no nodes are
+    rented for their jobs: one user has thousands of such ids, so that no limit or
+    budget by user would hold."""
 
     retired: ClassVar[Mapping[str, str]] = dict.fromkeys(
         ("calls_per_second", "calls_at_once"),
@@ -248,47 +256,51 @@ class DeadlineSettings(Table, frozen=True):
     """`[deadlines]`: every waiting state ends."""
 
     lead: Seconds = Seconds(0)
-    """From the daemon's start to the lead's. By default the lead has to be there: a
-    person wants to hear at once that it is not. In a pod both start together."""
+    """From the start of the daemon to the start of the lead. By default the lead must
+    run already, so that a person is told at once if it does not. In a pod both start
+    together."""
     provision: Seconds = Seconds(900)
-    """From the first call to all followers started. GKE takes five minutes for a
-    cluster, and a stock-out shows after many more."""
+    """From the first call of the provider until all followers are started. GKE takes
+    five minutes for a cluster, and reports a lack of capacity many minutes later."""
     join: Seconds = Seconds(300)
-    """From then to all ranks online. A broker joins in under a second; the rest is
-    pulling images and wrong addresses."""
+    """From then until all ranks are online. A broker joins in under a second; a longer
+    time is due to pulling images, or to a wrong address."""
     rejoin: Seconds = Seconds(120)
-    """How long a rank that was online may be away before the burst is given up. As
-    long as CLUES tolerates a glitch; longer than a broker's restart."""
+    """How long a rank that was online may be offline before the burst is given up. The
+    default is how long CLUES tolerates a glitch; it is longer than the restart of a
+    broker."""
     drain: Seconds = Seconds(1800)
-    """From draining to no allocation left. A job is never killed: past this, the burst
-    is reported as overdue and waited for."""
+    """From the begin of draining until no allocation is left. A job is never killed:
+    after this deadline the burst is reported as overdue, and the daemon still waits."""
     housekeeping: Seconds = Seconds(600)
-    """How long Flux's housekeeping may take on lent nodes, on which no job runs then.
-    Past this it is ended (flux housekeeping kill), so that nodes are not paid for on
-    account of a script that never ends. Health checks take seconds, an update of a
-    node minutes; the instance's own nodes are left alone. A burst that is taken down
-    waits no longer than this for an epilog, either, on which Flux has no limit unless
-    `[job-manager.epilog] timeout` is set."""
+    """How long Flux's housekeeping may take on lent nodes, while no job runs on them.
+    After this deadline it is ended (flux housekeeping kill), so that a script that
+    never ends does not keep nodes that cost money. Health checks take seconds, an
+    update of a node minutes; housekeeping on own nodes is not ended. For an epilog,
+    which has no limit in Flux unless `[job-manager.epilog] timeout` is set, a burst
+    that is taken down waits no longer than this, either."""
     reap: Seconds = Seconds(600)
-    """From the first reap to NotFound. Past this it is reported and repeated."""
+    """From the first reap until NotFound. After this deadline the burst is reported as
+    overdue, and reap is still repeated."""
     idle: Seconds = Seconds(300)
-    """How long a burst that nothing needs stays up. A cluster takes longer than this
-    to make, so a second job soon after should find it."""
+    """How long a burst that nothing needs stays up. To make a cluster takes longer than
+    the default, so that a second job soon after the first finds it."""
     lease: Seconds = Seconds("inf")
-    """How long a burst may live. It is drained `drain` before, and what then still runs
-    is ended by providers that can, even if no daemon is left: this bounds the bill of a
-    daemon that is gone. None by default, as it may end a job: make it longer than your
-    longest job and `drain`."""
+    """How long a burst may live. It is drained `drain` before its end. At its end,
+    providers that can do so end what still runs, even if no daemon is left: this bounds
+    the cost after a daemon is lost. None by default, as it may end a job: make it
+    longer than your longest job and `drain`."""
     run: Seconds = Seconds(86400)
-    """How long what runs in an isolated burst may take, if its job has no time limit.
-    A day, as nobody looks at a cluster elsewhere; raise it for longer jobs."""
+    """How long the program of an isolated burst may run if its job has no time limit.
+    A day by default, as nobody looks after a cluster elsewhere; raise it for longer
+    jobs."""
     complete: Seconds = Seconds(600)
-    """How long a job may have a part of the nodes it needs while the rest is refused.
-    Past this its part is given back. As long as `[limits] cooldown`: an offer that had
-    no capacity has been tried again by then."""
+    """How long a job may keep a part of the nodes it needs while the rest is refused.
+    After this deadline its part is given back. The default is that of `[limits]
+    cooldown`: an offer that had no capacity has been tried again by then."""
     release: Seconds = Seconds(300)
     """How long a released job may wait for Flux's scheduler before it leaves its burst,
-    which would be rented for it in vain. It is tried again later."""
+    which would cost money without use. The job is tried again later."""
 
     retired: ClassVar[Mapping[str, str]] = {
         "accounting": "remove it: flux-accounting has 10s to answer",
@@ -303,15 +315,15 @@ class DeadlineSettings(Table, frozen=True):
 
 
 class ProviderTable(msgspec.Struct, frozen=True, kw_only=True):
-    """`[providers.NAME]`: what every provider has; `options` is for the plug-in."""
+    """`[providers.NAME]`: keys of every provider; `options` has the plug-in's own."""
 
     type: str
     """Name under the entry point group `burst.providers`: local, kube, kind, gke…"""
     enabled: bool = True
-    """Whether it is used. Of one that is not, no package is imported."""
+    """Whether the provider is used. If not, its package is not imported."""
     provision: Seconds | None = None
-    """In place of `[deadlines] provision` for bursts of this one: processes start in a
-    second, clusters in minutes, and a job of another scheduler waits its turn."""
+    """Replaces `[deadlines] provision` for bursts of this provider: processes start in
+    a second, clusters in minutes, and a job of another scheduler waits for its turn."""
     standing: tuple[StandingNodes, ...] = ()
     """Nodes that are kept although no job needs them (docs/cost.md)."""
     options: Mapping[str, Any] = {}
@@ -322,7 +334,7 @@ class ProviderTable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Settings(Table, frozen=True):
-    """The whole file."""
+    """The whole settings file."""
 
     lead: LeadSettings = LeadSettings()
     daemon: DaemonSettings = DaemonSettings()
@@ -334,17 +346,18 @@ class Settings(Table, frozen=True):
     http: HttpSettings = HttpSettings()
     notify: NotifySettings = NotifySettings()
     providers: Mapping[str, ProviderTable] = {}
-    """In the order in which their offers are preferred among equal prices."""
+    """The providers; the first is preferred among offers of equal price."""
     policy: tuple[PolicyRule, ...] = ()
-    """Each has a name and a worth."""
+    """The rules, each with a name and a worth, in their order."""
     budget: tuple[BudgetSettings, ...] = ()
-    """None by default: what bursts may cost is for the site to say."""
+    """The budgets; none by default, as only the site knows what bursts may cost."""
     prices: Mapping[str, float] = {}
-    """`[prices]`: by `PROVIDER.OFFER` what a node and hour costs the site, in place of
-    what its provider says. Empty by default: a provider says it if it knows it."""
+    """`[prices]`: what a node costs the site per hour, by `PROVIDER.OFFER`, in place of
+    the price that the provider reports. Empty by default: a provider reports its price
+    if it knows it."""
     packages: Mapping[str, PackageTable] = {}
-    """Those of the file's tables that are of other packages (`burst.settings` of
-    `burst.extensions`), by name."""
+    """The tables of other packages (`burst.settings` of `burst.extensions`), by name.
+    """
 
     @property
     def rules(self) -> tuple[PolicyRule, ...]:
@@ -353,13 +366,13 @@ class Settings(Table, frozen=True):
 
     @property
     def uses_banks(self) -> bool:
-        """Whether it depends on a job's bank what is bought for it."""
+        """Whether any budget or rule depends on the bank of a job."""
         matches = [each.match.bank for each in self.budget]
         return any((*matches, *(each.match.bank for each in self.policy)))
 
     @property
     def needs_forecast(self) -> bool:
-        """Whether all active jobs are followed, and their start is estimated."""
+        """Whether all active jobs are followed and their start times estimated."""
         asked = any(rule.worth or rule.mark for rule in self.rules)
         asked = asked or bool(self.daemon.record)
         return asked or not math.isinf(self.daemon.forecast)

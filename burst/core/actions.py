@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a tick decides to do, as values; `burst.runtime` does it."""
+"""The actions that a tick decides on, as values; `burst.runtime` carries them out."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from burst.model.jobid import JobId
 
 
 class ProvisionBurst(msgspec.Struct, frozen=True):
-    """Call `provision` of the provider. That it is called is on record by then."""
+    """Call `provision` of the provider. The call is on record before."""
 
     burst: BurstId
 
 
 class ReapBurst(msgspec.Struct, frozen=True):
-    """Call `reap` of the provider. Nothing runs on its ranks, nor can start there."""
+    """Call `reap` of the provider. Nothing runs or can start on the burst's ranks."""
 
     burst: BurstId
 
 
 class ResizeBurst(msgspec.Struct, frozen=True):
-    """Call `resize` of the provider for the nodes that the burst is to have.
+    """Call `resize` of the provider with the new nodes of the burst.
 
-    That they change is on record by then, and nothing runs on nodes that leave.
+    The change is on record before, and nothing runs on nodes that leave.
     """
 
     burst: BurstId
@@ -45,40 +45,40 @@ class UndrainBurst(msgspec.Struct, frozen=True):
 
 
 class UndrainRanks(msgspec.Struct, frozen=True):
-    """Undrain ranks that no burst has, which Flux drained during a lease."""
+    """Undrain ranks that Flux drained during a lease and that no burst leases now."""
 
     ranks: frozenset[int]
 
 
 class EndHousekeeping(msgspec.Struct, frozen=True):
-    """Send housekeeping on these ranks a signal."""
+    """Send a signal to housekeeping on these ranks."""
 
     ranks: frozenset[int]
     signum: int
 
 
 class HoldJobs(msgspec.Struct, frozen=True):
-    """Set urgency 0. What it was before is on record by then."""
+    """Set the urgency of jobs to 0. Their urgency is on record before."""
 
     jobs: tuple[JobId, ...]
 
 
 class ReleaseJobs(msgspec.Struct, frozen=True):
-    """Give jobs an urgency back."""
+    """Give jobs their urgency back."""
 
     urgencies: dict[JobId, int]
 
 
 class MoveJobs(msgspec.Struct, frozen=True):
-    """Move jobs to other queues; each name is the queue that the job goes to."""
+    """Move jobs to other queues; `queues` has the new queue of each job."""
 
     queues: dict[JobId, str]
     lent: dict[JobId, frozenset[int]] = {}
-    """Those of them that are confined, each to these lent ranks."""
+    """The lent ranks to which some of the jobs are confined."""
 
 
 class ConfineJobs(msgspec.Struct, frozen=True):
-    """Let each job run on own nodes and on these lent ranks only."""
+    """Restrict each job to own nodes and to these lent ranks."""
 
     lent: dict[JobId, frozenset[int]]
 
@@ -96,28 +96,28 @@ class EndJob(msgspec.Struct, frozen=True):
     job: JobId
     memo: dict[str, str]
     reason: str
-    """Of the exception that ends it where it gets no exit status."""
+    """The note of the exception that ends the job if it gets no exit status."""
     exit_status: int | None = None
-    """None where it is not known whether it ran."""
+    """None if it is not known whether the job ran."""
     output: str = ""
 
 
 class TellJobs(msgspec.Struct, frozen=True):
-    """Write a memo to jobs that run."""
+    """Write a memo to running jobs."""
 
     jobs: tuple[JobId, ...]
     memo: dict[str, str]
 
 
 class RepeatJob(msgspec.Struct, frozen=True):
-    """Submit a job again that lost a node. What is asked for is on record by then."""
+    """Submit a job again that lost a node. The request is on record before."""
 
     job: JobId
 
 
 FREEING = (ReapBurst, DrainBurst, UndrainBurst)
-"""What may be done although it is not on record. After a crash it is found: by what the
-provider shows no more, and by the reason of a drain."""
+"""Actions that may be carried out although they are not on record. After a crash their
+effect is found: the provider shows a burst no more, a drain has the daemon's reason."""
 Action = (
     ProvisionBurst
     | ReapBurst

@@ -26,7 +26,7 @@ _MAY_HAVE_HOUSEKEEPING = (State.ONLINE, State.DRAIN, State.REAP)
 def act_on_burst(
     tx: Transaction, burst: Burst, world: World, settings: Settings
 ) -> None:
-    """Do what is due for one burst; nothing that rests on what could not be read."""
+    """Do what is due for one burst, but nothing that depends on unread facts."""
     behaviour_of(burst).act(tx, burst, world, settings)
     if tx.bursts[burst.id].state is burst.state:
         _act_in_state(tx, burst, world, settings)
@@ -35,7 +35,7 @@ def act_on_burst(
         end_late_housekeeping(tx, burst, world, settings.deadlines)
         burst = tx.bursts[burst.id]
     if burst.state is State.REAP and world.lead is not None:
-        # Also in the tick in which it failed: its ranks are to get no job from now on.
+        # Also in the tick in which it failed: its ranks must get no job from now on.
         _reap(tx, burst, world, settings)
 
 
@@ -68,9 +68,9 @@ def next_deadline(burst: Burst, settings: Settings) -> float:
 
 
 def take_down(tx: Transaction, burst: Burst, note: str) -> None:
-    """End a burst, at a person's request or as no job needs it any more.
+    """End a burst, at a person's request or because no job needs it any more.
 
-    What runs on its ranks goes on to its end.
+    What runs on its ranks continues to its end.
     """
     if burst.quarantined:
         burst = tx.record(burst.id, "unquarantine", {"note": note})
@@ -81,7 +81,7 @@ def take_down(tx: Transaction, burst: Burst, note: str) -> None:
 
 
 def drain_for_job(tx: Transaction, burst: Burst) -> None:
-    """Drain an idle burst in the way of a job to which its ranks are promised."""
+    """Drain an idle burst whose ranks are promised to a job that cannot use it."""
     if burst.state is State.ONLINE:
         note = "it makes way for a job that cannot use it as it is"
         begin_drain(tx, burst, Result.COMPLETED, note)
@@ -129,10 +129,10 @@ def _reap(tx: Transaction, burst: Burst, world: World, settings: Settings) -> No
         Outcome.NOT_FOUND,
     )
     if gone and not lead.online & ranks_of(burst, world):
-        # The only way to INACTIVE: the provider confirmed, and the lead agrees.
+        # The only way to INACTIVE: the provider has confirmed it, and the lead agrees.
         tx.record(burst.id, "reaped", {})
-        # One that had not come up gives back no capacity: it would be asked for, and
-        # fail, again and again.
+        # A burst that never came up gives back no capacity: otherwise the offer would
+        # be tried, and fail, again and again.
         if "online" in timeline(burst) or burst.may_have_run:
             tx.regain_capacity(burst)
         return
@@ -148,9 +148,9 @@ def _reap(tx: Transaction, burst: Burst, world: World, settings: Settings) -> No
 def _undrain(tx: Transaction, burst: Burst, world: World) -> None:
     """Undrain the ranks that were drained for the burst, once its brokers are gone.
 
-    A drain outlives the broker, so the next burst on these ranks would get no job.
-    A drain that a person has put in its place stays. Where a
-    rank belongs to another host by now, only a drain for this burst is taken back.
+    A drain outlives the broker, so the next burst on these ranks would get no job. If a
+    person has replaced the drain by another one, that stays. If a rank belongs to
+    another host by now, only a drain for this burst is undone.
     """
     lead = world.lead
     assert lead is not None
@@ -173,11 +173,11 @@ def _undrain(tx: Transaction, burst: Burst, world: World) -> None:
 def _is_drained(
     tx: Transaction, burst: Burst, world: World, settings: Settings
 ) -> bool:
-    """Drain its ranks; tell whether nothing runs there nor can start there any more.
+    """Drain its ranks; tell whether nothing runs or can start there any more.
 
     Ranks that never joined are drained, too: one that joins late must not get a job
-    just before it is deleted. Drains of ours that no record has are recorded: the
-    record may have been lost, and they are to be undrained in the end.
+    just before it is deleted. Drains by the daemon that are not on record are recorded:
+    the record may have been lost, and they have to be undrained in the end.
     """
     lead = world.lead
     assert lead is not None
@@ -192,9 +192,9 @@ def _is_drained(
         return False
     busy = holding_ranks(ranks, lead, settings.deadlines, tx.now)
     if tx.now - burst.since > settings.deadlines.rejoin:
-        # Nothing runs on a node whose broker is gone. Flux ends its jobs, but not an
-        # instance of `flux batch` that goes on without it, nor, in flux-core 0.88, one
-        # whose start was on its way to that broker. Nodes are not paid for on account
-        # of ranks that these have here no more.
+        # Nothing runs on a node whose broker is gone. Flux ends its jobs, except an
+        # instance of `flux batch` that continues without the node and, in flux-core
+        # 0.88, a job whose start was on its way to that broker. These do not use the
+        # offline ranks any more, so the burst does not wait for them.
         busy &= lead.online
     return not busy

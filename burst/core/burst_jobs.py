@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """What events of jobs change in a burst: the times of each job, and their sums.
 
-Each function returns the fields of the burst that change. Nothing is recorded
-of jobs that are not assigned to the burst.
+Each function returns the fields of the burst that change. Events of jobs that are not
+assigned to the burst change nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from burst.model.jobid import parse_jobid
 
 
 def assign(burst: Burst, event: Event) -> dict[str, Any]:
-    """Jobs were assigned to the burst."""
+    """Return the changes after jobs were assigned to the burst."""
     found = {
         parse_jobid(job): float(submitted)
         for job, submitted in event.context.get("jobs", {}).items()
@@ -35,17 +35,17 @@ def assign(burst: Burst, event: Event) -> dict[str, Any]:
 
 
 def job_hold(burst: Burst, event: Event) -> dict[str, Any]:
-    """A job was held."""
+    """Return the changes after a job was held."""
     return _first_time(burst, event, "held")
 
 
 def job_release(burst: Burst, event: Event) -> dict[str, Any]:
-    """A job that was held got its urgency back."""
+    """Return the changes after a held job got its urgency back."""
     return _first_time(burst, event, "released")
 
 
 def job_start(burst: Burst, event: Event) -> dict[str, Any]:
-    """A job was seen running."""
+    """Return the changes after a job was seen running."""
     changes = _first_time(burst, event, "started")
     if changes:
         changes["started"] = burst.started | {parse_jobid(event.context["id"])}
@@ -53,7 +53,7 @@ def job_start(burst: Burst, event: Event) -> dict[str, Any]:
 
 
 def job_leave(burst: Burst, event: Event) -> dict[str, Any]:
-    """A job is not assigned to the burst any more, and goes on without it."""
+    """Return the changes after a job has left the burst and goes on without it."""
     job = parse_jobid(event.context["id"])
     return {
         "times": {other: of for other, of in burst.times.items() if other != job},
@@ -63,7 +63,10 @@ def job_leave(burst: Burst, event: Event) -> dict[str, Any]:
 
 
 def job_finish(burst: Burst, event: Event) -> dict[str, Any]:
-    """A job has ended: it is counted, and one of the KEPT_JOBS that ended last."""
+    """Return the changes after a job has ended: it is counted, and kept for a while.
+
+    The last KEPT_JOBS jobs that ended are kept one by one.
+    """
     job = parse_jobid(event.context["id"])
     times = burst.times.get(job)
     if times is None:
@@ -86,10 +89,10 @@ def job_finish(burst: Burst, event: Event) -> dict[str, Any]:
 
 
 def reaped(burst: Burst, _: Event) -> dict[str, Any]:
-    """Nothing is left of the burst: of jobs that go on without it only some are known.
+    """Return the changes after the burst is gone: only KEPT_JOBS of its jobs are kept.
 
-    They are told what became of it. Bursts that fail one after the other for the same
-    many jobs would else keep a record of each of them.
+    These jobs can still be told what became of it. Otherwise bursts that fail one after
+    the other for the same jobs would each keep a record of every job.
     """
     order = {
         job: (of.started is not None, of.submitted) for job, of in burst.times.items()
@@ -116,7 +119,7 @@ def _first_time(burst: Burst, event: Event, what: str) -> dict[str, Any]:
 
 
 def _earlier(sums: JobSums, what: str, when: float) -> JobSums:
-    """Return the sums with that time, if it is earlier than the one that they have."""
+    """Return the sums with that time, if it is earlier than the time they have."""
     known = getattr(sums, what)
     if known is not None and known <= when:
         return sums

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """`burst request`: nodes ahead of jobs, an isolated burst, or a burst for a job.
 
-As many nodes as can be had where fewer will do. Pure, like the tick.
+A request may accept fewer nodes if not all can be had. Pure, like the tick.
 """
 
 from __future__ import annotations
@@ -34,13 +34,14 @@ from burst.model.reason import Reason
 from burst.model.request import BurstPreferences, ResourceRequest
 
 LONGEST_COMMAND = 2**14
-"""Bytes of the command of an isolated burst; it is kept in the burst's record."""
+"""The longest command of an isolated burst, in bytes; the burst's record keeps it."""
 
 
 def request_nodes(nodes: int, provider: str = "", slot: str = "") -> Demand:
     """Return the demand of `burst request -N`: whole nodes, ahead of any job.
 
-    `slot` is a hostlist that they must be in, empty for any. Raises BurstError.
+    `slot` is a hostlist that must contain the nodes; empty for any nodes. Raises
+    BurstError.
     """
     if nodes < 1:
         raise BurstError(f"{nodes} nodes cannot be requested", "request 1 or more")
@@ -65,10 +66,11 @@ def request_nodes(nodes: int, provider: str = "", slot: str = "") -> Demand:
 
 
 def check_slot(text: str, nodes: int, slots: Sequence[RankSlot]) -> None:
-    """Raise BurstError unless bursts of so many nodes can ever be in these hosts.
+    """Raise BurstError unless bursts can ever have that number of these hosts.
 
-    They have any of them, as for jobs, but where hosts of a slot join through another:
-    then the first ones. `text` is a hostlist that `request_nodes` took.
+    A burst can use any hosts of a slot, as for jobs; but if hosts of the slot join
+    through another host, only the first ones. `text` is a hostlist that `request_nodes`
+    accepted.
     """
     there = ", ".join(format_hostlist(slot.hosts) for slot in slots) or "none"
     advice = f"the lead's rank slots are {there}"
@@ -89,7 +91,7 @@ def check_slot(text: str, nodes: int, slots: Sequence[RankSlot]) -> None:
 
 
 def _usable(slot: RankSlot, hosts: Set[str]) -> int:
-    """Return how many of these hosts bursts can have in a slot."""
+    """Return how many of these hosts of a slot bursts can use."""
     there = {
         rank for rank, host in zip(slot.ranks, slot.hosts, strict=True) if host in hosts
     }
@@ -118,7 +120,10 @@ def request_isolated(nodes: int, provider: str, isolated: Isolated) -> Demand:
 def make_requested_burst(
     records: Records, world: World, settings: Settings, demand: Demand, now: float
 ) -> tuple[TickResult, Decision]:
-    """Make bursts for a request ahead of jobs, or say why not. Raises Unreadable."""
+    """Make bursts for a request ahead of jobs, and return the decision about it.
+
+    Raises Unreadable.
+    """
     world.read_lead()
     tx = Transaction(records, now)
     plan = plan_demands(tx, world, settings, [demand])
@@ -129,7 +134,7 @@ def make_requested_burst(
 
 
 def describe_request(decision: Decision, demand: Demand) -> str:
-    """Return a sentence that says what a request ahead of jobs led to."""
+    """Return a sentence with the result of a request ahead of jobs."""
     if decision.reason is Reason.PROPOSED:
         return decision.text().replace(" for it as", " as")
     guest = demand.userid is not None
@@ -160,25 +165,25 @@ def usable_idle_bursts(records: Records, demand: Demand) -> str:
 
 
 class MoreNodes(msgspec.Struct, frozen=True, kw_only=True):
-    """Nodes that somebody requests ahead of jobs, or an isolated burst."""
+    """A request for nodes ahead of jobs, or for an isolated burst."""
 
     demand: Demand
     least: int = 0
-    """So many will do where no more can be had; 0: all or none."""
+    """The number of nodes to accept if no more can be had; 0 for all or none."""
     grow: bool = False
-    """Whether a burst with the same tag grows, where one can, in place of another."""
+    """Whether a burst with the same tag grows, if one can, in place of a new burst."""
     note: str = ""
-    """Why, for the record of a burst that grows."""
+    """The reason, for the record of a burst that grows."""
 
 
 class NodesMade(NamedTuple):
-    """What came of it."""
+    """The result of a request for nodes."""
 
     result: TickResult
     bursts: list[BurstId]
-    """New ones, or the one that grows; none where nothing can be had."""
+    """The new bursts, or the burst that grows; empty if nothing can be had."""
     text: str
-    """One sentence for a person: what was made, or why nothing could be."""
+    """One sentence for a person: what was made, or why nothing could be made."""
     why: str
     """Why not all nodes could be had; empty if they could."""
 
@@ -186,9 +191,10 @@ class NodesMade(NamedTuple):
 def more_nodes(
     records: Records, world: World, settings: Settings, wanted: MoreNodes, now: float
 ) -> NodesMade:
-    """Have a burst grow, or make bursts: of half the nodes as long as all is refused.
+    """Have a burst grow, or make bursts.
 
-    Raises Unreadable.
+    As long as the request is refused, it is repeated for half the nodes, down to
+    `least`. Raises Unreadable.
     """
     refusal, nodes = "", wanted.demand.request.nodes
     while True:
@@ -211,7 +217,7 @@ def more_nodes(
 def _grow(
     records: Records, world: World, settings: Settings, wanted: MoreNodes, now: float
 ) -> NodesMade | None:
-    """Have the oldest burst with the tag grow that can; None where none can."""
+    """Grow the oldest burst with the tag that can grow; return None if none can."""
     tag, more = wanted.demand.tag, wanted.demand.request.nodes
     its = [burst for burst in records.live if wanted.grow and burst.lease.tag == tag]
     for burst in sorted(its, key=lambda each: (each.lease.created, each.id)):
@@ -226,7 +232,7 @@ def _grow(
 
 
 def _of_size(wanted: MoreNodes, nodes: int) -> MoreNodes:
-    """Return a request of as many nodes."""
+    """Return the request with another number of nodes."""
     demand = wanted.demand
     request = msgspec.structs.replace(demand.request, nodes=nodes, slots=nodes)
     demand = msgspec.structs.replace(demand, request=request)
@@ -236,10 +242,10 @@ def _of_size(wanted: MoreNodes, nodes: int) -> MoreNodes:
 def request_for_job(
     records: Records, world: World, settings: Settings, job: JobId, now: float
 ) -> TickResult:
-    """Have the next ticks make a burst for a pending job though it is not worth it.
+    """Have the next ticks make a burst for a pending job, whatever its worth.
 
-    Limits, budgets and what its rule says of providers and prices hold all the same.
-    It is kept on the record of the job's hold, until the job starts or ends. Raises
+    Limits, budgets, and the providers and prices of the job's rule still apply. The
+    request is kept in the record of the job's hold until the job starts or ends. Raises
     BurstError, Unreadable.
     """
     view, hold = world.read_lead().jobs.get(job), records.holds.get(job)
@@ -251,14 +257,14 @@ def request_for_job(
         )
     _check_job(view, hold)
     if hold is None:
-        # It has waited since it was submitted, and goes on waiting.
+        # The job has waited since it was submitted, and continues to wait.
         hold = Hold.released(view.urgency, view.t_submit)
     tx.holds[job] = msgspec.structs.replace(hold, requested=True)
     return result_of(tx)
 
 
 def _check_job(view: JobView, hold: Hold | None) -> None:
-    """Raise BurstError where nothing would come of the request."""
+    """Raise BurstError if the request would have no effect."""
     name = format_f58(view.id)
     if view.state not in PENDING:
         raise BurstError(f"{name} does not wait any more", f"burst explain {name}")

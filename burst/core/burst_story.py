@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What `burst explain` tells of a burst: its events, durations, jobs and cost.
+"""The answer to `burst explain BURST`: its events, durations, jobs and cost.
 
 Each event of burst.core.lifecycle has one sentence here.
 """
@@ -62,12 +62,12 @@ SENTENCES = {
     "quarantine": "it is quarantined, and nothing is done to it: {note}",
     "unquarantine": "its quarantine ended: {note}",
 }
-"""By the event's name; what is in braces is of its context."""
+"""The sentence of each event, by its name; values in braces are from its context."""
 _NO_NOTE = "its provider does not say why"
-# The lead sees a loss at once, and a provider may tell of it a moment later.
+# The lead sees a loss at once; the provider may report the cause a moment later.
 _NO_CAUSE = "what took them away is not known so far"
 
-# From the event that begins a stage to the one that ends it, by their names in
+# Each stage, with the events that begin and end it by their names in
 # burst.core.timeline.
 _STAGES = (
     ("until its provider was called", "submit", "provision"),
@@ -83,7 +83,7 @@ _STAGES = (
 def burst_story(
     records: RecordsView, burst: Burst, settings: Settings, now: float
 ) -> dict[str, Any]:
-    """Return all that is known of a burst; times in seconds since the epoch."""
+    """Return all that is known about a burst; times are in seconds since the epoch."""
     lease = burst.lease
     return {
         "burst": burst.id,
@@ -133,14 +133,14 @@ def next_step_of(burst: Burst, settings: Settings, now: float) -> str:
 
 
 def sentence(event: Event) -> str:
-    """Return what an event says, without a full stop."""
+    """Return the sentence for an event, without a full stop."""
     unsaid = _NO_CAUSE if event.name == "lost" else _NO_NOTE
     facts = defaultdict(lambda: "?", {"note": unsaid, **event.context})
     return filled(SENTENCES[event.name], facts)
 
 
 def _stages(times: dict[str, float]) -> list[dict[str, Any]]:
-    """Return how long each stage took of which both ends are known, in seconds."""
+    """Return the seconds that each stage took, for stages whose ends are both known."""
     return [
         {"stage": name, "seconds": round(max(0.0, times[end] - times[begin]), 3)}
         for name, begin, end in _STAGES

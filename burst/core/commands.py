@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""What a person may command, as changes of the records. Pure, like the tick.
+"""The commands of a person, as changes of the records. Pure, like the tick.
 
-A burst whose record cannot be read is taken down if a person decides that. The record
-of the burst that was taken down replaces the one that cannot be read. Its ranks are
-drained, what runs on them goes on to its end, and its provider is called to delete it
-until nothing is left, as with any other burst.
+A person may take down a burst whose record cannot be read. A new record of the burst
+then replaces the unreadable one. The burst ends like any other burst: its ranks are
+drained, what runs on them continues to its end, and its provider is called to delete it
+until nothing is left.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ class TakeDown(msgspec.Struct, frozen=True):
     burst: str
     note: str = "taken down by hand"
     provider: str = ""
-    """Its provider; needed where its record cannot be read and several may have it."""
+    """The provider; needed if its record cannot be read and several providers may have
+    it."""
     force: bool = False
-    """Whether housekeeping on its nodes is ended at once."""
+    """Whether to end housekeeping on its nodes at once."""
 
 
 def take_down_burst(
@@ -48,9 +49,9 @@ def take_down_burst(
     now: float,
     forced_in: World | None = None,
 ) -> TickResult:
-    """Take a burst down. What runs on it goes on to its end. Raises BurstError.
+    """Take a burst down; what runs on it continues to its end. Raises BurstError.
 
-    With `forced_in`, housekeeping that runs there on its nodes is ended.
+    If the world is given as `forced_in`, housekeeping on its nodes is ended.
     """
     burst = records.find(burst_id)
     if burst.state is State.INACTIVE:
@@ -63,7 +64,7 @@ def take_down_burst(
 
 
 def has_housekeeping(records: Records, burst_id: BurstId, world: World) -> bool:
-    """Tell whether housekeeping runs on nodes of a burst, and no job does."""
+    """Tell whether housekeeping, and no job, runs on some nodes of a burst."""
     burst = records.bursts.get(burst_id)
     return burst is not None and bool(housekeeping_of(burst, world))
 
@@ -86,7 +87,7 @@ def take_down_any(
     if known is not None and known.live:
         take_down(tx, known, down.note)
     elif known is not None and known.quarantined:
-        # An isolated one that has ended: its job, which it may have run, ends now.
+        # An isolated burst that has ended: its job, which may have run, ends now.
         tx.record(burst, "unquarantine", {"note": down.note})
     return result_of(tx), burst
 
@@ -94,9 +95,9 @@ def take_down_any(
 def take_down_orphan(
     records: Records, world: World, orphan: Orphan, now: float
 ) -> tuple[TickResult, None]:
-    """Put an orphan on record, to be taken down as a burst. Raises BurstError.
+    """Record an orphan as a burst that is taken down. Raises BurstError.
 
-    So its ranks are drained before it is deleted: no job can start on them meanwhile.
+    So its ranks are drained before it is deleted, and no job can start on them.
     """
     tx = Transaction(forget_unreadable(records, orphan.burst), now)
     lease = lease_of_unreadable(records, world, orphan.burst, orphan.provider, now)
@@ -110,9 +111,8 @@ def release_jobs(
 ) -> TickResult:
     """Give held jobs their urgency back, and never hold them again.
 
-    A job that was released before, but that the lead shows with urgency 0, is released
-    again: the first request may have been lost. Raises LeadError for any other job that
-    is not held.
+    A job that was released before but still has urgency 0 is released again: the first
+    request may have been lost. Raises LeadError for any other job that is not held.
     """
     tx = Transaction(records, now)
     urgencies: dict[JobId, int] = {}
@@ -137,7 +137,7 @@ def _was_lost(job: JobId, hold: Hold, lead: LeadView | None) -> bool:
 
 
 def held_jobs(records: Records) -> list[JobId]:
-    """Return the jobs that are held by us now."""
+    """Return the jobs that the daemon holds now."""
     return sorted(
         job for job, hold in records.holds.items() if hold.state in HELD_BY_US
     )
@@ -156,12 +156,12 @@ def enable_provider(records: Records, provider: str, now: float) -> TickResult:
 
 
 def is_unreadable(records: Records, burst: BurstId) -> bool:
-    """Tell whether a record of that burst, or of a job of it, cannot be read."""
+    """Tell whether the record of a burst, or of one of its jobs, cannot be read."""
     return bool(_keys(records, burst))
 
 
 def forget_unreadable(records: Records, burst: BurstId) -> Records:
-    """Return the records without unreadable ones of a burst."""
+    """Return the records without the unreadable ones of a burst."""
     keys = _keys(records, burst)
     rest = {key: why for key, why in records.unreadable.items() if key not in keys}
     return msgspec.structs.replace(records, unreadable=rest) if keys else records
@@ -172,10 +172,10 @@ def lease_of_unreadable(
 ) -> Lease:
     """Return a lease of all ranks that the burst may have.
 
-    The ranks of its slot, by the slot's name and by those of hosts, as slots may have
-    been declared anew since; those of the followers that the provider shows; those that
-    were drained for it. But none that another burst leases. `provider` is empty where
-    it is to be found out. Raises BurstError if it cannot be.
+    These are the ranks of its slot, by the names of the slot and of its hosts, as slots
+    may have been declared anew since; the ranks of followers that the provider shows;
+    and the ranks that were drained for it. Ranks of other bursts are left out.
+    If `provider` is empty, it is looked up; raises BurstError if it is not found.
     """
     provider = provider or _find_provider(world, burst)
     if provider not in world.providers:
@@ -205,14 +205,14 @@ def lease_of_unreadable(
         ranks=run,
         shape=identity.shapes[run[0]] if run else Shape(0),
         created=now,
-        # Where the provider is now: it was found there, or a person says so.
+        # The provider's present place: the burst was found there, or a person says so.
         place=world.places.get(provider, ""),
         isolated=isolated,
     )
 
 
 def jobs_of_lost(lease: Lease, world: World) -> dict[JobId, float]:
-    """Return the job that a burst with such a lease runs, and when it was submitted."""
+    """Return the job of a burst with this lease and its submit time; {} for none."""
     job = lease.isolated_job
     if job is None:
         return {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Offers, and kinds of bursts, that are not tried for a while, and for how long."""
+"""Sets aside offers and kinds of bursts that failed, for a while."""
 
 from __future__ import annotations
 
@@ -22,24 +22,26 @@ from burst.model.backoff import backoff
 from burst.model.burst import Lease
 from burst.model.event import cut
 
-# So many refused specs of a provider are remembered; what it says of each is cut.
+# The most refused specs that are remembered of a provider.
 _MOST_SPECS = 100
+# The longest reason why an offer was set aside, in characters; the rest is cut.
 _LONGEST_WHY = 200
 LONGEST_RULE = 600
-"""Of why a spec was refused: a policy's own words come last."""
+"""The longest reason why a spec was refused, in characters: the text of a policy comes
+last in it."""
 _DIGEST = 12
 
 
 def cool_down(
     health: Health, offer: str, limits: LimitSettings, now: float, nodes: int = 0
 ) -> Health:
-    """Make no burst of an offer for a while; twice as long each time it fails again.
+    """Set aside an offer for a while; twice as long each time it fails again.
 
-    Making and deleting the same cluster again and again is paid for in vain. `nodes`
-    is the size of a burst for which there was no capacity, 0 for other failures: what
-    is too much for one job may be had for a smaller one. Failures are counted anew for
-    a smaller size, and after so long that a pause as long as any would be over; they
-    are not counted for what was asked for before the offer was set aside.
+    To make and delete the same cluster again and again would cost money without use.
+    `nodes` is the size of a burst for which there was no capacity, 0 for other
+    failures: a smaller burst may still be possible. Failures are counted anew for a
+    smaller size, and after the time of the longest pause. Failures of requests from
+    before the offer was set aside are not counted.
     """
     known = health.row(FailureKind.OFFER, offer)
     if known is not None and nodes < known.nodes:
@@ -61,11 +63,11 @@ def explain(health: Health, offer: str, why: str) -> Health:
 def pause_reclaimed(
     health: Health, lease: Lease, limits: LimitSettings, now: float
 ) -> Health:
-    """Make no burst of an offer, of this size or larger, for one cooldown.
+    """Set aside an offer, for bursts of this size or larger, for one cooldown.
 
     The cloud took nodes back before the burst was online: it has none to spare now, and
-    asking again at once is paid for in vain. It counts as no failure, so the pause does
-    not grow.
+    another attempt at once would cost money without use. This does not count as a
+    failure, so the pause does not grow.
     """
     known = health.row(FailureKind.OFFER, lease.offer) or FailureRecord(0)
     until = now + limits.cooldown
@@ -80,8 +82,9 @@ def count_drained(
 ) -> Health:
     """Count a burst whose nodes Flux drained before any job had begun there.
 
-    The second in a row, and each after it, sets the offer aside; twice as long each
-    time. A burst that is online does not make that forgotten: only then can it fail so.
+    The second such burst in a row, and each after it, sets the offer aside; twice as
+    long each time. A burst that comes online does not reset the count, as only online
+    bursts can fail like this.
     """
     known = health.row(FailureKind.DRAINED, offer)
     failures = failures_by_now(known, now, limits.cooldown * MOST_TIMES)
@@ -91,10 +94,10 @@ def count_drained(
 
 
 def forgive(health: Health, lease: Lease) -> Health:
-    """Forget failures of an offer and of equal bursts, as such a burst came up.
+    """Forget failures of an offer and of equal bursts after such a burst came online.
 
-    That there was no capacity for a larger burst is not forgotten. It also ends the
-    trial of the provider.
+    A lack of capacity for a larger burst is not forgotten. This also ends the trial of
+    the provider.
     """
     own = (spec_key(lease.offer, lease.slot, lease.nodes), spec_key(lease.offer))
     health = health.without(FailureKind.SPEC, *own)
@@ -105,10 +108,10 @@ def forgive(health: Health, lease: Lease) -> Health:
 
 
 def regain_capacity(health: Health, lease: Lease, now: float) -> Health:
-    """Try larger bursts of an offer that had no capacity, as a burst of it has gone.
+    """Allow larger bursts of an offer without capacity, as a burst of it has gone.
 
-    What that had can be had besides what could be had before. What is larger still
-    waits for the end of the cooldown.
+    The nodes of that burst are available besides those that were available before.
+    Still larger bursts wait for the end of the cooldown.
     """
     known = health.row(FailureKind.OFFER, lease.offer)
     if known is None or not known.nodes or known.until <= now:
@@ -118,17 +121,18 @@ def regain_capacity(health: Health, lease: Lease, now: float) -> Health:
 
 
 def spec_key(offer: str, slot: str = "", nodes: int = 0) -> str:
-    """Return the same key for bursts of a provider that differ in their ids only.
+    """Return the key of a kind of bursts: those that differ only in their ids.
 
-    Without slot and size it is that of all bursts of an offer.
+    Without slot and size it is the key of all bursts of an offer.
     """
     return f"{offer}/{slot}/{nodes}"
 
 
 def refused_specs(health: Health, offer: str) -> list[dict[str, Any]]:
-    """Return what bursts of an offer are not made, as for JSON, until when and why.
+    """Return the kinds of bursts of an offer that are set aside, ready for JSON.
 
-    `until`, in seconds since the epoch, may be over. Without slot and size, none is.
+    `until`, in seconds since the epoch, may be in the past. An entry without slot and
+    size is for all bursts of the offer.
     """
     found = []
     for key, spec in health.rows_of(FailureKind.SPEC).items():
@@ -142,9 +146,9 @@ def refused_specs(health: Health, offer: str) -> list[dict[str, Any]]:
 def refuse_spec(
     health: Health, lease: Lease, why: str, limits: LimitSettings, now: float
 ) -> Health:
-    """Make no such burst for a while; twice as long each time it is refused again.
+    """Set aside a kind of bursts; twice as long each time it is refused again.
 
-    Not for isolated bursts: what is refused may be the program, which is the job's.
+    Not for isolated bursts: the refusal may be due to the program, which is the job's.
     """
     if lease.isolated:
         return health
@@ -155,9 +159,9 @@ def refuse_spec(
 def refuse_offer(
     health: Health, lease: Lease, why: str, limits: LimitSettings, now: float
 ) -> Health:
-    """As `refuse_spec`, of all bursts of an offer: a rule forbids nodes of it.
+    """Set aside all bursts of an offer, as `refuse_spec`: a rule forbids its nodes.
 
-    Not for a burst with an image of its own, which is what may be forbidden.
+    Not for a burst with an image of its own: the rule may forbid only the image.
     """
     if lease.isolated or lease.image:
         return health
@@ -165,9 +169,9 @@ def refuse_offer(
 
 
 def forget_other_table(health: Health, table: ProviderTable) -> Health:
-    """Forget what is held against a provider whose table is another one by now.
+    """Forget the failures of a provider if its table in the settings has changed.
 
-    What failed by the old table, such as a wrong key, may work by the new one.
+    What failed with the old table, such as a wrong key, may work with the new one.
     """
     if health.is_default:
         return Health()

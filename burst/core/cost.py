@@ -23,16 +23,16 @@ _HOUR_S = 3600.0
 
 
 def per_hour(burst: Burst) -> float:
-    """Return what an hour of all its nodes costs while it is paid for; else 0."""
+    """Return the cost of an hour of all its nodes; 0 before it is made and after."""
     return rate(burst) if burst.live and provisioned_at(burst) is not None else 0.0
 
 
 def cost(records: RecordsView, burst: Burst, now: float) -> float:
-    """Return what it has cost up to now, or until nothing of it was left, as booked.
+    """Return what a burst has cost until now, or until nothing of it was left.
 
-    As budgets and `burst cost` have it. Where the ledger has no row of it, from the
-    first call of `provision`: it may have cost less, as providers bill from when the
-    nodes exist.
+    It is the amount in budgets and `burst cost`. If the ledger has no row of the burst,
+    it is computed from the first call of `provision`: the true cost may be less, as
+    providers bill from the time when the nodes exist.
     """
     entry, settled = records.entries.get(burst.id), records.settled.get(burst.id)
     if entry is not None:
@@ -48,7 +48,7 @@ def cost(records: RecordsView, burst: Burst, now: float) -> float:
 
 
 def seconds_until_drain(burst: Burst, settings: Settings, now: float) -> float | None:
-    """Return in how many seconds an idle burst is drained; None if busy, or never."""
+    """Return the seconds until an idle burst is drained; None if busy, or never."""
     limit = idle_limit(burst, settings)
     if stands(burst.lease, settings, now):
         return None
@@ -58,9 +58,9 @@ def seconds_until_drain(burst: Burst, settings: Settings, now: float) -> float |
 
 
 def idle_limit(burst: Burst, settings: Settings) -> float:
-    """Return for how many seconds it is kept once it is idle; math.inf for ever.
+    """Return for how many seconds a burst is kept once it is idle; math.inf for ever.
 
-    One with a tag is kept until whoever requested it takes it down.
+    A burst with a tag is kept until whoever requested it takes it down.
     """
     if burst.lease.tag is not None:
         return math.inf
@@ -68,9 +68,10 @@ def idle_limit(burst: Burst, settings: Settings) -> float:
 
 
 def awaited_idle_limit(burst: Burst, settings: Settings) -> float:
-    """Return for how many seconds it is kept idle while jobs wait for nodes.
+    """Return for how many seconds a burst is kept idle while jobs wait for nodes.
 
-    They would have it made again: so it stays at least for as long as that took.
+    Otherwise it would be made again for these jobs: so it is kept at least for as long
+    as it took to come online.
     """
     times = {event.name: event.timestamp for event in burst.events}
     boot = times["online"] - times["provision-start"]
@@ -80,10 +81,10 @@ def awaited_idle_limit(burst: Burst, settings: Settings) -> float:
 def totals(
     rows: Iterable[Mapping[str, Any]], slots: Sequence[RankSlot], settings: Settings
 ) -> dict[str, Any]:
-    """Return what the live bursts of these rows come to.
+    """Return the sums over the live bursts of these rows.
 
-    `of` is how many nodes there can be at a time: the limit, or else the ranks of all
-    slots; None where isolated bursts, which have no ranks, are limited by nothing.
+    `of` is the most nodes at a time: the limit, or else the ranks of all slots; None if
+    there is no limit and isolated bursts, which have no ranks, are live.
     """
     live = [row for row in rows if row["state"] != State.INACTIVE.value]
     limit = settings.limits.max_nodes
@@ -98,5 +99,5 @@ def totals(
 
 
 def rate(burst: Burst) -> float:
-    """Return what an hour of it costs: all its nodes, and its fee."""
+    """Return the cost of an hour of the burst: all its nodes, and its fee."""
     return burst.lease.price * burst.lease.nodes + burst.lease.fee

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Lent nodes that Flux itself drained, as by a prolog that failed on them.
+"""Lent nodes that Flux itself drained, for example after a prolog failed on them.
 
-They get no job, and are paid for, so their burst is taken down. The drain ends with the
-lease: Flux keeps it for the rank, and not for the node that was there. One that a
-person made stays.
+They get no job and still cost money, so their burst is taken down. The drain is undone
+after the lease: Flux keeps it for the rank, not for the node that was there. A drain by
+a person stays.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from burst.model.ranks import format_idset
 
 
 class DrainFound(msgspec.Struct, frozen=True):
-    """What Flux drained ranks of a burst for."""
+    """Why Flux drained ranks of a burst."""
 
     note: str
     before_start: bool
@@ -34,9 +34,10 @@ class DrainFound(msgspec.Struct, frozen=True):
 
 
 def find_flux_drain(burst: Burst, world: World) -> DrainFound | None:
-    """Return why ranks of a burst are drained by Flux; None if none is.
+    """Return why Flux drained ranks of a burst; None if it drained none.
 
-    Of several reasons it is the one that says most of the nodes.
+    If there are several reasons, one from before the start of jobs is preferred: it
+    tells most about the nodes.
     """
     lead = world.lead
     assert lead is not None
@@ -57,7 +58,7 @@ def find_flux_drain(burst: Burst, world: World) -> DrainFound | None:
 def count_flux_drain(
     tx: Transaction, burst: Burst, found: DrainFound, limits: LimitSettings
 ) -> None:
-    """Count a burst whose nodes could run no job against its offer."""
+    """Count a burst whose nodes could run no job as a failure of its offer."""
     if not found.before_start:
         return
     known = tx.health_of(burst.lease.provider)
@@ -68,7 +69,7 @@ def count_flux_drain(
 
 
 def forget_flux_drains(tx: Transaction, burst: Burst, lead: LeadView) -> None:
-    """Forget such bursts of an offer as soon as a job has begun on a later one."""
+    """Forget an offer's drained bursts once a job has begun on a later burst."""
     provider, offer = burst.lease.provider, burst.lease.offer
     health = tx.health_of(provider)
     counted = health.row(FailureKind.DRAINED, offer)
@@ -79,11 +80,11 @@ def forget_flux_drains(tx: Transaction, burst: Burst, lead: LeadView) -> None:
 
 
 def undrain_free_ranks(tx: Transaction, world: World) -> None:
-    """Undrain what Flux drained of lent ranks, where no burst has them any more.
+    """Undrain lent ranks that Flux drained and that no burst leases any more.
 
-    On a rank that is away nothing runs that Flux could drain it for, so such a drain is
-    of a lease that has ended. It may be of a rank slot that is declared no more; not
-    where a record cannot be read, which may be of a burst on such ranks.
+    Nothing runs on an offline rank for which Flux could drain it, so such a drain is
+    left from a lease that has ended. Ranks of slots that are not declared any more are
+    undrained, too, unless a record cannot be read: it may be of a burst on such ranks.
     """
     lead = world.lead
     assert lead is not None

@@ -25,7 +25,7 @@ def request_for_guest(nodes: int, provider: str, userid: int) -> Demand:
 
 
 def refuse_call(userid: int, world: World, settings: GuestSettings) -> None:
-    """Raise Denied for a guest's call that is no account's."""
+    """Raise Denied for a call from a user id that is not an account."""
     whose = world.no_account_of(userid, settings)
     if whose:
         raise Denied(
@@ -36,7 +36,7 @@ def refuse_call(userid: int, world: World, settings: GuestSettings) -> None:
 
 
 class GuestLimits:
-    """What guests may request beside what they have, as of one moment."""
+    """Limits on what guests may request besides what they have, at one moment."""
 
     def __init__(
         self, records: Records, world: World, settings: Settings, now: float
@@ -45,12 +45,12 @@ class GuestLimits:
         self._settings, self._now = settings, now
 
     def check(self, userid: int, nodes: int) -> None:
-        """Raise BurstError where a guest may not request so many nodes more."""
+        """Raise BurstError if a guest may not request this many further nodes."""
         self._check_site(userid, nodes)
         self._check_association(userid, nodes)
 
     def _check_site(self, userid: int, nodes: int) -> None:
-        """What is being taken down still counts, as it is still paid for."""
+        """Check the site's limit; bursts that are being taken down still count."""
         most = self._settings.guests.request_nodes
         live = self._records.live
         has = sum(b.lease.nodes for b in live if b.lease.requester == userid)
@@ -68,10 +68,10 @@ class GuestLimits:
             )
 
     def _check_association(self, userid: int, nodes: int) -> None:
-        """One of the user's banks has to have room: a request names none.
+        """Check that the limit of one of the user's banks allows the request.
 
-        Of several it is the default one, where that is known: the plugin of
-        flux-accounting does not tell it.
+        A request names no bank. If the user's default bank is known, only its limit
+        counts; the plugin of flux-accounting does not report it.
         """
         banks = self._world.banks
         if self._now < banks.awaited_until:
@@ -99,9 +99,9 @@ class GuestLimits:
             )
 
     def _full(self, userid: int, bank: str, nodes: int) -> str:
-        """Return why so many nodes more are too many in a bank; empty if they are not.
+        """Return why a bank's limit forbids this many further nodes; else empty.
 
-        Where the lead cannot be read, no burst is made either.
+        Also empty if the lead cannot be read: no burst is made then.
         """
         facts, lead = self._world.accounting, self._world.lead
         limits = facts.associations.get((userid, bank)) if facts and lead else None
@@ -118,8 +118,8 @@ def take_down_guests(
 ) -> TickResult:
     """Take down a burst that a guest requested. Raises Denied, BurstError.
 
-    What runs on it goes on to its end. A burst of another user is refused in the words
-    for one that does not exist.
+    What runs on it continues to its end. The error for a burst of another user is the
+    same as for a burst that does not exist.
     """
     burst = records.bursts.get(BurstId(burst_id))
     if burst is None or burst.lease.requester != userid:

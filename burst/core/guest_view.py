@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""What a guest may read of an answer of the service: their own, and what is nobody's.
+"""Restricts answers of the service to what a guest may read.
 
-A guest is a user of the instance who is not its owner. Rows are made for this user
-alone by those who make them; `GuestView.hide` is the last step, which takes the ids of
-other users' jobs and bursts out of all texts, whatever made them.
+A guest is a user of the instance other than its owner, and may read what is their own
+or nobody's. Whoever makes the rows of an answer makes them for this user only;
+`GuestView.hide` is the last step, which removes the ids of other users' jobs and bursts
+from all texts.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from burst.model.event import Event
 from burst.model.jobid import JobId, parse_jobid, without_jobs
 
 OWNER_SEES = "the owner of the instance sees why"
-"""In place of an error whose text has what only the owner may read."""
+"""Replaces errors with a text that only the owner may read."""
 
 # The id of a burst is a rank slot's name and six digits of a hash.
 _BURST = re.compile(
@@ -31,7 +32,7 @@ _BURST = re.compile(
 )
 
 
-# Types of exceptions whose note is in our words; others may quote what a provider said.
+# Types of exceptions with a note by the daemon; other notes may quote a provider.
 _OUR_WORDS = frozenset(
     {"canceled", "lead-moved", "lost", "not-held", "raced", "reclaimed"}
 )
@@ -40,14 +41,14 @@ _OUR_WORDS = frozenset(
 def records_for_guests(records: Records) -> Records:
     """Return the records without errors of providers' calls.
 
-    They may name the account, its quota and files of the daemon's host.
+    These errors may name the account, its quota and files on the daemon's host.
     """
     bursts = {name: _without_errors(each) for name, each in records.bursts.items()}
     return msgspec.structs.replace(records, bursts=bursts)
 
 
 def world_for_guests(world: World) -> World:
-    """Return the world without errors of providers' calls, as above."""
+    """Return the world without errors of providers' calls, as `records_for_guests`."""
     calls = {
         name: msgspec.structs.replace(call, note=OWNER_SEES if call.note else "")
         for name, call in world.calls.items()
@@ -75,22 +76,22 @@ def _quotes(event: Event) -> bool:
 
 
 class GuestView:
-    """What one guest may see of one snapshot."""
+    """The part of one snapshot that one guest may see."""
 
     def __init__(self, userid: int, records: Records, world: World) -> None:
         self._userid, self._records = userid, records
         jobs = world.lead.jobs.values() if world.lead else ()
         self.jobs = frozenset(job.id for job in jobs if job.userid == userid)
-        """Those of the guest that the lead shows."""
+        """The guest's jobs that the lead shows."""
 
     def is_theirs(self, burst: Burst) -> bool:
-        """Tell whether a burst was made for the guest, or given one of their jobs."""
+        """Tell whether a burst was made for the guest, or was assigned their jobs."""
         if self._userid in burst.lease.userids or not self.jobs.isdisjoint(burst.jobs):
             return True
         return any(was_assigned(burst, job) for job in self.jobs)
 
     def sees(self, burst: str) -> bool:
-        """Tell whether the burst of that id is on record and theirs."""
+        """Tell whether the burst with that id is on record and the guest's."""
         known = self._records.bursts.get(BurstId(burst))
         return known is not None and self.is_theirs(known)
 
@@ -99,8 +100,8 @@ class GuestView:
         if isinstance(row, str):
             return self.hide_in(row)
         if isinstance(row, dict):
-            # `name` is the name that its user gave a job. A row that says whose it is
-            # has the id of a job of the guest, which the archive may know alone.
+            # `name` is a job's name, given by its user. A row with the guest's userid
+            # has the id of a job of the guest, which only the archive may know.
             kept = {"name", "id"} if row.get("userid") == self._userid else {"name"}
             return {
                 key: value if key in kept else self.hide(value)
@@ -112,13 +113,13 @@ class GuestView:
         return row
 
     def hide_in(self, text: str) -> str:
-        """Return a text without such ids."""
+        """Return a text without ids of other users' jobs and bursts."""
         text = without_jobs(text, self._known_jobs)
         return _BURST.sub(self._shown_burst, text) if "-" in text else text
 
     @functools.cached_property
     def _known_jobs(self) -> frozenset[JobId]:
-        """Of the guest; those of the accounts too, as the lead drops them in time."""
+        """The guest's jobs, including jobs that only the accounts still know."""
         records = self._records
         paid = (*records.settled.values(), *records.entries.values())
         return self.jobs.union(
@@ -134,7 +135,7 @@ class GuestView:
 
 
 def status_for(view: GuestView, row: Row) -> Row:
-    """Return the answer to `burst status` as a guest may see it, but for the totals."""
+    """Return the answer to `burst status` as a guest may see it, except the totals."""
     bursts = [
         {**burst, "jobs": _own(burst["jobs"], view)}
         for burst in row["bursts"]
@@ -166,7 +167,7 @@ def status_for(view: GuestView, row: Row) -> Row:
 
 
 def providers_for_guests(rows: list[Row]) -> list[Row]:
-    """Return the providers without what they say of their accounts and settings."""
+    """Return the providers without messages about their accounts and settings."""
     return [
         {
             **row,
@@ -185,7 +186,7 @@ def _without_why(offer: Row) -> Row:
 
 
 def story_for(view: GuestView, row: Row) -> Row:
-    """Return the story of a burst that may have jobs of several users."""
+    """Return the story of a burst without the jobs of other users."""
     own = [
         event
         for event in row["events"]

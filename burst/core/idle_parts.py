@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Shrinks bursts of which the last nodes are idle while others work.
+"""Shrinks bursts whose last nodes are idle while other nodes work.
 
-Since when they are idle is kept from tick to tick and not on record: after a restart
-of the daemon they are waited for anew.
+The time since when nodes are idle is kept from tick to tick, but not on record: it
+begins anew after a restart of the daemon.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from burst.model.lead import LeadView
 
 
 class IdlePart(msgspec.Struct, frozen=True):
-    """The nodes of a burst behind the last one that works."""
+    """The idle nodes of a burst after its last node in use."""
 
     nodes: int
-    """How many are before them."""
+    """The number of nodes before them."""
     since: float
 
 
@@ -39,12 +39,12 @@ def shrink_idle(
     *,
     jobs_wait: bool,
 ) -> Mapping[BurstId, IdlePart]:
-    """Have bursts shrink whose last nodes are idle for too long; return which are idle.
+    """Shrink bursts whose last nodes are idle for too long; return the idle nodes.
 
-    `before` is what the tick before returned. `jobs_wait` is whether a job waits for
-    which no nodes can be had now: it may have these with others that become free. Nodes
-    of a burst on which a job counts that has not started are not idle. One on which
-    nothing runs at all is taken down.
+    `before` is what the previous tick returned. `jobs_wait` tells whether a job waits
+    that can have no nodes now: it may get these nodes with others that become free. No
+    nodes of a burst count as idle while an assigned job has not started. A burst on
+    which nothing runs at all is taken down instead.
     """
     lead = world.lead
     assert lead is not None
@@ -69,7 +69,7 @@ def shrink_idle(
 
 
 def _used_nodes(burst: Burst, lead: LeadView) -> int:
-    """Return how many nodes there are up to the last one on which something runs."""
+    """Return the number of nodes up to the last one on which something runs."""
     ranks, in_use = burst.lease.ranks, lead.in_use
     used = [n for n, rank in enumerate(ranks, 1) if rank in in_use]
     return max(used, default=0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How a job ended, by its events (RFC 21)."""
+"""How a job ended, according to its events (RFC 21)."""
 
 from __future__ import annotations
 
@@ -12,24 +12,25 @@ from burst.model.event import Event
 _FATAL = 0
 _RESULTS = {"cancel": "canceled", "timeout": "timeout"}
 BY_BURST = "burst"
-"""Type of the exceptions that we raise."""
+"""The type of the exceptions that the daemon raises on jobs."""
 
 
 class JobEnd(msgspec.Struct, frozen=True):
     """How a job ended."""
 
     result: str
-    """completed, failed, canceled or timeout, as `flux jobs` has it."""
+    """completed, failed, canceled or timeout, as in `flux jobs`."""
     exception: str = ""
-    """Type of its first fatal exception; empty if there was none."""
+    """The type of its first fatal exception; empty if there was none."""
     note: str = ""
-    """What that exception says."""
+    """The note of that exception, or the exit status in words; empty for none."""
 
     def text(self, cause: str = "") -> str:
-        """Return it as a sentence without a full stop.
+        """Return how the job ended, as a sentence without a full stop.
 
-        `cause` is what took its nodes away: it comes first, as Flux names what failed
-        by that, such as `flux_job_event_watch_get: Function not implemented`.
+        `cause` is what took its nodes away. It comes first, as Flux only names what
+        failed because of that, such as `flux_job_event_watch_get: Function not
+        implemented`.
         """
         said = {"timeout": "ended at its time limit", "canceled": "was canceled"}
         text = f"it {said.get(self.result, self.result)}"
@@ -40,9 +41,9 @@ class JobEnd(msgspec.Struct, frozen=True):
 
 
 def end_of(events: Iterable[Event]) -> JobEnd | None:
-    """Return how a job ended; None for one that has not.
+    """Return how a job ended; None if it has not ended.
 
-    Raises KeyError, TypeError or ValueError for events that are not as RFC 21 has them.
+    Raises KeyError, TypeError or ValueError for events that RFC 21 does not allow.
     """
     ended, status = False, None
     kind = note = ""
@@ -62,7 +63,7 @@ def end_of(events: Iterable[Event]) -> JobEnd | None:
 
 
 def is_fatal(event: Event) -> bool:
-    """Tell whether it is an exception that ends the job. Raises KeyError."""
+    """Tell whether an event is an exception that ends the job. Raises KeyError."""
     return event.name == "exception" and event.context["severity"] == _FATAL
 
 

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Records of jobs: which burst each that started is assigned to, and what became of it.
+"""Records to which burst each started job is assigned, and what became of the job.
 
-A job that has started is assigned to the burst whose nodes it has.
-
-Flux starts a job where it likes: on another burst than the one that was made for it, or
-on one that was given to no job. What is told and booked of jobs (`burst report`, `burst
-explain`, `burst cost`) rests on one answer, which is by the ranks of R.
+A job that has started is assigned to the burst whose nodes it has. Flux may start a job
+on another burst than the one that was made for it, or on a burst without assigned jobs.
+So all that is reported and booked about jobs (`burst report`, `burst explain`, `burst
+cost`) follows the ranks in R.
 """
 
 from __future__ import annotations
@@ -20,7 +19,8 @@ from burst.model.ranks import format_idset
 def assign_started_jobs(tx: Transaction, lead: LeadView) -> None:
     """Assign each job to the bursts of which it has ranks, and to no others.
 
-    Of jobs that started and ended between two looks, only of those that are on record.
+    A job that started and ended between two observations is only assigned if it is on
+    record.
     """
     bursts = [b for b in tx.live if not (b.quarantined or b.lease.isolated)]
     assigned = {job for burst in bursts for job in burst.jobs}
@@ -38,7 +38,7 @@ def assign_started_jobs(tx: Transaction, lead: LeadView) -> None:
 
 
 def record_job_events(tx: Transaction, burst: Burst, lead: LeadView) -> None:
-    """Record which jobs of a burst were started and which ended."""
+    """Record which jobs of a burst have started and which have ended."""
     for job in sorted(burst.jobs):
         view = lead.jobs.get(job)
         context = {"id": format_f58(job)}
@@ -60,5 +60,5 @@ def _record_leaving(tx: Transaction, burst: Burst, lead: LeadView) -> None:
 
 
 def _has_or_had(job: JobView) -> frozenset[int]:
-    """Return its ranks; it may have started and ended between two looks."""
+    """Return its ranks; it may have started and ended between two observations."""
     return job.ranks or job.ran_on

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""What a job's memo says of the decision: a word for a column of `flux jobs`, and why.
+"""The memo about the decision on a job: a word for a column of `flux jobs`, and why.
 
-When the job is expected to start is written by `burst.runtime.start_teller`.
+`burst.runtime.start_teller` writes when the job is expected to start.
 
-Each memo is an event in the job's eventlog, for ever. So a memo is written when the
-decision has another meaning, and not each time that its text changes.
+Each memo is an event that stays in the job's eventlog. So a memo is written when the
+decision changes its meaning, and not each time that its text changes.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from burst.model.jobid import without_jobs
 from burst.model.reason import Reason
 
 _LONGEST = 300
-# A memo that only counts nodes further is written at most this often, in seconds.
+# The shortest time between memos that differ only in a count of nodes, in seconds.
 _COUNTS_EVERY = 2.0
 _RELEASED = Reason.RELEASED.about_job.memo
-# One of which only the provider's message changed, at most this often.
+# The shortest time between memos that differ only in the provider's message.
 _WORDS_EVERY = 10.0
-# A job that waits for something else is told at once, so many times; after that at most
-# this often, and half as often each time. In seconds.
+# A new reason to wait is written at once this many times; after that the shortest time
+# between memos is this many seconds, and twice as long each time.
 _AT_ONCE = 4
 _SLOWER = 60.0
-# A new text of the same meaning is written at most this often, in seconds.
+# The shortest time between texts with the same meaning, in seconds.
 _REWORDED_EVERY = 600.0
 
 _STARTS = "its nodes were online, and it was released for Flux to start it there"
@@ -46,20 +46,23 @@ class LastMemo(msgspec.Struct, frozen=True, kw_only=True):
     waits: int = 0
     """How often its memo gave another reason to wait."""
     dropped: int = 0
-    """How often the lead had dropped the job's memos by then."""
+    """How often the lead had dropped the job's memos at that time."""
 
 
 def memo(decision: Decision, *, guest: bool = False) -> Memo:
-    """Return the memo for a pending job; None for one that needs none.
+    """Return the memo for a pending job; None if it needs none.
 
-    That of a guest's job has nothing that only the instance owner is to read.
+    The memo of a guest's job has nothing that only the instance owner may read.
     """
     word = decision.memo_word()
     return None if word is None else {"state": word, "why": _why(decision, guest)}
 
 
 def meaning(decision: Decision) -> Hashable:
-    """Return what a decision means, without reasons that other jobs come and go by."""
+    """Return the meaning of a decision, without the texts of passing refusals.
+
+    Such refusals come and go with other jobs and bursts.
+    """
     if not decision.reason.about_job.refused:
         return decision.reason, decision.text()
     return decision.reason, tuple(
@@ -69,10 +72,11 @@ def meaning(decision: Decision) -> Hashable:
 
 
 def memo_not_before(last: LastMemo | None, decision: Decision) -> float:
-    """Return before when no memo is due, whatever its text; -math.inf for at once.
+    """Return the time before which no memo is due, whatever its text.
 
-    It spares making the text: most new decisions mean what the job was told before. One
-    that waits and whose forecast is lost is told nothing else meanwhile.
+    -math.inf means at once. This saves making the text: most new decisions have the
+    meaning of the last memo. A waiting job whose forecast is missing gets no other memo
+    meanwhile.
     """
     if last is None or not _waits(last.memo) or decision.refusals:
         return -math.inf
@@ -83,7 +87,7 @@ def memo_not_before(last: LastMemo | None, decision: Decision) -> float:
 
 
 def memo_due_at(last: LastMemo | None, decision: Decision, text: Memo) -> float:
-    """Return when the memo is to be written; math.inf for never."""
+    """Return when the memo should be written; math.inf for never."""
     before = last.memo if last else None
     if last is None or before == text:
         return math.inf if before == text else -math.inf
@@ -91,7 +95,7 @@ def memo_due_at(last: LastMemo | None, decision: Decision, text: Memo) -> float:
         same = before["state"] == text["state"]
         return last.at + (_WORDS_EVERY if same else _COUNTS_EVERY)
     if before and text and before["state"] == text["state"] == _RELEASED:
-        # What has its nodes may change with each job that ends there.
+        # Which jobs have its nodes may change with each job that ends there.
         return last.at + _SLOWER
     if not (_waits(before) and _waits(text)):
         return -math.inf
@@ -105,7 +109,7 @@ def memo_due_at(last: LastMemo | None, decision: Decision, text: Memo) -> float:
 def next_last_memo(
     last: LastMemo | None, decision: Decision, text: Memo, now: float, dropped: int
 ) -> LastMemo:
-    """Return the last memo of a job, once this one is written."""
+    """Return the record of a job's last memo after this one is written."""
     waits = last.waits if last else 0
     if last and _waits(last.memo) and _waits(text):
         waits += 1
@@ -115,19 +119,19 @@ def next_last_memo(
 
 
 def _waits(text: Memo) -> bool:
-    """Tell whether a memo says only that the job waits, or there is none."""
+    """Tell whether a memo only says that the job waits, or there is no memo."""
     return text is None or text["state"] == "waiting"
 
 
 def _counts_on(before: dict[str, str], after: dict[str, str]) -> bool:
-    """Tell whether a memo differs from the one before in its count of nodes only."""
+    """Tell whether two memos count nodes in the same state."""
     counting, _, numbers = after["state"].partition(" ")
     return bool(numbers) and before["state"].partition(" ")[0] == counting
 
 
 def _why(decision: Decision, guest: bool) -> str:
     if decision.reason is Reason.RELEASED:
-        # It is the last memo, which stays as the job runs.
+        # This is the last memo; it stays while the job runs.
         return f"{_STARTS}{decision.facts.get('ends', '')}"
     text = decision.guests_text() if guest else decision.text()
     if decision.reason is Reason.TURNED_DOWN:

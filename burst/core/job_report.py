@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What `burst explain`, `plan` and `watch` tell of jobs: plain objects, ready for JSON.
+"""Jobs in the answers to `burst explain`, `plan` and `watch`: objects ready for JSON.
 
-Times are seconds, ids are as people write them (f58, hostlist).
+Times are in seconds, ids are as people write them (f58, hostlist).
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from burst.model.ranks import format_hostlist
 from burst.model.reason import Reason
 
 _BEFORE_SCHED = {JobState.DEPEND: "dependencies", JobState.PRIORITY: "priority"}
-# Of a job that starts once somebody has done something, whatever comes free.
+# Reasons of jobs that start only after somebody acts, whatever nodes become free.
 _ASKS_FOR_SOMEBODY = {
     each.word for each in (Reason.QUEUE_STOPPED, Reason.QUEUE_GONE, Reason.USER_HOLD)
 }
 
 
 def job_row(job: JobView, decision: Decision, *, guest: bool = False) -> Row:
-    """Return one pending job of a plan, as its user may read it if that is a guest."""
+    """Return one pending job of a plan; if `guest`, only what a guest may read."""
     return {
         "id": format_f58(job.id),
         "userid": job.userid,
@@ -108,7 +108,7 @@ def explain_other(job: ActiveJob, world: World) -> Row:
 
 
 def _told_of(job: JobView | ActiveJob | None, job_id: JobId) -> Row:
-    """Return the answer to `burst explain JOB` before anything is said of the job."""
+    """Return the answer to `burst explain JOB` without any decision or burst."""
     return {
         "id": format_f58(job_id),
         "userid": job.userid if job else None,
@@ -128,13 +128,13 @@ def _told_of(job: JobView | ActiveJob | None, job_id: JobId) -> Row:
 
 
 def starts_by_itself(row: Row) -> bool:
-    """Tell whether a job that is told so waits, and for nobody to do anything."""
+    """Tell whether the job of a row waits and starts without an action of a person."""
     waits = {state.value for state in PENDING}
     return row["state"] in waits and row["verdict"] not in _ASKS_FOR_SOMEBODY
 
 
 def _decide_other(job: ActiveJob, world: World) -> Decision:
-    """Return what is to be said of a job, whether it waits or runs."""
+    """Return the decision to report for a job, whether it waits or runs."""
     if job.taken:
         hosts = format_hostlist(world.identity.hosts[r] for r in sorted(job.taken))
         return Decision(Reason.RUNNING, {"hosts": hosts})
@@ -166,7 +166,7 @@ def _decide_started(job: JobView, world: World) -> Decision | None:
 
 
 def _begins_nothing(trouble: StoreTrouble, guest: bool) -> str:
-    """Return why nothing is begun for a job, whatever was decided on it before."""
+    """Return why nothing is begun for a job, whatever was decided about it before."""
     if guest:
         return f"the daemon can begin nothing for it at present ({OWNER_SEES})"
     return trouble.text()
@@ -180,7 +180,7 @@ def _taken(records: Records, job_id: JobId, job: JobView | None) -> str:
 
 
 def _story(burst: Burst, job_id: JobId) -> Row:
-    """Return what happened to a burst, without what happened to other jobs on it."""
+    """Return what happened to a burst, without the events of other jobs on it."""
     events = [event for event in known_events(burst, job_id) if event.name != "submit"]
     return {
         "id": burst.id,
@@ -200,9 +200,10 @@ def _story(burst: Burst, job_id: JobId) -> Row:
 
 
 class WaitingJobs(msgspec.Struct, frozen=True):
-    """The jobs that wait, as `burst watch` lists them: why, and until when.
+    """Lists the jobs that wait for `burst watch`: why, and until when.
 
-    What a tick saw and decided, and the forecast. Times are since the epoch.
+    It is made from what a tick saw and decided, and from the forecast. Times are in
+    seconds since the epoch.
     """
 
     records: Records
@@ -212,11 +213,11 @@ class WaitingJobs(msgspec.Struct, frozen=True):
     now: float
 
     def rows(self, most: int, userid: int | None = None) -> list[Row]:
-        """Return the burstable jobs that waited longest, of that user if any is named.
+        """Return the burstable jobs that have waited longest, only `userid`'s if given.
 
-        `expected` is when a job is expected to start, None where that is not known;
-        `by` says what that rests on: `burst` (the nodes that come for it) or `here` (a
-        forecast of the lead's own nodes).
+        `expected` is when a job is expected to start, None if that is not known; `by`
+        is the source of that time: `burst` (the nodes that come for it) or `here` (a
+        forecast for the lead's own nodes).
         """
         lead = self.world.lead
         if lead is None:
@@ -258,14 +259,15 @@ class WaitingJobs(msgspec.Struct, frozen=True):
         return max(start.expected, self.now), "here"
 
     def _all_online(self, bursts: Iterable[Burst]) -> float | None:
-        """Return when all of them are expected to be online."""
+        """Return when all these bursts are expected to be online; None if not known."""
         latest = max(self._online_at(burst) for burst in bursts)
         return None if math.isinf(latest) else round(latest, 3)
 
     def _online_at(self, burst: Burst) -> float:
-        """Return when half of such bursts were online, or if that is over, 9 of 10.
+        """Return when a burst is expected to be online, in seconds since the epoch.
 
-        math.inf for one that takes longer than those, and where nothing is known.
+        It is the time in which half of such bursts came online or, if that is over,
+        nine of ten; math.inf if that is over, too, or nothing is known.
         """
         if burst.state is State.ONLINE:
             return self.now
@@ -277,7 +279,7 @@ class WaitingJobs(msgspec.Struct, frozen=True):
         return next((when for when in due if when > self.now), math.inf)
 
     def _offered(self, burst: Burst) -> tuple[float, ...]:
-        """Return how long its provider says that such a burst takes; empty: unknown."""
+        """Return how long such a burst takes by its offer; empty if that is unknown."""
         view = self.world.providers.get(burst.lease.provider)
         offers = (view and view.offers) or ()
         return tuple(o.join_time for o in offers if o.name == burst.lease.offer)

@@ -49,7 +49,7 @@ from burst.model.lead import JobState, LeadView
 from burst.model.ranks import format_idset
 from burst.model.reason import Reason
 
-# What is said of followers that do not join where their provider reports no error.
+# The reason why followers do not join if their provider reports no error.
 _NO_ERROR = (
     "no error was reported. Usually the lead's address or port is wrong, or a firewall"
     " drops the connection; run burst doctor"
@@ -62,21 +62,21 @@ _ENDED_WITH_LEAD = "its followers ended as the lead did"
 
 
 def _comes_up_since_before(burst: Burst, moment: float) -> bool:
-    """Tell whether a burst still comes up that was made before then."""
+    """Tell whether a burst was made before `moment` and is still coming up."""
     comes_up = burst.state in (State.PROVISION, State.JOIN)
     return comes_up and burst.lease.created < moment
 
 
 class JoinedBehaviour:
-    """What those bursts do; see `burst.core.behaviour`."""
+    """The behaviour of bursts that join the lead; see `burst.core.behaviour`."""
 
     holds_its_job = False
-    """Whether its job stays held and assigned to it until the burst ends."""
+    """Whether a burst's job stays held and assigned to it until the burst ends."""
 
     def record_states(
         self, tx: Transaction, burst: Burst, world: World, limits: LimitSettings
     ) -> None:
-        """Record the states that a live burst has reached, by what was read."""
+        """Record the states that a live burst has reached, from what was read."""
         record_reclaim(tx, burst, world)
         if world.lead is not None and burst.state is not State.NEW:
             new = world.lead.online & ranks_of(burst, world) - burst.joined_ranks
@@ -101,7 +101,7 @@ class JoinedBehaviour:
     def record_jobs(
         self, tx: Transaction, burst: Burst, lead: LeadView, settings: Settings
     ) -> None:
-        """Record what became of its jobs, and since when nothing runs on it."""
+        """Record what became of a burst's jobs, and since when nothing runs on it."""
         if not burst.live:
             return
         record_job_events(tx, burst, lead)
@@ -111,13 +111,13 @@ class JoinedBehaviour:
     def act(
         self, tx: Transaction, burst: Burst, world: World, settings: Settings
     ) -> None:
-        """Provision a new burst; drain one that is online and not needed any more."""
+        """Provision a new burst; drain an online burst that is not needed any more."""
         changed = len(ranks_of(burst, world)) < burst.lease.nodes
         if burst.state in ASSIGNABLE and changed:
-            # Its followers have the ranks that the lead had for them before.
+            # Its followers were started with the lead's earlier ranks.
             tx.fail(burst.id, "lost", "the lead has other hosts at its ranks by now")
         elif _comes_up_since_before(burst, world.identity.moved):
-            # Followers of an online burst have joined; of this one none can.
+            # Followers of an online burst have joined; those of this burst cannot.
             note = f"{_OLD_ADDRESS} {world.identity.endpoint} by now"
             tx.fail(burst.id, LEAD_MOVED, note)
         elif burst.state is State.NEW:
@@ -128,7 +128,7 @@ class JoinedBehaviour:
     def end_late_join(
         self, tx: Transaction, burst: Burst, world: World, settings: Settings
     ) -> None:
-        """Fail a burst of which not all ranks joined, or go on with those that did."""
+        """Fail a burst whose ranks did not all join, or keep the ranks that joined."""
         assert world.lead is not None
         lease = burst.lease
         online = world.lead.online.intersection(lease.ranks)
@@ -148,11 +148,11 @@ class JoinedBehaviour:
         tx.fail_late(burst, note, settings.limits)
 
     def take_down_online(self, tx: Transaction, burst: Burst, note: str) -> None:
-        """Drain it: what runs on it goes on to its end."""
+        """Drain an online burst; what runs on it continues to its end."""
         begin_drain(tx, burst, Result.CANCELED, note)
 
     def next_deadline(self, burst: Burst, settings: Settings) -> float:
-        """Return when an online burst is drained or lost; math.inf if never."""
+        """Return when an online burst will be drained or given up; else math.inf."""
         if burst.state is not State.ONLINE:
             return math.inf
         ends = [_drained_from(burst, settings)]
@@ -163,9 +163,9 @@ class JoinedBehaviour:
         return min(ends)
 
     def nodes_up(self, burst: Burst, world: World, /) -> int | None:
-        """Return how many of its ranks are online, or were before it ended.
+        """Return how many of its ranks are online, or joined if it has ended.
 
-        None where no lead can be read.
+        None if the lead cannot be read.
         """
         ranks = burst.lease.ranks
         if not burst.live:
@@ -176,7 +176,7 @@ class JoinedBehaviour:
     def decide(self, burst: Burst, world: World, lease_end: str, /) -> Decision:
         """Return the decision on a job that waits for the burst.
 
-        `lease_end` is what the job is told of the end of its leases.
+        `lease_end` is the text for the job about the end of its leases.
         """
         message = provider_message(burst, world)
         reported = reported_message(burst, world)
@@ -193,7 +193,7 @@ class JoinedBehaviour:
 
 
 def begin_drain(tx: Transaction, burst: Burst, result: Result, note: str) -> None:
-    """Drain an online burst, which is then reaped."""
+    """Drain an online burst; it is reaped afterwards."""
     ranks = format_idset(burst.lease.ranks)
     context = {"ranks": ranks, "result": result.value, "note": note}
     tx.record(burst.id, "drain", context)
@@ -201,7 +201,7 @@ def begin_drain(tx: Transaction, burst: Burst, result: Result, note: str) -> Non
 
 
 def drain_action(burst: Burst, ranks: frozenset[int]) -> DrainBurst:
-    """Return the action that drains ranks of a burst, marked as ours."""
+    """Return the action that drains ranks of a burst, with the daemon's reason."""
     return DrainBurst(ranks, f"{DRAIN_TAG}{burst.id} is being taken down")
 
 
@@ -212,11 +212,11 @@ def _fail(
     what: Observation,
     limits: LimitSettings,
 ) -> None:
-    """End a burst that its provider shows as failed, or does not show any more."""
+    """End a burst that its provider shows as failed, or no longer shows."""
     note, kind = failure_note(burst, world, what), failure_kind(burst, world)
     online = burst.state is State.ONLINE
     if kind == "failed" and online and lost_its_lead(burst, world, tx.now):
-        # That is no failure of the burst.
+        # This is not a failure of the burst.
         told = "" if what is Observation.VANISHED else f": {note}"
         tx.fail(burst.id, WITH_LEAD, f"{_ENDED_WITH_LEAD}{told}")
     elif kind == "failed" and _comes_up_since_before(burst, world.identity.started):
@@ -229,7 +229,7 @@ def _fail(
 def _record_observation(
     tx: Transaction, burst: Burst, world: World, what: Observation
 ) -> bool:
-    """Record what is seen; tell whether the burst may be in another state by that."""
+    """Record what is seen; tell whether the state of the burst may have changed."""
     ranks = format_idset(burst.lease.ranks)
     if what is Observation.STARTED:
         after = tx.record(burst.id, "provision-finish", {})
@@ -250,15 +250,15 @@ def _record_observation(
 def _record_use(
     tx: Transaction, burst: Burst, lead: LeadView, settings: Settings
 ) -> None:
-    """Record since when nothing runs on an online burst that has no jobs.
+    """Record since when nothing runs on an online burst without jobs.
 
-    And for how long it is kept, if that may be less than `[deadlines] idle`.
+    Also record for how long it is kept, if that may be less than `[deadlines] idle`.
     """
     if burst.state is not State.ONLINE:
         return
     used = not lead.in_use.isdisjoint(burst.lease.ranks)
     if burst.resize is not None and burst.resize.requested and burst.coming:
-        used = True  # it is made larger ahead of jobs, and is idle from then on
+        used = True  # a growth ahead of jobs counts as use; idleness begins after it
     if used and burst.unused_since is not None:
         tx.record(burst.id, "busy", {})
     if not used and not _has_jobs(burst, lead) and burst.unused_since is None:
@@ -270,7 +270,7 @@ def _record_use(
 
 
 def _has_jobs(burst: Burst, lead: LeadView) -> bool:
-    """Tell whether a job of the burst has not ended; its epilog may still run."""
+    """Tell whether a job of the burst has not ended; a job in its epilog has ended."""
     views = (lead.jobs[job] for job in burst.jobs if job in lead.jobs)
     return any(view.state is not JobState.CLEANUP or not view.epilogs for view in views)
 
@@ -281,7 +281,7 @@ def _act_online(
     now, deadlines = tx.now, settings.deadlines
     made_for_jobs = burst.lease.made_for_jobs
     if drained := find_flux_drain(burst, world):
-        # Drained nodes serve nobody, and all nodes of a burst are alike.
+        # No job can use drained nodes, and all nodes of a burst are alike.
         begin_drain(tx, burst, Result.FAILED, drained.note)
         count_flux_drain(tx, burst, drained, settings.limits)
     elif burst.lost_since is not None and now - burst.lost_since > deadlines.rejoin:
@@ -293,7 +293,7 @@ def _act_online(
             tx.fail(burst.id, "lost", why)
     elif burst.idle_since is not None and made_for_jobs and not burst.served:
         # Its jobs started elsewhere, ended or were canceled before any ran on it. No
-        # other job is known to want it, so it is not paid for until the deadline.
+        # other job is known to need it, so it is not kept until the idle deadline.
         begin_drain(tx, burst, Result.CANCELED, UNNEEDED)
     elif _ends_as_idle(tx, burst, world, settings):
         note = f"idle for {format_fsd(idle_limit(burst, settings))}"
@@ -307,7 +307,7 @@ def _act_online(
         note = f"its lease ends; it is drained {format_fsd(round(ahead))} before"
         begin_drain(tx, burst, Result.COMPLETED, note)
         if made_for_jobs and not burst.served:
-            # Flux would not start its jobs on the next one in time, either.
+            # Flux would not start its jobs on the next burst in time, either.
             why = "no job had started on it when it was drained"
             tx.cool_down(burst, why, settings.limits)
 
@@ -315,7 +315,7 @@ def _act_online(
 def _ends_as_idle(
     tx: Transaction, burst: Burst, world: World, settings: Settings
 ) -> bool:
-    """Tell whether it is idle for too long, and no standing minimum keeps it."""
+    """Tell whether a burst is idle for too long, and no standing minimum keeps it."""
     if burst.idle_since is None:
         return False
     if tx.now - burst.idle_since <= _idle_limit(tx, burst, settings):
@@ -325,9 +325,10 @@ def _ends_as_idle(
 
 
 def _idle_limit(tx: Transaction, burst: Burst, settings: Settings) -> float:
-    """Return for how long it may be idle, in seconds.
+    """Return for how many seconds a burst may be idle.
 
-    It is awaited where a job waits for it and for what is busy.
+    The limit for awaited bursts holds if a job waits for it and for nodes that are
+    busy.
     """
     awaited = burst.id in tx.awaited
     limit = awaited_idle_limit if awaited else idle_limit
@@ -335,6 +336,6 @@ def _idle_limit(tx: Transaction, burst: Burst, settings: Settings) -> float:
 
 
 def _drained_from(burst: Burst, settings: Settings) -> float:
-    """Return when it is drained even if jobs need it, as its lease ends."""
+    """Return when a burst is drained because its lease ends, even if jobs need it."""
     lease = burst.lease
     return drain_time(lease.created, lease.end, settings.deadlines.drain)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Which events of a burst are kept in its record, so that its size is bounded.
+"""Chooses the events of a burst that its record keeps, so that its size is bounded.
 
-Replaying the events that are kept derives the same burst as replaying all of them.
+Replaying the kept events yields the same burst as replaying all events.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ import msgspec
 from burst.model.event import LONGEST_NOTE, Event, cut
 from burst.model.ranks import format_idset, parse_idset
 
-# Which earlier events each event replaces. Replaying what is kept derives the same
-# burst as replaying all.
+# The earlier events that each event replaces (_VOIDS), by groups of names.
 _IDLENESS = frozenset({"busy", "idle"})
 _LOSS = frozenset({"lost", "back"})
 _SIZES = frozenset({"grow", "grown", "shrink", "shrink-start", "shrunk"})
@@ -20,14 +19,14 @@ _QUARANTINE = frozenset({"quarantine", "unquarantine"})
 _VOIDS: dict[str, frozenset[str]] = {
     **dict.fromkeys(_IDLENESS, _IDLENESS),
     "lost": _LOSS,
-    # Followers that are back were not reclaimed. It must not be kept longer than this.
-    # Why they were lost is kept, as jobs were there.
+    # Followers that are back are not reclaimed, so "reclaimed" must not be kept any
+    # longer. Why they were lost is kept, as jobs were there.
     "back": frozenset({"back", "reclaimed"}),
     **dict.fromkeys(_QUARANTINE, _QUARANTINE),
     # A job that runs on a burst ends its idleness; being assigned to it does not.
     "job-start": _IDLENESS,
-    # Each of these says all that the earlier ones did, and nodes that come are used.
-    # Some sizes that were reached are kept all the same, for people (_REACHED).
+    # Each of these includes what earlier ones say, and nodes that come end idleness.
+    # Some sizes that were reached are still kept, for people (_REACHED).
     **dict.fromkeys(("grow", "grown"), _SIZES | _IDLENESS | {"overdue"}),
     **dict.fromkeys(("shrink", "shrunk"), _SIZES | {"overdue"}),
     "shrink-start": frozenset({"shrink-start", "overdue"}),
@@ -39,22 +38,22 @@ _VOIDS: dict[str, frozenset[str]] = {
     "reclaimed": frozenset({"reclaimed"}),
 }
 
-# Of these so many are kept before one more, so that what is told is what happened.
+# How many events with sizes that were reached are kept for people besides the last one.
 _REACHED = frozenset({"grown", "shrunk"})
 _KEPT_SIZES = 3
 _STAGES = frozenset({"online", "grown"})
-# Events about ranks: the first of a name is kept, and one for the ranks of all others;
-# of those that joined one before the burst is online, and one for each growth.
+# Events about ranks: the first event of a name is kept, and one for the ranks of all
+# others. Of "joined" one more is kept until the burst is online, and for each growth.
 _JOINT = {"rank-drain", "undrain"}
 
-# Not kept as events: Burst.times and Burst.sums say what they did.
+# Not kept as events: their effect is in Burst.times and Burst.sums.
 _OF_JOBS = {
     *("assign", "job-hold", "job-release", "job-start", "job-leave", "job-finish"),
 }
 
 
 def cut_note(event: Event) -> Event:
-    """Return the event with its free text cut to a length."""
+    """Return the event with its note cut to LONGEST_NOTE."""
     note = event.context.get("note")
     if not isinstance(note, str) or len(note) <= LONGEST_NOTE:
         return event
@@ -62,9 +61,9 @@ def cut_note(event: Event) -> Event:
 
 
 def kept(events: tuple[Event, ...], event: Event) -> tuple[Event, ...]:
-    """Return the events that are kept, after one more.
+    """Return the events that are kept after one more event.
 
-    A few of each name, so that no record grows while its burst lives.
+    These are a few of each name, so that a record does not grow while its burst lives.
     """
     name = event.name
     void = _VOIDS.get(name, frozenset())
@@ -85,7 +84,7 @@ def kept(events: tuple[Event, ...], event: Event) -> tuple[Event, ...]:
 
 
 def _join(events: tuple[Event, ...], event: Event) -> list[Event]:
-    """Return the events with all but the first of this event's name made one."""
+    """Return the events, with all but the first of this event's name united in one."""
     same = [old for old in events if old.name == event.name]
     if len(same) < 2:
         return [*events, event]
@@ -93,9 +92,9 @@ def _join(events: tuple[Event, ...], event: Event) -> list[Event]:
 
 
 def _join_by_stage(events: tuple[Event, ...]) -> list[Event]:
-    """Return the events with those of ranks that joined made one for each stage.
+    """Return the events, with "joined" events united in one for each stage.
 
-    But for the first of all, which is kept by itself.
+    The very first "joined" event is kept by itself.
     """
     found: list[Event] = []
     joined, is_first = None, True

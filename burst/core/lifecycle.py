@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""The state machine of a burst: a table of edges, and replay.
+"""The state machine of a burst: a table of edges, and replay of events.
 
-Every change of a burst is one RFC 18 event. A burst is what replaying the events that
-are kept says, together with the times of its jobs and their sums; their number and size
+Every change of a burst is one RFC 18 event. Replaying the kept events yields the burst,
+together with the times of its jobs and their sums. The number and size of kept events
 are bounded, so that a burst may live for months and run any number of jobs.
 States stand for phases of potentially long duration (RFC 21's rule), so failure is an
 event and a result, not a state. An event that the table does not have quarantines the
-burst: one bad record must never stop the others.
+burst: one bad record must never stop the other bursts.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ BEFORE_REAP = (State.NEW, State.PROVISION, State.JOIN, State.ONLINE, State.DRAIN
 EDGES: dict[tuple[State, str], State] = {
     # The plan is recorded; the provider was not called yet.
     (State.NEW, "submit"): State.NEW,
-    # Intent is on record: from here on something may exist that costs money.
+    # The intent is recorded: from here on something may exist that costs money.
     (State.NEW, "provision-start"): State.PROVISION,
-    # The provider says that all followers are started, or the lead saw one.
+    # The provider reports that all followers are started, or a rank is online.
     (State.PROVISION, "provision-finish"): State.JOIN,
     # All ranks are online (or, with `partial = "keep"`, those that joined in time).
     (State.JOIN, "online"): State.ONLINE,
@@ -55,15 +55,15 @@ EDGES: dict[tuple[State, str], State] = {
     # Failed, canceled or late. Its ranks are drained and the jobs on them end before
     # the provider is told to delete it (`burst_actions`).
     **{(state, "exception"): State.REAP for state in BEFORE_REAP},
-    # The provider said NotFound and no rank of it is online.
+    # The provider raised NotFound, and no rank of the burst is online.
     (State.REAP, "reaped"): State.INACTIVE,
 }
 
 # Events that change no state, and the states in which they may happen.
 NOTES: dict[str, tuple[State, ...]] = {
-    # Flux may start a job there as the drain is on its way.
+    # Flux may start a job on the burst before the drain takes effect.
     "assign": (*BEFORE_REAP, State.REAP),
-    # In records of earlier versions.
+    # Only in records of earlier versions.
     "race": (State.NEW, State.PROVISION),
     "raced": (State.NEW, State.PROVISION, State.JOIN, State.ONLINE),
     "job-leave": tuple(State),
@@ -94,9 +94,9 @@ NOTES: dict[str, tuple[State, ...]] = {
 }
 
 OUT_OF_REACH = "out-of-reach"
-"""Cause of the quarantine of a burst whose provider is set to another place."""
+"""The cause of quarantine if the provider of a burst is set to another place."""
 _MOVED_NOTE = "it was made in another place than that of its provider"
-# Names of events in records of earlier versions.
+# Old names of events, in records of earlier versions, and their present names.
 _RENAMED = {"acquit": "unquarantine"}
 
 RESULTS = {
@@ -106,10 +106,10 @@ RESULTS = {
     LEAD_MOVED: Result.CANCELED,
     "timeout": Result.TIMEOUT,
     RECLAIMED: Result.RECLAIMED,
-    # In records of earlier versions.
+    # Only in records of earlier versions.
     "raced": Result.CANCELED,
 }
-"""Types of `exception` that are a result of their own; all others are a failure."""
+"""Types of `exception` with a result other than FAILED; all others are failures."""
 
 
 def submission(jobs: Mapping[JobId, float], now: float) -> Event:
@@ -119,12 +119,12 @@ def submission(jobs: Mapping[JobId, float], now: float) -> Event:
 
 
 def begin(lease: Lease, jobs: Mapping[JobId, float], now: float) -> Burst:
-    """Return a new burst; `jobs` are those it is made for, and their submit times."""
+    """Return a new burst; `jobs` are the jobs it is made for, with submit times."""
     return apply(Burst(lease=lease, since=now), submission(jobs, now))
 
 
 def restore(record: BurstRecord, jobs: Mapping[JobId, JobTimes]) -> Burst:
-    """Return the burst of a record and of the records of its jobs."""
+    """Return the burst that a record and the records of its jobs describe."""
     burst = Burst(
         lease=record.lease,
         sums=record.sums,
@@ -141,9 +141,9 @@ def restore(record: BurstRecord, jobs: Mapping[JobId, JobTimes]) -> Burst:
 
 
 def expect_here(burst: Burst, starts: Mapping[JobId, float]) -> Burst:
-    """Return the burst with when jobs of it were expected to start on own nodes.
+    """Return the burst with the expected starts of its jobs on own nodes.
 
-    What was noted of a job before stays. It is no event: nothing follows from it.
+    A time that was noted before stays. This is not an event: no decision depends on it.
     """
     noted = {
         job: msgspec.structs.replace(times, here=starts[job])
@@ -163,8 +163,8 @@ def apply(burst: Burst, event: Event) -> Burst:
 def step(burst: Burst, event: Event) -> tuple[Burst, Event]:
     """Return the burst after an event, and the event that was applied.
 
-    Never raises: an event that the tables do not have, or that cannot be read, is
-    replaced by a quarantine. Notes are cut.
+    Never raises: an event that is not in the tables, or that cannot be read, is
+    replaced by a quarantine. Long notes are cut.
     """
     edge = EDGES.get((burst.state, event.name))
     if edge is None and burst.state not in NOTES.get(event.name, ()):
@@ -188,7 +188,7 @@ def step(burst: Burst, event: Event) -> tuple[Burst, Event]:
 def quarantine(burst: Burst, why: str, now: float, cause: str = "") -> Burst:
     """Return the burst quarantined: nothing is done to it until a person decides.
 
-    `cause` is OUT_OF_REACH where the quarantine ends with its cause.
+    `cause` is OUT_OF_REACH if the quarantine ends by itself together with its cause.
     """
     context = {"note": why, "cause": cause} if cause else {"note": why}
     event = cut_note(Event(now, "quarantine", context))
@@ -203,7 +203,7 @@ def _quarantine(burst: Burst, why: str, now: float) -> tuple[Burst, Event]:
 
 
 def _derive(burst: Burst, event: Event) -> dict[str, Any]:
-    """Return what the event changes beside the state."""
+    """Return the fields that the event changes besides the state."""
     derive = _DERIVED.get(event.name)
     return derive(burst, event) if derive else {}
 
@@ -249,15 +249,16 @@ def _exception(_: Burst, event: Event) -> dict[str, Any]:
 
 
 def _idle(_: Burst, event: Event) -> dict[str, Any]:
-    # Records of earlier versions, and those of bursts that are kept as set, do not say.
+    # Missing in records of earlier versions, and if only `[deadlines] idle` counts.
     keep = float(event.context.get("keep", math.inf))
     return {"unused_since": event.timestamp, "keep_idle": keep}
 
 
 def _unread(burst: Burst, event: Event) -> dict[str, Any]:
-    """It waits for the same things, and has begun to later (`burst.core.unread_time`).
+    """Move the beginnings of what the burst waits for (`burst.core.unread_time`).
 
-    What it does not wait for any more has no event before this one that is kept.
+    If the burst has stopped waiting for something, no event of that wait is kept before
+    this one.
     """
     times = event.context
     changes: dict[str, Any] = {"since": float(times["since_at"])}
@@ -277,7 +278,7 @@ def _unread(burst: Burst, event: Event) -> dict[str, Any]:
 
 def _quarantined(_: Burst, event: Event) -> dict[str, Any]:
     note = event.context["note"]
-    # Records of earlier versions have no cause; the note tells it.
+    # Records of earlier versions have no cause, but their note shows it.
     moved = event.context.get("cause") == OUT_OF_REACH or note.startswith(_MOVED_NOTE)
     return {"quarantined": note, "out_of_reach": moved}
 
@@ -299,7 +300,7 @@ _DERIVED: dict[str, Callable[[Burst, Event], dict[str, Any]]] = {
     "finish": _finish,
     "exception": _exception,
     "lost": lambda _, event: {
-        # Records of earlier versions do not say.
+        # Missing in records of earlier versions.
         "lost_since": event.context.get("since", event.timestamp)
     },
     "back": lambda _, __: {"lost_since": None, "reclaimed": ""},

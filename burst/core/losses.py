@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Nodes that a burst loses unasked, and what took them away.
+"""Nodes that a burst loses although the daemon did not ask for it, and the cause.
 
-The lead sees at once that a rank is gone, and its provider may say why a moment later:
-then that is recorded, too. It is kept for those whose job was there after the provider
-has started the follower again.
+The lead sees at once that a rank is gone; the provider may report the cause a moment
+later, which is recorded, too. The cause stays on record after the provider has started
+the follower again, for the users whose jobs ran there.
 
-Nodes may be taken for others: by the cloud, as it may those of spot offers, or by pods
-of a higher priority. That is on record when it is first reported, since what reports it
-is soon gone, such as a preempted pod. The burst then has as long as any that lost
-ranks: where its provider starts the followers elsewhere it goes on, else it ends as
+Nodes may be taken for others: by the cloud, if they are spot nodes, or by pods of a
+higher priority. That is recorded when it is first reported, since its source, such as a
+preempted pod, soon disappears. The burst then has the same time as any burst that lost
+ranks: if its provider starts the followers elsewhere it goes on, else it ends as
 reclaimed.
 """
 
@@ -38,20 +38,20 @@ from burst.provider import BurstStatus, Failure, Phase
 _HostsByCause = Mapping[str, Sequence[str]]
 
 _LATE_S = 60.0
-"""The lead may see that a job failed so many seconds before its provider says why."""
+"""The lead may see a job fail this many seconds before the provider says why."""
 
 
 _LEAD_ANEW = "had to join anew, as the lead was started again"
 _LEAD_ENDS = "had to end, as the lead shuts down"
 _ANEW_S = 600.0
-"""So long after a start of the lead at most that is what its followers were lost by:
-longer than the daemon looks for a lead that is away."""
+"""For how many seconds after a start of the lead a loss of its followers is attributed
+to that start: longer than the daemon looks for a lead that is away."""
 
 _MAY_BE = (State.PROVISION, State.JOIN, State.ONLINE)
 
 
 def record_loss(tx: Transaction, burst: Burst, world: World) -> None:
-    """Record which ranks of a burst are lost, and why, if that is new."""
+    """Record which ranks of a burst are lost and why, if that has changed."""
     assert world.lead is not None
     gone = burst.expected - world.lead.online
     told, seen = _why_lost(burst, gone, world, tx.now)
@@ -61,7 +61,7 @@ def record_loss(tx: Transaction, burst: Burst, world: World) -> None:
         note = cut(_joined("", told or seen))
     else:
         before = known.context.get("note", "")
-        # What took one away is kept when that one is back.
+        # The cause of a loss is kept after that rank is back.
         note = cut(_joined(before, told) or _joined("", seen))
         if note == before and gone <= parse_idset(known.context.get("ranks", "")):
             return
@@ -69,7 +69,7 @@ def record_loss(tx: Transaction, burst: Burst, world: World) -> None:
 
 
 def last_loss(burst: Burst) -> Event | None:
-    """Return the event of the last loss; None if there was none."""
+    """Return the event of the last loss; None if there was no loss."""
     found = [event for event in burst.events if event.name == "lost"]
     return found[-1] if found else None
 
@@ -83,7 +83,7 @@ def cause_of_loss(burst: Burst) -> str:
 def _why_lost(
     burst: Burst, ranks: AbstractSet[int], world: World, now: float
 ) -> tuple[_HostsByCause, _HostsByCause]:
-    """Return what took these ranks away: as their provider tells, and as it is seen."""
+    """Return why these ranks were lost: as the provider reports, and as observed."""
     status = status_of(burst, world)
     seen: dict[str, list[str]] = defaultdict(list)
     if lost_its_lead(burst, world, now):
@@ -109,9 +109,9 @@ def _why_lost(
 
 
 def lost_its_lead(burst: Burst, world: World, now: float) -> bool:
-    """Tell whether the lead shuts down, or was started while the burst was online.
+    """Tell whether the lead shuts down, or was restarted while the burst was online.
 
-    In the latter case only until all ranks are back; at most for a while.
+    The latter counts only until all ranks are back, and for at most _ANEW_S.
     """
     if world.lead is not None and world.lead.shuts_down:
         return True
@@ -124,7 +124,7 @@ def lost_its_lead(burst: Burst, world: World, now: float) -> bool:
 
 
 def _joined(before: str, causes: _HostsByCause) -> str:
-    """Return a note with these causes; hosts join those that it names for the same."""
+    """Return a note with these causes added; hosts with the same cause are united."""
     for why, hosts in causes.items():
         known = re.search(rf"(?:(?<=; )|\A)(\S+) {re.escape(why)}(?=;|\Z)", before)
         named = _hosts_in(known[1]) if known else []
@@ -137,7 +137,7 @@ def _joined(before: str, causes: _HostsByCause) -> str:
 
 
 def _hosts_in(text: str) -> list[str]:
-    """Return the hosts of a hostlist; none if it is another text."""
+    """Return the hosts of a hostlist; empty if the text is not a hostlist."""
     try:
         return list(parse_hostlist(text))
     except ValueError:
@@ -147,7 +147,8 @@ def _hosts_in(text: str) -> list[str]:
 def loss_of(burst: Burst, job_id: JobId, job: JobView | None) -> str:
     """Return what took a job's nodes; empty if it completed, or nothing is known.
 
-    `job` is what the lead shows of it, also of one that was not made for the burst.
+    `job` is the lead's view of the job, which may have run on a burst that was not made
+    for it; None if the lead does not show it.
     """
     event = last_loss(burst)
     if event is None or not event.context.get("note"):
@@ -167,7 +168,7 @@ def loss_of(burst: Burst, job_id: JobId, job: JobView | None) -> str:
 
 
 def ran_until(times: JobTimes, at: float) -> bool:
-    """Tell whether a job ran when nodes were taken, and did not complete."""
+    """Tell whether a job ran when nodes were taken at `at`, and did not complete."""
     if times.started is None or times.result == "completed":
         return False
     over = times.finished is not None and times.finished < at - _LATE_S
@@ -175,9 +176,9 @@ def ran_until(times: JobTimes, at: float) -> bool:
 
 
 def record_reclaim(tx: Transaction, burst: Burst, world: World) -> Burst:
-    """Record that the cloud takes nodes of a burst back, and tell the jobs on them.
+    """Record that nodes of a burst are reclaimed, and write it to memos of jobs there.
 
-    Return the burst as it is then.
+    Return the burst after that.
     """
     if burst.reclaimed or burst.state not in _MAY_BE:
         return burst
@@ -203,16 +204,16 @@ def record_reclaim(tx: Transaction, burst: Burst, world: World) -> Burst:
 
 
 def is_restored(burst: Burst, world: World) -> bool:
-    """Tell whether nodes of a burst were taken back and all its followers run again."""
+    """Tell whether nodes of a burst were reclaimed and all its followers run again."""
     status = status_of(burst, world)
     running = provider_phase(burst, world) is ProviderPhase.RUNNING
     return bool(burst.reclaimed and running and status and not _report(status))
 
 
 def reclaim_of(burst: Burst, job: JobId, view: JobView | None = None) -> str:
-    """Return what took a job's nodes; empty if the cloud did not, or it completed.
+    """Return who reclaimed a job's nodes; empty if nobody did, or the job completed.
 
-    `view` is what the lead shows of it.
+    `view` is the lead's view of the job; None if the lead does not show it.
     """
     times = dict(burst.sums.recent).get(job) or burst.times.get(job)
     found = [event for event in burst.events if event.name == "reclaimed"]
@@ -226,21 +227,21 @@ def reclaim_of(burst: Burst, job: JobId, view: JobView | None = None) -> str:
 
 
 def _reclaimed_ranks(burst: Burst, status: BurstStatus) -> frozenset[int]:
-    """Return the ranks whose places were taken: all, if no follower is named."""
+    """Return the ranks that were reclaimed; all ranks if no follower is named."""
     taken = {follower.host for follower in status.followers if follower.reclaimed}
-    # An isolated burst has none.
+    # An isolated burst has no ranks.
     hosts = zip(burst.lease.ranks, burst.lease.hosts, strict=False)
     return frozenset(rank for rank, host in hosts if host in taken or not taken)
 
 
 def _was_there(job: JobView, ranks: frozenset[int]) -> bool:
-    """Tell whether a job had one of these ranks, or where it was is not known."""
+    """Tell whether a job had one of these ranks, or may have had one."""
     had = job.ranks or job.ran_on
     return not had or not ranks or not had.isdisjoint(ranks)
 
 
 def _report(status: BurstStatus) -> str:
-    """Return what the provider says of nodes that were taken back; empty for none."""
+    """Return the provider's report about reclaimed nodes; empty if there are none."""
     taken = [follower for follower in status.followers if follower.reclaimed]
     if not taken and status.failure is not Failure.RECLAIMED:
         return ""

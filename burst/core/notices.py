@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What a person must know, and of that what was not told yet. Pure; see `runtime`.
+"""Notices of what a person must know, and which of them are due. Pure; see `runtime`.
 
-Each condition is told once. It is told again only after it was over and has come back,
-which is not decided by what cannot be read: a provider that does not answer shows no
-orphans, and that is no end of them.
+Each condition is reported once, and again only after it was over and has come back.
+What cannot be read does not end a condition: a provider that does not answer shows no
+orphans, but its orphans may still exist.
 """
 
 from __future__ import annotations
@@ -24,36 +24,37 @@ from burst.model.burst import Burst
 from burst.model.decision import moment
 
 REPEATED = 3
-"""So many bursts of one offer in a row that did not come up are told of."""
+"""After how many bursts of one offer in a row that did not come up a notice is due."""
 STORE_SETTLE_S = 30.0
-"""A store that refuses records for less, as in a restart of its module, is not told."""
+"""For how many seconds the store must refuse records before a notice is due: longer
+than a restart of its module takes."""
 Severity = Literal["warning", "critical"]
 
 
 class Notice(msgspec.Struct, frozen=True, kw_only=True):
-    """One condition that a person must know of."""
+    """One condition that a person must know about."""
 
     id: str
-    """What it is about, such as `breaker/gke`: the same for as long as it lasts."""
+    """What it is about, such as `breaker/gke`; it stays the same while it lasts."""
     severity: Severity
     text: str
     """A sentence without a full stop."""
     advice: str
     """What to do."""
     settle: float = 0.0
-    """It is told once it has lasted so many seconds."""
+    """The notice is due once the condition has lasted this many seconds."""
     kept_until: float = 0.0
-    """Before then it does not count as over: else what goes up and down around a limit
-    would be told each time. Seconds since the epoch."""
+    """The condition does not count as over before this time, in seconds since the
+    epoch: otherwise a value that moves around a limit would be reported each time."""
 
     @property
     def kind(self) -> str:
-        """What sort of condition it is."""
+        """The kind of condition: the first part of the id."""
         return self.id.partition("/")[0]
 
 
 class Told(msgspec.Struct, frozen=True, array_like=True):
-    """A notice that was told."""
+    """A notice that was sent."""
 
     at: float
     kept_until: float = 0.0
@@ -66,7 +67,7 @@ def find_notices(
     now: float,
     store_trouble: StoreTrouble | None = None,
 ) -> dict[str, Notice]:
-    """Return what a person must know of now, by id."""
+    """Return the notices of all present conditions, by id."""
     found = [*_of_providers(records, now), *_of_budgets(budgets)]
     if store_trouble is not None:
         found.append(_of_store(store_trouble))
@@ -79,7 +80,7 @@ def find_notices(
 def still_told(
     told: Mapping[str, Told], found: Mapping[str, Notice], world: World, now: float
 ) -> dict[str, Told]:
-    """Return what needs not be told again: it lasts, or may do so."""
+    """Return the sent notices whose condition lasts, or may last: not sent again."""
     return {
         name: entry
         for name, entry in told.items()
@@ -93,7 +94,7 @@ def due_notices(
     since: Mapping[str, float],
     now: float,
 ) -> list[Notice]:
-    """Return what is to be told now; `since` says since when each condition lasts."""
+    """Return the notices to send now; `since` has the begin of each condition."""
     return [
         notice
         for name, notice in found.items()
@@ -102,7 +103,7 @@ def due_notices(
 
 
 def _is_unknown(name: str, world: World) -> bool:
-    """Tell whether it cannot be read at present if a condition lasts."""
+    """Tell whether a condition cannot be read now, as its provider does not answer."""
     kind, _, rest = name.partition("/")
     view = world.providers.get(rest.partition("/")[0]) if kind == "orphan" else None
     return view is not None and bool(view.trouble or not view.read_at)
@@ -195,7 +196,7 @@ def _of_orphan(orphan: Orphan) -> Notice:
 
 def _of_budgets(budgets: Sequence[BudgetState]) -> Iterator[Notice]:
     for state in budgets:
-        # One with the limit 0 is meant so.
+        # A budget with limit 0 is spent on purpose.
         if not state.limit or not state.warns:
             continue
         spent = not state.left

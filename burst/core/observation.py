@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The truth table of bursts that join the lead, and what is read for it.
+"""The truth table of bursts that join the lead, and the facts that it needs.
 
-Our record, Flux's ranks and what the provider shows (a MiniCluster, a cloud) can
-disagree in every way. Each combination has a row; one without a row quarantines the
-burst.
+The record, Flux's ranks and what the provider shows (a MiniCluster, a cloud) can
+disagree in every way. The table has a row for each combination; a combination without
+a row quarantines the burst.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class ProviderPhase(enum.Enum):
     """What the provider shows of a burst."""
 
     UNREAD = "unread"
-    """Not read, or not since our last call: nothing follows from it."""
+    """Not read, or not read since the last call: nothing follows from it."""
     ABSENT = "absent"
     PENDING = "pending"
     RUNNING = "running"
@@ -58,8 +58,8 @@ FAILURES = {
     " delete it",
     Observation.ENDED: "it is being deleted, and not by burst",
 }
-"""Observations that end a burst, and what is recorded where the provider gives no
-reason."""
+"""Observations that end a burst, and the reason that is recorded if the provider gives
+none."""
 
 _PHASES = {
     Phase.PENDING: ProviderPhase.PENDING,
@@ -70,10 +70,10 @@ _PHASES = {
 
 
 def why_out_of_reach(lease: Lease, places: Mapping[str, str]) -> str:
-    """Return why its provider cannot reach a burst; empty if it may be able to.
+    """Return why the provider of a burst cannot reach it; empty if it may reach it.
 
-    A provider of the same name that is set to another place does not show the burst,
-    and that must not be taken for its end.
+    A provider of the same name that is set to another place does not show the burst;
+    that does not mean that the burst has ended.
     """
     place = places.get(lease.provider, "")
     if not place or not lease.place or place == lease.place:
@@ -85,20 +85,20 @@ def why_out_of_reach(lease: Lease, places: Mapping[str, str]) -> str:
 
 
 def is_in_reach(lease: Lease, world: World) -> bool:
-    """Tell whether the provider of a burst is enabled, and where the burst was made."""
+    """Tell whether a burst's provider is enabled and still set to the burst's place."""
     return lease.provider in world.providers and not why_out_of_reach(
         lease, world.places
     )
 
 
 def status_of(burst: Burst, world: World) -> BurstStatus | None:
-    """Return what the provider showed last of a burst; None if nothing."""
+    """Return the last status of a burst from its provider; None if there is none."""
     view = world.providers.get(burst.lease.provider)
     return view.statuses.get(burst.id) if view else None
 
 
 def provider_phase(burst: Burst, world: World) -> ProviderPhase:
-    """Return what the provider shows; UNREAD if that was read before our last call."""
+    """Return what the provider shows; UNREAD if it was not read since the last call."""
     if why_out_of_reach(burst.lease, world.places):
         return ProviderPhase.UNREAD
     view = world.providers.get(burst.lease.provider)
@@ -111,7 +111,7 @@ def provider_phase(burst: Burst, world: World) -> ProviderPhase:
     if status:
         beside = burst.resize is not None and status.phase is Phase.FAILED
         if beside and not failed_before(burst, status):
-            # Of what comes or leaves; the burst itself goes on.
+            # Only followers that come or leave have failed; the burst itself goes on.
             return ProviderPhase.PENDING
         return _PHASES[status.phase]
     enough = view.absent.get(burst.id, 0) >= ABSENT_READS
@@ -119,7 +119,7 @@ def provider_phase(burst: Burst, world: World) -> ProviderPhase:
 
 
 def failed_before(burst: Burst, status: BurstStatus) -> bool:
-    """Tell whether a burst that shows as failed is so beside its growth or shrink."""
+    """Tell whether the failure of a burst is not that of its growth or shrink."""
     moving = {*burst.coming, *burst.leaving}
     hosts = zip(burst.lease.ranks, burst.lease.hosts, strict=True)
     own = {host for rank, host in hosts if rank not in moving}
@@ -128,9 +128,9 @@ def failed_before(burst: Burst, status: BurstStatus) -> bool:
 
 
 def is_made(burst: Burst, world: World) -> bool:
-    """Tell whether the provider said that it has begun to make all of the burst.
+    """Tell whether the last call was a `provision` that succeeded.
 
-    As long as it did not, `provision` is called again.
+    Until one does, `provision` is called again.
     """
     call = world.calls.get(burst.id)
     if call is None:
@@ -139,15 +139,15 @@ def is_made(burst: Burst, world: World) -> bool:
 
 
 def reported_message(burst: Burst, world: World) -> str:
-    """Return what the provider reports of a burst, without errors of its calls."""
+    """Return the provider's message about a burst, without errors of its calls."""
     status = status_of(burst, world)
     return status.why if status is not None else ""
 
 
 def provider_message(burst: Burst, world: World) -> str:
-    """Return what the provider reports of a burst; empty for nothing.
+    """Return the provider's message about a burst; empty if there is none.
 
-    What it waits for itself is in the answer to the last call, until a call succeeds.
+    If `observe` reports none, it is the error of the last call, if that has failed.
     """
     if reported := reported_message(burst, world):
         return reported
@@ -157,7 +157,7 @@ def provider_message(burst: Burst, world: World) -> str:
 
 
 def failure_kind(burst: Burst, world: World) -> str:
-    """Return the type of exception of a burst that its provider shows as failed."""
+    """Return the type of exception for a burst that its provider shows as failed."""
     status = status_of(burst, world)
     failure = status.failure if status else Failure.OTHER
     if burst.reclaimed or failure is Failure.RECLAIMED:
@@ -166,17 +166,17 @@ def failure_kind(burst: Burst, world: World) -> str:
 
 
 def failure_note(burst: Burst, world: World, what: Observation) -> str:
-    """Return why a burst failed, in the provider's words where it has some."""
+    """Return why a burst failed, in the provider's words if it gives any."""
     status = status_of(burst, world)
     told = "" if what is Observation.ENDED or status is None else status.why
     return burst.reclaimed or told or FAILURES[what]
 
 
 def ranks_of(burst: Burst, world: World) -> frozenset[int]:
-    """Return the ranks that are still the burst's.
+    """Return the ranks that still belong to the burst.
 
-    A lead that was restarted with another hosts list may have other nodes at these
-    ranks, or none. Those must not be drained for the burst.
+    A lead that was restarted with another hosts list may have other nodes at the
+    burst's ranks, or none. These must not be drained for the burst.
     """
     hosts = world.identity.hosts
     lease = burst.lease
@@ -201,12 +201,12 @@ def rank_count(burst: Burst, world: World) -> RanksOnline:
 def look_up(
     state: State, phase: ProviderPhase, ranks: RanksOnline
 ) -> Observation | None:
-    """Return what a combination means; None if the table has no row for it."""
+    """Return the meaning of a combination; None if the table has no row for it."""
     return _TABLE.get((state, phase, ranks))
 
 
 def _settled(call: LastCall, read_at: float) -> bool:
-    """Tell whether the call was answered before the observation began."""
+    """Tell whether the observation shows the effect of the call, or need not."""
     done = call.outcome is Outcome.OK and call.done_at <= read_at
     return done or call.verb in (Verb.REAP, Verb.RESIZE)
 
@@ -224,8 +224,8 @@ _DEAD = (
 )
 
 _ROWS: dict[State, _Rows] = {
-    # The provider was not called yet, as a call is recorded before. What shows all
-    # the same is not from us, or the record is an old one: no row.
+    # The provider was not called yet: a call is recorded before it is made. If
+    # something shows, another has made it, or the record is an old one: no row.
     State.NEW: [
         ((ProviderPhase.UNREAD, ProviderPhase.ABSENT), _NOT_SEEN, Observation.WAIT)
     ],
@@ -245,7 +245,7 @@ _ROWS: dict[State, _Rows] = {
         (_ALIVE, _NOT_WHOLE, Observation.WAIT),
         *(((phase,), _NOT_WHOLE, what) for phase, what in _DEAD),
         ((ProviderPhase.ABSENT,), (RanksOnline.NONE,), Observation.VANISHED),
-        # It shows nothing, and yet some ranks are online: its API is late. They join.
+        # Absent at the provider, but some ranks are online: its API is late.
         ((ProviderPhase.ABSENT,), (RanksOnline.SOME,), Observation.WAIT),
     ],
     State.ONLINE: [
@@ -259,15 +259,15 @@ _ROWS: dict[State, _Rows] = {
         ((ProviderPhase.ABSENT,), (RanksOnline.NONE,), Observation.VANISHED),
         *(((phase,), _NOT_WHOLE, what) for phase, what in _DEAD),
     ],
-    # It is being taken down, whatever is seen; only allocations matter. But jobs run on
-    # it to their end, and what took their nodes is told.
+    # The burst is being taken down whatever is seen; only allocations matter. But jobs
+    # run on it to their end, and their users are told what took their nodes.
     State.DRAIN: [
         (_ANY_PHASE, (RanksOnline.ALL,), Observation.WHOLE),
         (_ANY_PHASE, (RanksOnline.UNREAD,), Observation.WAIT),
         (_ANY_PHASE, _NOT_WHOLE, Observation.LOST),
     ],
     State.REAP: [(_ANY_PHASE, _ANY_RANKS, Observation.WAIT)],
-    # If something of it shows again, it is an orphan.
+    # If a resource of it shows again, that is an orphan.
     State.INACTIVE: [(_ANY_PHASE, _ANY_RANKS, Observation.WAIT)],
 }
 

@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""What keeps nodes of a burst that are to go, or that no job uses; its deadlines.
+"""What keeps nodes of a burst from being deleted, and the deadlines for it.
 
-Flux's housekeeping on lent nodes: no job uses them, and they are paid for.
+Flux's housekeeping runs after a job, and its nodes get no job meanwhile but still cost
+money. Flux does not free them before it has ended, and has no deadline for it
+(flux-housekeeping(1)). After `[deadlines] housekeeping` it is sent SIGTERM, and SIGKILL
+from then on. A burst that is taken down does not wait for housekeeping that even
+SIGKILL does not end.
 
-It runs after a job, and Flux neither frees nor offers its nodes before it has ended,
-for which Flux has no deadline (flux-housekeeping(1)). `[deadlines] housekeeping` is
-one: then it is sent SIGTERM, and SIGKILL from then on. A burst that is taken down does
-not wait for what even that does not end.
-
-So it is with an epilog that does not end, which no signal reaches: a burst that is
-taken down does not wait for it past the same deadline. One that Flux runs on the nodes
-of its job ends with these.
+An epilog cannot be sent signals: a burst that is taken down does not wait for an epilog
+longer than the same deadline. An epilog that Flux runs on the nodes of its job ends
+with these nodes.
 """
 
 from __future__ import annotations
@@ -31,15 +30,15 @@ from burst.model.lead import LeadView
 from burst.model.ranks import format_idset, parse_idset
 
 AGAIN_S = 60.0
-"""What was sent a signal and still runs is sent another after so long, in seconds."""
+"""Seconds until housekeeping that was sent a signal and still runs is sent another."""
 
 
 def end_late_housekeeping(
     tx: Transaction, burst: Burst, world: World, deadlines: DeadlineSettings
 ) -> None:
-    """Send housekeeping on the ranks of a burst that runs for too long a signal.
+    """Send a signal to housekeeping that runs for too long on the ranks of a burst.
 
-    Also what was sent one before, if it does not end.
+    Housekeeping that was sent SIGTERM before and has not ended is sent SIGKILL.
     """
     lead, limit = world.lead, deadlines.housekeeping
     assert lead is not None
@@ -57,13 +56,13 @@ def end_late_housekeeping(
 
 
 def end_housekeeping_now(tx: Transaction, burst: Burst, world: World) -> None:
-    """Send housekeeping on the ranks of a burst SIGTERM; SIGKILL if it does not end."""
+    """Send SIGTERM to housekeeping on a burst's ranks; later ticks send SIGKILL."""
     if there := housekeeping_of(burst, world).keys():
         _send(tx, burst, there, signal.SIGTERM, "burst down --force")
 
 
 def housekeeping_of(burst: Burst, world: World) -> Mapping[int, float]:
-    """Return the ranks of a burst on which housekeeping runs alone, and since when."""
+    """Return the ranks of a burst on which only housekeeping runs, and since when."""
     found = world.lead.housekeeping if world.lead is not None else {}
     ours = ranks_of(burst, world)
     return {rank: began for rank, began in found.items() if rank in ours}
@@ -72,9 +71,10 @@ def housekeeping_of(burst: Burst, world: World) -> Mapping[int, float]:
 def last_signal(
     burst: Burst, known: Mapping[int, float]
 ) -> tuple[float, frozenset[int]]:
-    """Return when housekeeping was sent a signal last, and on which ranks it goes on.
+    """Return when housekeeping was last sent a signal, and on which ranks it goes on.
 
-    `known` is since when it runs on which ranks; one that began later was sent none.
+    `known` has since when it runs on each rank; if it began after the signal, it was
+    not sent one.
     """
     asked = [e for e in burst.events if e.name == "housekeeping-kill"]
     if not asked:
@@ -95,10 +95,10 @@ def _send(
 def holding_ranks(
     ranks: frozenset[int], lead: LeadView, deadlines: DeadlineSettings, now: float
 ) -> frozenset[int]:
-    """Return the ranks that are not to be deleted yet, as something has them.
+    """Return the ranks that must not be deleted yet, as something uses them.
 
-    That is a job, an epilog before its deadline, or housekeeping for which SIGTERM and
-    SIGKILL are not tried yet.
+    That is a job, an epilog before its deadline, or housekeeping that was not yet sent
+    both SIGTERM and SIGKILL.
     """
     last = now - deadlines.housekeeping - 2 * AGAIN_S
     stuck = {rank for rank, began in lead.housekeeping.items() if began < last}
@@ -108,11 +108,11 @@ def holding_ranks(
 
 
 def describe_obstacle(burst: Burst, world: World) -> str:
-    """Return why a burst that is taken down is not gone yet, by what the lead shows.
+    """Return why a burst that is taken down is not gone yet, from what the lead shows.
 
-    Empty where it waits for its provider alone. Jobs that Flux itself cannot end, such
-    as some after a crash of its lead, count too: `flux jobs` shows them, `flux cancel`
-    ends them. A job that has lost some of its nodes may well run on the others.
+    Empty if it only waits for its provider. Jobs that Flux itself does not end, such as
+    some after a crash of the lead, count, too: `flux jobs` shows them, `flux cancel`
+    ends them. A job that has lost some of its nodes may still run on the others.
     """
     lead = world.lead
     assert lead is not None
@@ -131,14 +131,14 @@ def describe_obstacle(burst: Burst, world: World) -> str:
 
 
 def why_in_use(burst: Burst, ranks: frozenset[int], world: World) -> str:
-    """Return what keeps ranks of a burst that are to leave; empty if nothing does."""
+    """Return what keeps leaving ranks of a burst in use; empty if nothing does."""
     lead = world.lead
     assert lead is not None
     if open_ranks := ranks - lead.closed:
         return f"ranks {format_idset(open_ranks)} are not drained yet"
     busy = lead.in_use & ranks
     if up := busy & lead.online:
-        # Also an instance of `flux batch` that goes on without nodes it has lost.
+        # Including an instance of `flux batch` that continues without its lost nodes.
         return f"jobs still run on ranks {format_idset(up)}; they are not killed"
     if busy:
         return (
@@ -149,7 +149,7 @@ def why_in_use(burst: Burst, ranks: frozenset[int], world: World) -> str:
 
 
 def describe_cleaning(burst: Burst, ranks: frozenset[int], world: World) -> str:
-    """Return on which of these ranks an epilog or housekeeping runs; empty if none."""
+    """Return which epilog or housekeeping runs on these ranks; empty if none does."""
     told = (
         _describe_epilogs(ranks, world),
         _describe_housekeeping(burst, ranks, world),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Orphans: what has our owner tag and is in no record of a live burst.
+"""Orphans: resources with the owner tag that no record of a live burst explains.
 
-What `burst gc` lists is as plain objects, ready for JSON.
+The rows for `burst gc` are plain objects, ready for JSON.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from burst.model.burst import BurstId
 from burst.model.ranks import format_hostlist
 from burst.provider import BurstStatus
 
-# Something is an orphan once it was seen without a record for this long, in seconds:
-# what was just deleted stays in listings for a while, and listings are late.
+# A burst counts as an orphan once it was seen without a record for this many seconds:
+# deleted resources stay in listings for a while, and listings are late.
 SURE_AFTER = 60.0
 
 
@@ -29,15 +29,15 @@ class Orphan(msgspec.Struct, frozen=True):
     burst: BurstId
     why: str
     hosts: tuple[str, ...]
-    """Its followers, as far as the provider knows them."""
+    """The hosts of its followers, as far as the provider knows them."""
     isolated: bool = False
-    """Whether it is an instance of its own: what runs in it cannot be seen here."""
+    """Whether it is an instance of its own, so that the lead does not see its jobs."""
 
 
 def find_orphans(records: Records, world: World) -> tuple[Orphan, ...]:
-    """Return what the providers show and no record of a live burst explains.
+    """Return the bursts that providers show and no record of a live burst explains.
 
-    An unreadable record explains what has its id.
+    An unreadable record explains the burst with its id.
     """
     return tuple(
         Orphan(
@@ -54,9 +54,9 @@ def find_orphans(records: Records, world: World) -> tuple[Orphan, ...]:
 
 
 def may_be_deleted(orphan: Orphan, world: World) -> bool:
-    """Tell whether nothing is known to run on it: it may be deleted.
+    """Tell whether nothing runs on an orphan, so that it may be deleted.
 
-    False where the lead cannot be read or its followers are not known.
+    False if the lead cannot be read, or if the orphan's followers are not known.
     """
     if world.lead is None or not orphan.hosts or orphan.isolated:
         return False
@@ -64,7 +64,7 @@ def may_be_deleted(orphan: Orphan, world: World) -> bool:
 
 
 def may_get_jobs(orphan: Orphan, world: World) -> bool:
-    """Tell whether the lead may start jobs on it at any moment."""
+    """Tell whether the lead may start jobs on an orphan at any moment."""
     return world.lead is not None and bool(_ranks(orphan, world) & world.lead.online)
 
 
@@ -84,7 +84,7 @@ def _unexplained(records: Records, provider: str, burst_id: BurstId) -> str:
     if burst is None:
         return "no record of it"
     if burst.live:
-        # Whichever provider made it: two tables of one type may show the same bursts.
+        # Whatever provider made it: two tables of one type may show the same bursts.
         return ""
     if burst.lease.provider != provider:
         return f"its record names provider {burst.lease.provider}"
@@ -92,7 +92,7 @@ def _unexplained(records: Records, provider: str, burst_id: BurstId) -> str:
 
 
 def orphan_row(orphan: Orphan) -> dict[str, Any]:
-    """Return one orphan."""
+    """Return an orphan as a row."""
     return {
         "id": orphan.burst,
         "provider": orphan.provider,
@@ -102,7 +102,7 @@ def orphan_row(orphan: Orphan) -> dict[str, Any]:
 
 
 def unreadable_rows(records: Records, world: World) -> list[dict[str, Any]]:
-    """Return the bursts whose record cannot be read, as `orphan_row` does orphans."""
+    """Return the bursts whose record cannot be read, as rows like `orphan_row`."""
     names = sorted(
         BurstId(key.removeprefix("burst/"))
         for key in records.unreadable
@@ -125,7 +125,7 @@ def unreadable_rows(records: Records, world: World) -> list[dict[str, Any]]:
 
 
 def reap_row(provider: str, burst: BurstId, call: LastCall) -> dict[str, Any]:
-    """Return how far the deletion of an orphan is."""
+    """Return the progress of an orphan's deletion as a row."""
     return {
         "id": burst,
         "provider": provider,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What happened, for `burst report`: bursts and jobs, one by one, ready for JSON.
+"""Past bursts and jobs for `burst report`, one by one, ready for JSON.
 
-Of bursts that are on record, all is known; of older ones what their settled row says.
-Times are seconds since the epoch, amounts are in the unit of the prices.
+All is known about bursts that are on record; about older ones only their settled row.
+Times are in seconds since the epoch, amounts in the unit of the prices.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from burst.model.jobid import JobId, format_f58
 
 
 class PastBursts(msgspec.Struct, frozen=True):
-    """What the rows are made of."""
+    """The data from which the rows are made."""
 
     records: Records
     world: World
     archived: tuple[SettledBurst, ...]
-    """Settled bursts, some of which may be on record too."""
+    """Settled bursts, some of which may be on record, too."""
     since: float
-    """Bursts that were made then or later."""
+    """Only bursts that were made at this time or later are shown."""
     now: float
     userid: int | None = None
-    """Of this user alone; None: of all."""
+    """The user whose bursts and jobs are shown; None for all users."""
 
     def bursts(self) -> list[Row]:
-        """Return a row for each burst, those made first first."""
+        """Return a row for each burst, in the order in which they were made."""
         settled = self._settled()
         rows = [
             self._row(b, settled.get((b.id, b.lease.created))) for b in self._seen()
@@ -49,10 +49,10 @@ class PastBursts(msgspec.Struct, frozen=True):
         return sorted(rows, key=lambda row: (row["made"], row["id"]))
 
     def jobs(self) -> list[Row]:
-        """Return a row for each job of these bursts that is known, by submission.
+        """Return a row for each known job of these bursts, in the order of submission.
 
-        `here` is when it was expected to start on own nodes as it was assigned to the
-        burst; None where no forecast was known then.
+        `here` is when it was expected to start on own nodes at the time it was assigned
+        to the burst; None if no forecast was known then.
         """
         users = self._users()
         known: dict[JobId, list[tuple[Burst, JobTimes]]] = {}
@@ -79,7 +79,7 @@ class PastBursts(msgspec.Struct, frozen=True):
         return self.userid is None or self.userid in users
 
     def _users(self) -> dict[JobId, int | None]:
-        """Return whose jobs are, where the lead or the accounts still know it."""
+        """Return the user of each job, as far as the lead or the accounts know it."""
         paid = (*self.archived, *self.records.settled.values())
         users = {
             share.job: share.payer.userid
@@ -108,7 +108,7 @@ class PastBursts(msgspec.Struct, frozen=True):
 
 
 def _settled_row(row: SettledBurst) -> Row:
-    """Return what is known of a burst whose record is gone."""
+    """Return the row of a burst whose record is gone."""
     return {
         "id": row.burst,
         "provider": row.provider,
@@ -129,9 +129,9 @@ def _settled_row(row: SettledBurst) -> Row:
 def _job_row(
     job: JobId, found: list[tuple[Burst, JobTimes]], userid: int | None
 ) -> Row:
-    """Return a job of some bursts, with its times of the one that got furthest.
+    """Return the row of a job, with its times from the burst on which it got furthest.
 
-    The others may have failed before it could run there.
+    Its other bursts may have failed before the job could run there.
     """
     times = max((times for _, times in found), key=_how_far)
     here = (of.here for _, of in found if of.here is not None)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Checks what a provider returns, where it was called: on its worker's thread.
+"""Checks what a provider returns, on the thread of its worker.
 
-A plug-in may return anything. An answer that is not as `burst.provider` declares it
-counts as a failed call, and never reaches the tick.
+A plug-in may return anything. An answer that does not fit its declaration in
+`burst.provider` counts as a failed call, and never reaches the tick.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from burst.provider import OUTPUT_MOST, BurstStatus, Offer
 
 _T = TypeVar("_T", Offer, BurstStatus)
 
-# What exceeds these numbers is an error of the provider; they bound a tick's time.
+# An answer that exceeds these numbers is an error; they bound the time of a tick.
 _MOST_OFFERS = 1_000
 _MOST_STATUSES = 10_000
 _MOST_FOLLOWERS = 100_000
 _LONGEST_NAME = 255
-# A sentence, or the end of a log; what is longer is cut, in characters.
+# The longest `why`, a sentence or the end of a log, in characters; the rest is cut.
 LONGEST_WHY = 4_000
 _LONGEST_ACCESS = 1_000
 # Numbers that are stored and sent as JSON have 64 bits.
@@ -31,11 +31,11 @@ _LARGEST = 2**63 - 1
 
 
 class BadAnswer(Exception):
-    """What a provider returned is not what `burst.provider` declares."""
+    """A provider returned something else than `burst.provider` declares."""
 
 
 def check_offers(found: Iterable[Offer]) -> tuple[Offer, ...]:
-    """Return what `offers` returned as a tuple. Raises BadAnswer."""
+    """Return the result of `offers` as a tuple. Raises BadAnswer."""
     offers = _read(found, Offer, _MOST_OFFERS)
     for offer in offers:
         _check_name(offer.name, "an offer's name")
@@ -59,7 +59,7 @@ def check_offers(found: Iterable[Offer]) -> tuple[Offer, ...]:
 
 
 def check_statuses(found: Iterable[BurstStatus]) -> tuple[BurstStatus, ...]:
-    """Return what `observe` returned as a tuple, long texts cut. Raises BadAnswer."""
+    """Return the result of `observe` as a tuple, long texts cut. Raises BadAnswer."""
     statuses = _read(found, BurstStatus, _MOST_STATUSES)
     if sum(len(status.followers) for status in statuses) > _MOST_FOLLOWERS:
         raise BadAnswer(f"it shows more than {_MOST_FOLLOWERS} followers")
@@ -113,7 +113,7 @@ def _check_unique(names: Iterable[str], what: str) -> None:
 
 
 def _cut(status: BurstStatus) -> BurstStatus:
-    """Return the status with its texts cut to their longest."""
+    """Return the status with its texts cut to their longest length."""
     replace = msgspec.structs.replace
     instance = status.instance
     if instance is not None:
@@ -133,7 +133,7 @@ def _cut(status: BurstStatus) -> BurstStatus:
 def _storable_output(output: str) -> str:
     """Return the end of an output, at most OUTPUT_MOST bytes, for the store.
 
-    Flux's KVS takes no text with a zero byte.
+    Zero bytes are replaced: Flux's KVS takes no text with one.
     """
     text = output.replace("\0", "\N{REPLACEMENT CHARACTER}")
     end = text.encode(errors="replace")[-OUTPUT_MOST:]
@@ -141,7 +141,7 @@ def _storable_output(output: str) -> str:
 
 
 def _shorten(why: str) -> str:
-    """Return a text, its middle cut out if it is too long: a log ends with why."""
+    """Return a text; if it is too long, cut its middle: a log's end says why."""
     if len(why) <= LONGEST_WHY:
         return storable(why)
     kept = LONGEST_WHY - 3
@@ -149,11 +149,11 @@ def _shorten(why: str) -> str:
 
 
 def storable(text: str) -> str:
-    """Return a text with a question mark for each lone surrogate.
+    """Return a text with a question mark in place of each lone surrogate.
 
     `os.fsdecode`, and errors="surrogateescape" for a program's output, make such
-    characters of bytes that are no UTF-8. No store keeps them, and no answer of the
-    service can have them.
+    characters from bytes that are not UTF-8. They can neither be stored nor be in an
+    answer of the service.
     """
     return text.encode(errors="replace").decode()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""When a provider is called for a burst (again), and what takes too long."""
+"""Decides when a provider is called (again) for a burst, and what takes too long."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from burst.core.world import World, repeat_at
 from burst.model.burst import Burst
 
 _LEASE_GRACE_S = 300.0
-"""Past its lease a provider ends a burst by itself, which takes a moment, too."""
+"""How long after the lease something may be left, in seconds: a provider that ends the
+burst by itself needs a moment, too."""
 
 
 def may_call(tx: Transaction, burst: Burst, world: World, verb: Verb) -> bool:
-    """Tell whether the provider is to be called (again) now."""
+    """Tell whether this method of the provider should be called (again) now."""
     call = world.calls.get(burst.id)
     if not is_in_reach(burst.lease, world):
         return False
@@ -26,22 +27,22 @@ def may_call(tx: Transaction, burst: Burst, world: World, verb: Verb) -> bool:
 
 
 def may_resize(tx: Transaction, burst: Burst, world: World) -> bool:
-    """Tell whether `resize` is to be called (again) now, for a burst that resizes.
+    """Tell whether `resize` should be called (again) now, for a burst that resizes.
 
-    A growth until it is taken, a shrink until it is seen to be done.
+    For a growth it is called until it returns, for a shrink until the shrink has ended.
     """
     call = world.calls.get(burst.id)
     if is_resize_taken(burst, world) and burst.coming:
         return False
     if call is not None and call.verb is Verb.RESIZE and not _is_this(burst, world):
-        # It was for another size.
+        # The last call was for another size.
         taken = call.outcome is not Outcome.PENDING
         return taken and is_in_reach(burst.lease, world)
     return may_call(tx, burst, world, Verb.RESIZE)
 
 
 def is_resize_taken(burst: Burst, world: World) -> bool:
-    """Tell whether the provider has taken the call for the size that it is to have."""
+    """Tell whether a call of `resize` for the burst's new size has returned."""
     call = world.calls.get(burst.id)
     return call is not None and call.taken_at > 0 and _is_this(burst, world)
 
@@ -49,9 +50,9 @@ def is_resize_taken(burst: Burst, world: World) -> bool:
 def report_overdue(
     tx: Transaction, burst: Burst, limit: float, note: str, since: float = 0.0
 ) -> None:
-    """Record once per deadline that something takes longer than that.
+    """Record, once in each period of `limit`, that something takes longer than that.
 
-    `since` is when it began, by default when the burst entered its state.
+    `since` is when it began; by default, when the burst entered its state.
     """
     reported = [event.timestamp for event in burst.events if event.name == "overdue"]
     last = max([since or burst.since, *reported])
@@ -60,7 +61,7 @@ def report_overdue(
 
 
 def is_overdue(burst: Burst) -> bool:
-    """Tell whether it was reported that draining or deleting it takes too long."""
+    """Tell whether the burst was reported as overdue in its present state."""
     if not burst.live:
         return False
     told = (event.timestamp for event in burst.events if event.name == "overdue")
@@ -68,7 +69,7 @@ def is_overdue(burst: Burst) -> bool:
 
 
 def is_past_lease(burst: Burst, now: float) -> bool:
-    """Tell whether something may be left of it long after its lease has ended."""
+    """Tell whether something of the burst may be left long after its lease ended."""
     end = burst.lease.end
     return burst.live and 0 < end < now - _LEASE_GRACE_S
 

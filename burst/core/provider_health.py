@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What the answers of providers mean: the table, for each method of a provider.
+"""What the answers of a provider's methods mean for its health.
 
-`after_answer` returns the health of a provider after an answer, `pause_after` when the
-method may be called again. Both are used for offers, observe, provision and reap alike,
-and for reaping orphans. What an answer means for a burst is in `burst.core.sync`.
+`after_answer` returns the health of a provider after an answer, `pause_after` the pause
+before the method may be called again. Both are used for offers, observe, provision and
+reap, and for reaping orphans. What an answer means for a burst is in `burst.core.sync`.
 """
 
 from __future__ import annotations
@@ -20,23 +20,24 @@ from burst.model.burst import BurstId
 from burst.model.event import cut
 from burst.model.reason import Reason
 
-# A provider call that failed is repeated after this many seconds, doubled each time.
+# A failed call of a provider is repeated after this many seconds, doubled each time.
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 60.0
-# A provider may ask for a longer pause than that, but for no longer one than this.
+# The longest pause that a provider may ask for, in seconds.
 _LONGEST_RETRY_AFTER = 3600.0
 BREAKER = 3
-"""Unexpected failures in a row after which a provider is left alone for a while."""
+"""Unexpected failures in a row after which a provider is not called for a while."""
 MOST_TIMES = 16
-"""What keeps failing is set aside for at most this many times as long."""
-# What was refused is asked for again so soon, then after twice as long each time, up to
-# three times `[limits] cooldown`: nothing was made, so that another try costs nothing,
-# and who mends rights or a policy looks whether that was it.
+"""The longest pause after repeated failures, as a multiple of the first pause."""
+# A refused request is repeated after this many seconds, then after twice as long each
+# time, up to three times `[limits] cooldown`. Nothing was made, so another attempt
+# costs nothing, and a person who corrects rights or a policy soon sees whether it
+# works.
 _FIRST_REFUSED = 60.0
 
 
 class Verb(enum.Enum):
-    """Which method of a provider was called."""
+    """The method of a provider that was called."""
 
     OFFERS = "offers"
     OBSERVE = "observe"
@@ -46,25 +47,25 @@ class Verb(enum.Enum):
 
 
 class Outcome(enum.Enum):
-    """What the end of a provider's call means, by the class of error it raised."""
+    """The outcome of a provider's call, by the class of error that it raised."""
 
     PENDING = "pending"
-    """It has not returned yet."""
+    """The call has not returned yet."""
     OK = "ok"
     CAPACITY = "capacity"
     TRANSIENT = "transient"
     SPEC = "spec"
-    """It refuses this one burst."""
+    """The provider refuses this one burst."""
     REFUSED = "refused"
-    """It refuses to work with these credentials, this quota, these settings."""
+    """The provider refuses its credentials, quota or settings."""
     NOT_FOUND = "not-found"
     UNEXPECTED = "unexpected"
 
 
 WORKS = (Outcome.OK, Outcome.NOT_FOUND)
-"""Answers of a provider that works."""
+"""Outcomes that show that a provider works."""
 ENDS_BURST = (Outcome.CAPACITY, Outcome.SPEC, Outcome.REFUSED)
-"""Answers to `provision` after which it is not called again for that burst."""
+"""Outcomes of `provision` after which it is not called again for that burst."""
 
 
 class ProviderAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,51 +76,52 @@ class ProviderAnswer(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Outcome
     note: str = ""
     burst: BurstId | None = None
-    """For which burst, if it is one on record: its call is in `World.calls`."""
+    """The burst of the call, if it is on record: its call is in `World.calls`."""
 
 
 class FailureKind(enum.StrEnum):
-    """What a row of `Health` is about, and so what its key is followed by."""
+    """What a row of `Health` is about; the rest of its key is described below."""
 
     METHOD = "method"
     """A method that its provider refused for its credentials, quota or settings, until
-    that method works again: the value of `Verb`."""
+    that method works again. Key: the value of `Verb`."""
     OFFER = "offer"
-    """An offer that had no capacity, or whose bursts did not come up: its name."""
+    """An offer that had no capacity, or whose bursts did not come up. Key: its name."""
     DRAINED = "drained"
-    """An offer of whose bursts Flux drained nodes before any job had begun there: its
-    name."""
+    """An offer whose nodes Flux drained before any job had begun there. Key: its name.
+    """
     SPEC = "spec"
-    """A kind of burst that the provider refused: `burst.core.cooldowns.spec_key`."""
+    """A kind of burst that the provider refused. Key: `burst.core.cooldowns.spec_key`.
+    """
 
 
 class FailureRecord(msgspec.Struct, frozen=True):
     """What failed, and until when it is not tried: one row of `Health`."""
 
     failures: int = 1
-    """How often in a row; 0 if the cloud took nodes back while they came up."""
+    """The failures in a row; 0 if the cloud took nodes back while they came up."""
     until: float = 0.0
-    """Not tried before then, then by one burst; seconds since the epoch. 0 where one
-    failure may have been an accident."""
+    """It is not tried before this time, and then by one burst; in seconds since the
+    epoch. 0 if a single failure may have been an accident."""
     nodes: int = 0
-    """Bursts of at least so many nodes are not tried: the smallest for which there was
-    no capacity. 0 for bursts of any size, and where size does not matter."""
+    """Bursts of at least this many nodes are not tried: the smallest for which there
+    was no capacity. 0 for bursts of any size, and if size does not matter."""
     why: str = ""
-    """What was wrong with the last, in the provider's words or ours."""
+    """The cause of the last failure, in the words of the provider or the daemon."""
     at: float = 0.0
-    """When the last was, where that is another time than the begin of its pause."""
+    """When the last failure was, if that is not the begin of its pause; else 0."""
 
     def covers(self, nodes: int, now: float) -> bool:
-        """Tell whether no burst of so many nodes is tried now."""
+        """Tell whether no burst with this number of nodes is tried now."""
         return self.until > now and self.nodes <= nodes
 
 
 def failures_by_now(known: FailureRecord | None, now: float, forgotten: float) -> int:
-    """Return how often in a row something failed that has just failed again.
+    """Return the failures in a row of something that has just failed again.
 
-    `known` is what was noted of it before, which is forgotten so many seconds after its
-    pause. What was asked for before that began is not counted, as several bursts are
-    asked for at once.
+    `known` is its record so far, which counts until `forgotten` seconds after its
+    pause. A failure during that pause is not counted: it is of a request from before
+    the pause, as several bursts may be requested at once.
     """
     if known is None or max(known.at, known.until) + forgotten < now:
         return 1
@@ -127,31 +129,32 @@ def failures_by_now(known: FailureRecord | None, now: float, forgotten: float) -
 
 
 class Health(msgspec.Struct, frozen=True):
-    """The table of what failed at a provider; kept in the store."""
+    """All failures of a provider; kept in the store."""
 
     rows: Mapping[str, FailureRecord] = {}
-    """By `row_key`: what each is about."""
+    """What failed, by `row_key`."""
     failed: Mapping[str, int] = {}
     """Unexpected failures in a row, by method."""
     until: float = 0.0
-    """The breaker is open until then."""
+    """The breaker is open until this time, in seconds since the epoch; 0 if closed."""
     table: str = ""
-    """A digest of the provider's table, on which all of this rests."""
+    """A digest of the provider's table in the settings, under which all of this
+    happened."""
     trial: bool = False
     """Whether it was disabled or paused, has made a burst since, and none of its bursts
-    has come online yet: it gets one at a time."""
+    has come online yet: it gets one burst at a time."""
 
     @property
     def is_default(self) -> bool:
-        """Whether there is nothing to keep."""
+        """Whether there are no failures to keep."""
         return msgspec.structs.replace(self, table="") == Health()
 
     def row(self, kind: FailureKind, what: str) -> FailureRecord | None:
-        """Return the row about a method, an offer or a kind of bursts, if any."""
+        """Return the row about a method, an offer or a kind of bursts; None if none."""
         return self.rows.get(row_key(kind, what))
 
     def rows_of(self, kind: FailureKind) -> dict[str, FailureRecord]:
-        """Return the rows of a kind by what they are about, the oldest first."""
+        """Return the rows of a kind by the rest of their keys, the oldest first."""
         begin = row_key(kind, "")
         return {
             key.removeprefix(begin): row
@@ -160,28 +163,28 @@ class Health(msgspec.Struct, frozen=True):
         }
 
     def noting(self, kind: FailureKind, what: str, row: FailureRecord) -> Health:
-        """Return it with this row, in place of the one about the same, if any."""
+        """Return the health with this row, which replaces one about the same."""
         rows = {**self.rows, row_key(kind, what): row}
         return msgspec.structs.replace(self, rows=rows)
 
     def without(self, kind: FailureKind, *whats: str) -> Health:
-        """Return it without the rows about these."""
+        """Return the health without the rows about these."""
         gone = {row_key(kind, what) for what in whats}
         rows = {key: row for key, row in self.rows.items() if key not in gone}
         return msgspec.structs.replace(self, rows=rows)
 
     @property
     def disabled(self) -> str:
-        """Why it is disabled; empty while it is not."""
+        """Why the provider is disabled; empty while it is not."""
         refused = self.rows_of(FailureKind.METHOD).values()
         return next((row.why for row in refused), "")
 
     @property
     def tried_at(self) -> float:
-        """When one burst tries whether a disabled provider works again.
+        """When a single burst tests whether a disabled provider works again.
 
-        math.inf where that shows without one: `offers` and `observe` are called
-        all the time. 0 where it is not disabled.
+        math.inf if `offers` or `observe` was refused: they are called all the time and
+        show it without a burst. 0 if the provider is not disabled.
         """
         refused = self.rows_of(FailureKind.METHOD)
         if {Verb.OFFERS.value, Verb.OBSERVE.value} & refused.keys():
@@ -189,14 +192,14 @@ class Health(msgspec.Struct, frozen=True):
         return max((row.until for row in refused.values()), default=0.0)
 
     def set_aside_until(self, offer: str) -> float | None:
-        """Return until when an offer is not tried; None where nothing is noted of it.
+        """Return until when an offer is not tried; None if it has no failures.
 
-        In seconds since the epoch; it may be over.
+        The time is in seconds since the epoch, and may be in the past.
         """
         return self._set_aside(offer)[0] or None
 
     def set_aside_why(self, offer: str) -> str:
-        """Return why an offer is not tried; empty where nothing is noted of it."""
+        """Return why an offer is not tried; empty if it has no failures."""
         until, why = self._set_aside(offer)
         return why if until else ""
 
@@ -207,7 +210,7 @@ class Health(msgspec.Struct, frozen=True):
         return max(found, default=(0.0, ""))
 
     def on_trial(self, now: float) -> bool:
-        """Tell whether it may have one burst, which shows whether it works again."""
+        """Tell whether the provider may have one burst, to test if it works again."""
         held = bool(self.rows_of(FailureKind.METHOD) or self.until)
         return max(self.until, self.tried_at) <= now if held else self.trial
 
@@ -223,18 +226,18 @@ def after_answer(
     """Return the health of a provider after an answer of one of its methods."""
     verb, outcome = answer.verb, answer.outcome
     if verb is Verb.RESIZE:
-        # A growth is given up for it, or a shrink is tried again: what it says of the
-        # provider, the next `observe` or `provision` says too.
+        # After it a growth is given up, or a shrink is tried again. If the provider
+        # does not work, the next `observe` or `provision` will show it, too.
         return health
     if verb is Verb.REAP and outcome is Outcome.SPEC:
-        # It says nothing about the provider, and the burst is being ended already.
+        # It shows nothing about the provider, and the burst is being ended already.
         outcome = Outcome.TRANSIENT
     elif outcome is Outcome.SPEC and verb is not Verb.PROVISION:
         outcome = Outcome.REFUSED
     replace = msgspec.structs.replace
     name = verb.value
     if verb is Verb.PROVISION and outcome is Outcome.OK:
-        # That its API takes a burst does not show yet that the burst comes online.
+        # An API that accepts a burst does not show yet that the burst comes online.
         tried = bool(health.until or health.row(FailureKind.METHOD, name))
         health = replace(health, trial=health.trial or tried)
     if outcome in (*WORKS, Outcome.CAPACITY, Outcome.SPEC):
@@ -258,7 +261,7 @@ def after_answer(
 def refused_again(
     known: FailureRecord | None, why: str, limits: LimitSettings, now: float
 ) -> FailureRecord:
-    """Return what is noted of a method or a kind of burst that was refused just now."""
+    """Return the record of a method or a kind of burst that was refused just now."""
     failures, longest = failures_by_now(known, now, math.inf), limits.refused_retry
     until = now + backoff(min(_FIRST_REFUSED, longest), failures, longest)
     return FailureRecord(failures, until, why=why)
@@ -267,8 +270,8 @@ def refused_again(
 def _lift_refusal(health: Health, name: str, now: float) -> Health:
     """Return the health after a method worked.
 
-    Where that was refused before, something was mended: a role, a namespace, a key. So
-    other methods that were refused are tried now.
+    If it was refused before, somebody corrected something: a role, a namespace, a key.
+    So other methods that were refused are tried now.
     """
     refused = health.rows_of(FailureKind.METHOD)
     if name not in refused:
@@ -284,9 +287,10 @@ def _lift_refusal(health: Health, name: str, now: float) -> Health:
 def pause_after(outcome: Outcome, attempts: int, retry_after: float | None) -> float:
     """Return after how many seconds a method may be called again.
 
-    `attempts` are the calls in a row that failed, with this one; `retry_after` is the
-    pause that the provider asks for, None if it does not. It is at least FIRST_PAUSE:
-    an API with `Retry-After: 0` would be called hundreds of times a second.
+    `attempts` is the number of failed calls in a row, with this one; `retry_after` is
+    the pause that the provider asks for, None if it asks for none. The pause is at
+    least FIRST_PAUSE: an API with `Retry-After: 0` would otherwise be called hundreds
+    of times a second.
     """
     if outcome is Outcome.OK:
         return 0.0
@@ -296,9 +300,9 @@ def pause_after(outcome: Outcome, attempts: int, retry_after: float | None) -> f
 
 
 def bound_times(health: Health, limits: LimitSettings, now: float) -> Health:
-    """Return the health with no time later than that of a pause that begins now.
+    """Return the health with no pause that ends later than one that begins now.
 
-    A time that was written by a clock far ahead would keep bursts away for ever.
+    A time that was written while the clock was far ahead would prevent bursts for ever.
     """
     replace = msgspec.structs.replace
     cooled = now + limits.cooldown * MOST_TIMES
@@ -318,7 +322,7 @@ def bound_times(health: Health, limits: LimitSettings, now: float) -> Health:
 def why_unavailable(
     provider: str, offer: str, health: Health, now: float
 ) -> tuple[Reason, dict[str, object]] | None:
-    """Return why an offer cannot be taken now, None if it can."""
+    """Return why an offer cannot be taken now; None if it can."""
     if health.tried_at > now:
         return Reason.DISABLED, {"provider": provider, "why": health.disabled}
     if health.until > now:

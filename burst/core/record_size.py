@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What a tick decided, without records that are too large for the store.
+"""Removes records that are too large for the store from the result of a tick.
 
-Records are bounded where they are made. If one is too large for the
-store all the same, its own burst is quarantined, and the rest of the tick goes on.
+Records are bounded where they are made. If one is still too large for the store, its
+burst is quarantined, and the rest of the tick goes on.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _OF_ACCOUNTS = ("entry", "ledger", "settled")
 def without_oversized(
     decisions: TickResult, before: Records, keys: Collection[str], now: float
 ) -> TickResult:
-    """Return the result in which these records stay as they are in the store.
+    """Return the result, with these records unchanged from what the store has.
 
-    A burst that is on record is quarantined, in memory alone; a new one is not made.
+    A burst that is on record is quarantined, in memory only; a new one is not made.
     """
     after = decisions.records
     names = {BurstId(key.split("/")[1]) for key in keys if _is_of_burst(key)}
@@ -63,10 +63,10 @@ def without_oversized(
 def _accounts(
     after: Records, before: Records, keys: Collection[str], names: Collection[BurstId]
 ) -> Records:
-    """Return the records, without entries of bursts that are not made.
+    """Return the records without entries of bursts that are not made.
 
-    What a burst has cost is settled together with its end, so nothing is where either
-    cannot be stored; the next tick tries again.
+    The cost of a burst is settled together with its end. If either cannot be stored,
+    nothing is settled; the next tick tries again.
     """
     unsettled = any(name in after.settled for name in names)
     if unsettled or any(key.split("/")[0] in _OF_ACCOUNTS for key in keys):

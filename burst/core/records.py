@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is on record, and the transaction in which a tick changes it."""
+"""The records, and the transaction in which a tick changes them."""
 
 from __future__ import annotations
 
@@ -36,38 +36,38 @@ _K = TypeVar("_K")
 _V = TypeVar("_V")
 
 ASSIGNABLE = (State.NEW, State.PROVISION, State.JOIN, State.ONLINE)
-"""States of a burst to which jobs are assigned: it is not being taken down."""
+"""States of a burst to which jobs may be assigned: it is not being taken down."""
 UNNEEDED = "no job needs it any more"
-"""Why a burst is taken down that was made for jobs and has none."""
+"""The reason to take down a burst that was made for jobs and has none left."""
 
 
 class Records(msgspec.Struct, frozen=True, kw_only=True):
     """All that is kept in the store, as values."""
 
     bursts: Mapping[BurstId, Burst] = {}
-    """Live bursts, and the last that ended."""
+    """Live bursts, and the last bursts that ended."""
     holds: Mapping[JobId, Hold] = {}
     """What was done to the urgency of each job."""
     health: Mapping[str, Health] = {}
-    """By provider; only those that have something against them."""
+    """What failed at each provider; a provider without failures has no entry."""
     outputs: Mapping[BurstId, str] = {}
-    """Output of isolated bursts that have ended."""
+    """The output of isolated bursts that have ended."""
     entries: Mapping[BurstId, Entry] = {}
-    """What is reserved for each burst of which something may still be paid."""
+    """The money reserved for each burst that may still cost something."""
     periods: Mapping[str, Period] = {}
-    """What was settled, by day or month."""
+    """The money settled, by day or month."""
     settled: Mapping[BurstId, SettledBurst] = {}
-    """The bursts that were settled last; longer than they are among `bursts`."""
+    """The bursts that were settled last; they are kept longer here than in `bursts`."""
     times: Mapping[str, ProviderTimes] = {}
-    """How long bursts took to come and to go, by provider: see `OnlineTimes`."""
+    """How long bursts took to come online and to go, by provider: see `OnlineTimes`."""
     repeats: Mapping[JobId, Repeat] = {}
-    """Jobs that lost a node and were to run again: what came of each."""
+    """What became of each job that lost a node and was to run again."""
     unreadable: Mapping[str, str] = {}
     """Keys of records that cannot be read, and why. Never deleted, never acted on."""
 
     @property
     def live(self) -> list[Burst]:
-        """Bursts of which something may exist."""
+        """The live bursts: something of them may exist."""
         return [burst for burst in self.bursts.values() if burst.live]
 
     @property
@@ -76,7 +76,7 @@ class Records(msgspec.Struct, frozen=True, kw_only=True):
         return _unread_leases(self.unreadable)
 
     def find(self, burst_id: str) -> Burst:
-        """Return the burst of that id. Raises BurstError for none."""
+        """Return the burst with that id. Raises BurstError if there is none."""
         burst = self.bursts.get(BurstId(burst_id))
         if burst is None:
             names = ", ".join(sorted(b.id for b in self.live)) or "none"
@@ -99,9 +99,9 @@ class ChangedDict(dict[_K, _V]):
 
 
 class Transaction:
-    """A copy of the records that a tick changes, the events of that, the actions.
+    """A copy of the records that a tick changes, with the events and the actions.
 
-    Nothing of it is true before the store has it.
+    No change holds before the store has it.
     """
 
     def __init__(self, records: Records, now: float) -> None:
@@ -118,11 +118,11 @@ class Transaction:
         self.repeats = ChangedDict(records.repeats)
         self.unreadable = records.unreadable
         self.awaited: frozenset[BurstId] = frozenset()
-        """Idle bursts that the first job that waits will have."""
+        """Idle bursts that the first waiting job will have, with nodes busy now."""
         self.events: list[tuple[BurstId, Event]] = []
         self.actions: list[Action] = []
         self.rules: dict[JobId, str] = {}
-        """The rule of `[[policy]]` by which each job was placed, by its name."""
+        """The name of the rule of `[[policy]]` by which each job was placed."""
 
     def result(self) -> Records:
         """Return the new records; a mapping that did not change is the same object."""
@@ -135,7 +135,7 @@ class Transaction:
 
     @property
     def live(self) -> list[Burst]:
-        """Bursts of which something may exist."""
+        """The live bursts: something of them may exist."""
         return [burst for burst in self.bursts.values() if burst.live]
 
     @functools.cached_property
@@ -146,7 +146,7 @@ class Transaction:
     def record(
         self, burst: BurstId, name: str, context: dict[str, Any], at: float = 0.0
     ) -> Burst:
-        """Record an event of a burst; `at` where it is known to be from earlier."""
+        """Record an event of a burst; `at` is its time if it happened earlier."""
         event = Event(at or self.now, name, context)
         before = self.bursts[burst]
         after, applied = lifecycle.step(before, event)
@@ -165,8 +165,8 @@ class Transaction:
     ) -> None:
         """End a burst that its provider shows as failed.
 
-        `kind` is CAPACITY, RECLAIMED, SPEC or `failed`. If it was not online yet, no
-        burst of its offer is made for a while.
+        `kind` is CAPACITY, RECLAIMED, SPEC or `failed`. If the burst was not online
+        yet, no burst of its offer is made for a while.
         """
         self.fail(burst.id, kind, why)
         if burst.state not in (State.PROVISION, State.JOIN):
@@ -197,7 +197,8 @@ class Transaction:
     def plan_burst(self, lease: Lease, jobs: Mapping[JobId, float]) -> None:
         """Record a new burst, and have its provider make it.
 
-        One that runs a job of this lead is made later, once Flux cannot start the job.
+        An isolated burst that runs a job of this lead is made later, once the hold
+        keeps Flux from starting the job.
         """
         self.add_burst(lease, jobs)
         if lease.isolated_job is None:
@@ -214,11 +215,11 @@ class Transaction:
         self.actions.append(ProvisionBurst(burst))
 
     def health_of(self, provider: str) -> Health:
-        """Return what is held against a provider."""
+        """Return the health of a provider: what failed there."""
         return self.health.get(provider, Health())
 
     def set_health(self, provider: str, health: Health) -> None:
-        """Change what is held against a provider, if that is a change."""
+        """Record the health of a provider if it has changed."""
         if health == self.health_of(provider):
             return
         if health.is_default:
@@ -234,10 +235,11 @@ class Transaction:
         nodes: int = 0,
         others: Iterable[str] = (),
     ) -> None:
-        """Make no burst of these offers, and of that of a burst that failed, for now.
+        """Set aside the offer of a burst that failed, and the offers `others`.
 
-        `nodes` is its size where it lacked capacity: smaller bursts are still made.
-        `why` is what is told of its own offer.
+        `nodes` is the size of the burst if it lacked capacity: smaller bursts are still
+        made; 0 sets the offers aside for bursts of any size. `why` is the reason that
+        is reported for the burst's own offer.
         """
         lease = burst.lease
         health = self.health_of(lease.provider)
@@ -248,9 +250,9 @@ class Transaction:
     def refuse_spec(
         self, burst: Burst, why: str, limits: LimitSettings, *, by_rule: bool
     ) -> None:
-        """Make no burst like one that its provider refused for a while.
+        """Set aside the kind of a burst that its provider refused, for a while.
 
-        `by_rule`: none of its offer.
+        With `by_rule` all bursts of its offer are set aside.
         """
         known, lease = self.health_of(burst.lease.provider), burst.lease
         refuse = cooldowns.refuse_offer if by_rule else cooldowns.refuse_spec
@@ -258,7 +260,7 @@ class Transaction:
         self.set_health(lease.provider, held)
 
     def pause_reclaimed(self, burst: Burst, limits: LimitSettings) -> None:
-        """Make no such burst for a while: its nodes were taken back as it came up."""
+        """Set aside the offer of a burst whose nodes were taken back as it came up."""
         lease = burst.lease
         known = self.health_of(lease.provider)
         self.set_health(
@@ -267,13 +269,13 @@ class Transaction:
         )
 
     def forgive(self, burst: Burst) -> None:
-        """Forget what is held against the offer of a burst, which is online."""
+        """Forget the failures of the offer of a burst that came online."""
         provider = burst.lease.provider
         known = self.health_of(provider)
         self.set_health(provider, cooldowns.forgive(known, burst.lease))
 
     def regain_capacity(self, burst: Burst) -> None:
-        """Try its offer again, as a burst that was online has gone."""
+        """Try the offer of a burst again that was online and has gone."""
         provider = burst.lease.provider
         known = self.health_of(provider)
         self.set_health(
@@ -281,7 +283,7 @@ class Transaction:
         )
 
     def set_hold_state(self, job: JobId, state: HoldState) -> None:
-        """Take the hold of a job a step further."""
+        """Record that the hold of a job has reached a state."""
         self.holds[job] = self.holds[job].then(state, self.now)
 
     def new_jobs(self, burst: Burst) -> frozenset[JobId]:
@@ -300,7 +302,7 @@ class Transaction:
 
 
 RecordsView = Records | Transaction
-"""Records to be read: those of a tick before, or those that a tick is changing."""
+"""Records for reading: stored ones, or those that a tick is changing."""
 
 
 def _unread_leases(unreadable: Iterable[str]) -> list[str]:

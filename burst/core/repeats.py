@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Jobs that lost a node of a burst, and are submitted again where that is wanted.
+"""Jobs that lost a node of a burst, and are submitted again if that is wanted.
 
-The user says so (`burst.requeue`), or else the rule of the job. The second job is
-submitted held, so that it neither runs nor ends before the daemon has seen it: by the
-job that it repeats it is known again, also by a daemon that was killed before it had
-the lead's answer.
+The user decides that (`burst.requeue`), or else the rule of the job. The second job is
+submitted held, so that it neither runs nor ends before the daemon has seen it. It names
+the job that it repeats, so that even a daemon that was killed before it had the lead's
+answer recognizes it.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from burst.model.ranks import format_idset, parse_idset
 from burst.model.repeat import MOST_REPEATS, Repeat
 
 ASK_AGAIN_S = 60.0
-"""A second job that is not there so long after the lead was asked for it is asked for
-again: by then the lead would show one that it had taken. So long at most it is waited
-for that the lead shows the lost node as offline."""
+"""Seconds after which the lead is asked again for a second job that it does not show:
+by then it would show a job that it had accepted. Also the longest wait until the lead
+shows the lost node as offline."""
 KEPT = 100
-"""So many jobs that lost a node stay on record, for `burst explain`."""
+"""The number of jobs that lost a node that stay on record, for `burst explain`."""
 
 _OF_GUEST = (
     "the daemon cannot submit the job of another user, who alone can sign it: its user"
@@ -43,7 +43,7 @@ _TOO_OFTEN = f"a job is run again at most {MOST_REPEATS} times"
 def record_lost_jobs(tx: Transaction, world: World, settings: Settings) -> None:
     """Record jobs that lost a node and are to run again; ask the lead to submit them.
 
-    It has to come before the end of these jobs is recorded, and so sees each once.
+    Must be called before the end of these jobs is recorded, so that it sees each once.
     """
     assert world.lead is not None
     for burst in tx.bursts.values():
@@ -58,7 +58,7 @@ def record_lost_jobs(tx: Transaction, world: World, settings: Settings) -> None:
 def note_answer(
     tx: Transaction, job: JobId, again: JobId | None, refused: str = ""
 ) -> None:
-    """Record what the lead has answered; it may be known already."""
+    """Record the lead's answer, unless the second job is known already."""
     repeat = tx.repeats.get(job)
     if repeat is not None and repeat.is_open:
         tx.repeats[job] = msgspec.structs.replace(
@@ -70,7 +70,7 @@ def _lost(burst: Burst, world: World) -> Iterator[JobView]:
     assert world.lead is not None
     for job in sorted(burst.jobs & world.lead.jobs.keys()):
         view = world.lead.jobs[job]
-        # Not before its end: the shells on its other nodes are killed first.
+        # Only after its end: the shells on its other nodes are killed first.
         if view.state is JobState.INACTIVE and view.lost_node:
             yield view
 
@@ -106,7 +106,7 @@ def _record(tx: Transaction, view: JobView, world: World) -> None:
 
 
 def _follow(tx: Transaction, job: JobId, world: World) -> None:
-    """Record the second job if the lead shows it; else ask for it now and then."""
+    """Record the second job if the lead shows it; else ask the lead for it if due."""
     assert world.lead is not None
     name, identity = format_f58(job), world.identity
     found = (
@@ -126,10 +126,10 @@ def _follow(tx: Transaction, job: JobId, world: World) -> None:
 
 
 def _is_due(repeat: Repeat, online: AbstractSet[int], now: float) -> bool:
-    """Tell whether the lead is to be asked for the second job now.
+    """Tell whether the lead should be asked for the second job now.
 
     Flux may end the first job before it shows the lost node as offline: until then the
-    second one could start there, and be lost at once.
+    second job could start there, and be lost at once.
     """
     if not 0 <= now - repeat.since < ASK_AGAIN_S:
         return True

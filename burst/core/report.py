@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The answer to `burst status`: plain objects, ready for JSON.
 
-Times are seconds, ids are as people write them (f58, idset, hostlist).
+Times are in seconds, ids are as people write them (f58, idset, hostlist).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Row = dict[str, Any]
 JobsByRank = Mapping[int, AbstractSet[JobId]]
 
 STARTED_AGAIN = "all its followers run by now, and not all have joined the lead again"
-"""Of a burst that has lost ranks, where its provider says no more."""
+"""The note on a burst that has lost ranks, if its provider reports nothing else."""
 _NOT_ENABLED = (
     "is not enabled, so that nothing is known of the burst and nothing is done to it;"
     " set it up again until the burst is gone"
@@ -56,7 +56,10 @@ _ENDS = ("exception", "drain", "finish", "quarantine")
 def burst_row(
     burst: Burst, world: World, now: float, running: JobsByRank | None = None
 ) -> Row:
-    """Return one burst; `running`, which is of the world, saves time where given."""
+    """Return one burst as a row.
+
+    `running` has the jobs that run on each rank; it saves time if many rows are made.
+    """
     lease = burst.lease
     running = _running(world) if running is None else running
     idle = burst.state is State.ONLINE and burst.idle_since is not None
@@ -95,7 +98,7 @@ def status(
     prices: Mapping[str, float],
     now: float,
 ) -> Row:
-    """Return the answer to `burst status`; `prices` are those of the site."""
+    """Return the answer to `burst status`; `prices` are the site's `[prices]`."""
     times = OnlineTimes(records.times)
     identity, running = world.identity, _running(world)
     bursts = sorted(records.bursts.values(), key=lambda burst: burst.lease.created)
@@ -132,7 +135,7 @@ def status(
 
 
 def slot_rows(records: Records, world: World) -> list[Row]:
-    """Return the rank slots: which are free, and which burst has which."""
+    """Return a row for each rank slot: its state, and the bursts that lease it."""
     leased = slot_holders(world.slots, records.live, records.unread_leases)
     return [
         _slot_row(slot, leased.get(slot.name, ""), records, world)
@@ -141,7 +144,7 @@ def slot_rows(records: Records, world: World) -> list[Row]:
 
 
 def _running(world: World) -> JobsByRank:
-    """Return which jobs have an allocation on which rank."""
+    """Return the jobs that have an allocation on each rank."""
     found: dict[int, set[JobId]] = defaultdict(set)
     for job in world.lead.jobs.values() if world.lead else ():
         for rank in job.ranks if job.state in ALLOCATED else ():
@@ -150,14 +153,17 @@ def _running(world: World) -> JobsByRank:
 
 
 def _jobs_on(burst: Burst, running: JobsByRank) -> AbstractSet[JobId]:
-    """Return the jobs that are assigned to a burst, and others that run on it."""
+    """Return the jobs that are assigned to a burst or run on it."""
     if not burst.live:
         return burst.jobs
     return burst.jobs.union(*(running.get(rank, ()) for rank in burst.lease.ranks))
 
 
 def find_isolated(records: Records, name: str) -> Burst | None:
-    """Return the isolated burst of that id, or the last one of a job of that id."""
+    """Return the isolated burst with that id, or the last one of the job with that id.
+
+    None if there is none.
+    """
     known = records.bursts.get(BurstId(name))
     if known is not None:
         return known if known.lease.isolated else None
@@ -172,7 +178,7 @@ def find_isolated(records: Records, name: str) -> Burst | None:
 
 
 def _resize(burst: Burst) -> Row | None:
-    """Return how many nodes a burst had and will have; None while that is the same."""
+    """Return the old and new number of nodes of a burst; None if it does not resize."""
     resize = burst.resize
     if resize is None:
         return None
@@ -180,7 +186,7 @@ def _resize(burst: Burst) -> Row | None:
 
 
 def _access(burst: Burst, world: World) -> str:
-    """Return the command by which a person reaches an isolated burst that is up."""
+    """Return how a person reaches an isolated burst that is online; else empty."""
     seen = status_of(burst, world)
     if burst.state is not State.ONLINE or not (seen and seen.instance):
         return ""
@@ -200,7 +206,7 @@ def burst_note(burst: Burst, world: World) -> str:
     if burst.state in {State.DRAIN, State.REAP} and world.lead is not None:
         obstacle = describe_obstacle(burst, world)
         if obstacle and note == _overdue_note(burst):
-            # What it said then is not what is in the way now.
+            # The old note does not describe the present obstacle.
             return f"{burst.state.value}: {obstacle}"
     elif burst.state is State.ONLINE and world.lead is not None and not obstacle:
         obstacle = describe_cleaning(burst, ranks_of(burst, world), world)
@@ -208,7 +214,7 @@ def burst_note(burst: Burst, world: World) -> str:
 
 
 def _overdue_note(burst: Burst) -> str:
-    """Return what was reported last of a deadline that has passed; empty if nothing."""
+    """Return the last note about a deadline that has passed; empty if there is none."""
     told = [event for event in burst.events if event.name == "overdue"]
     return str(told[-1].context["note"]) if told else ""
 
@@ -216,11 +222,11 @@ def _overdue_note(burst: Burst) -> str:
 def _last_note(burst: Burst, world: World) -> str:
     failed = any(event.name == "exception" for event in burst.events)
     moving = burst.state in {State.PROVISION, State.JOIN, State.REAP}
-    # While it is deleted, why it failed matters more than what its provider reports.
+    # While a failed burst is deleted, its failure matters more than provider messages.
     if moving and not failed and (words := provider_message(burst, world)):
         return words
     if burst.state is State.ONLINE and burst.resize is None:
-        # It has lost followers, which its provider starts again.
+        # If it has lost followers, its provider starts them again.
         lost = behaviour_of(burst).nodes_up(burst, world) != burst.lease.nodes
         if lost and (words := _on_its_way_back(burst, world)):
             return words
@@ -234,7 +240,7 @@ def _last_note(burst: Burst, world: World) -> str:
 
 
 def _on_its_way_back(burst: Burst, world: World) -> str:
-    """Return what is known of lost followers beside their loss; empty for nothing."""
+    """Return what is known about the return of lost followers; empty for nothing."""
     phase, words = provider_phase(burst, world), provider_message(burst, world)
     if phase is ProviderPhase.PENDING:
         return words
@@ -250,7 +256,7 @@ def _is_apart(burst: Burst, slot: RankSlot) -> bool:
 
 
 def _slot_row(slot: RankSlot, who: str, records: Records, world: World) -> Row:
-    """Return one slot; `who` is a burst or a record that has ranks of it."""
+    """Return one slot as a row; `who` is the burst or record that holds it, if any."""
     burst = who if who in records.bursts else ""
     if burst:
         has = (b for b in records.live if not _is_apart(b, slot))
@@ -271,13 +277,13 @@ def _slot_row(slot: RankSlot, who: str, records: Records, world: World) -> Row:
 
 
 def _by_hand(slot: RankSlot, lead: LeadView | None) -> Row:
-    """Return which ranks of a slot a person has drained, by the reason given."""
+    """Return the ranks of a slot that a person has drained, by the given reason."""
     drained = {} if lead is None else drained_by_hand(lead.drained, slot.ranks)
     return {why: format_idset(ranks) for why, ranks in drained.items()}
 
 
 def _unleased(ranks: frozenset[int], lead: LeadView | None) -> str:
-    """Return the state of a slot that no burst has, by what is known of its ranks."""
+    """Return the state of a slot that no burst leases, from the state of its ranks."""
     if lead is None:
         return "unknown"
     if (lead.online | lead.allocated) & ranks:
@@ -290,7 +296,7 @@ def _unleased(ranks: frozenset[int], lead: LeadView | None) -> str:
 
 
 def _online(times: OnlineTimes, provider: str, offer: str) -> Row | None:
-    """Return how long bursts of an offer took to be online, of any size."""
+    """Return how long bursts of an offer, of any size, took to come online."""
     known = times.of_offer(provider, offer)
     return None if known is None else msgspec.structs.asdict(known)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`burst resize`: somebody wants a burst to grow or to shrink."""
+"""`burst resize`: a request that a burst grows or shrinks."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from burst.model.lead import PENDING
 
 
 class WantedSize(msgspec.Struct, frozen=True):
-    """How many nodes a burst is to have."""
+    """The number of nodes that a burst should have."""
 
     burst: str
     nodes: int
     note: str = "by request"
-    """Why, for the record."""
+    """The reason, for the record."""
 
 
 class ResizeAnswer(NamedTuple):
-    """What comes of a request for another size."""
+    """The result of a request for another size."""
 
     burst: BurstId
     before: int
-    """How many nodes it has, or had before a change that is under way."""
+    """The number of nodes it has, or had before a change that is under way."""
     nodes: int
-    """How many it will have."""
+    """The number of nodes it will have."""
     text: str
     """One sentence for a person."""
 
@@ -50,11 +50,11 @@ def resize_burst(
     wanted: WantedSize,
     now: float,
 ) -> tuple[TickResult, ResizeAnswer]:
-    """Have an online burst grow or shrink to so many nodes, within its rank slot.
+    """Grow or shrink an online burst to a number of nodes, within its rank slot.
 
-    What runs on nodes that leave goes on to its end. A growth that is under way is
-    taken back by a request for as many nodes as before it. Asked for again, it changes
-    nothing. Raises BurstError with the reason why not, and Unreadable.
+    What runs on nodes that leave continues to its end. A request for the number of
+    nodes before a growth that is under way undoes that growth. A repeated request
+    changes nothing. Raises BurstError with the reason for a refusal, and Unreadable.
     """
     tx = Transaction(records, now)
     burst, nodes, note = _find(records, world, wanted.burst), wanted.nodes, wanted.note
@@ -94,7 +94,7 @@ def tag_of(records: Records, burst_id: BurstId) -> Tag | None:
 
 
 def _find(records: Records, world: World, burst_id: str) -> Burst:
-    """Return a burst that can be resized now."""
+    """Return the burst if it can be resized now. Raises BurstError, Unreadable."""
     world.read_lead()
     burst = records.find(burst_id)
     provider = burst.lease.provider
@@ -118,10 +118,10 @@ def _find(records: Records, world: World, burst_id: str) -> Burst:
 
 
 def _check_shrink(tx: Transaction, burst: Burst, nodes: int, world: World) -> None:
-    """Raise BurstError where nothing of use would be left.
+    """Raise BurstError if the shrink would leave nothing of use.
 
-    None of the nodes that stay is online, or a job that is about to start, and for
-    which others would be bought, needs some that would leave.
+    That is if none of the nodes that stay ever joined, or if a job that is about to
+    start needs nodes that would leave, so that others would be bought for it.
     """
     if not burst.expected.intersection(burst.lease.ranks[:nodes]):
         raise BurstError(
@@ -147,7 +147,7 @@ def _check_shrink(tx: Transaction, burst: Burst, nodes: int, world: World) -> No
 def _find_further(
     tx: Transaction, burst: Burst, more: int, world: World, settings: Settings
 ) -> FurtherRanks:
-    """Return the ranks that a burst is to have, or raise BurstError saying why not."""
+    """Return the ranks by which a burst can grow. Raises BurstError with the reason."""
     assert world.lead is not None
     if world.closing:
         raise BurstError("the daemon stops, and makes nothing", "start it again")

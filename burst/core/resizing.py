@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Bursts that grow and shrink while they are online.
+"""Grows and shrinks bursts while they are online.
 
-A growth leases further ranks and then calls the provider. It has ended once they are
-online; what fails, is late, or is for no job any more is given back by a shrink. A
-shrink drains the last ranks and waits until no job has any of them; then the provider
-is called, until it lists none of their followers and the lead has none of them online.
-Only then are they free for others.
+A growth leases further ranks and then calls the provider. It has ended once these are
+online. A growth that fails, is late, or is not needed any more is undone by a shrink. A
+shrink drains the last ranks and waits until no job has any of them. Then the provider
+is called until it lists none of their followers and none of the ranks is online. Only
+then are they free for other bursts.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _NOT_NEEDED = "no job that waits needs its further nodes any more"
 def begin_growth(
     tx: Transaction, burst: Burst, more: FurtherRanks, note: str, *, requested: bool
 ) -> None:
-    """Lease these ranks for an online burst; a tick has its provider make them."""
+    """Lease further ranks for an online burst; a later tick calls its provider."""
     lease = burst.lease
     hosts, ranks = (*lease.hosts, *more.hosts), (*lease.ranks, *more.ranks)
     facts = {
@@ -60,7 +60,7 @@ def begin_growth(
 def begin_shrink(
     tx: Transaction, burst: Burst, nodes: int, note: str, *, requested: bool = False
 ) -> None:
-    """Have the ranks of an online burst behind its first so many nodes drained."""
+    """Begin to shrink an online burst to its first `nodes` nodes."""
     lease = burst.lease
     facts = {
         "nodes": nodes,
@@ -76,7 +76,7 @@ def begin_shrink(
 def act_on_resize(
     tx: Transaction, burst: Burst, world: World, settings: Settings
 ) -> None:
-    """Do what is due for an online burst that grows or shrinks."""
+    """Do what is due for an online burst that is growing or shrinking."""
     assert world.lead is not None
     if burst.coming:
         _grow(tx, burst, world, settings)
@@ -86,19 +86,19 @@ def act_on_resize(
 
 
 def growth_limit(burst: Burst, settings: Settings) -> float:
-    """Return how many seconds a growth may take: as a new burst to come online."""
+    """Return how many seconds a growth may take: as long as a new burst."""
     return settings.provision_limit(burst.lease.provider) + settings.deadlines.join
 
 
 def growth_end(burst: Burst, settings: Settings) -> float:
-    """Return when a growth is given up; math.inf where there is none."""
+    """Return when a growth is given up; math.inf if there is none."""
     if burst.resize is None or not burst.coming:
         return math.inf
     return burst.resize.since + growth_limit(burst, settings)
 
 
 def describe_resize(burst: Burst, world: World) -> str:
-    """Return how a burst grows or shrinks, and what that waits for; empty if not."""
+    """Return how a burst grows or shrinks, and what it waits for; else empty."""
     resize = burst.resize
     if resize is None:
         return ""
@@ -143,16 +143,16 @@ def _grow(tx: Transaction, burst: Burst, world: World, settings: Settings) -> No
 
 
 def give_back(tx: Transaction, burst: Burst, why: str) -> None:
-    """End a growth: what it has added leaves the burst, all else goes on."""
+    """Undo a growth: the nodes that it added leave the burst, the others stay."""
     assert burst.resize is not None
     begin_shrink(tx, burst, burst.resize.before, why)
 
 
 def fail_growth(tx: Transaction, burst: Burst, why: str, limits: LimitSettings) -> None:
-    """Give a growth back, and buy no so many nodes of its offer for a while.
+    """Undo a growth, and set the offer aside for bursts of that many nodes.
 
-    What fails may be this burst's growth alone, such as that of a Job that Kueue has
-    labelled. So jobs get further bursts from then on, as if it could not grow.
+    The cause may concern only this burst, such as a Job that Kueue has labelled. So
+    from then on jobs get further bursts, as if this one could not grow.
     """
     tx.cool_down(burst, why, limits, len(burst.coming))
     give_back(tx, msgspec.structs.replace(burst, growth_failed=True), why)
@@ -161,9 +161,10 @@ def fail_growth(tx: Transaction, burst: Burst, why: str, limits: LimitSettings) 
 def _fail(
     tx: Transaction, burst: Burst, why: str, world: World, limits: LimitSettings
 ) -> None:
-    """Give a growth back that failed or is late.
+    """Undo a growth that failed or is late.
 
-    Followers on their way end by a start of the lead, which is no fault of its offer.
+    If the lead was started again meanwhile, that has ended followers that were coming
+    up, and the failure does not count against the offer.
     """
     assert burst.resize is not None
     if burst.resize.since < world.identity.started:
@@ -173,7 +174,7 @@ def _fail(
 
 
 def _why_failed(burst: Burst, world: World) -> str:
-    """Return why the provider has given a growth up; empty if it has not."""
+    """Return why a growth has failed according to the provider; empty if it has not."""
     status = _listed_since_call(burst, world)
     if status is None or status.phase is not Phase.FAILED:
         return ""
@@ -210,9 +211,9 @@ def _shrink(tx: Transaction, burst: Burst, world: World, settings: Settings) -> 
 def _end_shrink(
     tx: Transaction, burst: Burst, ranks: frozenset[int], lead: LeadView
 ) -> None:
-    """Undrain the ranks that left, and then lease them no more.
+    """Undrain the ranks that left; once that is done, end their lease.
 
-    A drain outlives the broker. One that a person has put in its place stays.
+    A drain outlives the broker. If a person has replaced the drain, theirs stays.
     """
     ours = {r for r in ranks if lead.drained.get(r, "").startswith(DRAIN_TAG)}
     if ours:
@@ -232,7 +233,7 @@ def _is_empty(
     world: World,
     settings: Settings,
 ) -> bool:
-    """Drain ranks; tell whether nothing runs there nor can start there any more."""
+    """Drain ranks; tell whether nothing runs or can start there any more."""
     lead, resize = world.lead, burst.resize
     assert lead is not None
     assert resize is not None
@@ -242,13 +243,13 @@ def _is_empty(
         return False
     busy = holding_ranks(ranks, lead, settings.deadlines, tx.now)
     if tx.now - resize.since > settings.deadlines.rejoin:
-        # Nothing runs on a node whose broker is gone; see `burst_actions`.
+        # Nothing runs on a node whose broker is gone (see `burst_actions`).
         busy &= lead.online
     return not busy
 
 
 def _is_gone(burst: Burst, world: World) -> bool:
-    """Tell whether the provider has nothing of the followers that leave any more."""
+    """Tell whether the provider lists none of the followers that leave any more."""
     status = _listed_since_call(burst, world)
     if status is None:
         return False
@@ -258,7 +259,7 @@ def _is_gone(burst: Burst, world: World) -> bool:
 
 
 def _listed_since_call(burst: Burst, world: World) -> BurstStatus | None:
-    """Return what its provider shows since it took the call; None if nothing yet."""
+    """Return the status that was read after `resize` returned; None if not yet read."""
     status = status_of(burst, world)
     if status is None or not is_resize_taken(burst, world):
         return None
@@ -272,5 +273,5 @@ def _drain(burst: Burst, ranks: frozenset[int]) -> DrainBurst:
 
 
 def _leaving_ranks(burst: Burst, world: World) -> frozenset[int]:
-    """Return the ranks by which it shrinks that are still its own."""
+    """Return the ranks that leave in a shrink and still belong to the burst."""
     return ranks_of(burst, world).intersection(burst.leaving)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What events of growing and shrinking change in a burst.
+"""What events of growth and shrink change in a burst.
 
-Each function returns the fields of the burst that change. An event says all that a
-burst has at that moment, and not what has changed: so the last one, of those that are
-kept, gives the same burst as all of them.
+Each function returns the fields of the burst that change. An event has all sizes of the
+burst at that moment, not the changes: so the last of several such events yields the
+same burst as all of them.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _IN_USE = {"unused_since": None, "keep_idle": math.inf}
 def size_context(
     burst: Burst, hosts: Sequence[str], ranks: Sequence[int], now: float, **more: Any
 ) -> dict[str, Any]:
-    """Return what an event says of a burst that has these hosts from then on.
+    """Return the context of an event after which a burst has these hosts.
 
-    `more` has `online`, too: the ranks none of which may be lost. A failed growth is
-    remembered unless it says otherwise.
+    `more` must have `online`: the ranks that have to stay online. A failed growth is
+    remembered unless `more` has another `growth_failed`.
     """
     paid = burst.paid
     if len(hosts) != burst.lease.nodes:
@@ -45,7 +45,7 @@ def size_context(
 
 
 def node_seconds(burst: Burst, until: float) -> float:
-    """Return for how many node-seconds it was there since `provision`, until then."""
+    """Return the node-seconds of a burst from its first `provision` to `until`."""
     begin = provisioned_at(burst)
     if begin is None:
         return 0.0
@@ -54,31 +54,31 @@ def node_seconds(burst: Burst, until: float) -> float:
 
 
 def provisioned_at(burst: Burst) -> float | None:
-    """Return when its provider was first called; None if it was not."""
+    """Return when the provider of a burst was first called; None if it was not."""
     times = (e.timestamp for e in burst.events if e.name == "provision-start")
     return next(times, None)
 
 
 def grow(burst: Burst, event: Event) -> dict[str, Any]:
-    """It leases further ranks, and its provider is called for them."""
+    """Return the changes at the begin of a growth: further ranks are leased."""
     resize = _begun("grow", event)
     resize = msgspec.structs.replace(resize, called=event.timestamp)
-    # Nobody asks for more of what is idle.
+    # A burst that is asked to grow is needed, so it is not idle.
     return {**_sizes(burst, event), **_IN_USE, "resize": resize}
 
 
 def grown(burst: Burst, event: Event) -> dict[str, Any]:
-    """All that it has got is online."""
+    """Return the changes at the end of a growth: all further ranks are online."""
     return {**_sizes(burst, event), **_IN_USE, "resize": None}
 
 
 def shrink(burst: Burst, event: Event) -> dict[str, Any]:
-    """No further job is to start on its last ranks."""
+    """Return the changes at the begin of a shrink: its last ranks get no more jobs."""
     return {**_sizes(burst, event), "resize": _begun("shrink", event)}
 
 
 def shrink_start(burst: Burst, event: Event) -> dict[str, Any]:
-    """Nothing runs on its last ranks any more; its provider is called."""
+    """Return the changes once nothing runs on its last ranks, in a shrink."""
     if burst.resize is None or burst.resize.kind == "grow":
         raise ValueError("it does not shrink")
     called = msgspec.structs.replace(burst.resize, called=event.timestamp)
@@ -86,7 +86,7 @@ def shrink_start(burst: Burst, event: Event) -> dict[str, Any]:
 
 
 def shrunk(burst: Burst, event: Event) -> dict[str, Any]:
-    """Its provider does not list its last ranks any more."""
+    """Return the changes at the end of a shrink: its last ranks are gone."""
     return {**_sizes(burst, event), "resize": None}
 
 

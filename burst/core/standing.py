@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Standing minimums: nodes that a site keeps, by hours, although no job needs them.
+"""Standing minimums: nodes that a site keeps at certain hours, also without jobs.
 
-What is missing is requested as by `burst request` (`standing_requests`); a burst that
-was made so is not ended as idle while the minimum needs it.
+Missing nodes are requested as by `burst request` (`standing_requests`). A burst that
+was made like this is not ended as idle while the minimum needs it.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ from burst.model.decision import count_nodes
 
 
 class StandingMinimum(NamedTuple):
-    """One table `[[providers.NAME.standing]]`, and whose it is."""
+    """One table `[[providers.NAME.standing]]`, with the provider's name."""
 
     provider: str
     table: StandingNodes
 
     def has(self, lease: Lease) -> bool:
-        """Tell whether a burst is of its offer, and for jobs of more than one user.
+        """Tell whether a burst counts towards the minimum.
 
-        Those with a tag, of a guest's request, and isolated ones are not.
+        It must be of the minimum's offer and open to all users: not isolated, without a
+        tag, and not requested by a guest.
         """
         kept_for_some = lease.isolated or lease.tag or lease.requester is not None
         offers = ("", lease.offer)
@@ -37,23 +38,23 @@ class StandingMinimum(NamedTuple):
         return its and not kept_for_some
 
     def missing(self, records: RecordsView) -> int:
-        """Return how many nodes there are too few; 0 or less for none.
+        """Return how many nodes are missing; 0 or less if none are.
 
-        One that is quarantined counts, as it may still be paid for.
+        Quarantined bursts count, as they may still cost money.
         """
         live = (burst for burst in records.live if burst.state in ASSIGNABLE)
         there = (burst.lease.nodes for burst in live if self.has(burst.lease))
         return self.table.nodes - sum(there)
 
     def text(self) -> str:
-        """Return it in words, such as `2 nodes of gke/n2, Mo-Fr 8-18`."""
+        """Return the minimum in words, such as `2 nodes of gke/n2, Mo-Fr 8-18`."""
         offer = "/".join(filter(None, (self.provider, self.table.offer)))
         nodes = f"{count_nodes(self.table.nodes)} of {offer}"
         return ", ".join((nodes, *as_tuple(self.table.hours)))
 
 
 def minimums_at(settings: Settings, now: float) -> Iterator[StandingMinimum]:
-    """Yield the minimums that hold at that time."""
+    """Yield the minimums that apply at that time."""
     minute = minute_of_week(now)
     for name, provider in settings.providers.items():
         for table in provider.standing if provider.enabled else ():
@@ -63,7 +64,7 @@ def minimums_at(settings: Settings, now: float) -> Iterator[StandingMinimum]:
 
 
 def stands(lease: Lease, settings: Settings, now: float) -> StandingMinimum | None:
-    """Return the minimum for which a burst is kept now that was made for one."""
+    """Return the minimum that keeps a burst now; None if it was not made for one."""
     if not lease.standing:
         return None
     return next((each for each in minimums_at(settings, now) if each.has(lease)), None)
@@ -72,9 +73,10 @@ def stands(lease: Lease, settings: Settings, now: float) -> StandingMinimum | No
 def is_needed(
     records: RecordsView, burst: Burst, settings: Settings, now: float, left: int = 0
 ) -> bool:
-    """Tell whether a burst that was made for a minimum has to keep more than `left`.
+    """Tell whether a minimum needs more than `left` nodes of a burst made for one.
 
-    Only others that were made for one take its place: those for jobs end with these.
+    Only other bursts that were made for minimums can replace it: bursts for jobs end
+    with their jobs.
     """
     if not burst.lease.standing:
         return False
@@ -95,7 +97,7 @@ def is_needed(
 def describe_renewal(
     records: RecordsView, burst: BurstId, settings: Settings, now: float
 ) -> str:
-    """Return that another burst takes the place of one that ends; empty if none."""
+    """Return a sentence if another burst will replace one that ends; else empty."""
     known = [records.bursts[burst].lease] if burst in records.bursts else []
     for minimum in minimums_at(settings, now):
         if any(map(minimum.has, known)) and minimum.missing(records) > 0:

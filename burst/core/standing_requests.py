@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What standing minimums lack is requested, as a person would by `burst request`."""
+"""Requests the nodes that standing minimums lack, as a person by `burst request`."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ _UNREAD = (
 def keep_minimums(
     records: Records, world: World, settings: Settings, now: float
 ) -> tuple[TickResult, dict[str, str]]:
-    """Make bursts for what minimums lack, as many nodes as can be had.
+    """Make bursts for the nodes that minimums lack, as many as can be had.
 
-    Also returns why not all can, by the text of the minimum. Raises Unreadable.
+    Also returns, by the text of a minimum, why not all its nodes can be had. Raises
+    Unreadable.
     """
     results, why = [result_of(Transaction(records, now))], {}
     for minimum in minimums_at(settings, now):

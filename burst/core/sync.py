@@ -31,9 +31,10 @@ _STATE_OF = {Verb.PROVISION: State.PROVISION, Verb.REAP: State.REAP}
 def sync(
     tx: Transaction, world: World, settings: Settings, same: Container[JobId] = ()
 ) -> None:
-    """Record what the answers, the ranks and the jobs say.
+    """Record what happened, according to providers' answers, ranks and jobs.
 
-    `same` are jobs that are unchanged, as are their holds: nothing is recorded of them.
+    `same` are jobs that have not changed, nor have their holds: nothing is recorded
+    about these.
     """
     limits = settings.limits
     postpone(tx, world.unread)
@@ -56,7 +57,7 @@ def sync(
 
 
 def take_answers(tx: Transaction, world: World, limits: LimitSettings) -> None:
-    """Record what the answers of providers say of them and of their bursts."""
+    """Record what the answers of providers mean for them and for their bursts."""
     for answer in world.answered:
         health = provider_health.after_answer(
             tx.health_of(answer.provider), answer, limits, tx.now
@@ -68,7 +69,7 @@ def take_answers(tx: Transaction, world: World, limits: LimitSettings) -> None:
 
 
 def _check_reach(tx: Transaction, burst: Burst, world: World) -> Burst:
-    """Quarantine a burst that its provider cannot reach, for as long as that is so."""
+    """Quarantine a burst while its provider cannot reach it."""
     why = why_out_of_reach(burst.lease, world.places)
     if why and not burst.quarantined:
         tx.quarantine(burst.id, why, OUT_OF_REACH)
@@ -91,7 +92,7 @@ def _record_holds(
 def _apply_answer(
     tx: Transaction, burst: Burst, call: LastCall, limits: LimitSettings
 ) -> None:
-    """Record what its provider's answer means for a burst."""
+    """Record what the provider's answer means for a burst."""
     if call.verb is Verb.RESIZE:
         _apply_resize(tx, burst, call, limits)
         return
@@ -118,13 +119,13 @@ def _apply_resize(
 ) -> None:
     """Record what the answer to `resize` means for a burst.
 
-    A growth that cannot be had is given back; all else is tried again.
+    A growth that the provider cannot make is undone; all else is tried again.
     """
     resize = burst.resize
     if call.outcome is Outcome.OK or burst.quarantined or resize is None:
         return
     if call.nodes != resize.nodes:
-        return  # it was for another size
+        return  # the call was for another size
     final = call.outcome in (*provider_health.ENDS_BURST, Outcome.NOT_FOUND)
     if final and burst.coming:
         fail_growth(tx, burst, call.note, limits)
@@ -134,10 +135,10 @@ def _apply_resize(
 
 
 def _is_recorded(burst: Burst, call: LastCall) -> bool:
-    """Tell whether it is on record that the call is repeated, and why.
+    """Tell whether it is on record already that the call is repeated, and why.
 
-    `provision` is called every few seconds while a cluster is made, for minutes, and
-    each event is a line in the log and a write to the store.
+    `provision` is called every few seconds while a cluster is made, which takes
+    minutes; and each event is a line in the log and a write to the store.
     """
     return any(
         event.name == "retry"
@@ -151,8 +152,9 @@ def _is_recorded(burst: Burst, call: LastCall) -> bool:
 def _adopt_hold(tx: Transaction, view: JobView) -> None:
     """Record a job that `flux submit --burst` submitted held as held by the daemon.
 
-    It gets the urgency that its user asked for, at most the default (flux-submit(1)). A
-    job that somebody held after its submission is not recorded, and so not released.
+    When it is released, it gets the urgency that its user asked for, at most the
+    default (flux-submit(1)). A job that somebody held after its submission is not
+    recorded, and so not released.
     """
     if view.state is JobState.SCHED and view.id not in tx.holds:
         urgency = min(view.preferences.urgency, DEFAULT_URGENCY)
@@ -160,7 +162,7 @@ def _adopt_hold(tx: Transaction, view: JobView) -> None:
 
 
 def _record_hold(tx: Transaction, job: JobId, hold: Hold, view: JobView | None) -> None:
-    """Record whether the request took effect or the user changed the urgency."""
+    """Record whether a hold or release took effect, or the user changed the urgency."""
     if view is None or view.state is JobState.INACTIVE:
         del tx.holds[job]
         return
@@ -193,7 +195,7 @@ def _learn_urgency(tx: Transaction, job: JobId, urgency: int) -> None:
 
 
 def _is_changed_by_user(hold: Hold, urgency: int) -> bool:
-    """Tell whether the urgency is another than before the hold and than was set."""
+    """Tell whether an urgency can only have been set by the user."""
     if hold.state is HoldState.HOLDING:
         return urgency not in (hold.urgency, hold.expected_urgency)
     if hold.state is HoldState.HELD:

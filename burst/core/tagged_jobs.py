@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Jobs with a tag: isolated bursts for them as somebody requests, and their end.
+"""Jobs with a tag: isolated bursts for them on request, and the end of a tag.
 
-Nothing is bought for a job with a tag by itself: it is held until whoever made the tag
-brings nodes. Here that is an isolated burst for each job, which ends with it.
+The daemon does not buy nodes for a job with a tag by itself: the job is held until
+whoever made the tag requests nodes. Here that is an isolated burst for each job, which
+ends with the job.
 """
 
 from __future__ import annotations
@@ -32,16 +33,16 @@ from burst.model.reason import Reason
 
 
 class IsolatedJobs(msgspec.Struct, frozen=True, kw_only=True):
-    """Has isolated bursts made for the jobs with a tag."""
+    """A request for isolated bursts for the jobs with a tag."""
 
     tag: Tag
     nodes: int
-    """How many nodes these bursts may have together."""
+    """The most nodes that these bursts may have together."""
     provider: str
     offer: str = ""
-    """Default: any."""
+    """The offer of the bursts; empty for any."""
     image: str = ""
-    """Container image of the nodes; default: that of the provider."""
+    """The container image of the nodes; empty for that of the provider."""
 
     def start(
         self,
@@ -51,11 +52,11 @@ class IsolatedJobs(msgspec.Struct, frozen=True, kw_only=True):
         waiting: Collection[JobId],
         now: float,
     ) -> tuple[TickResult, str]:
-        """Return what is changed, and why a job for which there is room has no burst.
+        """Plan bursts; also return why a job that the limit allows has no burst.
 
         `waiting` is what `jobs_without_bursts` returned. Jobs get bursts in Flux's
-        order. One for which there is no room now has those behind it wait; one of more
-        nodes than all may have is passed over. Raises Unreadable.
+        order. If the limit does not allow a job now, the jobs after it wait, too; a job
+        that needs more nodes than `nodes` is skipped. Raises Unreadable.
         """
         lead = world.read_lead()
         tx = Transaction(records, now)
@@ -68,7 +69,7 @@ class IsolatedJobs(msgspec.Struct, frozen=True, kw_only=True):
             return result_of(tx), ""
         plan = plan_demands(tx, world, settings, demands)
         for proposal in plan.proposals:
-            # A job that asks for cores alone may take more nodes than it seemed.
+            # A job that asks for cores only may take more nodes than was assumed.
             room -= proposal.lease.nodes
             if room >= 0:
                 submitted = {job: lead.jobs[job].t_submit for job in proposal.jobs}
@@ -89,7 +90,10 @@ class IsolatedJobs(msgspec.Struct, frozen=True, kw_only=True):
         return max(sizes, default=0)
 
     def _demands(self, records: Records, wanted: _Wanted) -> list[Demand]:
-        """Return what may be had now, and what is refused as no burst is so large."""
+        """Return the demands of jobs that the limit allows now.
+
+        Jobs larger than any burst are included, so that their refusal is reported.
+        """
         elsewhere = {
             job
             for burst in records.bursts.values()
@@ -101,7 +105,7 @@ class IsolatedJobs(msgspec.Struct, frozen=True, kw_only=True):
         for job in wanted.in_order():
             if job.state is not JobState.SCHED or job.id in elsewhere:
                 continue
-            assert job.request is not None  # or its decision were another
+            assert job.request is not None  # otherwise its decision would be another
             nodes = max(1, job.request.nodes)
             if nodes > self.nodes:
                 continue
@@ -130,7 +134,7 @@ class IsolatedJobs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Wanted(NamedTuple):
-    """What bursts are wanted for, and how large they may be."""
+    """The jobs that want bursts, and how large these may be."""
 
     lead: LeadView
     waiting: Collection[JobId]
@@ -138,7 +142,7 @@ class _Wanted(NamedTuple):
     largest: int
 
     def in_order(self) -> list[JobView]:
-        """Return the jobs that wait and are there, in Flux's order."""
+        """Return the waiting jobs that the lead shows, in Flux's order."""
         jobs = self.lead.jobs
         there = [jobs[job] for job in self.waiting if job in jobs]
         return sorted(there, key=lambda job: (-job.later_urgency, job.id))
@@ -147,9 +151,9 @@ class _Wanted(NamedTuple):
 def jobs_without_bursts(
     lead: LeadView, tag: Tag, decisions: Mapping[JobId, Decision]
 ) -> tuple[JobId, ...]:
-    """Return those of the jobs with a tag that wait for nothing but a burst.
+    """Return the jobs with a tag that only wait for a burst.
 
-    The last tick has decided so: each is held, can be read, and may be started.
+    According to the last tick's decisions each is held, can be read, and may start.
     """
     return tuple(
         job.id
@@ -164,10 +168,10 @@ def jobs_without_bursts(
 def end_tag(
     records: Records, world: World, tag: Tag, note: str, now: float
 ) -> TickResult:
-    """Take down all bursts with a tag, and end the jobs with it that wait.
+    """Take down all bursts with a tag, and end its waiting jobs.
 
-    What runs goes on to its end, also in an isolated burst: there its job, which the
-    lead shows as one that waits, ends with it. Raises Unreadable.
+    What runs continues to its end, also in an isolated burst, whose job the lead shows
+    as waiting: that job ends with the burst. Raises Unreadable.
     """
     jobs = world.read_lead().jobs
     tx = Transaction(records, now)
@@ -188,7 +192,7 @@ def end_tag(
 
 
 def _end_burst(tx: Transaction, burst: Burst, note: str) -> None:
-    """Take a burst down; not while it runs a job elsewhere."""
+    """Take a burst down, except an isolated one that is online and runs its job."""
     if burst.lease.isolated is None:
         take_down(tx, burst, note)
     elif burst.state is State.NEW and not burst.quarantined:
@@ -204,7 +208,7 @@ def _runs(burst: Burst) -> bool:
 
 
 def _refusal(plan: Plan, demands: Sequence[Demand]) -> str:
-    """Return why the first of the demands that got nothing got nothing."""
+    """Return why the first refused demand was refused; empty if none was."""
     for demand in demands:
         decision = plan.decisions[demand.job]
         if decision.reason is not Reason.PROPOSED:

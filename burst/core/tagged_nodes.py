@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What a program is told that requests nodes with tags: the answer to `tagged`.
+"""The answer to `tagged`, for programs that request nodes with tags.
 
-It has all bursts and jobs that have a tag, and what there is to request nodes of, as of
-one moment. By this and the methods that request, resize and take down, a program
-decides about its nodes without another connection to the lead.
+It has all bursts and jobs with a tag, and all slots and offers of which nodes can be
+requested, at one moment. With it and the methods that request, resize and take down
+bursts, a program manages its nodes without another connection to the lead.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from burst.provider import Offer
 
 
 class JobRun(msgspec.Struct, frozen=True):
-    """One run of a job that has begun elsewhere. Times: seconds since the epoch."""
+    """One run of a job in an isolated burst. Times are in seconds since the epoch."""
 
     began: float
     ended: float = 0.0
-    """0 as long as it has not."""
+    """When the run ended; 0 while it lasts."""
 
 
 class NodesUp(msgspec.Struct, frozen=True):
-    """Which nodes of a burst can take jobs, and what of these no job has."""
+    """The nodes of a burst that can take jobs, and how much of them is free."""
 
     nodes: int = 0
-    """Those whose broker is online and that are not drained."""
+    """The nodes whose broker is online and that are not drained."""
     free: int = 0
-    """Of these, those on which no job runs."""
+    """The nodes among these on which no job runs."""
     cores: int = 0
     cores_free: int = 0
 
@@ -53,82 +53,83 @@ class TaggedBurst(msgspec.Struct, frozen=True, kw_only=True):
     id: BurstId
     tag: Tag
     state: str
-    """In the words of `burst status`."""
+    """The state, as in `burst status`."""
     live: bool
     """Whether something of it may exist."""
     usable: bool
-    """Whether it comes up or is up."""
+    """Whether it is coming up or up."""
     created: float
-    """Seconds since the epoch."""
+    """When it was made, in seconds since the epoch."""
     nodes: int
     wanted: int
-    """How many nodes it has once it has grown or shrunk."""
+    """The number of nodes after a growth or shrink that is under way."""
     has_jobs: bool
-    """Whether jobs count on it."""
+    """Whether jobs are assigned to it."""
     up: NodesUp = NodesUp()
     isolated: bool = False
     job: JobId | None = None
-    """That which an isolated burst runs."""
+    """The job that an isolated burst runs; None for other bursts."""
     run: JobRun | None = None
-    """Of that job; None while it has not begun there."""
+    """The run of that job; None if it has not begun there."""
     price: float = 0.0
-    """Of a node and hour."""
+    """The price per node and hour."""
     cost: float = 0.0
-    """So far."""
+    """The cost so far."""
     note: str = ""
     """Why it is in its state, and what it waits for."""
 
 
 class TaggedJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that has a tag, as the lead shows it. Times: seconds since the epoch."""
+    """A job with a tag, as the lead shows it. Times are in seconds since the epoch."""
 
     id: JobId
     tag: Tag
     state: JobState
     nodes: int
-    """That it asks for; 1 for a job that asks for cores alone."""
+    """The number of nodes that it asks for; 1 if it asks for cores only."""
     urgency: int
-    """That it has, or will have once it is released."""
+    """The urgency that it has, or will have once it is released."""
     t_submit: float
     t_start: float = 0.0
     t_finish: float = 0.0
     result: str = ""
-    """Once it is inactive: completed, failed, canceled or timeout."""
+    """completed, failed, canceled or timeout once it is inactive; empty before."""
     attributes: Mapping[str, str] = {}
     held_back: bool = False
-    """Whether its user holds it, or its queue is stopped: it would start on no nodes.
-    """
+    """Whether its user holds it, or its queue is stopped: it would not start even if it
+    had nodes."""
 
 
 class TaggedNodes(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a program decides by that requests nodes with tags."""
+    """All facts for a program that requests nodes with tags."""
 
     now: float
-    """When it was read, in seconds since the epoch."""
+    """When the facts were read, in seconds since the epoch."""
     is_read: bool
-    """Whether the lead can be read; if not, there are no jobs here."""
+    """Whether the lead can be read; if not, `jobs` is empty."""
     bursts: tuple[TaggedBurst, ...] = ()
-    """The oldest first."""
+    """The bursts with a tag, the oldest first."""
     jobs: tuple[TaggedJob, ...] = ()
     slots: tuple[RankSlot, ...] = ()
     offers: Mapping[str, tuple[Offer, ...]] = {}
-    """By provider, with the prices of the site; none where they are not known yet."""
+    """The offers of each provider, with the site's prices; empty until it has answered.
+    """
     attribute: str = "burstable"
-    """`[intake] attribute`, which jobs have to bear."""
+    """`[intake] attribute`, which jobs must have."""
 
     def bursts_of(self, tag: Tag) -> list[TaggedBurst]:
         """Return the live bursts with a tag, the oldest first."""
         return [burst for burst in self.bursts if burst.live and burst.tag == tag]
 
     def tags_waiting(self) -> frozenset[Tag]:
-        """Return the tags of which jobs have yet to start."""
+        """Return the tags that have jobs that have not started."""
         return frozenset(job.tag for job in self.jobs if job.state in PENDING)
 
 
 def tagged_nodes(
     records: Records, world: World, settings: Settings, now: float
 ) -> TaggedNodes:
-    """Return what there is with tags, and of what nodes can be requested."""
+    """Return all bursts and jobs with tags, and the slots and offers for requests."""
     lead = world.lead
     bursts = sorted(
         (burst for burst in records.bursts.values() if burst.lease.tag is not None),
@@ -235,7 +236,7 @@ def _is_held_back(
 ) -> bool:
     """Tell whether a pending job's queue is stopped, or its user holds it.
 
-    A user's hold shows once ours was taken back: before, both are urgency 0.
+    A user's hold only shows after the daemon's hold has ended: both are urgency 0.
     """
     if job.state not in PENDING:
         return False

@@ -45,10 +45,10 @@ from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58
 from burst.model.reason import Reason
 
-# So many ended bursts stay on record, for `burst status --all` and `explain`.
+# The number of ended bursts on record, for `burst status --all` and `explain`.
 KEPT_ENDED = 100
-# Whoever requested nodes with a tag reads in this time what its bursts have cost, and
-# when their isolated jobs ran; in seconds from their end.
+# How long an ended burst with a tag stays on record at least, in seconds from its end.
+# Whoever requested it reads in this time what it cost, and when its isolated job ran.
 TAGGED_KEPT_S = 900.0
 
 
@@ -59,17 +59,17 @@ class TickResult(msgspec.Struct, frozen=True, kw_only=True):
     events: tuple[tuple[BurstId, Event], ...]
     actions: tuple[Action, ...]
     decisions: Mapping[JobId, Decision] = {}
-    """On every pending burstable job; empty where the lead could not be read."""
+    """The decision on each pending burstable job; empty if the lead was not read."""
     refusal_cache: RefusalCache | None = None
-    """For the next tick."""
+    """The refusals that the next tick may use again; None if there are none."""
     unsettled: bool = False
-    """Whether some job may be starting, so that the lead is to be read again soon."""
+    """Whether some job may be starting, so that the lead should be read again soon."""
     behind: bool = False
-    """Whether some jobs are left for the next tick, which is to be soon."""
+    """Whether some jobs are left for the next tick, which should be soon."""
 
 
 def result_of(tx: Transaction) -> TickResult:
-    """Return what a transaction has changed and asks for, without any decision."""
+    """Return the records, events and actions of a transaction, without decisions."""
     return TickResult(
         records=tx.result(),
         events=tuple(tx.events),
@@ -78,7 +78,7 @@ def result_of(tx: Transaction) -> TickResult:
 
 
 def joined(results: Sequence[TickResult]) -> TickResult:
-    """Return what all of these changed, each of which began with the one before it."""
+    """Return several results as one; each was made from the records of the previous."""
     return TickResult(
         records=results[-1].records,
         events=tuple(event for result in results for event in result.events),
@@ -95,8 +95,8 @@ def run_tick(
 ) -> TickResult:
     """Record what happened, decide on the jobs, act on the bursts. Pure.
 
-    `cache` is of the tick before. Its refusals save work and change no decision;
-    without it, the waiting of jobs that lack a part of their nodes begins anew.
+    `cache` comes from the previous tick. Its refusals save work and change no decision;
+    without it, jobs that lack a part of their nodes begin their wait anew.
     """
     tx = Transaction(records, now)
     if cache is not None:
@@ -107,7 +107,7 @@ def run_tick(
     if world.lead is not None:
         decided = _decide_on_jobs(tx, world, settings, cache, same)
     for burst in list(tx.bursts.values()):
-        # For a burst that is planned in this tick, the provider is called already.
+        # A burst that was planned in this tick has its provider call already.
         if burst.id in records.bursts and not burst.quarantined:
             act_on_burst(tx, burst, world, settings)
     if world.lead is not None:
@@ -132,8 +132,8 @@ def free_unused(
 ) -> TickResult:
     """Record what happened, and take down what is not needed; begin nothing. Pure.
 
-    For a store that refuses the records: nothing may be begun then, while what is idle
-    is still paid for. Isolated bursts stay, as the results of their jobs are not kept.
+    Used while the store refuses the records: nothing may be begun then, but idle bursts
+    still cost money. Isolated bursts stay, as the results of their jobs would be lost.
     """
     tx = Transaction(records, now)
     sync(tx, world, settings, {})
@@ -148,7 +148,7 @@ def free_unused(
 def record_answers(
     records: Records, world: World, settings: Settings, now: float
 ) -> TickResult:
-    """Record what providers have answered, and nothing else of what was read."""
+    """Record the answers of providers, and nothing else that was read."""
     tx = Transaction(records, now)
     take_answers(tx, world, settings.limits)
     tx.actions.clear()
@@ -177,7 +177,7 @@ def _decide_on_jobs(
     plan = plan_demands(tx, world, settings, found.demands, plan_on)
     _record_plan(tx, plan, found.demands, world)
     fresh = {**found.decisions, **jobs.downgrade_final(plan.decisions)}
-    # Refusals rest on what the plan left, and not on what is given back after it.
+    # Refusals depend on what the plan left, not on what is given back after it.
     left = refusal_inputs(tx, world, settings, rules)
     after = RefusalCache(
         inputs=left,
@@ -200,7 +200,8 @@ def _decide_on_jobs(
     decided = JobDecisions(
         left=after,
         helped=bursts_by_job.keys(),
-        # Bursts of this plan may have got nodes on which such a job would have waited.
+        # Bursts of this plan may have taken nodes for which such a job would have
+        # waited.
         left_to_flux=_may_wait(jobs, fresh, found.unread)
         if inputs.own <= left.own
         else frozenset(),
@@ -215,9 +216,9 @@ def _decide_on_jobs(
 def _act_on_jobs(
     tx: Transaction, jobs: JobContext, decided: JobDecisions, unread: Container[str]
 ) -> JobDecisions:
-    """Hold and release jobs, and free what none of them waits for.
+    """Hold and release jobs, and shrink bursts by idle nodes that no job waits for.
 
-    Return the decisions with what the next tick is to know of that.
+    Return the decisions with what the next tick needs to know about that.
     """
     after, world = decided.left, jobs.world
     plan_job_holds(tx, jobs, unread, decided.fresh)
@@ -235,7 +236,7 @@ def _act_on_jobs(
 def _may_wait(
     context: JobContext, fresh: Iterable[JobId], unread: Container[str]
 ) -> frozenset[JobId]:
-    """Return the jobs that own nodes would do for."""
+    """Return the jobs of `fresh` that may wait for own nodes."""
     jobs = (context.lead.jobs[job] for job in fresh)
     return frozenset(job.id for job in jobs if context.may_wait(job, unread))
 
@@ -248,7 +249,7 @@ def _may_have_nodes_later(decision: Decision) -> bool:
 def _record_plan(
     tx: Transaction, plan: Plan, demands: Iterable[Demand], world: World
 ) -> None:
-    """Put the plan on record: intents first, then what carries them out."""
+    """Record the plan: intents first, then the actions that carry them out."""
     assert world.lead is not None
     tx.rules = {each.job: each.preferences.rule for each in demands if each.job}
     jobs = world.lead.jobs
@@ -276,7 +277,7 @@ def _record_plan(
 def _note_forecasts(tx: Transaction, bursts: list[BurstId], world: World) -> None:
     """Note when the jobs of these bursts were expected to start on own nodes.
 
-    It is for people, who ask later what was gained.
+    People who ask later how much time a burst saved need it.
     """
     forecasts = world.forecasts or {}
     for name in bursts:
@@ -288,10 +289,10 @@ def _note_forecasts(tx: Transaction, bursts: list[BurstId], world: World) -> Non
 
 
 def _drop_oldest(tx: Transaction) -> None:
-    """Drop the oldest of the bursts that ended and left nothing to undo."""
+    """Drop the oldest bursts that have ended and left nothing to undo."""
 
     def ended(burst: Burst) -> bool:
-        # The job of an isolated one is known to have run by its record alone.
+        # Only the record of an isolated burst shows that its job may have run.
         owes = burst.drained or (burst.may_have_run and burst.jobs)
         read = burst.lease.tag is None or tx.now - burst.since > TAGGED_KEPT_S
         return burst.state is State.INACTIVE and not owes and read

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How long each stage of a burst took, from the submission of its first job on."""
+"""The times of each stage of a burst, from the submission of its first job on."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import ALLOCATED, JobView
 
-# Stages of a burst in the order in which they come, and the event that each begins
-# with. Of several such events the first counts.
+# The stages of a burst in order, and the event with which each begins. If there are
+# several such events, the first counts.
 STAGES = {
     "submit": "submit",
     "hold": "job-hold",
@@ -26,8 +26,8 @@ STAGES = {
     "drained": "drained",
     "reaped": "reaped",
 }
-# Events of a job, and the field of JobTimes and of JobSums that says when it happened.
-# Of all jobs of a burst the first counts; of `finished` the last.
+# Events of a job, and the field of JobTimes and of JobSums with its time. Of all jobs
+# of a burst the first counts, for `finished` the last.
 _OF_JOBS = {
     "job-hold": "held",
     "job-release": "released",
@@ -37,9 +37,9 @@ _OF_JOBS = {
 
 
 def timeline(burst: Burst) -> dict[str, float]:
-    """Return, by stage, seconds since `begin_time`.
+    """Return when each stage began, in seconds since `begin_time`.
 
-    Stages that did not happen are missing.
+    Stages that have not happened are missing.
     """
     start = begin_time(burst)
     stages: dict[str, float] = {}
@@ -52,9 +52,9 @@ def timeline(burst: Burst) -> dict[str, float]:
 
 
 def state_times(burst: Burst) -> list[dict[str, Any]]:
-    """Return each state that a burst was in, in order, and when it entered it.
+    """Return each state that a burst was in, in order, and when it entered the state.
 
-    As `state` and `at`, in seconds since the epoch.
+    The keys are `state` and `at`, which is in seconds since the epoch.
     """
     state, found = State.NEW, [(State.NEW, burst.lease.created)]
     for event in burst.events:
@@ -72,10 +72,10 @@ def begin_time(burst: Burst) -> float:
 
 
 def known_events(burst: Burst, job: JobId | None = None) -> list[Event]:
-    """Return the events of a burst and of its jobs that are known, in order of time.
+    """Return the known events of a burst and of its jobs, in order of time.
 
-    With a job, without the events of other jobs. Of jobs that ended, only the last
-    few are still known one by one (KEPT_JOBS).
+    If `job` is given, events of other jobs are left out. Of jobs that ended, only the
+    last KEPT_JOBS are still known one by one.
     """
     jobs = {**dict(burst.sums.recent), **burst.times}
     chosen = jobs if job is None else {job: jobs[job]} if job in jobs else {}
@@ -89,7 +89,7 @@ def was_assigned(burst: Burst, job: JobId) -> bool:
 
 
 def has_nodes_of(burst: Burst, job: JobView) -> bool:
-    """Tell whether a job runs on a burst, as one does that it was not made for."""
+    """Tell whether a job runs on a burst, also if it is not assigned to it."""
     return job.state in ALLOCATED and not job.ranks.isdisjoint(burst.lease.ranks)
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Time in which the lead was not read, of which nobody knows what happened in it.
+"""Postpones deadlines by the time in which the lead was not read.
 
-The lead hangs, or the daemon was stopped (SIGSTOP). Followers could not join meanwhile
-and jobs could not start, or nobody saw it: no deadline runs in that time. What is due
-by the clock alone, such as the end of a lease, stays as it is.
+The lead hung, or the daemon was stopped (SIGSTOP). Meanwhile followers could not join
+and jobs could not start, or nobody saw it: so no deadline runs in that time. What
+depends only on the clock, such as the end of a lease, does not change.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _replace = msgspec.structs.replace
 
 
 def postpone(tx: Transaction, seconds: float) -> None:
-    """Have all that waits have begun later by so many seconds that have just gone by.
+    """Move the begin of all that waits by the seconds in which the lead was not read.
 
-    Nothing where it is not known how many they are (infinity).
+    Nothing is changed if the number of seconds is not known (infinity).
     """
     if not 0 < seconds < math.inf:
         return
@@ -40,7 +40,7 @@ def postpone(tx: Transaction, seconds: float) -> None:
 
 
 def postponed(cache: RefusalCache, seconds: float, now: float) -> RefusalCache:
-    """Return what the last tick left, with what waits begun later as in `postpone`."""
+    """Return the last tick's cache, with times moved as by `postpone`."""
     if not 0 < seconds < math.inf:
         return cache
     parts = {
@@ -66,10 +66,10 @@ def _later(
 
 
 def _context(burst: Burst, seconds: float, now: float) -> dict[str, object]:
-    """Return since when it is to count as waiting for each thing that it waits for.
+    """Return the new begin of each wait of a burst, as the context of an event.
 
-    These say all that follows, and not what changed, so that the last event alone of
-    several gives the same burst as all of them.
+    The context has the resulting times, not the changes, so that the last of several
+    such events yields the same burst as all of them.
     """
     resize = burst.resize
     times = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a tick gets to know: the lead, the providers, and the calls of providers."""
+"""All that a tick knows of the outside: the lead, the providers, and their calls."""
 
 from __future__ import annotations
 
@@ -23,38 +23,41 @@ from burst.model.lead import LeadIdentity, LeadView
 from burst.model.subuids import NO_SUBUIDS, Subuids
 from burst.provider import BurstStatus, Offer
 
-# A burst counts as gone once it is missing in so many answers of `observe` in a row, as
-# APIs of clouds are eventually consistent: one early answer must not end live bursts.
+# A burst counts as gone once it is missing from this many answers of `observe` in a
+# row: APIs of clouds are eventually consistent, and one early answer must not end live
+# bursts.
 ABSENT_READS = 3
-# While a provider deletes, `reap` or `resize` is called again, at first after this,
-# then after twice as long each time, up to _REAP_SLOWEST; in seconds.
+# While a provider deletes, `reap` or `resize` is called again: first after this many
+# seconds, then after twice as long each time, up to _REAP_SLOWEST.
 _REAP_AGAIN = 0.2
 _REAP_SLOWEST = 5.0
 
 
 class LastCall(msgspec.Struct, frozen=True, kw_only=True):
-    """The last call of a provider for one burst, since this daemon started."""
+    """The last call of a provider for one burst since this daemon started."""
 
     verb: Verb
     done_at: float = 0.0
     outcome: Outcome = Outcome.PENDING
     note: str = ""
     offers: tuple[str, ...] = ()
-    """Of `provision` that found no capacity: other offers that have none, too."""
+    """Further offers without capacity, after `provision` found none; else empty."""
     by_rule: bool = False
-    """Of `provision` that was refused: whether a rule forbids its offer's bursts."""
+    """After `provision` was refused: whether the cause is a rule that forbids all
+    bursts of the offer."""
     attempts: int = 1
-    """Calls of this method in a row."""
+    """The number of calls of this method in a row, with this one."""
     nodes: int = 0
-    """Of `resize`: how many the burst was to have."""
+    """The number of nodes that `resize` was called for; 0 for other methods."""
     taken_at: float = 0.0
-    """Of `resize`: when the first call for so many returned; 0 if none has."""
+    """When the first `resize` for this number of nodes returned, in seconds since the
+    epoch; 0 if none has."""
     retry_at: float = 0.0
-    """It is not called again before; seconds since the epoch."""
+    """The earliest time of the next call, in seconds since the epoch."""
 
 
 def repeat_at(call: LastCall) -> float:
-    """Return when the method may be called again; math.inf while it is being called."""
+    """Return when the method may be called again; math.inf while the call lasts."""
     if call.outcome is Outcome.PENDING:
         return math.inf
     if call.verb not in (Verb.REAP, Verb.RESIZE):
@@ -64,29 +67,31 @@ def repeat_at(call: LastCall) -> float:
 
 
 class ProviderView(msgspec.Struct, frozen=True, kw_only=True):
-    """What a provider answered last, and when."""
+    """The last answers of a provider, and when they were read."""
 
     offers: Sequence[Offer] | None = None
-    """None as long as it has not answered."""
+    """The offers; None until the provider has answered."""
     statuses: Mapping[BurstId, BurstStatus] = {}
     absent: Mapping[BurstId, int] = {}
-    """In how many answers of `observe` in a row a provisioned burst is missing."""
+    """For each missing provisioned burst, from how many answers of `observe` in a
+    row."""
     read_at: float = 0.0
-    """When the last call of `observe` that succeeded began; 0 if there was none."""
+    """When the last successful call of `observe` began, in seconds since the epoch; 0
+    if there was none."""
     trouble: str = ""
-    """Why the last call of `observe` failed; empty if it did not."""
+    """Why the last call of `observe` failed; empty if it succeeded."""
     no_offers: str = ""
-    """Why the last call of `offers` failed; empty if it did not."""
+    """Why the last call of `offers` failed; empty if it succeeded."""
 
 
 class StoreTrouble(msgspec.Struct, frozen=True):
-    """The store refuses the records."""
+    """Why the store refuses the records, and since when."""
 
     since: float
     why: str
 
     def text(self) -> str:
-        """Return it in words, with what the daemon does meanwhile."""
+        """Return the trouble in words, with what the daemon does meanwhile."""
         return (
             f"since {moment(self.since)} nothing can be written to the store:"
             f" {self.why}; meanwhile the daemon takes down what is idle, and begins"
@@ -95,62 +100,62 @@ class StoreTrouble(msgspec.Struct, frozen=True):
 
 
 class World(msgspec.Struct, frozen=True, kw_only=True):
-    """All that was read. What could not be read is None, and nothing is done by it."""
+    """All that was read. A part that could not be read is None, and changes nothing."""
 
     identity: LeadIdentity
     slots: Sequence[RankSlot]
     lead: LeadView | None
     trouble: str = ""
-    """Why the lead could not be read."""
+    """Why the lead could not be read; empty if it was read."""
     unread: float = 0.0
-    """For how many seconds up to now the lead was not read, as it or the daemon hung; 0
-    where it was read all the time, infinity in the first tick of a daemon."""
+    """For how many seconds until now the lead was not read, as it or the daemon hung; 0
+    if it was read all the time, infinity in the first tick of a daemon."""
     store_trouble: StoreTrouble | None = None
     """None while the store takes the records."""
     providers: Mapping[str, ProviderView] = {}
-    """In the order of the settings; only those that are enabled."""
+    """The enabled providers, in the order of the settings."""
     places: Mapping[str, str] = {}
     """Where each provider makes bursts, as `Lease.place`."""
     deadlines: DeadlineSettings = DeadlineSettings()
-    """Of the settings, for what is told of bursts."""
+    """The deadlines of the settings, for reports about bursts."""
     resizable: frozenset[str] = frozenset()
     """Providers whose bursts can grow and shrink."""
     calls: Mapping[BurstId, LastCall] = {}
     closing: bool = False
-    """Whether the daemon takes all bursts down, and makes none."""
+    """Whether the daemon takes all bursts down and makes none."""
     answered: Sequence[ProviderAnswer] = ()
-    """What was answered since the last tick."""
+    """The answers of providers since the last tick."""
     forecasts: Mapping[JobId, StartEstimate] | None = None
-    """When pending jobs are expected to start on own nodes: those that may be judged by
-    it. None before the first forecast."""
+    """When pending jobs are expected to start on own nodes, for the jobs that a tick
+    may judge by it; None before the first forecast."""
     forecast_owed_since: float | None = None
-    """Since when something has changed, and no forecast was made; None if nothing has.
-    """
+    """Since when a new forecast is owed because something changed, in seconds since the
+    epoch; None if the last forecast still holds."""
     run_times: Mapping[JobId, float] = {}
-    """For how many seconds pending jobs are expected to run, by past jobs like them:
-    what counts for jobs without a time limit."""
+    """The expected run times of pending jobs in seconds, from past jobs like them; used
+    for jobs without a time limit."""
     userids: Mapping[str, int] = {}
-    """Numbers of the users that rules name, as far as this host knows them."""
+    """The user ids of the users that rules name, as far as this host knows them."""
     subuids: Subuids = NO_SUBUIDS
-    """User ids on this host that are no accounts."""
+    """The user ids of this host that are not accounts."""
     banks: Banks = NOT_VERIFIED
     accounting: AccountingFacts | None = None
-    """None where flux-accounting does not run, or has not answered."""
+    """None if flux-accounting does not run, or has not answered."""
     archived: Mapping[BurstId, float] | None = None
-    """Settled bursts on record that are archived, and when they were made; None where
-    none are archived."""
+    """The settled bursts on record that are in the archive, and when each was made;
+    None if there is no archive."""
 
     def no_account_of(self, userid: int, settings: GuestSettings) -> str:
-        """Return whose subordinate user id it is (subuid(5)); empty for an account's.
+        """Return whose subordinate user id this is (subuid(5)); empty for an account.
 
-        Nothing is made for such ids. Limits, budgets and rates are by user: one who has
-        thousands of ids would have thousands of them, and jobs under such an id could
-        not even run, as the IMP starts none for an id without an entry in passwd.
+        Nothing is made for subordinate ids. Limits, budgets and rates are by user: a
+        user with thousands of ids would have thousands of limits. Nor could jobs under
+        such an id run: the IMP starts no job for an id without an entry in passwd.
         """
         return "" if settings.take_subuids else self.subuids.owner(userid)
 
     def read_lead(self) -> LeadView:
-        """Return the lead as it was read. Raises Unreadable if it was not."""
+        """Return the lead as it was read. Raises Unreadable if it was not read."""
         if self.lead is None:
             raise Unreadable(
                 f"the lead cannot be read: {self.trouble}", "run burst doctor"
@@ -164,10 +169,10 @@ def after_observation(
     provisioned: Sequence[BurstId],
     began_at: float,
 ) -> ProviderView:
-    """Return the view after a call of the provider's `observe` that succeeded.
+    """Return the view after a successful call of the provider's `observe`.
 
     `statuses` is what it returned, and `began_at` when it began. `provisioned` are the
-    bursts that were provisioned before that, which it should list.
+    bursts that were provisioned before, which it should list.
     """
     found = {status.burst_id: status for status in statuses}
     absent = {

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Limits of flux-accounting, what is used of them, and how it counts usage.
+"""Limits of flux-accounting, their present use, and how it counts usage.
 
-An association is a user and a bank. Its limits are those of flux-accounting's own
-guide (doc/components/limits.rst); its priority plugin keeps a job that would exceed
-one in state DEPEND, with a dependency named for the limit.
+An association is a user and a bank. Its limits are described in flux-accounting's guide
+(doc/components/limits.rst); its priority plugin keeps a job that would exceed a limit
+in state DEPEND, with a dependency named after the limit.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import msgspec
 from burst.model.shape import Shape
 
 UNLIMITED = 2**31 - 1
-"""What flux-accounting has for a limit that is not set."""
+"""The value that flux-accounting has for a limit that is not set."""
 
 
 class AssociationUse(msgspec.Struct, frozen=True):
     """Running jobs, and the nodes and cores that they asked for.
 
-    Counted as flux-accounting does: a job that asks for cores alone has one node.
+    They are counted as by flux-accounting: a job that asks for cores only has one node.
     """
 
     jobs: int = 0
@@ -29,30 +29,30 @@ class AssociationUse(msgspec.Struct, frozen=True):
     cores: int = 0
 
     def plus(self, other: AssociationUse) -> AssociationUse:
-        """Return both together."""
+        """Return the sum of both."""
         return AssociationUse(
             self.jobs + other.jobs, self.nodes + other.nodes, self.cores + other.cores
         )
 
 
 class AssociationLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits of one user in one bank, and what their jobs use of them."""
+    """Limits of one user in one bank, and what the user's jobs use."""
 
     max_running_jobs: int = UNLIMITED
     max_nodes: int = UNLIMITED
     max_cores: int = UNLIMITED
     max_sched_jobs: int = UNLIMITED
     running: AssociationUse = AssociationUse()
-    """By all their running jobs in this bank."""
+    """The use by all of the user's running jobs in this bank."""
     by_queue: Mapping[str, AssociationUse] = {}
-    """By those in each queue; cores are not counted there."""
+    """The use by running jobs in each queue; cores are not counted there."""
     queues: frozenset[str] | None = None
-    """The queues it may use, of those that flux-accounting knows; None where the plugin
-    does not say."""
+    """The queues known to flux-accounting that the association may use; None if the
+    plugin does not report them."""
 
 
 class QueueLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits of a queue, each for one association."""
+    """Limits of a queue; each is for one association."""
 
     max_running_jobs: int = UNLIMITED
     max_nodes_per_assoc: int = UNLIMITED
@@ -62,9 +62,9 @@ class QueueLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UsageWeights(msgspec.Struct, frozen=True):
-    """What a node, core and GPU of a job counts in its bank's usage, each second.
+    """How much a node, core and GPU of a job adds to its bank's usage each second.
 
-    flux-accounting has one set of them for all nodes, lent or not
+    flux-accounting has one set of weights for all nodes, lent or not
     (doc/components/job-usage-calculation.rst).
     """
 
@@ -73,21 +73,21 @@ class UsageWeights(msgspec.Struct, frozen=True):
     gpu: float = 0.0
 
     def of(self, shape: Shape) -> float:
-        """Return what a whole node of this shape counts."""
+        """Return how much a whole node of this shape adds each second."""
         return self.node + self.core * shape.cores + self.gpu * shape.gpus
 
 
 class AccountingFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What flux-accounting said last, beside who may use which bank."""
+    """The last answer of flux-accounting, except for who may use which bank."""
 
     read_at: float = 0.0
     """When it was asked, in seconds since the epoch."""
     associations: Mapping[tuple[int, str], AssociationLimits] = {}
-    """By user id and bank. Empty where its plugin is not loaded: then Flux keeps no
-    job within any limit."""
+    """Limits by user id and bank; empty if its plugin is not loaded: then Flux enforces
+    no limits."""
     queues: Mapping[str, QueueLimits] = {}
     weights: UsageWeights | None = None
-    """None where its service does not run, which alone knows them."""
+    """None if its service does not run; no other program knows the weights."""
 
 
 def describe_limits(
@@ -97,7 +97,7 @@ def describe_limits(
     association: AssociationLimits | None,
     of_queue: QueueLimits | None,
 ) -> str:
-    """Return for which limits a job has these dependencies, in words."""
+    """Return the limits because of which a job has these dependencies, in words."""
     told = []
     for dependency in dependencies:
         fields, is_queues = LIMIT_DEPENDENCIES[dependency]
@@ -119,5 +119,5 @@ LIMIT_DEPENDENCIES: Mapping[str, tuple[tuple[str, ...], bool]] = {
     "max-sched-nodes-queue-limit": (("max_sched_nodes_per_assoc",), True),
     "max-sched-cores-queue-limit": (("max_sched_cores_per_assoc",), True),
 }
-"""By the name of a dependency of flux-accounting's plugin the limits for which it adds
-it, and whether they are of the job's queue (src/plugins/accounting.hpp)."""
+"""For each dependency that flux-accounting's plugin adds, its limits, and whether they
+are limits of the job's queue (src/plugins/accounting.hpp)."""

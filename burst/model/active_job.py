@@ -17,11 +17,11 @@ from burst.model.request import ResourceRequest
 from burst.model.shape import Shape
 
 LONGEST_NAME = 64
-"""Of a job's name, in characters; its user may give it any."""
+"""The longest name of a job, in characters; a user may choose any name."""
 
 
 class ActiveJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One job that has not ended. Times: seconds since the epoch."""
+    """One job that has not ended. Times are in seconds since the epoch."""
 
     id: JobId
     userid: int
@@ -30,27 +30,27 @@ class ActiveJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     queue: str = ""
     state: JobState = JobState.DEPEND
     priority: int = 0
-    """What the scheduler sorts pending jobs by, highest first; 0: held."""
+    """The scheduler sorts pending jobs by this, highest first; 0 means held."""
     request: ResourceRequest | None = None
-    """None where the jobspec cannot be read."""
+    """None if the jobspec cannot be read."""
     duration: float = 0.0
     """The job's time limit in seconds, 0 for none."""
     t_start: float = 0.0
-    """0 as long as it has no allocation."""
+    """When it started; 0 while it has no allocation."""
     t_finish: float = 0.0
-    """When its tasks ended, or when it did if they never began; 0 before."""
+    """When its tasks ended, or the job if no task began; 0 before."""
     taken: Mapping[int, Shape] = {}
-    """What of which ranks is allocated to it."""
+    """The cores and GPUs of each rank that are allocated to it."""
 
 
 class QueuePicture(msgspec.Struct, frozen=True, kw_only=True):
     """All active jobs that have or wait for an allocation."""
 
     running: tuple[ActiveJob, ...] = ()
-    """Jobs that have an allocation, the first that started first."""
+    """Jobs that have an allocation, in the order in which they started."""
     pending: tuple[ActiveJob, ...] = ()
-    """Jobs in state SCHED in the scheduler's order, by priority and then by id. Those
-    that are held (priority 0) are the last of them."""
+    """Jobs in state SCHED in the scheduler's order, by priority and then by id. Held
+    jobs (priority 0) come last."""
 
 
 class JobOutcome(msgspec.Struct, frozen=True):

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import math
 
-# Beyond it a pause is longer than any process runs, and no float overflows.
+# A longer pause exceeds the life of any process; the bound keeps floats from overflow.
 _MOST_DOUBLINGS = 40
 
 
 def backoff(first: float, failures: int, longest: float = math.inf) -> float:
-    """Return the pause after so many failures in a row, in seconds.
+    """Return the pause after a number of failures in a row, in seconds.
 
-    `first` after one failure (or none), twice as long after each further one, and
+    It is `first` after one failure (or none), twice as long after each further one, and
     never more than `longest`.
     """
     doublings = min(max(failures - 1, 0), _MOST_DOUBLINGS)

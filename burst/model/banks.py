@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Banks: who pays for a job, and whether flux-accounting says that its user may."""
+"""Banks: who pays for a job, and whether flux-accounting lets its user use the bank."""
 
 from __future__ import annotations
 
@@ -12,37 +12,38 @@ from burst.model.lead import JobView
 
 
 class Associations(msgspec.Struct, frozen=True):
-    """Which banks users may use. An association is a user and a bank, as there."""
+    """The banks that users may use; an association is a user and a bank."""
 
     banks: Mapping[int, frozenset[str]]
-    """By user id; only associations that are active."""
+    """The banks of each user id; only active associations."""
     defaults: Mapping[int, str] = {}
-    """The bank of a user's jobs that name none."""
+    """The bank of each user's jobs that name none."""
     facts: AccountingFacts | None = None
-    """Limits and weights, where they were asked for as well."""
+    """Limits and weights; None if they were not asked for."""
 
 
 class Banks(msgspec.Struct, frozen=True):
-    """What is known of banks in one tick."""
+    """What is known about banks in one tick."""
 
     associations: Associations | None = None
-    """None where banks are not verified: each is as the job names it."""
+    """None if banks are not verified: the bank that a job names is taken as it is."""
     awaited_until: float = 0.0
-    """Until then the first answer is waited for; 0 once there was one, or none came."""
+    """Until when jobs wait for the first answer, in seconds since the epoch; 0 once
+    that has come or failed."""
     unverified: str = "flux-accounting does not run at this lead"
-    """Why they are not verified."""
+    """Why banks are not verified."""
 
     def refuses(self, job: JobView) -> bool:
-        """Tell whether a job names a bank that is not its user's."""
+        """Tell whether a job names a bank that its user may not use."""
         if self.associations is None or not job.bank:
             return False
         return job.bank not in self.of_user(job.userid)
 
     def bank_of(self, job: JobView) -> str:
-        """Return the bank that pays for a job, empty for none.
+        """Return the bank that pays for a job; empty for none.
 
-        That is the one it names or, where it names none, its user's default one. A bank
-        that is not the user's pays for nothing.
+        It is the bank that the job names, or else its user's default bank. A bank that
+        the user may not use pays for nothing.
         """
         if self.associations is None:
             return job.bank
@@ -51,10 +52,10 @@ class Banks(msgspec.Struct, frozen=True):
         return "" if self.refuses(job) else job.bank
 
     def of_user(self, userid: int) -> frozenset[str]:
-        """Return the banks that are known to be a user's."""
+        """Return the banks that a user may use, as far as is known."""
         known = self.associations.banks if self.associations else {}
         return known.get(userid, frozenset())
 
 
 NOT_VERIFIED = Banks()
-"""Where flux-accounting does not run."""
+"""The value if flux-accounting does not run."""

@@ -17,11 +17,14 @@ from burst.model.shape import Shape
 BurstId = NewType("BurstId", str)
 """`SLOT-HASH`, such as `burst-0-3fa9c1`: a DNS label, unique for a lead for ever."""
 ISOLATED_STEM = "burst-iso"
-"""What ids of isolated bursts begin with. No rank slot is called so."""
+"""The beginning of ids of isolated bursts. No rank slot has this name."""
 
 
 class State(enum.Enum):
-    """Phases of potentially long duration. NEW is the first, INACTIVE the last."""
+    """The phases of a burst, each of potentially long duration.
+
+    NEW is the first, INACTIVE the last.
+    """
 
     NEW = "new"
     PROVISION = "provision"
@@ -33,61 +36,63 @@ class State(enum.Enum):
 
 
 class Result(enum.Enum):
-    """How a burst ended; set by what sent it to REAP."""
+    """How a burst ended; set by the event that leads to state REAP."""
 
     COMPLETED = "completed"
     FAILED = "failed"
     CANCELED = "canceled"
     TIMEOUT = "timeout"
     RECLAIMED = "reclaimed"
-    """The cloud took nodes back, as it may those of spot offers."""
+    """Its nodes were taken back, by the cloud or by pods of a higher priority."""
 
 
 PriceSource = Literal["offer", "site"]
-"""Where a price came from: what the provider says, or `[prices]` of the settings."""
+"""Where a price comes from: the provider's offer, or `[prices]` of the settings."""
 PRICE_SOURCES: Mapping[PriceSource, str] = {
     "offer": "as offered",
     "site": "by [prices]",
 }
-"""The same in words, to follow a price."""
+"""The source of a price in words, to follow the price."""
 
 
 class Isolated(msgspec.Struct, frozen=True, kw_only=True):
-    """What a burst is for that does not join the lead."""
+    """What an isolated burst runs."""
 
     kind: Literal["job", "command", "batch", "interactive", "service"]
-    """What its own lead runs. job: a job of ours, in our stead. batch: a job for each
-    line of a listing. interactive: nothing, until it is taken down. service: what its
-    provider's settings name."""
+    """What its own lead runs. job: a job of this lead, in place of this lead. command:
+    one command. batch: a job for each line of a listing. interactive: nothing, until it
+    is taken down. service: what its provider's settings name."""
     job: JobId | None = None
-    """Held here for as long as the burst lives, as it runs there."""
+    """The job of this lead that runs in the burst; it is held here while the burst
+    lives. None for other kinds."""
     command: tuple[str, ...] = ()
-    """Of kind command its words, of kind batch the lines of the listing."""
+    """For kind command its words, for kind batch the lines of the listing; else empty.
+    """
     duration: float = 0.0
-    """How long it may run, in seconds; 0 for as long as the site lets it."""
+    """How long it may run, in seconds; 0 for as long as the site allows."""
 
     @property
     def ends(self) -> bool:
-        """Whether it comes to an end by itself."""
+        """Whether the burst ends by itself."""
         return self.kind in ("job", "command", "batch")
 
 
 class Tag(msgspec.Struct, frozen=True):
-    """For which jobs a burst is that was requested with a tag."""
+    """The tag with which a burst was requested: only jobs with it may use the burst."""
 
     name: str
     userid: int
-    """Who requested it. Jobs of others are not assigned to it, whatever their tag."""
+    """The user who requested it. Jobs of other users are never assigned to it."""
 
 
 class Lease(msgspec.Struct, frozen=True, kw_only=True):
     """What was decided when the burst was made.
 
-    Only `hosts` and `ranks` ever change: they are those that it has now, as it grows
-    and shrinks, a growth included from its beginning, a shrink from its end.
-    `hosts[i]` has rank `ranks[i]`; both are of one rank slot, in the lead's order. One
-    that is isolated has no slot and no ranks, and its hosts are those of an instance of
-    their own.
+    Only `hosts` and `ranks` ever change, as the burst grows and shrinks: they include
+    the nodes of a growth from its beginning, and those of a shrink until its end.
+    `hosts[i]` has rank `ranks[i]`; both are of one rank slot, in the lead's order. An
+    isolated burst has no slot and no ranks, and its hosts form an instance of their
+    own.
     """
 
     id: BurstId
@@ -97,44 +102,46 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     hosts: tuple[str, ...]
     ranks: tuple[int, ...]
     shape: Shape
-    """Of each node, as the lead's R declares it."""
+    """The shape of each node, as the lead's R declares it."""
     userids: tuple[int, ...] = ()
-    """Users it was made for; counts against their limits. Empty: the instance owner
-    requested it."""
+    """The users it was made for; it counts towards their limits. Empty if the instance
+    owner requested it."""
     requester: int | None = None
-    """The guest who requested it ahead of jobs, who is its only user: jobs of others
-    do not run on it, and who may end it. None for all others."""
+    """The guest who requested it ahead of jobs: only this guest's jobs run on it, and
+    the guest may end it. None for all other bursts."""
     banks: tuple[str, ...] = ()
-    """Those that pay for the jobs it was made for; none where jobs have no bank."""
+    """The banks that pay for the jobs it was made for; empty if these have no bank."""
     queues: tuple[str, ...] = ()
-    """Of these jobs; none of jobs of the queue without a name."""
+    """The queues of these jobs; empty if the instance has no named queues."""
     created: float = 0.0
     price: float = 0.0
-    """Per node and hour, when it was made."""
+    """The price per node and hour at the time it was made."""
     fee: float = 0.0
-    """Per hour of the burst, however many nodes it has, when it was made."""
+    """The price per hour of the burst, whatever its number of nodes, at that time."""
     priced_by: PriceSource = "offer"
     spot: bool = False
     """Whether the cloud may take its nodes back, as the offer said."""
     end: float = 0.0
-    """From then on its provider may end it by itself, seconds since the epoch; 0 for
-    never."""
+    """When the lease ends, in seconds since the epoch: from then on its provider may
+    end the burst by itself. 0 for never."""
     isolated: Isolated | None = None
     guests: bool | None = None
-    """Whether jobs of guests can run on its nodes, as offer and lead said when it was
-    made. None in records that are older, or were lost."""
+    """Whether its nodes can run jobs of guests, according to offer and lead at the time
+    it was made. None in older records, and if the record was lost."""
     image: str = ""
-    """Of its followers; empty for that of its provider's settings."""
+    """The container image of its followers; empty for that of the provider's settings.
+    """
     place: str = ""
     """Where its provider makes bursts: its type, and its cluster, namespace, project or
-    the like. Empty in records that are older."""
+    the like. Empty in older records."""
     standing: str = ""
-    """For which standing minimum of the settings it was made, in words; empty for
-    none. It is kept while one needs it, and that pays for all but the work of jobs."""
-    # By its name in the records of versions that knew tags of ensembles alone.
+    """The standing minimum of the settings it was made for, in words; empty for none.
+    It is kept while a standing minimum needs it, which also pays for all of its time
+    except the work of jobs."""
+    # The name in records is that of versions that had tags only for ensembles.
     tag: Tag | None = msgspec.field(default=None, name="member")
-    """It is for jobs with this tag and no others, and is kept until whoever requested
-    it takes it down. None for all others."""
+    """The tag of the only jobs that may use it; such a burst is kept until whoever
+    requested it takes it down. None for a burst without a tag."""
 
     @property
     def key(self) -> str:
@@ -143,7 +150,7 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def made_for_jobs(self) -> bool:
-        """Whether it is for jobs that wait, without which it is not needed."""
+        """Whether it was made for waiting jobs, and is not needed without them."""
         return bool(self.userids) and self.requester is None
 
     @property
@@ -153,7 +160,7 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def nodes(self) -> int:
-        """How many nodes it has."""
+        """The number of its nodes."""
         return len(self.hosts)
 
 
@@ -162,30 +169,30 @@ class Resize(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: Literal["grow", "shrink"]
     nodes: int
-    """How many it will have."""
+    """The number of nodes that it will have."""
     before: int
-    """How many it had; a growth is of those behind them."""
+    """The number of nodes that it had; a growth adds nodes after these."""
     since: float
     called: float | None = None
-    """Since when its provider is called, as nothing runs on the nodes that leave; of a
-    growth from its beginning."""
+    """When the calls of its provider began: for a growth at its beginning, for a shrink
+    once nothing runs on the nodes that leave. None before."""
     requested: bool = False
-    """Whether it is for no job that waits: it goes on though none needs it."""
+    """Whether it was requested ahead of jobs: it continues though no job needs it."""
     why: str = ""
 
 
 class NodeTime(msgspec.Struct, frozen=True):
-    """What a burst of several sizes was paid for, up to its last change of size."""
+    """The node-seconds of a burst up to its last change of size."""
 
     at: float
-    """When that was; seconds since the epoch."""
+    """When its size changed last, in seconds since the epoch."""
     node_seconds: float
 
 
 class JobTimes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What happened to one job of a burst, and when, in seconds since the epoch.
+    """When things happened to one job of a burst, in seconds since the epoch.
 
-    None: it has not happened. Of several holds or releases the first counts.
+    None means that it has not happened. Of several holds or releases the first counts.
     """
 
     submitted: float
@@ -194,16 +201,17 @@ class JobTimes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     started: float | None = None
     finished: float | None = None
     result: str = ""
-    """As Flux names it, `unknown` where it is not known; empty until it ended."""
+    """The result as Flux names it, `unknown` if it is not known; empty until the
+    end."""
     here: float | None = None
-    """When it was expected to start on own nodes, by the forecast at the time at which
-    it was assigned to the burst; None: that was not known, or never."""
+    """When it was expected to start on own nodes, by the forecast at the time it was
+    assigned to the burst; None if there was no forecast, or it would never start."""
 
 
 class JobSums(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What all the jobs of a burst come to, those that are forgotten too.
+    """Times and results of all jobs of a burst, including those that are forgotten.
 
-    `finished` is when the last of them ended, the other times are of the first.
+    `finished` is when the last job ended; the other times are the earliest of any job.
     """
 
     submitted: float | None = None
@@ -214,65 +222,67 @@ class JobSums(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     results: Mapping[str, int] = {}
     """How many jobs ended with each result."""
     recent: tuple[tuple[JobId, JobTimes], ...] = ()
-    """The jobs that ended last, the latest at the end; at most KEPT_JOBS."""
+    """The last KEPT_JOBS jobs that ended, the latest at the end."""
 
 
 KEPT_JOBS = 16
-"""So many jobs that ended are still known one by one, for `burst explain`; and, of a
-burst that is gone, so many that had not ended."""
+"""The number of ended jobs of a burst that are kept one by one, for `burst explain`;
+also the number of jobs that a burst keeps which had not ended when it was gone."""
 
 
 class Burst(msgspec.Struct, frozen=True, kw_only=True):
-    """A lease and its events, and what replaying the events says.
+    """A lease and its events, and the state that replaying the events yields.
 
-    Only burst.core.lifecycle makes new ones from old ones.
+    Only burst.core.lifecycle makes a new Burst from an old one.
     """
 
     lease: Lease
     events: tuple[Event, ...] = ()
-    """What happened to the burst, without what happened to its jobs. Their number is
-    bounded, however long the burst lives: see lifecycle."""
+    """What happened to the burst, without what happened to its jobs. The number of
+    events is bounded, however long the burst lives: see lifecycle."""
     sums: JobSums = JobSums()
     times: Mapping[JobId, JobTimes] = {}
-    """Of each of `jobs`."""
+    """The times of each job in `jobs`."""
     state: State = State.NEW
     since: float = 0.0
-    """When it entered the state."""
+    """When it entered the state, in seconds since the epoch."""
     result: Result | None = None
     jobs: frozenset[JobId] = frozenset()
-    """Jobs that count on it and are not known to have ended."""
+    """The jobs that are assigned to it and are not known to have ended."""
     started: frozenset[JobId] = frozenset()
-    """Those of `jobs` that were seen running."""
+    """The jobs in `jobs` that were seen running."""
     joined_ranks: frozenset[int] = frozenset()
     """Ranks that were seen online at least once."""
     expected: frozenset[int] = frozenset()
-    """Ranks with which it went online; more may come, none may be lost."""
+    """The ranks that must stay online: those with which it came online or has grown."""
     drained: frozenset[int] = frozenset()
-    """Ranks that we drained and did not undrain yet."""
+    """Ranks that the daemon has drained for it and not undrained yet."""
     unused_since: float | None = None
-    """Since when nothing has run on it, from a moment at which no job counted on it;
-    None while something runs. Jobs that count on it and then do not come change
-    nothing of it: else each of them would prolong what is paid for in vain."""
+    """Since when nothing has run on it, beginning at a moment when no job was assigned
+    to it; None while something runs. Jobs that are assigned and then never start do not
+    change it: otherwise each of them would prolong a time that costs money without
+    use."""
     keep_idle: float = math.inf
-    """For how many seconds it is kept when idle, if `[deadlines] idle` is not less:
-    past that it costs less to make it again."""
+    """For how many seconds it is kept when idle, if that is less than `[deadlines]
+    idle`: after that it costs less to make it again."""
     lost_since: float | None = None
-    """Since when at least one rank that was online is not; None while all are."""
+    """Since when at least one rank that must be online is not; None while all are."""
     reclaimed: str = ""
-    """What was reported when the cloud took nodes of it back; empty if it did not, or
-    if all are online again."""
+    """What was reported when nodes of it were taken back; empty if none were, or if all
+    are online again."""
     exception: str = ""
-    """Type of the exception that ended it; empty if none did."""
+    """The type of the exception that ended it; empty if none did."""
     exit_status: int | None = None
-    """Of what ran in it, if it is isolated and that has ended."""
+    """The exit status of an isolated burst's program; None if it has not ended."""
     quarantined: str = ""
-    """Why nothing is done to it any more until a person decides; empty if not."""
+    """Why nothing is done to it until a person decides; empty if not quarantined."""
     resize: Resize | None = None
     """How it grows or shrinks; None while it does neither."""
     growth_failed: bool = False
-    """Whether its last growth failed: no job has it grow then, but for a request."""
+    """Whether its last growth failed: then it does not grow for jobs any more, only for
+    a request."""
     paid: NodeTime | None = None
-    """None if it has had as many nodes ever since it was made."""
+    """Its node-seconds before its present size; None if its size has never changed."""
     out_of_reach: bool = False
     """Whether it is quarantined because its provider is set to another place; it is
     unquarantined as soon as the provider is set to the place of the burst again."""
@@ -284,41 +294,42 @@ class Burst(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def live(self) -> bool:
-        """Whether something of it may still exist: its rank slot is not free."""
+        """Whether something of it may still exist, so that its ranks are not free."""
         return self.state is not State.INACTIVE
 
     @property
     def idle_since(self) -> float | None:
-        """Since when nothing has run on it, where no job counts on it now.
+        """Since when it is idle; None while a job runs on it or has yet to start on it.
 
-        A job whose epilog keeps nodes of it has started, and counts on it no more.
+        A job whose epilog keeps nodes of it has started, and no longer counts.
         """
         return None if self.jobs - self.started else self.unused_since
 
     @property
     def leaving(self) -> tuple[int, ...]:
-        """The ranks by which it shrinks, on which no further job is to start."""
+        """The ranks that leave it in a shrink, on which no further job may start."""
         if self.resize is None or self.resize.kind == "grow":
             return ()
         return self.lease.ranks[self.resize.nodes :]
 
     @property
     def coming(self) -> tuple[int, ...]:
-        """The ranks by which it grows."""
+        """The ranks that it gains in a growth."""
         if self.resize is None or self.resize.kind == "shrink":
             return ()
         return self.lease.ranks[self.resize.before :]
 
     @property
     def served(self) -> bool:
-        """Whether a job that counted on it was ever seen running."""
+        """Whether a job that was assigned to it was ever seen running."""
         return self.sums.started is not None
 
     @property
     def may_have_run(self) -> bool:
-        """Whether its job has run in it, or may have: it must not run again.
+        """Whether the job of an isolated burst has run or may have run in it.
 
-        It is known not to have where its nodes never came, or where Flux can start it.
+        Such a job must not run again. It has not run if the nodes never came, or if
+        Flux can start it here.
         """
         over = self.state in (State.REAP, State.INACTIVE) or bool(self.quarantined)
         if self.lease.isolated is None or not over or self.exception == NOT_HELD:
@@ -330,13 +341,12 @@ class Burst(msgspec.Struct, frozen=True, kw_only=True):
 CAPACITY = "capacity"
 """Type of exception of a burst for which there were no nodes."""
 RECLAIMED = "reclaimed"
-"""Type of exception of a burst of which the cloud took nodes back."""
+"""Type of exception of a burst whose nodes were taken back."""
 SPEC = "spec"
-"""Type of exception of a burst that its provider refused, and of no other."""
+"""Type of exception of a burst whose spec its provider refused."""
 WITH_LEAD = "with-lead"
-"""Type of exception of a burst that was online, and ended as its lead did."""
+"""Type of exception of a burst that was online and ended because its lead ended."""
 LEAD_MOVED = "lead-moved"
-"""Type of exception of a burst whose followers were given an address of the lead that
-is none any more."""
+"""Type of exception of a burst whose followers have an old address of the lead."""
 NOT_HELD = "not-held"
 """Type of exception of an isolated burst whose job Flux can start."""

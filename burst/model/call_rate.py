@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """How often one user may call: a token bucket (ITU-T I.371's leaky bucket, reversed).
 
-A user saves up calls at a steady rate, up to so many, and each call takes some. Amounts
-are in calls, times in seconds of any clock that only goes forward.
+A user saves up calls at a steady rate, up to a limit, and each call takes some of them.
+Amounts are in calls, times in seconds of any clock that only goes forward.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ import msgspec
 
 
 class CallRate(msgspec.Struct, frozen=True):
-    """What one user may do."""
+    """The rate of calls that one user may make."""
 
     per_second: float
-    """Calls that a user gets for each second; above 0."""
+    """Calls that a user gains per second; above 0."""
     at_once: float
-    """The most that a user can save up; at least 1."""
+    """The most calls that a user can save up; at least 1."""
 
 
 class SavedCalls(msgspec.Struct, frozen=True):
-    """What one user had left at one moment."""
+    """The calls that one user had left at one moment."""
 
     calls: float
     at: float
@@ -29,11 +29,11 @@ class SavedCalls(msgspec.Struct, frozen=True):
 def take_calls(
     saved: SavedCalls | None, rate: CallRate, cost: float, now: float
 ) -> tuple[SavedCalls, float]:
-    """Return what a user has left after a call, and how long to wait for it.
+    """Return the calls a user has left after a call, and the seconds until it may run.
 
-    `saved` is None for a user who has not called for long. Where the wait is 0 the call
-    is taken. Else nothing is taken, and it is in how many seconds it would be. A call
-    that costs more than a user can ever save up costs all that.
+    `saved` is None for a user who has not called for long. If the wait is 0, the call
+    is taken. Otherwise nothing is taken, and the call could be taken after the wait. A
+    call that costs more than a user can save up costs all that a user can save up.
     """
     left = rate.at_once
     if saved is not None:

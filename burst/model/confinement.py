@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: MIT
 """The part of a job's constraint that keeps it off lent nodes of others (RFC 31).
 
-On an instance with guests, the frobnicator puts it before the constraint of each
-burstable job, and the daemon alone changes it:
+On an instance with guests, the frobnicator puts it in front of the constraint of each
+burstable job, and only the daemon changes it:
 
     {"and": [{"or": [{"properties": ["^burst"]}, {"ranks": [IDSET]}]}, OWN]}
 
-The job may run on ranks that are never lent, and on these lent ones. In the stopped
-queue of intake mode `queue`, where no job starts, it is `{"or": [{"properties":
-["burst"]}]}`: with a constraint beside that of its queue, Flux refuses its user to move
-the job (`constraints_match_check` in the job manager's queue.c), and still a scheduler
-that is shown the job does not deny it.
+The job may run on ranks that are never lent, and on the lent ranks IDSET. In the
+stopped queue of intake mode `queue`, where no job starts, the part is `{"or":
+[{"properties": ["burst"]}]}`. With a constraint other than that of its queue, Flux does
+not let the job's user move it (`constraints_match_check` in the job manager's queue.c);
+and a scheduler that is shown the job does not deny it.
 
-What a user writes is within OWN, so the outermost such part is never a user's.
+A user's own constraint is inside OWN, so the outermost such part is never a user's.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from typing import Any
 from burst.model.ranks import format_idset, parse_idset
 
 LENT = "burst"
-"""The property of R that all ranks have which may be lent."""
+"""The property in R of all ranks that may be lent."""
 _NEVER_LENT = {"properties": [f"^{LENT}"]}
 _WAITING = {"or": [{"properties": [LENT]}]}
-# The plugin `constraints` puts {"and": [..., QUEUE]} around what ours has made.
+# The plugin `constraints` puts {"and": [..., QUEUE]} around the result of our plugin.
 _DEEPEST = 2
 
 
 def confine(constraint: Any, ranks: frozenset[int]) -> dict[str, Any]:
-    """Return the constraint by which a job may run on these lent ranks, and own ones.
+    """Return the constraint that lets a job run on own nodes and on these lent ranks.
 
-    What was there to confine it is replaced; all else is kept as it was.
+    A confinement in the given constraint is replaced; all else is kept as it was.
     """
     lent = [{"ranks": [format_idset(ranks)]}] if ranks else []
     return _within({"or": [_NEVER_LENT, *lent]}, constraint)
@@ -46,8 +46,8 @@ def confine_waiting(constraint: Any) -> dict[str, Any]:
 def split_confinement(constraint: Any) -> tuple[Any, frozenset[int] | None]:
     """Return a job's own constraint, and the lent ranks on which it may run.
 
-    The ranks are None where it is not confined. The own constraint is None where
-    nothing else is left.
+    The ranks are None if the job is not confined. The own constraint is None if the job
+    has none besides its confinement.
     """
     return _split(constraint, _DEEPEST)
 
@@ -72,9 +72,9 @@ def _split(constraint: Any, depth: int) -> tuple[Any, frozenset[int] | None]:
 
 
 def _ranks(part: Any) -> frozenset[int] | None:
-    """Return the lent ranks that a part of a constraint names; None if it is no ours.
+    """Return the lent ranks in a part of a constraint; None if it is not a confinement.
 
-    It has exactly the form in which it is written here.
+    A confinement has exactly the form in which this module writes it.
     """
     if part in (_WAITING, {"or": [_NEVER_LENT]}):
         return frozenset()

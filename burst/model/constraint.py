@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""RFC 31 constraints: as text within a budget, and the ranks that they admit.
+"""RFC 31 constraints: as text within limits, and the ranks that they admit.
 
-Anybody may write a constraint, and it is evaluated for each rank of the lead in each
-tick in which its job waits. What `flux submit --requires` makes of a person's words is
-far below these limits.
+Any user may write a constraint, and it is evaluated for each rank of the lead in each
+tick while its job waits. The constraints that `flux submit --requires` makes from what
+a person types are far below the limits.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from burst.errors import JobspecError
 from burst.model.ranks import TooManyHosts, idset_mask, parse_hostlist
 
 LONGEST = 8192
-"""Bytes of JSON."""
+"""The longest constraint, in bytes of JSON."""
 DEEPEST = 16
-"""Operators within operators."""
+"""The deepest nesting of operators."""
 MOST_OPERATORS = 256
 MOST_HOSTS = 4096
-"""Hosts that its hostlists name, each as often as it is named."""
+"""The most hosts in its hostlists; a host that is named twice counts twice."""
 
 _ADVICE = "submit it with a simpler one"
 _NONE = 0
@@ -32,8 +32,9 @@ _NONE = 0
 def canonical(constraint: Any) -> str:
     """Return a constraint as JSON text that is the same for equal constraints.
 
-    Whether it is one, is not checked: Flux's scheduler does. Raises JobspecError that
-    names the limit for what is beyond the budget, and for what cannot be written.
+    Its syntax is not checked: Flux's scheduler does that. Raises JobspecError, which
+    names the limit, for a constraint beyond a limit, and for one that cannot be encoded
+    as JSON.
     """
     _measure(constraint)
     try:
@@ -46,7 +47,7 @@ def canonical(constraint: Any) -> str:
 
 
 def _measure(constraint: Any) -> None:
-    """Check all but the length, without recursion. Raises JobspecError."""
+    """Check all limits except the length, without recursion. Raises JobspecError."""
     operators = hosts = 0
     rest = [(constraint, 0)]
     while rest:
@@ -58,14 +59,14 @@ def _measure(constraint: Any) -> None:
             hosts += _count_hosts(value.get("hostlist"), MOST_HOSTS - hosts)
             rest += [(operand, depth + 1) for operand in value.values()]
         elif isinstance(value, list):
-            # The list of an operator's operands is no level of its own.
+            # The list of an operator's operands does not count as a level.
             rest += [(v, depth + isinstance(v, list)) for v in value]
         if operators > MOST_OPERATORS:
             raise _too_much("more operators", f"{MOST_OPERATORS}")
 
 
 def _count_hosts(lists: Any, most: int) -> int:
-    """Return how many hosts some hostlists name; what is none names none."""
+    """Return how many hosts some hostlists name; other values name none."""
     count = 0
     for text in lists if isinstance(lists, list) else [lists]:
         try:
@@ -86,8 +87,8 @@ def _too_much(what: str, limit: str) -> JobspecError:
 class ConstraintEvaluator:
     """Evaluates constraints for the ranks of one lead, as Flux's Rv1Set does.
 
-    A set of ranks is the bits of a number: a job's user may combine a few hundred of
-    them, on a lead of ten thousand ranks.
+    Sets of ranks are the bits of a number, for speed: a user may combine a few hundred
+    sets, on a lead of ten thousand ranks.
     """
 
     def __init__(
@@ -99,7 +100,7 @@ class ConstraintEvaluator:
         self._all = _mask(hosts.values())
         self._properties = {name: _mask(ranks) for name, ranks in properties.items()}
         self.work = 0
-        """What was evaluated so far, in hosts: those named, and one for 4 bytes."""
+        """The work so far, in hosts: each host that was named, and one per 4 bytes."""
         # In the order in which Rv1Set looks for them.
         self._operators: dict[str, Callable[[list[Any]], int]] = {
             "properties": self._by_properties,
@@ -113,8 +114,8 @@ class ConstraintEvaluator:
     def mask(self, constraint: str) -> int:
         """Return the ranks that a constraint admits, as bits; all for empty text.
 
-        It is JSON from `canonical`. Raises JobspecError where Flux could not evaluate
-        it.
+        The constraint is JSON from `canonical`. Raises JobspecError if Flux could not
+        evaluate it.
         """
         if not constraint:
             return self._all
@@ -187,7 +188,7 @@ def _union(masks: Iterable[int]) -> int:
 
 
 def _mask(ranks: Iterable[int]) -> int:
-    """Return ranks as the bits of a number."""
+    """Return the ranks as the bits of a number."""
     digits = bytearray()
     for rank in ranks:
         digits.extend(bytes(max(0, rank // 8 + 1 - len(digits))))

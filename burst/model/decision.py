@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What was decided about a job, and why an offer was turned down for it, as text."""
+"""The decision about a job, and why each offer was turned down for it, as text."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from burst.model.reason import Reason
 
 
 def moment(seconds: float) -> str:
-    """Return a time, seconds since the epoch, as people write it, with its day."""
+    """Return a time, given in seconds since the epoch, as text with its date."""
     return _date(seconds, "%Y-%m-%d %H:%M")
 
 
 def clock_time(seconds: float) -> str:
-    """Return a time of day, seconds since the epoch, as people write it."""
+    """Return a time, given in seconds since the epoch, as a time of day."""
     return _date(seconds, "%H:%M:%S")
 
 
 def time_after(seconds: float, now: float) -> str:
-    """Return a time of day, with its day where that is not today; both as above."""
+    """Return a time as a time of day, with its date if that is not today (`now`)."""
     clock, day = clock_time(seconds), _date(seconds, "%Y-%m-%d")
     return clock if day in ("never", _date(now, "%Y-%m-%d")) else f"{day} {clock}"
 
 
 def _date(seconds: float, form: str) -> str:
-    """Return a time in a form of strftime(3); "never" for what no calendar has."""
+    """Return a time in a format of strftime(3); "never" for a time out of range."""
     try:
         time = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
         return time.astimezone().strftime(form)
@@ -46,7 +46,7 @@ def _date(seconds: float, form: str) -> str:
 
 
 def why_waits(job: Mapping[str, Any]) -> str:
-    """Return why a job waits; where all offers were turned down, why each of them.
+    """Return why a job waits: why each offer was turned down, or else the reason.
 
     `job` is a row of the daemon's answers to `status` and `report`.
     """
@@ -55,19 +55,19 @@ def why_waits(job: Mapping[str, Any]) -> str:
 
 
 def count_nodes(number: object) -> str:
-    """Return so many nodes in words."""
+    """Return a number of nodes in words."""
     return f"{number} node" if number == 1 else f"{number} nodes"
 
 
 def name_ranks(idset: str) -> str:
-    """Return the ranks of an idset in words; `?` stands for ranks not known."""
+    """Return the ranks of an idset in words; `?` stands for unknown ranks."""
     if not idset:
         return "no ranks"
     return f"rank {idset}" if idset.isdigit() else f"ranks {idset}"
 
 
 class _Sentence(string.Formatter):
-    """Fills in facts; times are absolute, so that the text is stable meanwhile.
+    """Fills facts into a text; times are absolute, so that the text does not change.
 
     `!t` shows seconds since the epoch as a time of day, `!n` a number of nodes (`1
     node`), `!i` an idset of ranks (`rank 2`, `ranks 2-3`).
@@ -89,15 +89,15 @@ _Facts = MutableMapping[str, Any]
 
 
 def filled(text: str, facts: Mapping[str, Any]) -> str:
-    """Return a text with its facts."""
+    """Return a text with its facts filled in."""
     if "!" in text:
         return _SENTENCE.vformat(text, (), facts)
-    return text.format_map(facts)  # eight times as quick
+    return text.format_map(facts)  # eight times as fast
 
 
 GUESTS_WORDS = "guests_words"
-"""The fact that stands for `words` where a guest reads it: without what the provider
-said of its account and settings when it was called."""
+"""The fact that replaces `words` for guests: it leaves out what the provider said about
+its account and settings when it was called."""
 
 
 def _next_step(step: NextStep, facts: Mapping[str, Any]) -> str:
@@ -121,12 +121,12 @@ class OfferRejection(msgspec.Struct, frozen=True):
         return _next_step(NEXT_STEPS[self.reason], self.facts)
 
     def guests_text(self) -> str:
-        """Return the same without what only the instance owner is to read."""
+        """Return the reason without what only the instance owner may read."""
         return filled(self.reason.about_offer.guests, self.facts)
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """What was decided about one job, and why."""
+    """The decision about one job, and why it was made."""
 
     reason: Reason
     facts: Mapping[str, Any] = {}
@@ -147,8 +147,8 @@ class Decision(msgspec.Struct, frozen=True):
     def standing_refusals(self) -> tuple[OfferRejection, ...]:
         """Return the refusals that are still true however old the decision is.
 
-        A lasting decision is not made again while bursts come and go: what was free
-        when it was made is no reason for it, and is outdated when it is told.
+        A lasting decision is not made again while bursts come and go. So refusals that
+        depend on what was free at that time are outdated, and are left out.
         """
         if not self.reason.about_job.lasting:
             return self.refusals
@@ -160,7 +160,7 @@ class Decision(msgspec.Struct, frozen=True):
         return ChainMap({"next": self.next_step()}, cast(_Facts, self.facts))
 
     def guests_text(self) -> str:
-        """Return the same without what only the instance owner is to read."""
+        """Return the reason without what only the instance owner may read."""
         other: dict[str, Any] = {}
         if GUESTS_WORDS in self.facts:
             other["words"] = self.facts[GUESTS_WORDS]
@@ -171,6 +171,6 @@ class Decision(msgspec.Struct, frozen=True):
         return Decision(self.reason, {**self.facts, **other}).text()
 
     def memo_word(self) -> str | None:
-        """Return the word of the job's memo; None where nothing is to be told."""
+        """Return the word for the job's memo; None if the job gets no memo."""
         word = self.reason.about_job.memo
         return None if word is None else filled(word, self.facts)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How many durations there were of each length, in the classes that metrics have."""
+"""Counts durations by length, in the classes of a metric's histogram."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ BOUNDS = (
     *(30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0),
 )
 """Upper ends of the classes in seconds: a tick takes milliseconds, a cluster minutes.
-What is longer than the last is in a class of its own."""
+One more class has all durations longer than the last."""
 
 
 class Distribution(msgspec.Struct, frozen=True):
-    """Durations that were counted. Immutable, so any thread may read it."""
+    """Durations that were counted. Immutable, so that any thread may read it."""
 
     counts: tuple[int, ...] = (0,) * (len(BOUNDS) + 1)
-    """Of each class alone, not of the shorter ones, too."""
+    """The number of durations in each class; the counts are not cumulative."""
     total: float = 0.0
     """The sum of all durations, in seconds."""
 
     def plus(self, seconds: float) -> Distribution:
-        """Return it with one more duration; one below 0 counts as 0."""
+        """Return the counts with one more duration; one below 0 counts as 0."""
         length = max(0.0, seconds)
         at = bisect.bisect_left(BOUNDS, length)
         counts = (*self.counts[:at], self.counts[at] + 1, *self.counts[at + 1 :])
@@ -32,5 +32,5 @@ class Distribution(msgspec.Struct, frozen=True):
 
     @property
     def number(self) -> int:
-        """How many durations were counted."""
+        """The number of durations that were counted."""
         return sum(self.counts)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""RFC 18 events: the log, the record and the explanation are this one text."""
+"""RFC 18 events, from which the log, the record and the explanation are made."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 LONGEST_NOTE = 1000
-"""Characters of a free text in an event: a note, or what a provider says."""
+"""The longest free text in an event, in characters: a note, or a provider's message."""
 
 
 def cut(text: str, longest: int = LONGEST_NOTE) -> str:
-    """Return the text, its end replaced by an ellipsis where it is too long."""
+    """Return the text; if it is too long, an ellipsis replaces its end."""
     return (
         text
         if len(text) <= longest
@@ -21,7 +21,7 @@ def cut(text: str, longest: int = LONGEST_NOTE) -> str:
 
 
 class Event(msgspec.Struct, frozen=True):
-    """One thing that happened: when (seconds since the epoch), its name, its details.
+    """One event: its time (seconds since the epoch), its name and its details.
 
     Source: RFC 18, one JSON object a line with `timestamp`, `name`, `context`.
     """

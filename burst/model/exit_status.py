@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Exit statuses as a shell has them."""
+"""Exit statuses as a shell reports them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ _SIGNALED, _HIGHEST = 128, 255
 
 
 def shell_status(returncode: int) -> int:
-    """Return the exit status for a return code, 0 to 255, which is 0 for 0 only.
+    """Return the exit status, 0 to 255, for a return code; it is 0 only for 0.
 
-    A return code below 0 is the signal that ended the process, as `subprocess` has it:
-    -9 for SIGKILL, whose exit status is 137. One that no process can have, as a
-    provider may show it, is 255.
+    A return code below 0 is the signal that ended the process, as in `subprocess`: -9
+    for SIGKILL, whose exit status is 137. A code above 255, which no process can have
+    but a provider may report, becomes 255.
     """
     code = _SIGNALED - returncode if returncode < 0 else returncode
     return min(code, _HIGHEST)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What an examination found: how bad it is, what it is, what to do about it."""
+"""A finding of a check: how bad it is, what it is, and what to do about it."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ class Level(enum.Enum):
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One thing that was looked at. No field ever holds a secret."""
+    """The result of one check. No field ever holds a secret."""
 
     level: Level
     what: str
-    """What was found, with the names and numbers that tell it from others."""
+    """What was found, with the names and numbers that identify it."""
     advice: str = ""
-    """What the reader can do; empty only where nothing is to be done."""
+    """What the reader can do; empty only if nothing needs to be done."""
     about: str = ""
     """The part that it is about. The caller of `examine` fills it in."""
 
 
 def ok(what: str) -> Finding:
-    """Return that something is as it should be."""
+    """Return the finding that something is as it should be."""
     return Finding(Level.OK, what)
 
 
 def note(what: str, advice: str = "") -> Finding:
-    """Return something to know, which does not keep bursts from working."""
+    """Return a finding that does not keep bursts from working."""
     return Finding(Level.NOTE, what, advice)
 
 
 def wrong(what: str, advice: str) -> Finding:
-    """Return something that keeps bursts from working."""
+    """Return a finding that keeps bursts from working."""
     return Finding(Level.WRONG, what, advice)

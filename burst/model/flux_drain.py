@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Drains that Flux itself made, told from those of persons by their reason.
+"""Recognizes drains that Flux itself made, by their reason.
 
-Flux keeps of a drain its reason and its time, and not who made it. These are the
+Flux records the reason and the time of a drain, but not who made it. These are the
 reasons that flux-core 0.88 gives: job-manager's perilog.c, job-exec's barrier.c,
 bulkexec.c and job-exec.c, rlist_verify_ex for resource's topo.c, and the unit file
 flux-housekeeping@.service.
@@ -17,11 +17,11 @@ _DMESG = "flux dmesg on the lead"
 
 
 class FluxDrain(msgspec.Struct, frozen=True, kw_only=True):
-    """What Flux drained a rank for."""
+    """Why Flux drained a rank."""
 
     before_start: bool
-    """Whether no job of the rank can have begun: nodes that come again are no better,
-    unless what failed is mended."""
+    """Whether it happened before any job on the rank could begin: new nodes fail in the
+    same way until the cause is fixed."""
     output: str
     """Where a person sees what failed."""
 
@@ -31,7 +31,7 @@ def _of(before_start: bool, output: str = _DMESG) -> FluxDrain:
 
 
 def _unit(name: str, *, before_start: bool = False) -> FluxDrain:
-    """Return what is said of a script that may run as a unit of systemd on the node."""
+    """Return the drain for a script that may run as a systemd unit on the node."""
     unit = f"journalctl -u 'flux-{name}@*' on the node where systemd runs it"
     return _of(before_start, f"{_DMESG}, or {unit}")
 
@@ -58,5 +58,5 @@ _PATTERNS = tuple((re.compile(text), drain) for text, drain in _REASONS)
 
 
 def flux_drain(reason: str) -> FluxDrain | None:
-    """Return what Flux drained a rank for; None where a person did, or the daemon."""
+    """Return why Flux drained a rank; None if a person or the daemon drained it."""
     return next((drain for form, drain in _PATTERNS if form.fullmatch(reason)), None)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import re
 
-# A hundred years, in seconds: a limit that is longer is none.
+# A hundred years, in seconds: the longest limit that makes sense.
 LONGEST = 36500 * 86400.0
 _UNITS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _FSD = re.compile(r"((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(ms|[smhd]?)", re.ASCII)
@@ -24,9 +24,9 @@ def parse_fsd(text: str) -> float:
 
 
 def format_fsd(seconds: float) -> str:
-    """Return the duration as a short text, with three digits.
+    """Return the duration as a short text with three digits.
 
-    The unit is the largest of which there is at least one.
+    The unit is the largest one that fits at least once.
     """
     if seconds < 0:
         return f"-{format_fsd(-seconds)}"
@@ -41,9 +41,9 @@ def format_fsd(seconds: float) -> str:
 
 
 def rounded_span(seconds: float) -> str:
-    """Return a duration for people, such as 4m48s; past an hour, to the minute.
+    """Return a duration for people, such as 4m48s; from an hour on, to the minute.
 
-    Below ten seconds it has tenths, as what takes less than a second counts there.
+    Below ten seconds it has tenths, as parts of a second matter there.
     """
     if seconds < 10:
         return f"{max(0.0, seconds):.1f}s"

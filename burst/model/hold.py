@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The record of one hold: what was done to a job's urgency, and the one before."""
+"""The record of one hold: what the daemon did to a job's urgency."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ DEFAULT_URGENCY = 16
 """Flux's default. Only the instance owner may set a higher one."""
 
 RAISED_FOR = 10.0
-"""For so many seconds a job is put ahead of the queue to start on free nodes; a request
-to raise an urgency, or to lower it, has shown by then."""
+"""For how many seconds a job is put ahead of the queue to start on free nodes. By then
+the lead shows the effect of a request to raise or lower an urgency."""
 
 
 class HoldState(enum.Enum):
-    """HOLDING and RELEASING are recorded before the request is sent to the lead.
+    """The states of a hold.
 
-    HELD and RELEASED are recorded when the job's urgency shows that it took effect.
+    HOLDING and RELEASING are recorded before the request is sent to the lead, HELD and
+    RELEASED when the job's urgency shows that the request took effect.
     """
 
     HOLDING = "holding"
@@ -29,49 +30,49 @@ class HoldState(enum.Enum):
     RELEASING = "releasing"
     RELEASED = "released"
     TAKEN_BACK = "obeyed"
-    """Its user changed the urgency of a held job, which is never held again. Records of
-    earlier versions have this text."""
+    """Its user changed the urgency of a held job, which is never held again. The value
+    is that in records of earlier versions."""
 
 
 HELD_BY_US = (HoldState.HOLDING, HoldState.HELD, HoldState.RELEASING)
-"""States in which the daemon set urgency 0."""
+"""States in which the daemon has set, or is setting, urgency 0."""
 
 
 class Hold(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What was done to one job."""
+    """What the daemon did to the urgency of one job."""
 
     urgency: int
-    """Before it was held; given back when it is released."""
+    """The urgency before the hold, which the job gets back when it is released."""
     state: HoldState
     since: float
-    """When that state began; seconds since the epoch."""
+    """When that state began, in seconds since the epoch."""
     expected_urgency: int = msgspec.field(default=0, name="shown")
     """The urgency that the lead shows unless somebody else changes it: the one before
-    the hold, or the one with which the job was released. 0 where it is not known.
-    Called `shown` in records, as in those of earlier versions."""
+    the hold, or the one with which the job was released. 0 if it is not known. Its name
+    in records is `shown`, as in earlier versions."""
     expired: float = 0.0
-    """When it last left a burst, as Flux had not started it in time; seconds since the
-    epoch, 0 for never."""
+    """When it last left a burst because Flux had not started it in time, in seconds
+    since the epoch; 0 for never."""
     stood: str = ""
-    """What stood in its way then."""
+    """What prevented its start then; empty if it never expired."""
     requested: bool = False
     """Whether its user asked for a burst, whatever that is worth (`burst request
     --job`)."""
 
     raised_to: int = 0
-    """The urgency that it got after its release, as its lent nodes were free and Flux
-    did not start it (`[intake] release_urgency`); kept when that was taken back, 0 if
-    it never got it."""
+    """The urgency that it got after its release because its lent nodes were free and
+    Flux did not start it (`[intake] release_urgency`). Kept after the job got its own
+    urgency back; 0 if it was never raised."""
     raised_since: float = 0.0
-    """When it got that, or when it was taken back; seconds since the epoch."""
+    """When its urgency was raised, or was set back, in seconds since the epoch."""
     by_user: bool = False
-    """Whether its urgency was changed by others since it was released: the daemon
-    does not change that."""
+    """Whether somebody else changed its urgency after its release: then the daemon does
+    not change it."""
 
     letting: float = 0.0
     """Since when the daemon asks the lead to let the job start on the nodes of its
-    bursts, which the lead may refuse for this job alone; seconds since the epoch, 0
-    while it does not."""
+    bursts, in seconds since the epoch; 0 while it does not ask. The lead may refuse
+    this for a single job."""
 
     @property
     def is_raised(self) -> bool:
@@ -79,7 +80,7 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return bool(self.raised_to) and self.expected_urgency == self.raised_to
 
     def may_show(self, urgency: int, now: float) -> bool:
-        """Tell whether the lead may show this urgency although nobody else set it."""
+        """Tell whether the lead may show this urgency though only the daemon set it."""
         if urgency == self.expected_urgency or not self.expected_urgency:
             return True
         ours = bool(self.raised_to) and urgency in (self.urgency, self.raised_to)
@@ -87,7 +88,7 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @classmethod
     def released(cls, urgency: int, since: float) -> Hold:
-        """Return the record of a job that was never held, or not since then."""
+        """Return the record of a job that was never held, or not since `since`."""
         return cls(
             urgency=urgency,
             state=HoldState.RELEASED,
@@ -96,12 +97,12 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         )
 
     def then(self, state: HoldState, now: float) -> Hold:
-        """Return the record after a step."""
+        """Return the record in the next state."""
         return msgspec.structs.replace(self, state=state, since=now)
 
 
 def encode_hold(hold: Hold) -> str:
-    """Return the JSON text that is kept."""
+    """Return the JSON text for the store."""
     return msgspec.json.encode(hold).decode()
 
 

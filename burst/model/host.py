@@ -19,7 +19,8 @@ def is_host_name(name: str) -> bool:
 def dns_label(text: str, default: str, longest: int = _LONGEST_LABEL) -> str:
     """Return the text as one DNS label in lower case, at most `longest` characters.
 
-    Other characters become dashes. `default` is for a text that has no letter or digit.
+    Other characters become dashes. `default` is returned for a text without a letter or
+    digit.
     """
     label = re.sub(r"[^a-z0-9-]+", "-", text.lower()).strip("-")
     return label[:longest].rstrip("-") or default
@@ -28,7 +29,7 @@ def dns_label(text: str, default: str, longest: int = _LONGEST_LABEL) -> str:
 def is_loopback(host: str) -> bool:
     """Tell whether the address is a loopback address, or the name is localhost.
 
-    No name is looked up. IPv6 may be in brackets and have a zone.
+    Names are not looked up. An IPv6 address may be in brackets and have a zone.
     """
     try:
         return ipaddress.ip_address(host.strip("[]").partition("%")[0]).is_loopback

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Limits on what a job may ask for, of the instance and of each queue.
+"""Limits of the instance and of each queue on what a job may ask for.
 
-Flux rejects what is over them when a job is submitted or changed. Source:
+Flux rejects a job that exceeds them when it is submitted or changed. Source:
 flux-config-policy(5), and flux-core's limit-job-size.c and limit-duration.c.
 """
 
@@ -21,14 +21,15 @@ _SIZES = ("nnodes", "ncores", "ngpus")
 
 
 class JobLimits(msgspec.Struct, frozen=True):
-    """Limits of one queue, with those of the instance where it has none of its own."""
+    """Limits of one queue; limits that it does not set are those of the instance."""
 
     most: Mapping[str, int] = {}
-    """`job-size.max` by `nnodes`, `ncores` and `ngpus`, of those that are limited."""
+    """`job-size.max` by `nnodes`, `ncores` and `ngpus`; without keys of no limit."""
     least: Mapping[str, int] = {}
-    """`job-size.min`."""
+    """`job-size.min`, as `most`."""
     duration: float = 0.0
-    """Seconds; 0 for no limit. A job without a time limit is over any other."""
+    """The longest time limit of a job in seconds, 0 for no limit. A job without a time
+    limit exceeds any other limit."""
 
     @property
     def most_nodes(self) -> int:
@@ -36,7 +37,7 @@ class JobLimits(msgspec.Struct, frozen=True):
         return max(self.most.get("nnodes", 0), 0)
 
     def why_over(self, request: ResourceRequest, duration: float) -> str:
-        """Return why Flux would reject such a job, empty if it would not.
+        """Return why Flux would reject such a job; empty if it would not.
 
         `duration` is in seconds, 0 for no limit.
         """
@@ -56,7 +57,7 @@ class JobLimits(msgspec.Struct, frozen=True):
         return ""
 
     def __str__(self) -> str:
-        """Return the limits in words, empty if there are none."""
+        """Return the limits in words; empty if there are none."""
         said = [f"{name} at most {count}" for name, count in self.most.items()]
         said += [f"{name} at least {count}" for name, count in self.least.items()]
         if self.duration:
@@ -65,9 +66,9 @@ class JobLimits(msgspec.Struct, frozen=True):
 
 
 def parse_limits(config: Mapping[str, Any]) -> dict[str, JobLimits]:
-    """Return the limits of each named queue, and by the empty name the general ones.
+    """Return the limits of each named queue, and those of the instance by the name "".
 
-    What Flux would not take is passed over: it would not have started with it.
+    Invalid values are ignored: Flux would not have started with them.
     """
     general = _table(config, "policy", "limits")
     found = {"": _limits(general, {})}
@@ -93,13 +94,13 @@ def _limits(general: Mapping[str, Any], own: Mapping[str, Any]) -> JobLimits:
         duration = parse_fsd(text)
     except ValueError:
         duration = 0.0
-    # What an identity has is written as JSON, which has no infinity.
+    # An identity is written as JSON, which has no infinity.
     unlimited = math.isinf(duration)
     return JobLimits(sizes["max"], sizes["min"], 0.0 if unlimited else duration)
 
 
 def _table(tables: Any, *keys: str) -> Mapping[str, Any]:
-    """Return a table within tables, empty where there is none."""
+    """Return a table inside tables; empty if there is none."""
     for key in keys:
         tables = tables.get(key, {}) if isinstance(tables, Mapping) else {}
     return tables if isinstance(tables, Mapping) else {}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""One line of the file in which the daemon records what happens to jobs.
+"""One line of the file in which the daemon records the events of jobs.
 
 It is a JSON object: an event of RFC 21 with the job's id, as Flux's job manager sends
-it in its journal. The event `submit` has the jobspec beside it, `alloc` has R.
+it in its journal. The event `submit` also has the jobspec, `alloc` also has R.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class RecordedEvent(msgspec.Struct, frozen=True, omit_defaults=True):
     name: str
     context: Mapping[str, Any] = {}
     jobspec: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    """Without the environment."""
+    """The jobspec without the environment."""
     R: ResourceSet | msgspec.UnsetType = msgspec.UNSET
 
 

@@ -13,11 +13,11 @@ JobId = NewType("JobId", int)
 _ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _VALUES = {letter: value for value, letter in enumerate(_ALPHABET)}
 _LIMIT = 2**63
-# The longest form of an id has 19 characters; leading zeros are read, too.
+# The longest form of an id has 19 characters; leading zeros are accepted, too.
 _LONGEST = 64
 EXAMPLE = "ƒ3i2dgyDq"
-"""An id for texts that say what one looks like."""
-# Also the word before it, in whose place "another job" stands.
+"""An id for texts that show what a job id looks like."""
+# The word `job` in front is matched, too: "another job" replaces both.
 _IN_TEXT = re.compile(f"(?:job )?ƒ([{_ALPHABET}]{{1,19}})")
 
 
@@ -31,7 +31,7 @@ def format_f58(job: int) -> str:
 
 
 def without_jobs(text: str, kept: Container[int] = ()) -> str:
-    """Return a text in which `another job` stands for the ids of jobs not in `kept`."""
+    """Return a text in which `another job` replaces the ids of jobs not in `kept`."""
 
     def shown(found: re.Match[str]) -> str:
         shown_to_all = found[0] == EXAMPLE or _base58(found) in kept
@@ -41,7 +41,7 @@ def without_jobs(text: str, kept: Container[int] = ()) -> str:
 
 
 def parse_jobid(text: str) -> JobId:
-    """Return the id of f58 (`ƒ…` or `f…`), decimal, hex or dotted hex text.
+    """Return the job id for f58 (`ƒ…` or `f…`), decimal, hex or dotted hex text.
 
     Raises ValueError.
     """

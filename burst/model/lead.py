@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is known of a lead: what never changes while it runs, and how it is now."""
+"""The facts about a lead: those that are fixed while it runs, and its present state."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class HostEntry(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Bootstrap(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The lead's own `[bootstrap]` table. Its order of hosts is the order of ranks."""
+    """The lead's `[bootstrap]` table. The order of its hosts is the order of ranks."""
 
     hosts: tuple[HostEntry, ...]
     default_port: int = 0
@@ -37,10 +37,10 @@ class Bootstrap(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class GuestAccess(msgspec.Struct, frozen=True, kw_only=True):
-    """Who else than its owner may use the instance.
+    """Who besides its owner may use the instance.
 
-    flux-config-access(5), flux-config-exec(5). A follower that lacks what the lead has
-    of this refuses the jobs of other users.
+    flux-config-access(5), flux-config-exec(5). A follower without the same settings
+    refuses jobs of other users.
     """
 
     allow_guest_user: bool = False
@@ -51,75 +51,78 @@ class GuestAccess(msgspec.Struct, frozen=True, kw_only=True):
     """Path of flux-imp, which starts the jobs of other users; empty if there is none.
     The lead names it to followers, so each has it at the same path."""
     ingest: Mapping[str, Any] = {}
-    """The table `[ingest]`, by which the lead changes or refuses what users submit.
+    """The table `[ingest]`, which lets the lead change or refuse submitted jobs;
     flux-config-ingest(5)."""
 
 
 class LeadIdentity(msgspec.Struct, frozen=True, kw_only=True):
-    """What is fixed for as long as the lead runs, but for what a reload changes.
+    """The facts that are fixed while the lead runs, except for what a reload changes.
 
     Ranks are indices of `hosts`.
     """
 
     kind: str
-    """`flux`, or what the package that has this lead calls it; for messages alone."""
+    """`flux`, or the name that another lead's package gives it; only for messages."""
     version: str
-    """Of the broker, such as `0.88.0`; a follower must match MAJOR.MINOR."""
+    """The version of the broker, such as `0.88.0`; followers must match MAJOR.MINOR."""
     uri: str
     """Where clients on this host connect, such as `local://…`."""
     owner: str
-    """The instance id: the tag on all that we make for this lead. Letters, digits, -"""
+    """The owner tag, on everything that is made for this lead: letters, digits, `-`."""
     hosts: tuple[str, ...]
     shapes: tuple[Shape, ...]
-    """By rank, from R."""
+    """The shape of each rank's node, from R."""
     properties: Mapping[str, frozenset[int]] = {}
     """R's properties: name to ranks."""
     excluded: frozenset[int] = frozenset()
-    """Ranks that get no job by `[resource] exclude`, as this was read."""
+    """Ranks that get no jobs because of `[resource] exclude`, when this was read."""
     queues: Mapping[str, tuple[str, ...]] = {}
-    """Named queues, and the properties that each requires. As of the lead's start or
-    its last reload, as `limits`."""
+    """Named queues and the properties that each requires, as of the lead's start or its
+    last reload; so for `limits`."""
     limits: Mapping[str, JobLimits] = {}
-    """What a job may ask for in each queue; by the empty name where there are none."""
+    """What a job may ask for in each queue; by the empty name if there are no
+    queues."""
     bootstrap: Bootstrap
     endpoint: str
-    """What followers connect to: `tcp://ADDRESS:PORT`, empty if it cannot be known."""
+    """The endpoint for followers, `tcp://ADDRESS:PORT`; empty if it is not known."""
     certificate: str
-    """Path of the CURVE certificate. Never its content.
+    """Path of the CURVE certificate, never its content.
 
-    In a `BurstSpec` the one that the running lead has; else that of its configuration,
-    which may have been replaced since the lead's start.
+    In a `BurstSpec` it is the certificate of the running lead; otherwise that of its
+    configuration, which may have been replaced since the lead's start.
     """
     owner_userid: int | None = None
-    """Who owns the instance, and runs its brokers and the daemon; None if not known."""
+    """The user who owns the instance and runs its brokers and the daemon; None if not
+    known."""
     access: GuestAccess = GuestAccess()
-    """Of the lead's configuration at its start or its last reload."""
+    """The access in the lead's configuration at its start or its last reload."""
     started: float = 0.0
     """When the lead was started, in seconds since the epoch; 0 if not known."""
     moved: float = 0.0
-    """When the daemon noticed that followers reach the lead at another endpoint than
-    before, in seconds since the epoch; 0 if that has not changed since it began."""
+    """When the daemon noticed that the lead's endpoint for followers has changed, in
+    seconds since the epoch; 0 if it has not changed since the daemon's start."""
     statedir: str = ""
-    """Where the lead keeps what must outlive it; empty if nowhere."""
+    """The directory for state that outlives the lead; empty if there is none."""
     systemd: bool = False
-    """Whether the lead has `[systemd] enable`: then a follower is online and runs jobs
-    only by the systemd of the owner on its host (burst.kits.systemd_user)."""
+    """Whether the lead has `[systemd] enable`: then a follower comes online and runs
+    jobs only if the owner has a systemd instance on its host
+    (burst.kits.systemd_user)."""
     follower_module: str = ""
     """The Python module that its followers run (`burst.kits.broker.follower_argv`);
-    empty where they are Flux's own brokers."""
+    empty if they are Flux's own brokers."""
 
     def is_guest(self, userid: int | None) -> bool:
-        """Tell whether a user is one whom the instance serves beside its owner.
+        """Tell whether a user other than the owner may use the instance.
 
-        None is no user: what is requested without a job.
+        None stands for a request without a job, which has no user.
         """
         others = userid not in (None, self.owner_userid)
         return self.access.allow_guest_user and others
 
     def may_be_guest(self, userid: int | None) -> bool:
-        """Tell whether a user is a guest, or may be one by now.
+        """Tell whether a user is a guest, or may have become one.
 
-        The lead may have let users in since its `access` was read.
+        The lead may have admitted guests since its `access` was read.
         """
         owner = self.owner_userid
         is_other = owner is not None and userid not in (None, owner)
@@ -127,7 +130,7 @@ class LeadIdentity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobState(enum.Enum):
-    """Flux's job states (RFC 21) as far as a burst cares."""
+    """Flux's job states (RFC 21) that matter for bursts."""
 
     DEPEND = "depend"
     PRIORITY = "priority"
@@ -144,7 +147,7 @@ ALLOCATED = (JobState.RUN, JobState.CLEANUP)
 
 
 class JobView(msgspec.Struct, frozen=True, kw_only=True):
-    """One job as the lead last told it. Times: seconds since the epoch."""
+    """One job as the lead last reported it. Times are in seconds since the epoch."""
 
     id: JobId
     userid: int
@@ -153,60 +156,60 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     """0 is held, 16 the default, 31 the highest (flux-submit(1))."""
     priority: int = 0
     request: ResourceRequest | None
-    """None where the jobspec cannot be read; then `unreadable` says why."""
+    """None if the jobspec cannot be read; then `unreadable` says why."""
     unreadable: str = ""
     preferences: BurstPreferences = BurstPreferences()
     duration: float = 0.0
     """The job's time limit in seconds, 0 for none."""
     queue: str = ""
     bank: str = ""
-    """As its jobspec names it: who is to pay for it, as flux-accounting has it."""
+    """The bank that its jobspec names, which is to pay for it (flux-accounting); empty
+    for none."""
     name: str = ""
-    """As `flux jobs` shows it; empty where it is not known."""
+    """Its name as `flux jobs` shows it; empty if it is not known."""
     attributes: Mapping[str, str] = {}
-    """Those that rules may ask for, as `parse_attributes` returns them."""
+    """The attributes that rules may match, as `parse_attributes` returns them."""
     ranks: frozenset[int] = frozenset()
-    """Ranks of its allocation, if any."""
+    """The ranks of its allocation; empty if it has none."""
     ran_on: frozenset[int] = frozenset()
-    """Ranks of its last allocation, also after its end."""
+    """The ranks of its last allocation, also after its end."""
     t_submit: float
     t_eligible: float = 0.0
-    """When its dependencies and its begin time were over; 0 where the lead does
-    not tell it."""
+    """When its dependencies and its begin time were over; 0 if the lead does not report
+    it."""
     t_start: float = 0.0
     t_finish: float = 0.0
     prologs: Mapping[str, float] = {}
-    """What Flux runs before its start on nodes that it has already, such as a site's
-    prolog: name to when that began."""
+    """What Flux runs on its nodes before its start, such as a site's prolog: name to
+    begin time."""
     epilogs: Mapping[str, float] = {}
-    """What Flux runs after its end on nodes that it still has: name to when that began.
-    """
+    """What Flux runs on its nodes after its end: name to begin time."""
     result: str = ""
-    """Once INACTIVE: completed, failed, canceled or timeout."""
+    """completed, failed, canceled or timeout once it is INACTIVE; empty before."""
     lost_node: str = ""
-    """What Flux says of the node by whose loss it ended; empty where it did not."""
+    """Flux's message about the node whose loss ended it; empty if no loss did."""
     held_at_submit: bool = False
-    """Whether it was submitted with urgency 0, which was not changed since."""
+    """Whether it was submitted with urgency 0, and that was not changed since."""
     memos_dropped: int = 0
-    """How often the lead has dropped what the job was told in memos."""
+    """How often the lead has dropped the memos of the job."""
     burstable: bool = True
-    """Whether it has the attribute. If not, it is here as it is on record."""
+    """Whether it has the attribute. If not, it is shown because it is on record."""
     dependencies: tuple[str, ...] = ()
-    """Those of `LIMIT_DEPENDENCIES` that keep it in DEPEND."""
+    """The dependencies of `LIMIT_DEPENDENCIES` that keep it in DEPEND."""
     confined_to: frozenset[int] | None = None
-    """The lent ranks on which its constraint lets it run beside own ones, for which
-    `request.constraint` has only what its user and its queue require. None where it is
-    not confined (burst.model.confinement)."""
+    """The lent ranks on which its constraint lets it run besides own nodes; None if it
+    is not confined (burst.model.confinement). `request.constraint` has only what its
+    user and its queue require."""
 
     @property
     def tag(self) -> Tag | None:
-        """On bursts with this tag alone it is to run; None for a job without one."""
+        """The tag of the only bursts it may run on; None for a job without a tag."""
         name = self.preferences.tag
         return Tag(name, self.userid) if name else None
 
     @property
     def nodes_asked(self) -> int:
-        """How many nodes it asks for; 1 if for cores alone, or if that is unknown."""
+        """The number of nodes it asks for; 1 for cores only, or if it is not known."""
         return max(1, self.request.nodes or 1) if self.request else 1
 
     @property
@@ -221,75 +224,76 @@ class QueueView(msgspec.Struct, frozen=True, kw_only=True):
     started: bool = True
     enabled: bool = True
     reason: str = ""
-    """Why it is stopped, or else disabled, as the person who did that wrote."""
+    """The reason that was given when it was stopped, or else disabled."""
 
 
 class LeasedRanks(msgspec.Struct, frozen=True):
-    """Which ranks are leased, and for which jobs; it is sent to sched-burst."""
+    """The ranks that are leased, and for which jobs; sent to sched-burst."""
 
     jobs: Mapping[JobId, frozenset[int]] = {}
-    """Pending jobs for which bursts are made, and the ranks that they may start on
-    now: none as long as not all are online."""
+    """Pending jobs that bursts are made for, and the ranks on which they may start now;
+    no ranks until all of them are online."""
     ranks: frozenset[int] = frozenset()
-    """All that are leased."""
+    """All ranks that are leased."""
 
 
 class LeadView(msgspec.Struct, frozen=True, kw_only=True):
-    """One consistent picture of the lead. All sets are of ranks."""
+    """One consistent picture of the lead. Sets of integers are ranks."""
 
     read_at: float
     jobs: Mapping[JobId, JobView]
-    """Burstable jobs, and those that Lead.listen was told of, that are active or ended
-    less than a minute ago."""
+    """Burstable jobs, and the jobs named to Lead.listen, that are active or ended less
+    than a minute ago."""
     online: frozenset[int]
     torpid: frozenset[int] = frozenset()
     drained: Mapping[int, str] = {}
-    """Rank to the reason given; draining ranks too. Survives the broker's restart."""
+    """Drained and draining ranks, with the reason. A drain survives a restart of the
+    broker."""
     excluded: frozenset[int] = frozenset()
     unscheduled: frozenset[int] = frozenset()
-    """Ranks of R that the scheduler does not know, and gives to no job: Fluxion has its
-    nodes from a graph in R (JGF), where there is one."""
+    """Ranks of R that the scheduler does not know and gives to no job: Fluxion takes
+    its nodes from a graph in R (JGF), if R has one."""
     allocated: frozenset[int] = frozenset()
-    """Ranks of which any core or GPU is allocated, and drained ones of which the
-    scheduler may not know yet that they are: a rank that is drained and not allocated
-    here will get no job any more."""
+    """Ranks of which any core or GPU is allocated, and drained ranks whose drain the
+    scheduler may not know yet: a rank that is drained and not in this set will get no
+    job any more."""
     housekeeping: Mapping[int, float] = {}
-    """Those of `allocated` on which no job runs but Flux's housekeeping, which cleans
-    up after one (flux-housekeeping(1)): rank to when it began, in seconds since the
-    epoch."""
+    """Ranks in `allocated` on which no job runs, but Flux's housekeeping after a job
+    (flux-housekeeping(1)): rank to when it began, in seconds since the epoch."""
     epilogs: Mapping[int, float] = {}
-    """Those of `allocated` on which no job runs any more but the epilog after one, or
-    also housekeeping; such ranks are in `housekeeping` no more. As for it."""
+    """Ranks in `allocated` on which no job runs, but an epilog after a job, with or
+    without housekeeping: rank to when it began, in seconds since the epoch. These ranks
+    are not in `housekeeping`."""
     free: Mapping[int, Shape] = {}
     """Unallocated cores and GPUs of each rank, up or not."""
     unfreed: frozenset[int] = frozenset()
-    """Ranks with cores that are neither in `free` nor those of a job that is left: the
-    scheduler was not told of its end, and gives them to nobody until it is loaded
-    again."""
+    """Ranks with cores that are not in `free` and belong to no job: the scheduler was
+    not told of the end of a job, and does not give them to others until it is reloaded.
+    """
     granting: Mapping[int, Shape] = {}
-    """Cores and GPUs by rank, none of them in `free`, that the scheduler has given to
-    jobs of which the job manager does not show it yet: of pending jobs in `jobs`,
-    perhaps. Only ranks that have some."""
+    """Cores and GPUs by rank, not in `free`, that the scheduler has given to jobs for
+    which the job manager shows no allocation yet, perhaps to pending jobs in `jobs`.
+    Only ranks that have some."""
     queues: Mapping[str, QueueView] = {}
-    """By name; the name is empty for the one queue of an instance without named queues.
-    Leads that have no queues have no entry."""
+    """Queues by name; the name is empty for the one queue of an instance without named
+    queues. Empty for a lead without queues."""
     scheduler: Scheduler = Scheduler()
     """The module that starts jobs."""
     changed: frozenset[JobId] = frozenset()
-    """Jobs that changed after `jobs` was read and before the ranks were: what is not
-    in `free` may be what they have got."""
+    """Jobs that changed after `jobs` was read and before the ranks were read: resources
+    missing in `free` may be allocated to them."""
     shuts_down: bool = False
-    """Whether the lead has said that it shuts down: its followers end before it does.
-    False where that is not known."""
+    """Whether the lead has announced its shutdown: its followers end before it does.
+    False if that is not known."""
 
     @property
     def barred(self) -> frozenset[int]:
-        """Ranks that get no job as the lead is set up: excluded or not scheduled."""
+        """Ranks that get no job by the lead's setup: excluded or unscheduled."""
         return self.excluded | self.unscheduled
 
     @property
     def in_use(self) -> frozenset[int]:
-        """Ranks of which a job has something."""
+        """Ranks of which a job has any core or GPU."""
         return self.allocated - self.housekeeping.keys() - self.epilogs.keys()
 
     @property
@@ -299,7 +303,7 @@ class LeadView(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def promised(self) -> frozenset[int]:
-        """Ranks on which a pending job that is confined may start once they are up."""
+        """Ranks on which a confined pending job may start once they are up."""
         ranks = (
             job.confined_to
             for job in self.jobs.values()

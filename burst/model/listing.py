@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""A listing of commands, each of which is a job of its own in an isolated burst.
+"""A listing of commands, each of which runs as a job in an isolated burst.
 
-As a MiniCluster with `batch: true` has it: a line is what follows `flux submit`, its
-options first, and a shell reads it.
+The format is that of a MiniCluster with `batch: true`: a line has the arguments of
+`flux submit`, with its options first, and is read by a shell.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def parse_listing(content: bytes) -> tuple[str, ...]:
     """Return the lines of a listing without blank lines and comments.
 
     A comment is a line that begins with `#`. Raises ConfigError if no line is left, or
-    if it is not UTF-8 or has a zero byte, which no command can have.
+    if the content is not UTF-8 or has a zero byte, which no command can have.
     """
     try:
         text = content.decode("utf-8-sig")
@@ -72,8 +72,9 @@ def parse_listing(content: bytes) -> tuple[str, ...]:
 def listing_script(lines: Iterable[str]) -> str:
     """Return the script that runs each line as a job, for the lead of an instance.
 
-    It prints the output of all jobs in the order of their lines. Its exit status is
-    the highest of theirs, and not 0 if one could not be submitted.
+    The script prints the output of all jobs in the order of their lines. Its exit
+    status is the highest of the jobs' exit statuses, and not 0 if a job could not be
+    submitted.
     """
     submitted = (f"submit {shlex.quote(line)}\n" for line in lines)
     return _BEGIN + "".join(submitted) + _END

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Who acts next on what waits, and when or on what event: one line for each reason.
+"""For each reason to wait: who acts next, and when or on what event.
 
 Texts that name the next step take it from here (`{next}` in burst.model.reason). A row
-may use the facts of its reason's text, and no others; `!t` shows a time of day.
+may only use the facts of its reason's text; `!t` shows a time of day.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Actor(enum.Enum):
 
 
 class NextStep(msgspec.Struct, frozen=True):
-    """Who acts next, and what that is: the text follows the name of who acts."""
+    """Who acts next, and what they do: the text `what` follows the name of `who`."""
 
     who: Actor
     what: str
@@ -211,13 +211,13 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
 OFFERS_STAY_DOWN = _user(
     "changes the job, or an administrator changes the settings, as each offer says"
 )
-"""Instead of that of TURNED_DOWN, where no offer may be had by waiting."""
+"""The next step in place of that of TURNED_DOWN if waiting makes no offer available."""
 
 
 def ends_by_waiting(reason: Reason) -> bool:
-    """Tell whether an offer that was turned down for that may be had some time later.
+    """Tell whether an offer that was turned down for a reason may be usable later.
 
-    Nobody has to change the job or the settings for it.
+    That is without a change of the job or the settings.
     """
     step = NEXT_STEPS[reason]
     return step.who in {Actor.DAEMON, Actor.PROVIDER} and step is not _OTHER_OFFER
@@ -241,6 +241,6 @@ BURST_STEPS: Mapping[State, NextStep] = {
     State.INACTIVE: NextStep(Actor.NOBODY, "has to act any more"),
 }
 LOST = _provider("starts the lost followers again, within [deadlines] rejoin{until}")
-"""Of an online burst that has lost ranks."""
+"""The next step for an online burst that has lost ranks."""
 QUARANTINED = _admin("takes it down: burst down {burst}")
-"""Of a burst that is quarantined, whatever its state."""
+"""The next step for a quarantined burst in any state."""

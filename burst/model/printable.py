@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Texts that others wrote, as they can be shown."""
+"""Makes texts that others wrote safe to show on a terminal."""
 
 from __future__ import annotations
 
 
 def printable(text: object) -> str:
-    """Return a text in one line, without what a terminal may take for a command.
+    """Return a text in one line, without characters that control a terminal.
 
-    A control character becomes a space if it is one, else a sign for what is not shown.
+    White space becomes a space; other characters that cannot be printed become U+FFFD.
     """
     return "".join(map(_shown, str(text)))
 

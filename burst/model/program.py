@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What an isolated burst runs: a job's own jobspec, fit for another instance."""
+"""What an isolated burst runs: a job's jobspec, changed for another instance."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from burst.decode import from_plain
 from burst.errors import MALFORMED
 from burst.model.request import unreadable
 
-# Of `attributes.system`. Queue, constraints and dependencies are this instance's
-# business, and our own attributes are done with.
+# The keys of `attributes.system` that are kept. Queue, constraints and dependencies
+# only concern this instance, and attributes of bursting are not needed any more.
 _KEPT = ("duration", "shell", "files", "job")
-# The job's directory is here, not there.
+# The job's working directory exists here and not there.
 _DIRECTORY = "/tmp"  # noqa: S108
-# Variables that say where things are on this host, in this instance or this session.
+# Variables that only make sense on this host, in this instance or in this session.
 _HERE = frozenset(
     (
         *("PATH", "HOME", "PWD", "OLDPWD", "SHELL", "SHLVL", "TERM", "TMPDIR", "_"),
@@ -28,11 +28,11 @@ _OURS = ("FLUX_", "KUBERNETES_", "LD_", "PYTHON", "SSH_", "XDG_", "DBUS_", "SLUR
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):
-    """What the lead of an isolated burst is to run, once.
+    """What the lead of an isolated burst runs, once.
 
-    `jobspec` (RFC 14, JSON) is that of kind job, empty for the others. Its environment
-    and its attached files are its user's own affair: give it to nobody else, and put
-    it nowhere that others can read. No repr shows it.
+    `jobspec` (RFC 14, JSON) is set for kind job, and empty for the other kinds. Its
+    environment and its attached files are private to its user: give it to nobody else,
+    and do not write it where others can read it. The repr does not show it.
     """
 
     kind: Literal["job", "interactive", "service"]
@@ -45,16 +45,16 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
 def far_jobspec(jobspec: Mapping[str, Any]) -> str:
     """Return a job's jobspec as it is submitted to another instance.
 
-    Resources, tasks, time limit, attached files and shell options stay; output goes
-    where it can be fetched; of the environment what does not say where things are on
-    this host. Raises JobspecError where that cannot be made of it.
+    Resources, tasks, time limit, attached files and shell options stay; the output goes
+    where it can be fetched; environment variables that only make sense on this host are
+    left out. Raises JobspecError if the jobspec cannot be read.
     """
     try:
         old = from_plain(jobspec["attributes"]["system"], dict[str, Any])
         system = {key: old[key] for key in _KEPT if key in old}
         shell = from_plain(old.get("shell") or {}, dict[str, Any])
         options = from_plain(shell.get("options") or {}, dict[str, Any])
-        # A file would be in a pod, and gone with it.
+        # An output file would be written in a pod, and lost with it.
         rest = {key: value for key, value in options.items() if key != "output"}
         system["shell"] = {**shell, "options": rest}
         environment = from_plain(old.get("environment") or {}, dict[str, str])
@@ -67,7 +67,7 @@ def far_jobspec(jobspec: Mapping[str, Any]) -> str:
 
 
 def command_jobspec(command: tuple[str, ...], nodes: int, duration: float) -> str:
-    """Return the jobspec of a command that runs once on each of so many nodes.
+    """Return the jobspec of a command that runs once on each of a number of nodes.
 
     `duration` is in seconds, 0 for no limit.
     """
@@ -75,9 +75,9 @@ def command_jobspec(command: tuple[str, ...], nodes: int, duration: float) -> st
 
 
 def script_jobspec(script: str, nodes: int, duration: float) -> str:
-    """Return the jobspec of a script in an instance of so many nodes.
+    """Return the jobspec of a script in an instance with that number of nodes.
 
-    It is that of `flux batch`. `duration` is in seconds, 0 for no limit.
+    It is what `flux batch` makes. `duration` is in seconds, 0 for no limit.
     """
     data = {"data": script, "encoding": "utf-8", "mode": 0o100700}
     command = ("flux", "broker", "{{tmpdir}}/script")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Idsets (RFC 22) and hostlists (RFC 29) as text, and as the values they mean."""
+"""Parses and formats idsets (RFC 22) and hostlists (RFC 29)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 _ID_RANGE = re.compile(r"(0|[1-9]\d*)(?:-([1-9]\d*))?", re.ASCII)
-# What strtoul(3) reads as a number that is not negative.
+# The texts that strtoul(3) reads as a number from 0.
 _NUMBER = re.compile(r"[ \t\n\v\f\r]*\+?(\d+)", re.ASCII)
 _SEPARATORS = "\t, "
 _STEM = re.compile(r"(.*?)(\d*)", re.ASCII | re.DOTALL)
-# A typing error must not eat the machine's memory; Flux has such limits too.
+# A typing error must not use up the machine's memory; Flux has such limits, too.
 _LARGEST = 1_000_000
 _SHOWN = 80
 
@@ -24,9 +24,9 @@ class TooManyHosts(ValueError):
 def parse_idset(text: str, most: int = _LARGEST) -> frozenset[int]:
     """Return the ids of RFC 22 text such as `0-3,7`; empty text is the empty set.
 
-    Brackets around the whole (`[0-3]`) are accepted, as Flux accepts them. Raises
-    ValueError on anything else: ids out of order, leading zeros, blanks; and where
-    there are more than `most`.
+    Brackets around the whole (`[0-3]`) are accepted, as by Flux. Raises ValueError for
+    anything else, such as ids out of order, leading zeros or blanks, and for more than
+    `most` ids.
     """
     ids: set[int] = set()
     for first, last in _id_ranges(text):
@@ -39,7 +39,7 @@ def parse_idset(text: str, most: int = _LARGEST) -> frozenset[int]:
 def idset_mask(text: str, size: int) -> int:
     """Return the ids of RFC 22 text below `size` as the bits of a number.
 
-    The time does not grow with the ids that a range has. Raises ValueError.
+    The time does not depend on the number of ids in a range. Raises ValueError.
     """
     mask = 0
     for first, last in _id_ranges(text):
@@ -49,7 +49,7 @@ def idset_mask(text: str, size: int) -> int:
 
 
 def format_idset(ids: Iterable[int]) -> str:
-    """Return RFC 22 text for ids, in order, ranges collapsed: `0-3,7`."""
+    """Return RFC 22 text for ids, in order, with ranges: `0-3,7`."""
     return ",".join(
         str(first) if first == last else f"{first}-{last}"
         for first, last in _runs(sorted(set(ids)))
@@ -59,11 +59,10 @@ def format_idset(ids: Iterable[int]) -> str:
 def parse_hostlist(text: str, most: int = _LARGEST) -> tuple[str, ...]:
     """Return the hosts of RFC 29 text such as `lead-0,burst-0-[0-3]`, in its order.
 
-    It reads what Flux reads, and as Flux does (`hostlist_decode` in libhostlist):
-    commas and blanks separate, also several and at the end; numbers keep their width
-    (`n[08-10]` is n08, n09, n10); of several brackets in one name the first is a range,
-    and what comes after it is part of the name. Raises ValueError: TooManyHosts where
-    there are more than `most`.
+    The text is read as by Flux (`hostlist_decode` in libhostlist): commas and blanks
+    separate, also several and at the end; numbers keep their width (`n[08-10]` is n08,
+    n09, n10); if a name has several brackets, the first is a range and the rest is part
+    of the name. Raises ValueError, and TooManyHosts for more than `most` hosts.
     """
     hosts: list[str] = []
     for part in _host_parts(text):
@@ -93,7 +92,7 @@ def format_hostlist(hosts: Iterable[str]) -> str:
 
 
 def _cut(text: str) -> str:
-    """Return the text cut for an error message, as a user's may have any length."""
+    """Return the text cut for an error message: a user's text may have any length."""
     return repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}..."
 
 
@@ -143,7 +142,7 @@ def _numbers(ranges: str, whole: str, most: int) -> Iterator[str]:
         low, _, high = part.partition("-")
         start = _NUMBER.match(low)
         end = _NUMBER.fullmatch(high) if high else start
-        # As Flux does, what follows the first number is read over where there are two.
+        # As Flux does, ignore text after the first number if there are two numbers.
         if not (start and end) or (not high and start[0] != low):
             raise ValueError(f"not a hostlist: {_cut(whole)} (at {_cut(part)})")
         first, last = int(start[1]), int(end[1])
@@ -178,9 +177,9 @@ def _ranges(numbers: list[str]) -> Iterator[str]:
 
 
 def _follows(last: str, digits: str) -> bool:
-    """Tell whether digits is the successor of last, and padded in the same way.
+    """Tell whether `digits` is the successor of `last`, and padded in the same way.
 
-    A width that changes (9 to 10) is fine as long as nothing is padded with zeros.
+    The width may change (9 to 10) if neither is padded with zeros.
     """
     padded = any(text.startswith("0") and len(text) > 1 for text in (last, digits))
     same = len(last) == len(digits) or not padded

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Why a job waits, why an offer was turned down: all the reasons there are.
+"""All reasons why a job waits or an offer was turned down.
 
-What follows from a reason stands on the reason itself, and nowhere else. A new one
-is made by one of the functions below, or field by field.
+What follows from a reason is declared on the reason itself, and nowhere else. A new
+reason is made by one of the functions below, or field by field.
 """
 
 from __future__ import annotations
@@ -13,28 +13,29 @@ import msgspec
 
 
 class JobReason(msgspec.Struct, frozen=True, kw_only=True):
-    """What a reason says of a job, and what follows from it. No field has a default.
+    """The text of a reason about a job, and what follows from it.
 
-    Texts are sentences without a full stop, with facts in braces, shown as
-    `burst.model.decision` says: `!t` a time, `!n` a number of nodes, `!i` ranks.
+    No field has a default. Texts are sentences without a full stop, with facts in
+    braces, formatted by `burst.model.decision`: `!t` is a time, `!n` a number of nodes,
+    `!i` ranks.
     """
 
     text: str
     memo: str | None
-    """The word of the job's memo, facts in braces; None where nothing is told."""
+    """The word for the job's memo, with facts in braces; None for no memo."""
     left_alone: bool
-    """The job is neither held nor released, moved or failed."""
+    """Whether the job is neither held nor released, moved or failed."""
     refused: bool
-    """No burst is made for the job; not looked at again before something changes."""
+    """Whether no burst is made for the job, until something changes."""
     lasting: bool
-    """Of what is refused: it rests on what there is at all (slots, offers, limits),
-    not on what is free, so that it stands while bursts come and go."""
+    """Whether a refusal depends only on what exists (slots, offers, limits) and not on
+    what is free, so that it holds while bursts come and go."""
     final: bool
-    """The job is failed where `[intake] impossible` is `fail`. The lead's own nodes may
-    still serve it: then the decision is a milder one."""
+    """Whether the job is failed if `[intake] impossible` is `fail`. If the lead's own
+    nodes may still serve the job, the decision is replaced by one that is not final."""
     by_rule: bool
-    """Of what is final: the job's rule says that it is failed, so that `auto` of
-    `[intake] impossible` does not matter."""
+    """Whether it is final because the job's rule says so; then `auto` of `[intake]
+    impossible` does not matter."""
 
 
 class OfferReason(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,20 +43,20 @@ class OfferReason(msgspec.Struct, frozen=True, kw_only=True):
 
     text: str
     guests: str
-    """The same for users who are not the instance owner, and in memos, which all users
-    can read: without other users' jobs and money, and without what a provider said of
-    its account or its settings."""
+    """The text for users other than the instance owner, and for memos, which all users
+    can read: without other users' jobs and money, and without what a provider said
+    about its account or its settings."""
     passing: bool
-    """It comes and goes as others take and give back what there is. A change from one
-    such reason to another is no news to the job."""
+    """Whether it comes and goes as others take and give back resources. A change from
+    one such reason to another is not reported to the job."""
     lasting: bool
-    """It holds for as long as the job, the offer and the settings are as they are."""
+    """Whether it holds as long as the job, the offer and the settings do not change."""
 
 
 def _not_refused(text: str, memo: str | None) -> JobReason:
     """Return a reason for a job that is judged anew in each tick.
 
-    It is held or released by where it would block others.
+    The job is held or released depending on whether it would block others.
     """
     return JobReason(
         text=text,
@@ -69,18 +70,18 @@ def _not_refused(text: str, memo: str | None) -> JobReason:
 
 
 def _left_alone(text: str, memo: str | None) -> JobReason:
-    """Return a reason for which nothing is done with a job."""
+    """Return a reason to do nothing with a job."""
     return msgspec.structs.replace(_not_refused(text, memo), left_alone=True)
 
 
 def _waits(text: str, *, lasting: bool) -> JobReason:
-    """Return a reason for which a job gets no burst before something changes."""
+    """Return a reason to make no burst for a job until something changes."""
     waits = _not_refused(text, "waiting")
     return msgspec.structs.replace(waits, refused=True, lasting=lasting)
 
 
 def _impossible(text: str) -> JobReason:
-    """Return a reason for which no offer could ever serve a job."""
+    """Return a reason why no offer could ever serve a job."""
     refused = _waits(text, lasting=True)
     return msgspec.structs.replace(refused, memo="impossible", final=True)
 
@@ -90,13 +91,13 @@ def _offer(text: str, *, passing: bool, guests: str = "") -> OfferReason:
 
 
 def _never_offered(text: str) -> OfferReason:
-    """Return a reason for which an offer is none for a job, now or later."""
+    """Return a reason why an offer cannot be used for a job, now or later."""
     return OfferReason(text=text, guests=text, passing=False, lasting=True)
 
 
 @enum.unique
 class Reason(enum.Enum):
-    """All reasons; the value of each is what it says and implies."""
+    """All reasons; the value of each is its text and what follows from it."""
 
     # About a job that needs no burst, or gets none on purpose.
     LOCAL = _not_refused("it can start on nodes that are up", memo=None)
@@ -111,8 +112,8 @@ class Reason(enum.Enum):
     )
     RUNNING = _left_alone("it runs on {hosts}", memo=None)
     ENDED = _left_alone("it ended: {result}", memo=None)
-    # It is held as long, where it might block others. Told in no memo: it is over soon,
-    # and only where one user has thousands of such jobs it is so at all.
+    # The job is held meanwhile, if it might block others. Not in its memo: it is over
+    # soon, and happens only if one user has thousands of such jobs.
     NOT_YET_READ = _not_refused(
         "its constraint is evaluated in a later tick, as its user's other jobs use up"
         " the time of this one",
@@ -161,7 +162,7 @@ class Reason(enum.Enum):
         "rule {rule} keeps the job on the lead's own nodes until {until!t}",
         memo="waiting",
     )
-    # Told in no memo: it is over within a tick or two.
+    # Not in the job's memo: it is over within a tick or two.
     NOT_FORECAST = _not_refused(
         "rule {rule} asks what a burst would save, and its start on own nodes is not"
         " forecast yet; it is decided without a forecast at {until!t}",
@@ -181,7 +182,7 @@ class Reason(enum.Enum):
         memo="waiting",
     )
 
-    # Told in no memo: it is over at once, unless flux-accounting hangs.
+    # Not in the job's memo: it is over at once, unless flux-accounting hangs.
     BANK_UNREAD = _not_refused(
         "it waits for flux-accounting to say who may use its bank, until {until!t} at"
         " the latest",
@@ -218,7 +219,7 @@ class Reason(enum.Enum):
         " {next}{ends}",
         memo="released",
     )
-    # Of a job whose nodes are online, too: what stands in its way.
+    # About a job whose nodes are online, too: what prevents its start.
     PRIORITY_ZERO = _not_refused(
         "its nodes are online, but Flux gives it priority 0 and so starts it nowhere;"
         " {next}{ends}",
@@ -245,12 +246,12 @@ class Reason(enum.Enum):
         " {next}{ends}",
         memo="released",
     )
-    # Decided on in each tick, before the jobs after it: the refusal cache has it not.
+    # Decided in each tick, before the jobs after it, so not in the refusal cache.
     RESERVED = _not_refused(
         "starts {words}, on {nodes!n} of {offer}; kept for it: {ranks!i}{kept}",
         memo="waiting",
     )
-    # It is held again where it would block others, and has its urgency else.
+    # The job is held again if it would block others; else it keeps its urgency.
     NOT_STARTED = _not_refused(
         "its nodes were online, but Flux did not start it within {limit} ([deadlines]"
         " release): {stood}. It is tried again at {until!t}",
@@ -262,7 +263,7 @@ class Reason(enum.Enum):
         "isolated burst {burst} is to run it, and is {state}{words}",
         memo="isolated {state}",
     )
-    # It stays held until it is ended, or a person decides.
+    # The job stays held until it is ended, or a person decides.
     ISOLATED_DONE = _left_alone("ran in isolated burst {burst}: {how}", memo="{word}")
     ISOLATED_LOST = _left_alone(
         "was to run in isolated burst {burst}; it is not known whether it began, so it"
@@ -280,7 +281,7 @@ class Reason(enum.Enum):
         memo="waiting",
     )
 
-    # About a job that nothing can be done for, now or ever.
+    # About a job for which nothing can be done now, or ever.
     NO_SLOTS = _waits(
         "the lead declares no rank slots, so no follower can join it (burst lead"
         " add-slot, then restart the lead)",
@@ -298,7 +299,7 @@ class Reason(enum.Enum):
     TOO_LARGE = _impossible(
         "it needs {need!n}; the most that it could ever have is {most}",
     )
-    # A lead can get further rank slots, so it is not hopeless.
+    # Not final: a lead can get further rank slots.
     NO_ROOM = _waits(
         "it needs {need!n}; offers have that many, but no rank slot of the lead holds"
         " more than {most} (burst lead add-slot, then restart the lead)",
@@ -307,7 +308,7 @@ class Reason(enum.Enum):
     OVER_LIMIT = _impossible(
         "it needs {need!n}; the limit {key} is {limit}",
     )
-    # What the plan never sees: that it cannot be moved is seen before it is placed.
+    # Never in a plan: that a job cannot be moved is found before it is placed.
     UNMOVABLE = JobReason(
         text="it has constraints beyond those of queue {queue}, so Flux does not let it"
         " change its queue; submit it without --requires",
@@ -358,12 +359,12 @@ class Reason(enum.Enum):
     SPOT = _never_offered(
         "the cloud may take its nodes back; the job has lost nodes {losses} times"
     )
-    # Of a burst that is there.
+    # About a burst that exists.
     FOR_OTHERS = _offer("its nodes are for others only", passing=False)
     KEEPING_NOT_WORTH = _offer(
         "keeping it for the job costs more than its rule pays", passing=True
     )
-    # Of nodes that would be bought.
+    # About nodes that would be bought.
     NOT_BOUGHT = _offer("nothing is bought for the job now", passing=True)
     NOT_OFFERED = _offer("it is not offered now", passing=True)
     SHAPE_MISMATCH = _offer(
@@ -467,7 +468,7 @@ class Reason(enum.Enum):
         passing=True,
         guests="{need} would be reserved, and less is left of a budget; {again}",
     )
-    # It would not fit, had nothing been spent yet.
+    # The budget would be too small even if nothing had been spent yet.
     BUDGET_SMALL = _offer(
         "budget {budget}: its limit is {limit}, and {need} would be reserved{parts}",
         passing=False,
@@ -499,14 +500,14 @@ class Reason(enum.Enum):
 
     @property
     def about_job(self) -> JobReason:
-        """What it says of a job, and what follows. Only for reasons about jobs."""
+        """Its meaning for a job. Only for reasons about jobs."""
         found = self._value_  # quicker than `value`
         assert isinstance(found, JobReason), self
         return found
 
     @property
     def about_offer(self) -> OfferReason:
-        """What it says of an offer. Only for reasons why one was turned down."""
+        """Its meaning for an offer. Only for reasons why an offer was turned down."""
         found = self._value_  # quicker than `value`
         assert isinstance(found, OfferReason), self
         return found

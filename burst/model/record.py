@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The records of a burst as text: one of the burst, one of each job that counts on it.
+"""The records of a burst as text: one for the burst, one for each assigned job.
 
-The size of the burst's record does not depend on how many jobs it had, has or will
-have. What changes with each job is in the job's own record, of at most 200 bytes.
+The size of the burst's record does not depend on the number of its jobs. What changes
+with each job is in the job's own record, of at most 200 bytes.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from burst.model.event import Event
 
 RECORD_VERSION = 2
 FIRST_VERSION = 1
-"""Of records that have the events of all jobs in the record of the burst."""
+"""The version of records that have the events of all jobs in the burst's record."""
 
 
 class BurstRecord(msgspec.Struct, frozen=True):
-    """What is kept of a burst: nothing that replaying the events gives."""
+    """The record of a burst, without what replaying the events yields."""
 
     version: int
     lease: Lease
@@ -29,7 +29,7 @@ class BurstRecord(msgspec.Struct, frozen=True):
 
 
 def encode_record(burst: Burst) -> str:
-    """Return the JSON text that is kept of a burst beside the records of its jobs."""
+    """Return the JSON text of a burst's record, without the records of its jobs."""
     record = BurstRecord(RECORD_VERSION, burst.lease, burst.events, burst.sums)
     return msgspec.json.encode(record).decode()
 
@@ -54,12 +54,12 @@ def decode_record(text: str) -> BurstRecord:
 
 
 def encode_job(times: JobTimes) -> str:
-    """Return the JSON text that is kept of one job of a burst."""
+    """Return the JSON text of the record of one job of a burst."""
     return msgspec.json.encode(times).decode()
 
 
 def decode_job(text: str) -> JobTimes:
-    """Return what is known of one job of a burst. Raises RecordUnreadable."""
+    """Return the times of one job of a burst. Raises RecordUnreadable."""
     try:
         return from_json(text, JobTimes)
     except msgspec.MsgspecError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A job that Flux ended as it lost a node, and its second submission."""
+"""A job that Flux ended because it lost a node, and its second submission."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from burst.model.jobid import JobId, format_f58
 from burst.model.request import unreadable
 
 MOST_REPEATS = 2
-"""So often a job is run again that loses its nodes each time. After so many losses it
+"""How often a job is run again if it loses a node each time. After this many losses it
 gets no nodes that a cloud may take back."""
 
-# The note of Flux where the broker of a node is gone, and where that broker ended in
-# order while the job shell, which followed the job's events through it, was running.
+# The notes of Flux if the broker of a node is gone, and if that broker ended in order
+# while the job shell, which followed the job's events through it, was running.
 _NODE_FAILURE = "node failure on "
 _BROKER_ENDED = "flux_job_event_watch_get: Function not implemented"
 
 
 def lost_node(kind: str, note: str) -> str:
-    """Return the note of a fatal exception if a lost node caused it; else nothing.
+    """Return the note of a fatal exception if a lost node caused it; else "".
 
     `kind` is the exception's type (RFC 21).
     """
@@ -33,34 +33,35 @@ def lost_node(kind: str, note: str) -> str:
 
 
 class Repeat(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is on record of a job that lost a node: the intent to submit it again.
+    """The record of a job that lost a node: the intent to submit it again.
 
-    It is written before the lead is asked to.
+    It is written before the lead is asked to submit the job.
     """
 
     losses: int
-    """How many runs have lost a node by now: of this job, and of those it repeats."""
+    """How many runs have lost a node: runs of this job and of those it repeats."""
     urgency: int
-    """That the second job gets once the daemon has seen it; it is submitted held."""
+    """The urgency that the second job gets once the daemon has seen it; it is submitted
+    held."""
     since: float
-    """When it was recorded, or else when the lead was asked last; seconds since the
-    epoch."""
+    """When the intent was recorded, or else when the lead was last asked, in seconds
+    since the epoch."""
     ranks: str = ""
-    """Those on which the job ran, an idset: the lost one is among them."""
+    """The ranks on which the job ran, as an idset: the lost one is among them."""
     asked: bool = False
-    """Whether the lead was asked."""
+    """Whether the lead was asked to submit the second job."""
     again: JobId | None = None
-    """The second job; None as long as it is not known."""
+    """The second job; None until it is known."""
     refused: str = ""
-    """Why there is none; empty if there is, or may be."""
+    """Why there is no second job; empty if there is one, or may be one."""
 
     @property
     def is_open(self) -> bool:
-        """Whether it is not known what came of it."""
+        """Whether the second job is neither known nor refused."""
         return self.again is None and not self.refused
 
     def text(self) -> str:
-        """Return what came of it, as a sentence without a full stop."""
+        """Return what became of the intent, as a sentence without a full stop."""
         if self.again is not None:
             return f"it was submitted again as {format_f58(self.again)}"
         if self.refused:
@@ -71,10 +72,11 @@ class Repeat(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 def repeated_jobspec(
     jobspec: Mapping[str, Any], job: JobId, repeat: Repeat
 ) -> dict[str, Any]:
-    """Return the jobspec of the second job, from that with which the first came.
+    """Return the jobspec of the second job, from the first job's jobspec as submitted.
 
-    It says which job it repeats. Dependencies are left out, as the first job waited for
-    them, and Flux refuses some of those on jobs that have ended. Raises JobspecError.
+    It names the job that it repeats. Dependencies are left out, as the first job waited
+    for them, and Flux refuses some dependencies on jobs that have ended. Raises
+    JobspecError.
     """
     try:
         attributes = from_plain(jobspec["attributes"], dict[str, Any])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a jobspec (RFC 14, RFC 25) asks for, as far as placing it needs to know."""
+"""Parses what a jobspec (RFC 14, RFC 25) asks for, as far as placing a job needs it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from burst.model.confinement import split_confinement
 from burst.model.constraint import canonical
 from burst.model.resource_count import LARGEST_COUNT, least_count
 
-# A jobspec nests node, slot and core; a crafted one may nest without end.
+# A jobspec nests node, slot and core; a malicious one may nest without end.
 _DEEPEST = 100
-# Of a provider's name, in characters; prices and times are numbers a person may mean.
+# The longest name of a provider, attribute or job, in characters.
 _LONGEST_NAME = 255
 _SHOWN = 200
-# Below attributes.system: what Flux reads, or we by functions of their own.
+# Keys of attributes.system that Flux reads, or that other functions here read.
 _FLUX_KEYS = frozenset(
     {
         *("bank", "burst", "constraints", "cwd", "dependencies", "duration"),
@@ -34,8 +34,8 @@ _NO_ATTRIBUTES: Mapping[str, str] = {}
 class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     """Resources of one job. Equal requests are placed alike, so this is hashable.
 
-    `nodes` is 0 where the job asks for slots only (`-n` without `-N`). `slots` is the
-    total. Ranges (RFC 14) count with their minimum: what the job can live with.
+    `nodes` is 0 if the job asks for slots only (`-n` without `-N`). `slots` is the
+    total. A range (RFC 14) counts with its minimum, which the job can run with.
     `constraint` is RFC 31 as canonical JSON text, empty for none.
     """
 
@@ -46,7 +46,7 @@ class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True
     exclusive: bool = False
     constraint: str = ""
     most_nodes: int = 0
-    """On how many nodes it may be by the limit of its queue, 0 for any number. Flux
+    """The most nodes that the limit of its queue allows it, 0 for any number. Flux
     itself does not count the nodes of a job that asks for slots only."""
 
     def __str__(self) -> str:
@@ -61,56 +61,59 @@ class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True
 
 
 BurstMode = Literal["joined", "isolated"]
-"""Whether a burst's nodes join the lead, or are an instance of their own."""
+"""Whether a burst's nodes join the lead, or form an instance of their own."""
 
 
 class BurstPreferences(msgspec.Struct, frozen=True, cache_hash=True):
-    """What the user says of bursting itself: `attributes.system.burst` of the jobspec.
+    """The user's preferences about bursting: `attributes.system.burst` of the jobspec.
 
     They narrow what may be done for the job, and never widen a limit. Any user can
     write them by `--setattr`, so none of them is trusted as a fact.
     """
 
     provider: str = ""
-    """Its nodes only; empty for any."""
+    """The only provider whose nodes it may use; empty for any."""
     max_price: float | None = None
-    """Per node and hour."""
+    """The highest price per node and hour; None for any."""
     wait: float | None = None
-    """How long to try the nodes that are up, in seconds; None for as long as the site
-    does."""
+    """How long to try nodes that are up, in seconds; None for the site's setting."""
     where: Literal["", "together", "spread"] = ""
-    """One burst, or several if there is none large enough; empty: as the site does."""
+    """together: one burst. spread: several if no single one is large enough. Empty for
+    the site's setting."""
     urgency: int = 0
-    """What it was to have, of a job that was submitted held for the daemon to release
-    (`flux submit --burst`); 0 if it was not."""
+    """The urgency for a job that was submitted held for the daemon to release (`flux
+    submit --burst`); 0 for other jobs."""
     mode: Literal["", "joined", "isolated"] = ""
-    """Of the burst that is made for it; empty: as its provider does."""
+    """The mode of the burst that is made for it; empty for its provider's default."""
     wanted: bool = False
-    """Whether a burst is made though it is worth less than the site's rule asks for
+    """Whether a burst is made even if it is worth less than the site's rule asks for
     (`flux submit --burst`, without `--burst-policy=auto`)."""
     allowed: tuple[str, ...] = ()
-    """Providers that the site's rule allows; empty for any. Never read of a jobspec."""
+    """Providers that the site's rule allows; empty for any. Never read from a jobspec.
+    """
     allowed_price: float | None = None
-    """Per node-hour, the most that the site's rule allows. Never read of a
-    jobspec."""
+    """The highest price per node-hour that the site's rule allows; None for any. Never
+    read from a jobspec."""
     rule: str = ""
-    """Name of the site's rule that narrowed what the user says; empty if none did."""
+    """The site's rule that narrowed the user's preferences; empty if none did."""
     offer: str = ""
-    """Of its provider; empty for any. Never read of a jobspec."""
+    """The only offer of its provider that it may use; empty for any. Never read from a
+    jobspec."""
     guest: bool = False
-    """Whether its user is not the owner of the instance. Never read of a jobspec."""
+    """Whether its user is not the owner of the instance. Never read from a jobspec."""
     tag: str = ""
-    """It is to run on bursts that were requested with this tag, and on no others; empty
-    for a job without one."""
+    """The job may only run on bursts that were requested with this tag; empty for a job
+    without a tag."""
     requeue: bool | None = None
-    """Whether it is run again if it loses a node; None as the site's rule says."""
+    """Whether it is run again if it loses a node; None for what the site's rule says.
+    """
     repeats: str = ""
-    """The job (f58) that it is in place of, which lost a node; empty for none."""
+    """The job (f58) that lost a node and that it replaces; empty for none."""
     losses: int = 0
-    """How many runs before it, each in place of the one before, have lost a node."""
+    """How many runs that it replaces, one after the other, have lost a node."""
 
     def takes(self, provider: str) -> bool:
-        """Tell whether bursts of a provider are as the user and the rule want them."""
+        """Tell whether the user and the site's rule allow bursts of a provider."""
         allowed = not self.allowed or provider in self.allowed
         return allowed and self.provider in {"", provider}
 
@@ -118,8 +121,8 @@ class BurstPreferences(msgspec.Struct, frozen=True, cache_hash=True):
 def parse_request(jobspec: Mapping[str, Any]) -> ResourceRequest:
     """Return the resources a jobspec asks for, counted as Flux's Rv1Pool counts them.
 
-    The redacted jobspec of the job manager's journal is enough. The constraint is
-    without what `parse_confinement` returns. Raises JobspecError.
+    The redacted jobspec of the job manager's journal is sufficient. The constraint does
+    not include the confinement (see `parse_confinement`). Raises JobspecError.
     """
     found = _Found()
     try:
@@ -154,7 +157,7 @@ def parse_confinement(jobspec: Mapping[str, Any]) -> frozenset[int] | None:
 
 
 def parse_duration(jobspec: Mapping[str, Any]) -> float:
-    """Return the job's time limit in seconds, 0 for none. Raises JobspecError."""
+    """Return the job's time limit in seconds; 0 for none. Raises JobspecError."""
     try:
         return from_plain(_system(jobspec).get("duration") or 0.0, _Amount)
     except MALFORMED as error:
@@ -170,10 +173,11 @@ def parse_queue(jobspec: Mapping[str, Any]) -> str:
 
 
 def parse_bank(jobspec: Mapping[str, Any]) -> str:
-    """Return the bank that pays for a job, empty for none. Raises JobspecError.
+    """Return the bank that pays for a job; empty for none. Raises JobspecError.
 
-    It is what the job's user says (`flux submit --bank`), or flux-accounting's default
-    bank of the user, where its plugin is loaded; that refuses other users' banks.
+    It is the bank that the job's user named (`flux submit --bank`), or the user's
+    default bank if flux-accounting's plugin is loaded, which refuses other users'
+    banks.
     """
     try:
         return from_plain(_system(jobspec).get("bank") or "", _Bank)
@@ -198,10 +202,10 @@ def parse_name(jobspec: Mapping[str, Any]) -> str:
 
 
 def parse_attributes(jobspec: Mapping[str, Any]) -> Mapping[str, str]:
-    """Return the attributes below `attributes.system` that rules may ask for, as text.
+    """Return the attributes below `attributes.system` that rules may match, as text.
 
-    By dotted name; texts, numbers, true and false. What Flux itself reads is left out,
-    and so is what is longer than a person would write.
+    Keys are dotted names; values are texts, numbers, true and false. Attributes that
+    Flux itself reads are left out, and so are texts longer than a person would write.
     """
     found: dict[str, str] = {}
     try:
@@ -227,7 +231,7 @@ def _flatten(name: str, value: Any, found: dict[str, str], depth: int) -> None:
 
 
 def parse_preferences(jobspec: Mapping[str, Any]) -> BurstPreferences:
-    """Return what the user prefers. Raises JobspecError where it cannot be read."""
+    """Return the user's preferences. Raises JobspecError if they cannot be read."""
     try:
         found = from_plain(_system(jobspec).get("burst") or {}, _PreferencesTable)
         if not f"{found.provider}{found.tag}{found.member}".isprintable():
@@ -251,9 +255,9 @@ def parse_preferences(jobspec: Mapping[str, Any]) -> BurstPreferences:
 
 
 def unreadable(what: str, error: Exception) -> JobspecError:
-    """Return the error for a part of a jobspec, with what went wrong, cut to a length.
+    """Return the error for a part of a jobspec that cannot be read.
 
-    What its user wrote may be of any length, and is shown in an error.
+    The cause is cut to a length: it may quote what the user wrote, of any length.
     """
     why = str(error) if isinstance(error, msgspec.MsgspecError) else repr(error)
     return JobspecError(f"its {what} cannot be read: {why[:_SHOWN]}")
@@ -268,13 +272,13 @@ def is_burstable(jobspec: Mapping[str, Any], attribute: str) -> bool:
 
 
 _Name = Annotated[str, msgspec.Meta(max_length=_LONGEST_NAME)]
-# The ledger has sums by bank, and a user may name any.
+# The ledger keeps sums by bank, and a user may name any bank.
 _Bank = Annotated[str, msgspec.Meta(max_length=64, pattern=r"^[!-~]*\Z")]
 _Amount = Annotated[float, msgspec.Meta(ge=0, le=1e15)]
 
 
 class _PreferencesTable(msgspec.Struct, rename="kebab"):
-    """The attribute as it is written. Keys that we do not know are others' business."""
+    """The attribute as it is written. Unknown keys are ignored."""
 
     provider: _Name | None = None
     max_price: _Amount | None = None
@@ -288,7 +292,7 @@ class _PreferencesTable(msgspec.Struct, rename="kebab"):
     repeats: _Name | None = None
     losses: Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)] | None = None
     member: _Name | None = None
-    """Of jobs that an earlier version submitted for an ensemble: their tag."""
+    """The tag of a job that an earlier version submitted for an ensemble."""
 
 
 class _Found(msgspec.Struct):
@@ -307,7 +311,7 @@ def _system(jobspec: Mapping[str, Any]) -> Mapping[str, Any]:
 def _walk(
     resources: Sequence[Mapping[str, Any]], factor: int, found: _Found, depth: int
 ) -> None:
-    """Descend as Rv1Pool does: what stands above a node multiplies the nodes."""
+    """Descend as Rv1Pool does: counts above a node multiply the nodes."""
     if depth > _DEEPEST:
         raise ValueError("resources nest too deeply")
     for vertex in resources:

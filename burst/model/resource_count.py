@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Counts of resources in a jobspec (RFC 14), of which a range counts with its least."""
+"""Reads counts of resources in a jobspec (RFC 14); a range counts with its minimum."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from typing import Any
 from burst.model.ranks import parse_idset
 
 LARGEST_COUNT = 2**31 - 1
-"""Flux counts with C's int."""
-# Flux lists the values of a count that has steps, and refuses to list more than this.
+"""The largest count in Flux, which counts with C's int."""
+# Flux lists the values of a count with steps, and refuses to list more than this.
 _MANY = 65536
 _COUNT = re.compile(r"(\d+)(?:(?:-(\d+)|(\+))(?::(\d+)(?::([+*^]))?)?)?", re.ASCII)
 
 
 def least_count(count: Any) -> int:
-    """Return the least of a count: 4, `{"min": 2, "max": 8}` (RFC 14), "2-8" (RFC 45).
+    """Return the minimum of 4, `{"min": 2, "max": 8}` (RFC 14) or "2-8" (RFC 45).
 
-    What Flux's scheduler would refuse raises ValueError, as the job can never start.
+    Raises ValueError for a count that Flux's scheduler would refuse, as the job can
+    never start.
     """
     if isinstance(count, int) and not isinstance(count, bool):
         return _bounded(count, count)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""R of RFC 20: which cores and GPUs of which ranks a resource set has.
+"""R of RFC 20: the cores and GPUs of each rank in a resource set.
 
-The one codec of this project. What Flux or a person wrote is read leniently: `rank` may
-be a number, and all but R_lite may be missing. Texts are parsed when they are asked
-for, so that reading R of a large instance is cheap.
+This is the only codec for R in this project. It reads leniently what Flux or a person
+wrote: `rank` may be a number, and all keys but R_lite may be missing. Texts are parsed
+only when their value is used, so that reading the R of a large instance is cheap.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from burst.model.shape import Shape
 
 
 class ResourceGroup(msgspec.Struct, frozen=True):
-    """An entry of R_lite: ranks that have the same. Texts are idsets (RFC 22)."""
+    """An entry of R_lite: ranks with equal resources. Texts are idsets (RFC 22)."""
 
     rank: str | int
     children: Mapping[str, str] = {}
-    """Ids of what each rank has, by type: `core`, `gpu`."""
+    """The ids of the resources of each rank, by type: `core`, `gpu`."""
 
     @property
     def ranks(self) -> frozenset[int]:
@@ -41,7 +41,7 @@ class ResourceNode(msgspec.Struct, frozen=True):
     rank: int
     host: str
     children: Mapping[str, str]
-    """As of its ResourceGroup."""
+    """The ids of its resources by type, as in ResourceGroup."""
 
 
 class _Execution(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,13 +55,13 @@ class _Execution(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ResourceSet(msgspec.Struct, frozen=True, kw_only=True):
-    """R, version 1. Properties raise ValueError where a text in it is malformed."""
+    """R, version 1. Its properties raise ValueError if a text in it is malformed."""
 
     version: Literal[1] = 1
     execution: _Execution
     attributes: Any = msgspec.UNSET
     scheduling: Any = msgspec.UNSET
-    """Of other schedulers; kept as it is."""
+    """Data of schedulers such as Fluxion; kept as it is."""
 
     @property
     def groups(self) -> tuple[ResourceGroup, ...]:
@@ -75,7 +75,7 @@ class ResourceSet(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Host names, in the order of the ranks; empty where R has none."""
+        """Host names, in the order of the ranks; empty if R has none."""
         lists = self.execution.nodelist
         return tuple(host for text in lists for host in parse_hostlist(text))
 
@@ -87,14 +87,14 @@ class ResourceSet(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def expiration(self) -> float:
-        """When it ends; seconds since the epoch, 0 for never."""
+        """When the resource set expires, in seconds since the epoch; 0 for never."""
         return self.execution.expiration
 
     @property
     def nodes(self) -> tuple[ResourceNode, ...]:
-        """Its ranks and their hosts, by rank.
+        """Its ranks and their hosts, in the order of the ranks.
 
-        ValueError, too, where there is not one host for each rank.
+        Also raises ValueError if the numbers of hosts and ranks differ.
         """
         children = {
             rank: group.children for group in self.groups for rank in group.ranks
@@ -125,16 +125,16 @@ class ResourceSet(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, execution=execution)
 
     def encode(self) -> str:
-        """Return it as JSON text."""
+        """Return R as JSON text."""
         return msgspec.json.encode(self).decode()
 
 
 EMPTY = ResourceSet(execution=_Execution(R_lite=()))
-"""R of no ranks, to which ranks are added."""
+"""An R without ranks, to which ranks can be added."""
 
 
 def group_of(ranks: Iterable[int], shape: Shape) -> ResourceGroup:
-    """Return the entry for ranks that have so many cores and GPUs, with ids from 0."""
+    """Return the entry for ranks of a shape; ids of cores and GPUs begin at 0."""
     children = {"core": format_idset(range(shape.cores))}
     if shape.gpus:
         children["gpu"] = format_idset(range(shape.gpus))
@@ -142,7 +142,7 @@ def group_of(ranks: Iterable[int], shape: Shape) -> ResourceGroup:
 
 
 def shape_of(children: Mapping[str, str]) -> Shape:
-    """Return how many cores and GPUs there are. Raises ValueError."""
+    """Return the number of cores and GPUs in `children`. Raises ValueError."""
     return Shape(
         len(parse_idset(children.get("core", ""))),
         len(parse_idset(children.get("gpu", ""))),
@@ -150,7 +150,7 @@ def shape_of(children: Mapping[str, str]) -> Shape:
 
 
 def resource_set(found: Any) -> ResourceSet:
-    """Return R of an object that was JSON. Raises ValueError."""
+    """Return R from an object that was read from JSON. Raises ValueError."""
     try:
         return from_plain(found, ResourceSet)
     except msgspec.ValidationError as error:
@@ -158,7 +158,7 @@ def resource_set(found: Any) -> ResourceSet:
 
 
 def decode_resource_set(text: str | bytes) -> ResourceSet:
-    """Return R of JSON text. Raises ValueError."""
+    """Return R from JSON text. Raises ValueError."""
     try:
         return from_json(text, ResourceSet)
     except msgspec.MsgspecError as error:

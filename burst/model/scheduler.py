@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is known of the module that schedules the lead's jobs."""
+"""The module that schedules the lead's jobs, as far as it is known."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ FLUXION = "sched-fluxion-qmanager"
 MATCHER = "sched-fluxion-resource"
 """Fluxion's module that matches jobs to nodes."""
 FCFS = "fcfs"
-"""Fluxion's first come, first served, its default: it starts no job ahead of another,
-and denies what it could not start on nodes that are up (dfu.cpp)."""
+"""Fluxion's policy first come, first served, its default: it starts no job ahead of
+another, and denies a job that it could not start on nodes that are up (dfu.cpp)."""
 
 
 class Order(enum.StrEnum):
-    """In which order a scheduler starts jobs."""
+    """The order in which a scheduler starts jobs."""
 
     FIFO = "fifo"
     """The first waiting job starts first: sched-simple and sched-burst."""
     EASY = "easy"
-    """As FIFO; others start before it where that does not make it wait longer."""
+    """As FIFO, but others may start earlier if the first job does not wait longer."""
     CONSERVATIVE = "conservative"
-    """As EASY, where it makes no job before them wait longer."""
+    """As FIFO, but a job may start earlier if no job before it waits longer."""
 
 
 _ORDERS = {
@@ -40,26 +40,26 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
     """The scheduler that is loaded."""
 
     name: str = ""
-    """Of its module; empty if there is none, or it is not known."""
+    """The name of its module; empty if there is none, or it is not known."""
     order: Order = Order.FIFO
     policies: Mapping[str, str] = {}
-    """Of Fluxion: the policy of each queue; `default` is that of an instance without
-    named queues."""
+    """Fluxion's policy of each queue, `default` for an instance without named queues;
+    empty for other schedulers."""
     whole_nodes: bool = False
-    """Whether each job gets all of its nodes, whatever it asks for of them: Fluxion's
-    `lonodex` and other match policies that are node-exclusive."""
+    """Whether a job always gets whole nodes: with Fluxion's `lonodex` and other match
+    policies that are node-exclusive."""
     stale_s: int = 0
-    """For so many seconds Fluxion may repeat what it had allocated (`update-interval`
-    of its module sched-fluxion-resource)."""
+    """For how many seconds Fluxion may report old allocations (`update-interval` of its
+    module sched-fluxion-resource)."""
 
     @property
     def is_fluxion(self) -> bool:
-        """Whether it is Fluxion."""
+        """Whether the scheduler is Fluxion."""
         return self.name == FLUXION
 
     @property
     def title(self) -> str:
-        """What to call it in a message."""
+        """The scheduler's name in messages."""
         if self.is_fluxion:
             policies = ", ".join(sorted(set(self.policies.values())))
             return f"Fluxion ({policies})" if policies else "Fluxion"
@@ -67,7 +67,7 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def reload(self) -> str:
-        """How it is loaded again, in commands."""
+        """The commands that reload it."""
         if self.is_fluxion:
             return (
                 f"flux module remove {FLUXION}, flux module reload {MATCHER}, flux"
@@ -82,10 +82,10 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def order_of(policies: Mapping[str, str]) -> Order:
-    """Return in which order Fluxion starts jobs by these policies of its queues.
+    """Return the order in which Fluxion starts jobs with these policies of its queues.
 
-    Where queues differ: as one with EASY, as the first job of a queue does not keep
-    those of other queues waiting. So it is for a policy that is not known here.
+    If queues differ, it is EASY, as the first job of a queue does not keep jobs of
+    other queues waiting. An unknown policy counts as EASY, too.
     """
     found = {_ORDERS.get(policy, Order.EASY) for policy in policies.values()}
     return found.pop() if len(found) == 1 else Order.EASY

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What one node has to give."""
+"""The resources of one node."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import msgspec
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """Cores and GPUs of one node, as R (RFC 20) counts them. R knows no memory."""
+    """Cores and GPUs of one node, as in R (RFC 20). R does not describe memory."""
 
     cores: int
     gpus: int = 0
 
     def holds(self, other: Shape) -> bool:
-        """Tell whether a node of this shape can stand in for one of the other."""
+        """Tell whether a node of this shape can replace one of the other shape."""
         return self.cores >= other.cores and self.gpus >= other.gpus
 
     def __str__(self) -> str:

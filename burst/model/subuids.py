@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Subordinate user ids: numbers that a user may have besides their own (subuid(5)).
+"""Subordinate user ids, which a user may have besides their own (subuid(5)).
 
-A process in a user namespace is seen by these numbers on its host (newuidmap(1)), munge
-signs for them, and Flux takes their requests and jobs. They are no accounts: the IMP
-starts no job of a number without an entry in passwd. Whoever had separate limits for
-each of 65,536 numbers would have none.
+A process in a user namespace has such an id on its host (newuidmap(1)), munge signs for
+it, and Flux takes its requests and jobs. But it is not an account: the IMP starts no
+job of an id without an entry in passwd. A user with separate limits for each of 65,536
+ids would have no limit at all.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-# Of few digits, leading zeros aside: to convert thousands takes long, or is refused.
+# Few digits besides leading zeros: to convert thousands takes long, or is refused.
 _NUMBER = re.compile(
     r"\s*\+?(?:0[xX]0*([0-9a-fA-F]{1,16})|0+([0-7]{1,22})|0*([1-9][0-9]{0,19}|0))",
     re.ASCII,
@@ -26,19 +26,19 @@ _ROOT = ("root", "0")
 
 
 class SubuidRange(msgspec.Struct, frozen=True):
-    """Numbers from `first` on, before `end`."""
+    """The ids from `first` on and before `end`."""
 
     first: int
     end: int
     owner: str
-    """The name of the user whose numbers they are, or their own number."""
+    """The name of the user who has these ids, or the user's own id."""
 
 
 class Subuids:
-    """All ranges of a host. A number in several is of the first of them."""
+    """All ranges of a host. An id in several ranges belongs to the lowest of them."""
 
     def __init__(self, ranges: Iterable[SubuidRange] = ()) -> None:
-        # Apart, so that to find one takes no longer where many overlap.
+        # Made disjoint, so that a search takes no longer if many overlap.
         self._ranges: list[SubuidRange] = []
         end = 0
         for each in sorted(ranges, key=lambda each: each.first):
@@ -49,7 +49,7 @@ class Subuids:
         self._firsts = [each.first for each in self._ranges]
 
     def owner(self, userid: int) -> str:
-        """Return whose number it is by the file, empty if it is in no range."""
+        """Return the owner of an id by the file; empty if the id is in no range."""
         at = bisect.bisect_right(self._firsts, userid) - 1
         found = at >= 0 and userid < self._ranges[at].end
         return self._ranges[at].owner if found else ""
@@ -59,11 +59,11 @@ NO_SUBUIDS = Subuids()
 
 
 def parse_subuids(text: str) -> Subuids:
-    """Return the ranges of a file's lines `OWNER:FIRST:COUNT`; others are left out.
+    """Return the ranges in a file with lines `OWNER:FIRST:COUNT`.
 
-    Numbers may be in hexadecimal or octal, and further fields may follow, as newuidmap
-    takes them (lib/subordinateio.c of shadow). Ranges of root are left out: whoever can
-    use those needs no other number.
+    Other lines are ignored. Numbers may be hexadecimal or octal, and further fields may
+    follow, as newuidmap accepts them (lib/subordinateio.c of shadow). Ranges of root
+    are left out: whoever can use those needs no other id.
     """
     found = []
     for line in text.split("\n"):
@@ -77,7 +77,7 @@ def parse_subuids(text: str) -> Subuids:
 
 
 def _number(text: str) -> int | None:
-    """Return the number that strtoul(3) with base 0 makes of all of a text."""
+    """Return the number that strtoul(3) with base 0 reads from a whole text."""
     match = _NUMBER.fullmatch(text)
     if match is None:
         return None

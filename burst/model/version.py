@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Versions of Flux: what has to be equal for a follower to be let in."""
+"""Versions of Flux: the part that a follower and its lead must share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _VERSION = re.compile(r"(\d+)\.(\d+)(?:\D.*)?", re.ASCII | re.DOTALL)
 def major_minor(version: str) -> tuple[int, int]:
     """Return the first two numbers of `0.88.0`, or of `0.88.0-12-gabc1234`.
 
-    A lead turns away a follower with other ones. Raises ValueError.
+    A lead refuses a follower for which they differ. Raises ValueError.
     """
     match = _VERSION.fullmatch(version)
     if match is None:
