@@ -186,8 +186,7 @@ class Session:
         """Become the only daemon of this lead, and listen to it.
 
         Raises ServiceTaken naming the holder, ConfigError if the lead lacks what the
-        intake mode needs, and Denied unless this user owns the lead; root counts as any
-        other user.
+        intake mode needs, and Denied if the lead is another user's, also for root.
         """
         require_owner(self._config.identity, os.geteuid())
         relax_garbage_collector()
