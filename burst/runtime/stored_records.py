@@ -25,7 +25,7 @@ class StoredRecords:
     """The records of one engine. For one thread."""
 
     def __init__(self, store: Store, now: float, limits: LimitSettings) -> None:
-        """Read them. Raises StoreError and Unreadable."""
+        """Read the records. Raises StoreError and Unreadable."""
         self.store = RecordStore(store)
         self.now = self.store.load(now, limits)
         """The present records, whether the store has them or not."""
