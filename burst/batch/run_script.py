@@ -135,7 +135,7 @@ class ScriptRunner:
         if not self._canceled:
             self._stop_jobs()
             self._stop_daemon(lead, daemon, settings.deadlines.reap)
-        # The daemon takes all bursts down at the first SIGTERM, and ends at the second.
+        # The first SIGTERM makes the daemon take all bursts down, a second ends it.
         for grace in (_LOOK_S, CANCEL_GRACE_S):
             daemon.end()
             daemon.wait(grace)

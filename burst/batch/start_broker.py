@@ -110,7 +110,7 @@ def run_node(
 def _run_broker(
     directory: LeadDirectory, task: BatchTask, broker: BrokerCommand
 ) -> int:
-    """Run the broker; return its status. Raises LeadError if it failed too early."""
+    """Run the broker; return its status. Raises LeadError if no script could begin."""
     # Flux signals all processes of the task, so the broker, too. This process ends once
     # the broker has.
     for number in ENDING:

@@ -55,7 +55,7 @@ def keygen(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
 
 def _rotate(path: Path, name: str | None, yes: bool, target: Target) -> None:
-    certificate.read(path)  # fails before a lead is asked
+    certificate.read(path)  # raises if it is unreadable, before a lead is asked
     started, bursts = 0.0, list[str]()
     try:
         with target.lead() as lead:

@@ -139,7 +139,7 @@ def _try_files(
 
 
 def _owner_for_root(lead: LeadIdentity) -> str:
-    """Return the user as whom a broker is to run; empty for the current user."""
+    """Return the user that is to run a broker; empty for the current user."""
     if os.geteuid() or not lead.owner_userid:
         return ""
     return pwd.getpwuid(lead.owner_userid).pw_name

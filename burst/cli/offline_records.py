@@ -57,7 +57,7 @@ def answer_from_records(
 ) -> dict[str, Any]:
     """Return what a daemon would answer; empty if `explain` knows nothing of the id.
 
-    Raises `error` for a guest, who may not read records; else BurstError.
+    Raises `error` for a guest, who may not read records, and other BurstErrors.
     """
     try:
         snapshot = read_records_snapshot(lead, target.settings())

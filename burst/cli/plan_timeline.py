@@ -98,7 +98,10 @@ def write_picture(path: Path, rows: Sequence[Row], now: float) -> None:
 
 
 def _horizon(rows: Sequence[Row], now: float) -> float:
-    """Return the time at which the drawing ends: past the last known one, in a day."""
+    """Return the time at which the drawing ends.
+
+    That is after the last known time, an hour to a day from now.
+    """
     times = [row[key] for row in rows for key in ("from", "until") if row[key]]
     last = max(times, default=now)
     return now + min(max(1.2 * (last - now), _SHORTEST_S), _LONGEST_S)

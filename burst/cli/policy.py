@@ -90,7 +90,7 @@ def _rules_of(file: Path) -> dict[str, Any]:
 def _checked(
     lead: Lead, target: Target, tables: Mapping[str, Any] | None, where: str
 ) -> dict[str, Any]:
-    """Return the daemon's answer; without a daemon, the same made here.
+    """Return the daemon's answer; without a daemon, make the same answer here.
 
     `tables` are those of a file to use in place of the settings, `where` is its name.
     """

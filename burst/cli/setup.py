@@ -151,7 +151,7 @@ def _choice(
 
 
 def _running(uri: str, system: bool) -> RunningInstance | None:
-    """Return what the instance reports; None, with a message, if none is found."""
+    """Return what the instance reports; None, with a message, if that is not known."""
     if not (uri or system) or not is_flux(uri):
         click.echo(
             "no running Flux was found, so its queues and scheduler are not known"

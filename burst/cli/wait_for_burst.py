@@ -96,7 +96,7 @@ def _progress(
 
 
 def _goes_on(burst_id: str, until: str) -> str:
-    """Return what the daemon goes on with while nobody waits for it."""
+    """Return in words what the daemon does after Ctrl-C has ended the wait."""
     if until == "inactive":
         return "it is taken down all the same"
     return f"it is made all the same (burst down {burst_id} ends that)"

@@ -35,7 +35,7 @@ class Processes:
         self._directory = directory
         self._background: dict[str, subprocess.Popen[bytes]] = {}
         own = {k: v for k, v in os.environ.items() if not k.startswith(_FOREIGN)}
-        # A broker that is killed leaves its directory in TMPDIR, so it is the demo's.
+        # A killed broker leaves its directory in TMPDIR, so TMPDIR is the demo's own.
         self.environment = {**own, MARK: str(directory), "TMPDIR": str(directory)}
 
     def start(self, name: str, argv: Sequence[str]) -> None:

@@ -64,7 +64,7 @@ class Story:
         self._lead_is_up = False
 
     def tell(self) -> None:
-        """Type all commands. Raises BurstError."""
+        """Run all commands. Raises BurstError."""
         try:
             self._start()
             for job in JOBS:

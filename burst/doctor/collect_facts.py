@@ -211,7 +211,7 @@ class ProbeRequest(msgspec.Struct, frozen=True):
     tell: Callable[[str], None]
     """Called with a line of progress."""
     user: str = ""
-    """A user for whom to test, too, whether jobs could run there; empty for none."""
+    """Also test whether jobs of this user could run there; empty for no such test."""
 
 
 def probe(

@@ -53,7 +53,7 @@ _CURRENT = 2
 
 
 def _submitted(signed: str) -> Any:
-    """Return the jobspec in a signed one: HEADER.PAYLOAD.SIGNATURE, in base64.
+    """Return the payload of a signed jobspec: HEADER.PAYLOAD.SIGNATURE, in base64.
 
     Flux keeps the environment in no other place. Flux has checked the signature
     (RFC 15), but not that the environment is an object. Raises what MALFORMED lists.

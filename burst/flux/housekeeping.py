@@ -50,8 +50,8 @@ class Housekeeping:
         self._there: frozenset[int] = frozenset()
         """The ranks that only housekeeping or epilogs had at the last read."""
         self.has_just_ended = False
-        """Whether housekeeping has left ranks that the view shows as allocated. It may
-        have ended after the view was read, so that no job has these ranks."""
+        """Whether housekeeping or an epilog has left ranks that the view shows as
+        allocated. If it ended after the view was read, no job has these ranks."""
 
     def read(
         self,

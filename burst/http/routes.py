@@ -98,10 +98,10 @@ class Routes:
 
 
 def json_response(row: object) -> HttpResponse:
-    """Return a value as JSON as the response."""
+    """Return a response with a value as JSON."""
     return HttpResponse(body=msgspec.json.encode(row) + b"\n", content_type=JSON)
 
 
 def text_response(text: str, status: int = 200) -> HttpResponse:
-    """Return a line of plain text as the response."""
+    """Return a response with a line of plain text."""
     return HttpResponse(body=f"{text}\n".encode(), status=status)

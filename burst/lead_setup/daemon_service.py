@@ -77,7 +77,7 @@ def rc1_daemon_script(directory: Path) -> str:
 
 
 def rc1_queue_script(state: Path, queue: str) -> str:
-    """Return a program for rc1.d that starts this queue of the lead's own nodes, once.
+    """Return a program for rc1.d that starts, once, the queue for own nodes.
 
     `state` is the lead's state directory.
     """

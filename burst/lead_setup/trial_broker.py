@@ -62,8 +62,8 @@ def try_broker(
 ) -> TrialResult:
     """Start a broker with these tables, and end it. Raises ConfigError.
 
-    `flux` is the program. If root runs this, `user` is the user as whom the broker
-    runs: as root it could read what the lead's user cannot.
+    `flux` is the program. If root runs this, the broker runs as `user`: as root it
+    could read what the lead's user cannot.
     """
     host = declared_hosts(dict(tables))[0]
     with _directory(user) as directory:
@@ -179,7 +179,7 @@ def _command(directory: Path, flux: str, host: str) -> list[str]:
 
 
 def _give(directory: Path, user: str) -> None:
-    """Give the files to the user as whom the broker runs."""
+    """Make the broker's user the owner of the files."""
     entry = pwd.getpwnam(user)
     for path in (*directory.iterdir(), directory):
         os.chown(path, entry.pw_uid, entry.pw_gid, follow_symlinks=False)

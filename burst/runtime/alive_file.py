@@ -15,7 +15,7 @@ from burst import log
 
 
 class AliveFile:
-    """Sets the time of a file. That it cannot be written is logged once."""
+    """Sets the time of a file, and logs each new error of that once."""
 
     def __init__(self) -> None:
         self._told = ""

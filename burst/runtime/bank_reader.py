@@ -46,7 +46,10 @@ class BankReader:
         pause: float = ASK_EVERY_S,
         timeout: float = ACCOUNTING_S,
     ) -> None:
-        """The thread pauses `pause` seconds between requests of `timeout` seconds."""
+        """The thread pauses `pause` seconds between requests.
+
+        Each request may take `timeout` seconds.
+        """
         self._lead, self._wake, self._clock = lead, wake, clock
         self._pause, self._timeout = pause, timeout
         self._answered_at = 0.0

@@ -74,7 +74,7 @@ class BurstsLeft(msgspec.Struct, frozen=True, kw_only=True):
             self._say_commands()
 
     def end(self, load: LoadProviders = provider_registry.load_providers) -> None:
-        """Take the bursts down if `[daemon] on_stop` says so; log how to delete others.
+        """Reap the bursts if `[daemon] on_stop` says so; log how to delete the rest.
 
         For a daemon that ends without its lead. Deleted bursts stay on record, and the
         next daemon of the lead finds that nothing of them is left.

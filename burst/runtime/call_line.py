@@ -42,7 +42,7 @@ class CallLine:
             return more
 
     def take(self) -> QueuedCall | None:
-        """Wait for a call that may run now, and return it; None once all are taken."""
+        """Wait for a call that may run now, and return it; None if closed and empty."""
         with self._changed:
             while True:
                 for index, call in enumerate(self._waiting):

@@ -11,7 +11,8 @@ from pathlib import Path
 import msgspec
 
 STEP_S = 2.0
-"""If the system clock is off by more seconds, it was set or the machine suspended."""
+"""If the system clock is off by more than this many seconds, it counts as stepped: it
+was set, or the machine was suspended."""
 _APART_S = 0.1
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 

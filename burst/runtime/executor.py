@@ -122,7 +122,7 @@ class ProviderWorkers:
             line.close()
 
     def finish(self, timeout: float) -> bool:
-        """Let all that was submitted run to its end; tell whether it did in time."""
+        """Take no more calls; tell whether those submitted end within `timeout` s."""
         self.close()
         ends = self._clock() + timeout
         for thread in self._threads:

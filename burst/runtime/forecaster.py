@@ -3,15 +3,15 @@
 
 It listens to all jobs of the lead; each tick gives it the newest state of all else.
 After a change it estimates anew, at most once per `[daemon] forecast`, and with at most
-a twentieth of one core's time. It then wakes the daemon; the next tick has the result
-in its world.
+a twentieth of one core's time. If the estimates have changed, it wakes the daemon; the
+next tick has them in its world.
 
 An estimate that depends on the end of a running job is dropped once that job ends.
 
 Ticks judge jobs by the estimates made after a job was submitted or has ended, or own
 nodes came or went. Estimates made for other reasons, such as a job that runs longer
-than expected, are told to users, but ticks judge by them only after an hour
-(`judged_again_at`).
+than expected, are told to users, but ticks judge by them only once an hour has passed
+and a job is late (`judged_again_at`).
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ class Forecaster:
             return not self._closing
 
     def time_left(self) -> float | None:
-        """Return the seconds until a job should start, or jobs are judged anew.
+        """Return the seconds until a job is late, or jobs are judged anew.
 
         None if that is not known.
         """

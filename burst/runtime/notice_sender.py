@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Tells notices to a program or by a post, on a thread of its own, with retries.
 
-No library does the retries: a failure is told, and the notice is tried again for as
-long as its condition lasts, over hours and a reload.
+The retries are made here, as no library of retries does what is needed: a failure is
+told, and the notice is tried again for as long as its condition lasts, over hours and a
+reload.
 """
 
 from __future__ import annotations

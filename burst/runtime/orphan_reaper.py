@@ -94,7 +94,7 @@ class OrphanReaper:
         world: World,
         now: float,
     ) -> None:
-        """Stop deleting those that are deleted, and those that are orphans no more."""
+        """Forget orphans that are deleted, and those that are orphans no more."""
         for key, call in self._tracker.orphans.items():
             if key not in self._going:
                 if key not in seen:

@@ -66,7 +66,8 @@ class PollSchedule:
     def note_result(self, result: CallResult, longest: float) -> str:
         """Note how the call ended; return what is wrong, empty if nothing is.
 
-        The method is not due again before its rest, at most `longest` seconds, is over.
+        After a success, the method is not due again before its rest, of at most
+        `longest` seconds, is over; after a failure, it is due after a pause.
         """
         self.asked_at = None
         self._took = result.done_at - result.began_at

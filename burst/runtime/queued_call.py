@@ -29,7 +29,7 @@ class QueuedCall(msgspec.Struct, frozen=True, kw_only=True):
     """For `provision` and `resize`; SpecRefused, which the call then raises, if no spec
     could be made."""
     generation: int = 0
-    """Counts the provider's settings: a reload that changes them makes a new one."""
+    """Number of the provider object: a reload that replaces it raises the number."""
     providers: Mapping[str, Provider]
     """By name. Read when the call runs: a call that waited for another is for the
     provider that the settings name by then."""

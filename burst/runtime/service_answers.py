@@ -310,7 +310,7 @@ def _begin_of(day: str) -> float:
 
 
 def unverified_banks(snapshot: Snapshot) -> str:
-    """Return why banks are not verified; empty if they are, or need not be."""
+    """Return why banks are as jobs name them, not verified; empty if they are."""
     banks = snapshot.world.banks
     return banks.unverified if banks.associations is None else ""
 

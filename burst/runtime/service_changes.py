@@ -127,7 +127,7 @@ class ServiceChanges:
     def _request_for_guest(
         self, asked: BurstRequest, userid: int, snapshot: Snapshot
     ) -> Row:
-        """Make a burst that a guest alone uses, where the site allows that."""
+        """Make a burst that only this guest uses, if the site allows that."""
         GuestLimits(
             snapshot.records, snapshot.world, snapshot.settings, snapshot.now
         ).check(userid, asked.nodes)

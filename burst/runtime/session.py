@@ -186,7 +186,7 @@ class Session:
         """Become the only daemon of this lead, and listen to it.
 
         Raises ServiceTaken naming the holder, ConfigError if the lead lacks what the
-        intake mode needs, and Denied for root if the lead is another user's.
+        intake mode needs, and Denied if the lead is another user's, also for root.
         """
         require_owner(self._config.identity, os.geteuid())
         relax_garbage_collector()
@@ -224,7 +224,8 @@ class Session:
     def make_config(self, settings: Settings) -> ConfigMaker:
         """Begin to make the providers of other settings, within the reload limit.
 
-        Raises ConfigError if the settings lack a provider that has live bursts.
+        Raises ConfigError if the settings remove or disable a provider that has live
+        bursts.
         """
         self._check_left_out(settings)
         seen, old = self.lead.identity(), self._config

@@ -133,7 +133,7 @@ class StartTeller:
     def _find_due(
         self, starts: Mapping[JobId, StartEstimate], view: LeadView, now: float
     ) -> list[tuple[float, JobId]]:
-        """Return the starts to be written into memos; math.inf removes one from it."""
+        """Return the starts to be written into memos; math.inf removes a job's."""
         for gone in self._told.keys() - view.jobs.keys():
             del self._told[gone]
         due: list[tuple[float, JobId]] = []

@@ -25,7 +25,7 @@ class StoredRecords:
     """The records of one engine. For one thread."""
 
     def __init__(self, store: Store, now: float, limits: LimitSettings) -> None:
-        """Read them. Raises StoreError and Unreadable."""
+        """Read the records. Raises StoreError and Unreadable."""
         self.store = RecordStore(store)
         self.now = self.store.load(now, limits)
         """The present records, whether the store has them or not."""
@@ -51,10 +51,10 @@ class StoredRecords:
     def keep(self, result: TickResult, now: float) -> TickResult:
         """Store what changed; return the result that may be acted on.
 
-        It leaves out records that are too large for a store. A result that only frees
-        may be acted on even if the store refuses it. For any other one that the store
-        refuses, raises StoreError or Unreadable; then it may not be acted on. Raises
-        LeadGone.
+        That result leaves out records that are too large for a store. A result that
+        only frees is returned even if the store refuses it. Raises LeadGone, and
+        StoreError or Unreadable if the store refuses any other result: then nothing of
+        it may be acted on.
         """
         try:
             result = self._write(result, now)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """What the daemon has counted since its process began, for metrics.
 
-An event is counted when the engine takes over the records with it, so never twice: an
-event that the store refused was not applied, and comes again. One thread writes; any
-may read, as each value is replaced whole.
+An event is counted when the engine takes over the records with it, so never twice: the
+events of a result that the engine gave up, as the store refused it, come again. One
+thread writes; any may read, as each value is replaced whole.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class FakeBurst:
     """Hosts that exist, in the order in which they were made."""
     observed: int = 0
     ends_in: int | None = None
-    """Number of calls until the burst is gone; None before the first reap."""
+    """Further calls of `reap` or `observe` until it is gone; None before a reap."""
     failed: dict[str, str] = field(default_factory=dict)
     failure: Failure = Failure.OTHER
     reclaimed: set[str] = field(default_factory=set)

@@ -60,7 +60,7 @@ def restricted(request, *expressions):
 
 
 def fits(pool, request):
-    """Tell whether the request could be met, were all of the pool up and idle."""
+    """Tell whether the pool could meet the request if all of it were up and idle."""
     try:
         pool.check_feasibility(request)
     except InfeasibleRequest:

@@ -350,7 +350,7 @@ class Lending:
     # Which burstable jobs are in the shipped scheduler's queue, and which start.
 
     def _look(self):
-        """Find again which ranks are up, and which burst jobs belong into the queue."""
+        """Find again which ranks are up, and which burst jobs belong in the queue."""
         self._stale = False
         everything = self.resources.to_resource_set()
         down = self.resources.copy_down().ranks
