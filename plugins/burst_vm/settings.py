@@ -93,7 +93,7 @@ class VmSettings(msgspec.Struct, frozen=True, kw_only=True):
     user_data: str = ""
     """Path of a template for the user data, in place of the package's own."""
     user: str = "flux"
-    """User of the image that runs the followers in the VMs."""
+    """User that runs the followers in the VMs; the image must have this user."""
     flux: str = "flux"
     """The program in the image, by path, or by a name on systemd's PATH."""
     munge_key: str = ""

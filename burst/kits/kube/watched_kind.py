@@ -106,7 +106,7 @@ class WatchedKind(Generic[_T]):
         self._read_at = now
         if not self._kept or now < self._watch_at:
             self._version = ""
-        # The list has worked, so the credentials are valid now.
+        # The list has worked, and has read the credentials again if that was necessary.
         elif not self._begin(now):
             self._watch_at = now + _AGAIN_S
         self._kept = True
