@@ -38,8 +38,8 @@ class VmOffer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Price per VM and hour. Default: Libcloud's on-demand price of the size, in US
     dollars, or 0 if it has none."""
     spot: bool = False
-    """Whether the cloud may take the VMs back at any time. With `ec2`, `gce` and
-    `azure_arm` the provider requests spot or preemptible VMs."""
+    """Whether the cloud may take the VMs back at any time. Only for `ec2`, `gce` and
+    `azure_arm`: the provider then requests spot or preemptible VMs from them."""
     join_time: Seconds = Seconds(120)
     """Expected time from the request until followers join."""
 

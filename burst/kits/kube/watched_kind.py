@@ -44,7 +44,7 @@ class Changes(msgspec.Struct, Generic[_T]):
     listed: list[_T] | None
     """All existing objects, if they had to be listed; else None."""
     later: list[tuple[bool, _T]]
-    """Each changed object, after whether it still exists."""
+    """For each change: whether the object still exists, and the object."""
 
 
 class _Event(msgspec.Struct):
