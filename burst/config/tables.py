@@ -142,7 +142,7 @@ class IntakeSettings(Table, frozen=True):
     """Urgency, 1 to 31, that a released job gets for at most ten seconds if its lent
     nodes are free and Flux has not started it within two seconds because jobs ahead of
     it wait for own nodes; 31 is first in the queue (flux-submit(1)). The job does not
-    get it while it could take own nodes by that (docs/intake.md). 0: the job waits for
+    get it while it could take own nodes with it (docs/intake.md). 0: the job waits for
     its turn, while its lent nodes cost money. Mode scheduler does not need it."""
     impossible: Literal["auto", "hold", "fail"] = "auto"
     """What happens to a job that no offer could ever serve. hold: it waits without
@@ -270,7 +270,7 @@ class DeadlineSettings(Table, frozen=True):
     default is how long CLUES tolerates a glitch; it is longer than the restart of a
     broker."""
     drain: Seconds = Seconds(1800)
-    """From the begin of draining until no allocation is left. A job is never killed:
+    """From the start of draining until no allocation is left. A job is never killed:
     after this deadline the burst is reported as overdue, and the daemon still waits."""
     housekeeping: Seconds = Seconds(600)
     """How long Flux's housekeeping may take on lent nodes, while no job runs on them.
@@ -283,8 +283,8 @@ class DeadlineSettings(Table, frozen=True):
     """From the first reap until NotFound. After this deadline the burst is reported as
     overdue, and reap is still repeated."""
     idle: Seconds = Seconds(300)
-    """How long a burst that nothing needs stays up. To make a cluster takes longer than
-    the default, so that a second job soon after the first finds it."""
+    """How long a burst that nothing needs stays up. A cluster takes longer to make than
+    the default, so a second job that comes soon after the first should find it."""
     lease: Seconds = Seconds("inf")
     """How long a burst may live. It is drained `drain` before its end. At its end,
     providers that can do so end what still runs, even if no daemon is left: this bounds

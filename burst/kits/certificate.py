@@ -227,8 +227,8 @@ def _content(path: Path) -> str:
             f"who read it can join: run `chmod 600 {path}`, and make a new one if this"
             " machine has other users",
         )
-    # Other characters than ASCII are accepted only in comments; other lines are
-    # refused.
+    # Characters other than ASCII are accepted only in comments. In any other line they
+    # are an error that names the line's number.
     return content.decode("ascii", "replace")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Reports what a lead needs on the nodes and the provider does not set up."""
+"""Reports what a lead needs on the nodes that the provider does not set up."""
 
 from __future__ import annotations
 

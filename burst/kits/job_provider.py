@@ -99,13 +99,13 @@ class JobProvider(Provider, Generic[Job]):
     def find_job(self, burst_id: BurstId) -> str | None:
         """Return the number of a burst's job, even if it is over; None if it has none.
 
-        `JobTasks.note_submission` notes it. This method is not called for a burst that
-        had no files before.
+        The number is empty if it is not known; `JobTasks.note_submission` notes it.
+        This method is not called for a burst that had no files before.
         """
 
     @abc.abstractmethod
     def submit(self, spec: BurstSpec, files: JobTasks, seconds: float) -> str:
-        """Submit the job of a burst for so many `seconds`; return its number.
+        """Submit the job of a burst, which may run for `seconds`; return its number.
 
         The number is empty if it is not known. Also raises InsufficientCapacity and
         SpecRefused. If it raises, the job may exist nevertheless.
@@ -143,9 +143,9 @@ class JobProvider(Provider, Generic[Job]):
         files = self.files(spec.burst_id)
         is_new = not files.exist()
         files.write(spec, self._program, self.task_rank)
-        # Files are written before a job is submitted, so a new burst has no job. Else
-        # ask for it, even if its submission is noted: if the batch system does not
-        # answer, this raises the error.
+        # Files are written before a job is submitted, so a new burst has no job. For
+        # any other, ask for it even if its submission is noted: if the batch system
+        # does not answer, this raises the error.
         number = None if is_new else self.find_job(spec.burst_id)
         if files.submission() is None:
             if number is None:

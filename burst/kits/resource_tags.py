@@ -21,7 +21,8 @@ class ResourceTags(msgspec.Struct, frozen=True):
     provider: str
     burst: str
     lease_end: str
-    """Its value is in seconds since the epoch; a resource may lack this tag."""
+    """The key of the tag with the end of the lease, in seconds since the epoch; a
+    resource may lack this tag."""
 
     def owned(self, tags: Mapping[str, str]) -> OwnedBurst | None:
         """Return the burst of a resource with these tags; None if it is of no burst."""

@@ -102,7 +102,7 @@ class ListedBurst(
 
     @property
     def over(self) -> bool:
-        """Whether nothing of it is left: never, because what is listed exists."""
+        """Whether it has ended: never, because what the program lists exists."""
         return False
 
 

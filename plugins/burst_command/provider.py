@@ -109,7 +109,7 @@ class CommandProvider(JobProvider[ListedBurst]):
         return ""
 
     def end_jobs(self, burst_id: BurstId) -> bool:
-        """Have the program end a burst if it lists it; return whether it does."""
+        """Have the program end a burst that it lists; return whether it listed it."""
         listed = self._is_listed(burst_id)
         if listed:
             self.end(burst_id)

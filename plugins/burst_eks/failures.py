@@ -92,7 +92,8 @@ _MEANINGS = (
         "nodes started and did not register: look at the rights of node_role, and"
         " whether the subnets reach the cluster's API server and the image registries",
     ),
-    # In the message of an Auto Scaling group only these are no want of capacity.
+    # In the message of an Auto Scaling group, a code that no pattern here has means a
+    # lack of capacity.
     _means(
         r"InvalidParameter|ParamValidation|Unsupported|DoesNotExist|NotFound|ClientException"
         r"|Invalid(?!Request)|RoleNotFound|MissingIpv6|TooLong|Mismatch",

@@ -47,7 +47,7 @@ class NodeGroup(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def failure(self) -> Failure:
-        """The class of failure, if it has failed."""
+        """The class of the failure, if it has failed."""
         if self.phase is Phase.FAILED and self.meaning is not None:
             return self.meaning.failure
         return Failure.OTHER

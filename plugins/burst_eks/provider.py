@@ -80,7 +80,7 @@ class EksProvider(PodProvider):
         return [shlex.join(words), pods_command(known.namespace, self.tags, burst_id)]
 
     def bursts(self) -> Bursts:
-        """Return the pods in the cluster: each time the object that knows what changed.
+        """Return the pods in the cluster: always one object, as it knows what changed.
 
         The cluster is looked up each time: a new one of the same name has another
         address.

@@ -36,7 +36,7 @@ class _Ranks(msgspec.Struct, frozen=True):
 
 
 class EmbeddedLead(BaseLead):
-    """A client that does over this connection what `burst.flux` does with Flux."""
+    """A client that does with the embedded lead what `burst.flux` does with Flux."""
 
     def __init__(self, uri: str, attribute: str = "burstable") -> None:
         """`uri` is `embedded://PATH`; `attribute` marks a burstable job.

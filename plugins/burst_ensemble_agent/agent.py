@@ -59,7 +59,7 @@ class AgentSite(msgspec.Struct, frozen=True, kw_only=True):
     start: float = 600.0
     """Seconds to wait at the start for an instance that does not answer yet."""
     gone: float = 60.0
-    """Seconds without an answer after which the instance has ended."""
+    """Seconds without an answer after which the instance counts as ended."""
 
 
 class EnsembleAgent:

@@ -19,9 +19,9 @@ class FluxSettings(NodeSettings, frozen=True, kw_only=True):
     resolves with the daemon's FLUX_URI, such as a job id or `slurm:1234`. Change it
     only while no burst lives."""
     time: Seconds
-    """Longest time limit of a job, from 2m. A burst lives a minute less: its followers
-    leave in that minute. The limit of its job is the time of its lease, and that
-    minute."""
+    """Longest time limit of a job, from 2m. A burst lives at most a minute less than
+    this, because its followers need that minute to leave. If its lease ends earlier,
+    the limit of its job is the rest of the lease plus a minute."""
     queue: str = ""
     """Queue of the other instance; the instance's default if empty."""
     bank: str = ""

@@ -4,8 +4,9 @@
 A reason decides first: one of `ErrorInfo`, the code of a condition, or a code in GKE's
 message, such as Compute Engine's in `Current errors: [GCE_STOCKOUT]: Instance ...`. The
 name of a quota, a permission or a constraint in Google's form counts as a reason, too.
-Without a reason, a google.rpc code that says that the error passes decides, then words
-of the message, then any other code. What none of these explains is Transient.
+Without a reason, a google.rpc code that says that the error passes decides, or a time
+after which to try again; then words of the message, then any other code. What none of
+these explains is Transient.
 
 Sources: google/api/error_reason.proto, google/rpc/code.proto, the documentation of GKE
 ("Troubleshoot cluster creation") and of Compute Engine ("Troubleshoot resource

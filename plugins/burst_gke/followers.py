@@ -53,7 +53,7 @@ class Members(msgspec.Struct, frozen=True):
     pods: tuple[Placement, ...]
     """All pods that exist, also those that are ending."""
     ending: bool = False
-    """Whether it is being deleted."""
+    """Whether the burst is being deleted."""
 
 
 class GkeBursts(Bursts, Protocol):

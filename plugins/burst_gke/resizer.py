@@ -217,7 +217,7 @@ class PoolResizer:
 
 
 def _leaving(spec: BurstSpec, members: Members, before: LeavingHosts) -> LeavingHosts:
-    """Return the hosts that leave, and those whose nodes may exist still."""
+    """Return the hosts that leave now or left before, whose nodes may still exist."""
     known = (*members.hosts[len(spec.hosts) :], *before.hosts)
     hosts = tuple(h for h in dict.fromkeys(known) if h not in spec.hosts)
     return LeavingHosts(hosts, before.since) if hosts else LeavingHosts()

@@ -46,7 +46,7 @@ class GkeResource(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def failure(self) -> Failure:
-        """The class of failure, if it has failed."""
+        """The class of the failure, if it has failed."""
         meaning = self.fault.meaning if self.fault else None
         if meaning in LASTING:
             return Failure.REFUSED

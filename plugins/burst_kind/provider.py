@@ -78,7 +78,7 @@ class KindProvider(PodSettingsProvider):
             settings, self._programs, self._directory.path, tags
         )
         self._reached = ReachedClusters[Bursts]()
-        """The bursts in the cluster; connected to anew if its control plane changes."""
+        """The bursts in the cluster; a new control plane gets a new connection."""
 
     def place(self) -> str:
         """Return the cluster on this host, and the namespace."""

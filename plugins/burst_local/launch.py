@@ -57,7 +57,7 @@ def follower_command(flux: str) -> Command:
 
 
 def limit_time(argv: list[str], lease_end: float) -> list[str]:
-    """Return the command run by timeout(1), which ends it then; 0 is no end."""
+    """Return the command run by timeout(1), which ends it at `lease_end`; 0: never."""
     if not lease_end:
         return argv
     program = shutil.which("timeout")

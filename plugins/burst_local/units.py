@@ -25,7 +25,7 @@ _CGROUPS = Path("/sys/fs/cgroup")
 
 
 class Units:
-    """The units of this user's systemd; none where there is no such systemd."""
+    """The units of this user's systemd; none if the user has no systemd."""
 
     def __init__(self, runtime: Path | None = None, cgroups: Path = _CGROUPS) -> None:
         self._files = (runtime or runtime_directory()) / "systemd" / "transient"

@@ -12,7 +12,7 @@ import datetime
 import functools
 
 LONGEST_S = 1e12
-"""A limit in seconds that each time in a trace is below."""
+"""Seconds that no time in a trace reaches."""
 _NONE = frozenset(
     ("", "0", "unknown", "none", "n/a", "(null)", "null", "-", "nan", "nat", "invalid")
 )

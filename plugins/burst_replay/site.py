@@ -71,7 +71,7 @@ class Site(msgspec.Struct, frozen=True):
     """The settings. Only `[deadlines]`, `[plan]` and `[[budget]]` are used."""
     offers: tuple[ProviderOffer, ...] = sold_offers(NO_FILE, {})
     """The offers that may be bought, in the order of core. `lease_end` counts from the
-    begin of a lease. Sizes of offers and ends of leases do not limit jobs."""
+    beginning of a lease. Sizes of offers and ends of leases do not limit jobs."""
     teardown: float = 60.0
     """Seconds for which nodes are paid after they are given back."""
 

@@ -76,7 +76,7 @@ def _take(found: CollectedJobs, fields: list[str]) -> None:
 
 
 def _number(text: str) -> float:
-    """Return the number at the begin of a header's value, 0 if it has none."""
+    """Return the number with which a header's value begins, 0 if it has none."""
     words = text.replace(",", "").split()
     try:
         value = float(words[0]) if words else 0.0

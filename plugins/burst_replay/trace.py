@@ -99,7 +99,8 @@ class Trace(msgspec.Struct, frozen=True):
     """For some reasons: where the first such record is, and what is wrong with it."""
     least: Machine = Machine(1, 1)
     """The smallest machine on which the jobs could have run as they did: by the cores
-    that they used at once, the nodes that are named, and the cores of a job's node."""
+    that they used at once, the nodes that are named, and the most cores of a job on one
+    node."""
     notes: tuple[str, ...] = ()
     """What all its records lack, and what was used instead."""
 

@@ -73,7 +73,7 @@ class SlurmProvider(JobProvider[SlurmJob]):
         return self.files(burst_id).status(burst_id, seen)
 
     def end_jobs(self, burst_id: BurstId) -> bool:
-        """Cancel the burst's jobs that are listed; return whether one lives."""
+        """Cancel the burst's listed jobs that live; return whether a job may live."""
         listed = self._slurm.jobs().get(burst_id, ())
         live = [job for job in self._known(burst_id, listed) if not job.over]
         # A number that is not listed may be another job's by now.

@@ -76,8 +76,8 @@ _STATES = {
 UNLISTED = "unlisted"
 FORGOTTEN = "forgotten"
 _STATES |= {
-    # Not Slurm's: for a job that was submitted and that Slurm does not list, such as a
-    # controller that lost its state, or any MinJobAge after the job's end.
+    # Not states of Slurm: for a job that was submitted and that Slurm does not list, as
+    # after the controller lost its state, or MinJobAge after the job's end.
     UNLISTED: SlurmState(Phase.PENDING, "is not listed, and how it ended is not known"),
     FORGOTTEN: _over("is not known any more, nor how it ended"),
 }

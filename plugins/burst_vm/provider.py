@@ -78,7 +78,7 @@ class VmProvider(Provider):
         return settings.offers
 
     def place(self) -> str:
-        """Return the cloud and its region; two accounts are not told apart."""
+        """Return the cloud and its region; this is the same for all accounts."""
         settings = self._settings
         return " ".join(
             filter(None, (settings.driver, settings.region, settings.endpoint))

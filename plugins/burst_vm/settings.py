@@ -38,8 +38,8 @@ class VmOffer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Price per VM and hour. Default: Libcloud's on-demand price of the size, in US
     dollars, or 0 if it has none."""
     spot: bool = False
-    """Whether the cloud may take the VMs back at any time. With `ec2`, `gce` and
-    `azure_arm` the provider requests spot or preemptible VMs."""
+    """Whether the cloud may take the VMs back at any time. Only for `ec2`, `gce` and
+    `azure_arm`: the provider then requests spot or preemptible VMs from them."""
     join_time: Seconds = Seconds(120)
     """Expected time from the request until followers join."""
 
@@ -93,7 +93,7 @@ class VmSettings(msgspec.Struct, frozen=True, kw_only=True):
     user_data: str = ""
     """Path of a template for the user data, in place of the package's own."""
     user: str = "flux"
-    """User of the image that runs the followers in the VMs."""
+    """User that runs the followers in the VMs; the image must have this user."""
     flux: str = "flux"
     """The program in the image, by path, or by a name on systemd's PATH."""
     munge_key: str = ""

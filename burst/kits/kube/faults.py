@@ -190,7 +190,7 @@ def _denied(said: _Status, status: int, attempt: ApiCall) -> ProviderError:
     if found.why in (Why.OUTAGE, Why.LACKS):
         return Transient(f"cannot {attempt} now: {words}")
     # A policy that forbids this object may accept another object, so a create or patch
-    # raises SpecRefused. For other verbs no object is judged.
+    # raises SpecRefused. Requests with other verbs send no object that could differ.
     what = f"the API server forbids it: {attempt}: {words}"
     if attempt.verb in _MAKES:
         # A site's policy may judge what differs between bursts of one offer: size,

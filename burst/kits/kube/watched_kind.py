@@ -44,7 +44,7 @@ class Changes(msgspec.Struct, Generic[_T]):
     listed: list[_T] | None
     """All existing objects, if they had to be listed; else None."""
     later: list[tuple[bool, _T]]
-    """Each changed object, after whether it still exists."""
+    """For each change: whether the object still exists, and the object."""
 
 
 class _Event(msgspec.Struct):
@@ -106,7 +106,7 @@ class WatchedKind(Generic[_T]):
         self._read_at = now
         if not self._kept or now < self._watch_at:
             self._version = ""
-        # The list has worked, so the credentials are valid now.
+        # The list has worked, and has read the credentials again if that was necessary.
         elif not self._begin(now):
             self._watch_at = now + _AGAIN_S
         self._kept = True

@@ -59,8 +59,8 @@ class MadePlaces:
         """Delete the pods with `reap_pods`, and then their place with `delete`.
 
         `place` is the present state of the place; None if there is none. `reap_pods`
-        raises NotFound once there are no pods. If there is no place, its error is
-        raised.
+        raises NotFound once there are no pods. Without a place, raises the error of
+        `reap_pods`.
         """
         trouble: ProviderError | None = None
         try:

@@ -46,8 +46,9 @@ class CommandsTable(
     """Commands to run before each start of the broker. If they fail, the follower has
     failed."""
     post: str = ""
-    """Commands to run after each end of the broker. After SIGTERM they have to end
-    within terminationGracePeriodSeconds of `pod`, 5 s by default."""
+    """Commands to run after each end of the broker. After SIGTERM, the broker and then
+    these commands have to end within terminationGracePeriodSeconds of `pod`, 5 s by
+    default."""
 
 
 class PodSettings(msgspec.Struct, frozen=True, kw_only=True):

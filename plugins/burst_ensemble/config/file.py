@@ -52,7 +52,8 @@ class EnsembleFile(msgspec.Struct, frozen=True):
     ) -> ConfigError:
         """Return the error for a key of a member.
 
-        If `member` is empty or its table does not have the key, it is one of the file.
+        If `member` is empty or its table does not have the key, the error is about the
+        key at the top of the file.
         """
         if self.source is None:
             where = f"member {member}: " if member else ""

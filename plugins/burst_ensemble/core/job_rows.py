@@ -62,7 +62,8 @@ class JobsSeen(msgspec.Struct, frozen=True):
     """Jobs that no number of nodes would start, so they do not wait for nodes."""
     has_others: bool = False
     """Whether jobs without a group belong to others, as in an external member. They do
-    not count in `MemberRecord.total`."""
+    not count in `MemberRecord.total`, so that they are no reason to end the member or
+    to submit fewer jobs."""
 
 
 class MemberState(msgspec.Struct, frozen=True):

@@ -4,9 +4,9 @@
 With `dryRun=All` a request is validated and goes through admission; nothing is stored.
 The admission of a Job does not judge its pods, except for warnings about Pod Security
 Standards: a namespace that enforces a standard denies pods, not the Job that makes
-them, and only warns about the Job if its labels ask for warnings. Pods themselves are
-sent too if the credentials may create pods, as those of a person may; the daemon's may
-not.
+them. The API server only warns about the Job, if the namespace's labels ask for
+warnings. Pods themselves are sent too if the credentials may create pods, as those of a
+person may; the daemon's may not.
 
 Source: the Kubernetes documentation, "Pod Security Admission" and "Pod Security
 Standards".

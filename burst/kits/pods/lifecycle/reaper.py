@@ -46,7 +46,7 @@ operator may still make children of a MiniCluster that it has read."""
 
 _OPERATOR_KINDS = MINICLUSTER, JOB, POD, CONFIG_MAP, SERVICE
 METADATA_ONLY = CONFIG_MAP, SERVICE
-"""Kinds of which only the metadata is read, as their content is not needed."""
+"""Kinds whose objects are read without their content, as it is not needed."""
 
 
 def kinds_of(settings: PodSettings) -> tuple[Kind, ...]:
@@ -182,7 +182,7 @@ class Reaper:
         return item["kind"] == CONFIG_MAP.name and self._tags.own(item)
 
     def _deletable(self, left: list[Manifest]) -> list[Manifest]:
-        """Return what to delete. Jobs and pods go with their parent if there is one."""
+        """Return what to delete, parents first; their Jobs and pods go with them."""
         parents = [item for item in left if item["kind"] == self._parent.name]
         if parents:
             children = (self._parent.name, JOB.name, POD.name)

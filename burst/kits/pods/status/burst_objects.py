@@ -101,7 +101,7 @@ class BurstObjects(msgspec.Struct, frozen=True):
 
     @property
     def growths(self) -> tuple[str, ...]:
-        """The names of the growths of which an object other than a pod exists."""
+        """The names of the growths that have an object other than a pod."""
         named = (name_of(i) for i in self.objects if i["kind"] != POD.name)
         return tuple(sorted({name for name in named if first_of(self.id, name)}))
 

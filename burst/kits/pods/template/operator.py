@@ -6,17 +6,19 @@ It takes account of what the operator does in 2026 (commit 0d75cef8):
 * `bursting.leadBroker` renders a host list that no broker accepts. With `brokerConfig`
   the operator writes that text instead.
 * `curveCert` is written to a ConfigMap and to logs, so it gets a placeholder. If it
-were empty, the operator would make a certificate. `commands.pre`, which the operator's
-script runs just before the broker, copies the real certificate from a Secret. * Of the
-pod's securityContext the operator uses only `fsGroup`, so the user that brokers run as
-is set for each container. * The operator's init container, which writes the broker's
-files, runs in the image of the view. By default that is an image from the internet,
-even if no view is wanted. * The script's shell, as the container's first process, would
-not pass SIGTERM on, and index 0 would not restart its broker. So `commands.pre` does
-not return: it starts the broker itself, with the settings' own commands before and
-after it. * The operator's options for the broker include `log-stderr-mode=local`. A
-broker that gets this option twice ends with "Operation not permitted". Of several
-`log-stderr-level` it uses the last.
+  were empty, the operator would make a certificate. `commands.pre`, which the
+  operator's script runs just before the broker, copies the real certificate from a
+  Secret.
+* The operator uses only `fsGroup` of the pod's securityContext, so the user that
+  brokers run as is set for each container.
+* The operator's init container, which writes the broker's files, runs in the image of
+  the view. By default that is an image from the internet, even if no view is wanted.
+* The script's shell, as the container's first process, would not pass SIGTERM on, and
+  index 0 would not restart its broker. So `commands.pre` does not return: it starts the
+  broker itself, with the settings' own commands before and after it.
+* The operator's options for the broker include `log-stderr-mode=local`. A broker that
+  gets this option twice ends with "Operation not permitted". If `log-stderr-level` is
+  given several times, a broker uses the last one.
 """
 
 from __future__ import annotations
