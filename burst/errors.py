@@ -133,18 +133,19 @@ class Transient(ProviderError):
 
 
 class Refused(ProviderError):
-    """Credentials, quota or settings are wrong: disable the provider.
+    """Credentials, quota or settings are wrong: disable the provider for a while.
 
-    The message says how to enable it again.
+    The daemon logs how a person enables it at once.
     """
 
 
 class SpecRefused(Refused):
     """This one burst cannot be made as requested: the daemon ends it with the reason.
 
-    Other bursts of the provider go on. Only `provision` raises it. `by_rule` means that
-    a rule of the place forbids all bursts of the offer, whatever their name and size:
-    then none of that offer is made for a while.
+    Other bursts of the provider go on. Only `provision` raises it, and `resize` for a
+    growth, which is then undone. `by_rule` of `provision` means that a rule of the
+    place forbids all bursts of the offer, whatever their name and size: then none of
+    that offer is made for a while.
     """
 
     def __init__(self, what: str, advice: str = "", *, by_rule: bool = False) -> None:

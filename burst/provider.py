@@ -154,9 +154,10 @@ class BurstSpec(msgspec.Struct, frozen=True, kw_only=True):
     is not needed, even if the daemon is gone: a provider that can should then end the
     burst by itself."""
     userids: tuple[int, ...] = ()
-    """The users of the lead whose jobs the burst is made for, such as for accounting;
-    empty if a person requested it ahead of jobs. Jobs of other users may run there
-    later, if `[plan] share_users` allows it."""
+    """The users of the lead whose jobs the burst is made for, such as for accounting: a
+    guest who requested it, too. Empty if the instance owner or a standing minimum
+    requested it ahead of jobs. Jobs of other users may run there later, if `[plan]
+    share_users` allows it."""
     banks: tuple[str, ...] = ()
     """The banks that pay for the jobs it is made for, such as for accounting; empty if
     the jobs have no bank."""
@@ -206,7 +207,8 @@ class FollowerStatus(msgspec.Struct, frozen=True):
     """Whether it lost its place to others and does not run elsewhere yet: the cloud
     took back a spot node, or a pod of a higher priority preempted it. The phase is
     PENDING if the provider starts it again, as a Job of Kubernetes does: the burst then
-    ends after `[deadlines] rejoin`. Otherwise it is FAILED: the burst ends at once."""
+    ends unless it is back within `[deadlines] rejoin`. Otherwise the phase is FAILED,
+    and the burst ends at once."""
     lost: str = ""
     """What ended it after its start, other than a call of the daemon: an eviction, a
     dead node, a person. A few words, reported until it runs again; empty if nothing

@@ -177,9 +177,9 @@ class PlanSettings(Table, frozen=True):
     resize: bool = True
     """Whether bursts change their size, if their provider can do that. A burst that a
     job uses grows by the nodes that the job lacks, in place of a further burst of the
-    same offer. A burst whose last nodes are idle for `[deadlines] idle` while others
-    work shrinks. On by default: growth costs no further fee, and after a shrink only
-    nodes in use are paid for."""
+    same offer. A burst shrinks if its last nodes are idle, while others work, for as
+    long as an idle burst stays (`[deadlines] idle`). On by default: growth costs no
+    further fee, and after a shrink only nodes in use are paid for."""
     worth: float = 0.0
     """The worth that a burst must have for jobs whose rule of `[[policy]]` sets none:
     the hours that it saves for each node-hour that it buys. 0: every job that must wait
@@ -203,12 +203,14 @@ class LimitSettings(Table, frozen=True):
     max_nodes_per_user: int = 0
     """Nodes of the live bursts made for jobs of one user."""
     cooldown: Seconds = Seconds(600)
-    """How long an offer that had no capacity is not tried again. The default is what
-    ParallelCluster waits, since capacity comes back in minutes, not seconds. A provider
-    that failed three times in a row is not called for half as long, and then one
-    attempt decides. After a provider has refused its credentials, quota or settings, or
-    a kind of burst, the daemon tries again after a minute, then after twice as long
-    each time, at most three times this. `burst enable` tries at once."""
+    """How long an offer that had no capacity, or whose burst did not come online, is
+    not tried again; twice as long each further time, at most 16 times this. The default
+    is what ParallelCluster waits, since capacity comes back in minutes, not seconds. If
+    one method of a provider fails unexpectedly three times in a row, the provider gets
+    no new burst for half of this, and then one burst decides. After a provider has
+    refused its credentials, quota or settings, or a kind of burst, the daemon tries
+    again after a minute, then after twice as long each time, at most three times this.
+    `burst enable` tries at once."""
 
     retired: ClassVar[Mapping[str, str]] = {
         "breaker": "remove it: three failures in a row are the limit",
@@ -218,7 +220,7 @@ class LimitSettings(Table, frozen=True):
 
     @property
     def breaker_pause(self) -> float:
-        """The seconds for which a provider that failed too often is not called.
+        """The seconds for which a provider that failed too often gets no new bursts.
 
         Less than for an offer without capacity: a failure by chance is soon over.
         """
@@ -283,8 +285,12 @@ class DeadlineSettings(Table, frozen=True):
     """From the first reap until NotFound. After this deadline the burst is reported as
     overdue, and reap is still repeated."""
     idle: Seconds = Seconds(300)
-    """How long a burst that nothing needs stays up. A cluster takes longer to make than
-    the default, so a second job that comes soon after the first should find it."""
+    """How long a burst that nothing needs stays up. It ends earlier if it was made for
+    jobs and none ran on it; and, with a worth above 0, once to keep it costs more than
+    to make it again (docs/policy.md). While a job waits for it together with busy
+    nodes, it stays for at least as long as it took to come online. To make a cluster
+    takes longer than the default, so that a second job soon after the first finds
+    it."""
     lease: Seconds = Seconds("inf")
     """How long a burst may live. It is drained `drain` before its end. At its end,
     providers that can do so end what still runs, even if no daemon is left: this bounds

@@ -193,8 +193,8 @@ def more_nodes(
 ) -> NodesMade:
     """Have a burst grow, or make bursts.
 
-    As long as the request is refused, it is repeated for half the nodes, down to
-    `least`. Raises Unreadable.
+    With `least`, a refused request is repeated for half the nodes, down to `least`.
+    Raises Unreadable.
     """
     refusal, nodes = "", wanted.demand.request.nodes
     while True:

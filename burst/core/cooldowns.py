@@ -40,8 +40,9 @@ def cool_down(
     To make and delete the same cluster again and again would cost money without use.
     `nodes` is the size of a burst for which there was no capacity, 0 for other
     failures: a smaller burst may still be possible. Failures are counted anew for a
-    smaller size, and after the time of the longest pause. Failures of requests from
-    before the offer was set aside are not counted.
+    smaller size, and once a time as long as the longest pause has passed since the
+    last pause. Failures of requests from before the offer was set aside are not
+    counted.
     """
     known = health.row(FailureKind.OFFER, offer)
     if known is not None and nodes < known.nodes:

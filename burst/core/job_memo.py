@@ -124,7 +124,7 @@ def _waits(text: Memo) -> bool:
 
 
 def _counts_on(before: dict[str, str], after: dict[str, str]) -> bool:
-    """Tell whether two memos count nodes in the same state."""
+    """Tell whether a memo counts nodes, with the same word as the memo before."""
     counting, _, numbers = after["state"].partition(" ")
     return bool(numbers) and before["state"].partition(" ")[0] == counting
 

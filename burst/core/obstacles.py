@@ -97,8 +97,8 @@ def holding_ranks(
 ) -> frozenset[int]:
     """Return the ranks that must not be deleted yet, as something uses them.
 
-    That is a job, an epilog before its deadline, or housekeeping that was not yet sent
-    both SIGTERM and SIGKILL.
+    That is a job, an epilog before its deadline, or housekeeping until 2 * AGAIN_S
+    after its deadline: by then it was sent SIGTERM and SIGKILL.
     """
     last = now - deadlines.housekeeping - 2 * AGAIN_S
     stuck = {rank for rank, began in lead.housekeeping.items() if began < last}

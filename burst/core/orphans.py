@@ -56,7 +56,8 @@ def find_orphans(records: Records, world: World) -> tuple[Orphan, ...]:
 def may_be_deleted(orphan: Orphan, world: World) -> bool:
     """Tell whether nothing runs on an orphan, so that it may be deleted.
 
-    False if the lead cannot be read, or if the orphan's followers are not known.
+    False if that cannot be known: the lead cannot be read, the orphan's followers are
+    not known, or it is isolated.
     """
     if world.lead is None or not orphan.hosts or orphan.isolated:
         return False

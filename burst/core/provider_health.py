@@ -26,7 +26,8 @@ LONGEST_PAUSE = 60.0
 # The longest pause that a provider may ask for, in seconds.
 _LONGEST_RETRY_AFTER = 3600.0
 BREAKER = 3
-"""Unexpected failures in a row after which a provider is not called for a while."""
+"""Unexpected failures of one method in a row after which a provider gets no new bursts
+for a while. Its other calls go on: what exists is still observed and deleted."""
 MOST_TIMES = 16
 """The longest pause after repeated failures, as a multiple of the first pause."""
 # A refused request is repeated after this many seconds, then after twice as long each
@@ -57,7 +58,7 @@ class Outcome(enum.Enum):
     SPEC = "spec"
     """The provider refuses this one burst."""
     REFUSED = "refused"
-    """The provider refuses its credentials, quota or settings."""
+    """The provider does not work with its credentials, quota or settings."""
     NOT_FOUND = "not-found"
     UNEXPECTED = "unexpected"
 
@@ -192,14 +193,14 @@ class Health(msgspec.Struct, frozen=True):
         return max((row.until for row in refused.values()), default=0.0)
 
     def set_aside_until(self, offer: str) -> float | None:
-        """Return until when an offer is not tried; None if it has no failures.
+        """Return until when an offer is not tried; None if no pause is on record.
 
         The time is in seconds since the epoch, and may be in the past.
         """
         return self._set_aside(offer)[0] or None
 
     def set_aside_why(self, offer: str) -> str:
-        """Return why an offer is not tried; empty if it has no failures."""
+        """Return why an offer is not tried; empty if no pause is on record."""
         until, why = self._set_aside(offer)
         return why if until else ""
 

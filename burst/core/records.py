@@ -166,7 +166,8 @@ class Transaction:
         """End a burst that its provider shows as failed.
 
         `kind` is CAPACITY, RECLAIMED, SPEC or `failed`. If the burst was not online
-        yet, no burst of its offer is made for a while.
+        yet, its offer is set aside for a while: for CAPACITY and RECLAIMED only for
+        bursts of that size or larger.
         """
         self.fail(burst.id, kind, why)
         if burst.state not in (State.PROVISION, State.JOIN):

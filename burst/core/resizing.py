@@ -149,7 +149,7 @@ def give_back(tx: Transaction, burst: Burst, why: str) -> None:
 
 
 def fail_growth(tx: Transaction, burst: Burst, why: str, limits: LimitSettings) -> None:
-    """Undo a growth, and set the offer aside for bursts of that many nodes.
+    """Undo a growth, and set the offer aside for bursts of that many nodes or more.
 
     The cause may concern only this burst, such as a Job that Kueue has labelled. So
     from then on jobs get further bursts, as if this one could not grow.

@@ -73,8 +73,7 @@ class ProviderView(msgspec.Struct, frozen=True, kw_only=True):
     """The offers; None until the provider has answered."""
     statuses: Mapping[BurstId, BurstStatus] = {}
     absent: Mapping[BurstId, int] = {}
-    """For each missing provisioned burst, from how many answers of `observe` in a
-    row."""
+    """By provisioned burst: in how many answers of `observe` in a row it is missing."""
     read_at: float = 0.0
     """When the last successful call of `observe` began, in seconds since the epoch; 0
     if there was none."""

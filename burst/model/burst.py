@@ -105,7 +105,7 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     """The shape of each node, as the lead's R declares it."""
     userids: tuple[int, ...] = ()
     """The users it was made for; it counts towards their limits. Empty if the instance
-    owner requested it."""
+    owner or a standing minimum requested it."""
     requester: int | None = None
     """The guest who requested it ahead of jobs: only this guest's jobs run on it, and
     the guest may end it. None for all other bursts."""

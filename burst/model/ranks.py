@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 _ID_RANGE = re.compile(r"(0|[1-9]\d*)(?:-([1-9]\d*))?", re.ASCII)
-# The texts that strtoul(3) reads as a number from 0.
+# The texts that strtoul(3) reads as a number that is not negative.
 _NUMBER = re.compile(r"[ \t\n\v\f\r]*\+?(\d+)", re.ASCII)
 _SEPARATORS = "\t, "
 _STEM = re.compile(r"(.*?)(\d*)", re.ASCII | re.DOTALL)

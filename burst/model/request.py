@@ -78,8 +78,8 @@ class BurstPreferences(msgspec.Struct, frozen=True, cache_hash=True):
     wait: float | None = None
     """How long to try nodes that are up, in seconds; None for the site's setting."""
     where: Literal["", "together", "spread"] = ""
-    """together: one burst. spread: several if no single one is large enough. Empty for
-    the site's setting."""
+    """together: one burst. spread: several if no single one is large enough, which
+    `[plan] spread` has to allow. Empty: as spread."""
     urgency: int = 0
     """The urgency for a job that was submitted held for the daemon to release (`flux
     submit --burst`); 0 for other jobs."""

@@ -41,7 +41,7 @@ class FirstOffers:
     def find(self, demand: Demand) -> FirstOffer | None:
         """Return the offer that a job could have now, else one it could have later.
 
-        None where no offer could ever serve it.
+        None if no offer could ever serve it.
         """
         key = self._openings.key(demand)
         if key not in self._found:

@@ -90,7 +90,7 @@ def provider_offers(
     now: float,
     prices: Mapping[str, float] = _NO_PRICES,
 ) -> Mapping[str, Sequence[ProviderOffer] | None]:
-    """Return the offers of each provider, None where they could not be read yet.
+    """Return the offers of each provider, None if they could not be read yet.
 
     `places` tells where each provider makes bursts, by its name; `prices` are those of
     the site, as in `[prices]`.

@@ -57,7 +57,7 @@ class Openings:
     def key(self, demand: Demand) -> DemandKey:
         """Return a key that demands share if the plan has the same answer for them.
 
-        Where ranks are promised to others, their time limits make a difference, too.
+        Where ranks are promised to others, the time limit of a demand matters, too.
         """
         content = (
             demand.request,

@@ -207,7 +207,7 @@ class RankTable:
         return min(promised, default=math.inf)
 
     def first_promised(self) -> JobId | None:
-        """Return a job to which free ranks are promised; None where there is none."""
+        """Return a job to which free ranks are promised; None if there is none."""
         if not self._free:
             return None
         free = (rank for rank in self._promised_to if rank in self._slot_of[rank].free)

@@ -39,10 +39,10 @@ _MAY_TAKE_JOBS = (State.PROVISION, State.JOIN, State.ONLINE)
 
 
 def keeps_users_apart(identity: LeadIdentity, settings: Settings) -> bool:
-    """Tell whether the lead's scheduler may give a burst to jobs of its user only.
+    """Tell whether the lead may start only jobs of a burst's user on the burst.
 
     This is so if users other than the owner submit to the instance, unless the site
-    lets users share bursts, or any job run on lent nodes.
+    lets users share bursts, or lets any job run on lent nodes.
     """
     site_shares = settings.plan.share_users or settings.intake.any_job
     return identity.access.allow_guest_user and not site_shares

@@ -192,14 +192,14 @@ class _HoldPlan:
 def _fail_some(
     tx: Transaction, decisions: Mapping[JobId, Decision], settings: IntakeSettings
 ) -> None:
-    """Fail jobs for which nothing can be had, where the site wants that."""
+    """Fail jobs that can never get nodes, if the site wants that."""
     failed = (job for job, found in decisions.items() if is_failed(found, settings))
     for job in itertools.islice(failed, _FAILED_AT_ONCE):
         tx.actions.append(FailJob(job, decisions[job].text()))
 
 
 def is_failed(decision: Decision, settings: IntakeSettings) -> bool:
-    """Tell whether a job gets nothing for a reason for which the site fails jobs."""
+    """Tell whether the decision on a job is one for which the site fails jobs."""
     about = decision.reason.about_job
     return about.final and (about.by_rule or settings.fails_impossible)
 
@@ -217,7 +217,7 @@ def _blocks_others(
     """Tell whether the job, if Flux had it now, would wait for absent ranks."""
     if bursts:
         return lacks_nodes(job.request, bursts, context.lead)
-    # Where its attribute, or the rule, was taken away, it is not held any more.
+    # A job that lost its attribute, or its rule, is not held any more.
     return context.rules.may_burst(job) and not context.may_wait(job, unread)
 
 

@@ -45,7 +45,7 @@ class JobRules:
         return rule is not None and rule.mark
 
     def rule(self, job: JobView) -> PolicyRule | None:
-        """Return the rule that decides on a job; None where no rule says anything."""
+        """Return the rule that decides on a job; None if no rule changes anything."""
         if self._rules is None:
             return None
         rule = self._found.get(job.id)
@@ -78,7 +78,7 @@ class JobRules:
     def decide_on_bank(self, job: JobView) -> Decision | None:
         """Return why nothing is bought for a job because of its bank; None if not so.
 
-        Flux takes any name for a bank where no plugin of flux-accounting is loaded.
+        Flux takes any name for a bank if no plugin of flux-accounting is loaded.
         """
         banks = self.world.banks
         if banks.refuses(job):

@@ -46,7 +46,7 @@ def decide_on_queue(
 def why_not_started(name: str, lead: LeadView, gone: str = _GONE) -> Decision | None:
     """Return why Flux starts no job of this queue, burstable or not; None if it may.
 
-    `gone` is what to do where there is no queue of that name.
+    `gone` is what to do if there is no queue of that name.
     """
     queue = lead.queues.get(name)
     if queue is None:
@@ -62,7 +62,7 @@ def why_not_started(name: str, lead: LeadView, gone: str = _GONE) -> Decision | 
 
 
 def _why(queue: QueueView) -> str:
-    """Return why a queue is stopped or disabled, in brackets, where that is known."""
+    """Return why a queue is stopped or disabled, in brackets; empty if not known."""
     return f" ({queue.reason})" if queue.reason else ""
 
 
@@ -106,7 +106,7 @@ def may_leave_queue(
 ) -> bool:
     """Tell whether Flux lets a job leave the stopped queue.
 
-    It does where the job's constraints are those of its queue and no others, since
+    It does if the job's constraints are those of its queue and no others, since
     those of the new queue replace them (job-manager's queue.c). `required` are the
     properties that each queue requires.
     """

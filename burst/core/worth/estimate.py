@@ -104,8 +104,8 @@ def judge(
 
     A job's nodes are paid from the call of `provision` until they are deleted: while
     they boot (the median time to online), while the job runs, and while they are taken
-    down. If `required` is 0, a burst pays for whatever must wait here, even for less
-    time than the nodes take to boot.
+    down. If `required` is 0, a burst pays for every job that must wait here, even for
+    less time than the nodes take to boot.
     """
     saved = _hours_saved(here.expected, now + purchase.online.p50)
     paid = purchase.online.p50 + purchase.run_time + purchase.teardown

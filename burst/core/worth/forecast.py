@@ -63,7 +63,7 @@ class OwnNodesQueue(msgspec.Struct, frozen=True):
         return self.idle.whole.keys()
 
     def need(self, request: ResourceRequest | None) -> tuple[Any, ...] | None:
-        """Return what a job takes; None where own nodes could never hold it."""
+        """Return what a job takes; None if own nodes could never hold it."""
         if request is None:
             return None
         admitted = self.constraints.admitted_to(request)

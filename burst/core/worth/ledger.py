@@ -82,7 +82,7 @@ class NodeSeconds(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Costs(msgspec.Struct, frozen=True, array_like=True):
-    """An amount by what it was paid for."""
+    """An amount of money, divided by what it was paid for."""
 
     work: Money = Money(0)
     idle: Money = Money(0)

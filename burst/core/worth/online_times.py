@@ -107,7 +107,10 @@ def _was_online(burst: Burst) -> bool:
 
 
 def _since(burst: Burst, names: Sequence[str]) -> float | None:
-    """Return the seconds since the first of these events; None if there was none."""
+    """Return the seconds from the first of these events to the last event of the burst.
+
+    None if there was none of these events.
+    """
     begins = (event.timestamp for event in burst.events if event.name in names)
     begin = next(begins, None)
     return None if begin is None else max(0.0, burst.events[-1].timestamp - begin)

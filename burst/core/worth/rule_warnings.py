@@ -26,7 +26,7 @@ def find_rule_warnings(
     """Yield a sentence about each such rule, with what to do.
 
     `userids` are the numbers of the users that rules name, `queues` the named queues of
-    the lead; None where they are not known.
+    the lead; None if they are not known.
     """
     terms = RuleSet(settings.rules, userids or {}).terms
     for place, (rule, its) in enumerate(terms[:-1]):

@@ -39,7 +39,7 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     userid: int | None = None
     user: str = ""
-    """Name of its user; empty where only the number is known."""
+    """Name of its user; empty if only the number is known."""
     queue: str = ""
     bank: str = ""
     name: str = ""

@@ -25,7 +25,7 @@ def usage_lines(bursts: Iterable[Burst], bank: str, world: World) -> list[str]:
 
 
 def usage_line(lease: Lease, bank: str, world: World) -> str:
-    """Return how nodes of a lease count in a bank; empty where nobody counts them."""
+    """Return how nodes of a lease count in a bank; empty if nobody counts them."""
     facts = world.accounting
     if facts is None:
         return ""
