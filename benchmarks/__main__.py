@@ -35,8 +35,8 @@ NAMES = (
     "start",
 )
 _ENDS = """\
-A missed goal is a finding: the exit status is 1 only where a benchmark failed to run.
-Without flux on PATH those that need a real Flux are skipped, and said to be.
+A missed goal is a finding: the exit status is 1 only if a benchmark failed to run.
+Without flux on PATH, benchmarks that need a real Flux are reported as skipped.
 """
 
 

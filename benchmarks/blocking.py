@@ -263,9 +263,9 @@ def main(arguments: list[str]) -> int:
     """Measure and print; return 0 if queue and scheduler meet their goals."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.blocking")
     parser.add_argument("modes", nargs="*", metavar="MODE", help=", ".join(MODES))
-    parser.add_argument("--race", action="store_true")
-    parser.add_argument("--turns", type=int, default=TURNS)
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--race", action="store_true", help="submit burst jobs at once")
+    parser.add_argument("--turns", type=int, default=TURNS, help="number of turns")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args(arguments)
     unknown = set(options.modes) - set(MODES)
     if unknown:

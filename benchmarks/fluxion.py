@@ -78,6 +78,6 @@ if __name__ == "__main__":
     main_of(
         __doc__,
         measure,
-        nodes=(2000, "nodes of the lead"),
-        seconds=(60, "for so long each"),
+        nodes=(2000, "number of nodes of the lead"),
+        seconds=(60, "how long to measure each way"),
     )

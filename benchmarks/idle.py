@@ -132,4 +132,4 @@ def least(instance: FluxInstance) -> Iterator[int]:
 
 
 if __name__ == "__main__":
-    main_of(__doc__, measure, seconds=(60, "how long to watch"))
+    main_of(__doc__, measure, seconds=(60, "how long to measure"))

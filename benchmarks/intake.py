@@ -127,4 +127,4 @@ def look_up(instance: FluxInstance, listed: list[dict[str, Any]]) -> None:
 
 
 if __name__ == "__main__":
-    main_of(__doc__, measure, jobs=(20_000, "how many"))
+    main_of(__doc__, measure, jobs=(20_000, "number of pending jobs"))

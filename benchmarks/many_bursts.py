@@ -182,7 +182,7 @@ if __name__ == "__main__":
     main_of(
         __doc__,
         measure,
-        bursts=(500, "how many"),
-        calls=(30, "of observe, of each way"),
-        rounds=(9, "of one burst, of each way"),
+        bursts=(500, "number of bursts"),
+        calls=(30, "number of calls of observe, for each way"),
+        rounds=(9, "number of rounds with one burst, for each way"),
     )

@@ -279,10 +279,10 @@ def measure(
 def main(arguments: list[str]) -> int:
     """Measure and print; return 0 if the order is the same and the goal is met."""
     parser = argparse.ArgumentParser(description="order and cost of sched-burst")
-    parser.add_argument("--jobs", type=int, default=10_000)
+    parser.add_argument("--jobs", type=int, default=10_000, help="number of jobs")
     parser.add_argument("--policy", choices=["fifo", "backfill"], default="fifo")
-    parser.add_argument("--guests", action="store_true")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--guests", action="store_true", help="keep users apart")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args(arguments)
     if not FLUX:
         sys.stderr.write(f"order: skipped, {MISSING}\n")

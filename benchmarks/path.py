@@ -166,4 +166,8 @@ def start_by_hand(stands: Stand, hand: Hand) -> float:
 
 
 if __name__ == "__main__":
-    main_of(__doc__, measure, rounds=(12, "how often both are done"))
+    main_of(
+        __doc__,
+        measure,
+        rounds=(12, "number of rounds, by the daemon and by hand"),
+    )

@@ -100,7 +100,7 @@ def main_of(
 
     `numbers` are options by name, with default and help; `measure` gets their values.
     """
-    ends = "A missed goal is a finding: the exit status is 0 wherever it was measured."
+    ends = "A missed goal is a finding: the exit status is 0 if it could be measured."
     parser = argparse.ArgumentParser(
         description=doc,
         epilog=ends,

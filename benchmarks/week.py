@@ -116,9 +116,9 @@ if __name__ == "__main__":
     main_of(
         __doc__,
         measure,
-        jobs=(200, "how many jobs"),
-        seed=(1, "of the jobs"),
-        real=(0, "1: on real Flux"),
-        layout=(0, "number of one layout, 0 for all"),
-        frugal=(0, "1: a worth of 0.1, in virtual time"),
+        jobs=(200, "number of jobs"),
+        seed=(1, "seed of the random jobs"),
+        real=(0, "1: run on real Flux"),
+        layout=(0, "number of the one layout to run, from 1; 0 for all"),
+        frugal=(0, "1: set a worth of 0.1, in virtual time"),
     )

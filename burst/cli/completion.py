@@ -22,10 +22,10 @@ _PROGRAMS = ("burst", "flux-burst", "run-burst")
 @click.command()
 @click.argument("shell", type=click.Choice(tuple(_SHELLS)))
 def completion(shell: str) -> None:
-    """Print a script by which SHELL completes burst and run-burst.
+    """Print a shell script that completes the arguments of burst and run-burst.
 
-    It completes options, commands, and names of jobs, bursts and providers, for which
-    it asks the daemon. Load it where the shell starts:
+    It completes options, commands, and names of jobs, bursts and providers, which it
+    gets from the daemon. Load it in the file that the shell reads at its start:
 
     \b
     bash  eval "$(burst completion bash)"      in ~/.bashrc

@@ -58,12 +58,12 @@ _BUDGETS = (
 @click.option(
     "--by",
     type=click.Choice(DIMENSIONS),
-    help="A row for each of these, beside those for the months.",
+    help="Show a row for each of these, in addition to the months.",
 )
 @click.option(
     "--since",
     type=Day(),
-    help="Of bursts made on that day (UTC) or later; default: all.",
+    help="Count only bursts made on that day (UTC) or later; default: all.",
 )
 @target_options
 @listing_options
@@ -75,10 +75,10 @@ def cost(
 ) -> None:
     """Show what bursts have cost, what is reserved for live ones, and what is left.
 
-    Amounts are in the unit of the prices; those for time without a job are wasted. Days
-    are known one by one for 40 days at least, then by month; without --since, jobs are
-    only those of the last 1,000 bursts. Users other than the instance owner see their
-    own part. Without a daemon, the owner sees what is on record.
+    Amounts are in the unit of the prices. The cost of time without a job counts as
+    wasted. Costs are known by day for at least 40 days, then by month. Without --since,
+    --by job counts only the last 1,000 bursts. Users other than the instance owner see
+    their own part. Without a daemon, the owner sees what is on record.
     """
     day = since.isoformat() if since else ""
     asked = {"by": by or "", "since": day}

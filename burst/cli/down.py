@@ -21,21 +21,22 @@ from burst.cli.wait_for_burst import Row, wait_for_burst
     "--tag",
     default="",
     callback=check_tag,
-    help="In place of BURST: all with this tag. Its jobs that wait end, too.",
+    help="In place of BURST: take down all bursts with this tag, and end the waiting"
+    " jobs with it.",
 )
 @click.option("--note", default="", help="Reason, kept in the record.")
 @click.option(
     "--provider",
     default="",
-    help="Provider that made it, where its record cannot be read.",
+    help="Provider that made the burst, if its record cannot be read.",
 )
 @click.option(
     "--force",
     is_flag=True,
-    help="Do not wait for hosts that do not answer, such as a dead node of pods or a"
-    " batch system that is gone: the provider takes their followers for ended, if it"
-    " can. Also end Flux's housekeeping on the burst's nodes. Use it only if nothing"
-    " runs there: a follower that goes on would disturb the next one of its rank.",
+    help="Do not wait for hosts that do not answer, such as a dead Kubernetes node or a"
+    " batch system that is gone: the provider, if it can, treats their followers as"
+    " ended. Also end Flux's housekeeping on the burst's nodes. Use it only if nothing"
+    " runs there: a follower that still runs would disturb the next one of its rank.",
 )
 @click.option("--no-wait", is_flag=True, help="Return without waiting for the end.")
 @target_options
@@ -50,7 +51,8 @@ def down(
     """Take each BURST down, once the jobs that run on it have ended.
 
     A BURST is an id, a prefix that only one id has, or `last`: the burst made last.
-    Also takes down a burst whose record cannot be read. --force waits for jobs, too.
+    A burst whose record cannot be read can be taken down, too. --force also waits for
+    jobs that run.
 
     If a standing minimum of the settings needs the burst, another one is made in its
     place.

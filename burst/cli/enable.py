@@ -14,7 +14,7 @@ from burst.cli.target import Target, target_options
 @click.argument("provider", shell_complete=complete_provider)
 @target_options
 def enable(provider: str, target: Target) -> None:
-    """Use a PROVIDER again that was disabled or failed."""
+    """Use PROVIDER again after it failed or was disabled."""
     with target.lead() as lead, show_wait("waiting for the daemon"):
         lead.call("enable", {"provider": provider})
     click.echo(f"{provider} is tried again from now on")

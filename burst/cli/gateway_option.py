@@ -29,9 +29,9 @@ def gateway_option(function: Callable[..., Any]) -> Callable[..., Any]:
         _NAME,
         metavar="[ADDRESS[:PORT]...]",
         callback=_split,
-        help="Let the hosts of a slot join through its first host: at these addresses,"
-        " one for each slot in order, as tcp://NAME:PORT, NAME:PORT or an IP address."
-        " Default: the name of that host.",
+        help="Let the hosts of each slot join through its first host. The addresses of"
+        " these first hosts, one for each slot in order, are tcp://NAME:PORT, NAME:PORT"
+        " or an IP address. Default: the name of the first host.",
     )(function)
 
 

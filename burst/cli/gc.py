@@ -45,13 +45,14 @@ _ORPHANS = (
 def gc(
     yes: bool, leftovers: LeftoverQuery | None, target: Target, listing: Listing
 ) -> None:
-    """List orphans: what burst made and has no record of. Delete them with --yes.
+    """List orphans: resources of burst that are in no record. Delete them with --yes.
 
-    Look first: an orphan means that records were lost, and jobs may run on it.
+    Read the list before you delete: an orphan means that records were lost, and jobs
+    may run on it.
 
-    With --provider, neither the lead nor its records are read, only the settings: all
-    bursts with the tags of an owner are listed, also those in use. This is for what a
-    lost lead has left: delete by --owner, or what has expired.
+    With --provider, only the settings are read, not the lead or its records: all bursts
+    with the tag of an owner are listed, also those in use. Use it after a lead was
+    lost: delete the bursts of its owner, or those of any owner whose lease has expired.
     """
     if leftovers is not None:
         collect_leftovers(leftovers, target.settings(), yes, listing)

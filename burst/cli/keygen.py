@@ -22,27 +22,36 @@ _OVER = ("reap", "inactive")
 
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path), default="burst.cert")
-@click.option("--name", help="Shown by `flux overlay status`. Default: this host's.")
-@click.option("--force", is_flag=True, help="Replace a certificate that is there.")
+@click.option(
+    "--name",
+    help="Name in the certificate, which `flux overlay status` shows. Default: this"
+    " host's name; with --rotate: the previous name.",
+)
+@click.option("--force", is_flag=True, help="Replace an existing certificate.")
 @click.option(
     "--rotate",
     "rotates",
     is_flag=True,
-    help="Replace the certificate of a lead, which takes effect when it is restarted."
-    " Until then bursts get the one before.",
+    help="Replace the certificate of a lead. This takes effect when the lead is"
+    " restarted; until then, bursts get the previous certificate.",
 )
-@click.option("--yes", is_flag=True, help="With --rotate: also while there are bursts.")
+@click.option(
+    "--yes",
+    is_flag=True,
+    help="With --rotate: do it even if bursts would lose the lead at its restart.",
+)
 @target_options
 def keygen(  # noqa: PLR0913, PLR0917 - one parameter for each option
     path: Path, name: str | None, force: bool, rotates: bool, yes: bool, target: Target
 ) -> None:
     """Make a CURVE certificate, in Flux's format, for a lead and all that join it.
 
-    PATH is by default burst.cert. Whoever can read it can join; its mode is 0600.
+    PATH is by default burst.cert. Whoever can read the file can join the lead; its mode
+    is 0600.
 
     With --rotate the certificate at PATH is replaced, and the old one is kept beside it
     for the running lead. Bursts that still exist when the lead is restarted lose it for
-    good, so they are listed first, and nothing is done without --yes.
+    good. If there are any, they are listed, and nothing is done without --yes.
     """
     if rotates:
         if force:

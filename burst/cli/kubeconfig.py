@@ -19,11 +19,11 @@ from burst.runtime.burst_access import access_commands
 @click.argument("typed", metavar="BURST", shell_complete=complete_burst)
 @target_options
 def kubeconfig(typed: str, target: Target) -> None:
-    """Print the commands by which you reach the cluster that BURST runs in.
+    """Print the commands to reach the cluster that BURST runs in.
 
     BURST is an id, a prefix that only one id has, or `last`: the burst made last.
-    The commands are for a shell, and use your own account at the cloud or cluster: such
-    as gcloud container clusters get-credentials, and kubectl for the burst's pods.
+    The commands are for a shell, such as gcloud container clusters get-credentials, and
+    kubectl for the burst's pods. They use your own account at the cloud or cluster.
     """
     with target.lead() as lead, show_wait("looking for the cluster"):
         found = ask_or_read(lead, target, "status")

@@ -34,7 +34,8 @@ _PATH = click.Path(path_type=Path)
     multiple=True,
     required=True,
     metavar="HOSTLIST[:CORES[:GPUS]]",
-    help="A rank slot; may be repeated. By default its nodes are like this machine.",
+    help="A rank slot; may be repeated. Without CORES, its nodes have the cores and"
+    " GPUs of this machine.",
 )
 @click.option(
     "--provider",
@@ -56,7 +57,7 @@ _PATH = click.Path(path_type=Path)
     type=_PATH,
     default="/etc/flux/burst.toml",
     show_default=True,
-    help="Settings file of the daemon, to write if there is none. burst.service is"
+    help="Settings file of the daemon, written if it does not exist. burst.service is"
     " written beside it.",
 )
 @place_options
@@ -72,9 +73,9 @@ def adopt(
 
     CONFDIR is a directory such as /etc/flux/system/conf.d, or one file. Adds the slots
     to [bootstrap] hosts and to [[resource.config]] or R, after all other ranks, changes
-    nothing else, and keeps a copy of each changed file; writes the daemon's settings
-    and unit; and says what root has to type after that. The instance uses it after a
-    restart.
+    nothing else there, and keeps a copy of each changed file. Also writes the daemon's
+    settings and unit, and prints the commands that root has to run next. The changes
+    take effect when the instance is restarted.
     """
     check_flux_version(IntakeSettings(mode=mode))
     shape, name = own_shape(), slot_provider(provider)

@@ -29,15 +29,18 @@ _BASE = "~/.local/share/burst/batch"
 
 @click.command(context_settings=_PASS_ON)
 @click.option(
-    "-N", "--nodes", type=int, help="Number of own nodes, from this instance."
+    "-N",
+    "--nodes",
+    type=int,
+    help="Number of own nodes of the lead, from this instance.",
 )
 @click.option(
     "--slots",
     multiple=True,
     required=True,
     metavar="COUNT[:CORES[:GPUS]]",
-    help="Size of a rank slot; may be repeated. By default its nodes are like the"
-    " first own one.",
+    help="Number of nodes in a rank slot; may be repeated. Without CORES, they have the"
+    " cores and GPUs of the first own node.",
 )
 @click.option(
     "--config",
@@ -46,7 +49,9 @@ _BASE = "~/.local/share/burst/batch"
 )
 @click.option("-t", "--time-limit", metavar="FSD", help="Time limit of the job.")
 @click.option(
-    "--output", metavar="FILE", help="Output of the job. Default: flux-JOBID.out."
+    "--output",
+    metavar="FILE",
+    help="File for the output of the job. Default: flux-JOBID.out.",
 )
 @click.option(
     "-q", "--queue", metavar="NAME", help="Queue of this instance for the job."
@@ -57,8 +62,8 @@ _BASE = "~/.local/share/burst/batch"
 @click.option(
     "--port",
     type=click.IntRange(1, 65535),
-    help="Port at which they reach it. Default for both: [lead] of the settings, else"
-    " the node's name and a free port.",
+    help="Port at which followers reach the first own node. Default for address and"
+    " port: [lead] of the settings, else the node's name and a free port.",
 )
 @click.option(
     "--dir",
@@ -83,7 +88,7 @@ def batch(
     No privilege is needed: the job is an instance of your own on N nodes. It is a lead
     with further ranks, and the daemon runs in it with your settings. In SCRIPT, jobs of
     `flux submit --burst` and `flux submit --setattr=burstable` burst. When SCRIPT ends,
-    jobs that are left are canceled and all bursts are taken down. The job's exit status
+    the remaining jobs are canceled and all bursts are taken down. The job's exit status
     is that of SCRIPT.
 
     Other options of flux batch may come after these and before SCRIPT.

@@ -50,16 +50,22 @@ _LOOPBACK = "127.0.0.1"
     "slots",
     multiple=True,
     metavar="HOSTLIST[:CORES[:GPUS]]",
-    help="A rank slot; may be repeated. By default its nodes are like the own hosts."
-    f" Default: {_DEFAULT_SLOTS[0]}; with --gateways"
+    help="A rank slot; may be repeated. Without CORES, its nodes have the cores and"
+    f" GPUs of the own hosts. Default: {_DEFAULT_SLOTS[0]}; with --gateways"
     f" {' and '.join(_DEFAULT_GATEWAY_SLOTS)}.",
 )
 @click.option(
     "--address",
-    help="Address at which followers reach rank 0. Default: 127.0.0.1 for followers"
-    " on the one own host, else the name of the first.",
+    help="Address at which followers reach rank 0. Default: 127.0.0.1 if followers run"
+    " on the only own host, else the name of the first own host.",
 )
-@click.option("--port", type=int, default=8050, show_default=True)
+@click.option(
+    "--port",
+    type=int,
+    default=8050,
+    show_default=True,
+    help="Port at which followers reach rank 0.",
+)
 @gateway_option
 @click.option(
     "--provider",
@@ -67,25 +73,25 @@ _LOOPBACK = "127.0.0.1"
     show_default=True,
     metavar="TYPE",
     help="Type of the provider to write into burst.toml: none, or one that is"
-    " installed. What you have to fill in there is told, and is a comment. Its name is"
-    f" a property of the slots, which are for bursts of it alone; with {usual_type()}"
-    " they are for any.",
+    " installed. Values that you have to fill in are comments there, and are printed."
+    " The slots get the provider's name as a property, and are for its bursts only;"
+    f" with none or {usual_type()}, they are for any provider.",
 )
 @click.option(
     "--mode",
     type=click.Choice(["hold", "queue", "scheduler"]),
-    help="Intake mode, see docs/intake.md. Installs what Flux loads for it, and starts"
-    " the daemon with the lead. Default: hold, with nothing installed; with"
-    " --multi-user scheduler.",
+    help="Intake mode, see docs/intake.md. Installs the files that Flux loads for it,"
+    " and has the daemon start with the lead. Default: hold, with nothing installed;"
+    " with --multi-user: scheduler.",
 )
 @multi_user_options
 @click.option(
     "--force",
     is_flag=True,
-    help="Write broker.toml and R anew. The certificate stays, of which followers have"
-    " copies, and so does burst.toml, which may have been edited: what it has otherwise"
-    " than it is asked for is told, for you to change. Without --force, nothing is"
-    " written where one of these files exists.",
+    help="Write broker.toml and R again. The certificate is kept, since followers have"
+    " copies of it, and so is burst.toml, since it may have been edited: its"
+    " differences from these options are printed, for you to change. Without"
+    " --force, nothing is written if one of these files exists.",
 )
 def init(directory: Path, mode: Mode | None, **options: Any) -> None:
     """Write the files of a lead that can burst to DIR, and say how to start it.

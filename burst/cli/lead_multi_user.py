@@ -28,40 +28,41 @@ _PLACES = (
         "--user",
         default="flux",
         show_default=True,
-        help="Of a system instance: who runs its brokers and the daemon.",
+        help="User that runs the brokers of a system instance, and the daemon.",
     ),
     click.option(
         "--rundir",
         type=_PATH,
         default="/run/flux",
         show_default=True,
-        help="Of a system instance: where it has its socket.",
+        help="Directory in which a system instance has its socket.",
     ),
     click.option(
         "--statedir",
         type=_PATH,
         default="/var/lib/flux",
         show_default=True,
-        help="Of a system instance: where it keeps its state.",
+        help="Directory in which a system instance keeps its state.",
     ),
 )
 _OPTIONS = (
     click.option(
         "--multi-user",
         is_flag=True,
-        help="A system instance: users submit, and their jobs run as themselves. Needs"
-        " flux-security. See docs/multi-user.md.",
+        help="Make a system instance: other users submit jobs, which run as these"
+        " users. Needs flux-security. See docs/multi-user.md.",
     ),
     click.option(
         "--imp",
         type=_PATH,
-        help="With --multi-user: the IMP. Default: flux-imp where Flux was installed.",
+        help="With --multi-user: path of the IMP. Default: flux-imp of the installed"
+        " Flux.",
     ),
     click.option(
         "--install",
         is_flag=True,
         help="With --multi-user, as root: also install the units and flux-security's"
-        " files, and make the IMP setuid. Default: say what root has to type.",
+        " files, and make the IMP setuid. Default: only print the commands for root.",
     ),
 )
 

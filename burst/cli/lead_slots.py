@@ -59,8 +59,8 @@ def add_slot(
 ) -> None:
     """Declare further rank slots in the files of the lead in DIR.
 
-    Their nodes have the shape of this machine unless cores and GPUs are given. They
-    come after all other ranks, which keep their numbers. The lead uses them after a
+    Their nodes have the cores and GPUs of this machine unless CORES is given. Their
+    ranks come after all others, which keep their numbers. The lead uses them after a
     restart: `burst lead check DIR` says whether that is safe. If burst.toml lists slots
     under [lead], add them there too. A copy of each changed file is kept.
     """
@@ -81,12 +81,12 @@ def add_slot(
 def check(directory: Path, target: Target) -> None:
     """Say what a restart from the files in DIR would change for the running lead.
 
-    Before it says that a restart is safe it starts a broker on a copy of the files, as
-    the instance's owner and without the network, and ends it. The exit status is 1 if a
-    restart is not safe now: that broker did not start, jobs run, or ranks would change;
-    if the jobs of a queue could not run; if the intake mode does not suit the scheduler
-    that the files have; or if they let other users submit, and something that their
-    jobs need is wrong.
+    It also tests whether a broker starts with a copy of the files, as the instance's
+    owner and without the network. The exit status is 1 if a restart is not safe now:
+    that broker did not start, jobs run, or ranks would change. It is also 1 if the jobs
+    of a queue could not run, if the intake mode does not suit the scheduler in the
+    files, or if the files let other users submit and something that their jobs need is
+    wrong.
     """
     with ExitStack() as stack:
         stack.enter_context(show_wait("reading the lead"))

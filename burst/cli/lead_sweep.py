@@ -18,7 +18,7 @@ from burst.errors import BurstError
 @click.command()
 @click.argument("directories", nargs=-1, type=click.Path(path_type=Path))
 def sweep(directories: tuple[Path, ...]) -> None:
-    """Take down bursts that killed leads of `burst lead batch` left.
+    """Take down the bursts of killed leads that `burst lead batch` started.
 
     DIRECTORIES are the directories of leads. Default: all in
     ~/.local/share/burst/batch. Leads whose jobs have not ended are left alone.

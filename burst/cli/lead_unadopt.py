@@ -39,7 +39,7 @@ from burst.runtime.offline import read_records_snapshot
 )
 @target_options
 def unadopt(directory: Path, dry_run: bool, target: Target) -> None:
-    """Restore the files of the instance in CONFDIR as they were before burst.
+    """Restore the files of the instance in CONFDIR to their state before burst.
 
     Undoes what `burst lead adopt`, `burst lead add-slot` and `burst setup --system`
     did: files of the site are restored byte for byte, and files that were written for

@@ -66,25 +66,26 @@ def leftover_options(function: Callable[..., None]) -> Callable[..., None]:
         "--provider",
         metavar="NAME",
         is_eager=True,
-        help="Without a lead: what there is of this provider of the settings.",
+        help="List the bursts of this provider of the settings, without a lead.",
     )
     @click.option(
         "--owner",
         metavar="TAG",
         callback=_with_provider,
-        help="With --provider: of that owner. Default: lead.owner of the settings.",
+        help="With --provider: only bursts with this owner's tag. Default: lead.owner"
+        " of the settings.",
     )
     @click.option(
         "--any-owner",
         is_flag=True,
         callback=_with_provider,
-        help="With --provider: of all owners.",
+        help="With --provider: bursts of all owners.",
     )
     @click.option(
         "--expired",
         is_flag=True,
         callback=_with_provider,
-        help="With --provider: only what is past its lease for 10 minutes.",
+        help="With --provider: only bursts whose lease ended at least 10 minutes ago.",
     )
     @functools.wraps(function)
     def command(

@@ -37,9 +37,11 @@ def listing_options(function: Callable[..., None]) -> Callable[..., None]:
         "--format",
         "form",
         metavar="FORMAT",
-        help="Fields for each line, such as '{id} {state:>9}'.",
+        help="Format of each line, such as '{id} {state:>9}'.",
     )
-    @click.option("-n", "--no-header", is_flag=True, help="Leave the titles out.")
+    @click.option(
+        "-n", "--no-header", is_flag=True, help="Leave out the column titles."
+    )
     @functools.wraps(function)
     def command(
         as_json: bool, form: str | None, no_header: bool, **others: Any

@@ -15,7 +15,7 @@ from burst.cli.target import Target, target_options
 @click.argument("name", metavar="JOB|BURST", shell_complete=complete_isolated)
 @target_options
 def output(name: str, target: Target) -> None:
-    """Print what a JOB has written in its isolated burst, once that has ended.
+    """Print the output of a JOB that has ended in its isolated burst.
 
     Prints the last 256 KiB of standard output and error, as long as the burst is on
     record. The exit status is that of the job.

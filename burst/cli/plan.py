@@ -47,14 +47,15 @@ _BURSTS = (
 @click.option(
     "--timeline",
     is_flag=True,
-    help="Draw the next hours of each rank slot: who has its ranks until when, by time"
-    " limits and leases, who gets them next, and what would be made now.",
+    help="Draw the next hours of each rank slot: the bursts that have its ranks, until"
+    " when by time limits and leases, the jobs that get them next, and the bursts that"
+    " would be made now.",
 )
 @click.option(
     "--svg",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the timeline as a picture; .png and .pdf do, too.",
+    help="Write the timeline as a picture: .svg, .png or .pdf.",
 )
 def plan(target: Target, listing: Listing, timeline: bool, svg: Path | None) -> None:
     """Show which bursts would be made now, at what price, and why other jobs wait.

@@ -41,7 +41,7 @@ _JOBS = (JOBS[0], Column("RULE", lambda row: row["rule"]), *JOBS[1:])
 
 @click.group(cls=CommandGroup)
 def policy() -> None:
-    """Look at the rules that decide when a job bursts."""
+    """Examine the rules that decide when a job bursts."""
 
 
 @policy.command()
@@ -49,11 +49,12 @@ def policy() -> None:
 @target_options
 @listing_options
 def check(name: str, target: Target, listing: Listing) -> None:
-    """Show which rule takes which job that waits, and what would happen now.
+    """Show which rule applies to each waiting job, and what would happen now.
 
     With JOB, show only that job. With FILE, use that file in place of the daemon's
-    settings: its [plan] worth, [[policy]] and [[budget]] if it has no [providers], else
-    all that it says of jobs. A FILE is checked without a lead, too. Nothing is changed.
+    settings: only [plan] worth, [[policy]] and [[budget]] if it has no [providers],
+    else all settings about jobs. Without a lead, FILE is still checked, but no job is.
+    Nothing is changed.
     """
     file = Path(name) if name.endswith(".toml") or Path(name).is_file() else None
     tables = None if file is None else _rules_of(file)

@@ -34,8 +34,8 @@ def check(name: str, target: Target) -> None:
     """Test the program of provider NAME: have it begin, list and end two nodes.
 
     It is for providers of type "command". No lead is needed: each node runs a small
-    script in place of Flux. What is made is deleted. The exit status is 1 if the
-    program breaks a rule.
+    script in place of Flux. All that is made is deleted again. The exit status is 1 if
+    the program breaks a rule.
     """
     made = _make(target.settings(), name)
     if not made.has("check"):

@@ -16,12 +16,14 @@ from burst.runtime.offline import release_held_jobs
 
 @click.command()
 @click.argument("jobs", nargs=-1, shell_complete=complete_held)
-@click.option("--all", "everything", is_flag=True, help="All jobs that burst holds.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Release all jobs that burst holds."
+)
 @target_options
 def release(jobs: tuple[str, ...], everything: bool, target: Target) -> None:
     """Give held JOBS their urgency back; burst does not hold them again.
 
-    Also works without a daemon, for jobs that are held since one ended.
+    Also works without a daemon, for jobs that are still held after a daemon has ended.
     """
     if bool(jobs) == everything:
         raise click.UsageError("give JOBS, or --all")

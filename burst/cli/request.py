@@ -30,7 +30,7 @@ _COMING = ("new", "provision", "join")
     "--job",
     default="",
     shell_complete=complete_job,
-    help="Burst for this job, whatever it is worth.",
+    help="Burst for this waiting job, even if it saves less than its rule asks for.",
 )
 @click.option(
     "--provider",
@@ -54,7 +54,7 @@ _COMING = ("new", "provision", "join")
     "--least",
     type=click.IntRange(min=0),
     default=0,
-    help="Where all nodes cannot be had, take as many as can, at least these.",
+    help="If not all nodes can be made, make fewer, but at least this many.",
 )
 @click.option("--offer", default="", help="Name of an offer; default: any.")
 @click.option(
@@ -77,8 +77,8 @@ _COMING = ("new", "provision", "join")
     "--batch",
     type=click.File("rb"),
     default=None,
-    help="With --isolated: run each line of FILE as a job there: what follows flux"
-    " submit. - reads standard input.",
+    help="With --isolated: run each line of this file as a job there. A line has the"
+    " arguments of flux submit. - reads standard input.",
 )
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @target_options
@@ -92,9 +92,9 @@ def request(
     user and the instance owner may do that.
 
     The nodes stay until they are idle for `[deadlines] idle`. With --isolated, they run
-    COMMAND once on each node, or the jobs of --batch, and are taken down after it;
-    without either they stay until `burst down`, and the command to reach them is
-    printed.
+    COMMAND once on each node, or the jobs of --batch, and are taken down afterwards.
+    Without COMMAND and --batch, they stay until `burst down`, and the command to reach
+    them is printed.
 
     With --tag TAG, the nodes are for your jobs of flux submit --burst --burst-tag=TAG
     alone, and stay until `burst down` or the end of their lease. Such a job waits for

@@ -24,8 +24,8 @@ def resize(typed: str, nodes: int, target: Target, *, note: str, no_wait: bool) 
     BURST is an id, a prefix that only one id has, or `last`: the burst made last.
 
     It grows by free ranks of its rank slot above its last rank. When it shrinks, its
-    last ranks are drained, and what runs there goes on to its end. To take back a
-    growth that has not ended, give the number of nodes that it had before.
+    last ranks are drained, and jobs that run there continue to their end. To cancel a
+    growth that has not ended, give the previous number of nodes.
     """
     with target.lead() as lead:
 

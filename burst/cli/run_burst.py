@@ -36,7 +36,7 @@ def _run_burst(target: Target, flags: GivenFlags, **wanted: Any) -> None:
     """Make one burst by hand: for the burstable jobs that wait, or ahead of them.
 
     Waits until its nodes are online and prints which ranks joined. It stays up until
-    run-burst --down takes it down. If a daemon serves the lead, the daemon does it.
+    run-burst --down takes it down. If a daemon serves the lead, the daemon makes it.
     """
     _ManualBurst(target, flags, **wanted).run()
 
@@ -53,8 +53,8 @@ _OPTIONS = (
         "--provider",
         default="",
         shell_complete=complete_provider,
-        help="Provider that makes it, by its name in the settings. Default: the type"
-        f" whose flags are given below, else {usual_type()}.",
+        help="Provider that makes the burst, by its name in the settings. Default: the"
+        f" type that other flags select, else {usual_type()}.",
     ),
     click.option(
         "-N",
@@ -69,13 +69,13 @@ _OPTIONS = (
     click.option(
         "--lead-port",
         type=click.IntRange(1, 65535),
-        help="Port at which they reach it. Default for both: from [bootstrap] hosts of"
-        " the lead.",
+        help="Port at which followers reach the lead. Default for host and port: [lead]"
+        " of the settings, else [bootstrap] hosts of the lead.",
     ),
     click.option(
         "--lead-size",
         default=0,
-        help="Expected size of the lead, with its burst hosts or without; another size"
+        help="Expected size of the lead, with or without its burst hosts; another size"
         " is an error.",
     ),
     click.option("--down", is_flag=True, help="Take the burst down."),

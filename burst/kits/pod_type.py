@@ -52,18 +52,18 @@ class PodType(ProviderType):
         ProviderFlag(
             "image",
             "Image of the followers, with the lead's Flux version. Default: that of the"
-            " provider's table, else of the pod in which this runs.",
+            " provider's table, else that of the pod in which this command runs.",
         ),
         ProviderFlag(
             "flux-operator-yaml",
-            "Manifests of the Flux Operator, which is installed and used. Default:"
+            "Manifests of the Flux Operator, to install and use it. Default:"
             " operator_yaml of the provider's table; with neither, followers are the"
             " pods of a Job, and no operator is needed.",
             is_file=True,
         ),
         ProviderFlag(
             "munge-key",
-            "Key of the lead's munged, for one beside each broker.",
+            "Key of the lead's munged, for a munged beside each broker.",
             is_file=True,
         ),
     )

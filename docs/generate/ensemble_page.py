@@ -22,17 +22,18 @@ _HEAD = """\
 # Options of ensembles
 
 This page is made from the code by `make docs`. [ensembles.md](ensembles.md)
-says what each algorithm decides. *Checks* are `checkSeconds` long.
+says what each algorithm decides. The time from one *check* to the next is
+`checkSeconds`.
 
 `algorithm`, at the top of the file or of a member, is a name, a table with `name` and
-`options`, or a list of these, which are asked in this order. That of the file is for
-members that have none of their own; default: `workload-demand`.
+`options`, or a list of these, which are asked in this order. The file's `algorithm` is
+for members without one of their own; default: `workload-demand`.
 """
 _TABLES: tuple[tuple[str, type[msgspec.Struct], str], ...] = (
     ("FILE", EnsembleSpec, "The top of the file; `[custom]` has commands."),
     ("[[members]]", MemberSpec, ""),
-    ("[limits]", EnsembleLimits, "Of all members together."),
-    ("[[jobs]]", JobSpec, "And `[[members.jobs]]`: jobs that are alike."),
+    ("[limits]", EnsembleLimits, "Limits of all members together."),
+    ("[[jobs]]", JobSpec, "Jobs that are alike; also for `[[members.jobs]]`."),
     ("idling", IdleOptions, "Options that end an idle member."),
     ("workload-demand", DemandOptions, "Nodes follow the queue."),
     ("stop", StopOptions, "The first of these that is reached ends the member."),

@@ -22,9 +22,9 @@ This page is made from the code and from `manifests/parts/monitoring/rules.yaml`
 
 ## Metrics
 
-No label has a user, a job or a burst. Money is in the unit of the prices. What cannot
-be read now has no value. Counters and histograms begin at 0 with the daemon's process,
-except money, which is what is on record.
+No label names a user, a job or a burst. Money is in the unit of the prices. A metric
+that cannot be read now has no value. Counters and histograms begin at 0 when the daemon
+starts, except those of money, which begin with the amounts on record.
 
 | metric | kind | labels | meaning |
 |---|---|---|---|

@@ -47,15 +47,15 @@ _HEAD = """\
 # Settings
 
 Each key of `burst.toml`. This page is made from the code by `make docs`; `burst config`
-prints the values that a file comes to, and where each is from. The file is the one that
-`-c` names, else `$BURST_CONFIG`, `~/.config/burst/burst.toml`, `/etc/flux/burst.toml`.
-A key that is not listed here is an error that names it.
+prints the effective values, and where each comes from. The file is the one that `-c`
+names, else `$BURST_CONFIG`, `~/.config/burst/burst.toml`, `/etc/flux/burst.toml`. A key
+that is not listed here is an error, and the error names the key.
 
 A *duration* is text with a unit, `ms`, `s`, `m`, `h` or `d`, such as `"90s"` or
-`"1.5h"`; `"inf"` is without end. A *price* is an amount for an hour, from 0, in the
-unit of money of all prices. A *number* may have a fraction. *List* and *table* are
-those of TOML. A key whose default is *none* is off, or as its text says, until it is
-set.
+`"1.5h"`; `"inf"` has no end. A *price* is an amount for an hour, from 0; all prices
+have the same unit of money. A *number* may have a fraction. *List* and *table* are
+those of TOML. A key whose default is *none* has no effect until it is set, unless its
+text says otherwise.
 """
 
 _PROVIDERS: tuple[tuple[str, type[msgspec.Struct], str], ...] = (
@@ -63,7 +63,7 @@ _PROVIDERS: tuple[tuple[str, type[msgspec.Struct], str], ...] = (
     (
         '"command", "flux" or "slurm"',
         NodeSettings,
-        "What all providers have whose nodes share a directory with this host.",
+        "Keys of all providers whose nodes share a directory with this host.",
     ),
     (
         '"command"',
@@ -78,7 +78,7 @@ _PROVIDERS: tuple[tuple[str, type[msgspec.Struct], str], ...] = (
     (
         '"kube", "kind", "gke" or "eks"',
         PodSettings,
-        "What all providers have whose followers are pods"
+        "Keys of all providers whose followers are pods"
         " ([kubernetes.md](kubernetes.md)).",
     ),
     ('"kube"', KubeProvider.Settings, "Any cluster."),
@@ -167,8 +167,8 @@ class KeyPage:
         about = inspect.getdoc(table) or ""
         text = lead or _after_title(about)
         if base is not None:
-            text += f" It has the keys of `{self._titles[base]}` too; here are those"
-            text += " that it adds, or that differ."
+            text += f" It also has the keys of `{self._titles[base]}`; this table lists"
+            text += " the keys that it adds or changes."
         self._parts.append(_prose(f"`{title}`", text))
         rows = list(self._rows(table, own, leave_out))
         if rows:

@@ -41,11 +41,17 @@ _LOOK_S = 0.1
 def _broker_options(command: Callable[..., None]) -> Callable[..., None]:
     for option in (
         click.option(
-            "--rundir", type=Path, required=True, help="Private, one for each broker."
+            "--rundir",
+            type=Path,
+            required=True,
+            help="Private directory of this broker.",
         ),
-        click.option("--hostname", required=True, help="Which of the hosts it is."),
+        click.option("--hostname", required=True, help="Host name of this broker."),
         click.option(
-            "--config", type=Path, required=True, help="Its broker.toml, as for Flux."
+            "--config",
+            type=Path,
+            required=True,
+            help="Its broker.toml, in Flux's format.",
         ),
     ):
         command = option(command)
@@ -57,14 +63,14 @@ def group() -> None:
     """A lead and followers in pure Python: a stand-in for Flux.
 
     For the demo and for tests on machines without Flux, and for nothing else: jobs are
-    lost with the lead, only its owner can use it, and there is no tree of brokers. Flux
-    is the real thing: https://flux-framework.org
+    lost with the lead, only its owner can use it, and there is no tree of brokers. Use
+    Flux for all other work: https://flux-framework.org
     """
 
 
 @group.command()
 @_broker_options
-@click.option("--statedir", type=Path, help="Where the store outlives the lead.")
+@click.option("--statedir", type=Path, help="Directory of the store.")
 def lead(config: Path, hostname: str, rundir: Path, statedir: Path | None) -> None:
     """Run rank 0, until SIGTERM. A stand-in for Flux, for the demo and for tests.
 
@@ -91,7 +97,7 @@ def lead(config: Path, hostname: str, rundir: Path, statedir: Path | None) -> No
 @group.command()
 @_broker_options
 def follower(config: Path, hostname: str, rundir: Path) -> None:
-    """Join the lead that the file names, until SIGTERM. A stand-in for Flux.
+    """Join the lead that broker.toml names, until SIGTERM. A stand-in for Flux.
 
     Connects to rank 0 even if the file names a parent: there is no tree.
     """
@@ -103,17 +109,30 @@ def follower(config: Path, hostname: str, rundir: Path) -> None:
 
 
 _uri_option = click.option(
-    "--uri", envvar="FLUX_URI", required=True, help="Of the lead; default $FLUX_URI."
+    "--uri",
+    envvar="FLUX_URI",
+    required=True,
+    help="URI of the lead; default $FLUX_URI.",
 )
 
 
 @group.command(context_settings={"allow_interspersed_args": False})
 @_uri_option
-@click.option("-N", "nodes", type=click.IntRange(1), default=1, help="Whole nodes.")
 @click.option(
-    "--setattr", "attributes", multiple=True, type=click.Choice(["burstable"])
+    "-N", "nodes", type=click.IntRange(1), default=1, help="Number of whole nodes."
 )
-@click.option("--requires", metavar="PROPERTY", help="Of its nodes, such as burst.")
+@click.option(
+    "--setattr",
+    "attributes",
+    multiple=True,
+    type=click.Choice(["burstable"]),
+    help="Attribute to set in the jobspec.",
+)
+@click.option(
+    "--requires",
+    metavar="PROPERTY",
+    help="Property that its nodes must have, such as burst.",
+)
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def submit(
     uri: str,

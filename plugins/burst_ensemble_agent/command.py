@@ -32,19 +32,21 @@ from burst_ensemble_agent.client import AgentClient
     "--token-file",
     required=True,
     type=click.Path(dir_okay=False),
-    help="File with the token of [http] token_file, which only this user can read.",
+    help="File, readable by this user only, with the token of the daemon's [http]"
+    " token_file.",
 )
 @click.option(
     "--ca",
     default="",
     type=click.Path(dir_okay=False),
-    help="Certificates to trust, for https. Default: the system's.",
+    help="File of certificates to trust for https. Default: the system's.",
 )
 @click.option(
     "--plain-http",
     is_flag=True,
-    help="Send the token in the clear to a daemon on another host, where nobody can"
-    " read what goes between the two. Without, http is for this host only.",
+    help="Allow http to a daemon on another host. The token is sent in the clear: use"
+    " this only if nobody can read the traffic. Without it, http is for this host"
+    " only.",
 )
 @click.option("--uri", default="", help="URI of the instance. Default: FLUX_URI.")
 @click.option(
@@ -52,15 +54,15 @@ from burst_ensemble_agent.client import AgentClient
     type=Duration(),
     default="10m",
     show_default=True,
-    help="How long to wait for the instance at first.",
+    help="How long to wait at the start for the instance to answer.",
 )
 @click.option(
     "--gone",
     type=Duration(),
     default="1m",
     show_default=True,
-    help="How long the instance may be away later: past that it has ended, and so has"
-    " the agent.",
+    help="How long the instance may not answer later. After this time it counts as"
+    " ended, and the agent ends.",
 )
 def agent(  # noqa: PLR0913, PLR0917 - one for each option
     about: str,
@@ -73,10 +75,10 @@ def agent(  # noqa: PLR0913, PLR0917 - one for each option
     *,
     plain_http: bool,
 ) -> None:
-    """Report on the instance beside which this runs, and do what the daemon answers.
+    """Report on this instance to the daemon, and do what the daemon answers.
 
-    For a member with mode = "external". It runs beside the broker of rank 0 as the
-    user of the instance, and connects to the daemon, never the other way round. It
+    For a member with mode = "external". The agent runs beside the broker of rank 0 as
+    the user of the instance. It connects to the daemon, never the other way round. It
     ends with status 0 on SIGTERM, when the member has ended, and when the instance is
     gone. In a pod other than the first of an indexed Job it ends at once.
     """

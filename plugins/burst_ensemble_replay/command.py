@@ -62,33 +62,59 @@ _ROWS = (
     "--trace",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Submit the jobs of a trace, too, as `burst replay` reads it.",
+    help="Also submit the jobs of this trace, in a format that `burst replay` reads.",
 )
-@click.option("--seed", default=1, show_default=True, help="Of what is drawn.")
+@click.option(
+    "--seed",
+    default=1,
+    show_default=True,
+    help="Seed of the random run times and failures.",
+)
 @click.option(
     "--failures",
     default=0.0,
     show_default=True,
     type=click.FloatRange(0, 1),
-    help="The part of the file's jobs that fails.",
+    help="Share of the file's jobs that fail.",
 )
-@click.option("--cores", type=click.IntRange(min=1), help="Of a node, for a trace.")
-@click.option("--boot", default="5m", show_default=True, type=Duration())
-@click.option("--teardown", default="1m", show_default=True, type=Duration())
 @click.option(
-    "--price", default=1.0, show_default=True, type=Finite(), help="Of a node and hour."
+    "--cores",
+    type=click.IntRange(min=1),
+    help="Cores of a node, for the jobs of the trace. Default: from the trace.",
+)
+@click.option(
+    "--boot",
+    default="5m",
+    show_default=True,
+    type=Duration(),
+    help="Time from the request for a node until it is online.",
+)
+@click.option(
+    "--teardown",
+    default="1m",
+    show_default=True,
+    type=Duration(),
+    help="Time for which a node is paid after it is given back.",
+)
+@click.option(
+    "--price",
+    default=1.0,
+    show_default=True,
+    type=Finite(),
+    help="Price of a node for an hour.",
 )
 @click.option(
     "--longest",
     default="7d",
     show_default=True,
     type=Duration(),
-    help="Stop after so long; without jobs it stops an hour after the last.",
+    help="Longest time to simulate. It stops earlier if all members have ended, or an"
+    " hour after the last job.",
 )
 @target_options
 @listing_options
 def replay(path: Path, target: Target, listing: Listing, **options: Any) -> None:
-    """Show what the ensemble in FILE would do, pay and wait for.
+    """Show what the ensemble in FILE would do and cost, and how long jobs would wait.
 
     The daemon's own controller and algorithms decide about simulated members; nothing
     is made. A job of the file runs for a random part of its `duration`, or of 20

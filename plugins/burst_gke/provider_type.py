@@ -60,9 +60,17 @@ class GkeType(PodType):
             "Prefix of the GKE cluster's name; the burst's id follows.",
             selects=True,
         ),
-        ProviderFlag("zone", f"Of the cluster. Default: {_LOCATION}.", selects=True),
-        ProviderFlag("region", "Of the cluster, instead of a zone.", selects=True),
-        ProviderFlag("machine-type", f"Default: {_MACHINE}.", selects=True),
+        ProviderFlag(
+            "zone", f"Zone of the GKE cluster. Default: {_LOCATION}.", selects=True
+        ),
+        ProviderFlag(
+            "region", "Region of the GKE cluster, instead of a zone.", selects=True
+        ),
+        ProviderFlag(
+            "machine-type",
+            f"Machine type of the GKE nodes. Default: {_MACHINE}.",
+            selects=True,
+        ),
         *PodType.flags,
     )
 

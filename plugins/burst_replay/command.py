@@ -81,41 +81,41 @@ def _duration_option(
     help="Try one worth for all jobs: hours saved for each node-hour bought. May be"
     " repeated.",
 )
-@click.option("--frontier", is_flag=True, help="Try a worth from 0.01 to 2.")
-@click.option("--nodes", type=click.IntRange(min=1), help="Own nodes.")
-@click.option("--cores", type=click.IntRange(min=1), help="Cores of a node.")
+@click.option("--frontier", is_flag=True, help="Try several worths from 0.01 to 2.")
+@click.option("--nodes", type=click.IntRange(min=1), help="Number of own nodes.")
+@click.option("--cores", type=click.IntRange(min=1), help="Cores of each node.")
 @click.option(
     "--order",
     type=click.Choice([each.value for each in Order]),
     default=Order.EASY.value,
     show_default=True,
-    help="How own nodes are scheduled: first come first served, or with backfill that"
-    " delays no first job (easy), or no job at all (conservative).",
+    help="How own nodes are scheduled: in the order of submission (fifo), or with"
+    " backfill that does not delay the first waiting job (easy) or any (conservative).",
 )
 @_duration_option(
     "--boot",
-    "How long nodes take to come online. Default: as the offer of --policy that is"
-    " bought says, or else 5m.",
+    "How long bought nodes take to come online. Default: as the bought offer of"
+    " --policy says, else 5m.",
 )
 @_duration_option(
-    "--teardown", "How long they are paid after that they are given back.", "1m"
+    "--teardown", "How long nodes are paid after they are given back.", "1m"
 )
 @_duration_option(
     "--idle",
-    "How long an idle burst is kept. Default: [deadlines] idle of a file of --policy"
-    " that names providers, or else not at all.",
+    "How long an idle burst is kept. Default: [deadlines] idle of a --policy file that"
+    " names providers, else not at all.",
 )
 @click.option(
     "--price",
     type=Finite(),
-    help="Of a node and hour. Default: that of the offer of --policy that is bought, or"
+    help="Price of a node for an hour. Default: that of the bought offer of --policy,"
     " else 1.",
 )
 @click.option(
     "--picture",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Draw wait against money: .svg, .png or .pdf.",
+    help="Draw wait against money as a picture: .svg, .png or .pdf.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def replay_trace(
@@ -126,15 +126,15 @@ def replay_trace(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Show what the jobs of TRACE would have waited for and cost under other rules.
+    """Show how long the jobs of TRACE would have waited, at what cost, by other rules.
 
     TRACE is a file in the Standard Workload Format, the output of `flux jobs -a
     --json`, a file of `[daemon] record`, or a journal of Flux; the output of Slurm's
     `sacct --parsable2` or `sacct --json`; an accounting log of PBS, Torque, LSF
-    (lsb.acct) or Grid Engine; or flux-fiction's CSV; plain or compressed by gzip. What
-    its records lack, and which are no jobs, is counted and told.
+    (lsb.acct) or Grid Engine; or flux-fiction's CSV; plain or compressed by gzip.
+    Records that lack data or are no jobs are counted, and their number is printed.
     Nothing is bought, and no daemon is asked: the queue is simulated, and each waiting
-    job is judged as by the daemon. The policies never and at once are always shown.
+    job is judged as the daemon would. The policies never and at once are always shown.
     """
     found: dict[str, PolicyResult] = {}
     try:

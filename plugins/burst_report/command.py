@@ -30,24 +30,26 @@ _FAILURES = 5
 @click.option(
     "--since",
     type=Day(),
-    help=f"Bursts made on that day (UTC) or later; default: the last {_DAYS} days.",
+    help="Report only on bursts made on that day (UTC) or later; default: the last"
+    f" {_DAYS} days.",
 )
 @click.option(
     "--html",
     "page",
     type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
     metavar="FILE",
-    help="Write a page that needs no network and no script; - for standard output.",
+    help="Write the report as a web page that needs no network and no script; - for"
+    " standard output.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @target_options
 def report(
     since: datetime.date | None, page: Path | None, as_json: bool, target: Target
 ) -> None:
-    """Tell what happened: bursts, waits with and without them, money, failures.
+    """Report on past bursts: waits with and without them, money, failures.
 
     --html makes a page with a timeline, to read on a screen or on paper. Users other
-    than the instance owner get what concerns their own jobs. Without a daemon, the
+    than the instance owner get the part about their own jobs. Without a daemon, the
     owner gets what is on record.
     """
     if page is not None and not can_render():

@@ -23,16 +23,17 @@ from burst_watch.rows import STATUS, WIDE, headline, sections, troubles
     default=1.0,
     show_default=True,
     metavar="SECONDS",
-    help="How often the daemon is asked.",
+    help="Seconds between two requests to the daemon.",
 )
 @target_options
 def watch(every: float, target: Target) -> None:
-    """Show live what waits, what bursts and what that costs.
+    """Show waiting jobs, bursts and their cost, live.
 
     Keys explain the selected row, take a burst down, or release a job; ? lists them.
     Users other than the instance owner see their own jobs and bursts. If the daemon
-    does not answer, the screen says so, and it is asked again and again. If the output
-    is not a terminal, or one that cannot move its cursor, the status is printed once.
+    does not answer, the screen says so, and the requests are repeated. If the output is
+    not a terminal, or a terminal that cannot move its cursor, the status is printed
+    once.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty() and _has_cursor()):
         _print_once(target)

@@ -76,5 +76,5 @@ def test_man_shows_what_help_says() -> None:
     ).stdout
     assert "burst-gc - List orphans" in shown
     assert "--any-owner\n" in shown
-    assert "only what is past its lease for 10 minutes" in shown
+    assert "only bursts whose lease ended at least 10 minutes ago" in shown
     assert shown.count("--yes") == 2

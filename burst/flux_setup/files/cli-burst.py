@@ -54,18 +54,18 @@ class BurstPlugin(CLIPlugin):
         self.add_option(
             "--burst-provider",
             metavar="NAME",
-            help="Lent nodes of this provider only. Default: of any",
+            help="Use lent nodes of this provider only. Default: of any provider",
         )
         self.add_option(
             "--burst-policy",
             choices=["always", _AUTO],
-            help="auto: burst only where that saves what the site's rules ask for."
+            help="auto: burst only if that saves as much as the site's rules ask for."
             " Default: always",
         )
         self.add_option(
             "--burst-max-price",
             metavar="PRICE",
-            help="The highest price to pay per node-hour",
+            help="The highest price to pay for a node-hour",
         )
         self.add_option(
             "--burst-mode",
@@ -81,12 +81,13 @@ class BurstPlugin(CLIPlugin):
         self.add_option(
             "--burst-where",
             choices=["together", "spread"],
-            help="together: one burst; spread: several if none is large enough",
+            help="together: use one burst; spread: use several if none is large enough",
         )
         self.add_option(
             "--burst-tag",
             metavar="TAG",
-            help="Only on nodes that you requested with this tag (burst request --tag)",
+            help="Run only on nodes that you requested with this tag (burst request"
+            " --tag)",
         )
         self.add_option(
             "--burst-requeue",

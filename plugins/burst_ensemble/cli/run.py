@@ -60,7 +60,7 @@ def run(target: Target) -> None:
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @target_options
 def up(file: Path, target: Target) -> None:
-    """Start the ensemble of FILE. `burst ensemble check` shows before what FILE means.
+    """Start the ensemble of FILE. To see what FILE means, use `burst ensemble check`.
 
     Its jobs run as the user of the daemon and have these variables of your environment,
     and no others: PATH, HOME, USER, LOGNAME, SHELL, LANG, LC_ALL, TZ, LD_LIBRARY_PATH,
@@ -101,7 +101,7 @@ def status(name: str, target: Target, listing: Listing) -> None:
 @click.argument("name")
 @click.argument("member")
 @click.argument("jobs")
-@click.option("--count", type=int, default=1, help="How many; default: 1.")
+@click.option("--count", type=int, default=1, help="Number of jobs; default: 1.")
 @target_options
 def submit(name: str, target: Target, **asked: str | int) -> None:
     """Submit further jobs of the entry JOBS for MEMBER of the ensemble NAME.
