@@ -177,9 +177,9 @@ class PlanSettings(Table, frozen=True):
     resize: bool = True
     """Whether bursts change their size, if their provider can do that. A burst that a
     job uses grows by the nodes that the job lacks, in place of a further burst of the
-    same offer. A burst shrinks if its last nodes are idle, while others work, for as
-    long as an idle burst stays (`[deadlines] idle`). On by default: growth costs no
-    further fee, and after a shrink only nodes in use are paid for."""
+    same offer. A burst shrinks if its last nodes are idle for `[deadlines] idle` while
+    others work. On by default: growth costs no further fee, and after a shrink only
+    nodes in use are paid for."""
     worth: float = 0.0
     """The worth that a burst must have for jobs whose rule of `[[policy]]` sets none:
     the hours that it saves for each node-hour that it buys. 0: every job that must wait

@@ -7,6 +7,9 @@ assigned to the burst change nothing.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -14,6 +17,11 @@ import msgspec
 from burst.model.burst import KEPT_JOBS, Burst, JobSums, JobTimes
 from burst.model.event import Event
 from burst.model.jobid import parse_jobid
+
+IN_USE: Mapping[str, Any] = MappingProxyType(
+    {"unused_since": None, "keep_idle": math.inf}
+)
+"""The changes after something has begun to run on the burst."""
 
 
 def assign(burst: Burst, event: Event) -> dict[str, Any]:
@@ -49,7 +57,7 @@ def job_start(burst: Burst, event: Event) -> dict[str, Any]:
     changes = _first_time(burst, event, "started")
     if changes:
         changes["started"] = burst.started | {parse_jobid(event.context["id"])}
-    return {**changes, "unused_since": None}
+    return {**changes, **IN_USE}
 
 
 def job_leave(burst: Burst, event: Event) -> dict[str, Any]:

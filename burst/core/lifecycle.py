@@ -306,7 +306,7 @@ _DERIVED: dict[str, Callable[[Burst, Event], dict[str, Any]]] = {
     "back": lambda _, __: {"lost_since": None, "reclaimed": ""},
     "reclaimed": lambda _, event: {"reclaimed": event.context["note"]},
     "idle": _idle,
-    "busy": lambda _, __: {"unused_since": None},
+    "busy": lambda _, __: dict(burst_jobs.IN_USE),
     "quarantine": _quarantined,
     "unread": _unread,
     "grow": sizes.grow,

@@ -14,11 +14,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from burst.core.burst_jobs import IN_USE
 from burst.model.burst import Burst, NodeTime, Resize
 from burst.model.event import Event
 from burst.model.ranks import format_hostlist, format_idset, parse_hostlist, parse_idset
-
-_IN_USE = {"unused_since": None, "keep_idle": math.inf}
 
 
 def size_context(
@@ -64,12 +63,12 @@ def grow(burst: Burst, event: Event) -> dict[str, Any]:
     resize = _begun("grow", event)
     resize = msgspec.structs.replace(resize, called=event.timestamp)
     # A burst that is asked to grow is needed, so it is not idle.
-    return {**_sizes(burst, event), **_IN_USE, "resize": resize}
+    return {**_sizes(burst, event), **IN_USE, "resize": resize}
 
 
 def grown(burst: Burst, event: Event) -> dict[str, Any]:
     """Return the changes at the end of a growth: all further ranks are online."""
-    return {**_sizes(burst, event), **_IN_USE, "resize": None}
+    return {**_sizes(burst, event), **IN_USE, "resize": None}
 
 
 def shrink(burst: Burst, event: Event) -> dict[str, Any]:

@@ -106,6 +106,8 @@ def events(draw):
         context["requested"] = draw(st.booleans())
         if draw(st.booleans()):
             context |= {"paid_at": T0 + nodes, "node_seconds": 7.0}
+    if name == "idle" and draw(st.booleans()):
+        context["keep"] = 90.0
     return Event(T0 + draw(st.integers(0, 1000)), name, context)
 
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 
+import math
+
 import pytest
 
 from burst.core.lifecycle import EDGES, apply, restore
@@ -56,9 +58,10 @@ def test_only_what_runs_ends_the_idleness_of_a_burst():
     for job in sorted(burst.jobs):
         context = {"id": format_f58(job), "note": "elsewhere"}
         burst = apply(burst, Event(T0 + 3, "job-leave", context))
-    burst = apply(burst, Event(T0 + 4, "idle"))
-    assert burst.idle_since == T0 + 4
-    assert apply(burst, Event(T0 + 9, "busy")).idle_since is None
+    burst = apply(burst, Event(T0 + 4, "idle", {"keep": 90.0}))
+    assert (burst.idle_since, burst.keep_idle) == (T0 + 4, 90.0)
+    busy = apply(burst, Event(T0 + 9, "busy"))
+    assert (busy.idle_since, busy.keep_idle) == (None, math.inf)
     job = {"id": format_f58(JobId(7)), "note": "elsewhere", "result": "canceled"}
 
     counts = apply(burst, Event(T0 + 5, "assign", {"jobs": {job["id"]: T0}}))
