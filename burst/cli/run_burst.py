@@ -61,7 +61,8 @@ _OPTIONS = (
         "--nodes",
         type=int,
         default=0,
-        help="Number of nodes if no burstable job waits. Default: all of the slot.",
+        help="Number of nodes; without a daemon, waiting burstable jobs decide instead."
+        " Default: all of the slot.",
     ),
     click.option(
         "--lead-host", default="", help="Address at which followers reach the lead."

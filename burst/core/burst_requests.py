@@ -209,9 +209,9 @@ def more_nodes(
         if new:
             return NodesMade(made, new, text, refusal)
         refusal = refusal or text
-        nodes //= 2
-        if not wanted.least or nodes < wanted.least:
+        if not wanted.least or nodes <= wanted.least:
             return NodesMade(made, [], refusal, refusal)
+        nodes = max(nodes // 2, wanted.least)
 
 
 def _grow(

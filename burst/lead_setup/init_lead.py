@@ -17,7 +17,12 @@ from burst.kits import certificate
 from burst.kits.atomic_file import write_atomically
 from burst.lead_setup.intake_files import install_with_daemon
 from burst.lead_setup.kept_settings import unlike_plan
-from burst.lead_setup.lead_files import LeadExtras, LeadFiles, write_lead
+from burst.lead_setup.lead_files import (
+    LeadExtras,
+    LeadFiles,
+    refuse_existing,
+    write_lead,
+)
 from burst.lead_setup.lead_plan import HostGroup, LeadPlan, resolve_plan
 from burst.lead_setup.provider_table import provider_table, tell_to_fill_in
 from burst.lead_setup.start_files import StartFiles, write_start_files
@@ -104,6 +109,8 @@ def init_lead(
     settings, certificate_path = directory / "burst.toml", directory / "burst.cert"
     kept = tuple(path for path in (certificate_path, settings) if path.exists())
     _refuse(plan, provider, None if replace else settings)
+    if not replace:
+        refuse_existing(directory)
     unlike: tuple[str, ...] = ()
     if settings in kept:
         mode = choice.intake.mode if choice else "hold"

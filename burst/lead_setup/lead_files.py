@@ -34,6 +34,8 @@ from burst.model.confinement import LENT
 from burst.model.ranks import format_hostlist
 from burst.model.resource_set import EMPTY, ResourceGroup, ResourceSet, group_of
 
+_CONFIG, _RESOURCES, _CERTIFICATE = "broker.toml", "R", "burst.cert"
+
 
 class LeadFiles(msgspec.Struct, frozen=True, kw_only=True):
     """The files that were written, and how to start the lead."""
@@ -79,12 +81,8 @@ def write_lead(
     """
     groups = resolve_plan(plan)
     files = _name(directory.absolute(), groups[0], extra)
-    for path in (files.config, files.resources, files.certificate):
-        if path.exists() and not replace:
-            raise ConfigError(
-                f"{path}: exists already",
-                "name another directory, or write it anew with --force",
-            )
+    if not replace:
+        refuse_existing(directory)
     tables = {**_tables(plan, files, groups), **extra.tables}
     kept = files.certificate.exists()
     if kept:
@@ -105,8 +103,19 @@ def write_lead(
     return files
 
 
+def refuse_existing(directory: Path) -> None:
+    """Raise ConfigError if the directory has one of a lead's files."""
+    for name in (_CONFIG, _RESOURCES, _CERTIFICATE):
+        path = directory.absolute() / name
+        if path.exists():
+            raise ConfigError(
+                f"{path}: exists already",
+                "name another directory, or write it anew with --force",
+            )
+
+
 def _name(directory: Path, own: HostGroup, extra: LeadExtras) -> LeadFiles:
-    config = directory / "broker.toml"
+    config = directory / _CONFIG
     socket = (extra.run or directory / "run") / "local"
     check_socket(socket)
     brokers = tuple(
@@ -127,8 +136,8 @@ def _name(directory: Path, own: HostGroup, extra: LeadExtras) -> LeadFiles:
     )
     return LeadFiles(
         config=config,
-        resources=directory / "R",
-        certificate=directory / "burst.cert",
+        resources=directory / _RESOURCES,
+        certificate=directory / _CERTIFICATE,
         commands=((*setting, *brokers[0], *lead), *brokers[1:]),
         uri=f"local://{socket}",
     )

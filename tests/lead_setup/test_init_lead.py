@@ -7,9 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from burst.config import load
+from burst.config import IntakeSettings, load
 from burst.core.plan.slots import find_slots
 from burst.errors import ConfigError
+from burst.flux_setup.setup_files import IntakeChoice
 from burst.kits import certificate
 from burst.lead_setup.add_slots import add_slots
 from burst.lead_setup.init_lead import InitializedLead, init_lead
@@ -100,12 +101,14 @@ def test_slots_are_declared_where_their_names_do_not_tell(
     assert len({slot.name for slot in found}) == len(slots)
 
 
-def test_what_is_there_is_not_touched(place: Path) -> None:
+@pytest.mark.parametrize("name", ["burst.toml", "broker.toml", "R", "burst.cert"])
+def test_what_is_there_is_not_touched(name: str, place: Path) -> None:
     place.mkdir()
-    (place / "burst.toml").write_text("# mine\n")
-    with pytest.raises(ConfigError, match=r"burst\.toml: exists already; name another"):
-        init(place)
-    assert [path.name for path in place.iterdir()] == ["burst.toml"]
+    (place / name).write_text("# mine\n")
+    choice = IntakeChoice(intake=IntakeSettings(mode="hold"))
+    with pytest.raises(ConfigError, match=f"{name}: exists already; name another"):
+        init_lead(place, PLAN, "local", choice=choice)
+    assert [path.name for path in place.iterdir()] == [name]
 
 
 def test_told_to_replace_it_keeps_what_others_have_or_have_edited(place: Path) -> None:

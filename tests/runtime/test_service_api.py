@@ -239,6 +239,14 @@ def test_a_burst_with_the_tag_grows_in_place_of_another():
     assert "limit of 6 nodes" in made["why"]
 
 
+def test_fewer_nodes_are_tried_down_to_the_least():
+    asking = Asking(limits={"max_nodes": 3})
+    made = asking.ask("request", tag="day", nodes=8, least=3)
+    assert made["text"].startswith("3 nodes of local/nodes as ")
+    with pytest.raises(LeadError):
+        asking.ask("request", tag="day", nodes=8, least=1)
+
+
 def tagged(asking, *sizes):
     """Jobs with a tag, held until somebody has nodes made for it."""
     preferences = BurstPreferences(tag="night", urgency=16)
