@@ -80,6 +80,8 @@ tell() {{
   kill -TERM "$child" 2> /dev/null
 }}
 trap '{on_signal}' TERM INT HUP
+# Whoever ends a burst repeats that: a further signal to all would end rm half-way.
+clean() {{ trap '' TERM INT HUP; rm -rf "$rundir"; }}
 # A signal to all would end mktemp after it has made the directory.
 rundir=$(trap '' TERM INT HUP; exec mktemp -d {rundirs}/{burst}-XXXXXX) || exit 1
 {for_guests}set -- {environment}
@@ -87,7 +89,7 @@ for name in {inherited}; do
   eval "value=\\${{$name-}} there=\\${{$name+1}}"
   [ -z "$there" ] || set -- "$@" "$name=$value"
 done
-[ -z "$stopped" ] || {{ rm -rf "$rundir"; exit 143; }}
+[ -z "$stopped" ] || {{ clean; exit 143; }}
 {for_systemd}env -i "$@" {command} < /dev/null &
 started=$!
 # Until it is env, it may lose a signal, as a shell that forks does.
@@ -111,7 +113,7 @@ if [ "$end" -gt 0 ]; then
     outlives 30 && kill -KILL "$child"
   }} > /dev/null 2>&1 &
 fi
-{wait_for_child}rm -rf "$rundir"
+{wait_for_child}clean
 exit "$status"
 """
 

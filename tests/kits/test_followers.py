@@ -146,6 +146,29 @@ def test_a_signal_before_the_follower_is_started_leaves_nothing(
         assert list(rundirs.iterdir()) == []
 
 
+@pytest.mark.parametrize("early", [False, True])
+def test_a_signal_to_all_while_the_rundir_is_removed_leaves_nothing(
+    spec: BurstSpec, tmp_path: Path, early: bool
+) -> None:
+    """Also where a follower is not started, as an earlier signal was to end it."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name, signals in (("rm", "kill -TERM 0"), ("mktemp", "kill -TERM $PPID")):
+        if early or name == "rm":
+            program = programs / name
+            real = shutil.which(name)
+            program.write_text(f'#!/bin/sh\n{signals}\nexec {real} "$@"\n')
+            program.chmod(0o755)
+    first = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}
+    with short_directory() as rundirs:
+        start = write(spec, tmp_path, rundirs, "#!/bin/sh\nexit 7\n")
+        command = ["/bin/sh", str(start), "burst-0-0"]
+        with subprocess.Popen(command, env=first, start_new_session=True) as script:
+            status = script.wait(HANG_S)
+        assert status == (128 + signal.SIGTERM if early else 7)
+        assert list(rundirs.iterdir()) == []
+
+
 @pytest.mark.parametrize("all_get_it", [False, True])
 def test_a_signal_at_any_moment_of_the_start_ends_it(
     spec: BurstSpec, tmp_path: Path, all_get_it: bool
