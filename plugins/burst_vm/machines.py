@@ -59,7 +59,9 @@ class CloudVm(msgspec.Struct, frozen=True):
     word: str
     """The cloud's or Libcloud's word for the state."""
     reason: str = ""
-    """The cloud's reason for the state; empty if it tells none."""
+    """What the cloud says of why it is in that state."""
+    spot: bool = False
+    """Whether the cloud says that it is a spot VM."""
     node: Any = None
     """Libcloud's object of the VM."""
 
@@ -75,8 +77,10 @@ class CloudVm(msgspec.Struct, frozen=True):
 
     @property
     def reclaimed(self) -> bool:
-        """Whether the cloud took the VM back, as far as the cloud tells."""
-        return self.reason.startswith("Server.Spot")
+        """Whether its cloud took it back, as far as it tells."""
+        # EC2's own words; of spot VMs mostly `Service initiated (DATE)` alone.
+        service = self.spot and self.reason.startswith("Service initiated")
+        return service or self.reason.startswith("Server.Spot")
 
     @property
     def lacked(self) -> bool:

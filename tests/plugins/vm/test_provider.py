@@ -133,6 +133,31 @@ def test_why_a_vm_ended_is_told(
     assert len(cloud.asked) == 2
 
 
+@pytest.mark.parametrize(
+    ("own", "state", "phase"),
+    [
+        ("shutting-down", NodeState.UNKNOWN, Phase.ENDING),
+        ("terminated", NodeState.TERMINATED, Phase.FAILED),
+    ],
+)
+@pytest.mark.parametrize("lifecycle", ["spot", None])
+def test_a_spot_vm_that_ec2_ends_was_taken_back(
+    cloud: FakeCloud, own: str, state: NodeState, phase: Phase, lifecycle: str | None
+) -> None:
+    spec, provider = cloud.spec(), cloud.provider()
+    provider.provision(spec)
+    fetch_all(cloud, spec)
+    cloud.nodes[0].state = state
+    reason = "Service initiated (2026-06-06 16:04:58 GMT)"
+    words = {"status": own, "reason": reason, "instance_lifecycle": lifecycle}
+    cloud.nodes[0].extra |= words
+    status, taken = seen(provider), lifecycle == "spot"
+    expected = Failure.RECLAIMED if taken else Failure.OTHER
+    assert (status.phase, status.failure) == (phase, expected)
+    reclaimed = [each.phase for each in status.followers if each.reclaimed]
+    assert reclaimed == ([phase] if taken else [])
+
+
 def test_a_vm_that_is_not_listed_any_more_is_lost(cloud: FakeCloud) -> None:
     spec, provider = cloud.spec(1), cloud.provider()
     provider.provision(spec)
