@@ -9,12 +9,14 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-from burst_vm import fetch
+from burst_vm import fetch, listener
 from burst_vm.provider import VmProvider
 
 from burst.errors import Transient
@@ -237,3 +239,48 @@ def test_a_provider_after_a_reload_has_the_port_of_the_one_before(
 def test_two_providers_cannot_have_one_port(cloud: FakeCloud, spec: BurstSpec) -> None:
     with pytest.raises(Transient, match="set bind and port"):
         cloud.provider("another").provision(spec)
+
+
+@pytest.mark.usefixtures("provider")
+def test_a_token_is_not_taken_while_the_files_cannot_be_read(
+    cloud: FakeCloud, spec: BurstSpec, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = Path(spec.lead.certificate)
+    content = path.read_text()
+    path.unlink()
+    with caplog.at_level(logging.WARNING, "burst"), pytest.raises(ValueError):
+        ask(cloud)  # as for an answer that is cut off, after which a VM asks again
+    assert "gets no files yet" in caplog.text
+    path.touch(mode=0o600)
+    path.write_text(content)
+    assert "files" in ask(cloud)
+
+
+def test_a_client_that_sends_a_byte_now_and_then_loses_its_place() -> None:
+    here, there = socket.socketpair()
+    ended = threading.Event()
+
+    def drip() -> None:
+        while not ended.wait(0.05):
+            there.sendall(b"x")
+
+    client = threading.Thread(target=drip)
+    with here, there:
+        client.start()
+        begun = time.monotonic()
+        try:
+            with pytest.raises(TimeoutError):
+                listener.read_line(here, 0.5)
+        finally:
+            ended.set()
+            client.join()
+        assert time.monotonic() - begun < HANG_S
+
+
+def test_a_line_is_what_is_before_its_end() -> None:
+    here, there = socket.socketpair()
+    with here, there:
+        there.sendall(b"a line\nmore")
+        assert listener.read_line(here, HANG_S) == b"a line"
+        there.sendall(b"x" * 5000)
+        assert len(listener.read_line(here, HANG_S)) == 4096
