@@ -51,11 +51,15 @@ _MEANINGS = (
         r"|InsufficientAddress|SpotMaxPriceTooLow|POOL_EXHAUSTED|STOCKOUT"
         r"|No valid host|does not have enough resources"
         r"|AllocationFailed|Overconstrained\w*AllocationRequest|SkuNotAvailable"
-        r"|SubnetIsFull",
+        r"|SubnetIsFull|No (fixed|more) IP addresses available",
         InsufficientCapacity,
     ),
     ErrorPattern(
-        r"LimitExceeded|MaxSpotInstanceCount|quota", InsufficientCapacity, _QUOTA
+        r"LimitExceeded|CountLimitReached|MaxSpotInstanceCount|quota"
+        # OpenStack's quotas of networks.
+        r"|Maximum number of (ports|fixed IPs|floating IPs) exceeded",
+        InsufficientCapacity,
+        _QUOTA,
     ),
     ErrorPattern(
         r"AuthFailure|Unauthorized|InvalidClientTokenId|SignatureDoesNotMatch"

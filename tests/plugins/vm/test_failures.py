@@ -13,6 +13,7 @@ from libcloud.common.types import InvalidCredsError, LibcloudError
 from burst.errors import InsufficientCapacity, NotFound, Refused, Transient
 
 NO_HOST = "No valid host was found. There are not enough hosts available."
+NO_IP = "No fixed IP addresses available for network: net-1"
 STOCKOUT = "ZONE_RESOURCE_POOL_EXHAUSTED: try a different zone"
 
 
@@ -25,6 +26,12 @@ STOCKOUT = "ZONE_RESOURCE_POOL_EXHAUSTED: try a different zone"
         (BaseHTTPError(400, "MaxSpotInstanceCountExceeded"), InsufficientCapacity),
         (BaseHTTPError(403, "Quota exceeded for cores"), InsufficientCapacity),
         (BaseHTTPError(500, NO_HOST), InsufficientCapacity),
+        (BaseHTTPError(400, NO_IP), InsufficientCapacity),
+        (BaseHTTPError(403, "Maximum number of ports exceeded"), InsufficientCapacity),
+        (
+            BaseHTTPError(409, "[NetworkInterfaceCountLimitReached] x"),
+            InsufficientCapacity,
+        ),
         (LibcloudError(STOCKOUT), InsufficientCapacity),
         (QuotaExceededError("CPUS", 403, "QUOTA_EXCEEDED"), InsufficientCapacity),
         (BaseHTTPError(503, "RequestLimitExceeded: slow"), Transient),
