@@ -16,6 +16,7 @@ from burst.errors import (
     NotFound,
     ProviderError,
     Refused,
+    SpecRefused,
     Transient,
 )
 from burst.kits.program import ErrorPattern, find_pattern
@@ -69,6 +70,10 @@ _MEANINGS = (
         Refused,
         _RIGHTS,
     ),
+    # EC2's code where the zone of the subnet has no VMs of this size.
+    ErrorPattern(
+        r"\bUnsupported: ", SpecRefused, "set another size of the offer, or subnet"
+    ),
     ErrorPattern(r"Invalid|Missing|Unknown|Unsupported|Malformed", Refused, _SETTINGS),
 )
 
@@ -94,6 +99,9 @@ def error_of(error: Exception, what: str) -> ProviderError:
     if found.error is Transient:
         after = float(getattr(error, "retry_after", 0) or 0)
         return Transient(told, retry_after=min(max(after, 1.0), 3600.0))
+    if found.error is SpecRefused:
+        # It is so for the next burst of the offer, too.
+        return SpecRefused(told, found.advice, by_rule=True)
     return found.error(told, found.advice)
 
 

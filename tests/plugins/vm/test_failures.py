@@ -10,7 +10,13 @@ from libcloud.common.exceptions import BaseHTTPError, RateLimitReachedError
 from libcloud.common.google import QuotaExceededError, ResourceExistsError
 from libcloud.common.types import InvalidCredsError, LibcloudError
 
-from burst.errors import InsufficientCapacity, NotFound, Refused, Transient
+from burst.errors import (
+    InsufficientCapacity,
+    NotFound,
+    Refused,
+    SpecRefused,
+    Transient,
+)
 
 NO_HOST = "No valid host was found. There are not enough hosts available."
 NO_IP = "No fixed IP addresses available for network: net-1"
@@ -57,6 +63,16 @@ def test_a_code_is_a_decision(error: Exception, expected: type[Exception]) -> No
     found = error_of(error, "VM x cannot be made")
     assert type(found) is expected
     assert found.what.startswith("VM x cannot be made: ")
+
+
+def test_a_size_that_a_zone_lacks_is_refused_of_its_offer_alone() -> None:
+    text = (
+        "Unsupported: Your requested instance type (c7i.large) is not supported in your"
+        " requested Availability Zone (us-east-1e)."
+    )
+    found = error_of(BaseHTTPError(400, text), "VM x cannot be made")
+    assert isinstance(found, SpecRefused)
+    assert found.by_rule is True
 
 
 def test_the_time_to_wait_is_the_clouds() -> None:
