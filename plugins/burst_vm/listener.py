@@ -208,12 +208,14 @@ class Listener:
         self._handover = handover
         self.files = FollowerFiles(settings, handover, clock)
         self._open: _Open | None = None
+        self._fingerprint = ""
 
     def open(self) -> None:
-        """Listen, unless the port is open already. Raises Transient."""
-        if self._open:
+        """Listen, unless it does already. Raises Transient."""
+        # Another key is made where the file is gone, as by who clears /tmp.
+        fingerprint = self._handover.fingerprint()
+        if self._open and fingerprint == self._fingerprint:
             return
-        self._handover.fingerprint()
         key = (*self._where, self._handover.pem)
         try:
             tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -228,6 +230,7 @@ class Listener:
             ) from error
         server.give(self.files, tls)
         _OPEN[key] = self._open = found or _Open(server)
+        self._fingerprint = fingerprint
 
     def close(self) -> None:
         """Stop listening."""

@@ -186,7 +186,7 @@ class VmProvider(Provider):
             return ""
         try:
             self._listener.open()
-        except Transient as error:
+        except (Transient, InsufficientCapacity) as error:
             return str(error)
         return ""
 

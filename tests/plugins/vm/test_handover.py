@@ -22,6 +22,7 @@ from burst_vm.provider import VmProvider
 from burst.errors import Transient
 from burst.kits import certificate
 from burst.provider import BurstSpec, Phase
+from burst.testing import example_spec
 from tests.plugins.vm.fake_cloud import FakeCloud
 from tests.plugins.vm.hypervisor import this_user
 from tests.support.reaping import reap_until_gone
@@ -231,6 +232,18 @@ def test_a_provider_after_a_reload_has_the_port_of_the_one_before(
     reap_until_gone(after, spec.burst_id)
     # Another identity: key and certificate are gone with the last burst.
     after.provision(spec)
+    assert cloud.handover(0)["fingerprint"] != cloud.handover(1)["fingerprint"]
+    assert "files" in fetch.ask({**cloud.handover(1), "home": "/run/vm"})
+
+
+def test_where_the_key_was_deleted_vms_know_the_next_one(
+    cloud: FakeCloud, spec: BurstSpec
+) -> None:
+    provider = cloud.provider()
+    provider.provision(spec)
+    (cloud.path / "notes/owner.vm/listener.pem").unlink()
+    other = example_spec(spec.lead, 1, "nodes", 1)
+    provider.provision(other)
     assert cloud.handover(0)["fingerprint"] != cloud.handover(1)["fingerprint"]
     assert "files" in fetch.ask({**cloud.handover(1), "home": "/run/vm"})
 
