@@ -11,6 +11,7 @@ import msgspec
 
 from burst.kits.resource_tags import ResourceTags
 from burst.model.burst import BurstId
+from burst.model.host import dns_label
 from burst.provider import BurstSpec
 from burst_vm.failures import is_capacity
 
@@ -105,6 +106,7 @@ def tags_of(spec: BurstSpec, provider: str, host: str) -> dict[str, str]:
         PROVIDER: provider,
         BURST: spec.burst_id,
         HOST: host,
-        LEAD: spec.lead.hosts[0],
+        # For people; Compute Engine takes no dots and no upper case.
+        LEAD: dns_label(spec.lead.hosts[0], "lead"),
         END: str(int(spec.lease_end)),
     }

@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 import inspect
+import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from burst_vm.cloud import VmCloud
+from burst_vm.machines import tags_of
 from burst_vm.settings import DRIVERS
 from libcloud.compute.drivers.openstack import OpenStack_2_NodeDriver
 from libcloud.compute.providers import get_driver
@@ -55,6 +58,17 @@ def test_an_ec2_vm_is_deleted_by_who_powers_it_off(cloud: FakeCloud) -> None:
     [asked] = cloud.asked
     assert asked["ex_terminate_on_shutdown"] is True
     assert asked["ex_keyname"] == "admin"
+
+
+def test_compute_engine_takes_the_labels(tmp_path: Path) -> None:
+    spec = FakeCloud(tmp_path).spec(1)
+    hosts = ("Login1.example.org", *spec.lead.hosts[1:])
+    lead = msgspec.structs.replace(spec.lead, hosts=hosts)
+    labels = tags_of(msgspec.structs.replace(spec, lead=lead), "vm", spec.hosts[0])
+    assert labels["burst-lead"] == "login1-example-org"
+    for key, value in labels.items():
+        assert re.fullmatch("[a-z][a-z0-9_-]{0,62}", key)
+        assert re.fullmatch("[a-z0-9_-]{0,63}", value)
 
 
 def test_tags_that_somebody_changed_name_no_file(cloud: FakeCloud) -> None:
