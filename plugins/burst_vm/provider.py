@@ -152,6 +152,7 @@ class VmProvider(Provider):
             "burst": burst,
             "host": host,
             "token": token,
+            "lasts": settings.fetch_time,
         }
         try:
             vm = NewVm(

@@ -300,3 +300,14 @@ def test_a_line_is_what_is_before_its_end() -> None:
         assert listener.read_line(here, HANG_S) == b"a line"
         there.sendall(b"x" * 5000)
         assert len(listener.read_line(here, HANG_S)) == 4096
+
+
+def test_a_vm_asks_as_long_as_its_token_is_taken(cloud: FakeCloud) -> None:
+    cloud.provider(fetch_time="10m").provision(cloud.spec(1))
+    assert cloud.handover()["lasts"] == 600
+    begun = time.monotonic()
+    done = run_fetch(cloud, port=1, lasts=1)
+    assert done.returncode == 1
+    assert "no answer yet" in done.stderr
+    assert "the listener did not answer" in done.stderr
+    assert time.monotonic() - begun < HANG_S
