@@ -126,5 +126,6 @@ class VmSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError("endpoint: set cloud_environment in driver_options")
         if self.driver == "azure_arm" and len(self.security_groups) > 1:
             raise ValueError("security_groups: azure_arm has one at most")
-        if not self.fetch_time > 0:
-            raise ValueError("fetch_time: is not above 0")
+        # The notes are JSON, which has no infinite time.
+        if not 0 < self.fetch_time < math.inf:
+            raise ValueError("fetch_time: is not above 0, or has no end")

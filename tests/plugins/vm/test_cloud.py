@@ -92,6 +92,7 @@ def test_settings_that_libclouds_class_rejects_are_refused(cloud: FakeCloud) -> 
         ({"endpoint": "http://x/path"}, "endpoint"),
         ({"offers": {}}, "offers"),
         ({"fetch_time": "0s"}, "fetch_time"),
+        ({"fetch_time": "inf"}, "fetch_time"),
     ],
 )
 def test_settings_that_cannot_work_are_named(
