@@ -195,7 +195,7 @@ class VmProvider(Provider):
         self, burst: BurstId, machines: Sequence[CloudVm], trouble: str
     ) -> BurstStatus:
         spec = self._handover.spec(burst)
-        live = [machine.host for machine in machines if _exists(machine)]
+        live = [each.host for each in machines if _exists(each) and _is_named(each)]
         hosts = spec.hosts if spec else tuple(dict.fromkeys(live))
         others = {*live, *self._handover.hosts(burst)} - set(hosts)
         seen = [self._see(burst, host, machines) for host in hosts]
@@ -258,7 +258,8 @@ class VmProvider(Provider):
     def _destroy(self, machine: CloudVm) -> None:
         with contextlib.suppress(NotFound):
             self._cloud.destroy(machine)
-        self._handover.answered(machine.burst, machine.host, at=0.0)
+        if _is_named(machine):
+            self._handover.answered(machine.burst, machine.host, at=0.0)
 
     def list_all(self) -> Sequence[OwnedBurst]:
         """Return the bursts of all owners that have VMs in the account."""
@@ -274,8 +275,9 @@ class VmProvider(Provider):
         found: dict[BurstId, list[CloudVm]] = {}
         for each in self._cloud.machines():
             burst = TAGS.burst_of(each.tags, self._owner, self._name)
-            # Tags become names of files here.
-            if burst and is_safe_name(burst) and is_host_name(each.host):
+            # Tags become names of files here. One whose host somebody has changed is
+            # paid for all the same, and deleted with its burst.
+            if burst and is_safe_name(burst):
                 found.setdefault(burst, []).append(each)
         return found
 
@@ -304,3 +306,8 @@ class VmProvider(Provider):
 
 def _exists(machine: CloudVm) -> bool:
     return machine.state is not VmState.GONE
+
+
+def _is_named(machine: CloudVm) -> bool:
+    """Tell whether its tag names a host, and no other file."""
+    return is_host_name(machine.host)

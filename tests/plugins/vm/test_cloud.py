@@ -18,6 +18,7 @@ from libcloud.compute.providers import get_driver
 
 from burst.errors import ConfigError, Refused
 from tests.plugins.vm.fake_cloud import FakeCloud
+from tests.support.reaping import reap_until_gone
 
 
 def class_of(driver: str) -> Any:
@@ -76,6 +77,26 @@ def test_tags_that_somebody_changed_name_no_file(cloud: FakeCloud) -> None:
     cloud.nodes[0].extra["tags"]["burst-id"] = "../../etc"
     [status] = cloud.provider().observe()
     assert status.burst_id == cloud.spec(1).burst_id
+
+
+@pytest.mark.parametrize("host", [None, "", "../../etc/passwd"])
+def test_a_vm_whose_tag_names_no_host_is_deleted_with_its_burst(
+    cloud: FakeCloud, host: str | None
+) -> None:
+    spec, provider = cloud.spec(2), cloud.provider()
+    provider.provision(spec)
+    tags = cloud.nodes[0].extra["tags"]
+    changed = tags["burst-host"]
+    tags |= {"burst-host": host} if host is not None else {}
+    if host is None:
+        del tags["burst-host"]
+    [status] = provider.observe()
+    assert {each.host for each in status.followers} == set(spec.hosts)
+    cloud.now += 60
+    [status] = provider.observe()
+    assert [each.host for each in status.followers if each.lost] == [changed]
+    reap_until_gone(provider, spec.burst_id)
+    assert cloud.nodes == []
 
 
 def test_settings_that_libclouds_class_rejects_are_refused(cloud: FakeCloud) -> None:
