@@ -27,8 +27,8 @@ _QUOTA = "ask the cloud for a higher quota, or set `total` of the offer to it"
 _SETTINGS = "compare this table with what the cloud has; then burst enable"
 
 
-# A URL of EC2 has the account's key id and a signature.
-_URL = re.compile(r" with url: \S+")
+# A URL of EC2 has the user data with a token, and may have a signature.
+_URL = re.compile(r" with url: \S+|\?\w+=[^\s'\"]*")
 _PASSING = ErrorPattern("", Transient)
 _GONE = ErrorPattern("", NotFound)
 _WANT_OF_RIGHTS = ErrorPattern("", Refused, _RIGHTS)
@@ -86,7 +86,9 @@ def error_of(error: Exception, what: str) -> ProviderError:
     All else is Transient, and so are errors of the network, and 429 and 5xx unless the
     text tells of a want of capacity.
     """
-    text = _URL.sub("", shorten(getattr(error, "value", None) or error))
+    # Before it is cut, so that what is behind a long URL is told.
+    said = str(getattr(error, "value", None) or error)
+    text = shorten(_URL.sub("", said))
     told = f"{what}: {text or type(error).__name__}"
     if isinstance(error, OSError):
         return Transient(told, "check the network, and `endpoint`")

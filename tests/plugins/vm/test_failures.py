@@ -81,6 +81,18 @@ def test_the_time_to_wait_is_the_clouds() -> None:
     assert found.retry_after == 7
 
 
-def test_no_signature_is_told() -> None:
-    text = "HTTPConnectionPool: Max retries exceeded with url: /?Signature=abc (Caused"
-    assert "abc" not in error_of(requests.ConnectionError(text), "x").what
+@pytest.mark.parametrize(
+    "text",
+    [
+        "HTTPSConnectionPool: Max retries exceeded with url: {} (refused)",
+        "Invalid URL 'https://ec2..example.org{}' (refused)",
+        "Failed to parse: https://ec2..example.org{} (refused)",
+    ],
+)
+@pytest.mark.parametrize("size", [1, 5000])
+def test_no_token_and_no_signature_is_told_but_the_cause(text: str, size: int) -> None:
+    url = f"/?Action=RunInstances&UserData={'token' * size}&Signature=abc"
+    told = error_of(requests.ConnectionError(text.format(url)), "x").what
+    assert "token" not in told
+    assert "abc" not in told
+    assert told.endswith("(refused)")
