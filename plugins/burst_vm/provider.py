@@ -166,7 +166,11 @@ class VmProvider(Provider):
             # No VM was made: the cloud has answered so, or was not asked.
             self._handover.forget(burst, host)
             raise
-        self._handover.answered(burst, host, id=machine)
+        except Transient:
+            # It may have been made as late as now, and be listed later still.
+            self._handover.answered(burst, host, at=self._clock())
+            raise
+        self._handover.answered(burst, host, id=machine, at=self._clock())
 
     def observe(self) -> Sequence[BurstStatus]:
         """Return our bursts that have VMs in the cloud's list, or notes."""

@@ -56,6 +56,29 @@ def test_a_vm_that_is_listed_late_is_not_made_twice(cloud: FakeCloud) -> None:
     assert len(cloud.asked) == 1
 
 
+def test_a_vm_that_is_made_slowly_and_listed_late_is_not_made_twice(
+    cloud: FakeCloud,
+) -> None:
+    cloud.takes = 50.0
+    provider = unanswered(cloud, "answer")
+    cloud.now += 30
+    with pytest.raises(Transient):
+        provider.provision(cloud.spec(1))
+    cloud.now += 29
+    provider.reap(cloud.spec(1).burst_id)
+    assert len(cloud.asked) == 1
+
+
+def test_a_vm_that_is_made_slowly_and_listed_late_is_not_lost(cloud: FakeCloud) -> None:
+    cloud.takes, cloud.late = 50.0, {"i-1"}
+    provider = cloud.provider()
+    provider.provision(cloud.spec(1))
+    cloud.now += 30
+    assert seen(provider).phase is Phase.PENDING
+    cloud.now += 30
+    assert seen(provider).phase is Phase.FAILED
+
+
 def test_it_is_not_gone_while_a_vm_may_be_listed_late(cloud: FakeCloud) -> None:
     spec, provider = cloud.spec(1), unanswered(cloud, "answer")
     provider.reap(spec.burst_id)
