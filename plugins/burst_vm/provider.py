@@ -37,7 +37,7 @@ from burst_vm.examine import examine
 from burst_vm.handover import Handover
 from burst_vm.listener import Listener
 from burst_vm.machines import TAGS, CloudVm, VmState, tags_of
-from burst_vm.settings import VmSettings
+from burst_vm.settings import PROJECT_OPTIONS, VmSettings
 from burst_vm.status import SeenVm, status_of
 from burst_vm.user_data import HOME, user_data
 
@@ -78,11 +78,14 @@ class VmProvider(Provider):
         return settings.offers
 
     def place(self) -> str:
-        """Return the cloud and its region; this is the same for all accounts."""
+        """Return the cloud, its region and its project, as far as settings name them.
+
+        Of accounts of EC2 the credentials alone tell, which may change.
+        """
         settings = self._settings
-        return " ".join(
-            filter(None, (settings.driver, settings.region, settings.endpoint))
-        )
+        options = (settings.driver_options.get(key) for key in PROJECT_OPTIONS)
+        words = (settings.driver, settings.region, settings.endpoint, *options)
+        return " ".join(str(word) for word in words if word)
 
     def offers(self) -> Sequence[Offer]:
         """Return an offer for each table."""

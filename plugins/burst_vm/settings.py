@@ -13,7 +13,15 @@ import msgspec
 from burst.config import Price, Seconds
 
 DRIVERS = ("ec2", "openstack", "gce", "azure_arm")
-"""Libcloud's compute drivers whose user data and tags this provider can set."""
+"""Of Libcloud's compute drivers those whose user data and tags are known here."""
+PROJECT_OPTIONS = (
+    "ex_force_auth_url",
+    "ex_tenant_name",
+    "project",
+    "subscription_id",
+    "resource_group",
+)
+"""The `driver_options` without which VMs that were made with them are not seen."""
 _AtLeast1 = Annotated[int, msgspec.Meta(ge=1)]
 _AtLeast0 = Annotated[int, msgspec.Meta(ge=0)]
 _Port = Annotated[int, msgspec.Meta(ge=1, le=65535)]

@@ -105,6 +105,28 @@ def test_settings_that_libclouds_class_rejects_are_refused(cloud: FakeCloud) -> 
 
 
 @pytest.mark.parametrize(
+    "options",
+    [
+        {"project": "another"},
+        {"ex_tenant_name": "another"},
+        {"ex_force_auth_url": "https://keystone.example.org"},
+        {"subscription_id": "another"},
+        {"resource_group": "another"},
+    ],
+    ids=str,
+)
+def test_vms_of_another_project_are_in_another_place(
+    cloud: FakeCloud, options: dict[str, str]
+) -> None:
+    common = {"ex_force_auth_version": "3.x_password"}
+    here = cloud.provider(driver_options=common).place()
+    assert cloud.provider(driver_options={**common, **options}).place() != here
+    # Which says how it is reached, and not what.
+    other = {"ex_force_auth_version": "3.x_oidc_access_token"}
+    assert cloud.provider(driver_options=other).place() == here
+
+
+@pytest.mark.parametrize(
     ("changes", "word"),
     [
         ({"driver": "dummy"}, "driver"),
