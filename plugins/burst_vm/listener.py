@@ -70,9 +70,9 @@ class FollowerFiles:
         self._settings, self._handover, self._clock = settings, handover, clock
 
     def answer(self, line: bytes, whence: str) -> FetchAnswer | FetchRefusal:
-        """Return what a client gets that sent this line from an address.
+        """Return the answer to a client's line; `whence` is the client's address.
 
-        Raises Refused and Transient while there is nothing to give.
+        Raises Refused and Transient while the files cannot be read.
         """
         try:
             asked = from_json(line, FetchRequest)
@@ -211,7 +211,7 @@ class Listener:
         self._fingerprint = ""
 
     def open(self) -> None:
-        """Listen, unless it does already. Raises Transient."""
+        """Listen, unless the port is open already. Raises Transient."""
         # Another key is made where the file is gone, as by who clears /tmp.
         fingerprint = self._handover.fingerprint()
         if self._open and fingerprint == self._fingerprint:

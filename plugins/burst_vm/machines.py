@@ -60,7 +60,7 @@ class CloudVm(msgspec.Struct, frozen=True):
     word: str
     """The cloud's or Libcloud's word for the state."""
     reason: str = ""
-    """What the cloud says of why it is in that state."""
+    """The cloud's reason for the state; empty if it tells none."""
     spot: bool = False
     """Whether the cloud says that it is a spot VM."""
     node: Any = None
@@ -78,7 +78,7 @@ class CloudVm(msgspec.Struct, frozen=True):
 
     @property
     def reclaimed(self) -> bool:
-        """Whether its cloud took it back, as far as it tells."""
+        """Whether the cloud took the VM back, as far as the cloud tells."""
         # EC2's own words; of spot VMs mostly `Service initiated (DATE)` alone.
         service = self.spot and self.reason.startswith("Service initiated")
         return service or self.reason.startswith("Server.Spot")

@@ -13,7 +13,7 @@ import msgspec
 from burst.config import Price, Seconds
 
 DRIVERS = ("ec2", "openstack", "gce", "azure_arm")
-"""Of Libcloud's compute drivers those whose user data and tags are known here."""
+"""Libcloud's compute drivers whose user data and tags this provider can set."""
 PROJECT_OPTIONS = (
     "ex_force_auth_url",
     "ex_tenant_name",
