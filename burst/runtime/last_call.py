@@ -14,7 +14,15 @@ from burst.runtime.executor import CallResult
 ProviderBurst = tuple[str, BurstId]
 """A provider's name, and the id of a burst that it has."""
 
-_TRIED_AGAIN = (Outcome.TRANSIENT, Outcome.UNEXPECTED, Outcome.REFUSED, Outcome.OK)
+# CAPACITY and SPEC of `reap`, too: of a full disk, or a quota of requests.
+_TRIED_AGAIN = (
+    Outcome.TRANSIENT,
+    Outcome.UNEXPECTED,
+    Outcome.REFUSED,
+    Outcome.CAPACITY,
+    Outcome.SPEC,
+    Outcome.OK,
+)
 
 
 def next_call(before: LastCall | None, verb: Verb) -> LastCall:

@@ -252,6 +252,7 @@ class VmCloud:
             state=state_of(own, word),
             word=own or word,
             reason=str(reason),
+            spot=node.extra.get("instance_lifecycle") == "spot",
             node=node,
         )
 

@@ -16,6 +16,7 @@ from burst.errors import (
     NotFound,
     ProviderError,
     Refused,
+    SpecRefused,
     Transient,
 )
 from burst.kits.program import ErrorPattern, find_pattern
@@ -26,8 +27,8 @@ _QUOTA = "ask the cloud for a higher quota, or set `total` of the offer to it"
 _SETTINGS = "compare this table with what the cloud has; then burst enable"
 
 
-# A URL of EC2 has the account's key id and a signature.
-_URL = re.compile(r" with url: \S+")
+# A URL of EC2 has the user data with a token, and may have a signature.
+_URL = re.compile(r" with url: \S+|\?\w+=[^\s'\"]*")
 _PASSING = ErrorPattern("", Transient)
 _GONE = ErrorPattern("", NotFound)
 _WANT_OF_RIGHTS = ErrorPattern("", Refused, _RIGHTS)
@@ -51,11 +52,15 @@ _MEANINGS = (
         r"|InsufficientAddress|SpotMaxPriceTooLow|POOL_EXHAUSTED|STOCKOUT"
         r"|No valid host|does not have enough resources"
         r"|AllocationFailed|Overconstrained\w*AllocationRequest|SkuNotAvailable"
-        r"|SubnetIsFull",
+        r"|SubnetIsFull|No (fixed|more) IP addresses available",
         InsufficientCapacity,
     ),
     ErrorPattern(
-        r"LimitExceeded|MaxSpotInstanceCount|quota", InsufficientCapacity, _QUOTA
+        r"LimitExceeded|CountLimitReached|MaxSpotInstanceCount|quota"
+        # OpenStack's quotas of networks.
+        r"|Maximum number of (ports|fixed IPs|floating IPs) exceeded",
+        InsufficientCapacity,
+        _QUOTA,
     ),
     ErrorPattern(
         r"AuthFailure|Unauthorized|InvalidClientTokenId|SignatureDoesNotMatch"
@@ -64,6 +69,10 @@ _MEANINGS = (
         r"|AuthorizationFailed|AuthenticationFailed|AuthenticationToken|AADSTS\d",
         Refused,
         _RIGHTS,
+    ),
+    # EC2's code where the zone of the subnet has no VMs of this size.
+    ErrorPattern(
+        r"\bUnsupported: ", SpecRefused, "set another size of the offer, or subnet"
     ),
     ErrorPattern(r"Invalid|Missing|Unknown|Unsupported|Malformed", Refused, _SETTINGS),
 )
@@ -77,7 +86,9 @@ def error_of(error: Exception, what: str) -> ProviderError:
     All else is Transient, and so are errors of the network, and 429 and 5xx unless the
     text tells of a want of capacity.
     """
-    text = _URL.sub("", shorten(getattr(error, "value", None) or error))
+    # Before it is cut, so that what is behind a long URL is told.
+    said = str(getattr(error, "value", None) or error)
+    text = shorten(_URL.sub("", said))
     told = f"{what}: {text or type(error).__name__}"
     if isinstance(error, OSError):
         return Transient(told, "check the network, and `endpoint`")
@@ -90,6 +101,9 @@ def error_of(error: Exception, what: str) -> ProviderError:
     if found.error is Transient:
         after = float(getattr(error, "retry_after", 0) or 0)
         return Transient(told, retry_after=min(max(after, 1.0), 3600.0))
+    if found.error is SpecRefused:
+        # It is so for the next burst of the offer, too.
+        return SpecRefused(told, found.advice, by_rule=True)
     return found.error(told, found.advice)
 
 

@@ -18,7 +18,7 @@ import sys
 import time
 from typing import Any
 
-TRIES, PAUSE_S, LIMIT_S = 60, 5, 20
+PAUSE_S, LIMIT_S = 5, 20
 
 
 def ask(given: Any) -> Any:
@@ -57,7 +57,9 @@ def main() -> None:
         given = json.load(file)
     if os.path.exists(os.path.join(given["home"], "start")):
         return
-    for _ in range(TRIES):
+    # As long as the token may be taken, since the daemon may be away.
+    ends = time.monotonic() + given["lasts"]
+    while time.monotonic() < ends:
         try:
             answer = ask(given)
         except (OSError, ValueError) as error:

@@ -50,8 +50,8 @@ class AskedVm(msgspec.Struct, frozen=True):
     """The note of a follower's VM. Times are in seconds since the epoch."""
 
     at: float
-    """When it was requested; 0 once it was deleted, so that nothing waits for it in the
-    cloud's list."""
+    """When it was requested, or when that call ended; 0 once it was deleted, so that
+    nothing waits for it in the cloud's list."""
     token_sha256: str
     until: float
     """Until when its token is accepted."""
@@ -122,10 +122,10 @@ class Handover:
         self._note(burst, host, AskedVm(now, _digest(token), now + lasts))
         return token
 
-    def take(self, burst: str, host: str, token: str, now: float) -> BurstSpec:
-        """Accept a follower's token, only once; return the spec.
+    def check(self, burst: str, host: str, token: str, now: float) -> BurstSpec:
+        """Return the spec of a follower's burst, if this is the follower's token.
 
-        Raises TokenRefused if the token is wrong, too old, or was used before.
+        Raises TokenRefused if it is not, or not any more.
         """
         # The names become part of a path here, and come from whoever connects.
         known = is_safe_name(burst) and is_host_name(host)
@@ -137,13 +137,19 @@ class Handover:
             raise TokenRefused("the token is wrong")
         if now > noted.until:
             raise TokenRefused("the token is too old")
+        return spec
+
+    def take(self, burst: str, host: str) -> None:
+        """Take a follower's token, which is never taken again.
+
+        Raises TokenRefused if it was taken before.
+        """
         taken = self._home.path / burst / f"{host}.fetched"
         with disk_errors(taken, writing=True):
             try:
                 os.close(os.open(taken, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             except FileExistsError:
                 raise TokenRefused("the token was used before", _STOLEN) from None
-        return spec
 
     def forget(self, burst: str, host: str = "") -> None:
         """Remove the notes of a burst, or of one of its followers."""

@@ -3,6 +3,7 @@
 
 A VM sends one line of JSON with its names and its token, and gets one JSON object:
 `{"files": [[path, content in base64, user]], "restart": [unit]}` or `{"error": "..."}`.
+While the files cannot be read it gets no answer, and its token is not taken.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import socket
 import socketserver
 import ssl
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
@@ -28,7 +30,7 @@ from burst_vm.handover import Handover, TokenRefused
 from burst_vm.settings import VmSettings
 
 _LIMIT_S = 10.0
-"""For each step of a client: the handshake, its line, its answer."""
+"""For each step of a client: the handshake, its whole line, its answer."""
 _MOST_BYTES = 4096
 _MOST_CLIENTS = 64
 _PLACE = re.compile(r"/[A-Za-z0-9._/-]{1,200}\Z")
@@ -68,7 +70,10 @@ class FollowerFiles:
         self._settings, self._handover, self._clock = settings, handover, clock
 
     def answer(self, line: bytes, whence: str) -> FetchAnswer | FetchRefusal:
-        """Return the answer to a client's line; `whence` is the client's address."""
+        """Return the answer to a client's line; `whence` is the client's address.
+
+        Raises Refused and Transient while the files cannot be read.
+        """
         try:
             asked = from_json(line, FetchRequest)
         except msgspec.MsgspecError:
@@ -77,12 +82,15 @@ class FollowerFiles:
             return _refuse("its home is no plain path", whence)
         burst, host, now = asked.burst, asked.host, self._clock()
         try:
-            spec = self._handover.take(burst, host, asked.token, now)
+            spec = self._handover.check(burst, host, asked.token, now)
+            # Before it is taken: a VM whose token is taken in vain never joins.
+            found = self.files(Path(asked.home), spec)
+            self._handover.take(burst, host)
         except TokenRefused as error:
             about = f", for {host!r} of {burst!r}"
             about += error.advice and f": {error.advice}"
             return _refuse(error.what, whence, about)
-        return self.files(Path(asked.home), spec)
+        return found
 
     def files(self, home: Path, spec: BurstSpec) -> FetchAnswer:
         """Return what a VM of a burst gets. Raises Refused if it could not join."""
@@ -102,6 +110,23 @@ class FollowerFiles:
 def _refuse(why: str, whence: str, about: str = "") -> FetchRefusal:
     _log.warning("a client at %s gets no files: %s%s", whence, why, about)
     return FetchRefusal(why)
+
+
+def read_line(connection: socket.socket, limit: float) -> bytes:
+    """Return the line that a client sends, as far as it is not too long.
+
+    Raises TimeoutError if it is not there after so many seconds, however little was
+    sent each time: a client has one of few places.
+    """
+    ends = time.monotonic() + limit
+    line = b""
+    while b"\n" not in line and len(line) < _MOST_BYTES:
+        connection.settimeout(max(ends - time.monotonic(), 0.001))
+        piece = connection.recv(_MOST_BYTES - len(line))
+        if not piece:
+            break
+        line += piece
+    return line.partition(b"\n")[0]
 
 
 class _Server(socketserver.ThreadingTCPServer):
@@ -146,13 +171,13 @@ class _Client(socketserver.BaseRequestHandler):
     def _handle(self) -> None:
         self.request.settimeout(_LIMIT_S)
         with self.server.tls.wrap_socket(self.request, server_side=True) as connection:
-            with connection.makefile("rb") as lines:
-                line = lines.readline(_MOST_BYTES)
+            line = read_line(connection, _LIMIT_S)
             try:
                 answer = self.server.files.answer(line, self.client_address[0])
             except BurstError as error:
-                _log.warning("a VM gets no files: %s", error)
-                answer = FetchRefusal("the lead's files cannot be read")
+                _log.warning("a VM gets no files yet, and asks again: %s", error)
+                return
+            connection.settimeout(_LIMIT_S)
             connection.sendall(msgspec.json.encode(answer))
 
 
@@ -183,12 +208,14 @@ class Listener:
         self._handover = handover
         self.files = FollowerFiles(settings, handover, clock)
         self._open: _Open | None = None
+        self._fingerprint = ""
 
     def open(self) -> None:
         """Listen, unless the port is open already. Raises Transient."""
-        if self._open:
+        # Another key is made where the file is gone, as by who clears /tmp.
+        fingerprint = self._handover.fingerprint()
+        if self._open and fingerprint == self._fingerprint:
             return
-        self._handover.fingerprint()
         key = (*self._where, self._handover.pem)
         try:
             tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -203,6 +230,7 @@ class Listener:
             ) from error
         server.give(self.files, tls)
         _OPEN[key] = self._open = found or _Open(server)
+        self._fingerprint = fingerprint
 
     def close(self) -> None:
         """Stop listening."""

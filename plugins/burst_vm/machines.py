@@ -11,6 +11,7 @@ import msgspec
 
 from burst.kits.resource_tags import ResourceTags
 from burst.model.burst import BurstId
+from burst.model.host import dns_label
 from burst.provider import BurstSpec
 from burst_vm.failures import is_capacity
 
@@ -60,6 +61,8 @@ class CloudVm(msgspec.Struct, frozen=True):
     """The cloud's or Libcloud's word for the state."""
     reason: str = ""
     """The cloud's reason for the state; empty if it tells none."""
+    spot: bool = False
+    """Whether the cloud says that it is a spot VM."""
     node: Any = None
     """Libcloud's object of the VM."""
 
@@ -76,7 +79,9 @@ class CloudVm(msgspec.Struct, frozen=True):
     @property
     def reclaimed(self) -> bool:
         """Whether the cloud took the VM back, as far as the cloud tells."""
-        return self.reason.startswith("Server.Spot")
+        # EC2's own words; of spot VMs mostly `Service initiated (DATE)` alone.
+        service = self.spot and self.reason.startswith("Service initiated")
+        return service or self.reason.startswith("Server.Spot")
 
     @property
     def lacked(self) -> bool:
@@ -101,6 +106,7 @@ def tags_of(spec: BurstSpec, provider: str, host: str) -> dict[str, str]:
         PROVIDER: provider,
         BURST: spec.burst_id,
         HOST: host,
-        LEAD: spec.lead.hosts[0],
+        # For people; Compute Engine takes no dots and no upper case.
+        LEAD: dns_label(spec.lead.hosts[0], "lead"),
         END: str(int(spec.lease_end)),
     }

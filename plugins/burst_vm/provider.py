@@ -37,7 +37,7 @@ from burst_vm.examine import examine
 from burst_vm.handover import Handover
 from burst_vm.listener import Listener
 from burst_vm.machines import TAGS, CloudVm, VmState, tags_of
-from burst_vm.settings import VmSettings
+from burst_vm.settings import PROJECT_OPTIONS, VmSettings
 from burst_vm.status import SeenVm, status_of
 from burst_vm.user_data import HOME, user_data
 
@@ -78,11 +78,14 @@ class VmProvider(Provider):
         return settings.offers
 
     def place(self) -> str:
-        """Return the cloud and its region; this is the same for all accounts."""
+        """Return the cloud, its region and its project, as far as settings name them.
+
+        Of accounts of EC2 the credentials alone tell, which may change.
+        """
         settings = self._settings
-        return " ".join(
-            filter(None, (settings.driver, settings.region, settings.endpoint))
-        )
+        options = (settings.driver_options.get(key) for key in PROJECT_OPTIONS)
+        words = (settings.driver, settings.region, settings.endpoint, *options)
+        return " ".join(str(word) for word in words if word)
 
     def offers(self) -> Sequence[Offer]:
         """Return an offer for each table."""
@@ -152,6 +155,7 @@ class VmProvider(Provider):
             "burst": burst,
             "host": host,
             "token": token,
+            "lasts": settings.fetch_time,
         }
         try:
             vm = NewVm(
@@ -165,7 +169,11 @@ class VmProvider(Provider):
             # No VM was made: the cloud has answered so, or was not asked.
             self._handover.forget(burst, host)
             raise
-        self._handover.answered(burst, host, id=machine)
+        except Transient:
+            # It may have been made as late as now, and be listed later still.
+            self._handover.answered(burst, host, at=self._clock())
+            raise
+        self._handover.answered(burst, host, id=machine, at=self._clock())
 
     def observe(self) -> Sequence[BurstStatus]:
         """Return our bursts that have VMs in the cloud's list, or notes."""
@@ -186,7 +194,7 @@ class VmProvider(Provider):
             return ""
         try:
             self._listener.open()
-        except Transient as error:
+        except (Transient, InsufficientCapacity) as error:
             return str(error)
         return ""
 
@@ -194,7 +202,7 @@ class VmProvider(Provider):
         self, burst: BurstId, machines: Sequence[CloudVm], trouble: str
     ) -> BurstStatus:
         spec = self._handover.spec(burst)
-        live = [machine.host for machine in machines if _exists(machine)]
+        live = [each.host for each in machines if _exists(each) and _is_named(each)]
         hosts = spec.hosts if spec else tuple(dict.fromkeys(live))
         others = {*live, *self._handover.hosts(burst)} - set(hosts)
         seen = [self._see(burst, host, machines) for host in hosts]
@@ -257,7 +265,8 @@ class VmProvider(Provider):
     def _destroy(self, machine: CloudVm) -> None:
         with contextlib.suppress(NotFound):
             self._cloud.destroy(machine)
-        self._handover.answered(machine.burst, machine.host, at=0.0)
+        if _is_named(machine):
+            self._handover.answered(machine.burst, machine.host, at=0.0)
 
     def list_all(self) -> Sequence[OwnedBurst]:
         """Return the bursts of all owners that have VMs in the account."""
@@ -273,8 +282,9 @@ class VmProvider(Provider):
         found: dict[BurstId, list[CloudVm]] = {}
         for each in self._cloud.machines():
             burst = TAGS.burst_of(each.tags, self._owner, self._name)
-            # Tags become names of files here.
-            if burst and is_safe_name(burst) and is_host_name(each.host):
+            # Tags become names of files here. One whose host somebody has changed is
+            # paid for all the same, and deleted with its burst.
+            if burst and is_safe_name(burst):
                 found.setdefault(burst, []).append(each)
         return found
 
@@ -303,3 +313,8 @@ class VmProvider(Provider):
 
 def _exists(machine: CloudVm) -> bool:
     return machine.state is not VmState.GONE
+
+
+def _is_named(machine: CloudVm) -> bool:
+    """Tell whether its tag names a host, and no other file."""
+    return is_host_name(machine.host)

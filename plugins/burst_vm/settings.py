@@ -14,6 +14,14 @@ from burst.config import Price, Seconds
 
 DRIVERS = ("ec2", "openstack", "gce", "azure_arm")
 """Libcloud's compute drivers whose user data and tags this provider can set."""
+PROJECT_OPTIONS = (
+    "ex_force_auth_url",
+    "ex_tenant_name",
+    "project",
+    "subscription_id",
+    "resource_group",
+)
+"""The `driver_options` without which VMs that were made with them are not seen."""
 _AtLeast1 = Annotated[int, msgspec.Meta(ge=1)]
 _AtLeast0 = Annotated[int, msgspec.Meta(ge=0)]
 _Port = Annotated[int, msgspec.Meta(ge=1, le=65535)]
@@ -126,5 +134,6 @@ class VmSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError("endpoint: set cloud_environment in driver_options")
         if self.driver == "azure_arm" and len(self.security_groups) > 1:
             raise ValueError("security_groups: azure_arm has one at most")
-        if not self.fetch_time > 0:
-            raise ValueError("fetch_time: is not above 0")
+        # The notes are JSON, which has no infinite time.
+        if not 0 < self.fetch_time < math.inf:
+            raise ValueError("fetch_time: is not above 0, or has no end")

@@ -81,7 +81,7 @@ def _follower(vm: SeenVm, now: float, trouble: str) -> FollowerStatus:
     if machine.state is VmState.STARTING:
         return FollowerStatus(vm.host, Phase.PENDING, why)
     if machine.state is VmState.ENDING:
-        return FollowerStatus(vm.host, Phase.ENDING, why)
+        return FollowerStatus(vm.host, Phase.ENDING, why, reclaimed=machine.reclaimed)
     return FollowerStatus(
         vm.host, Phase.FAILED, why, reclaimed=machine.reclaimed, lost=why
     )

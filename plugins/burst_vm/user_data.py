@@ -47,13 +47,17 @@ systemctl --no-block poweroff'
 [Install]
 WantedBy=multi-user.target
 """
+# By default systemd starts a unit no more that ends five times in ten seconds, as this
+# one does where the machine cannot be powered off at once.
 _END = """\
 [Unit]
 Description=Powers this machine off after the end of {burst}
+StartLimitIntervalSec=0
 [Service]
 ExecStart=/bin/sh -c 'while [ "$$(date +%%s)" -lt {end} ]; do sleep 5; done; \
 systemctl --no-block poweroff'
 Restart=always
+RestartSec=5
 [Install]
 WantedBy=multi-user.target
 """

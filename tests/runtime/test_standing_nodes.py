@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The daemon keeps the standing minimums of its settings, and tells what they cost."""
 
+import itertools
 import time
 
 import pytest
@@ -11,6 +12,7 @@ from burst.core.worth.accounts import budgets_at
 from burst.core.worth.cost_report import CostReport
 from burst.model.burst import Result, State
 from burst.model.reason import Reason
+from burst.provider import Failure
 from burst.runtime import service_answers
 from burst.runtime.manual_burst import manual_burst_settings
 from tests.builders import T0
@@ -51,6 +53,13 @@ def nodes(s):
 
 def online(s, count):
     return lambda: [b.state for b in s.live] == [State.ONLINE] * count
+
+
+def lose_one(s, burst, failure=Failure.OTHER):
+    """The last follower of a burst is gone."""
+    its = next(each for key, each in s.cloud.bursts.items() if key[2] == burst.id)
+    its.failed, its.failure = {burst.lease.hosts[-1]: "died"}, failure
+    s.lead.lose(burst.lease.ranks[-1])
 
 
 def named_costs(s, by):
@@ -137,6 +146,41 @@ def test_limits_hold_and_it_is_told_what_is_not_there(caplog):
     s.until(online(s, 2))
     s.tick()
     assert s.engine.snapshot.standing == {}
+
+
+@pytest.mark.parametrize("failure", [Failure.OTHER, Failure.RECLAIMED])
+def test_what_fails_soon_after_it_is_online_is_made_less_and_less_often(
+    caplog, failure
+):
+    s = sim({"nodes": 2})
+    for _ in range(3600):
+        s.tick()
+        for burst in s.live:
+            if burst.state is State.ONLINE and s.now - burst.since > 3:
+                lose_one(s, burst, failure)
+    made = sorted(burst.lease.created for burst in s.bursts)
+    pauses = [later - before for before, later in itertools.pairwise(made)]
+    first, *others = pauses
+    assert first < 60
+    assert [round(pause / 600) for pause in others] == [1, 2]
+    (why,) = s.engine.snapshot.standing.values()
+    assert why.startswith("its last 4 bursts failed soon after they were online: ")
+    assert "died" in why
+    logged = [line for line in caplog.messages if "standing minimum" in line]
+    assert len(logged) == 3
+
+
+def test_one_that_served_a_job_is_made_again_at_once():
+    s = sim({"nodes": 2})
+    for _ in range(3):
+        s.until(online(s, 1))
+        job = s.submit_lent(2)
+        s.until(lambda job=job: job in s.lead.running())
+        s.tick(3)
+        name = s.live[0].id
+        lose_one(s, s.live[0])
+        s.until(lambda name=name: not s.records.bursts[name].live)
+    s.until(online(s, 1))
 
 
 def test_a_budget_bounds_it():

@@ -37,6 +37,7 @@ class FakeDriver:
 
     def create_node(self, **arguments: Any) -> Any:
         self._cloud.fail("create")
+        self._cloud.now += self._cloud.takes
         node = self._cloud.add(arguments)
         self._cloud.fail("answer")
         return node
@@ -71,6 +72,8 @@ class FakeCloud:
         self.made: list[dict[str, Any]] = []
         """Arguments of `create_node`, and of drivers."""
         self.now = 1000.0
+        self.takes = 0.0
+        """How many seconds it takes to make a VM."""
         self._lock = threading.Lock()
         self.credentials = path / "cloud.toml"
         self.credentials.touch(mode=0o600)

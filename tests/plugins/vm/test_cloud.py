@@ -4,17 +4,21 @@
 from __future__ import annotations
 
 import inspect
+import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from burst_vm.cloud import VmCloud
+from burst_vm.machines import tags_of
 from burst_vm.settings import DRIVERS
 from libcloud.compute.drivers.openstack import OpenStack_2_NodeDriver
 from libcloud.compute.providers import get_driver
 
 from burst.errors import ConfigError, Refused
 from tests.plugins.vm.fake_cloud import FakeCloud
+from tests.support.reaping import reap_until_gone
 
 
 def class_of(driver: str) -> Any:
@@ -57,6 +61,17 @@ def test_an_ec2_vm_is_deleted_by_who_powers_it_off(cloud: FakeCloud) -> None:
     assert asked["ex_keyname"] == "admin"
 
 
+def test_compute_engine_takes_the_labels(tmp_path: Path) -> None:
+    spec = FakeCloud(tmp_path).spec(1)
+    hosts = ("Login1.example.org", *spec.lead.hosts[1:])
+    lead = msgspec.structs.replace(spec.lead, hosts=hosts)
+    labels = tags_of(msgspec.structs.replace(spec, lead=lead), "vm", spec.hosts[0])
+    assert labels["burst-lead"] == "login1-example-org"
+    for key, value in labels.items():
+        assert re.fullmatch("[a-z][a-z0-9_-]{0,62}", key)
+        assert re.fullmatch("[a-z0-9_-]{0,63}", value)
+
+
 def test_tags_that_somebody_changed_name_no_file(cloud: FakeCloud) -> None:
     cloud.provider().provision(cloud.spec(1))
     cloud.nodes[0].extra["tags"]["burst-id"] = "../../etc"
@@ -64,9 +79,51 @@ def test_tags_that_somebody_changed_name_no_file(cloud: FakeCloud) -> None:
     assert status.burst_id == cloud.spec(1).burst_id
 
 
+@pytest.mark.parametrize("host", [None, "", "../../etc/passwd"])
+def test_a_vm_whose_tag_names_no_host_is_deleted_with_its_burst(
+    cloud: FakeCloud, host: str | None
+) -> None:
+    spec, provider = cloud.spec(2), cloud.provider()
+    provider.provision(spec)
+    tags = cloud.nodes[0].extra["tags"]
+    changed = tags["burst-host"]
+    tags |= {"burst-host": host} if host is not None else {}
+    if host is None:
+        del tags["burst-host"]
+    [status] = provider.observe()
+    assert {each.host for each in status.followers} == set(spec.hosts)
+    cloud.now += 60
+    [status] = provider.observe()
+    assert [each.host for each in status.followers if each.lost] == [changed]
+    reap_until_gone(provider, spec.burst_id)
+    assert cloud.nodes == []
+
+
 def test_settings_that_libclouds_class_rejects_are_refused(cloud: FakeCloud) -> None:
     with pytest.raises(Refused, match="mars-1"):
         VmCloud(cloud.settings(region="mars-1")).machines()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"project": "another"},
+        {"ex_tenant_name": "another"},
+        {"ex_force_auth_url": "https://keystone.example.org"},
+        {"subscription_id": "another"},
+        {"resource_group": "another"},
+    ],
+    ids=str,
+)
+def test_vms_of_another_project_are_in_another_place(
+    cloud: FakeCloud, options: dict[str, str]
+) -> None:
+    common = {"ex_force_auth_version": "3.x_password"}
+    here = cloud.provider(driver_options=common).place()
+    assert cloud.provider(driver_options={**common, **options}).place() != here
+    # Which says how it is reached, and not what.
+    other = {"ex_force_auth_version": "3.x_oidc_access_token"}
+    assert cloud.provider(driver_options=other).place() == here
 
 
 @pytest.mark.parametrize(
@@ -78,6 +135,7 @@ def test_settings_that_libclouds_class_rejects_are_refused(cloud: FakeCloud) -> 
         ({"endpoint": "http://x/path"}, "endpoint"),
         ({"offers": {}}, "offers"),
         ({"fetch_time": "0s"}, "fetch_time"),
+        ({"fetch_time": "inf"}, "fetch_time"),
     ],
 )
 def test_settings_that_cannot_work_are_named(

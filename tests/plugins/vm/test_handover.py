@@ -9,17 +9,20 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-from burst_vm import fetch
+from burst_vm import fetch, listener
 from burst_vm.provider import VmProvider
 
 from burst.errors import Transient
 from burst.kits import certificate
 from burst.provider import BurstSpec, Phase
+from burst.testing import example_spec
 from tests.plugins.vm.fake_cloud import FakeCloud
 from tests.plugins.vm.hypervisor import this_user
 from tests.support.reaping import reap_until_gone
@@ -233,7 +236,78 @@ def test_a_provider_after_a_reload_has_the_port_of_the_one_before(
     assert "files" in fetch.ask({**cloud.handover(1), "home": "/run/vm"})
 
 
+def test_where_the_key_was_deleted_vms_know_the_next_one(
+    cloud: FakeCloud, spec: BurstSpec
+) -> None:
+    provider = cloud.provider()
+    provider.provision(spec)
+    (cloud.path / "notes/owner.vm/listener.pem").unlink()
+    other = example_spec(spec.lead, 1, "nodes", 1)
+    provider.provision(other)
+    assert cloud.handover(0)["fingerprint"] != cloud.handover(1)["fingerprint"]
+    assert "files" in fetch.ask({**cloud.handover(1), "home": "/run/vm"})
+
+
 @pytest.mark.usefixtures("provider")
 def test_two_providers_cannot_have_one_port(cloud: FakeCloud, spec: BurstSpec) -> None:
     with pytest.raises(Transient, match="set bind and port"):
         cloud.provider("another").provision(spec)
+
+
+@pytest.mark.usefixtures("provider")
+def test_a_token_is_not_taken_while_the_files_cannot_be_read(
+    cloud: FakeCloud, spec: BurstSpec, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = Path(spec.lead.certificate)
+    content = path.read_text()
+    path.unlink()
+    with (
+        caplog.at_level(logging.WARNING, "burst"),
+        pytest.raises(ValueError, match="char 0"),
+    ):
+        ask(cloud)  # as for an answer that is cut off, after which a VM asks again
+    assert "gets no files yet" in caplog.text
+    path.touch(mode=0o600)
+    path.write_text(content)
+    assert "files" in ask(cloud)
+
+
+def test_a_client_that_sends_a_byte_now_and_then_loses_its_place() -> None:
+    here, there = socket.socketpair()
+    ended = threading.Event()
+
+    def drip() -> None:
+        while not ended.wait(0.05):
+            there.sendall(b"x")
+
+    client = threading.Thread(target=drip)
+    with here, there:
+        client.start()
+        begun = time.monotonic()
+        try:
+            with pytest.raises(TimeoutError):
+                listener.read_line(here, 0.5)
+        finally:
+            ended.set()
+            client.join()
+        assert time.monotonic() - begun < HANG_S
+
+
+def test_a_line_is_what_is_before_its_end() -> None:
+    here, there = socket.socketpair()
+    with here, there:
+        there.sendall(b"a line\nmore")
+        assert listener.read_line(here, HANG_S) == b"a line"
+        there.sendall(b"x" * 5000)
+        assert len(listener.read_line(here, HANG_S)) == 4096
+
+
+def test_a_vm_asks_as_long_as_its_token_is_taken(cloud: FakeCloud) -> None:
+    cloud.provider(fetch_time="10m").provision(cloud.spec(1))
+    assert cloud.handover()["lasts"] == 600
+    begun = time.monotonic()
+    done = run_fetch(cloud, port=1, lasts=1)
+    assert done.returncode == 1
+    assert "no answer yet" in done.stderr
+    assert "the listener did not answer" in done.stderr
+    assert time.monotonic() - begun < HANG_S

@@ -56,6 +56,29 @@ def test_a_vm_that_is_listed_late_is_not_made_twice(cloud: FakeCloud) -> None:
     assert len(cloud.asked) == 1
 
 
+def test_a_vm_that_is_made_slowly_and_listed_late_is_not_made_twice(
+    cloud: FakeCloud,
+) -> None:
+    cloud.takes = 50.0
+    provider = unanswered(cloud, "answer")
+    cloud.now += 30
+    with pytest.raises(Transient):
+        provider.provision(cloud.spec(1))
+    cloud.now += 29
+    provider.reap(cloud.spec(1).burst_id)
+    assert len(cloud.asked) == 1
+
+
+def test_a_vm_that_is_made_slowly_and_listed_late_is_not_lost(cloud: FakeCloud) -> None:
+    cloud.takes, cloud.late = 50.0, {"i-1"}
+    provider = cloud.provider()
+    provider.provision(cloud.spec(1))
+    cloud.now += 30
+    assert seen(provider).phase is Phase.PENDING
+    cloud.now += 30
+    assert seen(provider).phase is Phase.FAILED
+
+
 def test_it_is_not_gone_while_a_vm_may_be_listed_late(cloud: FakeCloud) -> None:
     spec, provider = cloud.spec(1), unanswered(cloud, "answer")
     provider.reap(spec.burst_id)
@@ -131,6 +154,31 @@ def test_why_a_vm_ended_is_told(
     # It is not made again, as jobs may have run there.
     provider.provision(spec)
     assert len(cloud.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("own", "state", "phase"),
+    [
+        ("shutting-down", NodeState.UNKNOWN, Phase.ENDING),
+        ("terminated", NodeState.TERMINATED, Phase.FAILED),
+    ],
+)
+@pytest.mark.parametrize("lifecycle", ["spot", None])
+def test_a_spot_vm_that_ec2_ends_was_taken_back(
+    cloud: FakeCloud, own: str, state: NodeState, phase: Phase, lifecycle: str | None
+) -> None:
+    spec, provider = cloud.spec(), cloud.provider()
+    provider.provision(spec)
+    fetch_all(cloud, spec)
+    cloud.nodes[0].state = state
+    reason = "Service initiated (2026-06-06 16:04:58 GMT)"
+    words = {"status": own, "reason": reason, "instance_lifecycle": lifecycle}
+    cloud.nodes[0].extra |= words
+    status, taken = seen(provider), lifecycle == "spot"
+    expected = Failure.RECLAIMED if taken else Failure.OTHER
+    assert (status.phase, status.failure) == (phase, expected)
+    reclaimed = [each.phase for each in status.followers if each.reclaimed]
+    assert reclaimed == ([phase] if taken else [])
 
 
 def test_a_vm_that_is_not_listed_any_more_is_lost(cloud: FakeCloud) -> None:

@@ -88,6 +88,14 @@ def test_it_powers_off_after_the_lease_whatever_happened(
     assert run(tmp_path, command, "running", ends=powers_off) is powers_off
 
 
+def test_it_tries_to_power_off_again_and_again(cloud: FakeCloud) -> None:
+    unit = written(user_data(cloud))[UNITS / "burst-end.service"]
+    lines = unit.splitlines()
+    head = lines[: lines.index("[Service]")]
+    assert "StartLimitIntervalSec=0" in head, "systemd reads it in [Unit] alone"
+    assert {"Restart=always", "RestartSec=5"} <= set(lines)
+
+
 def run(place: Path, command: list[str], state: str, *, ends: bool = True) -> bool:
     """Run a unit's command until it ends, and one that does not for two seconds.
 
