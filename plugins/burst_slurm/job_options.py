@@ -11,11 +11,13 @@ from pathlib import Path
 from burst.kits.job_tasks import GIVEN
 from burst_slurm.settings import SlurmSettings
 
-# `--cpus-per-task` would confine a task to fewer CPUs than the job has on the node.
+# `--cpus-per-task` would confine a task to fewer CPUs than the job has on the node;
+# from Slurm 24.05 on srun also reads it from SLURM_TRES_PER_TASK. sbatch gives a job
+# all SLURM_* of the daemon, but srun does not work with its token.
 # The end of one task must not end the others, because jobs run there.
 _SCRIPT = """\
 #!/bin/sh
-unset SLURM_CPUS_PER_TASK SRUN_CPUS_PER_TASK
+unset SLURM_CPUS_PER_TASK SRUN_CPUS_PER_TASK SLURM_TRES_PER_TASK SLURM_JWT
 exec srun --label --no-kill --kill-on-bad-exit=0 --wait=0 --cpu-bind=none --mpi=none \\
   --input=none sh {task}
 """

@@ -24,11 +24,12 @@ from burst.errors import (
     ProviderError,
     Refused,
     SpecRefused,
+    Transient,
 )
 from burst.kits.job_tasks import JobSeen
 from burst.kits.program import ErrorPattern, run
 from burst.provider import Phase
-from burst_slurm.states import SlurmState, reason_of, state_of
+from burst_slurm.states import LIMIT_OF_ONE_JOB, SlurmState, reason_of, state_of
 
 # Slurm's programs give up after 10 s if no controller answers.
 _LIMIT_S = 25.0
@@ -49,6 +50,14 @@ _OPTIONS = ("SLURM_", "SBATCH_", "SQUEUE_", "SCANCEL_", "SINFO_", "SACCT_")
 _KEPT = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT")
 # Messages of slurm_errno.c and of sbatch itself. Any other error is Transient.
 _SUBMIT = (
+    # First: what a site prints beside it may have any words.
+    ErrorPattern(
+        "unable to contact slurm|socket timed out|zero bytes|temporarily unable"
+        "|authenticat|munge",
+        Transient,
+    ),
+    # With the flag DenyOnLimit of a QOS it is the reason that the job would wait for.
+    ErrorPattern(LIMIT_OF_ONE_JOB, SpecRefused),
     ErrorPattern(
         "accounting/QOS policy|not available now|partition not available|nodes are busy"
         "|reservation (not usable|is in use)|threshold",
