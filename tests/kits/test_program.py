@@ -115,6 +115,17 @@ def test_a_program_past_its_limit_is_killed_with_all_that_it_started(
     wait_until(lambda: has_ended(child), "its end")
 
 
+def test_what_a_program_past_its_limit_has_complained_of_is_told(
+    tmp_path: Path,
+) -> None:
+    program = script(tmp_path, "echo token; echo 'the site is\nfull' >&2; sleep 1000")
+    for limit in growing_limits():
+        with pytest.raises(Transient, match="did not end within") as caught:
+            run([program, "up"], limit=limit)
+        if caught.value.what.endswith(f"{limit:g} s: the site is full"):
+            break
+
+
 def has_ended(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z"
