@@ -34,11 +34,13 @@ def job_options(
     """Return the options of sbatch for a job of this name, number of nodes and time.
 
     A second job of the same name, as after a submission whose answer was lost, waits
-    until the first has ended (`singleton`).
+    until the first has ended (`singleton`). Limits (setrlimit(2)) are those of the
+    nodes, not of the daemon, which systemd gives little locked memory.
     """
     return [
         *(f"--job-name={name}", "--dependency=singleton", "--no-requeue", "--no-kill"),
         *(f"--output={log}", "--chdir=/", f"--export={','.join(GIVEN)}"),
+        "--propagate=NONE",
         *(f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1"),
         *(f"--cpus-per-task={settings.cores}", f"--time={math.ceil(seconds / 60)}"),
         *_chosen(settings),

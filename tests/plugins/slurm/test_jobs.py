@@ -172,6 +172,7 @@ def test_the_options_of_a_job_are_those_of_the_settings(cluster: FakeCluster) ->
         *("--dependency=singleton", "--no-requeue", "--no-kill"),
         *(f"--output={place}/log", "--chdir=/"),
         "--export=PATH,HOME,USER,LOGNAME,LANG,TZ,LD_LIBRARY_PATH,PYTHONPATH",
+        "--propagate=NONE",
         *("--nodes=4", "--ntasks=4", "--ntasks-per-node=1", "--cpus-per-task=4"),
         *("--time=60", "--partition=batch,long", "--account=physics", "--qos=normal"),
         *("--reservation=tuesday", "--constraint=intel&ib", "--licenses=matlab:1"),
