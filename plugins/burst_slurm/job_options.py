@@ -8,7 +8,6 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-from burst.kits.job_tasks import GIVEN
 from burst_slurm.settings import SlurmSettings
 
 # `--cpus-per-task` would confine a task to fewer CPUs than the job has on the node;
@@ -35,12 +34,14 @@ def job_options(
 
     A second job of the same name, as after a submission whose answer was lost, waits
     until the first has ended (`singleton`). Limits (setrlimit(2)) are those of the
-    nodes, not of the daemon, which systemd gives little locked memory.
+    nodes, not of the daemon, which systemd gives little locked memory. All variables
+    of sbatch, which are few, are exported: for a list of names Slurm would also run the
+    user's login shell on the node, and would hold the job if that failed, as for a user
+    without one.
     """
     return [
         *(f"--job-name={name}", "--dependency=singleton", "--no-requeue", "--no-kill"),
-        *(f"--output={log}", "--chdir=/", f"--export={','.join(GIVEN)}"),
-        "--propagate=NONE",
+        *(f"--output={log}", "--chdir=/", "--export=ALL", "--propagate=NONE"),
         *(f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1"),
         *(f"--cpus-per-task={settings.cores}", f"--time={math.ceil(seconds / 60)}"),
         *_chosen(settings),

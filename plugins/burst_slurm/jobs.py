@@ -26,7 +26,7 @@ from burst.errors import (
     SpecRefused,
     Transient,
 )
-from burst.kits.job_tasks import JobSeen
+from burst.kits.job_tasks import GIVEN, JobSeen
 from burst.kits.program import ErrorPattern, run
 from burst.provider import Phase
 from burst_slurm.states import LIMIT_OF_ONE_JOB, SlurmState, reason_of, state_of
@@ -212,17 +212,19 @@ class Slurm:
             [program, *self._cluster, *words],
             limit=_LIMIT_S,
             given=given,
-            environment=_environment(),
+            environment=_environment(program),
             patterns=patterns if program in ("sbatch", "scancel") else (),
         )
         return [line.strip() for line in text.splitlines()]
 
 
-def _environment() -> dict[str, str]:
+def _environment(program: str) -> dict[str, str]:
+    """Return the variables of a program: what sbatch has is given to the job."""
     mine = {
         name: value
         for name, value in os.environ.items()
-        if name in _KEPT or not name.startswith(_OPTIONS)
+        if name in _KEPT
+        or (name in GIVEN if program == "sbatch" else not name.startswith(_OPTIONS))
     }
     return {**mine, "SLURM_TIME_FORMAT": "%s"}
 

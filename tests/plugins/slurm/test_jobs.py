@@ -170,9 +170,7 @@ def test_the_options_of_a_job_are_those_of_the_settings(cluster: FakeCluster) ->
         "--parsable",
         f"--job-name=burst.owner-a.slurm.{spec.burst_id}",
         *("--dependency=singleton", "--no-requeue", "--no-kill"),
-        *(f"--output={place}/log", "--chdir=/"),
-        "--export=PATH,HOME,USER,LOGNAME,LANG,TZ,LD_LIBRARY_PATH,PYTHONPATH",
-        "--propagate=NONE",
+        *(f"--output={place}/log", "--chdir=/", "--export=ALL", "--propagate=NONE"),
         *("--nodes=4", "--ntasks=4", "--ntasks-per-node=1", "--cpus-per-task=4"),
         *("--time=60", "--partition=batch,long", "--account=physics", "--qos=normal"),
         *("--reservation=tuesday", "--constraint=intel&ib", "--licenses=matlab:1"),
@@ -209,6 +207,26 @@ def test_variables_of_other_work_do_not_reach_slurms_programs(
     lines = [line for line in seen.read_text().splitlines() if "SLURM" in line]
     lines += [line for line in seen.read_text().splitlines() if line[:2] == "SB"]
     assert sorted(lines) == ["SLURM_CONF=/etc/other/slurm.conf", "SLURM_TIME_FORMAT=%s"]
+
+
+def test_a_job_gets_few_variables_of_the_daemon(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = cluster.path / "seen"
+    (cluster.bin / "sbatch").write_text(f"#!/bin/sh\nenv > {seen}\necho 7\n")
+    given = {"HOME": "/home/ann", "SLURM_CONF": "/etc/slurm.conf"}
+    others = {
+        "TOKEN": "x",
+        "TMPDIR": "/tmp/1",
+        "SBATCH_QOS": "high",
+        "SLURM_JOBID": "1",
+    }
+    for name, value in {**given, **others}.items():
+        monkeypatch.setenv(name, value)
+    cluster.provider().provision(cluster.spec())
+    lines = dict(line.split("=", 1) for line in seen.read_text().splitlines())
+    assert given.items() <= lines.items()
+    assert others.keys() & lines.keys() == set()
 
 
 def test_variables_of_the_job_neither_confine_nor_authenticate_its_tasks(
