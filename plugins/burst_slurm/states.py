@@ -105,6 +105,7 @@ _QUOTA = PendingReason("waits, as a quota is used up", Failure.CAPACITY, SETTLES
 _AWAY = PendingReason(
     "waits for nodes that are down, drained or reserved", Failure.CAPACITY, SETTLES_S
 )
+_LAUNCH = PendingReason("could not be launched, so Slurm holds it", Failure.OTHER)
 _PERSON = PendingReason("is held, and a person has to release it (scontrol release)")
 
 LIMIT_OF_ONE_JOB = r"(Assoc|QOS)M(ax|in)(?!\w*(PerUser|PerAccount|Jobs|Submit))"
@@ -129,6 +130,8 @@ _REASONS = tuple(
         (LIMIT_OF_ONE_JOB, _FORBIDDEN),
         (r"Invalid(Account|QOS)|(Account|QOS)NotAllowed|DependencyNever", _DENIED),
         (r"Assoc|QOS|Max\w*PerAccount", _QUOTA),
+        # `launch failed requeued held`: nobody knows of it who could release it.
+        (r"JobHoldMaxRequeue|.*failed.requeued.held", _LAUNCH),
         (r"Job(Held|Hold)|.*held", _PERSON),
     )
 )
