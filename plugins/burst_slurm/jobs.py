@@ -71,7 +71,7 @@ _SUBMIT = (
     ErrorPattern(
         "invalid (partition|account|feature|qos|licen|generic|wckey)|time limit"
         "|requested reservation is invalid|denied|not permitted|no partition specified"
-        "|(unrecognized|invalid|ambiguous).*(option|specification)",
+        "|(unrecognized|invalid|ambiguous).*(option|specification)|mutually exclusive",
         Refused,
         "change that in the provider's table",
     ),

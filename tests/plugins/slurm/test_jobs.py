@@ -42,6 +42,7 @@ from tests.support.reaping import reap_until_gone
         ("Access denied to requested reservation", Refused),
         ("User's group not permitted to use this partition", Refused),
         ("unrecognized option '--no-such-option'", Refused),
+        ("--mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive.", Refused),
         (
             "Job violates accounting/QOS policy (job submit limit, user's size and/or"
             " time limits)",
