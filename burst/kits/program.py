@@ -125,9 +125,18 @@ def _explain(
     what: str, complaint: str, status: int, patterns: Sequence[ErrorPattern]
 ) -> ProviderError:
     words = _one_line(complaint)
-    text = f"`{what}` failed: {words or f'exit status {status}'}"
+    text = f"`{what}` failed: {words or _how_it_ended(status)}"
     found = find_pattern(patterns, complaint, status)
     return found.error(text, found.advice) if found else Transient(text)
+
+
+def _how_it_ended(status: int) -> str:
+    if status >= 0:
+        return f"exit status {status}"
+    try:
+        return f"it was killed by {signal.Signals(-status).name}"
+    except ValueError:  # a real-time signal
+        return f"it was killed by signal {-status}"
 
 
 def _one_line(complaint: str) -> str:
