@@ -250,10 +250,14 @@ GOOD = {"uri": "..", "dir": "/shared", "cores": 4, "max_nodes": 2, "time": "1h"}
         ({"time": "90s"}, "is not from 2m"),
         ({"time": "inf"}, "with an end"),
         ({"options": ["-q", "batch"]}, "does not begin with --"),
+        ({"options": ["--job-name=x"]}, "set by a key of this table"),
+        ({"options": ["--cc=1-2"]}, "set by a key of this table"),
+        ({"options": ["--dry-run"]}, "set by a key of this table"),
         ({"cores": 0}, "cores"),
     ],
 )
 def test_what_cannot_work_is_refused(wrong: dict[str, Any], says: str) -> None:
-    assert convert(FluxSettings, GOOD, "burst.toml").exclusive
+    own = {"options": ["--requires=bigmem", "--setattr=project=a", "--urgency=9"]}
+    assert convert(FluxSettings, {**GOOD, **own}, "burst.toml").exclusive
     with pytest.raises(ConfigError, match=says):
         convert(FluxSettings, {**GOOD, **wrong}, "burst.toml")
