@@ -20,6 +20,8 @@ _OURS = frozenset(
         *("parsable", "quiet", "test-only", "wait", "wrap", "array", "partition"),
         *("account", "qos", "reservation", "constraint", "exclusive", "gres"),
         *("licenses", "clusters", "cluster", "help", "usage", "version"),
+        # By these the job ends before its burst, or its scripts die.
+        *("time-min", "signal"),
     )
 )
 

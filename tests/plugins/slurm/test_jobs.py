@@ -261,6 +261,8 @@ GOOD: dict[str, Any] = {"dir": "/shared", "cores": 4, "max_nodes": 2, "time": "1
         ({"options": ["--job-n=x"]}, "set by a key of this table"),
         ({"options": ["--export=ALL"]}, "set by a key of this table"),
         ({"options": ["--array=1-3"]}, "set by a key of this table"),
+        ({"options": ["--time-min=5"]}, "set by a key of this table"),
+        ({"options": ["--signal=USR1@60"]}, "set by a key of this table"),
         ({"nodes": 3}, "no such key"),
     ],
 )
