@@ -123,7 +123,9 @@ def _cut(status: BurstStatus) -> BurstStatus:
             output=_storable_output(instance.output),
         )
     followers = tuple(
-        replace(follower, why=_shorten(follower.why)) if follower.why else follower
+        replace(follower, why=_shorten(follower.why), lost=_shorten(follower.lost))
+        if follower.why or follower.lost
+        else follower
         for follower in status.followers
     )
     why = _shorten(status.why)

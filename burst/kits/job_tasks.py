@@ -26,7 +26,7 @@ from pathlib import Path
 
 import msgspec
 
-from burst.errors import SpecRefused
+from burst.errors import Refused, SpecRefused
 from burst.kits import followers
 from burst.kits.atomic_file import write_atomically
 from burst.kits.join_errors import explain_log, main_lines, read_log
@@ -145,10 +145,14 @@ def owned_bursts(names: Iterable[str], base: Path) -> Sequence[OwnedBurst]:
 def _noted_lease(base: Path, owner: str, provider: str, burst: str) -> float:
     """Return when the lease of a burst ends, from its spec file; 0 if it is not known.
 
-    Raises Refused and Transient.
+    It is not read from a directory of another user, as a site's program lists bursts of
+    all users. Raises Transient.
     """
     home = PrivateDirectory(base, owner, provider)
-    home.check()
+    try:
+        home.check()
+    except Refused:
+        return 0.0
     with disk_errors(home.path):
         spec = load_json(home.path / burst / _SPEC, BurstSpec)
     return spec.lease_end if spec else 0.0

@@ -83,7 +83,9 @@ def run(  # noqa: PLR0913 - those with a name have a usual value
         try:
             said, complaint = read_output(child, given.encode(), limit, MOST_BYTES)
         except subprocess.TimeoutExpired as error:
-            raise Transient(f"`{what}` did not end within {limit:g} s") from error
+            late = f"`{what}` did not end within {limit:g} s"
+            words = _one_line(str(error.stderr or ""))
+            raise Transient(f"{late}: {words}" if words else late) from error
         except FloodError as error:
             most = f"{MOST_BYTES >> 20} MiB"
             raise Transient(f"`{what}` wrote more than {most}") from error
@@ -122,10 +124,24 @@ def _start(
 def _explain(
     what: str, complaint: str, status: int, patterns: Sequence[ErrorPattern]
 ) -> ProviderError:
-    words = " ".join(complaint.split())[-_LONGEST_WORDS:]
-    text = f"`{what}` failed: {words or f'exit status {status}'}"
+    words = _one_line(complaint)
+    text = f"`{what}` failed: {words or _how_it_ended(status)}"
     found = find_pattern(patterns, complaint, status)
     return found.error(text, found.advice) if found else Transient(text)
+
+
+def _how_it_ended(status: int) -> str:
+    if status >= 0:
+        return f"exit status {status}"
+    try:
+        return f"it was killed by {signal.Signals(-status).name}"
+    except ValueError:  # a real-time signal
+        return f"it was killed by signal {-status}"
+
+
+def _one_line(complaint: str) -> str:
+    """Return the end of a program's error message as one line."""
+    return " ".join(complaint.split())[-_LONGEST_WORDS:]
 
 
 def ask_flux(program: str, *words: str) -> str:

@@ -29,8 +29,9 @@ def read_output(
     """Give a program its input; return its standard output and error once it ended.
 
     `child` must have pipes for all three. `limit` is in seconds; `most` is the limit in
-    bytes for both outputs together. Raises subprocess.TimeoutExpired and FloodError;
-    then the program still runs. Bytes that are not UTF-8 are replaced.
+    bytes for both outputs together. Raises subprocess.TimeoutExpired, which may have
+    the standard error so far, and FloodError; then the program still runs. Bytes that
+    are not UTF-8 are replaced.
     """
     ends = time.monotonic() + limit
     with selectors.DefaultSelector() as selector:
@@ -45,10 +46,10 @@ def read_output(
             if ended and not has_read:
                 break
             if time.monotonic() >= ends:
-                raise subprocess.TimeoutExpired(child.args, limit)
+                _, complaint = pipes.texts()
+                raise subprocess.TimeoutExpired(child.args, limit, stderr=complaint)
     child.wait(max(0.0, ends - time.monotonic()))
-    said, complaint = (text.decode(errors="replace") for text in pipes.read.values())
-    return said, complaint
+    return pipes.texts()
 
 
 class _Pipes:
@@ -73,6 +74,11 @@ class _Pipes:
             writes = pipe is self._stdin
             event = selectors.EVENT_WRITE if writes else selectors.EVENT_READ
             selector.register(pipe, event)
+
+    def texts(self) -> tuple[str, str]:
+        """Return what was read of standard output and error."""
+        said, complaint = self.read.values()
+        return said.decode(errors="replace"), complaint.decode(errors="replace")
 
     def move(self, seconds: float) -> bool:
         """Write and read what is possible; return whether an output was read.

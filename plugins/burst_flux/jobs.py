@@ -33,8 +33,11 @@ from burst_flux.settings import FluxSettings
 # instance or the job in which this process runs.
 _KEPT = ("FLUX_SSH", "FLUX_SSH_RCMD")
 _FOREIGN = ("FLUX_", "PMI_")
+# Its message has all that ssh wrote, such as a site's notice of what is not permitted.
+_UNREACHED = ErrorPattern("unable to connect to flux", Transient)
 # Messages of flux-core and flux-accounting. Any other error is Transient.
 _SUBMIT = (
+    _UNREACHED,
     ErrorPattern(
         r"(submission.* is|is currently) disabled|max active jobs|at max-",
         InsufficientCapacity,
@@ -62,7 +65,7 @@ _JOB = (
     # At the limit itself Flux also sends SIGALRM, which would end the scripts.
     f"--signal=SIGTERM@{_SIGNALED_S:.0f}s",
 )
-_CANCEL = (ErrorPattern("is inactive|unknown job", NotFound),)
+_CANCEL = (_UNREACHED, ErrorPattern("is inactive|unknown job", NotFound))
 
 
 class JobException(msgspec.Struct, frozen=True):
@@ -78,10 +81,11 @@ class FluxJob(msgspec.Struct, frozen=True):
 
     jobid: str
     """The job's id in f58."""
-    name: str
     state: str
     """DEPEND, PRIORITY, SCHED, RUN, CLEANUP or INACTIVE (RFC 21)."""
     t_submit: float
+    name: str = ""
+    """Empty for a job without one, such as by `--job-name=`: then it is not printed."""
     t_run: float = 0.0
     expiration: float = 0.0
     """When its time limit ends, seconds since the epoch; 0 if not known, or never."""

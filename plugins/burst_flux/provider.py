@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from burst.errors import SpecRefused, Transient
 from burst.kits.job_provider import JobProvider
@@ -13,7 +13,7 @@ from burst.kits.job_tasks import NOT_SUBMITTED, JobSeen, JobTasks
 from burst.model.finding import Finding, note, ok, wrong
 from burst.model.lead import LeadIdentity
 from burst.model.ranks import parse_idset
-from burst.provider import BurstId, BurstSpec, BurstStatus
+from burst.provider import BurstId, BurstSpec, BurstStatus, Phase
 from burst_flux import states
 from burst_flux.jobs import FluxJob, OtherFlux, job_options
 from burst_flux.own_job import find_own_job, job_on_this_host
@@ -39,17 +39,18 @@ class FluxProvider(JobProvider[FluxJob]):
         owner: str,
         *,
         limit: float = 20.0,
-        later: float = 0.0,
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        """`limit`: seconds for a call of `flux`. `later`: seconds added to the time."""
-        lifetime = settings.time - _SPARE_S
-        super().__init__(name, settings, owner, lifetime, lambda: time.time() + later)
+        """`limit`: seconds for a call of `flux`."""
+        super().__init__(name, settings, owner, settings.time - _SPARE_S, clock)
         self._settings = settings
         self._flux = OtherFlux(settings.flux, settings.uri, limit)
         self._holding = 0
         """How many nodes had the offer's shape at the last call; too few: ask again."""
         self._ended: dict[str, JobSeen] = {}
         """How a burst's job ended, by burst: asked only once, as it does not change."""
+        self._missing: dict[str, float] = {}
+        """Since when a submitted job is in no list, by burst."""
 
     def place(self) -> str:
         """Return the instance, and the directory in which bursts have their files."""
@@ -88,27 +89,43 @@ class FluxProvider(JobProvider[FluxJob]):
     def _see(self, burst_id: BurstId, jobs: Sequence[FluxJob]) -> JobSeen:
         now = self._clock()
         if jobs:
+            self._missing.pop(burst_id, None)
             asked = states.waits_for_a_queue(jobs[0], now)
             closed = self._flux.closed(jobs[0].queue) if asked else ""
             return states.describe(jobs[0], now, closed)
         if self.files(burst_id).submission() is None:
             return NOT_SUBMITTED
-        if burst_id not in self._ended:
-            found = self._flux.named(self._prefix + burst_id)
-            if found and not found[0].over:
-                return states.describe(found[0], now)
-            last = states.describe(found[-1], now) if found else states.FORGOTTEN
-            self._ended[burst_id] = last
-        return self._ended[burst_id]
+        return self._ended.get(burst_id) or self._ask_for(burst_id, now)
+
+    def _ask_for(self, burst_id: BurstId, now: float) -> JobSeen:
+        """Return what a submitted job means that is not among those that live."""
+        found = self._flux.named(self._prefix + burst_id)
+        if found:
+            self._missing.pop(burst_id, None)
+        else:
+            since = self._missing.setdefault(burst_id, now)
+            if now - since < states.SETTLES_S:
+                return states.UNLISTED
+        if found and not found[0].over:
+            return states.describe(found[0], now)
+        last = states.describe(found[-1], now) if found else states.FORGOTTEN
+        self._ended[burst_id] = last
+        return last
 
     def end_jobs(self, burst_id: BurstId) -> bool:
-        """Cancel the burst's jobs that live; return whether there was one."""
-        live = self.list_jobs().get(burst_id, ())
-        if live:
+        """Cancel the burst's jobs that live; return whether there was or may be one."""
+        if live := self.list_jobs().get(burst_id, ()):
             self._flux.cancel(live, self._clock())
-        else:
-            self._ended.pop(burst_id, None)
-        return bool(live)
+            return True
+        seen = self._see(burst_id, ())
+        if seen is not NOT_SUBMITTED and seen.phase is not Phase.FAILED:
+            return True
+        self._forget(burst_id)
+        return False
+
+    def _forget(self, burst_id: BurstId) -> None:
+        self._ended.pop(burst_id, None)
+        self._missing.pop(burst_id, None)
 
     def force_reap(self, burst_id: BurstId) -> None:
         """Reap the burst; if the instance does not answer, take its job as ended."""
@@ -116,7 +133,7 @@ class FluxProvider(JobProvider[FluxJob]):
             self.reap(burst_id)
         except Transient:
             self._home.check()
-            self._ended.pop(burst_id, None)
+            self._forget(burst_id)
             self.remove_files(burst_id)
 
     def _check_nodes(self, nodes: int, lead: LeadIdentity) -> None:

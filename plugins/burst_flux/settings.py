@@ -9,6 +9,19 @@ from burst.config import Seconds
 from burst.kits.node_settings import NodeSettings
 
 _LEAST_TIME_S = 120.0
+# Options of flux-submit(1) that the job of a burst has, or could not work with: by
+# another name it would not be found, and `--cc` makes several.
+_OURS = frozenset(
+    (
+        *("job-name", "time-limit", "dependency", "cwd", "env", "env-remove"),
+        *("env-file", "rlimit", "input", "output", "error", "label-io", "signal"),
+        *("nodes", "ntasks", "cores-per-task", "gpus-per-task", "exclusive", "cores"),
+        *("tasks-per-node", "tasks-per-core", "gpus-per-node", "resources-shape"),
+        *("resources-json", "taskmap", "queue", "bank", "cc", "bcc", "dry-run"),
+        *("wait", "wait-event", "watch", "log", "log-stderr", "progress", "jps"),
+        *("quiet", "list-plugins", "help"),
+    )
+)
 
 
 class FluxSettings(NodeSettings, frozen=True, kw_only=True):
@@ -31,7 +44,8 @@ class FluxSettings(NodeSettings, frozen=True, kw_only=True):
     `gpus` of a node, but nothing keeps it from using more."""
     options: tuple[str, ...] = ()
     """More options of flux-submit(1), such as `["--requires=bigmem",
-    "--setattr=project=a"]`."""
+    "--setattr=project=a"]`. Those that keys of this table or the provider itself set
+    are refused."""
 
     def __post_init__(self) -> None:
         """Check what the types cannot express. Raises ValueError."""
@@ -45,3 +59,8 @@ class FluxSettings(NodeSettings, frozen=True, kw_only=True):
         for option in self.options:
             if not option.startswith("--"):
                 raise ValueError(f"options: {option!r} does not begin with --")
+            if option.partition("=")[0].removeprefix("--") in _OURS:
+                raise ValueError(
+                    f"options: {option!r} is set by a key of this table, or by the"
+                    " provider"
+                )

@@ -12,8 +12,9 @@ from burst_flux.jobs import FluxJob
 
 SETTLES_S = 60.0
 """Seconds that a job must have waited before a stopped queue or a used-up limit counts
-as want of capacity: a queue may be stopped for a moment, and jobs that end free
-limits."""
+as want of capacity: a queue may be stopped for a moment, and jobs that end free limits.
+A job must be missing so long before it counts as forgotten: the module job-list learns
+of jobs some time after they were submitted."""
 _CANCELED, _REFUSED = "cancel", "alloc"
 _ENDED = {
     _CANCELED: "was canceled",
@@ -21,7 +22,9 @@ _ENDED = {
     "timeout": "has reached its time limit",
 }
 
-
+UNLISTED = JobSeen(
+    Phase.PENDING, "its job is not listed there, and how it ended is not known"
+)
 FORGOTTEN = JobSeen(Phase.FAILED, "its job is not known there any more")
 
 

@@ -8,14 +8,15 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-from burst.kits.job_tasks import GIVEN
 from burst_slurm.settings import SlurmSettings
 
-# `--cpus-per-task` would confine a task to fewer CPUs than the job has on the node.
+# `--cpus-per-task` would confine a task to fewer CPUs than the job has on the node;
+# from Slurm 24.05 on srun also reads it from SLURM_TRES_PER_TASK. sbatch gives a job
+# all SLURM_* of the daemon, but srun does not work with its token.
 # The end of one task must not end the others, because jobs run there.
 _SCRIPT = """\
 #!/bin/sh
-unset SLURM_CPUS_PER_TASK SRUN_CPUS_PER_TASK
+unset SLURM_CPUS_PER_TASK SRUN_CPUS_PER_TASK SLURM_TRES_PER_TASK SLURM_JWT
 exec srun --label --no-kill --kill-on-bad-exit=0 --wait=0 --cpu-bind=none --mpi=none \\
   --input=none sh {task}
 """
@@ -32,11 +33,15 @@ def job_options(
     """Return the options of sbatch for a job of this name, number of nodes and time.
 
     A second job of the same name, as after a submission whose answer was lost, waits
-    until the first has ended (`singleton`).
+    until the first has ended (`singleton`). Limits (setrlimit(2)) are those of the
+    nodes, not of the daemon, which systemd gives little locked memory. All variables
+    of sbatch, which are few, are exported: for a list of names Slurm would also run the
+    user's login shell on the node, and would hold the job if that failed, as for a user
+    without one.
     """
     return [
         *(f"--job-name={name}", "--dependency=singleton", "--no-requeue", "--no-kill"),
-        *(f"--output={log}", "--chdir=/", f"--export={','.join(GIVEN)}"),
+        *(f"--output={log}", "--chdir=/", "--export=ALL", "--propagate=NONE"),
         *(f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1"),
         *(f"--cpus-per-task={settings.cores}", f"--time={math.ceil(seconds / 60)}"),
         *_chosen(settings),

@@ -24,11 +24,12 @@ from burst.errors import (
     ProviderError,
     Refused,
     SpecRefused,
+    Transient,
 )
-from burst.kits.job_tasks import JobSeen
+from burst.kits.job_tasks import GIVEN, JobSeen
 from burst.kits.program import ErrorPattern, run
 from burst.provider import Phase
-from burst_slurm.states import SlurmState, reason_of, state_of
+from burst_slurm.states import LIMIT_OF_ONE_JOB, SlurmState, reason_of, state_of
 
 # Slurm's programs give up after 10 s if no controller answers.
 _LIMIT_S = 25.0
@@ -49,6 +50,14 @@ _OPTIONS = ("SLURM_", "SBATCH_", "SQUEUE_", "SCANCEL_", "SINFO_", "SACCT_")
 _KEPT = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT")
 # Messages of slurm_errno.c and of sbatch itself. Any other error is Transient.
 _SUBMIT = (
+    # First: what a site prints beside it may have any words.
+    ErrorPattern(
+        "unable to contact slurm|socket timed out|zero bytes|temporarily unable"
+        "|authenticat|munge",
+        Transient,
+    ),
+    # With the flag DenyOnLimit of a QOS it is the reason that the job would wait for.
+    ErrorPattern(LIMIT_OF_ONE_JOB, SpecRefused),
     ErrorPattern(
         "accounting/QOS policy|not available now|partition not available|nodes are busy"
         "|reservation (not usable|is in use)|threshold",
@@ -62,7 +71,7 @@ _SUBMIT = (
     ErrorPattern(
         "invalid (partition|account|feature|qos|licen|generic|wckey)|time limit"
         "|requested reservation is invalid|denied|not permitted|no partition specified"
-        "|(unrecognized|invalid|ambiguous).*(option|specification)",
+        "|(unrecognized|invalid|ambiguous).*(option|specification)|mutually exclusive",
         Refused,
         "change that in the provider's table",
     ),
@@ -203,17 +212,19 @@ class Slurm:
             [program, *self._cluster, *words],
             limit=_LIMIT_S,
             given=given,
-            environment=_environment(),
+            environment=_environment(program),
             patterns=patterns if program in ("sbatch", "scancel") else (),
         )
         return [line.strip() for line in text.splitlines()]
 
 
-def _environment() -> dict[str, str]:
+def _environment(program: str) -> dict[str, str]:
+    """Return the variables of a program: what sbatch has is given to the job."""
     mine = {
         name: value
         for name, value in os.environ.items()
-        if name in _KEPT or not name.startswith(_OPTIONS)
+        if name in _KEPT
+        or (name in GIVEN if program == "sbatch" else not name.startswith(_OPTIONS))
     }
     return {**mine, "SLURM_TIME_FORMAT": "%s"}
 

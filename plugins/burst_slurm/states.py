@@ -105,7 +105,12 @@ _QUOTA = PendingReason("waits, as a quota is used up", Failure.CAPACITY, SETTLES
 _AWAY = PendingReason(
     "waits for nodes that are down, drained or reserved", Failure.CAPACITY, SETTLES_S
 )
+_LAUNCH = PendingReason("could not be launched, so Slurm holds it", Failure.OTHER)
 _PERSON = PendingReason("is held, and a person has to release it (scontrol release)")
+
+LIMIT_OF_ONE_JOB = r"(Assoc|QOS)M(ax|in)(?!\w*(PerUser|PerAccount|Jobs|Submit))"
+"""Matches reasons of a limit for one job or node, which forbids this burst. Those for
+all jobs of a user, account or group are used up for now."""
 
 # The first that matches the reason from its beginning decides.
 _REASONS = tuple(
@@ -122,11 +127,11 @@ _REASONS = tuple(
         (r"ReqNodeNotAvail|NodeDown|FrontEndDown|Partition(Down|Inactive)", _AWAY),
         (r"Partition(Node|Time)Limit|PartitionConfig|BadConstraints", _FORBIDDEN),
         (r"(Association|QOS)TimeLimit|MaxMemPerLimit", _FORBIDDEN),
-        # Limits of an association or QOS for one job or node forbid this burst; limits
-        # for all jobs of a user, account or group are used up for now.
-        (r"(Assoc|QOS)M(ax|in)(?!\w*(PerUser|PerAccount|Jobs|Submit))", _FORBIDDEN),
+        (LIMIT_OF_ONE_JOB, _FORBIDDEN),
         (r"Invalid(Account|QOS)|(Account|QOS)NotAllowed|DependencyNever", _DENIED),
         (r"Assoc|QOS|Max\w*PerAccount", _QUOTA),
+        # `launch failed requeued held`: nobody knows of it who could release it.
+        (r"JobHoldMaxRequeue|.*failed.requeued.held", _LAUNCH),
         (r"Job(Held|Hold)|.*held", _PERSON),
     )
 )

@@ -111,24 +111,26 @@ def test_the_word_for_a_phase_is_taken_for_that_phase():
 
 def test_what_is_no_text_of_unicode_can_be_stored():
     instance = InstanceStatus(output="o\udc80", access="a\udc80")
-    followers = (FollowerStatus("h", Phase.FAILED, "f\udc80"),)
+    followers = (FollowerStatus("h", Phase.FAILED, "f\udc80", lost="l\udc80"),)
     odd = but(STATUS, why="w\udc80", followers=followers, instance=instance)
 
     found = check_statuses([odd])
 
     assert (found[0].why, found[0].followers[0].why) == ("w?", "f?")
+    assert found[0].followers[0].lost == "l?"
     assert b"a?" in msgspec.json.encode(found)
 
 
 def test_long_texts_are_cut_and_keep_their_ends():
     why = "begin" + "x" * 2_000_000 + "end"
     instance = InstanceStatus(output="\N{SNOWMAN}" * OUTPUT_MOST, access="a" * 5000)
-    followers = (FollowerStatus("h", Phase.FAILED, why),)
+    followers = (FollowerStatus("h", Phase.FAILED, why, lost=why),)
     long = but(STATUS, why=why, followers=followers, instance=instance)
 
     (found,) = check_statuses([long])
 
     assert len(found.why) == len(found.followers[0].why) == LONGEST_WHY
+    assert len(found.followers[0].lost) == LONGEST_WHY
     assert found.why.startswith("begin")
     assert found.why.endswith("end")
     assert found.instance is not None

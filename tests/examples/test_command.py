@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import json
 import shlex
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from burst_command.provider import CommandProvider
 from burst_command.settings import CommandSettings
@@ -20,6 +23,7 @@ from burst.provider import BurstSpec, Phase
 from burst.testing import example_lead, example_spec
 from tests.examples import batch_programs
 from tests.support.fluxlead import short_directory
+from tests.support.waiting import wait_until
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "command"
 PBS = ("qsub", "qstat", "qdel", "pbsdsh")
@@ -41,7 +45,16 @@ class World:
             file.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
             file.chmod(0o755)
 
-    def provider(self, name: str) -> CommandProvider:
+    def ask(self, name: str, word: str, asked: dict[str, Any]) -> str:
+        """Return what the example of that name prints."""
+        argv = [sys.executable, str(EXAMPLES / f"burst-{name}"), word]
+        given = json.dumps(asked)
+        done = subprocess.run(
+            argv, input=given, text=True, stdout=subprocess.PIPE, check=True
+        )
+        return done.stdout
+
+    def provider(self, name: str, **changes: Any) -> CommandProvider:
         """Return one by the example of that name."""
         arguments: dict[str, Any] = {}
         if name == "ssh":
@@ -53,6 +66,7 @@ class World:
             max_nodes=3,
             arguments=arguments,
         )
+        settings = msgspec.structs.replace(settings, **changes)
         return CommandProvider("site", settings, "check-1")
 
     def take(self, machine: str, text: str) -> None:
@@ -132,6 +146,31 @@ def test_a_machine_that_cannot_tell_what_runs_stays_taken(world: World) -> None:
     assert provider.observe()[0].why == "m1: nothing runs there"
 
 
+def test_a_directory_may_have_any_name(world: World) -> None:
+    """As its path is in the expression by which a machine's script is found."""
+    settings = {"dir": str(world.path / "c++ (1)[2]")}
+    found = world.provider("ssh", **settings).check(lambda _: None)
+    assert [each for each in found if each.level is not Level.OK] == []
+
+
+@pytest.mark.parametrize("name", ["pbs", "lsf"])
+def test_a_second_job_of_a_burst_does_nothing(world: World, name: str) -> None:
+    """As after an answer that was lost, where the first job is listed only later."""
+    start = world.path / "start"
+    start.write_text(f"echo $$ >> {world.path}/started\nexec sleep 1000\n")
+    burst = {"name": "check-1.site.burst-0", "arguments": {}}
+    asked = {"hosts": ["burst-0-0"], "cores": 4, "gpus": 0, "seconds": 60}
+    asked |= {"start": str(start), "log": str(world.path / "log"), **burst}
+    for _ in range(2):
+        world.ask(name, "begin", asked)
+        [row] = json.loads(world.ask(name, "list", burst))
+        assert (row["name"], row["state"]) == (burst["name"], "running")
+    wait_until(lambda: "mkdir" in (world.path / "log").read_text(), "the second to end")
+    world.ask(name, "end", burst)
+    wait_until(lambda: world.ask(name, "list", burst) == "[]\n", "the first to end")
+    assert len((world.path / "started").read_text().splitlines()) == 1
+
+
 @pytest.mark.parametrize("name", ["pbs", "lsf"])
 def test_other_jobs_are_passed_over(world: World, name: str) -> None:
     assert world.provider(name).list_all() == []
@@ -147,4 +186,4 @@ def test_its_settings_are_read() -> None:
 
 def test_the_programs_are_short() -> None:
     for file in EXAMPLES.glob("burst-*"):
-        assert len(file.read_text().splitlines()) <= 65, file
+        assert len(file.read_text().splitlines()) <= 70, file

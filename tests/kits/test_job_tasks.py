@@ -164,6 +164,10 @@ def test_jobs_of_all_owners_are_told_with_the_leases_of_their_files(
     # Of a lead that is lost: its job has ended, and its certificate is still there.
     (tmp_path / "ann.far" / "burst-0-0").mkdir()
     (tmp_path / "others").mkdir()
+    # As of another user: it neither tells a lease nor hides what there is.
+    (tmp_path / "bob.near" / "burst-0-2").mkdir(parents=True)
+    (tmp_path / "bob.near" / "burst-0-2" / "spec.json").write_bytes(content)
+    (tmp_path / "bob.near").chmod(0o777)
     found = owned_bursts(names, tmp_path)
     assert [msgspec.structs.astuple(each) for each in found] == [
         ("ann", "far", "burst-0-0", 0.0),

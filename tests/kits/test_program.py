@@ -98,6 +98,18 @@ def test_a_complaint_is_classed_and_output_is_not_told(
     assert "token" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("number", "name"), [(signal.SIGKILL, "SIGKILL"), (40, "signal 40")]
+)
+def test_the_signal_is_told_that_killed_a_program(
+    number: int, name: str, tmp_path: Path
+) -> None:
+    """As of the kernel, where memory is short."""
+    program = script(tmp_path, f"kill -{number:d} $$")
+    with pytest.raises(Transient, match=f"`flux up` failed: it was killed by {name}"):
+        run([program, "up"])
+
+
 def test_a_program_past_its_limit_is_killed_with_all_that_it_started(
     tmp_path: Path,
 ) -> None:
@@ -113,6 +125,17 @@ def test_a_program_past_its_limit_is_killed_with_all_that_it_started(
     child = int(pid.read_text())
     # It has its signal, and on a busy machine no turn yet to end by it.
     wait_until(lambda: has_ended(child), "its end")
+
+
+def test_what_a_program_past_its_limit_has_complained_of_is_told(
+    tmp_path: Path,
+) -> None:
+    program = script(tmp_path, "echo token; echo 'the site is\nfull' >&2; sleep 1000")
+    for limit in growing_limits():
+        with pytest.raises(Transient, match="did not end within") as caught:
+            run([program, "up"], limit=limit)
+        if caught.value.what.endswith(f"{limit:g} s: the site is full"):
+            break
 
 
 def has_ended(pid: int) -> bool:

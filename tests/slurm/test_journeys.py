@@ -7,11 +7,13 @@ Commands are those that users, administrators and Slurm's programs type.
 from __future__ import annotations
 
 import os
+import re
+import resource
 import shutil
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -146,14 +148,40 @@ def test_a_job_runs_on_slurms_nodes_with_nothing_of_slurms_environment(
         assert list(Path("/tmp").glob(f"{row['id']}-*")) == []
 
 
+def environs() -> Iterator[list[str]]:
+    """Yield the variables of each process."""
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):
+            yield path.read_text(errors="replace").split("\0")
+
+
+@contextmanager
+def locked_memory(limit: int) -> Iterator[None]:
+    """Have this process, as a daemon of systemd, lock no more bytes than that."""
+    before, hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    resource.setrlimit(resource.RLIMIT_MEMLOCK, (limit, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_MEMLOCK, (before, hard))
+
+
 def test_the_brokers_leave_in_order_before_slurm_kills_them(place: Cluster) -> None:
-    place.provider.provision(place.spec)
+    with locked_memory(77 * 4096):
+        place.provider.provision(place.spec)
     place.wait_for(Phase.RUNNING)
     wait_until(lambda: len(brokers(place.spec.burst_id)) == 2, "the brokers to run")
     wait_until(lambda: place.log().count("->run ") == 2, place.log)
     for pid in brokers(place.spec.burst_id).values():
         environ = Path(f"/proc/{pid}/environ").read_text()
         assert not [w for w in environ.split("\0") if w.startswith(FOREIGN)]
+        limits = Path(f"/proc/{pid}/limits").read_text()
+        assert not re.search(rf"^Max locked memory +{77 * 4096} ", limits, re.MULTILINE)
+    # Of the scripts, which nothing of the user's login shell has reached.
+    name = f"SLURM_JOB_NAME=burst.{place.spec.owner}.slurm.{place.spec.burst_id}"
+    scripts = [words for words in environs() if name in words]
+    assert scripts
+    assert not [words for words in scripts if "SLURM_GET_USER_ENV=1" in words]
     # The file is gone then, but not what was written to it.
     with next(place.lab.dir.rglob("log")).open() as log:
         reap_until_gone(place.provider, place.spec.burst_id)

@@ -4,9 +4,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+
+import msgspec
+from burst_flux.provider import FluxProvider
+from burst_flux.settings import FluxSettings
+
+from burst.config import Seconds
+from burst.model.shape import Shape
+from burst.provider import BurstSpec
+from burst.testing import example_lead, example_spec
 
 _SCRIPT = """#!/bin/sh
 cd {place} || exit 9
@@ -75,3 +85,31 @@ class FluxProgram:
 def job(name: str, state: str, **fields: Any) -> dict[str, Any]:
     """Return a job as flux-jobs(1) prints it."""
     return {"jobid": "f1", "name": name, "state": state, "t_submit": 1.0, **fields}
+
+
+class Other:
+    """A provider by such a program, and the spec of a burst of two nodes."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.flux = FluxProgram(place)
+        spec = example_spec(example_lead(place), 0, "nodes")
+        self.spec = msgspec.structs.replace(spec, shape=Shape(4), lease_end=0.0)
+        self.name = f"burst.{self.spec.owner}.other.{self.spec.burst_id}"
+
+    def provider(
+        self, clock: Callable[[], float] = time.time, **changes: Any
+    ) -> FluxProvider:
+        settings = FluxSettings(
+            uri="local:///other",
+            dir=str(self.place / "files"),
+            cores=4,
+            max_nodes=4,
+            time=Seconds(3600),
+            flux=str(self.flux.path),
+        )
+        settings = msgspec.structs.replace(settings, **changes)
+        return FluxProvider("other", settings, self.spec.owner, clock=clock)
+
+    def leased(self, seconds: float) -> BurstSpec:
+        return msgspec.structs.replace(self.spec, lease_end=time.time() + seconds)

@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -79,7 +80,9 @@ class OtherInstance:
     ) -> FluxProvider:
         """Return a provider of that owner, with changes of the settings."""
         settings = msgspec.structs.replace(self.settings, **changes)
-        return FluxProvider(name, settings, owner, limit=limit, later=later)
+        return FluxProvider(
+            name, settings, owner, limit=limit, clock=lambda: time.time() + later
+        )
 
     def runs(self) -> bool:
         """Return whether all its brokers are up."""

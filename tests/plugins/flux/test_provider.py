@@ -6,17 +6,15 @@ from __future__ import annotations
 import os
 import re
 import socket
-import time
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 from burst_flux.jobs import count_nodes
-from burst_flux.provider import FluxProvider
 from burst_flux.settings import FluxSettings
 
-from burst.config import Seconds, convert
+from burst.config import convert
 from burst.errors import (
     ConfigError,
     InsufficientCapacity,
@@ -28,35 +26,8 @@ from burst.errors import (
 )
 from burst.model.finding import Level
 from burst.model.shape import Shape
-from burst.provider import BurstId, BurstSpec, Phase
-from burst.testing import example_lead, example_spec
-from tests.plugins.flux.flux_program import FluxProgram, job
-
-
-class Other:
-    """A provider by such a program, and the spec of a burst of two nodes."""
-
-    def __init__(self, place: Path) -> None:
-        self.place = place
-        self.flux = FluxProgram(place)
-        spec = example_spec(example_lead(place), 0, "nodes")
-        self.spec = msgspec.structs.replace(spec, shape=Shape(4), lease_end=0.0)
-        self.name = f"burst.{self.spec.owner}.other.{self.spec.burst_id}"
-
-    def provider(self, **changes: Any) -> FluxProvider:
-        settings = FluxSettings(
-            uri="local:///other",
-            dir=str(self.place / "files"),
-            cores=4,
-            max_nodes=4,
-            time=Seconds(3600),
-            flux=str(self.flux.path),
-        )
-        settings = msgspec.structs.replace(settings, **changes)
-        return FluxProvider("other", settings, self.spec.owner)
-
-    def leased(self, seconds: float) -> BurstSpec:
-        return msgspec.structs.replace(self.spec, lease_end=time.time() + seconds)
+from burst.provider import BurstId, Phase
+from tests.plugins.flux.flux_program import Other, job
 
 
 @pytest.fixture
@@ -136,18 +107,6 @@ def test_what_prints_no_r_or_no_jobs_is_for_a_while(other: Other) -> None:
         other.provider().observe()
 
 
-def test_a_job_that_is_forgotten_is_not_submitted_again(other: Other) -> None:
-    provider = other.provider()
-    for _ in range(2):
-        provider.provision(other.spec)
-    assert len(other.flux.calls("submit")) == len(other.flux.calls("resource")) == 1
-    [status] = provider.observe()
-    assert (status.phase, status.why) == (
-        Phase.FAILED,
-        "its job is not known there any more",
-    )
-
-
 def test_a_job_that_ends_is_canceled_no_more(other: Other) -> None:
     """Flux would send SIGTERM again, by which a broker that leaves does not end."""
     provider = other.provider()
@@ -160,7 +119,7 @@ def test_a_job_that_ends_is_canceled_no_more(other: Other) -> None:
     assert other.flux.calls("cancel") == ["cancel f1 f1"]
     [status] = provider.observe()
     assert status.phase is Phase.ENDING
-    other.flux.jobs()
+    other.flux.jobs(ended=[job(other.name, "INACTIVE")])
     with pytest.raises(NotFound):
         provider.reap(other.spec.burst_id)
     assert provider.observe() == []
@@ -291,10 +250,14 @@ GOOD = {"uri": "..", "dir": "/shared", "cores": 4, "max_nodes": 2, "time": "1h"}
         ({"time": "90s"}, "is not from 2m"),
         ({"time": "inf"}, "with an end"),
         ({"options": ["-q", "batch"]}, "does not begin with --"),
+        ({"options": ["--job-name=x"]}, "set by a key of this table"),
+        ({"options": ["--cc=1-2"]}, "set by a key of this table"),
+        ({"options": ["--dry-run"]}, "set by a key of this table"),
         ({"cores": 0}, "cores"),
     ],
 )
 def test_what_cannot_work_is_refused(wrong: dict[str, Any], says: str) -> None:
-    assert convert(FluxSettings, GOOD, "burst.toml").exclusive
+    own = {"options": ["--requires=bigmem", "--setattr=project=a", "--urgency=9"]}
+    assert convert(FluxSettings, {**GOOD, **own}, "burst.toml").exclusive
     with pytest.raises(ConfigError, match=says):
         convert(FluxSettings, {**GOOD, **wrong}, "burst.toml")

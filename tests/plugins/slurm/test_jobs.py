@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import time
 from typing import Any
 
 import msgspec
 import pytest
+from burst_slurm.job_options import batch_script
 from burst_slurm.settings import SlurmSettings
 from burst_slurm.states import SETTLES_S
 
@@ -40,13 +42,23 @@ from tests.support.reaping import reap_until_gone
         ("Access denied to requested reservation", Refused),
         ("User's group not permitted to use this partition", Refused),
         ("unrecognized option '--no-such-option'", Refused),
+        ("--mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive.", Refused),
         (
             "Job violates accounting/QOS policy (job submit limit, user's size and/or"
             " time limits)",
             InsufficientCapacity,
         ),
         ("Required partition not available (inactive or drain)", InsufficientCapacity),
+        (
+            "QOSMaxNodePerJobLimit\nsbatch: error: Job violates accounting/QOS policy",
+            SpecRefused,
+        ),
+        (
+            "QOSMaxSubmitJobPerUserLimit\nsbatch: error: accounting/QOS policy",
+            InsufficientCapacity,
+        ),
         ("Unable to contact slurm controller", Transient),
+        ("The time limit is 1 h\nSocket timed out on send/recv operation", Transient),
         ("Slurm temporarily unable to accept job, sleeping and retrying", Transient),
     ],
 )
@@ -54,7 +66,8 @@ def test_what_sbatch_says_is_in_its_class(
     cluster: FakeCluster, says: str, error: type[ProviderError]
 ) -> None:
     cluster.set("says", says)
-    with pytest.raises(error, match=re.escape(says[:30])) as caught:
+    first = " ".join(says.split())[:30]
+    with pytest.raises(error, match=re.escape(first)) as caught:
         cluster.provider().provision(cluster.spec())
     assert type(caught.value) is error
 
@@ -158,8 +171,7 @@ def test_the_options_of_a_job_are_those_of_the_settings(cluster: FakeCluster) ->
         "--parsable",
         f"--job-name=burst.owner-a.slurm.{spec.burst_id}",
         *("--dependency=singleton", "--no-requeue", "--no-kill"),
-        *(f"--output={place}/log", "--chdir=/"),
-        "--export=PATH,HOME,USER,LOGNAME,LANG,TZ,LD_LIBRARY_PATH,PYTHONPATH",
+        *(f"--output={place}/log", "--chdir=/", "--export=ALL", "--propagate=NONE"),
         *("--nodes=4", "--ntasks=4", "--ntasks-per-node=1", "--cpus-per-task=4"),
         *("--time=60", "--partition=batch,long", "--account=physics", "--qos=normal"),
         *("--reservation=tuesday", "--constraint=intel&ib", "--licenses=matlab:1"),
@@ -198,6 +210,40 @@ def test_variables_of_other_work_do_not_reach_slurms_programs(
     assert sorted(lines) == ["SLURM_CONF=/etc/other/slurm.conf", "SLURM_TIME_FORMAT=%s"]
 
 
+def test_a_job_gets_few_variables_of_the_daemon(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = cluster.path / "seen"
+    (cluster.bin / "sbatch").write_text(f"#!/bin/sh\nenv > {seen}\necho 7\n")
+    given = {"HOME": "/home/ann", "SLURM_CONF": "/etc/slurm.conf"}
+    others = {
+        "TOKEN": "x",
+        "TMPDIR": "/tmp/1",
+        "SBATCH_QOS": "high",
+        "SLURM_JOBID": "1",
+    }
+    for name, value in {**given, **others}.items():
+        monkeypatch.setenv(name, value)
+    cluster.provider().provision(cluster.spec())
+    lines = dict(line.split("=", 1) for line in seen.read_text().splitlines())
+    assert given.items() <= lines.items()
+    assert others.keys() & lines.keys() == set()
+
+
+def test_variables_of_the_job_neither_confine_nor_authenticate_its_tasks(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As sbatch sets them by `--cpus-per-task`, or takes them from the daemon."""
+    seen = cluster.path / "seen"
+    (cluster.bin / "srun").write_text(f"#!/bin/sh\nenv > {seen}\n")
+    names = ["CPUS_PER_TASK", "TRES_PER_TASK", "JWT", "JOB_ID"]
+    for name in names:
+        monkeypatch.setenv(f"SLURM_{name}", "1")
+    subprocess.run(["/bin/sh", "-c", batch_script(cluster.path / "task")], check=True)
+    lines = seen.read_text().splitlines()
+    assert [line for line in lines if line.startswith("SLURM_")] == ["SLURM_JOB_ID=1"]
+
+
 GOOD: dict[str, Any] = {"dir": "/shared", "cores": 4, "max_nodes": 2, "time": "1h"}
 
 
@@ -209,10 +255,14 @@ GOOD: dict[str, Any] = {"dir": "/shared", "cores": 4, "max_nodes": 2, "time": "1
         ({"time": "30s"}, "time: 30s is not from 1m"),
         ({"time": "inf"}, "with an end"),
         ({"gpu_type": "a100"}, "set gpus, too"),
+        ({"cluster": "east,west"}, "'east,west' is not one cluster"),
+        ({"cluster": "all"}, "'all' is not one cluster"),
         ({"options": ["-p", "batch"]}, "is not of the form"),
         ({"options": ["--job-n=x"]}, "set by a key of this table"),
         ({"options": ["--export=ALL"]}, "set by a key of this table"),
         ({"options": ["--array=1-3"]}, "set by a key of this table"),
+        ({"options": ["--time-min=5"]}, "set by a key of this table"),
+        ({"options": ["--signal=USR1@60"]}, "set by a key of this table"),
         ({"nodes": 3}, "no such key"),
     ],
 )

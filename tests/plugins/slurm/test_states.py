@@ -17,9 +17,14 @@ from tests.support.reaping import reap_until_gone
         (
             None,
             "Resources Priority Dependency Licenses Reservation BeginTime Prolog"
-            " Cleaning JobHeldUser JobHeldAdmin JobHoldMaxRequeue BurstBufferStageIn"
-            " launch_failed_requeued_held Anything"
+            " Cleaning JobHeldUser JobHeldAdmin BurstBufferStageIn Anything"
+            " job_requeued_in_held_state"
             " Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved_for_jobs_in_higher",
+        ),
+        (
+            Failure.OTHER,
+            "launch_failed_requeued_held user_env_retrieval_failed_requeued_held"
+            " JobHoldMaxRequeue",
         ),
         (
             Failure.CAPACITY,
@@ -57,6 +62,7 @@ def test_a_reason_has_a_kind(kind: Failure | None, reasons: str) -> None:
         ("ReqNodeNotAvail", SETTLES_S - 9, "waits for nodes that are down,", None),
         ("ReqNodeNotAvail", SETTLES_S + 9, "waits for nodes", Failure.CAPACITY),
         ("QOSMaxNodePerJobLimit", 0, "asks for more than", Failure.REFUSED),
+        ("launch failed requeued held", 0, "could not be launched", Failure.OTHER),
     ],
 )
 def test_a_pending_job_is_told_with_its_reason_and_failed_if_it_will_not_start(
