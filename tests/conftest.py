@@ -8,6 +8,7 @@ import logging
 import os
 import shutil
 import signal
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -70,6 +71,15 @@ settings.load_profile("ours")
 
 # A shell that runs us in the background has Ctrl-C ignored, by all that we start too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# What is said has the same hours everywhere. A test of another time zone sets its own.
+os.environ["TZ"] = "UTC"
+time.tzset()
+
+# What rich reads: a person's or a CI's colors are for pytest, not for what it runs.
+for _name in ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+    os.environ.pop(_name, None)
 
 
 @pytest.fixture

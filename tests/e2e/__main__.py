@@ -16,6 +16,8 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -26,14 +28,14 @@ import msgspec
 
 from tests.e2e.programs import MONTH, MONTH_JOBS, OPERATOR
 from tests.e2e.shellimage import write_images, write_next, write_view
-from tests.e2e.tools import ROOT, Machine
+from tests.e2e.tools import ROOT, Machine, say
 from tests.kubelab import build
 from tests.kubelab.kind import baseimage, lab
 from tests.kubernetes.access import CRD, WANTED, shared_cluster
 from tests.stages import files_of, of_stage, workers
 
-# pytest's, where the arguments choose no test of this mark.
-_NO_TESTS = 5
+# pytest's, for arguments that it cannot use and those that choose no test.
+_WRONG_WORDS, _NO_TESTS = 4, 5
 
 
 class Stage(msgspec.Struct, frozen=True):
@@ -59,6 +61,8 @@ class Outcome(msgspec.Struct, frozen=True):
 
     text: str
     failed: bool = False
+    chosen: bool = True
+    """Whether pytest's options chose any of its tests."""
 
 
 def _run_here(environment: dict[str, str]) -> Callable[[list[str]], int]:
@@ -137,6 +141,9 @@ def main(words: Sequence[str], machine: Machine, stages: Sequence[Stage]) -> int
     named = list(itertools.takewhile(marks.__contains__, words))
     options = words[len(named) :]
     several = len(named) != 1
+    if wrong := _neither_option_nor_file(options):
+        say(f"there is no stage {wrong}; there are {', '.join(sorted(marks))}")
+        return _WRONG_WORDS
     chosen = [stage for stage in stages if stage.mark in (named or marks)]
     machine.install(name for stage in chosen for name in (*stage.needs, *stage.wants))
 
@@ -151,14 +158,26 @@ def main(words: Sequence[str], machine: Machine, stages: Sequence[Stage]) -> int
             outcome = _try(stage, machine, before, options)
             took = f"{time.monotonic() - began:.0f} s"
         line = f"{stage.mark:10}  {took:>6}  {outcome.text}"
-        sys.stderr.write(f"make e2e: {line}\n")
+        say(line)
         return msgspec.structs.replace(outcome, text=line)
 
     with ThreadPoolExecutor(_AT_A_TIME) as threads:
         outcomes = list(threads.map(timed, chosen))
     lines = (outcome.text for outcome in outcomes)
     sys.stdout.write("\n".join(["", *lines, ""]))
+    if not any(outcome.chosen for outcome in outcomes):
+        return _NO_TESTS
     return int(any(outcome.failed for outcome in outcomes))
+
+
+def _neither_option_nor_file(options: Sequence[str]) -> str:
+    """Return what comes after the stages if pytest could make nothing of it.
+
+    With pytest-xdist it takes a file that is not there for one without tests.
+    """
+    first = next(iter(options), "-")
+    there = first.startswith("-") or Path(first.split("::")[0]).exists()
+    return "" if there else first
 
 
 def _try(
@@ -179,25 +198,37 @@ def _try(
             status = stage.run([*before, *command, f"--junitxml={report}", *options])
         except build.Unavailable as missing:
             return _skipped(stage, str(missing), options, _in_ci())
-        except (OSError, RuntimeError, subprocess.CalledProcessError) as error:
-            return Outcome(f"FAILED: what it runs in could not be made: {error}", True)
-        ran, skipped = _counts(report)
-    if not ran and skipped and not status:
-        return Outcome(f"SKIPPED, all {skipped} tests, as each says above")
+        except Exception as error:  # noqa: BLE001 - the other stages go on
+            traceback.print_exc()
+            why = traceback.format_exception_only(error)[0].splitlines()[0]
+            return Outcome(f"FAILED: what it runs in could not be made: {why}", True)
+        ran, skips = _counts(report)
+    if not ran and skips and not status:
+        return Outcome(f"SKIPPED, all {skips.total()} tests, as each says above")
+    if status == _NO_TESTS and not options:
+        return Outcome("FAILED: no test has this mark", True)
+    lacking = machine.lacks(stage.wants)
+    wants = [f"{count} for {why}" for why, count in skips.items() if _is_want(why)]
     fails = _in_ci() and bool(machine.lacks(_installable(stage.wants)))
-    return _judge(status, machine.lacks(stage.wants), fails)
+    return _judge(status, [*lacking, *wants], fails)
 
 
-def _counts(report: Path) -> tuple[int, int]:
-    """Return how many tests ran and how many were skipped, by pytest's JUnit file.
+def _counts(report: Path) -> tuple[int, Counter[str]]:
+    """Return how many tests ran, and why others were skipped, by pytest's JUnit file.
 
-    None of either where there is no such file, as after an error of pytest's own.
+    None of either where there is no whole such file, as where pytest was killed.
     """
-    if not report.exists():
-        return 0, 0
-    suites = ElementTree.parse(report).getroot().findall("testsuite")
-    skipped = sum(int(suite.get("skipped", 0)) for suite in suites)
-    return sum(int(suite.get("tests", 0)) for suite in suites) - skipped, skipped
+    try:
+        cases = [*ElementTree.parse(report).iter("testcase")]
+    except (FileNotFoundError, ElementTree.ParseError):
+        return 0, Counter()
+    skips = [skip.get("message", "") for case in cases for skip in case.iter("skipped")]
+    return len(cases) - len(skips), Counter(skips)
+
+
+def _is_want(why: str) -> bool:
+    """Whether a test was skipped for what the machine lacks, as it says of it."""
+    return why.startswith("want of")
 
 
 def _installable(programs: Sequence[str]) -> list[str]:
@@ -206,7 +237,7 @@ def _installable(programs: Sequence[str]) -> list[str]:
 
 def _judge(status: int, wanting: Sequence[str], fails: bool) -> Outcome:
     if status == _NO_TESTS:
-        return Outcome("no test of this mark was chosen")
+        return Outcome("no test of this mark was chosen", chosen=False)
     if status:
         return Outcome(f"FAILED with status {status}", True)
     if wanting:

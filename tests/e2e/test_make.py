@@ -68,6 +68,16 @@ def breaks(_command: list[str]) -> int:
     raise subprocess.CalledProcessError(1, ["go", "build"])
 
 
+def hangs(_command: list[str]) -> int:
+    raise AssertionError("waited 600 s for etcd:\nits log\n")
+
+
+def is_killed(command: list[str]) -> int:
+    (report,) = (word for word in command if word.startswith("--junitxml="))
+    Path(report.partition("=")[2]).write_text("<testsui")
+    return 137
+
+
 def test_root_on_debian_gets_what_debian_has() -> None:
     fake = Fake("apt-get", "go")
     needed = [name for stage in STAGES for name in (*stage.needs, *stage.wants)]
@@ -103,12 +113,33 @@ def test_a_go_that_is_too_old_and_a_user_that_is_not_root_are_told() -> None:
 def test_stages_that_fail_fail_all_and_stop_none(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    stages = [Stage("kind", fails), Stage("nodes", breaks), Stage("month", passes)]
+    told = {
+        fails: "FAILED with status 3",
+        breaks: "FAILED: what it runs in could not be made: .*CalledProcessError",
+        hangs: "FAILED: what it runs in .*: AssertionError: waited 600 s for etcd:$",
+        is_killed: "FAILED with status 137",
+        lambda _: 5: "FAILED: no test has this mark",
+        passes: "passed$",
+    }
+    names = ("kind", "nodes", "flux", "slurm", "site", "month")
+    stages = [Stage(*one) for one in zip(names, told, strict=True)]
     assert main([], Fake().machine, stages) == 1
-    said = capsys.readouterr().out.splitlines()
-    assert re.match(r"kind +\d+ s  FAILED with status 3", said[1])
-    assert re.match(r"nodes +\d+ s  FAILED: what it runs in could not be made", said[2])
-    assert re.match(r"month +\d+ s  passed$", said[3])
+    said = capsys.readouterr().out.splitlines()[1:]
+    for name, how, line in zip(names, told.values(), said, strict=True):
+        assert re.match(rf"{name} +\d+ s  {how}", line)
+
+
+def test_a_stage_or_a_file_that_is_not_there_is_an_error(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    fake = Fake("apt-get")
+    stages = [Stage("kind", breaks, ("dockerd",)), Stage("month", breaks)]
+    for words in (["kinnd"], ["kind", "moth", "-q"], ["month", "tests/test_nil.py::x"]):
+        assert main(words, fake.machine, stages) != 0
+        wrong = next(word for word in words if word not in ("kind", "month"))
+        told = capsys.readouterr().err
+        assert told.endswith(f"there is no stage {wrong}; there are kind, month\n")
+    assert not fake.ran
 
 
 def test_two_stages_run_at_a_time_and_are_told_in_their_order(
@@ -206,6 +237,11 @@ def test_a_stage_all_of_whose_tests_skip_themselves_is_not_told_as_passed(
     test.write_text(test.read_text() + "def test_three(): ...\npytestmark = []\n")
     assert main(words, Fake().machine, stages) == 0
     assert re.search(r"nodes .* passed$", capsys.readouterr().out, re.MULTILINE)
+    test.write_text(test.read_text() + "@pytest.mark.skip('want of a unit')\n")
+    test.write_text(test.read_text() + "def test_four(): ...\n")
+    assert main(words, Fake().machine, stages) == 0
+    some = "passed, but some were SKIPPED: 1 for want of a unit"
+    assert some in capsys.readouterr().out
 
 
 def test_marks_choose_stages_and_the_rest_is_pytests(
@@ -218,7 +254,7 @@ def test_marks_choose_stages_and_the_rest_is_pytests(
         return 5
 
     stages = [Stage("kind", run), Stage("nodes", run), Stage("month", fails)]
-    assert main(["kind", "nodes", "-k", "month"], Fake().machine, stages) == 0
+    assert main(["kind", "nodes", "-k", "month"], Fake().machine, stages) == 5
     assert [command[-2:] for command in commands] == [["-k", "month"]] * 2
     pytests = [command[command.index("pytest") :] for command in commands]
     assert {command[command.index("-m") + 1] for command in pytests} == {

@@ -92,12 +92,12 @@ class Machine(msgspec.Struct, frozen=True):
         packages = sorted({package for each in found for package in each})
         if not packages or self.uid() or not self.which("apt-get"):
             return
-        _say(f"installing {' '.join(packages)}")
+        say(f"installing {' '.join(packages)}")
         install = ["apt-get", "-q", "-y", "install", "--no-install-recommends"]
         for command in (["apt-get", "-q", "update"], [*install, *packages]):
             done = self.run(command)
             if done.returncode:
-                _say(f"{' '.join(command)} failed: {done.stderr.strip()}")
+                say(f"{' '.join(command)} failed: {done.stderr.strip()}")
 
     def allow_hosts(self) -> bool:
         """Raise how many inotify instances a user may have; return whether it is high.
@@ -108,7 +108,7 @@ class Machine(msgspec.Struct, frozen=True):
             if int(self.inotify.read_text()) < _INSTANCES:
                 self.inotify.write_text(f"{_INSTANCES}\n")
         except OSError as error:
-            _say(f"{self.inotify} stays: {error}; one stage with hosts at a time")
+            say(f"{self.inotify} stays: {error}; one stage with hosts at a time")
             return False
         return True
 
@@ -131,5 +131,6 @@ class Machine(msgspec.Struct, frozen=True):
         return f"go is {version or 'of an unknown version'}, and {least} is needed"
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
+    """Tell a person at once; a stage's output has lines of its own."""
     sys.stderr.write(f"make e2e: {text}\n")

@@ -304,8 +304,9 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="root alone writes what it gave away")
 def test_what_prepare_does(settings: PodSettings, root: Path) -> None:
-    mine = replace(settings, user=os.geteuid() or 1000)
+    mine = replace(settings, user=1000)
     for _ in range(2):  # the kubelet may run it again in the same pod
         run_in(root, prepare_script(mine))
     for path in ("tmp", "var/tmp"):

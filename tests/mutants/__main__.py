@@ -32,13 +32,17 @@ def judge(copy: Copy, covering: Covering, mutant: Mutant, budget: float) -> Any:
     if not batches:
         real = mutant.file.startswith("burst/flux/") and not shutil.which("flux")
         return {**verdict, "outcome": "needs Flux" if real else "no test"}
-    try:
-        path.write_text(changed)
-        for tests in batches:
-            if failed := copy.failed(tests):
-                return {**verdict, "outcome": "caught", "by": failed}
-    finally:
-        path.write_text(before)
+    for tests in batches:
+        try:
+            path.write_text(changed)
+            failed = copy.failed(tests)
+        finally:
+            path.write_text(before)
+        # What names no test is an import that fails, or tests that are not there.
+        if failed and "::" not in failed and (always := copy.failed(tests)):
+            raise RuntimeError(f"fails without a change: {always}: {tests}")
+        if failed:
+            return {**verdict, "outcome": "caught", "by": failed}
     return {**verdict, "outcome": "survived", "ran": sum(map(len, batches))}
 
 

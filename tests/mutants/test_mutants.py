@@ -76,6 +76,19 @@ def test_what_tests_catch_and_what_they_do_not(tree: Path, tmp_path: Path) -> No
     assert table(verdicts)[1] == pytest.approx(40)
 
 
+def test_tests_that_cannot_run_catch_nothing(tree: Path, tmp_path: Path) -> None:
+    (tree / _TOY).write_text(_SOURCE.replace("3", "{False: 3}[False]"))
+    copy = Copy(tree, tmp_path / "copy")
+    copy.measure(tmp_path, ["tests"])
+    imported = _mutant("ReplaceFalseWithTrue", 3, imported=True)
+    verdict = judge(copy, Covering(tmp_path), imported, 30)
+    assert verdict["outcome"] == "caught"
+    assert verdict["by"] == "tests/model/test_toy.py"
+    (copy.root / "tests/model/test_toy.py").rename(copy.root / "tests/test_other.py")
+    with pytest.raises(RuntimeError, match="fails without a change: status 4"):
+        judge(copy, Covering(tmp_path), imported, 30)
+
+
 def test_what_tells_nothing_is_no_mutant(tree: Path) -> None:
     assert not mutated(tree, _mutant("ReplaceBinaryOperator_BitOr_BitAnd", 5))
     assert not mutated(tree, _mutant("ReplaceComparisonOperator_IsNot_Is", 7))

@@ -198,6 +198,7 @@ def test_stopped_by_ctrl_c_it_says_so_and_shows_what_is_done(
     told = [process.stderr.readline()]
     while not told[-1].startswith("worth"):
         told.append(process.stderr.readline())
+        assert told[-1], told
     process.send_signal(signal.SIGINT)
     table, rest = process.communicate(timeout=HANG_S)
     assert process.returncode == 130
