@@ -81,6 +81,12 @@ time.tzset()
 for _name in ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
     os.environ.pop(_name, None)
 
+# A site's proxy does not reach the servers that tests start on this host.
+if {"http_proxy", "https_proxy", "all_proxy"} & {name.lower() for name in os.environ}:
+    _direct = os.environ.get("no_proxy") or os.environ.get("NO_PROXY", "")
+    _direct = ",".join(filter(None, (_direct, "127.0.0.1", "localhost", "::1")))
+    os.environ |= {"no_proxy": _direct, "NO_PROXY": _direct}
+
 
 @pytest.fixture
 def extra() -> dict[str, Any]:
