@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""When a standing minimum gets no further burst for a while.
+"""Decides when a standing minimum gets no further burst for a while.
 
-An offer is set aside if its bursts do not come online. One whose bursts come online and
-fail soon after that, as of a cloud that takes its nodes back at once, is not: those
-that jobs get are bounded by the jobs, and those that stand by nothing else.
+An offer is set aside if its bursts do not come online. It is not set aside if they come
+online and fail soon afterwards, for example because the cloud takes the nodes back at
+once. Jobs bound how many such bursts are made for them; for a standing minimum nothing
+else does.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from burst.model.event import Event
 
 
 class StandingPause(NamedTuple):
-    """Why, and until when."""
+    """A pause of a standing minimum: why, and until when."""
 
     failures: int
-    """How many times in a row."""
+    """How many times in a row its bursts failed."""
     why: str
     until: float
 
@@ -43,7 +44,8 @@ def standing_pause(
 ) -> StandingPause | None:
     """Return the pause after several failures in a row; None after one or none.
 
-    The first is `[limits] cooldown`, and each twice as long as the one before.
+    After the second failure it is `[limits] cooldown`; after each further one it is
+    twice as long.
     """
     ended = [
         burst
@@ -54,7 +56,7 @@ def standing_pause(
     latest = sorted(ended, key=lambda each: each.lease.created, reverse=True)
     soon = functools.partial(_failed_soon, limits=limits)
     failed = list(itertools.takewhile(soon, latest))
-    # Those that were made at once, in several slots, count once.
+    # Bursts that were made at the same time, in several slots, count once.
     failures = len({burst.lease.created for burst in failed})
     if failures < 2:
         return None

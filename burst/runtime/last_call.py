@@ -14,7 +14,7 @@ from burst.runtime.executor import CallResult
 ProviderBurst = tuple[str, BurstId]
 """A provider's name, and the id of a burst that it has."""
 
-# CAPACITY and SPEC of `reap`, too: of a full disk, or a quota of requests.
+# `reap` may also end with CAPACITY or SPEC, for a full disk or a quota of requests.
 _TRIED_AGAIN = (
     Outcome.TRANSIENT,
     Outcome.UNEXPECTED,

@@ -33,7 +33,8 @@ from burst_flux.settings import FluxSettings
 # instance or the job in which this process runs.
 _KEPT = ("FLUX_SSH", "FLUX_SSH_RCMD")
 _FOREIGN = ("FLUX_", "PMI_")
-# Its message has all that ssh wrote, such as a site's notice of what is not permitted.
+# The message contains all that ssh wrote, such as a site's notice about what is not
+# permitted.
 _UNREACHED = ErrorPattern("unable to connect to flux", Transient)
 # Messages of flux-core and flux-accounting. Any other error is Transient.
 _SUBMIT = (
@@ -85,7 +86,7 @@ class FluxJob(msgspec.Struct, frozen=True):
     """DEPEND, PRIORITY, SCHED, RUN, CLEANUP or INACTIVE (RFC 21)."""
     t_submit: float
     name: str = ""
-    """Empty for a job without one, such as by `--job-name=`: then it is not printed."""
+    """Empty for a job without a name, which flux-jobs(1) leaves out."""
     t_run: float = 0.0
     expiration: float = 0.0
     """When its time limit ends, seconds since the epoch; 0 if not known, or never."""

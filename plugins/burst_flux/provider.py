@@ -50,7 +50,7 @@ class FluxProvider(JobProvider[FluxJob]):
         self._ended: dict[str, JobSeen] = {}
         """How a burst's job ended, by burst: asked only once, as it does not change."""
         self._missing: dict[str, float] = {}
-        """Since when a submitted job is in no list, by burst."""
+        """By burst: since when its submitted job has been in no list."""
 
     def place(self) -> str:
         """Return the instance, and the directory in which bursts have their files."""
@@ -98,7 +98,7 @@ class FluxProvider(JobProvider[FluxJob]):
         return self._ended.get(burst_id) or self._ask_for(burst_id, now)
 
     def _ask_for(self, burst_id: BurstId, now: float) -> JobSeen:
-        """Return what a submitted job means that is not among those that live."""
+        """Return the state of a submitted job that is not among the live jobs."""
         found = self._flux.named(self._prefix + burst_id)
         if found:
             self._missing.pop(burst_id, None)
@@ -113,7 +113,7 @@ class FluxProvider(JobProvider[FluxJob]):
         return last
 
     def end_jobs(self, burst_id: BurstId) -> bool:
-        """Cancel the burst's jobs that live; return whether there was or may be one."""
+        """Cancel the live jobs of a burst; return whether one lived or may live."""
         if live := self.list_jobs().get(burst_id, ()):
             self._flux.cancel(live, self._clock())
             return True

@@ -9,8 +9,8 @@ from burst.config import Seconds
 from burst.kits.node_settings import NodeSettings
 
 _LEAST_TIME_S = 120.0
-# Options of flux-submit(1) that the job of a burst has, or could not work with: by
-# another name it would not be found, and `--cc` makes several.
+# Options of flux-submit(1) that the provider sets, or that break a burst: a job with
+# another name would not be found, and `--cc` makes several jobs.
 _OURS = frozenset(
     (
         *("job-name", "time-limit", "dependency", "cwd", "env", "env-remove"),
@@ -44,8 +44,8 @@ class FluxSettings(NodeSettings, frozen=True, kw_only=True):
     `gpus` of a node, but nothing keeps it from using more."""
     options: tuple[str, ...] = ()
     """More options of flux-submit(1), such as `["--requires=bigmem",
-    "--setattr=project=a"]`. Those that keys of this table or the provider itself set
-    are refused."""
+    "--setattr=project=a"]`. Options that keys of this table or the
+    provider set are refused."""
 
     def __post_init__(self) -> None:
         """Check what the types cannot express. Raises ValueError."""

@@ -13,8 +13,8 @@ from burst_flux.jobs import FluxJob
 SETTLES_S = 60.0
 """Seconds that a job must have waited before a stopped queue or a used-up limit counts
 as want of capacity: a queue may be stopped for a moment, and jobs that end free limits.
-A job must be missing so long before it counts as forgotten: the module job-list learns
-of jobs some time after they were submitted."""
+A job counts as forgotten only after it was missing for so long: the module job-list
+learns of jobs some time after their submission."""
 _CANCELED, _REFUSED = "cancel", "alloc"
 _ENDED = {
     _CANCELED: "was canceled",

@@ -33,11 +33,11 @@ def job_options(
     """Return the options of sbatch for a job of this name, number of nodes and time.
 
     A second job of the same name, as after a submission whose answer was lost, waits
-    until the first has ended (`singleton`). Limits (setrlimit(2)) are those of the
-    nodes, not of the daemon, which systemd gives little locked memory. All variables
-    of sbatch, which are few, are exported: for a list of names Slurm would also run the
-    user's login shell on the node, and would hold the job if that failed, as for a user
-    without one.
+    until the first has ended (`singleton`). The job has the limits (setrlimit(2)) of
+    the nodes, not those of the daemon, to which systemd gives little locked memory.
+    sbatch exports all its variables, which are few: with a list of names Slurm would
+    also run the user's login shell on the node, and would hold the job if that failed,
+    for example for a user without a login shell.
     """
     return [
         *(f"--job-name={name}", "--dependency=singleton", "--no-requeue", "--no-kill"),

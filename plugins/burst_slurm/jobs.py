@@ -50,13 +50,14 @@ _OPTIONS = ("SLURM_", "SBATCH_", "SQUEUE_", "SCANCEL_", "SINFO_", "SACCT_")
 _KEPT = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT")
 # Messages of slurm_errno.c and of sbatch itself. Any other error is Transient.
 _SUBMIT = (
-    # First: what a site prints beside it may have any words.
+    # These come first: a site may print any other words beside them.
     ErrorPattern(
         "unable to contact slurm|socket timed out|zero bytes|temporarily unable"
         "|authenticat|munge",
         Transient,
     ),
-    # With the flag DenyOnLimit of a QOS it is the reason that the job would wait for.
+    # With a QOS's flag DenyOnLimit, sbatch fails with the reason that a job would
+    # otherwise wait for.
     ErrorPattern(LIMIT_OF_ONE_JOB, SpecRefused),
     ErrorPattern(
         "accounting/QOS policy|not available now|partition not available|nodes are busy"
@@ -219,7 +220,7 @@ class Slurm:
 
 
 def _environment(program: str) -> dict[str, str]:
-    """Return the variables of a program: what sbatch has is given to the job."""
+    """Return the variables for a program; those of sbatch reach the job."""
     mine = {
         name: value
         for name, value in os.environ.items()

@@ -20,7 +20,7 @@ _OURS = frozenset(
         *("parsable", "quiet", "test-only", "wait", "wrap", "array", "partition"),
         *("account", "qos", "reservation", "constraint", "exclusive", "gres"),
         *("licenses", "clusters", "cluster", "help", "usage", "version"),
-        # By these the job ends before its burst, or its scripts die.
+        # With these the job would end before its burst, or its scripts would die.
         *("time-min", "signal"),
     )
 )
@@ -64,7 +64,7 @@ class SlurmSettings(NodeSettings, frozen=True, kw_only=True):
             raise ValueError(f"dir: {self.dir!r} is no absolute path without %")
         if not _LEAST_TIME_S <= self.time < math.inf:
             raise ValueError(f"time: {self.time} is not from 1m, with an end")
-        # scancel would cancel a job of that number in each of several clusters.
+        # With several clusters, scancel would cancel a job with that number in each.
         if "," in self.cluster or self.cluster == "all":
             raise ValueError(f"cluster: {self.cluster!r} is not one cluster")
         if self.gpu_type and not self.gpus:

@@ -130,7 +130,7 @@ _REASONS = tuple(
         (LIMIT_OF_ONE_JOB, _FORBIDDEN),
         (r"Invalid(Account|QOS)|(Account|QOS)NotAllowed|DependencyNever", _DENIED),
         (r"Assoc|QOS|Max\w*PerAccount", _QUOTA),
-        # `launch failed requeued held`: nobody knows of it who could release it.
+        # `launch failed requeued held`: no person who could release it knows of it.
         (r"JobHoldMaxRequeue|.*failed.requeued.held", _LAUNCH),
         (r"Job(Held|Hold)|.*held", _PERSON),
     )

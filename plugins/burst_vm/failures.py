@@ -27,7 +27,7 @@ _QUOTA = "ask the cloud for a higher quota, or set `total` of the offer to it"
 _SETTINGS = "compare this table with what the cloud has; then burst enable"
 
 
-# A URL of EC2 has the user data with a token, and may have a signature.
+# A URL of EC2 contains the user data with a token, and may contain a signature.
 _URL = re.compile(r" with url: \S+|\?\w+=[^\s'\"]*")
 _PASSING = ErrorPattern("", Transient)
 _GONE = ErrorPattern("", NotFound)
@@ -86,7 +86,7 @@ def error_of(error: Exception, what: str) -> ProviderError:
     All else is Transient, and so are errors of the network, and 429 and 5xx unless the
     text tells of a want of capacity.
     """
-    # Before it is cut, so that what is behind a long URL is told.
+    # The URL is removed before the text is cut: the cause may come after a long URL.
     said = str(getattr(error, "value", None) or error)
     text = shorten(_URL.sub("", said))
     told = f"{what}: {text or type(error).__name__}"
@@ -102,7 +102,7 @@ def error_of(error: Exception, what: str) -> ProviderError:
         after = float(getattr(error, "retry_after", 0) or 0)
         return Transient(told, retry_after=min(max(after, 1.0), 3600.0))
     if found.error is SpecRefused:
-        # It is so for the next burst of the offer, too.
+        # The next burst of the offer would fail in the same way.
         return SpecRefused(told, found.advice, by_rule=True)
     return found.error(told, found.advice)
 

@@ -57,7 +57,7 @@ def main() -> None:
         given = json.load(file)
     if os.path.exists(os.path.join(given["home"], "start")):
         return
-    # As long as the token may be taken, since the daemon may be away.
+    # The daemon may be down for a while: try as long as the token is valid.
     ends = time.monotonic() + given["lasts"]
     while time.monotonic() < ends:
         try:

@@ -123,9 +123,9 @@ class Handover:
         return token
 
     def check(self, burst: str, host: str, token: str, now: float) -> BurstSpec:
-        """Return the spec of a follower's burst, if this is the follower's token.
+        """Return the spec of a follower's burst if the token is valid.
 
-        Raises TokenRefused if it is not, or not any more.
+        Raises TokenRefused if the token is wrong or too old.
         """
         # The names become part of a path here, and come from whoever connects.
         known = is_safe_name(burst) and is_host_name(host)
@@ -140,9 +140,9 @@ class Handover:
         return spec
 
     def take(self, burst: str, host: str) -> None:
-        """Take a follower's token, which is never taken again.
+        """Record that a follower's token was used.
 
-        Raises TokenRefused if it was taken before.
+        Raises TokenRefused if it was used before.
         """
         taken = self._home.path / burst / f"{host}.fetched"
         with disk_errors(taken, writing=True):

@@ -3,7 +3,7 @@
 
 A VM sends one line of JSON with its names and its token, and gets one JSON object:
 `{"files": [[path, content in base64, user]], "restart": [unit]}` or `{"error": "..."}`.
-While the files cannot be read it gets no answer, and its token is not taken.
+While the files cannot be read, the VM gets no answer and its token stays valid.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from burst_vm.handover import Handover, TokenRefused
 from burst_vm.settings import VmSettings
 
 _LIMIT_S = 10.0
-"""For each step of a client: the handshake, its whole line, its answer."""
+"""Time limit in seconds of each step: the handshake, the client's line, the answer."""
 _MOST_BYTES = 4096
 _MOST_CLIENTS = 64
 _PLACE = re.compile(r"/[A-Za-z0-9._/-]{1,200}\Z")
@@ -83,7 +83,8 @@ class FollowerFiles:
         burst, host, now = asked.burst, asked.host, self._clock()
         try:
             spec = self._handover.check(burst, host, asked.token, now)
-            # Before it is taken: a VM whose token is taken in vain never joins.
+            # Read the files first: a VM whose token was used without an answer never
+            # joins.
             found = self.files(Path(asked.home), spec)
             self._handover.take(burst, host)
         except TokenRefused as error:
@@ -113,10 +114,10 @@ def _refuse(why: str, whence: str, about: str = "") -> FetchRefusal:
 
 
 def read_line(connection: socket.socket, limit: float) -> bytes:
-    """Return the line that a client sends, as far as it is not too long.
+    """Return the line that a client sends, cut at the longest that is read.
 
-    Raises TimeoutError if it is not there after so many seconds, however little was
-    sent each time: a client has one of few places.
+    Raises TimeoutError if it is not complete after `limit` seconds, even if bytes keep
+    arriving: each client takes one of few places.
     """
     ends = time.monotonic() + limit
     line = b""
@@ -212,7 +213,7 @@ class Listener:
 
     def open(self) -> None:
         """Listen, unless the port is open already. Raises Transient."""
-        # Another key is made where the file is gone, as by who clears /tmp.
+        # If the key's file is gone, for example as /tmp was cleared, a new key is made.
         fingerprint = self._handover.fingerprint()
         if self._open and fingerprint == self._fingerprint:
             return

@@ -62,7 +62,7 @@ class CloudVm(msgspec.Struct, frozen=True):
     reason: str = ""
     """The cloud's reason for the state; empty if it tells none."""
     spot: bool = False
-    """Whether the cloud says that it is a spot VM."""
+    """Whether it is a spot VM, as far as the cloud tells."""
     node: Any = None
     """Libcloud's object of the VM."""
 
@@ -79,7 +79,7 @@ class CloudVm(msgspec.Struct, frozen=True):
     @property
     def reclaimed(self) -> bool:
         """Whether the cloud took the VM back, as far as the cloud tells."""
-        # EC2's own words; of spot VMs mostly `Service initiated (DATE)` alone.
+        # EC2's own words; for spot VMs mostly just `Service initiated (DATE)`.
         service = self.spot and self.reason.startswith("Service initiated")
         return service or self.reason.startswith("Server.Spot")
 
@@ -106,7 +106,7 @@ def tags_of(spec: BurstSpec, provider: str, host: str) -> dict[str, str]:
         PROVIDER: provider,
         BURST: spec.burst_id,
         HOST: host,
-        # For people; Compute Engine takes no dots and no upper case.
+        # People read it; Compute Engine accepts neither dots nor upper case.
         LEAD: dns_label(spec.lead.hosts[0], "lead"),
         END: str(int(spec.lease_end)),
     }

@@ -80,7 +80,7 @@ class VmProvider(Provider):
     def place(self) -> str:
         """Return the cloud, its region and its project, as far as settings name them.
 
-        Of accounts of EC2 the credentials alone tell, which may change.
+        For EC2 only the credentials tell the account, and these may change.
         """
         settings = self._settings
         options = (settings.driver_options.get(key) for key in PROJECT_OPTIONS)
@@ -170,7 +170,7 @@ class VmProvider(Provider):
             self._handover.forget(burst, host)
             raise
         except Transient:
-            # It may have been made as late as now, and be listed later still.
+            # The cloud may have made the VM only now, and may list it later.
             self._handover.answered(burst, host, at=self._clock())
             raise
         self._handover.answered(burst, host, id=machine, at=self._clock())
@@ -282,8 +282,8 @@ class VmProvider(Provider):
         found: dict[BurstId, list[CloudVm]] = {}
         for each in self._cloud.machines():
             burst = TAGS.burst_of(each.tags, self._owner, self._name)
-            # Tags become names of files here. One whose host somebody has changed is
-            # paid for all the same, and deleted with its burst.
+            # Tags become names of files here. A VM whose host tag somebody has changed
+            # still costs money, and is deleted with its burst.
             if burst and is_safe_name(burst):
                 found.setdefault(burst, []).append(each)
         return found
@@ -316,5 +316,5 @@ def _exists(machine: CloudVm) -> bool:
 
 
 def _is_named(machine: CloudVm) -> bool:
-    """Tell whether its tag names a host, and no other file."""
+    """Tell whether the VM's tag is a host name, which is safe as a file's name."""
     return is_host_name(machine.host)

@@ -21,7 +21,8 @@ PROJECT_OPTIONS = (
     "subscription_id",
     "resource_group",
 )
-"""The `driver_options` without which VMs that were made with them are not seen."""
+"""The `driver_options` that select the account or project: with other values, VMs that
+were made before are not seen."""
 _AtLeast1 = Annotated[int, msgspec.Meta(ge=1)]
 _AtLeast0 = Annotated[int, msgspec.Meta(ge=0)]
 _Port = Annotated[int, msgspec.Meta(ge=1, le=65535)]

@@ -47,8 +47,8 @@ systemctl --no-block poweroff'
 [Install]
 WantedBy=multi-user.target
 """
-# By default systemd starts a unit no more that ends five times in ten seconds, as this
-# one does where the machine cannot be powered off at once.
+# By default systemd stops restarting a unit that ended five times in ten seconds. This
+# one does so if the machine cannot be powered off at once.
 _END = """\
 [Unit]
 Description=Powers this machine off after the end of {burst}
