@@ -13,7 +13,7 @@ from burst.kits.job_tasks import NOT_SUBMITTED, JobSeen, JobTasks
 from burst.model.finding import Finding, note, ok, wrong
 from burst.model.lead import LeadIdentity
 from burst.model.ranks import parse_idset
-from burst.provider import BurstId, BurstSpec, BurstStatus, Phase
+from burst.provider import BurstId, BurstSpec, BurstStatus
 from burst_flux import states
 from burst_flux.jobs import FluxJob, OtherFlux, job_options
 from burst_flux.own_job import find_own_job, job_on_this_host
@@ -117,8 +117,8 @@ class FluxProvider(JobProvider[FluxJob]):
         if live := self.list_jobs().get(burst_id, ()):
             self._flux.cancel(live, self._clock())
             return True
-        seen = self._see(burst_id, ())
-        if seen is not NOT_SUBMITTED and seen.phase is not Phase.FAILED:
+        # A job that has failed may still have tasks; only jobs in `_ended` are over.
+        if self._see(burst_id, ()) is not NOT_SUBMITTED and burst_id not in self._ended:
             return True
         self._forget(burst_id)
         return False

@@ -8,6 +8,7 @@ group); it is gone once it has ended. A machine is this host under another name.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pwd
@@ -67,7 +68,9 @@ def runs(group: int) -> bool:
 def end(number: str) -> None:
     """End a job, if it runs."""
     if number in dict(jobs()):
-        os.killpg(int((JOBS / number / "group").read_text()), signal.SIGTERM)
+        # It may end by itself after it was listed.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(int((JOBS / number / "group").read_text()), signal.SIGTERM)
 
 
 def after(words: list[str], option: str) -> str:

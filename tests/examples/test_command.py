@@ -165,10 +165,12 @@ def test_a_second_job_of_a_burst_does_nothing(world: World, name: str) -> None:
         world.ask(name, "begin", asked)
         [row] = json.loads(world.ask(name, "list", burst))
         assert (row["name"], row["state"]) == (burst["name"], "running")
-    wait_until(lambda: "mkdir" in (world.path / "log").read_text(), "the second to end")
+    log, started = world.path / "log", world.path / "started"
+    wait_until(lambda: log.exists() and "mkdir" in log.read_text(), "the second to end")
+    wait_until(lambda: started.exists() and started.read_text(), "the first to start")
     world.ask(name, "end", burst)
     wait_until(lambda: world.ask(name, "list", burst) == "[]\n", "the first to end")
-    assert len((world.path / "started").read_text().splitlines()) == 1
+    assert len(started.read_text().splitlines()) == 1
 
 
 @pytest.mark.parametrize("name", ["pbs", "lsf"])

@@ -207,9 +207,14 @@ def test_a_node_that_goes_away_has_it_estimated_anew(it: Forecasting) -> None:
 
 
 def test_once_a_job_should_have_started_it_is_estimated_anew(it: Forecasting) -> None:
+    def is_told() -> None:
+        it.now = T0 + 541.0
+
+    # The clock goes on once the first pass is over, before the next one is due.
+    it.forecaster = Forecaster(it.lead, is_told, lambda: it.now)
     it.begin()
-    it.lead.before = lambda: setattr(it, "now", T0 + 541.0)
     it.expected(2, T0 + 541.0)
+    assert it.lead.pictures == 2
 
 
 def after(starts: Mapping[JobId, StartEstimate]) -> dict[JobId, float]:

@@ -52,3 +52,18 @@ def test_a_job_that_is_forgotten_is_not_submitted_again(other: Other) -> None:
     )
     with pytest.raises(NotFound):
         provider.reap(other.spec.burst_id)
+
+
+def test_a_job_that_fails_is_not_gone_before_it_is_over(other: Other) -> None:
+    """It is in the second of two lists, and its tasks may still run."""
+    provider, burst = other.provider(), other.spec.burst_id
+    provider.provision(other.spec)
+    exception = {"type": "timeout", "severity": 0, "note": "it had an hour"}
+    fails = job(other.name, "CLEANUP", exception=exception)
+    other.flux.jobs(ended=[fails])
+    assert provider.observe()[0].phase is Phase.FAILED
+    provider.reap(burst)
+    assert provider.observe()[0].phase is Phase.FAILED
+    other.flux.jobs(ended=[{**fails, "state": "INACTIVE"}])
+    with pytest.raises(NotFound):
+        provider.reap(burst)

@@ -306,7 +306,7 @@ def test_a_vm_asks_as_long_as_its_token_is_taken(cloud: FakeCloud) -> None:
     cloud.provider(fetch_time="10m").provision(cloud.spec(1))
     assert cloud.handover()["lasts"] == 600
     begun = time.monotonic()
-    done = run_fetch(cloud, port=1, lasts=1)
+    done = run_fetch(cloud, port=1, lasts=fetch.PAUSE_S - 1)
     assert done.returncode == 1
     assert "no answer yet" in done.stderr
     assert "the listener did not answer" in done.stderr
