@@ -29,7 +29,7 @@ from burst.testing import example_spec
 from tests.cli.cli_harness import CliHarness, open_harness
 from tests.flux_instance import FluxInstance
 from tests.slurm.slurm_lab import SlurmLab
-from tests.support.brokers import brokers
+from tests.support.brokers import brokers, stopped
 from tests.support.reaping import reap_until_gone
 from tests.support.waiting import wait_until
 
@@ -196,11 +196,15 @@ def test_a_suspended_job_is_waited_for_and_a_canceled_one_is_told(
 ) -> None:
     place.provider.provision(place.spec)
     place.wait_for(Phase.RUNNING)
-    number = place.job()
+    name, number = place.spec.burst_id, place.job()
+    wait_until(lambda: len(brokers(name)) == 2, "the brokers to run")
     place.lab.slurm("scontrol", "suspend", number)
     assert "is suspended" in place.wait_for(Phase.PENDING).why
+    wait_until(lambda: stopped(name).issuperset(brokers(name).values()), "the stop")
     place.lab.slurm("scontrol", "resume", number)
     place.wait_for(Phase.RUNNING)
+    # While a node has not resumed the job yet, scancel kills it there by SIGKILL.
+    wait_until(lambda: not stopped(name), "the job to go on")
     place.lab.slurm("scancel", number)
     status = place.wait_for(Phase.FAILED)
     assert status.why.startswith(f"Slurm job {number} was canceled (CANCELLED)")

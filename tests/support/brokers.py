@@ -20,6 +20,17 @@ def brokers(burst_id: str) -> dict[str, int]:
     return found
 
 
+def stopped(burst_id: str) -> set[int]:
+    """Return the pids of a burst's processes that are stopped (state T of proc(5))."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if burst_id in (entry / "cmdline").read_text():
+                state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
+                found |= {int(entry.name)} if state == "T" else set()
+    return found
+
+
 def is_fork(entry: Path) -> bool:
     """Tell whether a process, by its directory in /proc, is as yet a copy of another.
 
