@@ -90,8 +90,10 @@ def test_it_is_not_told_that_nothing_is_left_meanwhile(slow: Says) -> None:
 def test_it_is_killed_after_its_time_limit(slow: Says) -> None:
     """Not by the next daemon: there may be none."""
     provider, spec = slow.provider(), slow.spec()
-    with orphaned(slow, limit=0.3) as child:
-        child.wait()
+    note = slow.path / "shared" / "owner.site" / BURST / "begin"
+    with orphaned(slow, limit=0.3):
+        # timeout(1) kills itself with the program, which may end a little later.
+        wait_until(lambda: not called.running(note), "the program to be killed")
     with pytest.raises(NotFound):
         provider.reap(spec.burst_id)
 
