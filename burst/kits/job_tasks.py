@@ -60,8 +60,10 @@ env -i {environment} sh {place}/start "$1" &
 child=$!
 # Not before: who dies of it until now has started nothing that does not get it, too.
 trap : TERM INT HUP
+{wait_for_child}# A further signal to all would end mv.
+trap '' TERM INT HUP
 # Whole at once, as the daemon may read it at any moment.
-{wait_for_child}echo "$status" > {place}/"$1".part
+echo "$status" > {place}/"$1".part
 mv {place}/"$1".part {place}/"$1".ended
 exit "$status"
 """

@@ -7,6 +7,7 @@ import json
 import shlex
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -171,6 +172,33 @@ def test_a_second_job_of_a_burst_does_nothing(world: World, name: str) -> None:
     world.ask(name, "end", burst)
     wait_until(lambda: world.ask(name, "list", burst) == "[]\n", "the first to end")
     assert len(started.read_text().splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["pbs", "lsf"])
+def test_a_job_lasts_until_what_it_has_started_has_ended(
+    world: World, name: str
+) -> None:
+    """A batch system kills what is left of a job once its script has ended."""
+    start, told = world.path / "start", world.path / "told"
+    leave = world.path / "leave"
+    start.write_text(
+        f"trap 'echo told > {told}' TERM; echo started > {world.path}/started\n"
+        f"until [ -e {leave} ]; do sleep 0.05; done\n"
+    )
+    burst = {"name": "check-1.site.burst-0", "arguments": {}}
+    asked = {"hosts": ["burst-0-0"], "cores": 4, "gpus": 0, "seconds": 60}
+    asked |= {"start": str(start), "log": str(world.path / "log"), **burst}
+    world.ask(name, "begin", asked)
+    wait_until((world.path / "started").exists, "the follower")
+    [job] = world.jobs.iterdir()
+    script = Path("/proc", (job / "group").read_text(), "stat")
+    world.ask(name, "end", burst)
+    wait_until(told.exists, "the signal")
+    for _ in range(20):
+        assert script.read_text().rpartition(")")[2].split()[0] not in "ZX"
+        time.sleep(0.05)
+    leave.touch()
+    wait_until(lambda: world.ask(name, "list", burst) == "[]\n", "the job to end")
 
 
 @pytest.mark.parametrize("name", ["pbs", "lsf"])

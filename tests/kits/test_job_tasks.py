@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: MIT
 """What is said of a burst whose followers are tasks of a job, by job and files."""
 
+import os
+import shutil
+import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +24,7 @@ from burst.model.shape import Shape
 from burst.provider import BurstId, Failure, Offer, Phase
 from burst.testing import example_lead, example_spec
 from tests.support.commands import run_captured
+from tests.support.waiting import HANG_S
 
 ID = BurstId("burst-0-000000")
 
@@ -64,6 +69,28 @@ def test_how_a_follower_ended_is_there_whole_at_once(tmp_path: Path) -> None:
         run_captured(["env", "RANK=1", "sh", str(files.task)])
         assert seen.read() == "earlier\n", "no file is changed under who reads it"
     assert ended.read_text() == "1\n"
+
+
+def test_how_a_follower_ended_is_told_though_a_signal_comes_meanwhile(
+    tmp_path: Path,
+) -> None:
+    spec = example_spec(example_lead(tmp_path), 0, "nodes")
+    files = JobTasks(tmp_path / "burst")
+    files.write(spec, "false", "RANK")
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    program = programs / "mv"
+    program.write_text(f'#!/bin/sh\nkill -TERM 0\nexec {shutil.which("mv")} "$@"\n')
+    program.chmod(0o755)
+    path = f"{programs}:{os.environ['PATH']}"
+    with subprocess.Popen(
+        ["sh", files.task],
+        env={**os.environ, "PATH": path, "RANK": "0"},
+        start_new_session=True,
+    ) as task:
+        status = task.wait(HANG_S)
+    assert status != 128 + signal.SIGTERM
+    assert (files.place / f"{spec.hosts[0]}.ended").read_text() == f"{status}\n"
 
 
 def test_a_job_that_ended_after_its_start_has_lost_its_followers(burst: Burst) -> None:

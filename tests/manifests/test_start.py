@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -58,6 +59,25 @@ def test_a_signal_ends_the_broker_in_order_and_the_pod_has_failed(
     started.send_signal(signal.SIGTERM)
     assert started.wait(HANG_S) == 128 + signal.SIGTERM
     assert (tmp_path / "ended").exists()
+
+
+def test_a_broker_that_ends_gets_no_further_signal(
+    start: Start, tmp_path: Path
+) -> None:
+    told = tmp_path / "told"
+    broker = (
+        "trap 'echo told >> $OWN/told' TERM; touch $OWN/ready\n"
+        "until [ -e $OWN/leave ]; do sleep 0.05; done"
+    )
+    started = start(broker)
+    wait_until((tmp_path / "ready").exists, "the broker")
+    started.send_signal(signal.SIGTERM)
+    wait_until(told.exists, "the signal")
+    started.send_signal(signal.SIGTERM)
+    time.sleep(1)  # what would be told once more has been
+    (tmp_path / "leave").touch()
+    assert started.wait(HANG_S) == 128 + signal.SIGTERM
+    assert told.read_text() == "told\n"
 
 
 def test_a_broker_that_a_signal_killed_is_not_a_job_that_is_complete(

@@ -145,9 +145,11 @@ class SystemInstance:
         found = {"lead-0": self._brokers["lead-0"].pid} if self.is_running else {}
         for pid in self.lab.pids():
             with suppress(OSError):
-                words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+                entry = Path(f"/proc/{pid}")
+                command = (entry / "cmdline").read_text()
+                words = command.split("\0")
                 ours = any(w.startswith(place) and w != f"{place}lead" for w in words)
-                if ours and not is_fork(Path(f"/proc/{pid}")):
+                if ours and not is_fork(entry, command):
                     found[str(pid)] = pid
         return found
 

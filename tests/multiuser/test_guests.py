@@ -248,6 +248,8 @@ def test_hostile_guests_at_random(system: SystemInstance) -> None:
         job = system.flux(OWNER, "submit", *_LONG)
         wait_for_start(system, job)
         (owners,) = states(system)
+        # A job may run before the tick that sees its burst online.
+        wait_until(lambda: states(system)[owners] == "online", system.bursts)
         logs = {guest: system.directory / f"calls-{guest}" for guest in GUESTS}
         users = []
         for number, guest in enumerate(GUESTS):

@@ -24,7 +24,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ from burst_slurm.settings import SlurmSettings
 
 from burst.config import Seconds
 from burst.provider import BurstSpec, Provider
-from tests.plugins.slurm.slurm_programs import processes
+from tests.support.marked import kill_all_with
 from tests.support.ports import free_port
 from tests.support.waiting import HANG_S, wait_until
 
@@ -322,17 +322,4 @@ class SlurmLab:
         for daemon in self._daemons.values():
             daemon.kill()
             daemon.wait()
-        for pid in _with(f"SLURM_CONF={self.place}/slurm.conf"):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-
-
-def _with(variable: str) -> Sequence[int]:
-    """Return the processes that have this in their environment, but for our own."""
-    found = []
-    for pid, _ in processes():
-        with contextlib.suppress(OSError):
-            words = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-            if variable.encode() in words and pid != os.getpid():
-                found.append(pid)
-    return found
+        kill_all_with(f"SLURM_CONF={self.place}/slurm.conf")

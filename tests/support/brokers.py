@@ -12,10 +12,11 @@ def brokers(burst_id: str) -> dict[str, int]:
     found = {}
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
-            words = (entry / "cmdline").read_text().split("\0")
+            command = (entry / "cmdline").read_text()
+            words = command.split("\0")
             hosts = [w[11:] for w in words if w.startswith("-Shostname=")]
             ours = hosts and any(burst_id in word for word in words)
-            if ours and not is_fork(entry):
+            if ours and not is_fork(entry, command):
                 found[hosts[0]] = int(entry.name)
     return found
 
@@ -31,13 +32,14 @@ def stopped(burst_id: str) -> set[int]:
     return found
 
 
-def is_fork(entry: Path) -> bool:
-    """Tell whether a process, by its directory in /proc, is as yet a copy of another.
+def is_fork(entry: Path, command: str) -> bool:
+    """Tell whether a process, by its directory in /proc, was a copy of another.
 
     A broker forks to start a program, and its command line is there twice meanwhile.
+    `command` is what the process had: it may run that program by now. Raises OSError
+    if it has ended.
     """
+    parent = (entry / "stat").read_text().rpartition(")")[2].split()[1]
     with contextlib.suppress(OSError):
-        parent = (entry / "stat").read_text().rpartition(")")[2].split()[1]
-        of_parent = entry.with_name(parent) / "cmdline"
-        return (entry / "cmdline").read_text() == of_parent.read_text()
+        return (entry.with_name(parent) / "cmdline").read_text() == command
     return False

@@ -22,8 +22,12 @@ broker=
 terminated=
 terminate() {
     terminated=yes
-    # It may not have been started yet, or have ended just now.
-    [ -z "$broker" ] || kill -TERM "$broker" 2>/dev/null || :
+    # It may not have been started yet.
+    [ -n "$broker" ] || return 0
+    # A further signal would end the broker's rc3 half-way.
+    trap '' TERM
+    # It may have ended just now.
+    kill -TERM "$broker" 2>/dev/null || :
 }
 trap terminate TERM
 

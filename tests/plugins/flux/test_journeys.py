@@ -123,7 +123,8 @@ def test_a_second_job_waits_and_what_hangs_decides_nothing(burst: Burst) -> None
     # A request that was late is carried out now: the job waits for the first.
     [name] = burst.jobs()
     burst.other.flux("submit", f"--job-name={name}", "--dependency=singleton", "true")
-    assert len(burst.jobs()) == 2
+    # It may be listed a moment after it was taken.
+    wait_until(lambda: len(burst.jobs()) == 2, "the second job")
     assert burst.status().phase is Phase.RUNNING
     listed = burst.provider.list_all()
     own = OwnedBurst(
@@ -183,6 +184,7 @@ def test_a_burst_waits_in_a_full_queue_until_nodes_are_free(burst: Burst) -> Non
     others = burst.other.flux("submit", "-N4", "--exclusive", "sleep", "inf")
     burst.other.flux("job", "wait-event", others, "alloc")
     burst.provider.provision(burst.spec)
+    wait_until(lambda: len(burst.other.jobs()) == 2, "its job to be listed")
     [job] = set(burst.other.jobs()) - {others}
     wait_until(lambda: burst.status().why.endswith("waits for nodes"), burst.status)
     assert burst.status().phase is Phase.PENDING
@@ -200,6 +202,7 @@ def test_what_does_not_start_is_told(burst: Burst) -> None:
     with burst.other.stopped():
         burst.provider.provision(burst.spec)
         assert burst.status().phase is Phase.PENDING
+        wait_until(burst.jobs, "its job to be listed")
         late = burst.other.provider(burst.spec.owner, later=100.0)
         [status] = late.observe()
         assert status.failure is Failure.CAPACITY
@@ -232,9 +235,9 @@ def test_the_doctor_asks_the_instance(
     lead = other.flux("submit", "-N1", "--exclusive", "sleep", "inf")
     path = identity.uri.removeprefix("local://")
     other.flux("job", "memo", lead, f"uri=ssh://{socket.gethostname()}{path}")
-    other.flux("job", "wait-event", lead, "alloc")
+    # What the eventlog has is listed soon.
+    wait_until(lambda: wrong(other.provider("owner-a")), "the lead's job to be listed")
     [beside] = wrong(other.provider("owner-a"))
     assert beside.startswith("3 of its nodes have 4 cores, beside those of job")
     other.flux("cancel", lead)
-    other.flux("job", "wait-event", lead, "clean")
-    assert wrong(other.provider("owner-a")) == []
+    wait_until(lambda: not wrong(other.provider("owner-a")), "the job to be over")

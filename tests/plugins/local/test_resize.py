@@ -28,15 +28,9 @@ def leaders(local: LocalHarness, spec: BurstSpec) -> set[int]:
     return {pid for pid in pids if pid in found and found[pid].session == pid}
 
 
-def pids_on(local: LocalHarness, spec: BurstSpec, host: str) -> set[int]:
+def in_session(leader: int) -> set[int]:
     """Return the processes of one follower, such as what its script has started."""
-    found = scan()
-    pids = local.pids(spec.burst_id)
-    return {
-        pid
-        for pid in pids
-        if pid in found and found[pid].environ.get("BURST_HOST") == host
-    }
+    return {pid for pid, process in scan().items() if process.session == leader}
 
 
 def test_a_growth_does_not_start_again_what_ended(local: LocalHarness) -> None:
@@ -44,7 +38,8 @@ def test_a_growth_does_not_start_again_what_ended(local: LocalHarness) -> None:
     provider.provision(part(spec, 2))
     first = min(leaders(local, spec))
     os.kill(first, signal.SIGKILL)
-    wait_until(lambda: first not in leaders(local, spec), "it to end")
+    # One that ends shows no tags any more a moment before it has ended.
+    wait_until(lambda: first not in scan(), "it to end")
     provider.resize(spec)
     provider.resize(spec)
     status = local.status(provider)
@@ -67,9 +62,12 @@ def test_what_stays_in_a_shrink_is_killed_after_the_grace(local: LocalHarness) -
     provider.resize(small)
     assert len(leaders(local, spec)) == 2
     local.now += 0.2
+    identity = local.place(spec, 1).identity()
+    assert identity
     provider.resize(small)
-    # With its script's last child, which is left to end by itself.
-    wait_until(lambda: not pids_on(local, spec, spec.hosts[1]), "the second to end")
+    # With its script's last child, which is left to end by itself. One that ends shows
+    # no tags any more a moment before it has ended.
+    wait_until(lambda: not in_session(identity.pid), "the second to end")
     # Its directory is left until the next call, and is listed as it.
     assert len(local.status(provider).followers) == 2
     provider.resize(small)

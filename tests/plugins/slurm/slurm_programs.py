@@ -16,6 +16,7 @@ scancel was told. Files in WORLD make them misbehave:
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -98,7 +99,9 @@ class World:
                 sys.exit(f"scancel: error: Kill job error on job id {number}: {_DONE}")
             (job / "canceled").touch()
             if self.group(job):
-                os.killpg(int((job / "group").read_text()), signal.SIGTERM)
+                # It may end by itself after it was listed.
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(int((job / "group").read_text()), signal.SIGTERM)
 
     def sinfo(self, words: Sequence[str]) -> None:
         """Print two partitions, or the one that is asked for."""
