@@ -176,6 +176,9 @@ def test_it_is_said_that_another_burst_takes_its_place() -> None:
     assert not describe_renewal(records(), ends.id, its, MONDAY)
 
 
+_DIED = Event(2015, "exception", {"type": "join", "severity": 0, "note": "b died"})
+
+
 def failed(name: str, made: float, lasted: float = 5.0, **changes: object) -> Burst:
     """One that failed so many seconds after it was online."""
     its = burst(name, state=State.INACTIVE, created=made)
@@ -199,8 +202,13 @@ def failed(name: str, made: float, lasted: float = 5.0, **changes: object) -> Bu
         ([failed("a", 1000), failed("b", 2000, result=Result.CANCELED)], None),
         ([failed("a", 1000), failed("b", 2000, state=State.REAP)], 2015 + 600),
         ([failed(f"b{n}", n) for n in range(99)], 98 + 15 + 16 * 600),
+        # Its offer is set aside instead.
+        ([failed("a", 1000), failed("b", 2000, events=(_DIED,))], None),
     ],
-    ids=["one", "two", "three", "at once", "lasted", "canceled", "reaped", "many"],
+    ids=[
+        *("one", "two", "three", "at once", "lasted", "canceled", "reaped", "many"),
+        "never online",
+    ],
 )
 def test_what_failed_in_a_row_soon_after_it_was_online_pauses(
     bursts: list[Burst], until: float | None
