@@ -94,7 +94,7 @@ def due_notices(
     since: Mapping[str, float],
     now: float,
 ) -> list[Notice]:
-    """Return the notices to send now; `since` has the begin of each condition."""
+    """Return the notices to send now; `since` has when each condition began."""
     return [
         notice
         for name, notice in found.items()

@@ -110,7 +110,7 @@ class FailureRecord(msgspec.Struct, frozen=True):
     why: str = ""
     """The cause of the last failure, in the words of the provider or the daemon."""
     at: float = 0.0
-    """When the last failure was, if that is not the begin of its pause; else 0."""
+    """When the last failure was, if its pause did not begin then; else 0."""
 
     def covers(self, nodes: int, now: float) -> bool:
         """Tell whether no burst with this number of nodes is tried now."""

@@ -59,7 +59,7 @@ def provisioned_at(burst: Burst) -> float | None:
 
 
 def grow(burst: Burst, event: Event) -> dict[str, Any]:
-    """Return the changes at the begin of a growth: further ranks are leased."""
+    """Return the changes when a growth begins: further ranks are leased."""
     resize = _begun("grow", event)
     resize = msgspec.structs.replace(resize, called=event.timestamp)
     # A burst that is asked to grow is needed, so it is not idle.
@@ -72,7 +72,7 @@ def grown(burst: Burst, event: Event) -> dict[str, Any]:
 
 
 def shrink(burst: Burst, event: Event) -> dict[str, Any]:
-    """Return the changes at the begin of a shrink: its last ranks get no more jobs."""
+    """Return the changes when a shrink begins: its last ranks get no more jobs."""
     return {**_sizes(burst, event), "resize": _begun("shrink", event)}
 
 

@@ -24,7 +24,7 @@ _replace = msgspec.structs.replace
 
 
 def postpone(tx: Transaction, seconds: float) -> None:
-    """Move the begin of all that waits by the seconds in which the lead was not read.
+    """Move the start of each wait by the seconds in which the lead was not read.
 
     Nothing is changed if the number of seconds is not known (infinity).
     """

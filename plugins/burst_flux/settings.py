@@ -44,8 +44,8 @@ class FluxSettings(NodeSettings, frozen=True, kw_only=True):
     `gpus` of a node, but nothing keeps it from using more."""
     options: tuple[str, ...] = ()
     """More options of flux-submit(1), such as `["--requires=bigmem",
-    "--setattr=project=a"]`. Options that keys of this table or the
-    provider set are refused."""
+    "--setattr=project=a"]`. Options that keys of this table or the provider set are
+    refused."""
 
     def __post_init__(self) -> None:
         """Check what the types cannot express. Raises ValueError."""
