@@ -78,20 +78,20 @@ def pause_reclaimed(
     return health.noting(FailureKind.OFFER, lease.offer, entry)
 
 
-def count_drained(
+def count_unusable(
     health: Health, offer: str, why: str, limits: LimitSettings, now: float
 ) -> Health:
-    """Count a burst whose nodes Flux drained before any job had begun there.
+    """Count a burst that came online and could run no job.
 
     The second such burst in a row, and each after it, sets the offer aside; twice as
     long each time. A burst that comes online does not reset the count, as only online
     bursts can fail like this.
     """
-    known = health.row(FailureKind.DRAINED, offer)
+    known = health.row(FailureKind.UNUSABLE, offer)
     failures = failures_by_now(known, now, limits.cooldown * MOST_TIMES)
     until = now + _pause(limits.cooldown, failures - 1) if failures > 1 else 0.0
     entry = FailureRecord(failures, until, why=why, at=now)
-    return health.noting(FailureKind.DRAINED, offer, entry)
+    return health.noting(FailureKind.UNUSABLE, offer, entry)
 
 
 def forgive(health: Health, lease: Lease) -> Health:

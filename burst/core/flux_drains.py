@@ -10,18 +10,14 @@ from __future__ import annotations
 
 import msgspec
 
-from burst.config import LimitSettings
-from burst.core import cooldowns
 from burst.core.actions import UndrainRanks
 from burst.core.observation import ranks_of
 from burst.core.plan.slots import slot_holders
-from burst.core.provider_health import FailureKind
 from burst.core.records import Transaction
 from burst.core.world import World
 from burst.model.burst import Burst
 from burst.model.confinement import LENT
 from burst.model.flux_drain import flux_drain
-from burst.model.lead import LeadView
 from burst.model.ranks import format_idset
 
 
@@ -53,30 +49,6 @@ def find_flux_drain(burst: Burst, world: World) -> DrainFound | None:
     alike = format_idset(r for r, (_, why) in found.items() if why == reason)
     note = f"Flux drained ranks {alike}: {reason}; see {drain.output}"
     return DrainFound(note, drain.before_start)
-
-
-def count_flux_drain(
-    tx: Transaction, burst: Burst, found: DrainFound, limits: LimitSettings
-) -> None:
-    """Count a burst whose nodes could run no job as a failure of its offer."""
-    if not found.before_start:
-        return
-    known = tx.health_of(burst.lease.provider)
-    health = cooldowns.count_drained(
-        known, burst.lease.offer, found.note, limits, tx.now
-    )
-    tx.set_health(burst.lease.provider, health)
-
-
-def forget_flux_drains(tx: Transaction, burst: Burst, lead: LeadView) -> None:
-    """Forget an offer's drained bursts once a job has begun on a later burst."""
-    provider, offer = burst.lease.provider, burst.lease.offer
-    health = tx.health_of(provider)
-    counted = health.row(FailureKind.DRAINED, offer)
-    if counted is None or burst.lease.created < counted.at:
-        return
-    if any(job in lead.jobs and lead.jobs[job].t_start for job in burst.jobs):
-        tx.set_health(provider, health.without(FailureKind.DRAINED, offer))
 
 
 def undrain_free_ranks(tx: Transaction, world: World) -> None:

@@ -8,11 +8,7 @@ import math
 from burst.config import LimitSettings, Settings
 from burst.core.actions import DrainBurst
 from burst.core.cost import awaited_idle_limit, idle_limit
-from burst.core.flux_drains import (
-    count_flux_drain,
-    find_flux_drain,
-    forget_flux_drains,
-)
+from burst.core.flux_drains import find_flux_drain
 from burst.core.job_events import record_job_events
 from burst.core.losses import (
     cause_of_loss,
@@ -39,6 +35,11 @@ from burst.core.plan.lease_times import drain_time
 from burst.core.plan.slots import DRAIN_TAG
 from burst.core.records import ASSIGNABLE, UNNEEDED, Transaction
 from burst.core.standing import is_needed
+from burst.core.unusable_bursts import (
+    count_failed_soon,
+    count_flux_drain,
+    forget_unusable,
+)
 from burst.core.world import World
 from burst.core.worth.accounts import reserve_longer
 from burst.core.worth.keeping import kept_idle
@@ -105,8 +106,10 @@ class JoinedBehaviour:
         if not burst.live:
             return
         record_job_events(tx, burst, lead)
-        forget_flux_drains(tx, tx.bursts[burst.id], lead)
-        _record_use(tx, tx.bursts[burst.id], lead, settings)
+        burst = tx.bursts[burst.id]
+        count_failed_soon(tx, burst, settings.limits)
+        forget_unusable(tx, burst, lead)
+        _record_use(tx, burst, lead, settings)
 
     def act(
         self, tx: Transaction, burst: Burst, world: World, settings: Settings
@@ -286,11 +289,10 @@ def _act_online(
         count_flux_drain(tx, burst, drained, settings.limits)
     elif burst.lost_since is not None and now - burst.lost_since > deadlines.rejoin:
         note = f"ranks were lost and not back within {format_fsd(deadlines.rejoin)}"
-        if burst.reclaimed:
-            tx.fail(burst.id, RECLAIMED, f"{burst.reclaimed}; {note}")
-        else:
-            why = "; ".join(filter(None, (cause_of_loss(burst), note)))
-            tx.fail(burst.id, "lost", why)
+        cause = burst.reclaimed or cause_of_loss(burst)
+        why = "; ".join(filter(None, (cause, note)))
+        tx.fail(burst.id, RECLAIMED if burst.reclaimed else "lost", why)
+        count_failed_soon(tx, tx.bursts[burst.id], settings.limits)
     elif burst.idle_since is not None and made_for_jobs and not burst.served:
         # Its jobs started elsewhere, ended or were canceled before any ran on it. No
         # other job is known to need it, so it is not kept until the idle deadline.

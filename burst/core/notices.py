@@ -137,15 +137,15 @@ def _of_providers(records: Records, now: float) -> Iterator[Notice]:
                     advice="burst status -a lists them, burst explain BURST says why",
                     kept_until=aside.until,
                 )
-        for offer, drained in health.rows_of(FailureKind.DRAINED).items():
-            if drained.until > now:
+        for offer, unusable in health.rows_of(FailureKind.UNUSABLE).items():
+            if unusable.until > now:
                 yield Notice(
-                    id=f"drained/{name}/{offer}",
+                    id=f"unusable/{name}/{offer}",
                     severity="warning",
-                    text=f"{drained.failures} bursts of {name}/{offer} in a row could"
-                    f" run no job: {drained.why}",
+                    text=f"{unusable.failures} bursts of {name}/{offer} in a row could"
+                    f" run no job: {unusable.why}",
                     advice=f"mend that, then burst enable {name}",
-                    kept_until=drained.until,
+                    kept_until=unusable.until,
                 )
 
 

@@ -88,9 +88,8 @@ class FailureKind(enum.StrEnum):
     that method works again. Key: the value of `Verb`."""
     OFFER = "offer"
     """An offer that had no capacity, or whose bursts did not come up. Key: its name."""
-    DRAINED = "drained"
-    """An offer whose nodes Flux drained before any job had begun there. Key: its name.
-    """
+    UNUSABLE = "unusable"
+    """An offer whose bursts came online and could run no job. Key: its name."""
     SPEC = "spec"
     """A kind of burst that the provider refused. Key: `burst.core.cooldowns.spec_key`.
     """
@@ -205,7 +204,7 @@ class Health(msgspec.Struct, frozen=True):
         return why if until else ""
 
     def _set_aside(self, offer: str) -> tuple[float, str]:
-        kinds = (FailureKind.OFFER, FailureKind.DRAINED)
+        kinds = (FailureKind.OFFER, FailureKind.UNUSABLE)
         known = (self.row(kind, offer) for kind in kinds)
         found = [(row.until, row.why) for row in known if row is not None]
         return max(found, default=(0.0, ""))
@@ -308,7 +307,7 @@ def bound_times(health: Health, limits: LimitSettings, now: float) -> Health:
     replace = msgspec.structs.replace
     cooled = now + limits.cooldown * MOST_TIMES
     latest = dict.fromkeys(FailureKind, now + limits.refused_retry)
-    latest |= {FailureKind.OFFER: cooled, FailureKind.DRAINED: cooled}
+    latest |= {FailureKind.OFFER: cooled, FailureKind.UNUSABLE: cooled}
     rows = {
         row_key(kind, what): replace(
             row, at=min(row.at, now), until=min(row.until, latest[kind])
@@ -335,13 +334,13 @@ def why_unavailable(
     aside = health.row(FailureKind.OFFER, offer)
     if aside is not None and aside.covers(1, now):
         return Reason.OFFER_COOLDOWN, cooldown_facts(provider, aside)
-    drained = health.row(FailureKind.DRAINED, offer)
-    if drained is not None and drained.until > now:
-        return Reason.OFFER_DRAINED, {
+    unusable = health.row(FailureKind.UNUSABLE, offer)
+    if unusable is not None and unusable.until > now:
+        return Reason.OFFER_UNUSABLE, {
             "provider": provider,
-            "failures": drained.failures,
-            "why": drained.why,
-            "until": drained.until,
+            "failures": unusable.failures,
+            "why": unusable.why,
+            "until": unusable.until,
         }
     return None
 

@@ -10,7 +10,6 @@ from burst.core.burst_requests import MoreNodes, more_nodes, request_nodes
 from burst.core.plan.demands import Demand
 from burst.core.records import Records, Transaction
 from burst.core.standing import StandingMinimum, minimums_at
-from burst.core.standing_pauses import standing_pause
 from burst.core.tick import TickResult, joined, result_of
 from burst.core.world import World
 
@@ -34,11 +33,8 @@ def keep_minimums(
         nodes, view = minimum.missing(before), world.providers.get(minimum.provider)
         if nodes <= 0 or view is None or view.offers is None:
             continue  # a provider that has not answered yet is no reason to warn
-        pause = standing_pause(before, minimum, settings.limits)
         if before.unread_leases:
             why[minimum.text()] = _UNREAD.format(before.unread_leases[0])
-        elif pause is not None and now < pause.until:
-            why[minimum.text()] = pause.text()
         else:
             wanted = MoreNodes(demand=_demand_of(minimum, nodes), least=1)
             made = more_nodes(before, world, settings, wanted, now)

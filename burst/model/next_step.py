@@ -182,7 +182,7 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
     Reason.NOT_HELD: _user("submits it anew with --burst"),
     Reason.LOST_RECORD: _admin("takes that burst down: burst down BURST"),
     Reason.OFFER_COOLDOWN: _daemon("tries it again at {until!t}"),
-    Reason.OFFER_DRAINED: _admin(
+    Reason.OFFER_UNUSABLE: _admin(
         "repairs what failed, then types burst enable {provider}; otherwise the daemon"
         " tries it again at {until!t}"
     ),

@@ -424,12 +424,12 @@ class Reason(enum.Enum):
         passing=True,
         guests="could not be provided, and is set aside until {until!t}",
     )
-    OFFER_DRAINED = _offer(
+    OFFER_UNUSABLE = _offer(
         "its last {failures} bursts could run no job: {why}; set aside until {until!t}"
         " (burst enable {provider} ends that)",
         passing=True,
-        guests="Flux drained the nodes of its last {failures} bursts before a job began"
-        " there; set aside until {until!t} (the owner of the instance sees why)",
+        guests="its last {failures} bursts could run no job; set aside until {until!t}"
+        " (the owner of the instance sees why)",
     )
     SPEC_REFUSED = _offer(
         "refused such a burst: {why}; not tried again before {until!t}"

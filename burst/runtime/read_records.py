@@ -117,7 +117,7 @@ def _read_health(text: str) -> Health:
         FailureKind.METHOD: stored.refused,
         FailureKind.OFFER: stored.offers,
         FailureKind.SPEC: stored.specs,
-        FailureKind.DRAINED: stored.drained,
+        FailureKind.UNUSABLE: stored.drained,
     }
     moved = {
         row_key(kind, what): row

@@ -100,14 +100,14 @@ def test_no_third_burst_is_made_after_two_and_the_reason_names_the_prolog(s):
     s.tick(20)
     assert len(s.bursts) == 2
     (refusal,) = s.decision(job).refusals
-    assert refusal.reason is Reason.OFFER_DRAINED
+    assert refusal.reason is Reason.OFFER_UNUSABLE
     text = refusal.text()
     assert "its last 2 bursts could run no job: Flux drained ranks 2-4" in text
     assert "prolog failed for job f2; see flux dmesg on the lead" in text
     assert "prolog" not in refusal.guests_text()
     assert [each["why"] for each in s.explained(job)["refusals"]] == [text]
     (notice,) = find_notices(s.records, (), (), s.now).values()
-    assert (notice.id, notice.severity) == ("drained/local/nodes", "warning")
+    assert (notice.id, notice.severity) == ("unusable/local/nodes", "warning")
     assert not find_notices(s.records, (), (), notice.kept_until)
     s.until(lambda: len(s.bursts) > 2, ticks=120)
 
@@ -125,7 +125,7 @@ def test_a_job_that_began_on_an_earlier_burst_proves_nothing(s):
     old = begin(s)
     s.lead.change(old, t_start=s.now)
     fail_prolog(s)
-    assert s.records.health["local"].rows["drained/nodes"].failures == 1
+    assert s.records.health["local"].rows["unusable/nodes"].failures == 1
     s.lead.finish(old)
 
 
@@ -152,25 +152,25 @@ def test_a_drain_of_a_slot_that_is_declared_no_more_is_undone_too(unreadable):
 
 
 def test_the_pause_grows_and_is_forgotten_in_the_end():
-    health = cooldowns.count_drained(Health(), "o", "why", LIMITS, T0)
-    assert health.rows["drained/o"].until == 0.0
+    health = cooldowns.count_unusable(Health(), "o", "why", LIMITS, T0)
+    assert health.rows["unusable/o"].until == 0.0
     assert why_unavailable("p", "o", health, T0) is None
     now = T0
     for failures, pause in ((2, 100.0), (3, 200.0), (4, 400.0)):
         # Others that were made before it was set aside do not count.
         for _ in range(2):
-            health = cooldowns.count_drained(health, "o", "why", LIMITS, now)
-            known = health.rows["drained/o"]
+            health = cooldowns.count_unusable(health, "o", "why", LIMITS, now)
+            known = health.rows["unusable/o"]
             assert (known.failures, known.until) == (failures, now + pause)
         now = known.until
     now -= 400.0
     found = why_unavailable("p", "o", health, now)
     assert found is not None
-    assert found[0] is Reason.OFFER_DRAINED
+    assert found[0] is Reason.OFFER_UNUSABLE
     assert now + 400.0 in expiry_times(health)
     late = now + 400.0 + 16 * 100.0 + 1.0
-    again = cooldowns.count_drained(health, "o", "why", LIMITS, late)
-    assert again.rows["drained/o"].failures == 1
+    again = cooldowns.count_unusable(health, "o", "why", LIMITS, late)
+    assert again.rows["unusable/o"].failures == 1
 
 
 def test_until_when_an_offer_is_set_aside():
@@ -178,9 +178,9 @@ def test_until_when_an_offer_is_set_aside():
     once = FailureRecord(failures=1, at=T0, until=0.0, why="why")
     offer = FailureRecord(failures=1, until=T0 + 5)
     assert Health().set_aside_until("o") is None
-    assert Health(rows={"drained/o": once}).set_aside_until("o") is None
+    assert Health(rows={"unusable/o": once}).set_aside_until("o") is None
     assert Health(rows={"offer/o": offer}).set_aside_until("o") == T0 + 5
-    both = Health(rows={"offer/o": offer, "drained/o": drained})
+    both = Health(rows={"offer/o": offer, "unusable/o": drained})
     assert both.set_aside_until("o") == T0 + 9
     assert both.set_aside_why("o") == "why"
-    assert Health(rows={"drained/o": once}).set_aside_why("o") == ""
+    assert Health(rows={"unusable/o": once}).set_aside_why("o") == ""

@@ -7,7 +7,7 @@ import pytest
 from burst.config import ProviderTable
 from burst.core.cooldowns import (
     cool_down,
-    count_drained,
+    count_unusable,
     forget_other_table,
     forgive,
     refuse_offer,
@@ -281,14 +281,14 @@ def test_what_a_clock_far_ahead_wrote_is_held_against_nobody_for_longer_than_a_p
     health = cool_down(health, "o", LIMITS, far, 4)
     health = refuse_spec(health, LEASE, "no", LIMITS, far)
     for _ in range(2):
-        health = count_drained(health, "o", "why", LIMITS, far)
+        health = count_unusable(health, "o", "why", LIMITS, far)
     found = bound_times(health, LIMITS, 100.0)
 
     assert found.until == 400.0
     assert found.rows["method/reap"] == FailureRecord(1, 1900.0, why="why")
     assert found.rows["offer/o"] == FailureRecord(1, 9700.0, 4)
-    drained = found.rows["drained/o"]
-    assert (drained.at, drained.until) == (100.0, 9700.0)
+    unusable = found.rows["unusable/o"]
+    assert (unusable.at, unusable.until) == (100.0, 9700.0)
     (told,) = refused_specs(found, LEASE.offer)
     assert told["until"] == 1900.0
     assert found.on_trial(1900.0)

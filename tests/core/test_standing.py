@@ -4,7 +4,6 @@
 import time
 from collections.abc import Iterator, Mapping
 
-import msgspec
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as tried
@@ -13,9 +12,7 @@ from hypothesis import strategies as st
 from burst.config import Settings
 from burst.core.records import Records
 from burst.core.standing import describe_renewal, is_needed, minimums_at, stands
-from burst.core.standing_pauses import standing_pause
-from burst.model.burst import Burst, BurstId, Isolated, Result, State, Tag
-from burst.model.event import Event
+from burst.model.burst import Burst, BurstId, Isolated, State, Tag
 from tests.builders import but, settings
 from tests.lifecycles import LEASE
 
@@ -174,47 +171,3 @@ def test_it_is_said_that_another_burst_takes_its_place() -> None:
     )
     assert not describe_renewal(records(ends, burst("b")), ends.id, its, MONDAY)
     assert not describe_renewal(records(), ends.id, its, MONDAY)
-
-
-_DIED = Event(2015, "exception", {"type": "join", "severity": 0, "note": "b died"})
-
-
-def failed(name: str, made: float, lasted: float = 5.0, **changes: object) -> Burst:
-    """One that failed so many seconds after it was online."""
-    its = burst(name, state=State.INACTIVE, created=made)
-    note = {"type": "failed", "severity": 0, "note": f"{name} died"}
-    events = (
-        Event(made + 10, "online", {}),
-        Event(made + 10 + lasted, "exception", note),
-    )
-    fields = {"events": events, "result": Result.FAILED, **changes}
-    return msgspec.structs.replace(its, **fields)
-
-
-@pytest.mark.parametrize(
-    ("bursts", "until"),
-    [
-        ([failed("a", 1000)], None),
-        ([failed("a", 1000), failed("b", 2000)], 2015 + 600),
-        ([failed("a", 1000), failed("b", 2000), failed("c", 3000)], 3015 + 1200),
-        ([failed("a", 1000), failed("b", 1000)], None),
-        ([failed("a", 1000), failed("b", 2000, lasted=600)], None),
-        ([failed("a", 1000), failed("b", 2000, result=Result.CANCELED)], None),
-        ([failed("a", 1000), failed("b", 2000, state=State.REAP)], 2015 + 600),
-        ([failed(f"b{n}", n) for n in range(99)], 98 + 15 + 16 * 600),
-        # Its offer is set aside instead.
-        ([failed("a", 1000), failed("b", 2000, events=(_DIED,))], None),
-    ],
-    ids=[
-        *("one", "two", "three", "at once", "lasted", "canceled", "reaped", "many"),
-        "never online",
-    ],
-)
-def test_what_failed_in_a_row_soon_after_it_was_online_pauses(
-    bursts: list[Burst], until: float | None
-) -> None:
-    its = kept({"nodes": 2})
-    (minimum,) = minimums_at(its, MONDAY)
-    found = standing_pause(records(*bursts), minimum, its.limits)
-    assert (found and found.until) == until
-    assert found is None or f": {bursts[-1].id} died; " in found.text()

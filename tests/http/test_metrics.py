@@ -242,7 +242,7 @@ def test_health_of_providers() -> None:
         rows={
             "method/offers": FailureRecord(why="quota"),
             "offer/node": FailureRecord(1, now + 9),
-            "drained/other": FailureRecord(1, now - 9),
+            "unusable/other": FailureRecord(1, now - 9),
         },
     )
     changed(sim, records=but(records, health={"local": ill}))

@@ -53,7 +53,7 @@ def test_what_an_older_daemon_noted_of_failures_is_read():
             "method/offers": FailureRecord(2, 8.0, why="no key"),
             "offer/small": FailureRecord(0, 7.0, 4, "gone"),
             "spec/small/burst-0/2": FailureRecord(3, 6.0, why="quota"),
-            "drained/big": FailureRecord(1, 0.0, why="fan", at=5.0),
+            "unusable/big": FailureRecord(1, 0.0, why="fan", at=5.0),
         },
         failed={"observe": 2},
         until=9.0,

@@ -119,7 +119,7 @@ def _add_providers(samples: Samples, snapshot: Snapshot) -> None:
         samples.put("provider_up", bool(view.read_at and not view.trouble), name)
         samples.put("provider_breaker_open", health.until > now, name)
         samples.put("provider_disabled", bool(health.disabled), name)
-        kinds = (FailureKind.OFFER, FailureKind.DRAINED)
+        kinds = (FailureKind.OFFER, FailureKind.UNUSABLE)
         noted = {offer for kind in kinds for offer in health.rows_of(kind)}
         aside = sum((health.set_aside_until(offer) or 0.0) > now for offer in noted)
         samples.put("offers_set_aside", aside, name)
