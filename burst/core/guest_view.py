@@ -41,7 +41,8 @@ _OUR_WORDS = frozenset(
 def records_for_guests(records: Records) -> Records:
     """Return the records without errors of providers' calls.
 
-    These errors may name the account, its quota and files on the daemon's host.
+    These errors may name the account, its quota and files on the daemon's host. The
+    reason of a quarantine may name the account, too.
     """
     bursts = {name: _without_errors(each) for name, each in records.bursts.items()}
     return msgspec.structs.replace(records, bursts=bursts)
@@ -57,6 +58,8 @@ def world_for_guests(world: World) -> World:
 
 
 def _without_errors(burst: Burst) -> Burst:
+    if burst.quarantined:
+        burst = msgspec.structs.replace(burst, quarantined=OWNER_SEES)
     if not any(_quotes(event) for event in burst.events):
         return burst
     events = tuple(
@@ -69,10 +72,12 @@ def _without_errors(burst: Burst) -> Burst:
 
 
 def _quotes(event: Event) -> bool:
-    """Tell whether an event's note may quote an error of a provider."""
+    """Tell whether an event's note may quote an error of a provider, or its place."""
     if event.name == "exception":
         return event.context.get("type") not in _OUR_WORDS
-    return event.name in ("retry", "overdue")
+    if event.name in ("shrink", "shrunk"):
+        return bool(event.context.get("growth_failed"))
+    return event.name in ("retry", "overdue", "quarantine")
 
 
 class GuestView:

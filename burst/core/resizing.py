@@ -38,6 +38,7 @@ from burst.model.ranks import format_idset
 from burst.provider import BurstStatus, Phase
 
 _LEAD_MOVED = "followers reach the lead at another address since it began to grow"
+_LEAD_ANEW = "the lead was started again while it grew"
 _NOT_NEEDED = "no job that waits needs its further nodes any more"
 
 
@@ -168,7 +169,7 @@ def _fail(
     """
     assert burst.resize is not None
     if burst.resize.since < world.identity.started:
-        give_back(tx, burst, f"{why}; the lead was started again while it grew")
+        give_back(tx, burst, _LEAD_ANEW)
     else:
         fail_growth(tx, burst, why, limits)
 

@@ -79,6 +79,41 @@ def test_guests_are_not_told_what_a_provider_says_of_its_account(error, where, w
         assert SECRET not in json.dumps(told), method
 
 
+def without_secret(asking, burst, job):
+    """The owner reads it, the guest whose burst it is in no answer."""
+    assert SECRET in json.dumps(asking.ask("explain", id=burst))
+    for name in (burst, format_f58(job)):
+        for method in ("status", "explain", "report", "cost"):
+            told = asking.ask(method, guest=True, id=name, jobs=9)
+            assert SECRET not in json.dumps(told), method
+
+
+def test_guests_are_not_told_why_a_growth_failed():
+    asking = Asking()
+    sim = asking.sim
+    job = sim.submit_lent(1, userid=GUEST)
+    sim.until(lambda: job in sim.lead.running())
+    sim.provider.next_resize_error = InsufficientCapacity(SECRET)
+    asking.ask("resize", burst=sim.burst.id, nodes=3)
+    for event in ("shrink", "shrunk"):
+        sim.until(lambda name=event: name in sim.names())
+        without_secret(asking, sim.burst.id, job)
+
+
+def test_guests_are_not_told_where_a_burst_is():
+    asking = Asking()
+    sim = asking.sim
+    sim.change(places={"local": "project red-fox-1"})
+    job = sim.submit_lent(1, userid=GUEST)
+    sim.until(lambda: job in sim.lead.running())
+    sim.change(places={"local": SECRET})
+    sim.tick(2)
+    assert sim.burst.quarantined
+    without_secret(asking, sim.burst.id, job)
+    told = asking.ask("status", guest=True)["bursts"]
+    assert "the owner of the instance sees why" in json.dumps(told)
+
+
 def test_memos_of_guests_jobs_have_none_of_it_either():
     access = GuestAccess(allow_guest_user=True)
     # The user of the job owns the instance himself, or another does.
