@@ -29,6 +29,11 @@ class EnsembleSettings(PackageTable, frozen=True):
     """Whether ensembles run in the daemon's process. If not, `burst ensemble run` runs
     them in a process of its own, as the same user, and members of mode external are
     refused. A new value takes effect when the daemon is started again."""
+    custom: bool = False
+    """Whether the `[custom]` commands of ensembles may run. They run as the daemon's
+    user, beside the daemon: in a container of its own with the tokens that are mounted
+    there. Everyone who can act as the instance owner can start an ensemble: jobs on the
+    lead's node that run as the owner, and followers."""
     agent: Seconds = Seconds(60)
     """How long the agent of an external member may be silent, 1s to 1d. After that time
     nothing is decided for the member until the agent reports again. Set it to a few

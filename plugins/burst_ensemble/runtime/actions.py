@@ -19,6 +19,7 @@ from burst.model.active_job import JobOutcome
 from burst.model.jobid import JobId
 from burst.model.ranks import format_hostlist
 from burst.runtime.service_answers import Row
+from burst_ensemble.config.settings import ensemble_settings
 from burst_ensemble.config.spec import EnsembleSpec
 from burst_ensemble.core.intents import (
     Done,
@@ -33,6 +34,8 @@ from burst_ensemble.core.member_job import JobSite, job_name, make_job
 from burst_ensemble.core.record import Ensemble, EnsembleStart, Member, MemberRecord
 from burst_ensemble.runtime.client import DaemonClient
 from burst_ensemble.runtime.files import environment_of
+
+NO_CUSTOM = "the settings do not allow [custom] commands"
 
 
 class MemberActions:
@@ -59,7 +62,13 @@ class MemberActions:
             self._daemon.call("down", {"tag": tag.name, "note": intent.why})
             return Done()
         if isinstance(intent, RunCustom):
-            run_command(start.spec, intent, self._daemon.lead.identity().uri)
+            # The record may be from before the settings were changed, and whoever acts
+            # as the instance owner can write records.
+            if ensemble_settings(self._daemon.settings()).custom:
+                run_command(start.spec, intent, self._daemon.lead.identity().uri)
+            else:
+                label = _label(start.spec, intent)
+                log.say("%s: %s", label, NO_CUSTOM, level=logging.WARNING)
             return Done()
         # Read again: an intent for another member may have changed the nodes.
         nodes = self._daemon.nodes()
@@ -178,6 +187,10 @@ def _site_of(start: EnsembleStart, member: str, nodes: TaggedNodes) -> JobSite |
     return JobSite(nodes.attribute, shape)
 
 
+def _label(spec: EnsembleSpec, intent: RunCustom) -> str:
+    return f"ensemble {spec.name}: command {intent.command} of {intent.member}"
+
+
 def run_command(spec: EnsembleSpec, intent: RunCustom, uri: str) -> None:
     """Start a command beside the daemon; its exit status goes to the log.
 
@@ -191,7 +204,7 @@ def run_command(spec: EnsembleSpec, intent: RunCustom, uri: str) -> None:
         "BURST_COMMAND_NUMBER": str(intent.number),
         "FLUX_URI": uri,
     }
-    label = f"ensemble {spec.name}: command {intent.command} of {intent.member}"
+    label = _label(spec, intent)
     try:
         process = subprocess.Popen(
             list(spec.custom[intent.command]),

@@ -19,6 +19,7 @@ from burst.core.tagged_nodes import TaggedNodes
 from burst.errors import BurstError, ConfigError
 from burst_ensemble.algorithm import MemberView, Memory
 from burst_ensemble.config.file import EnsembleFile
+from burst_ensemble.config.settings import ensemble_settings
 from burst_ensemble.core.commands import begin_ensemble
 from burst_ensemble.core.controller import confirm_run, look
 from burst_ensemble.core.intents import Done, Intent, SubmitJobs
@@ -37,7 +38,7 @@ from burst_ensemble.core.record import (
     Seen,
 )
 from burst_ensemble.core.wishes import Answer
-from burst_ensemble.runtime.actions import MemberActions
+from burst_ensemble.runtime.actions import NO_CUSTOM, MemberActions
 from burst_ensemble.runtime.algorithms import AlgorithmCalls, Algorithms
 from burst_ensemble.runtime.client import DaemonClient
 from burst_ensemble.runtime.external import ExternalMembers
@@ -119,6 +120,12 @@ class Ensembles:
         Raises BurstError if the ensemble cannot run here.
         """
         check_supported(file, providers_of_daemon(nodes).abilities)
+        if file.spec.custom and not ensemble_settings(self._daemon.settings()).custom:
+            raise ConfigError(
+                f"ensemble {file.spec.name} has commands, and {NO_CUSTOM}",
+                "set custom = true under [ensemble] in the daemon's settings, or remove"
+                " [custom] from the file",
+            )
         self._make(file)
         now = self._clock()
         return self._store.change(

@@ -274,7 +274,7 @@ def test_a_job_for_a_member_that_it_does_not_have_keeps_no_ensemble(
 
 
 def test_custom_commands_are_run_once(tmp_path: Path) -> None:
-    site = EnsembleSite()
+    site = EnsembleSite(ensemble={"custom": True})
     command = ["sh", "-c", "echo $BURST_MEMBER >> told"]
     site.up(**ONE, directory=str(tmp_path), custom={"tell": command})
     site.once(custom=("tell",), why="it is time")
@@ -282,6 +282,22 @@ def test_custom_commands_are_run_once(tmp_path: Path) -> None:
     told = tmp_path / "told"
     wait_until(lambda: told.exists() and told.read_text(), "the command")
     assert told.read_text().splitlines() == ["a"]
+
+
+def test_custom_commands_on_record_are_not_run_unless_the_settings_allow_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    site = EnsembleSite()
+    command = ["sh", "-c", "echo $BURST_MEMBER >> told"]
+    site.up(**ONE, directory=str(tmp_path), custom={"tell": command})
+    site.once(custom=("tell",), why="it is time")
+    site.step(4)
+    said = "command tell of a: the settings do not allow [custom] commands"
+    assert caplog.text.count(said) == 1
+    assert list(tmp_path.iterdir()) == []
+    tables = {"name": "x", **ONE, "custom": {"t": ["a"]}}
+    with pytest.raises(ConfigError, match=r"ensemble x has commands, and .* not allow"):
+        site.service.answer("ensemble-up", {"tables": tables})
 
 
 def test_a_member_that_cannot_grow_says_why() -> None:
