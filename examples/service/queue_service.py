@@ -17,7 +17,7 @@ import json
 import os
 import sys
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import flux
 import flux.job
@@ -105,4 +105,4 @@ class Handler(BaseHTTPRequestHandler):
 
 
 if __name__ == "__main__":
-    HTTPServer(("", int(sys.argv[1])), Handler).serve_forever()
+    ThreadingHTTPServer(("", int(sys.argv[1])), Handler).serve_forever()

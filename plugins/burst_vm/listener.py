@@ -9,6 +9,7 @@ While the files cannot be read, the VM gets no answer and its token stays valid.
 from __future__ import annotations
 
 import logging
+import math
 import re
 import socket
 import socketserver
@@ -28,11 +29,13 @@ from burst.kits.munge_key import read_munge_key
 from burst.provider import BurstSpec
 from burst_vm.handover import Handover, TokenRefused
 from burst_vm.settings import VmSettings
+from burst_vm.waiting_clients import MOST, WaitingClients
 
 _LIMIT_S = 10.0
 """Time limit in seconds of each step: the handshake, the client's line, the answer."""
 _MOST_BYTES = 4096
-_MOST_CLIENTS = 64
+_LOGGED_AGAIN_S = 60.0
+_MOST_LOGGED = 1000
 _PLACE = re.compile(r"/[A-Za-z0-9._/-]{1,200}\Z")
 _log = logging.getLogger("burst.vm")
 
@@ -68,6 +71,8 @@ class FollowerFiles:
         self, settings: VmSettings, handover: Handover, clock: Callable[[], float]
     ) -> None:
         self._settings, self._handover, self._clock = settings, handover, clock
+        self._logged: dict[tuple[str, str], float] = {}
+        """When a refusal was logged last, by address and reason."""
 
     def answer(self, line: bytes, whence: str) -> FetchAnswer | FetchRefusal:
         """Return the answer to a client's line; `whence` is the client's address.
@@ -77,9 +82,9 @@ class FollowerFiles:
         try:
             asked = from_json(line, FetchRequest)
         except msgspec.MsgspecError:
-            return _refuse("it sent no request", whence)
+            return self._refuse("it sent no request", whence)
         if not _PLACE.match(asked.home) or ".." in PurePosixPath(asked.home).parts:
-            return _refuse("its home is no plain path", whence)
+            return self._refuse("its home is no plain path", whence)
         burst, host, now = asked.burst, asked.host, self._clock()
         try:
             spec = self._handover.check(burst, host, asked.token, now)
@@ -90,7 +95,7 @@ class FollowerFiles:
         except TokenRefused as error:
             about = f", for {host!r} of {burst!r}"
             about += error.advice and f": {error.advice}"
-            return _refuse(error.what, whence, about)
+            return self._refuse(error.what, whence, about)
         return found
 
     def files(self, home: Path, spec: BurstSpec) -> FetchAnswer:
@@ -107,10 +112,15 @@ class FollowerFiles:
         first = ("/etc/munge/munge.key", key, "munge")
         return FetchAnswer((first, *files), ("munge",))
 
-
-def _refuse(why: str, whence: str, about: str = "") -> FetchRefusal:
-    _log.warning("a client at %s gets no files: %s%s", whence, why, about)
-    return FetchRefusal(why)
+    def _refuse(self, why: str, whence: str, about: str = "") -> FetchRefusal:
+        """Return a refusal; log it, but not again and again for the same client."""
+        now, what = self._clock(), (whence, why)
+        if not 0 <= now - self._logged.get(what, -math.inf) < _LOGGED_AGAIN_S:
+            if len(self._logged) >= _MOST_LOGGED:
+                self._logged.clear()
+            self._logged[what] = now
+            _log.warning("a client at %s gets no files: %s%s", whence, why, about)
+        return FetchRefusal(why)
 
 
 def read_line(connection: socket.socket, limit: float) -> bytes:
@@ -131,16 +141,17 @@ def read_line(connection: socket.socket, limit: float) -> bytes:
 
 
 class _Server(socketserver.ThreadingTCPServer):
-    """A server with the files, the TLS context, and a limit on clients."""
+    """A server with the files, the TLS context, and the clients that wait."""
 
     allow_reuse_address = True
+    request_queue_size = MOST
     daemon_threads = True
     block_on_close = False
 
     def __init__(self, where: tuple[str, int]) -> None:
         if ":" in where[0]:
             self.address_family = socket.AF_INET6
-        self.places = threading.BoundedSemaphore(_MOST_CLIENTS)
+        self.waiting = WaitingClients()
         super().__init__(where, _Client)
 
     def give(self, files: FollowerFiles, tls: ssl.SSLContext) -> None:
@@ -160,21 +171,27 @@ class _Client(socketserver.BaseRequestHandler):
 
     def handle(self) -> None:
         """Answer the one line that the client sends."""
-        if not self.server.places.acquire(blocking=False):
-            return
         try:
             self._handle()
         except OSError as error:  # it left, took too long, or speaks no TLS
-            _log.info("a client at %s: %s", self.client_address[0], error)
-        finally:
-            self.server.places.release()
+            _log.debug("a client at %s: %s", self.client_address[0], error)
 
     def _handle(self) -> None:
         self.request.settimeout(_LIMIT_S)
-        with self.server.tls.wrap_socket(self.request, server_side=True) as connection:
-            line = read_line(connection, _LIMIT_S)
+        tls, whence = self.server.tls, self.client_address[0]
+        with tls.wrap_socket(
+            self.request, server_side=True, do_handshake_on_connect=False
+        ) as connection:
+            self.server.waiting.enter(connection, whence)
             try:
-                answer = self.server.files.answer(line, self.client_address[0])
+                connection.do_handshake()
+                line = read_line(connection, _LIMIT_S)
+            finally:
+                is_served = self.server.waiting.leave(connection)
+            if not is_served:
+                return
+            try:
+                answer = self.server.files.answer(line, whence)
             except BurstError as error:
                 _log.warning("a VM gets no files yet, and asks again: %s", error)
                 return

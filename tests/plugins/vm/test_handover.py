@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import socket
@@ -18,6 +19,7 @@ from typing import Any
 import pytest
 from burst_vm import fetch, listener
 from burst_vm.provider import VmProvider
+from burst_vm.waiting_clients import MOST_OF_ONE
 
 from burst.errors import Transient
 from burst.kits import certificate
@@ -197,6 +199,29 @@ def test_a_client_that_speaks_no_tls_holds_up_nobody(cloud: FakeCloud) -> None:
                 assert loud.recv(1000) == b"files"
         assert "files" in ask(cloud)
         assert silent.fileno() > 0
+
+
+@pytest.mark.usefixtures("provider")
+def test_clients_that_send_nothing_take_no_place_of_a_vm(cloud: FakeCloud) -> None:
+    where = ("127.0.0.1", cloud.port)
+    with contextlib.ExitStack() as stack:
+        silent = [
+            stack.enter_context(socket.create_connection(where, HANG_S))
+            for _ in range(3 * MOST_OF_ONE)
+        ]
+        # The oldest are shut down for those that come after them.
+        for connection in silent[: 2 * MOST_OF_ONE]:
+            assert connection.recv(1) == b""
+        assert "files" in ask(cloud)
+
+
+@pytest.mark.usefixtures("provider")
+def test_a_client_that_is_refused_again_and_again_is_logged_once(
+    cloud: FakeCloud, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(20):
+        assert "error" in ask(cloud, token="x")
+    assert len([m for m in caplog.messages if "gets no files" in m]) == 1
 
 
 def test_munges_key_is_given_where_it_is_set(cloud: FakeCloud, spec: BurstSpec) -> None:
