@@ -220,6 +220,23 @@ def test_every_container_is_confined_and_none_is_root() -> None:
     assert with_token == ["burst"]
 
 
+def test_jobs_on_the_leads_node_reach_nothing_that_is_the_daemons_alone() -> None:
+    [job] = [thing for thing in objects() if thing["kind"] == "Job"]
+    pod = job["spec"]["template"]["spec"]
+    writable = {
+        container["name"]: {
+            mount["name"]
+            for mount in container["volumeMounts"]
+            if not mount.get("readOnly")
+        }
+        for container in pod["initContainers"] + pod["containers"]
+    }
+    # The socket and the state of the lead; not the daemon's /tmp.
+    assert writable["burst"] & writable["lead"] == {"own", "state"}
+    for path in MANIFESTS.rglob("burst.toml"):
+        assert "custom" not in tomllib.loads(path.read_text()).get("ensemble", {}), path
+
+
 def probe_of_the_daemon() -> dict[str, Any]:
     [job] = [thing for thing in objects() if thing["kind"] == "Job"]
     containers = job["spec"]["template"]["spec"]["initContainers"]
