@@ -70,7 +70,7 @@ def test_who_acts_next_on_a_burst_and_by_when() -> None:
     for events, says in (
         (("provision-start",), f"within [deadlines] provision ({until})"),
         (("provision-start", "provision-finish"), "within [deadlines] join ("),
-        (ONLINE, "the daemon takes it down once nothing needs it: [deadlines] idle"),
+        (ONLINE, "the daemon takes it down once nothing needs it for [deadlines]"),
         ((*ONLINE, "drain"), "after [deadlines] drain ("),
         ((*ONLINE, "exception"), "after [deadlines] reap ("),
         (

@@ -221,12 +221,16 @@ def test_a_job_that_is_not_burstable_waits_for_own_nodes_in_its_turn():
             "its queue night is stopped (until six)",
             "an administrator starts the queue: flux queue start night",
         ),
-        ({"queue": "old"}, "the instance has no queue old", "its user submits it anew"),
+        (
+            {"queue": "old"},
+            "the instance has no queue old",
+            "its user submits it again",
+        ),
         ({"priority": 0}, "its user holds it (urgency 0)", "its user releases it"),
         (
             {"state": JobState.DEPEND},
             "it waits for its dependencies, not for nodes",
-            "Flux continues once it has no dependencies to wait for",
+            "Flux schedules it once it no longer waits for its dependencies",
         ),
         (
             {"state": JobState.RUN, "taken": {0: Shape(1), 1: Shape(2)}},

@@ -159,7 +159,7 @@ def test_a_guest_takes_down_what_they_requested_and_nothing_else():
         ({}, -7, "-7 nodes cannot be requested"),
         ({"limits": {"max_nodes_per_user": 2}}, 3, "limit"),
         ({"limits": {"max_nodes": 2}}, 3, "limit"),
-        ({"budget": [NO_MONEY]}, 3, "the limit of a budget is less"),
+        ({"budget": [NO_MONEY]}, 3, "the limit of a budget is lower"),
     ],
 )
 def test_what_a_guest_requests_is_within_limits_and_budgets(tables, nodes, why):

@@ -164,7 +164,7 @@ def test_what_fails_soon_after_it_is_online_is_made_less_and_less_often(
     assert first < 60
     assert [round(pause / 600) for pause in others] == [1, 2]
     (why,) = s.engine.snapshot.standing.values()
-    assert "(local/nodes: its last 4 bursts could run no job: " in why
+    assert "(local/nodes: its last 4 bursts could not run jobs: " in why
     assert "died" in why
     logged = [line for line in caplog.messages if "standing minimum" in line]
     assert len(logged) == 3

@@ -48,7 +48,7 @@ def test_a_job_that_no_budget_of_its_size_allows_is_told_what_to_change():
         " or an administrator raises the limit under [[budget]]"
     )
     assert refusal(its, job).guests_text() == (
-        "400.00 would be reserved, and the limit of a budget is less"
+        "400.00 would be reserved, and the limit of a budget is lower"
     )
 
 
