@@ -168,7 +168,7 @@ def _decide_started(job: JobView, world: World) -> Decision | None:
 def _begins_nothing(trouble: StoreTrouble, guest: bool) -> str:
     """Return why nothing is begun for a job, whatever was decided about it before."""
     if guest:
-        return f"the daemon can begin nothing for it at present ({OWNER_SEES})"
+        return f"the daemon cannot start anything for it at present ({OWNER_SEES})"
     return trouble.text()
 
 

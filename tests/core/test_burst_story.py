@@ -44,7 +44,7 @@ def test_it_is_told_in_order_with_durations_sums_and_cost() -> None:
         f"job {format_f58(JobId(1))} runs",
         f"job {format_f58(JobId(1))} ended: completed",
         "it failed or was ended (lost): ranks were lost",
-        "nothing of it is left at its provider",
+        "all its resources at its provider are deleted",
     ]
     stages = {stage["stage"]: stage["seconds"] for stage in found["stages"]}
     assert stages["until all were online"] == 3.0
@@ -96,5 +96,5 @@ def test_what_ends_on_another_day_is_told_with_its_day() -> None:
 def test_a_loss_of_which_nothing_was_told_yet_is_no_silence_of_the_provider() -> None:
     lost = Event(T0, "lost", {"ranks": "3", "since": T0})
     known = Event(T0, "lost", {"ranks": "3", "since": T0, "note": "b-3 was evicted"})
-    assert sentence(lost) == ("it lost rank 3: what took them away is not known so far")
+    assert sentence(lost) == "it lost rank 3: the cause is not known yet"
     assert sentence(known) == "it lost rank 3: b-3 was evicted"

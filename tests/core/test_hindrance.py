@@ -133,7 +133,7 @@ def stuck() -> Sim:
     [
         ({"priority": 0}, "its priority is 0, so Flux does not start it"),
         ({"state": JobState.PRIORITY}, "Flux has no priority for it yet"),
-        ({}, "nothing that is known stood in its way"),
+        ({}, "the cause is not known (flux jobs, flux resource list)"),
     ],
 )
 def test_what_stood_in_the_way_is_told_once_it_has_left(change, stood):

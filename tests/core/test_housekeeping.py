@@ -116,7 +116,7 @@ def test_a_job_beside_it_makes_the_burst_busy(s):
     assert s.burst.idle_since is None
     s.take_down(s.burst.id)
     s.tick(2)
-    assert "jobs still run on ranks 2; they are not killed" in note(s)
+    assert "jobs still run on rank 2; they are not killed" in note(s)
 
 
 def forcing(nodes: int = 3) -> tuple[Asking, str]:
@@ -176,5 +176,5 @@ def test_what_was_sent_a_signal_is_told_when_the_next_comes(s):
     # What runs later is none of that.
     s.lead.housekeeping = {3: s.now}
     s.tick()
-    assert f"running on ranks 3 since {clock_time(s.now - 1)}" in note(s)
+    assert f"running on rank 3 since {clock_time(s.now - 1)}" in note(s)
     assert "sent a signal" not in note(s)

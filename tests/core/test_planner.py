@@ -103,10 +103,10 @@ def test_which_offer_is_taken(offers, taken):
     [
         (0.0, 0.0, ""),
         (2.0, 0.0, ", at 2 per node-hour as offered"),
-        (0.0, 0.1, ", with a fee of 0.1 for the burst and hour"),
+        (0.0, 0.1, ", plus a fee of 0.1 per hour for the burst"),
         (
             *(2.0, 0.1),
-            ", at 2 per node-hour as offered, with a fee of 0.1 for the burst and hour",
+            ", at 2 per node-hour as offered, plus a fee of 0.1 per hour for the burst",
         ),
     ],
 )

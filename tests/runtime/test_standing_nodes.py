@@ -281,7 +281,7 @@ def test_a_record_that_cannot_be_read_may_be_of_one():
     s.tick(20)
     assert s.live == []
     (why,) = s.engine.snapshot.standing.values()
-    assert why.startswith(f"record burst/{name} cannot be read, and may be of a burst")
+    assert why.startswith(f"record burst/{name} cannot be read; it may belong to")
     s.take_down(name)
     s.until(lambda: [b.state for b in s.live if b.id != name] == [State.ONLINE])
 
