@@ -59,7 +59,7 @@ SENTENCES = {
     "shrink": "it shrinks from {before} to {nodes!n}: {note}",
     "shrink-start": "nothing runs on {ranks!i} any more; its provider ends them",
     "shrunk": "it has {nodes!n} now, and the others are deleted: {note}",
-    "quarantine": "it is quarantined, and nothing is done to it: {note}",
+    "quarantine": "it is quarantined, so the daemon does not act on it: {note}",
     "unquarantine": "its quarantine ended: {note}",
 }
 """The sentence of each event, by its name; values in braces are from its context."""

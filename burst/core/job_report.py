@@ -99,7 +99,7 @@ def explain_other(job: ActiveJob, world: World) -> Row:
     decision = _decide_other(job, world)
     why = decision.text()
     if decision.reason is Reason.NOT_BURSTABLE:
-        why = "it waits for own nodes in its turn, as it is not burstable"
+        why = "it waits its turn for own nodes, as it is not burstable"
     return _told_of(job, job.id) | {
         "verdict": decision.reason.word,
         "why": why,

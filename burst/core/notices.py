@@ -165,7 +165,8 @@ def _of_burst(burst: Burst, now: float) -> Iterator[Notice]:
         yield Notice(
             id=f"quarantine/{burst.id}",
             severity="critical",
-            text=f"{where} is quarantined, nothing is done to it: {burst.quarantined}",
+            text=f"{where} is quarantined, so the daemon does not act on it:"
+            f" {burst.quarantined}",
             advice=f"burst explain {burst.id}; burst down {burst.id} takes it down",
         )
     if is_overdue(burst):

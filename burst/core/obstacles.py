@@ -186,8 +186,8 @@ def _describe_housekeeping(burst: Burst, ranks: frozenset[int], world: World) ->
     sent, to = last_signal(burst, there)
     if to:
         return (
-            f"{told} it was sent a signal at {clock_time(sent)}, and is sent SIGKILL at"
-            f" {clock_time(sent + AGAIN_S)} if it has not ended"
+            f"{told} housekeeping was sent a signal at {clock_time(sent)}, and is sent"
+            f" SIGKILL at {clock_time(sent + AGAIN_S)} if it has not ended"
         )
     end = clock_time(since + world.deadlines.housekeeping)
-    return f"{told} it is ended at {end} ([deadlines] housekeeping)"
+    return f"{told} housekeeping is ended at {end} ([deadlines] housekeeping)"

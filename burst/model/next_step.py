@@ -87,7 +87,7 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
     Reason.QUEUE_LIMIT: _user("changes what it asks for (flux update), or cancels it"),
     Reason.QUEUE_DISABLED: _admin("enables the queue: flux queue enable {queue}"),
     Reason.TAKEN_BACK: _flux("starts it on nodes that are up, once they are free"),
-    Reason.NOT_BURSTABLE: _flux("starts it on own nodes in its turn"),
+    Reason.NOT_BURSTABLE: _flux("starts it on own nodes when its turn comes"),
     Reason.UNREADABLE: _user("submits it again with a jobspec that can be read"),
     Reason.OWN_FIRST: _daemon("decides at {until!t}, unless Flux has started it"),
     Reason.NOT_FORECAST: _daemon("decides at {until!t} at the latest"),

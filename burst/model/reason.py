@@ -294,7 +294,7 @@ class Reason(enum.Enum):
         lasting=False,
     )
     NO_OFFERS = _waits(
-        "no provider offers anything",
+        "no provider has an offer",
         lasting=False,
     )
     TOO_LARGE = _impossible(
@@ -366,7 +366,7 @@ class Reason(enum.Enum):
         "keeping it for the job costs more than its rule pays", passing=True
     )
     # About nodes that would be bought.
-    NOT_BOUGHT = _offer("nothing is bought for the job now", passing=True)
+    NOT_BOUGHT = _offer("no nodes are bought for the job now", passing=True)
     NOT_OFFERED = _offer("it is not offered now", passing=True)
     SHAPE_MISMATCH = _offer(
         "its nodes have {has}; the rank slot declares {want}", passing=False

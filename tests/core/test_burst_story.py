@@ -60,7 +60,7 @@ def test_a_burst_that_is_set_apart_says_so() -> None:
     burst = lifecycle.quarantine(lifecycle.begin(LEASE, {}, T0), "odd", T0 + 1)
     found = burst_story(Records(), burst, settings(), T0 + 2)
     assert found["state"] == "quarantined"
-    assert found["events"][-1]["text"].endswith("nothing is done to it: odd")
+    assert found["events"][-1]["text"].endswith("the daemon does not act on it: odd")
 
 
 def test_who_acts_next_on_a_burst_and_by_when() -> None:

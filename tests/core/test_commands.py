@@ -56,7 +56,7 @@ def test_a_request_that_cannot_be_met_says_why():
     nothing = burst_requests.request_nodes(1)
     _, verdict = requested(nothing, but(world(view()), providers={}))
     told = burst_requests.describe_request(verdict, nothing)
-    assert told == "1 node: no provider offers anything"
+    assert told == "1 node: no provider has an offer"
 
 
 def test_a_request_for_a_slot_of_a_strange_name_is_answered():
@@ -256,7 +256,7 @@ def test_a_memo_names_the_offers_but_stays_short():
 
     assert told
     text = told["why"]
-    assert text.startswith("every offer was turned down: p/0 all rank slots")
+    assert text.startswith("every offer was turned down: p/0: all rank slots")
     assert len(text) == 300
     assert text.endswith("…")
 

@@ -46,7 +46,7 @@ def test_it_is_named_and_counts_as_idle(s):
     began = s.lead.housekeeping[2]
     assert note(s) == (
         f"Flux's housekeeping has been running on ranks 2-4 since {clock_time(began)},"
-        " and no job runs there (flux housekeeping list); it is ended at"
+        " and no job runs there (flux housekeeping list); housekeeping is ended at"
         f" {clock_time(began + 50)} ([deadlines] housekeeping)"
     )
     assert s.burst.idle_since is not None
@@ -166,9 +166,9 @@ def test_what_was_sent_a_signal_is_told_when_the_next_comes(s):
     s.tick()
     assert note(s).endswith(
         f"Flux's housekeeping has been running on ranks 2-4 since {clock_time(began)},"
-        " and no job runs there (flux housekeeping list); it was sent a signal at"
-        f" {clock_time(sent)}, and is sent SIGKILL at {clock_time(sent + 60)} if it has"
-        " not ended"
+        " and no job runs there (flux housekeeping list); housekeeping was sent a"
+        f" signal at {clock_time(sent)}, and is sent SIGKILL at"
+        f" {clock_time(sent + 60)} if it has not ended"
     )
     s.until(lambda: len(s.lead.signals) == 2)
     assert s.lead.signals[-1][1] == KILL

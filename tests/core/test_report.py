@@ -209,7 +209,7 @@ def test_a_job_that_is_not_burstable_waits_for_own_nodes_in_its_turn():
     told = job_report.explain_other(waits, world(None))
     assert (told["id"], told["userid"], told["state"]) == ("ƒ4", 7, "sched")
     assert told["verdict"] == "not-burstable"
-    assert "in its turn" in told["why"]
+    assert "waits its turn" in told["why"]
     assert job_report.starts_by_itself(told)
     nobody_knows = but(waits, request=None)
     assert job_report.explain_other(nobody_knows, world(None))["needs"] == ""

@@ -32,7 +32,9 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         """Return the sentence for the job's user, without a full stop."""
         after, judgement = self.here.after, self.judgement
-        again = f"when {format_f58(after)} ends" if after else "when that changes"
+        again = (
+            f"when {format_f58(after)} ends" if after else "when the forecast changes"
+        )
         saves = f"{judgement.worth:.2g}" if judgement.saved > 0 else "nothing"
         return (
             f"starts {start_text(self.here, self.now)}; {self._online()}"
