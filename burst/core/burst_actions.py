@@ -83,7 +83,7 @@ def take_down(tx: Transaction, burst: Burst, note: str) -> None:
 def drain_for_job(tx: Transaction, burst: Burst) -> None:
     """Drain an idle burst whose ranks are promised to a job that cannot use it."""
     if burst.state is State.ONLINE:
-        note = "it makes way for a job that cannot use it as it is"
+        note = "its ranks are needed for a job that cannot use it as it is"
         begin_drain(tx, burst, Result.COMPLETED, note)
 
 
@@ -136,7 +136,7 @@ def _reap(tx: Transaction, burst: Burst, world: World, settings: Settings) -> No
         if "online" in timeline(burst) or burst.may_have_run:
             tx.regain_capacity(burst)
         return
-    last = call.note if call and call.note else "the provider goes on deleting"
+    last = call.note if call and call.note else "the provider is still deleting it"
     what = describe_obstacle(burst, world) or last
     report_overdue(tx, burst, settings.deadlines.reap, f"reap: {what}")
     if not _is_drained(tx, burst, world, settings):

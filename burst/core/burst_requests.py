@@ -84,9 +84,10 @@ def check_slot(text: str, nodes: int, slots: Sequence[RankSlot]) -> None:
     usable = sum(_usable(slot, hosts) for slot in slots)
     if usable < nodes:
         raise BurstError(
-            f"--slot: of {text} bursts can have {count_nodes(usable)}, and {nodes}"
+            f"--slot: bursts can have {count_nodes(usable)} of {text}, and {nodes}"
             " are requested",
-            f"{advice}; of one whose hosts join through another a burst has the first",
+            f"{advice}; if its hosts join through another host, a burst can only have"
+            " the first ones",
         )
 
 
@@ -271,7 +272,7 @@ def _check_job(view: JobView, hold: Hold | None) -> None:
     held_by_us = hold is not None and hold.state in HELD_BY_US
     if hold is not None and hold.state is HoldState.TAKEN_BACK:
         raise BurstError(
-            f"{name} was held for a burst and taken back, so it is left alone",
+            f"{name} was held and then released by hand, so it is left alone",
             "submit it again",
         )
     if view.urgency == 0 and not held_by_us:

@@ -42,7 +42,7 @@ SENTENCES = {
     "job-start": "job {id} runs",
     "job-leave": "job {id} does not need it any more: {note}",
     "job-finish": "job {id} ended: {result}",
-    "retry": "its provider could not do it yet and is called again: {note}",
+    "retry": "the call to its provider failed and is repeated: {note}",
     "drain": "no new job may start on it: {note}",
     "rank-drain": "no new job may start on {ranks!i}",
     "housekeeping-kill": "housekeeping on {ranks!i} is ended: {note}",
@@ -52,20 +52,20 @@ SENTENCES = {
     "overdue": "it takes longer than its deadline: {note}",
     "outlived": "{note}",
     "unread": "{note}",
-    "reaped": "nothing of it is left at its provider",
-    "undrain": "the drain of {ranks!i} is taken back",
+    "reaped": "all its resources at its provider are deleted",
+    "undrain": "burst undrains {ranks!i}",
     "grow": "it grows from {before} to {nodes!n}: {note}",
     "grown": "it has {nodes!n} now, all online: {note}",
     "shrink": "it shrinks from {before} to {nodes!n}: {note}",
     "shrink-start": "nothing runs on {ranks!i} any more; its provider ends them",
-    "shrunk": "it has {nodes!n} now, and nothing is left of the others: {note}",
-    "quarantine": "it is quarantined, and nothing is done to it: {note}",
+    "shrunk": "it has {nodes!n} now, and the others are deleted: {note}",
+    "quarantine": "it is quarantined, so the daemon does not act on it: {note}",
     "unquarantine": "its quarantine ended: {note}",
 }
 """The sentence of each event, by its name; values in braces are from its context."""
 _NO_NOTE = "its provider does not say why"
 # The lead sees a loss at once; the provider may report the cause a moment later.
-_NO_CAUSE = "what took them away is not known so far"
+_NO_CAUSE = "the cause is not known yet"
 
 # Each stage, with the events that begin and end it by their names in
 # burst.core.timeline.

@@ -17,6 +17,7 @@ from burst.core.records import Transaction
 from burst.core.world import World
 from burst.model.burst import Burst
 from burst.model.confinement import LENT
+from burst.model.decision import name_ranks
 from burst.model.flux_drain import flux_drain
 from burst.model.ranks import format_idset
 
@@ -47,7 +48,7 @@ def find_flux_drain(burst: Burst, world: World) -> DrainFound | None:
     first = min(found, key=lambda rank: (not found[rank][0].before_start, rank))
     drain, reason = found[first]
     alike = format_idset(r for r, (_, why) in found.items() if why == reason)
-    note = f"Flux drained ranks {alike}: {reason}; see {drain.output}"
+    note = f"Flux drained {name_ranks(alike)}: {reason}; see {drain.output}"
     return DrainFound(note, drain.before_start)
 
 

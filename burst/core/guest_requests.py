@@ -30,7 +30,7 @@ def refuse_call(userid: int, world: World, settings: GuestSettings) -> None:
     if whose:
         raise Denied(
             f"{userid} is a subordinate user id of {whose} (subuid(5)), not an account",
-            "call outside of the user namespace; if it is an account, tell the"
+            "run burst outside of the user namespace; if it is an account, tell the"
             " instance's owner, who can set take_subuids under [guests]",
         )
 
@@ -85,15 +85,15 @@ class GuestLimits:
         if not theirs:
             raise Denied(
                 "you have no active account in flux-accounting",
-                "ask who keeps the accounts of this instance; flux account view-user"
-                " shows yours",
+                "ask the administrator of flux-accounting; flux account view-user shows"
+                " your accounts",
             )
         default = banks.associations.defaults.get(userid)
         asked = [default] if default else sorted(theirs)
         why = [self._full(userid, bank, nodes) for bank in asked]
         if all(why):
             raise BurstError(
-                f"flux-accounting: {', '.join(why)}, nodes that are rented included;"
+                f"flux-accounting: {', '.join(why)} (including rented nodes);"
                 f" you ask for {nodes} more",
                 "ask for fewer, or wait until jobs or bursts of yours have ended",
             )
@@ -124,7 +124,7 @@ def take_down_guests(
     burst = records.bursts.get(BurstId(burst_id))
     if burst is None or burst.lease.requester != userid:
         raise Denied(
-            f"{burst_id} is no burst that you requested",
-            "one that was made for a job ends with the job: flux cancel",
+            f"{burst_id} is not a burst that you requested",
+            "a burst that was made for a job ends with the job: flux cancel",
         )
     return take_down_burst(records, burst_id, "taken down by its user", now)

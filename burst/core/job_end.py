@@ -35,7 +35,7 @@ class JobEnd(msgspec.Struct, frozen=True):
         said = {"timeout": "ended at its time limit", "canceled": "was canceled"}
         text = f"it {said.get(self.result, self.result)}"
         if self.exception == BY_BURST:
-            text = "it was failed by burst"
+            text = "burst made it fail"
         text = f"{text}: {self.note}" if self.note else text
         return f"{cause}; {text}" if cause else text
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from burst.core.records import Transaction
 from burst.model.burst import Burst, BurstId
+from burst.model.decision import name_ranks
 from burst.model.jobid import format_f58
 from burst.model.lead import JobState, JobView, LeadView
 from burst.model.ranks import format_idset
@@ -55,7 +56,7 @@ def _record_leaving(tx: Transaction, burst: Burst, lead: LeadView) -> None:
     for job in sorted(burst.jobs & lead.jobs.keys()):
         ranks = _has_or_had(lead.jobs[job])
         if ranks and ranks.isdisjoint(burst.lease.ranks):
-            note = f"it runs on ranks {format_idset(ranks)}, which are others"
+            note = f"it runs on other nodes, {name_ranks(format_idset(ranks))}"
             tx.record(burst.id, "job-leave", {"id": format_f58(job), "note": note})
 
 

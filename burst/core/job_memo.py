@@ -136,7 +136,7 @@ def _why(decision: Decision, guest: bool) -> str:
     text = decision.guests_text() if guest else decision.text()
     if decision.reason is Reason.TURNED_DOWN:
         text += ": " + "; ".join(
-            f"{r.offer} {r.guests_text() if guest else r.text()}"
+            f"{r.offer}: {r.guests_text() if guest else r.text()}"
             for r in decision.refusals
         )
     if guest:

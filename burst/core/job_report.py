@@ -99,7 +99,7 @@ def explain_other(job: ActiveJob, world: World) -> Row:
     decision = _decide_other(job, world)
     why = decision.text()
     if decision.reason is Reason.NOT_BURSTABLE:
-        why = "it waits for own nodes in its turn, as it is not burstable"
+        why = "it waits its turn for own nodes, as it is not burstable"
     return _told_of(job, job.id) | {
         "verdict": decision.reason.word,
         "why": why,
@@ -168,7 +168,7 @@ def _decide_started(job: JobView, world: World) -> Decision | None:
 def _begins_nothing(trouble: StoreTrouble, guest: bool) -> str:
     """Return why nothing is begun for a job, whatever was decided about it before."""
     if guest:
-        return f"the daemon can begin nothing for it at present ({OWNER_SEES})"
+        return f"the daemon cannot start anything for it at present ({OWNER_SEES})"
     return trouble.text()
 
 

@@ -55,11 +55,12 @@ _NO_ERROR = (
     "no error was reported. Usually the lead's address or port is wrong, or a firewall"
     " drops the connection; run burst doctor"
 )
-_LEAD_ANEW = "the lead was started again while it came up"
+_LEAD_ANEW = "the lead was restarted while the burst came up"
 _OLD_ADDRESS = (
-    "it was made with an address of the lead that followers do not reach; it is"
+    "it was made with an old address of the lead, which followers cannot reach; the"
+    " address is now"
 )
-_ENDED_WITH_LEAD = "its followers ended as the lead did"
+_ENDED_WITH_LEAD = "its followers ended when the lead ended"
 
 
 def _comes_up_since_before(burst: Burst, moment: float) -> bool:
@@ -92,7 +93,8 @@ class JoinedBehaviour:
                 # The ranks online may be all that a failed call created.
                 break
             if what is None:
-                tx.quarantine(burst.id, "no rule for what is seen of it")
+                why = "no rule covers what its record, Flux and its provider show"
+                tx.quarantine(burst.id, why)
                 return
             if not _record_observation(tx, burst, world, what):
                 break
@@ -118,10 +120,10 @@ class JoinedBehaviour:
         changed = len(ranks_of(burst, world)) < burst.lease.nodes
         if burst.state in ASSIGNABLE and changed:
             # Its followers were started with the lead's earlier ranks.
-            tx.fail(burst.id, "lost", "the lead has other hosts at its ranks by now")
+            tx.fail(burst.id, "lost", "the lead now has other hosts at its ranks")
         elif _comes_up_since_before(burst, world.identity.moved):
             # Followers of an online burst have joined; those of this burst cannot.
-            note = f"{_OLD_ADDRESS} {world.identity.endpoint} by now"
+            note = f"{_OLD_ADDRESS} {world.identity.endpoint}"
             tx.fail(burst.id, LEAD_MOVED, note)
         elif burst.state is State.NEW:
             tx.start_provision(burst.id)
@@ -288,7 +290,8 @@ def _act_online(
         begin_drain(tx, burst, Result.FAILED, drained.note)
         count_flux_drain(tx, burst, drained, settings.limits)
     elif burst.lost_since is not None and now - burst.lost_since > deadlines.rejoin:
-        note = f"ranks were lost and not back within {format_fsd(deadlines.rejoin)}"
+        limit = format_fsd(deadlines.rejoin)
+        note = f"ranks were lost and did not come back within {limit}"
         cause = burst.reclaimed or cause_of_loss(burst)
         why = "; ".join(filter(None, (cause, note)))
         tx.fail(burst.id, RECLAIMED if burst.reclaimed else "lost", why)
@@ -300,13 +303,13 @@ def _act_online(
     elif _ends_as_idle(tx, burst, world, settings):
         note = f"idle for {format_fsd(idle_limit(burst, settings))}"
         if burst.keep_idle < deadlines.idle:
-            note += "; to keep it costs more than to make it again"
+            note += "; keeping it costs more than making it again"
         if is_needed(tx, burst, settings, now):
-            note += "; its standing minimum has no money left in the budgets"
+            note += "; the budgets have no money left for its standing minimum"
         begin_drain(tx, burst, Result.COMPLETED, note)
     elif now > _drained_from(burst, settings):
         ahead = burst.lease.end - _drained_from(burst, settings)
-        note = f"its lease ends; it is drained {format_fsd(round(ahead))} before"
+        note = f"it is drained {format_fsd(round(ahead))} before its lease ends"
         begin_drain(tx, burst, Result.COMPLETED, note)
         if made_for_jobs and not burst.served:
             # Flux would not start its jobs on the next burst in time, either.

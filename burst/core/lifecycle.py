@@ -168,7 +168,7 @@ def step(burst: Burst, event: Event) -> tuple[Burst, Event]:
     """
     edge = EDGES.get((burst.state, event.name))
     if edge is None and burst.state not in NOTES.get(event.name, ()):
-        why = f"event {event.name} in state {burst.state.value}"
+        why = f"unexpected event {event.name} in state {burst.state.value}"
         return _quarantine(burst, why, event.timestamp)
     try:
         event = cut_note(event)

@@ -41,7 +41,7 @@ _LATE_S = 60.0
 """The lead may see a job fail this many seconds before the provider says why."""
 
 
-_LEAD_ANEW = "had to join anew, as the lead was started again"
+_LEAD_ANEW = "had to join again, as the lead was restarted"
 _LEAD_ENDS = "had to end, as the lead shuts down"
 _ANEW_S = 600.0
 """For how many seconds after a start of the lead a loss of its followers is attributed
@@ -247,4 +247,4 @@ def _report(status: BurstStatus) -> str:
         return ""
     hosts = ", ".join(follower.host for follower in taken) or "its nodes"
     why = next((f.why for f in taken if f.why), "") or status.why
-    return f"others took the place of {hosts}" + (f" ({why})" if why else "")
+    return f"the provider reclaimed {hosts}" + (f" ({why})" if why else "")

@@ -116,7 +116,7 @@ def _of_providers(records: Records, now: float) -> Iterator[Notice]:
                 id=f"disabled/{name}",
                 severity="critical",
                 text=f"provider {name} is disabled: {health.disabled}",
-                advice=f"mend that, then burst enable {name}",
+                advice=f"correct that, then burst enable {name}",
             )
         if health.until:
             failures = max(health.failed.values(), default=0)
@@ -124,7 +124,7 @@ def _of_providers(records: Records, now: float) -> Iterator[Notice]:
                 id=f"breaker/{name}",
                 severity="warning",
                 text=f"provider {name} failed {failures} times in a row: it gets no"
-                " bursts for a while",
+                " new bursts for a while",
                 advice=f"burst status says why; burst enable {name} ends the pause",
             )
         for offer, aside in health.rows_of(FailureKind.OFFER).items():
@@ -143,8 +143,8 @@ def _of_providers(records: Records, now: float) -> Iterator[Notice]:
                     id=f"unusable/{name}/{offer}",
                     severity="warning",
                     text=f"{unusable.failures} bursts of {name}/{offer} in a row could"
-                    f" run no job: {unusable.why}",
-                    advice=f"mend that, then burst enable {name}",
+                    f" not run jobs: {unusable.why}",
+                    advice=f"correct that, then burst enable {name}",
                     kept_until=unusable.until,
                 )
 
@@ -154,7 +154,7 @@ def _of_store(trouble: StoreTrouble) -> Notice:
         id="store",
         severity="critical",
         text=trouble.text(),
-        advice="see whether its disk is full; it is tried again by itself",
+        advice="check whether its disk is full; the daemon tries again by itself",
         settle=STORE_SETTLE_S,
     )
 
@@ -165,7 +165,8 @@ def _of_burst(burst: Burst, now: float) -> Iterator[Notice]:
         yield Notice(
             id=f"quarantine/{burst.id}",
             severity="critical",
-            text=f"{where} is quarantined, nothing is done to it: {burst.quarantined}",
+            text=f"{where} is quarantined, so the daemon does not act on it:"
+            f" {burst.quarantined}",
             advice=f"burst explain {burst.id}; burst down {burst.id} takes it down",
         )
     if is_overdue(burst):
@@ -179,8 +180,8 @@ def _of_burst(burst: Burst, now: float) -> Iterator[Notice]:
         yield Notice(
             id=f"lease/{burst.id}",
             severity="critical",
-            text=f"{where} is not gone, and its lease ended {moment(burst.lease.end)}",
-            advice="look at the provider, and delete what is left there",
+            text=f"{where} still exists; its lease ended {moment(burst.lease.end)}",
+            advice="check the provider, and delete what is left there",
         )
 
 
@@ -206,7 +207,7 @@ def _of_budgets(budgets: Sequence[BudgetState]) -> Iterator[Notice]:
             text=f"budget {state.budget}: {format_money(state.used)} of"
             f" {format_money(state.limit)} is settled or reserved until"
             f" {moment(state.window.ends)}",
-            advice="burst cost says what for"
-            + ("; nothing more is bought that it matches" if spent else ""),
+            advice="burst cost shows what for"
+            + ("; the budget allows no further purchases" if spent else ""),
             kept_until=state.window.ends,
         )

@@ -48,13 +48,13 @@ class Observation(enum.Enum):
     WHOLE = "all ranks are online again"
     FINISHED = "the program of an isolated burst has ended"
     BROKE = "the provider reports that it failed"
-    VANISHED = "nothing of it is left at the provider"
+    VANISHED = "the provider does not show it any more"
     ENDED = "the provider is deleting it without having been told to"
 
 
 FAILURES = {
     Observation.BROKE: "the provider reports a failure",
-    Observation.VANISHED: "nothing of it is left at the provider, and burst did not"
+    Observation.VANISHED: "the provider does not show it any more, and burst did not"
     " delete it",
     Observation.ENDED: "it is being deleted, and not by burst",
 }

@@ -24,7 +24,7 @@ from burst.core.provider_health import Outcome, Verb
 from burst.core.records import Transaction
 from burst.core.world import World
 from burst.model.burst import Burst
-from burst.model.decision import clock_time
+from burst.model.decision import clock_time, name_ranks
 from burst.model.fsd import format_fsd
 from burst.model.lead import LeadView
 from burst.model.ranks import format_idset, parse_idset
@@ -44,7 +44,7 @@ def end_late_housekeeping(
     assert lead is not None
     known = housekeeping_of(burst, world)
     late = {rank for rank, began in known.items() if tx.now - began > limit}
-    why = f"it runs for longer than {format_fsd(limit)} ([deadlines] housekeeping)"
+    why = f"it has run for longer than {format_fsd(limit)} ([deadlines] housekeeping)"
     sent, again = last_signal(burst, known)
     if again and tx.now - sent < AGAIN_S:
         return
@@ -124,8 +124,8 @@ def describe_obstacle(burst: Burst, world: World) -> str:
     gone = (Verb.REAP, Outcome.NOT_FOUND)
     if online and call is not None and (call.verb, call.outcome) == gone:
         return (
-            f"nothing of it is left at the provider, but ranks {format_idset(online)}"
-            " are online; see flux overlay status"
+            "the provider does not show it any more, but the lead shows"
+            f" {name_ranks(format_idset(online))} as online; see flux overlay status"
         )
     return ""
 
@@ -135,14 +135,15 @@ def why_in_use(burst: Burst, ranks: frozenset[int], world: World) -> str:
     lead = world.lead
     assert lead is not None
     if open_ranks := ranks - lead.closed:
-        return f"ranks {format_idset(open_ranks)} are not drained yet"
+        return f"waiting for {name_ranks(format_idset(open_ranks))} to be drained"
     busy = lead.in_use & ranks
     if up := busy & lead.online:
         # Including an instance of `flux batch` that continues without its lost nodes.
-        return f"jobs still run on ranks {format_idset(up)}; they are not killed"
+        where = name_ranks(format_idset(up))
+        return f"jobs still run on {where}; they are not killed"
     if busy:
         return (
-            f"Flux still has jobs on ranks {format_idset(busy)}, which are offline;"
+            f"Flux still has jobs on offline {name_ranks(format_idset(busy))};"
             " flux cancel ends those that run on no other node"
         )
     return describe_cleaning(burst, ranks, world)
@@ -167,7 +168,7 @@ def _describe_epilogs(ranks: frozenset[int], world: World) -> str:
     last = max(lead.epilogs[rank] for rank in there)
     end = clock_time(last + world.deadlines.housekeeping)
     return (
-        f"an epilog has been running on ranks {format_idset(there)} since"
+        f"an epilog has been running on {name_ranks(format_idset(there))} since"
         f" {clock_time(since)}, and its job has ended (flux jobs -f cleanup); a burst"
         f" that is taken down waits for it until {end} ([deadlines] housekeeping)"
     )
@@ -179,14 +180,14 @@ def _describe_housekeeping(burst: Burst, ranks: frozenset[int], world: World) ->
         return ""
     since = min(there.values())
     told = (
-        f"Flux's housekeeping has been running on ranks {format_idset(there)} since"
-        f" {clock_time(since)}, and no job runs there (flux housekeeping list);"
+        f"Flux's housekeeping has been running on {name_ranks(format_idset(there))}"
+        f" since {clock_time(since)}, and no job runs there (flux housekeeping list);"
     )
     sent, to = last_signal(burst, there)
     if to:
         return (
-            f"{told} it was sent a signal at {clock_time(sent)}, and is sent SIGKILL at"
-            f" {clock_time(sent + AGAIN_S)} if it has not ended"
+            f"{told} housekeeping was sent a signal at {clock_time(sent)}, and is sent"
+            f" SIGKILL at {clock_time(sent + AGAIN_S)} if it has not ended"
         )
     end = clock_time(since + world.deadlines.housekeeping)
-    return f"{told} it is ended at {end} ([deadlines] housekeeping)"
+    return f"{told} housekeeping is ended at {end} ([deadlines] housekeeping)"

@@ -83,13 +83,13 @@ def _unexplained(records: Records, provider: str, burst_id: BurstId) -> str:
     if f"burst/{burst_id}" in records.unreadable:
         return ""
     if burst is None:
-        return "no record of it"
+        return "burst has no record of it"
     if burst.live:
         # Whatever provider made it: two tables of one type may show the same bursts.
         return ""
     if burst.lease.provider != provider:
         return f"its record names provider {burst.lease.provider}"
-    return "its record says that nothing of it was left"
+    return "its record says that it was deleted"
 
 
 def orphan_row(orphan: Orphan) -> dict[str, Any]:

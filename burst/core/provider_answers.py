@@ -88,7 +88,7 @@ def _read(found: object, kind: type[_T], most: int) -> tuple[_T, ...]:
             plain = msgspec.to_builtins(item, enc_hook=_plain)
             read.append(from_plain(plain, kind))
         except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
-            raise BadAnswer(f"a {kind.__name__} that cannot be: {error}") from error
+            raise BadAnswer(f"it returned a bad {kind.__name__}: {error}") from error
     return tuple(read)
 
 
@@ -96,7 +96,7 @@ def _plain(value: object) -> float:
     """Return a subclass of float, such as `burst.config.Seconds`, as a float."""
     if isinstance(value, float):
         return float(value)
-    raise TypeError(f"{type(value).__name__} is not what can be stored")
+    raise TypeError(f"{type(value).__name__} cannot be stored")
 
 
 def _check_name(name: str, what: str) -> None:

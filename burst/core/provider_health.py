@@ -349,7 +349,7 @@ def cooldown_facts(provider: str, aside: FailureRecord) -> dict[str, object]:
     """Return the facts of Reason.OFFER_COOLDOWN."""
     why = "did not come up" if not aside.nodes else "had no capacity"
     if not aside.failures:
-        why = f"nodes of a burst of {aside.nodes} were taken for others as it came up"
+        why = f"nodes of a burst of {aside.nodes} were reclaimed while it came up"
     elif aside.nodes > 1:
         why = f"had no capacity for {aside.nodes} nodes"
     if aside.why:

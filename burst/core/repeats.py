@@ -34,8 +34,7 @@ KEPT = 100
 """The number of jobs that lost a node that stay on record, for `burst explain`."""
 
 _OF_GUEST = (
-    "the daemon cannot submit the job of another user, who alone can sign it: its user"
-    " submits it"
+    "the daemon cannot sign the job of another user, so its user has to submit it again"
 )
 _TOO_OFTEN = f"a job is run again at most {MOST_REPEATS} times"
 

@@ -43,11 +43,11 @@ from burst.model.ranks import format_hostlist, format_idset
 Row = dict[str, Any]
 JobsByRank = Mapping[int, AbstractSet[JobId]]
 
-STARTED_AGAIN = "all its followers run by now, and not all have joined the lead again"
+STARTED_AGAIN = "all its followers run again, but not all have joined the lead"
 """The note on a burst that has lost ranks, if its provider reports nothing else."""
 _NOT_ENABLED = (
-    "is not enabled, so that nothing is known of the burst and nothing is done to it;"
-    " set it up again until the burst is gone"
+    "is not enabled, so the burst cannot be seen or deleted; enable it again until the"
+    " burst is gone"
 )
 # Events whose note says why a burst ended.
 _ENDS = ("exception", "drain", "finish", "quarantine")

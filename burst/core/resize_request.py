@@ -71,7 +71,7 @@ def resize_burst(
             text = f"{burst.id} has {nodes} nodes"
     elif burst.coming and nodes == before:
         give_back(tx, burst, note)
-        text = f"{burst.id} keeps {nodes} nodes; its growth is taken back"
+        text = f"{burst.id} keeps {nodes} nodes; its growth is canceled"
     elif burst.resize is not None:
         raise BurstError(
             f"{burst.id} {burst.resize.kind}s from {before} to {target} nodes",
@@ -100,19 +100,19 @@ def _find(records: Records, world: World, burst_id: str) -> Burst:
     provider = burst.lease.provider
     if burst.lease.isolated is not None:
         raise BurstError(
-            f"{burst.id} is isolated, and keeps its size",
+            f"{burst.id} is isolated and cannot be resized",
             "burst request --isolated makes another one",
         )
     if burst.quarantined or burst.state is not State.ONLINE:
         state = "quarantined" if burst.quarantined else burst.state.value
         raise BurstError(
-            f"{burst.id} is {state}, and a burst is resized while it is online",
+            f"{burst.id} is {state}; only an online burst can be resized",
             f"burst explain {burst.id}",
         )
     if provider not in world.resizable:
         raise BurstError(
             f"provider {provider} cannot resize its bursts",
-            "burst request makes a further one, burst down ends one",
+            "burst request makes another burst, burst down ends one",
         )
     return burst
 
@@ -150,7 +150,7 @@ def _find_further(
     """Return the ranks by which a burst can grow. Raises BurstError with the reason."""
     assert world.lead is not None
     if world.closing:
-        raise BurstError("the daemon stops, and makes nothing", "start it again")
+        raise BurstError("the daemon is stopping and adds no nodes", "start it again")
     found = free_above(burst, world.slots, tx, world.lead)
     if len(found.ranks) < more:
         raise BurstError(
@@ -164,6 +164,6 @@ def _find_further(
     why = eligible.why_not_so_much(source, growth_portion(burst, more, charged=True))
     if why:
         raise BurstError(
-            f"{burst.id} cannot have {more} nodes more: {why.offer}: {why.text()}"
+            f"{burst.id} cannot have {more} more nodes: {why.offer}: {why.text()}"
         )
     return FurtherRanks(found.hosts[:more], found.ranks[:more])

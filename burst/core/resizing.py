@@ -37,9 +37,9 @@ from burst.model.lead import LeadView
 from burst.model.ranks import format_idset
 from burst.provider import BurstStatus, Phase
 
-_LEAD_MOVED = "followers reach the lead at another address since it began to grow"
-_LEAD_ANEW = "the lead was started again while it grew"
-_NOT_NEEDED = "no job that waits needs its further nodes any more"
+_LEAD_MOVED = "the address of the lead has changed since it began to grow"
+_LEAD_ANEW = "the lead was restarted while it grew"
+_NOT_NEEDED = "no waiting job needs its added nodes any more"
 
 
 def begin_growth(
@@ -137,7 +137,7 @@ def _grow(tx: Transaction, burst: Burst, world: World, settings: Settings) -> No
         _fail(tx, burst, why, world, settings.limits)
     elif tx.now - resize.since > limit:
         words = provider_message(burst, world) or "its provider does not say why"
-        late = f"the further nodes were not online within {format_fsd(limit)}: {words}"
+        late = f"the added nodes were not online within {format_fsd(limit)}: {words}"
         _fail(tx, burst, late, world, settings.limits)
     elif may_resize(tx, burst, world):
         tx.actions.append(ResizeBurst(burst.id))
@@ -203,7 +203,7 @@ def _shrink(tx: Transaction, burst: Burst, world: World, settings: Settings) -> 
     if may_resize(tx, burst, world):
         tx.actions.append(ResizeBurst(burst.id))
     assert burst.resize is not None
-    words = provider_message(burst, world) or "the provider goes on deleting"
+    words = provider_message(burst, world) or "the provider is still deleting the nodes"
     note = f"shrink: {words}"
     since = burst.resize.called or tx.now
     report_overdue(tx, burst, settings.deadlines.reap, note, since)

@@ -14,8 +14,8 @@ from burst.core.tick import TickResult, joined, result_of
 from burst.core.world import World
 
 _UNREAD = (
-    "record {} cannot be read, and may be of a burst for it; burst down or burst gc"
-    " --yes deletes that"
+    "record {} cannot be read; it may belong to a burst for this minimum, which burst"
+    " down or burst gc --yes deletes"
 )
 
 

@@ -85,4 +85,4 @@ def _context(burst: Burst, seconds: float, now: float) -> dict[str, object]:
         if time is not None
     }
     what = f"the lead was not read for {format_fsd(round(seconds))}"
-    return {**later, "note": f"{what}; no deadline ran meanwhile"}
+    return {**later, "note": f"{what}; deadlines were paused meanwhile"}

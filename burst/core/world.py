@@ -92,9 +92,9 @@ class StoreTrouble(msgspec.Struct, frozen=True):
     def text(self) -> str:
         """Return the trouble in words, with what the daemon does meanwhile."""
         return (
-            f"since {moment(self.since)} nothing can be written to the store:"
-            f" {self.why}; meanwhile the daemon takes down what is idle, and begins"
-            " nothing"
+            f"writing to the store has failed since {moment(self.since)}:"
+            f" {self.why}; meanwhile the daemon takes down idle bursts and starts"
+            " nothing new"
         )
 
 

@@ -52,7 +52,7 @@ class JobLimits(msgspec.Struct, frozen=True):
             if count < self.least.get(name, count):
                 return f"{name} {count} is under the limit of {self.least[name]}"
         if self.duration and (duration or math.inf) > self.duration:
-            run = format_fsd(duration) if duration else "without a time limit"
+            run = format_fsd(duration) if duration else "an unlimited run time"
             return f"{run} is over the limit of {format_fsd(self.duration)}"
         return ""
 

@@ -65,7 +65,7 @@ _OR_GIVES_UP = "otherwise the daemon takes its nodes back{by}"
 NEXT_STEPS: Mapping[Reason, NextStep] = {
     Reason.LOCAL: _flux("starts it on these nodes when its scheduler considers it"),
     Reason.STARTING: _flux("starts it now; the daemon looks again within a second"),
-    Reason.NOT_READY: _flux("continues once it has no {what} to wait for"),
+    Reason.NOT_READY: _flux("schedules it once it no longer waits for its {what}"),
     Reason.PROLOG: _flux(
         "starts it once the prolog has ended, or ends the prolog at its timeout"
         " ([job-manager.prolog] timeout, 30m by default)"
@@ -81,15 +81,15 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
     Reason.QUEUE_STOPPED: _admin("starts the queue: flux queue start{queue}"),
     Reason.QUEUE_CLOSED: _admin("enables the queue: flux queue enable{queue}"),
     Reason.QUEUE_GONE: _user(
-        "submits it anew to a queue that is there, unless an administrator adds this"
+        "submits it again to a queue that exists, unless an administrator adds this"
         " one again"
     ),
     Reason.QUEUE_LIMIT: _user("changes what it asks for (flux update), or cancels it"),
     Reason.QUEUE_DISABLED: _admin("enables the queue: flux queue enable {queue}"),
     Reason.TAKEN_BACK: _flux("starts it on nodes that are up, once they are free"),
-    Reason.NOT_BURSTABLE: _flux("starts it on own nodes in its turn"),
-    Reason.UNREADABLE: _user("submits it anew with a jobspec that can be read"),
-    Reason.OWN_FIRST: _daemon("decides at {until!t}, unless Flux started it"),
+    Reason.NOT_BURSTABLE: _flux("starts it on own nodes when its turn comes"),
+    Reason.UNREADABLE: _user("submits it again with a jobspec that can be read"),
+    Reason.OWN_FIRST: _daemon("decides at {until!t}, unless Flux has started it"),
     Reason.NOT_FORECAST: _daemon("decides at {until!t} at the latest"),
     Reason.NOT_WORTH: _daemon("decides again as soon as forecasts or prices change"),
     Reason.TAGGED: _user("requests nodes with tag {tag}, or ends the job: flux cancel"),
@@ -117,17 +117,19 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
         f" (flux account view-user), {_OR_GIVES_UP}"
     ),
     Reason.NODES_CLEANED: _flux(
-        "starts it once that has ended; the daemon ends it after [deadlines]"
-        f" housekeeping, {_OR_GIVES_UP}"
+        "starts it once housekeeping has ended; the daemon ends housekeeping after"
+        f" [deadlines] housekeeping, {_OR_GIVES_UP}"
     ),
     Reason.NODES_TAKEN: _flux(
-        f"starts it once that has ended (flux jobs), {_OR_GIVES_UP}"
+        f"starts it once these ranks are free (flux jobs), {_OR_GIVES_UP}"
     ),
     Reason.NODES_SHARED: _flux(
         f"starts it once these nodes are free (flux jobs), {_OR_GIVES_UP}"
     ),
-    Reason.JOBS_AHEAD: _flux(f"starts it once these jobs have started, {_OR_GIVES_UP}"),
-    Reason.RESERVED: _daemon("assigns them as soon as they are free"),
+    Reason.JOBS_AHEAD: _flux(
+        f"starts it once what is ahead of it has started, {_OR_GIVES_UP}"
+    ),
+    Reason.RESERVED: _daemon("assigns these ranks to it as soon as they are free"),
     Reason.NOT_STARTED: _daemon("tries it again at {until!t}"),
     Reason.ISOLATED_ACTIVE: _provider(
         "runs it, within [deadlines] provision and then run"
@@ -138,20 +140,26 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
     ),
     Reason.ISOLATED_REFUSED: _user("cancels it, or runs it here: burst release JOBID"),
     Reason.ISOLATED_QUARANTINED: _admin("ends both: burst down {burst}"),
-    Reason.NO_SLOTS: _admin("declares some: burst lead add-slot, then a restart"),
+    Reason.NO_SLOTS: _admin(
+        "declares rank slots: burst lead add-slot, then a restart of the lead"
+    ),
     Reason.NO_ADDRESS: _admin("sets [lead] address and port"),
     Reason.NO_OFFERS: _admin(
         "checks the providers: burst status; the daemon also asks them again"
     ),
     Reason.TOO_LARGE: _user("submits it for fewer nodes"),
-    Reason.NO_ROOM: _admin("declares larger ones: burst lead add-slot, then a restart"),
+    Reason.NO_ROOM: _admin(
+        "declares larger rank slots: burst lead add-slot, then a restart of the lead"
+    ),
     Reason.OVER_LIMIT: _admin("raises {key}, or its user asks for fewer nodes"),
     Reason.UNMOVABLE: _user("submits it without --requires"),
     Reason.TOO_LONG: _user("submits it with a shorter time limit"),
     Reason.NEVER_FITS: _user("submits it for smaller nodes"),
     Reason.EXCLUDED: _user("submits it with other constraints"),
     Reason.DAEMON_STOPPING: _admin("starts the daemon again"),
-    Reason.TURNED_DOWN: _daemon("tries again as soon as one of the offers may be had"),
+    Reason.TURNED_DOWN: _daemon(
+        "tries again as soon as one of the offers is available"
+    ),
     Reason.INCOMPLETE: _daemon("tries again at {until!t}"),
     Reason.OTHER_PROVIDER: _OTHER_OFFER,
     Reason.OTHER_OFFER: _OTHER_OFFER,
@@ -179,7 +187,7 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
     ),
     Reason.SLOTS_RESERVED: _AS_OTHERS_END,
     Reason.LIMIT_RESERVED: _AS_OTHERS_END,
-    Reason.NOT_HELD: _user("submits it anew with --burst"),
+    Reason.NOT_HELD: _user("submits it again with --burst"),
     Reason.LOST_RECORD: _admin("takes that burst down: burst down BURST"),
     Reason.OFFER_COOLDOWN: _daemon("tries it again at {until!t}"),
     Reason.OFFER_UNUSABLE: _admin(
@@ -228,7 +236,8 @@ BURST_STEPS: Mapping[State, NextStep] = {
     State.PROVISION: _provider("makes its nodes, within [deadlines] provision{until}"),
     State.JOIN: _provider("starts its followers, within [deadlines] join{until}"),
     State.ONLINE: _daemon(
-        "takes it down once nothing needs it: [deadlines] idle, or its lease{until}"
+        "takes it down once nothing needs it for [deadlines] idle, or its lease ends"
+        "{until}"
     ),
     State.DRAIN: _flux(
         "starts no new job on it and runs the jobs there to their end; after"

@@ -108,7 +108,7 @@ def _id_ranges(text: str) -> Iterator[tuple[int, int]]:
         first, last = int(match[1]), int(match[2] or match[1])
         if first < least or (match[2] and last <= first):
             raise ValueError(
-                f"not an idset: {_cut(text)} ({_cut(part)} is no range there)"
+                f"not an idset: {_cut(text)} ({_cut(part)} is not a range there)"
             )
         yield first, last
         least = last + 1
@@ -149,7 +149,7 @@ def _numbers(ranges: str, whole: str, most: int) -> Iterator[str]:
         count += last - first + 1
         if last < first:
             raise ValueError(
-                f"not a hostlist: {_cut(whole)} ({_cut(part)} is no range)"
+                f"not a hostlist: {_cut(whole)} ({_cut(part)} is not a range)"
             )
         if count > most:
             raise TooManyHosts(f"more than {most} hosts: {_cut(whole)}")

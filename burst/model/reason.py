@@ -116,7 +116,7 @@ class Reason(enum.Enum):
     # soon, and happens only if one user has thousands of such jobs.
     NOT_YET_READ = _not_refused(
         "its constraint is evaluated in a later tick, as its user's other jobs use up"
-        " the time of this one",
+        " the time of this tick",
         memo=None,
     )
     USER_HOLD = _left_alone("its user holds it (urgency 0)", memo=None)
@@ -146,8 +146,8 @@ class Reason(enum.Enum):
         memo="waiting",
     )
     TAKEN_BACK = _left_alone(
-        "it was held and then taken back (by its urgency, or burst release); it is left"
-        " alone",
+        "it was held and then released by hand (flux job urgency, or burst release); it"
+        " is left alone",
         memo="left-alone",
     )
     NOT_BURSTABLE = _not_refused(
@@ -189,18 +189,18 @@ class Reason(enum.Enum):
         memo=None,
     )
     BANK_REFUSED = _waits(
-        "by flux-accounting its user may not use bank {bank} (may use: {own}), so no"
+        "flux-accounting does not let its user use bank {bank} (allowed: {own}), so no"
         " nodes are bought for it; submit it with another --bank",
         lasting=False,
     )
 
     ACCOUNTING_HOLD = _left_alone(
-        "it waits for flux-accounting: {limits}; no nodes are rented for it before",
+        "it waits for flux-accounting: {limits}; no nodes are rented for it meanwhile",
         memo="over-limit",
     )
     ACCOUNTING_LIMIT = _not_refused(
-        "it waits for flux-accounting: limit {limit} {most} of {whose}: {used} in use,"
-        " nodes that are rented included, and {need} needed; no more are rented for it",
+        "it waits for flux-accounting: limit {limit} {most} of {whose}: {used} in use"
+        " (including rented nodes), and {need} needed; no more nodes are rented for it",
         memo="over-limit",
     )
 
@@ -211,7 +211,8 @@ class Reason(enum.Enum):
     ASSIGNED = _not_refused("burst {burst} has room for it", memo="assigned")
     GROWING = _not_refused("burst {burst} grows by {nodes!n} for it", memo="assigned")
     COMING = _not_refused(
-        "burst {burst} comes ({state}): {online} of {nodes} nodes online{words}{ends}",
+        "burst {burst} is coming up ({state}): {online} of {nodes} nodes online{words}"
+        "{ends}",
         memo="{state} {online}/{nodes}",
     )
     RELEASED = _not_refused(
@@ -221,17 +222,17 @@ class Reason(enum.Enum):
     )
     # About a job whose nodes are online, too: what prevents its start.
     PRIORITY_ZERO = _not_refused(
-        "its nodes are online, but Flux gives it priority 0 and so starts it nowhere;"
+        "its nodes are online, but its priority is 0, so Flux does not start it;"
         " {next}{ends}",
         memo="released",
     )
     NODES_CLEANED = _not_refused(
-        "its nodes are online, but Flux's housekeeping after another job has"
+        "its nodes are online, but Flux's housekeeping after another job still runs on"
         " {ranks!i}; {next}{ends}",
         memo="released",
     )
     NODES_TAKEN = _not_refused(
-        "its nodes are online, but Flux has given {ranks!i} of them to {jobs};"
+        "its nodes are online, but Flux has allocated {ranks!i} to {jobs};"
         " {next}{ends}",
         memo="released",
     )
@@ -242,7 +243,7 @@ class Reason(enum.Enum):
         memo="released",
     )
     JOBS_AHEAD = _not_refused(
-        "its nodes are online, but Flux looks first at {jobs}, which wait for nodes;"
+        "its nodes are online, but it is queued behind {jobs} (waiting for nodes);"
         " {next}{ends}",
         memo="released",
     )
@@ -260,19 +261,19 @@ class Reason(enum.Enum):
 
     # About a job for which there is an isolated burst.
     ISOLATED_ACTIVE = _not_refused(
-        "isolated burst {burst} is to run it, and is {state}{words}",
+        "isolated burst {burst} was made for it and is in state {state}{words}",
         memo="isolated {state}",
     )
     # The job stays held until it is ended, or a person decides.
     ISOLATED_DONE = _left_alone("ran in isolated burst {burst}: {how}", memo="{word}")
     ISOLATED_LOST = _left_alone(
-        "was to run in isolated burst {burst}; it is not known whether it began, so it"
-        " is not run again: {how}",
+        "isolated burst {burst} should have run it; it is not known whether it began,"
+        " so it is not run again: {how}",
         memo="{word}",
     )
     ISOLATED_REFUSED = _left_alone(
-        "isolated burst {burst} was to run it, and its provider refuses to make it:"
-        " {how}",
+        "isolated burst {burst} should have run it, but its provider refuses to make"
+        " the burst: {how}",
         memo="{word}",
     )
     ISOLATED_QUARANTINED = _left_alone(
@@ -293,7 +294,7 @@ class Reason(enum.Enum):
         lasting=False,
     )
     NO_OFFERS = _waits(
-        "no provider offers anything",
+        "no provider has an offer",
         lasting=False,
     )
     TOO_LARGE = _impossible(
@@ -324,7 +325,7 @@ class Reason(enum.Enum):
         " offer's lifetime, or [deadlines] lease, less drain)",
     )
     NEVER_FITS = _impossible(
-        "no rank slot has a node that holds it ({want})",
+        "no rank slot has a node large enough for it ({want})",
     )
     EXCLUDED = _impossible(
         "its constraints exclude every rank slot",
@@ -348,8 +349,8 @@ class Reason(enum.Enum):
 
     # About an offer or a slot that was turned down for a job.
     OTHER_PROVIDER = _never_offered("the job asks for provider {preferred}")
-    OTHER_OFFER = _never_offered("offer {preferred} is asked for")
-    RULE_PROVIDER = _never_offered("rule {rule} allows {allowed} only")
+    OTHER_OFFER = _never_offered("offer {preferred} is requested")
+    RULE_PROVIDER = _never_offered("rule {rule} allows only {allowed}")
     PRICE_TOO_HIGH = _never_offered(
         "costs {price} per node-hour {source}; the job pays at most {most}"
     )
@@ -360,12 +361,12 @@ class Reason(enum.Enum):
         "the cloud may take its nodes back; the job has lost nodes {losses} times"
     )
     # About a burst that exists.
-    FOR_OTHERS = _offer("its nodes are for others only", passing=False)
+    FOR_OTHERS = _offer("its nodes are reserved for other jobs or users", passing=False)
     KEEPING_NOT_WORTH = _offer(
         "keeping it for the job costs more than its rule pays", passing=True
     )
     # About nodes that would be bought.
-    NOT_BOUGHT = _offer("nothing is bought for the job now", passing=True)
+    NOT_BOUGHT = _offer("no nodes are bought for the job now", passing=True)
     NOT_OFFERED = _offer("it is not offered now", passing=True)
     SHAPE_MISMATCH = _offer(
         "its nodes have {has}; the rank slot declares {want}", passing=False
@@ -382,7 +383,7 @@ class Reason(enum.Enum):
         passing=True,
     )
     SLOTS_DRAINED = _offer(
-        "it lacks {ranks!i} of rank slots, drained by hand: {why}", passing=False
+        "it cannot use {ranks!i} of rank slots, drained by hand: {why}", passing=False
     )
     LEASE_SHORT = _never_offered(
         "its bursts run jobs for at most {most}; the job may run for longer"
@@ -393,9 +394,9 @@ class Reason(enum.Enum):
         guests="free ranks are kept for a job that is ahead of it",
     )
     LIMIT_RESERVED = _offer(
-        "what limits allow is kept for job {job}, which is ahead of it",
+        "what is left of the limits is kept for job {job}, which is ahead of it",
         passing=True,
-        guests="what limits allow is kept for a job that is ahead of it",
+        guests="what is left of the limits is kept for a job that is ahead of it",
     )
     NOT_JOINED = _never_offered(
         "makes isolated bursts only; the job asks for nodes that join"
@@ -411,13 +412,15 @@ class Reason(enum.Enum):
     )
     OFFER_SMALL = _never_offered("its nodes have {has}; the job needs {want}")
     NOT_HELD = _offer(
-        "a job in an isolated burst must be held, and its user took it back",
+        "a job must be held to run in an isolated burst, and this one was released by"
+        " hand",
         passing=False,
     )
     LOST_RECORD = _offer(
-        "record {key} cannot be read, and may be of this job in an isolated burst",
+        "record {key} cannot be read; it may belong to an isolated burst of this job",
         passing=False,
-        guests="a record cannot be read, and may be of this job in an isolated burst",
+        guests="a record cannot be read; it may belong to an isolated burst of this"
+        " job",
     )
     OFFER_COOLDOWN = _offer(
         "{why}; set aside until {until!t} (burst enable {provider} ends that)",
@@ -425,11 +428,11 @@ class Reason(enum.Enum):
         guests="could not be provided, and is set aside until {until!t}",
     )
     OFFER_UNUSABLE = _offer(
-        "its last {failures} bursts could run no job: {why}; set aside until {until!t}"
-        " (burst enable {provider} ends that)",
+        "its last {failures} bursts could not run jobs: {why}; set aside until"
+        " {until!t} (burst enable {provider} ends that)",
         passing=True,
-        guests="its last {failures} bursts could run no job; set aside until {until!t}"
-        " (the owner of the instance sees why)",
+        guests="its last {failures} bursts could not run jobs; set aside until"
+        " {until!t} (the owner of the instance sees why)",
     )
     SPEC_REFUSED = _offer(
         "refused such a burst: {why}; not tried again before {until!t}"
@@ -439,7 +442,7 @@ class Reason(enum.Enum):
         " the instance sees why)",
     )
     ON_TRIAL = _offer(
-        "one burst tries whether {what} works again; others wait until it is online or"
+        "one burst tests whether {what} works again; others wait until it is online or"
         " has failed",
         passing=True,
     )
@@ -458,7 +461,9 @@ class Reason(enum.Enum):
         passing=True,
     )
     LIMIT_BURSTS = _offer("limit of {limit} bursts at a time is reached", passing=True)
-    LIMIT_BURST = _offer("limit of {limit!n} a burst; {need} are needed", passing=False)
+    LIMIT_BURST = _offer(
+        "limit of {limit!n} per burst; {need} are needed", passing=False
+    )
     OFFER_FULL = _offer(
         "it has {total!n} in all: {used} in use, {need} more needed", passing=True
     )
@@ -466,13 +471,13 @@ class Reason(enum.Enum):
         "budget {budget}: {left} of {limit} is left, and {need} would be reserved;"
         " {again}",
         passing=True,
-        guests="{need} would be reserved, and less is left of a budget; {again}",
+        guests="{need} would be reserved, and a budget has less left; {again}",
     )
     # The budget would be too small even if nothing had been spent yet.
     BUDGET_SMALL = _offer(
         "budget {budget}: its limit is {limit}, and {need} would be reserved{parts}",
         passing=False,
-        guests="{need} would be reserved, and the limit of a budget is less",
+        guests="{need} would be reserved, and the limit of a budget is lower",
     )
     BUDGET_OVER = _offer(
         "budget {budget}: its last day was {last}, so nothing is bought",
@@ -486,7 +491,7 @@ class Reason(enum.Enum):
         " instance sees why)",
     )
     LIMIT_USER = _offer(
-        "limit of {limit!n} a user: {used} in use, {need} more needed",
+        "limit of {limit!n} per user: {used} in use, {need} more needed",
         passing=True,
     )
 

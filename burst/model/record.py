@@ -42,7 +42,8 @@ def decode_record(text: str) -> BurstRecord:
         raise RecordUnreadable(f"not a burst record: {error}") from error
     if record.version not in (FIRST_VERSION, RECORD_VERSION):
         raise RecordUnreadable(
-            f"record of version {record.version}, this program knows {RECORD_VERSION}",
+            f"record of version {record.version}; this program reads versions up to"
+            f" {RECORD_VERSION}",
             "run the version that wrote it",
         )
     lease = record.lease

@@ -129,13 +129,13 @@ def parse_request(jobspec: Mapping[str, Any]) -> ResourceRequest:
         _walk(jobspec["resources"], 1, found, 0)
         system = _system(jobspec)
         if found.slots is None or found.cores is None:
-            raise JobspecError("its resources name no slot with cores")
+            raise JobspecError("its resources have no slot with cores")
         nodes, slots = found.nodes, found.slots
         if found.exclusive and nodes is None:
             nodes, slots = slots, 1
         constraint, _ = split_confinement(system.get("constraints"))
         if max(nodes or 0, slots * (nodes or 1)) > LARGEST_COUNT:
-            raise ValueError("more nodes or slots than Flux counts")
+            raise ValueError("more nodes or slots than Flux supports")
         return ResourceRequest(
             nodes=nodes or 0,
             slots=slots * (nodes or 1),

@@ -57,7 +57,7 @@ def _bounded(least: int, most: int | None, step: tuple[str, int] = ("+", 1)) -> 
     else:
         good = operand > 1 and (operator == "*" or (operator == "^" and least > 1))
     if least > LARGEST_COUNT:
-        raise ValueError("a count larger than Flux counts")
+        raise ValueError("a count larger than Flux supports")
     if least < 1 or (most is not None and most < least) or not good:
         raise ValueError(f"not a count: {least} to {most} by {operator}{operand}")
     return least

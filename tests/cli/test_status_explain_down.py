@@ -162,7 +162,9 @@ def test_orphans_are_listed_and_deleted_when_told(served: CliHarness) -> None:
     # The daemon may look before its follower was started.
     wait_until(lambda: listed() == [(orphan, "local", "burst-1-0")], listed)
     assert any(line.startswith(f"orphan {orphan} ") for line in cli.run("status").lines)
-    assert cli.run("gc", "-o", "{id}: {why}").lines == [f"{orphan}: no record of it"]
+    assert cli.run("gc", "-o", "{id}: {why}").lines == [
+        f"{orphan}: burst has no record of it"
+    ]
     deleted = cli.run("gc", "--yes")
     assert deleted.status == 0
     told = f"{orphan} of provider local: nothing of it is left"
@@ -229,7 +231,7 @@ def test_how_a_job_ended_is_told_also_once_the_daemon_has_forgotten_it(
         lead.fail_job(job, "no offer has 9 nodes")
         well = instance.submit(slots=1)
         instance.output(well)
-    told = "  it was failed by burst: no offer has 9 nodes"
+    told = "  burst made it fail: no offer has 9 nodes"
     assert told in cli.run("explain", format_f58(job)).lines
     assert "  it completed" in cli.run("explain", format_f58(well)).lines
     found = cli.run("explain", format_f58(well), "--json").json

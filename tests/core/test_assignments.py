@@ -295,7 +295,7 @@ def test_a_burst_that_is_not_up_when_it_is_to_be_drained_fails():
     after = tx.bursts[burst]
     assert after.result is Result.TIMEOUT
     [event] = [each for each in after.events if each.name == "exception"]
-    assert event.context["note"].startswith("it was not up when it was to be drained")
+    assert event.context["note"].startswith("it was not up by ")
     assert tx.health["local"].rows["offer/small"].failures == 1
 
 

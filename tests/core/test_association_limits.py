@@ -58,8 +58,8 @@ def test_one_of_two_jobs_that_are_together_over_max_nodes_gets_a_burst():
     why = its.decision(second)
     assert why.reason is Reason.ACCOUNTING_LIMIT
     assert why.text() == (
-        "it waits for flux-accounting: limit max_nodes 4 of bank physics: 3 in use,"
-        " nodes that are rented included, and 2 needed; no more are rented for it"
+        "it waits for flux-accounting: limit max_nodes 4 of bank physics: 3 in use"
+        " (including rented nodes), and 2 needed; no more nodes are rented for it"
     )
     memo = its.lead.memos[second]
     assert memo["state"] == "over-limit"
@@ -246,7 +246,7 @@ def test_a_job_that_flux_accounting_holds_is_told_for_which_limit(
     found = its.decision(held)
     assert found.reason is Reason.ACCOUNTING_HOLD
     assert found.text() == (
-        f"it waits for flux-accounting: {why}; no nodes are rented for it before"
+        f"it waits for flux-accounting: {why}; no nodes are rented for it meanwhile"
     )
     assert its.lead.memos[held]["state"] == "over-limit"
 

@@ -44,7 +44,7 @@ def test_it_is_told_in_order_with_durations_sums_and_cost() -> None:
         f"job {format_f58(JobId(1))} runs",
         f"job {format_f58(JobId(1))} ended: completed",
         "it failed or was ended (lost): ranks were lost",
-        "nothing of it is left at its provider",
+        "all its resources at its provider are deleted",
     ]
     stages = {stage["stage"]: stage["seconds"] for stage in found["stages"]}
     assert stages["until all were online"] == 3.0
@@ -60,7 +60,7 @@ def test_a_burst_that_is_set_apart_says_so() -> None:
     burst = lifecycle.quarantine(lifecycle.begin(LEASE, {}, T0), "odd", T0 + 1)
     found = burst_story(Records(), burst, settings(), T0 + 2)
     assert found["state"] == "quarantined"
-    assert found["events"][-1]["text"].endswith("nothing is done to it: odd")
+    assert found["events"][-1]["text"].endswith("the daemon does not act on it: odd")
 
 
 def test_who_acts_next_on_a_burst_and_by_when() -> None:
@@ -70,7 +70,7 @@ def test_who_acts_next_on_a_burst_and_by_when() -> None:
     for events, says in (
         (("provision-start",), f"within [deadlines] provision ({until})"),
         (("provision-start", "provision-finish"), "within [deadlines] join ("),
-        (ONLINE, "the daemon takes it down once nothing needs it: [deadlines] idle"),
+        (ONLINE, "the daemon takes it down once nothing needs it for [deadlines]"),
         ((*ONLINE, "drain"), "after [deadlines] drain ("),
         ((*ONLINE, "exception"), "after [deadlines] reap ("),
         (
@@ -96,5 +96,5 @@ def test_what_ends_on_another_day_is_told_with_its_day() -> None:
 def test_a_loss_of_which_nothing_was_told_yet_is_no_silence_of_the_provider() -> None:
     lost = Event(T0, "lost", {"ranks": "3", "since": T0})
     known = Event(T0, "lost", {"ranks": "3", "since": T0, "note": "b-3 was evicted"})
-    assert sentence(lost) == ("it lost rank 3: what took them away is not known so far")
+    assert sentence(lost) == "it lost rank 3: the cause is not known yet"
     assert sentence(known) == "it lost rank 3: b-3 was evicted"

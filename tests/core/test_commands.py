@@ -56,7 +56,7 @@ def test_a_request_that_cannot_be_met_says_why():
     nothing = burst_requests.request_nodes(1)
     _, verdict = requested(nothing, but(world(view()), providers={}))
     told = burst_requests.describe_request(verdict, nothing)
-    assert told == "1 node: no provider offers anything"
+    assert told == "1 node: no provider has an offer"
 
 
 def test_a_request_for_a_slot_of_a_strange_name_is_answered():
@@ -184,7 +184,7 @@ def seeing(*statuses, lead=None, name="local"):
 @pytest.mark.parametrize(
     ("records", "name", "why"),
     [
-        (Records(), "local", "no record of it"),
+        (Records(), "local", "burst has no record of it"),
         (recorded(run()), "local", None),
         # Two tables of one type may see the same things.
         (recorded(run()), "kind", None),
@@ -192,7 +192,7 @@ def seeing(*statuses, lead=None, name="local"):
         (
             recorded(run(*WHOLE_WAY)),
             "local",
-            "its record says that nothing of it was left",
+            "its record says that it was deleted",
         ),
         (Records(unreadable={f"burst/{LEASE.id}": "torn"}), "local", None),
     ],
@@ -256,7 +256,7 @@ def test_a_memo_names_the_offers_but_stays_short():
 
     assert told
     text = told["why"]
-    assert text.startswith("every offer was turned down: p/0 all rank slots")
+    assert text.startswith("every offer was turned down: p/0: all rank slots")
     assert len(text) == 300
     assert text.endswith("…")
 
@@ -281,7 +281,7 @@ def test_any_hosts_of_slots_may_be_asked_for(text, nodes):
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("burst-0-1", "of burst-0-1 bursts can have 1 node, and 2 are requested"),
+        ("burst-0-1", "bursts can have 1 node of burst-0-1, and 2 are requested"),
         ("lead-0", "no rank slot has lead-0; the lead's rank slots are burst-0-"),
         ("", "the list of hosts is empty; the lead's rank slots are burst-0-"),
         ("burst-0-[0-9]", "no rank slot has burst-0-\\[4-9\\]"),
@@ -299,7 +299,7 @@ def test_of_hosts_that_join_through_another_the_first_may_be_asked_for():
     (slot,) = (but(slot, divisible=False) for slot in slots)
     burst_requests.check_slot("burst-0-[0-1,3]", 2, [slot])
     for text in ("burst-0-[0-1,3]", "burst-0-[1-3]"):
-        with pytest.raises(BurstError, match="of one whose hosts join through another"):
+        with pytest.raises(BurstError, match="if its hosts join through another host"):
             burst_requests.check_slot(text, 3, [slot])
 
 

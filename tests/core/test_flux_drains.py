@@ -102,7 +102,7 @@ def test_no_third_burst_is_made_after_two_and_the_reason_names_the_prolog(s):
     (refusal,) = s.decision(job).refusals
     assert refusal.reason is Reason.OFFER_UNUSABLE
     text = refusal.text()
-    assert "its last 2 bursts could run no job: Flux drained ranks 2-4" in text
+    assert "its last 2 bursts could not run jobs: Flux drained ranks 2-4" in text
     assert "prolog failed for job f2; see flux dmesg on the lead" in text
     assert "prolog" not in refusal.guests_text()
     assert [each["why"] for each in s.explained(job)["refusals"]] == [text]

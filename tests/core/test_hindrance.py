@@ -53,11 +53,11 @@ def test_a_job_that_has_its_nodes():
     wanted = job(5, whole(1))
     told = found(wanted, lead(other, wanted, busy=RANKS))
     assert told.reason is Reason.NODES_TAKEN
-    assert f"of them to job {format_f58(other.id)}; Flux" in told.text()
+    assert f" to job {format_f58(other.id)}; Flux" in told.text()
     assert format_f58(other.id) not in told.guests_text()
-    assert "of them to another job; Flux" in told.guests_text()
+    assert " to another job; Flux" in told.guests_text()
     unknown = found(wanted, lead(wanted, busy=RANKS))
-    assert "of them to a job that is not burstable" in unknown.text()
+    assert " to a job that is not burstable" in unknown.text()
 
 
 OTHER_SLOT = dict.fromkeys(range(6, 10), NODE)
@@ -102,7 +102,7 @@ def test_housekeeping():
     cleaned = dict.fromkeys(RANKS, T0)
     told = found(wanted, lead(wanted, busy=RANKS, housekeeping=cleaned))
     assert told.reason is Reason.NODES_CLEANED
-    assert "Flux starts it once that has ended" in told.text()
+    assert "Flux starts it once housekeeping has ended" in told.text()
 
 
 def test_jobs_ahead_of_it():
@@ -112,7 +112,7 @@ def test_jobs_ahead_of_it():
     told = found(wanted, lead(*ahead, *behind, wanted))
     assert told.reason is Reason.JOBS_AHEAD
     names = " ".join(format_f58(each.id) for each in ahead)
-    assert f"Flux looks first at jobs {names}" in told.text()
+    assert f"it is queued behind jobs {names}" in told.text()
 
 
 class StuckLead(FakeLead):
@@ -131,9 +131,9 @@ def stuck() -> Sim:
 @pytest.mark.parametrize(
     ("change", "stood"),
     [
-        ({"priority": 0}, "Flux gives it priority 0"),
+        ({"priority": 0}, "its priority is 0, so Flux does not start it"),
         ({"state": JobState.PRIORITY}, "Flux has no priority for it yet"),
-        ({}, "nothing that is known stood in its way"),
+        ({}, "the cause is not known (flux jobs, flux resource list)"),
     ],
 )
 def test_what_stood_in_the_way_is_told_once_it_has_left(change, stood):

@@ -46,7 +46,7 @@ def test_it_is_named_and_counts_as_idle(s):
     began = s.lead.housekeeping[2]
     assert note(s) == (
         f"Flux's housekeeping has been running on ranks 2-4 since {clock_time(began)},"
-        " and no job runs there (flux housekeeping list); it is ended at"
+        " and no job runs there (flux housekeeping list); housekeeping is ended at"
         f" {clock_time(began + 50)} ([deadlines] housekeeping)"
     )
     assert s.burst.idle_since is not None
@@ -116,7 +116,7 @@ def test_a_job_beside_it_makes_the_burst_busy(s):
     assert s.burst.idle_since is None
     s.take_down(s.burst.id)
     s.tick(2)
-    assert "jobs still run on ranks 2; they are not killed" in note(s)
+    assert "jobs still run on rank 2; they are not killed" in note(s)
 
 
 def forcing(nodes: int = 3) -> tuple[Asking, str]:
@@ -166,9 +166,9 @@ def test_what_was_sent_a_signal_is_told_when_the_next_comes(s):
     s.tick()
     assert note(s).endswith(
         f"Flux's housekeeping has been running on ranks 2-4 since {clock_time(began)},"
-        " and no job runs there (flux housekeeping list); it was sent a signal at"
-        f" {clock_time(sent)}, and is sent SIGKILL at {clock_time(sent + 60)} if it has"
-        " not ended"
+        " and no job runs there (flux housekeeping list); housekeeping was sent a"
+        f" signal at {clock_time(sent)}, and is sent SIGKILL at"
+        f" {clock_time(sent + 60)} if it has not ended"
     )
     s.until(lambda: len(s.lead.signals) == 2)
     assert s.lead.signals[-1][1] == KILL
@@ -176,5 +176,5 @@ def test_what_was_sent_a_signal_is_told_when_the_next_comes(s):
     # What runs later is none of that.
     s.lead.housekeeping = {3: s.now}
     s.tick()
-    assert f"running on ranks 3 since {clock_time(s.now - 1)}" in note(s)
+    assert f"running on rank 3 since {clock_time(s.now - 1)}" in note(s)
     assert "sent a signal" not in note(s)

@@ -40,7 +40,7 @@ def test_what_failed_is_not_known_not_to_have_run(sim):
     sim.tick(3)
     assert len(sim.bursts) == 1
     assert reason(sim, job) == (
-        f"was to run in isolated burst {sim.burst.id}; it is not known whether it"
+        f"isolated burst {sim.burst.id} should have run it; it is not known whether it"
         " began, so it is not run again: refused: credentials expired; renew them"
     )
     assert sim.lead.memos[job]["state"] == "refused"

@@ -33,7 +33,7 @@ def test_a_job_that_has_not_ended_has_no_end() -> None:
         ([finish(0)], "completed", "it completed"),
         ([finish(256)], "failed", "it failed: exit status 1"),
         ([finish(9)], "failed", "it failed: ended by signal 9"),
-        ([exception("burst")], "failed", "it was failed by burst: so it is"),
+        ([exception("burst")], "failed", "burst made it fail: so it is"),
         ([exception("cancel")], "canceled", "it was canceled: so it is"),
         ([exception("timeout")], "timeout", "it ended at its time limit: so it is"),
         ([exception("alloc")], "failed", "it failed: so it is"),

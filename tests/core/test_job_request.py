@@ -48,8 +48,12 @@ def test_a_job_that_a_rule_marks_may_have_one() -> None:
     [
         ({"state": JobState.RUN}, None, "ƒ2 does not wait any more"),
         ({"urgency": 0}, None, "ƒ2 is held by its user; flux job urgency"),
-        ({}, HoldState.TAKEN_BACK, "taken back, so it is left alone; submit it again"),
-        ({"urgency": 0}, HoldState.TAKEN_BACK, "taken back"),
+        (
+            {},
+            HoldState.TAKEN_BACK,
+            "released by hand, so it is left alone; submit it again",
+        ),
+        ({"urgency": 0}, HoldState.TAKEN_BACK, "released by hand"),
     ],
 )
 def test_what_would_come_to_nothing_is_refused(changes, state, says):

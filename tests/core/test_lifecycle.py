@@ -76,10 +76,10 @@ def test_only_what_runs_ends_the_idleness_of_a_burst():
 @pytest.mark.parametrize(
     ("names", "event", "why"),
     [
-        ((), "drained", "event drained in state new"),
-        ((), "nosuch", "event nosuch in state new"),
-        (WHOLE_WAY, "reaped", "event reaped in state inactive"),
-        (("exception",), "exception", "event exception in state reap"),
+        ((), "drained", "unexpected event drained in state new"),
+        ((), "nosuch", "unexpected event nosuch in state new"),
+        (WHOLE_WAY, "reaped", "unexpected event reaped in state inactive"),
+        (("exception",), "exception", "unexpected event exception in state reap"),
     ],
 )
 def test_what_the_table_does_not_have_quarantines(names, event, why):

@@ -47,7 +47,7 @@ def test_usage_refuses_what_is_too_much():
     assert why(usage, grows(6, 6)) is Reason.LIMIT_NODES
     refusal = usage.why_not(new(3, user=100))
     assert refusal
-    assert refusal.text() == "limit of 7 nodes a user: 5 in use, 3 more needed"
+    assert refusal.text() == "limit of 7 nodes per user: 5 in use, 3 more needed"
     assert why(usage, new(3, user=200)) is None
     assert why(usage, new(3, user=200, charged_nodes=5)) is Reason.LIMIT_USER
     assert why(usage, FurtherUse.joined(100, Joined(3))) is Reason.LIMIT_USER

@@ -17,7 +17,7 @@ from tests.lifecycles import LEASE
 from tests.sim import Sim
 
 WHY = "was evicted, as when a node is drained"
-UNKNOWN = "what took them away is not known so far"
+UNKNOWN = "the cause is not known yet"
 
 
 def running():
@@ -134,7 +134,7 @@ def test_a_lead_that_was_started_again_is_told_as_what_took_them_away():
     sim.provider.lose(burst, hosts[1:])
     restart_lead(sim)
     sim.tick(3)
-    words = "had to join anew, as the lead was started again"
+    words = "had to join again, as the lead was restarted"
     assert the_loss(sim).context["note"] == f"burst-0-[1-3] {words}"
     assert any(words in sim.explained(job)["why"] for job in jobs)
     # What the provider knows of it counts more.
@@ -159,7 +159,7 @@ def test_a_lead_that_was_started_again_has_no_offer_set_aside(anew):
     sim.tick(20)
     told = next(b for b in sim.bursts if b.id == first).events
     notes = [event.context.get("note", "") for event in told]
-    assert any("the lead was started again" in each for each in notes) == anew
+    assert any("the lead was restarted" in each for each in notes) == anew
     # The next burst is made at once.
     assert (len(sim.bursts) > 1) == anew
     assert (sim.lead.jobs[job].state is JobState.RUN) == anew
@@ -174,14 +174,14 @@ def test_a_burst_that_ended_with_its_lead_has_not_failed(again):
         restart_lead(sim)
     sim.provider.lose(first, sim.burst.lease.hosts[1:])
     sim.tick(1)
-    words = "join anew, as the lead was started again" if again else "end, as the lead"
+    words = "join again, as the lead was restarted" if again else "end, as the lead"
     assert words in the_loss(sim).context["note"]
     sim.provider.fail(first, "its log is empty")
     sim.tick(4)
     ended = next(b for b in sim.bursts if b.id == first)
     [event] = [event for event in ended.events if event.name == "exception"]
     note = event.context["note"]
-    assert note == "its followers ended as the lead did: its log is empty"
+    assert note == "its followers ended when the lead ended: its log is empty"
     assert ended.result is Result.CANCELED
     # Its provider's words are not for guests.
     guests = records_for_guests(sim.records).bursts[first]
@@ -194,7 +194,7 @@ def test_what_is_deleted_as_its_lead_ends_has_not_failed():
     sim.provider.lose(sim.burst.id, sim.burst.lease.hosts)
     sim.until(lambda: sim.burst.exception != "")
     event = next(event for event in sim.burst.events if event.name == "exception")
-    assert event.context["note"] == "its followers ended as the lead did"
+    assert event.context["note"] == "its followers ended when the lead ended"
 
 
 def test_what_is_lost_later_is_not_lost_by_an_earlier_start_of_the_lead():

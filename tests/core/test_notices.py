@@ -72,7 +72,7 @@ def test_bursts_that_a_person_must_see_to() -> None:
     told = found(Records(bursts={stuck.id: stuck}))
     name = stuck.id
     assert [*told] == [f"quarantine/{name}", f"overdue/{name}/drain", f"lease/{name}"]
-    assert told[f"quarantine/{name}"].text.endswith("to it: nobody knows")
+    assert told[f"quarantine/{name}"].text.endswith("not act on it: nobody knows")
     gone = but(stuck, state=State.INACTIVE)
     assert not found(Records(bursts={gone.id: gone}))
 

@@ -103,10 +103,10 @@ def test_which_offer_is_taken(offers, taken):
     [
         (0.0, 0.0, ""),
         (2.0, 0.0, ", at 2 per node-hour as offered"),
-        (0.0, 0.1, ", with a fee of 0.1 for the burst and hour"),
+        (0.0, 0.1, ", plus a fee of 0.1 per hour for the burst"),
         (
             *(2.0, 0.1),
-            ", at 2 per node-hour as offered, with a fee of 0.1 for the burst and hour",
+            ", at 2 per node-hour as offered, plus a fee of 0.1 per hour for the burst",
         ),
     ],
 )
@@ -310,7 +310,7 @@ def test_a_job_that_lacks_ranks_which_a_person_drained_is_told(
     assert (refusal.reason is Reason.SLOTS_DRAINED) == bool(told)
     if told:
         assert refusal.text().startswith(
-            f"it lacks {name_ranks(told)} of rank slots, drained by hand: bad fan"
+            f"it cannot use {name_ranks(told)} of rank slots, drained by hand: bad fan"
         )
         assert refusal.next_step() == (
             "an administrator undrains them once they can be used again: flux resource"
@@ -445,4 +445,4 @@ def test_what_a_limit_of_nodes_a_burst_keeps_from_a_job_is_said(where):
     made = plan(asked, limits={"max_nodes_per_burst": 2})
 
     (refusal,) = made.decisions[1].refusals
-    assert refusal.text() == "limit of 2 nodes a burst; 6 are needed"
+    assert refusal.text() == "limit of 2 nodes per burst; 6 are needed"

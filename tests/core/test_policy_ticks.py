@@ -96,10 +96,10 @@ def test_a_job_is_told_what_a_burst_would_save_and_when_it_is_asked_again() -> N
     told = tick_once(what, **FRUGAL).decisions[ONE].text()
     # T0 is 1970-01-12 13:46:40 UTC; the texts are local times.
     assert told.startswith("starts on own nodes about ")
-    there = "in 1m on local/small (as its offer says) for 4.07 as offered, which rule"
-    assert f", when ƒ8 ends); {there}" in told
+    there = "a burst would be online in 1m on local/small (as its offer says) for 4.07"
+    assert f", when ƒ8 ends); {there} as offered, which rule" in told
     assert told.endswith(
-        "rule default does not pay: it saves 0.074 of the 0.1 h for a node-hour that"
+        "rule default does not pay: it saves 0.074 of the 0.1 h per node-hour that"
         " the rule asks for; judged again when ƒ8 ends"
     )
 
@@ -111,7 +111,7 @@ def test_what_is_known_of_past_bursts_counts() -> None:
     what = seen(TWO_HOURS, forecasts={ONE: starts(HOUR / 2)})
     known = Records(times={"local": slow})
     told = tick_once(what, known, **FRUGAL).decisions[ONE].text()
-    assert "in 30m on local/small (9 of 10 bursts within 30m)" in told
+    assert "online in 30m on local/small (9 of 10 bursts within 30m)" in told
     assert "it saves nothing of the 0.1 h" in told
 
 
@@ -385,7 +385,7 @@ def test_a_refusal_stands_until_its_forecast_asks_for_more(mode: str) -> None:
     # Bursts that come sooner save more.
     quick = ProviderTimes().learn("small/2", online=1.0)
     made = decided(known=Records(times={"local": quick}))
-    assert "; in 1s on local/small" in made.decisions[ONE].text()
+    assert "online in 1s on local/small" in made.decisions[ONE].text()
     # Where own nodes are free it may start there.
     assert decided(lead=view(TWO_HOURS)).decisions[ONE] is not kept
 
@@ -427,14 +427,14 @@ def test_a_rule_narrows_what_the_user_prefers() -> None:
     made = tick_once(seen(TWO_HOURS, offers=offers), **tables)
     told = {r.offer: r.text() for r in made.decisions[ONE].refusals}
     assert told == {
-        "near/small": "rule cheap allows far only",
+        "near/small": "rule cheap allows only far",
         "far/small": "costs 3.0 per node-hour as offered; rule cheap allows 2.0",
     }
 
     wants = but(TWO_HOURS, preferences=BurstPreferences("near", max_price=1.5))
     made = tick_once(seen(wants, offers=offers), **tables)
     told = {r.offer: r.text() for r in made.decisions[ONE].refusals}
-    assert told["near/small"] == "rule cheap allows far only"
+    assert told["near/small"] == "rule cheap allows only far"
     assert told["far/small"] == "the job asks for provider near"
 
     tables["policy"] = [{"max_price": 2.0}]
@@ -496,5 +496,5 @@ def test_jobs_are_judged_by_the_offers_that_each_may_have() -> None:
     what = seen(TWO_HOURS, far, offers=offers, forecasts=forecasts)
     made = tick_once(what, **FRUGAL)
     near, far_away = (made.decisions[each].text() for each in (ONE, TWO))
-    assert "; in 0s on near/small (as its offer says) for 2.00" in near
-    assert "; in 1m on far/small (as its offer says) for 6.10" in far_away
+    assert "online in 0s on near/small (as its offer says) for 2.00" in near
+    assert "online in 1m on far/small (as its offer says) for 6.10" in far_away

@@ -100,7 +100,9 @@ def test_a_job_is_told_its_place_and_what_ends_before():
     assert text.startswith("starts about ")
     assert ", when burst-1-aaaaaa ends, on 10 nodes of local/small; kept" in text
     (told,) = planned(demand(9, 10), busy={"burst_1": 0.0}).decisions.values()
-    assert told.text().startswith("starts as soon as they are free, on 10 nodes of")
+    assert told.text().startswith(
+        "starts as soon as its nodes are free, on 10 nodes of"
+    )
     (told,) = planned(demand(9, 10), busy={"burst_1": math.inf}).decisions.values()
     assert "when burst-1-aaaaaa ends, at an unknown time (no time limit)" in told.text()
     assert re.search(r"; kept for it: ranks \S+ until \d\d:\d\d:\d\d$", told.text())

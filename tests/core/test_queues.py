@@ -111,10 +111,10 @@ def test_a_job_without_a_number_of_nodes_gets_no_more_than_its_queue_allows() ->
 def test_what_helps_a_job_whose_queue_is_gone_is_what_flux_does() -> None:
     """It moves no such job (tests/flux/test_confine.py)."""
     _, text, _ = decided(FOUR, batch=None)
-    assert "Flux moves no job of a queue that is gone: cancel it" in text
+    assert "Flux cannot move a job of a queue that is gone: cancel it" in text
     assert "have the queue added again" in text
     _, text, _ = decided(FOUR, queue="", batch=None)
-    assert "Flux moves no job without a queue: cancel it" in text
+    assert "Flux cannot move a job without a queue: cancel it" in text
     _, text, _ = decided(FOUR, "burst", "queue", **{"burst-ready": None})
     assert "has no queue burst-ready" in text
     assert "run `burst setup` again" in text

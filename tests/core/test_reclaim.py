@@ -45,7 +45,7 @@ def test_a_reclaimed_burst_ends_as_such_and_the_next_is_made_at_once(ends):
     hosts = ", ".join(burst.lease.hosts)
     word = "its node was taken back" if ends else "was preempted"
     assert sim.explained(job)["why"] == (
-        f"it ended: failed; burst {lost}: others took the place of {hosts} ({word})"
+        f"it ended: failed; burst {lost}: the provider reclaimed {hosts} ({word})"
     )
     # What is paid is settled, and counted.
     settled = sim.records.settled[lost]
@@ -75,7 +75,7 @@ def test_a_job_on_other_nodes_of_the_burst_is_not_told():
     for job in jobs:
         sim.lead.finish(job, "failed")
     sim.tick(2)
-    told = ["took the place of" in sim.explained(job)["why"] for job in jobs]
+    told = ["the provider reclaimed" in sim.explained(job)["why"] for job in jobs]
     assert told == [True, False]
 
 
@@ -122,9 +122,7 @@ def test_what_is_reclaimed_as_it_comes_up_pauses_the_offer_and_is_no_failure():
     sim.until(lambda: not sim.burst.live)
     sim.tick(2)
     (refusal,) = sim.decision(large).refusals
-    assert refusal.text().startswith(
-        "nodes of a burst of 4 were taken for others as it"
-    )
+    assert refusal.text().startswith("nodes of a burst of 4 were reclaimed while it")
 
     small = sim.lead.submit(whole(3), userid=2)
     sim.joins = True
@@ -161,7 +159,7 @@ def test_an_isolated_burst_that_is_reclaimed_says_so_to_its_job():
 
     assert sim.burst.result is Result.RECLAIMED
     assert sim.lead.memos[job]["state"] == "reclaimed"
-    assert "reclaimed: others took the place of" in sim.told(job)
+    assert "reclaimed: the provider reclaimed" in sim.told(job)
 
 
 def test_the_pause_of_what_was_reclaimed_does_not_grow():

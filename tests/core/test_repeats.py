@@ -156,7 +156,7 @@ def test_a_guests_job_is_not_run_again_and_it_is_told_why():
     sim, job = running(lead=lead, plan={"share_users": True})
     lose(sim, job)
     assert not sim.lead.taken
-    told = "it is not run again: the daemon cannot submit the job of another user"
+    told = "it is not run again: the daemon cannot sign the job of another user"
     assert told in sim.explained(job)["why"]
 
 

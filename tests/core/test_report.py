@@ -79,7 +79,7 @@ def test_a_note_says_why_a_burst_ended_or_why_that_takes_too_long(events, note):
     assert row(made(*events))["note"] == note
 
 
-BUSY = "jobs still run on ranks 3; they are not killed"
+BUSY = "jobs still run on rank 3; they are not killed"
 BOTH = {2: "burst", 3: "burst"}
 
 
@@ -95,19 +95,19 @@ def test_a_note_names_at_once_what_of_the_lead_a_deletion_waits_for():
 
     assert note_of(DRAINED, drained=BOTH, busy=(0, 3)) == f"idle; {BUSY}"
     assert note_of((FAILED,), drained=BOTH, busy=(3,), online=(2,)) == (
-        "exited with status 3; Flux still has jobs on ranks 3, which are offline; flux"
+        "exited with status 3; Flux still has jobs on offline rank 3; flux"
         " cancel ends those that run on no other node"
     )
     # Of a job that has lost a node, the note does not say to cancel it.
     assert note_of((FAILED,), drained=BOTH, busy=(2, 3), online=(2,)) == (
-        "exited with status 3; jobs still run on ranks 2; they are not killed"
+        "exited with status 3; jobs still run on rank 2; they are not killed"
     )
     assert note_of((FAILED,), drained={2: "x"}) == (
-        "exited with status 3; ranks 3 are not drained yet"
+        "exited with status 3; waiting for rank 3 to be drained"
     )
     assert note_of((FAILED,), gone, drained=BOTH) == (
-        "exited with status 3; nothing of it is left at the provider, but ranks 2-3 are"
-        " online; see flux overlay status"
+        "exited with status 3; the provider does not show it any more, but the lead"
+        " shows ranks 2-3 as online; see flux overlay status"
     )
     assert note_of((FAILED,), drained=BOTH) == "exited with status 3"
 
@@ -133,9 +133,11 @@ def test_a_job_for_which_nothing_is_begun_as_nothing_can_be_stored_is_told_so():
         return str(found["why"])
 
     assert "No space left on device" in why(1, {}, guest=False)
-    assert why(1, judged, guest=False).startswith("every offer was turned down; since")
+    assert why(1, judged, guest=False).startswith(
+        "every offer was turned down; writing"
+    )
     assert why(1, {}, guest=True) == (
-        "the daemon can begin nothing for it at present (the owner of the instance"
+        "the daemon cannot start anything for it at present (the owner of the instance"
         " sees why)"
     )
     assert "No space" not in why(2, {}, guest=False)
@@ -207,7 +209,7 @@ def test_a_job_that_is_not_burstable_waits_for_own_nodes_in_its_turn():
     told = job_report.explain_other(waits, world(None))
     assert (told["id"], told["userid"], told["state"]) == ("ƒ4", 7, "sched")
     assert told["verdict"] == "not-burstable"
-    assert "in its turn" in told["why"]
+    assert "waits its turn" in told["why"]
     assert job_report.starts_by_itself(told)
     nobody_knows = but(waits, request=None)
     assert job_report.explain_other(nobody_knows, world(None))["needs"] == ""
@@ -221,12 +223,16 @@ def test_a_job_that_is_not_burstable_waits_for_own_nodes_in_its_turn():
             "its queue night is stopped (until six)",
             "an administrator starts the queue: flux queue start night",
         ),
-        ({"queue": "old"}, "the instance has no queue old", "its user submits it anew"),
+        (
+            {"queue": "old"},
+            "the instance has no queue old",
+            "its user submits it again",
+        ),
         ({"priority": 0}, "its user holds it (urgency 0)", "its user releases it"),
         (
             {"state": JobState.DEPEND},
             "it waits for its dependencies, not for nodes",
-            "Flux continues once it has no dependencies to wait for",
+            "Flux schedules it once it no longer waits for its dependencies",
         ),
         (
             {"state": JobState.RUN, "taken": {0: Shape(1), 1: Shape(2)}},
@@ -294,7 +300,7 @@ def test_of_a_burst_whose_provider_is_disabled_that_is_its_note():
     told = report.burst_row(burst, seen, T0 + 100)
     assert told["state"] == "reap"
     assert told["note"].startswith(
-        f"provider {burst.lease.provider} is not enabled, so that nothing is known"
+        f"provider {burst.lease.provider} is not enabled, so the burst cannot be seen"
     )
 
 

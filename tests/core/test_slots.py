@@ -57,9 +57,9 @@ def test_hosts_without_a_common_stem_are_named_for_the_first():
         (["burst-9-[0-1]"], "is not in the lead's hosts"),
         (["burst-0-[0-"], "not a hostlist"),
         ([""], "is not in the lead's hosts"),
-        (["burst-0-[0,2]"], "no run of ranks"),
+        (["burst-0-[0,2]"], "not a run of ranks"),
         (["burst-0-[1-0]"], "not a hostlist"),
-        (["burst-0-[0-1]", "burst-0-[1-2]"], "burst-0-1 stands in two slots"),
+        (["burst-0-[0-1]", "burst-0-[1-2]"], "burst-0-1 is in two slots"),
     ],
 )
 def test_refuses_slots_that_the_lead_does_not_have(declared, what):

@@ -71,7 +71,9 @@ def test_a_new_burst_found_on_the_books_is_started():
 def test_a_new_burst_whose_ranks_are_up_is_quarantined_and_nothing_is_done_to_it():
     made = tick_once(world(view(online=[0, 2])), recorded(run()))
 
-    assert made.records.bursts[ID].quarantined == "no rule for what is seen of it"
+    assert made.records.bursts[ID].quarantined == (
+        "no rule covers what its record, Flux and its provider show"
+    )
     assert made.actions == ()
     again = tick_once(world(view(online=[0, 2])), made.records)
     assert again.actions == ()
@@ -284,7 +286,7 @@ def test_a_drain_that_takes_too_long_says_why():
     again = tick_once(world(view(online=[2, 3])), made.records, now=late + 10)
 
     note = made.events[-1][1].context["note"]
-    assert note == "drain: ranks 2-3 are not drained yet"
+    assert note == "drain: waiting for ranks 2-3 to be drained"
     assert [event.name for _, event in again.events] == []
 
 
@@ -298,7 +300,7 @@ def test_past_its_deadline_a_burst_names_the_ranks_whose_jobs_it_waits_for(
     made = tick_once(seen, waiting, now=T0 + 9_000)
 
     assert [event.context.get("note") for _, event in made.events][-1] == (
-        f"{state}: jobs still run on ranks 3; they are not killed"
+        f"{state}: jobs still run on rank 3; they are not killed"
     )
 
 

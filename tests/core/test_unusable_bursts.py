@@ -52,7 +52,7 @@ def test_no_third_burst_is_made_after_two_and_the_reason_says_why(s):
     assert len(s.bursts) == 2
     (refusal,) = s.decision(job).refusals
     assert refusal.reason is Reason.OFFER_UNUSABLE
-    text = "its last 2 bursts could run no job: its host died; set aside until"
+    text = "its last 2 bursts could not run jobs: its host died; set aside until"
     assert text in refusal.text()
     s.until(lambda: len(s.bursts) > 2, ticks=120)
 

@@ -31,7 +31,7 @@ def test_a_batch_job_that_goes_on_without_a_follower_keeps_its_burst(
         burst_id = site.wait_for_burst("online")
         site.kill_follower("burst-0-1")
         site.cli.wait_for_state(burst_id, "reap")
-        note = "jobs still run on ranks 2; they are not killed"
+        note = "jobs still run on rank 2; they are not killed"
         wait_until(
             lambda: site.cli.row(burst_id)["note"].endswith(note),
             lambda: f"the note: {site.cli.row(burst_id)}",

@@ -124,7 +124,7 @@ def test_a_prolog_that_fails_costs_two_bursts_and_no_slot(
         def refused() -> bool:
             nonlocal why
             why = cli.run("explain", format_f58(third)).stdout
-            return "could run no job" in why
+            return "could not run jobs" in why
 
         wait_until(refused, lambda: f"a third burst to be refused: {why}")
         assert "see flux dmesg on the lead" in why

@@ -189,8 +189,9 @@ def test_what_the_store_refused_is_counted_once_it_took_it() -> None:
     assert sum(sim.read("bursts_started_total").values()) == 0
     # The lead is there: its alert is not the one for this.
     assert sim.one("lead_up") == 1
-    told = "nothing can be written to the store: no space left; make room"
-    assert told in sim.shown.why_not_ready()
+    told = sim.shown.why_not_ready()
+    assert "writing to the store has failed since " in told
+    assert ": no space left; make room" in told
     sim.lead.disk.full = False
     sim.until(sim.in_state(State.ONLINE))
     assert sum(sim.read("bursts_started_total").values()) == 1

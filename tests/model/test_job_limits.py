@@ -63,7 +63,7 @@ def test_without_limits_there_is_none(config: dict[str, object]) -> None:
         (request(gpus=1), 60, ""),
         (request(), 1801, "30m is over the limit of 30m"),
         (request(), 7200, "2h is over the limit of 30m"),
-        (request(), 0, "without a time limit is over the limit of 30m"),
+        (request(), 0, "an unlimited run time is over the limit of 30m"),
     ],
 )
 def test_why_a_job_would_be_rejected(asked, duration, why):

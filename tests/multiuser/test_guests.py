@@ -147,7 +147,7 @@ def test_a_guest_requests_a_burst_that_is_his_alone(system: SystemInstance) -> N
         assert "you have 2, and ask for 1 more" in over.stderr
         assert system.status("ann")["bursts"] == []
         refused = system.try_burst("ann", "down", burst)
-        assert "is no burst that you requested" in refused.stderr
+        assert "is not a burst that you requested" in refused.stderr
         assert states(system) == {burst: "online"}
         done = system.try_flux(
             "bob", "run", "-N2", "--setattr=burstable", "--requires=burst", "id", "-u"
@@ -220,7 +220,7 @@ def test_subordinate_user_ids_of_a_guest_are_no_further_users(
             assert "700000 is a subordinate user id of ann" in text
         told = system.try_burst("700001", "status")
         assert told.returncode == 1
-        assert "call outside of the user namespace" in told.stderr
+        assert "run burst outside of the user namespace" in told.stderr
         job = system.flux("ann", "submit", *asked)
         assert system.wait_for_end("ann", job).returncode == 0
         wait_until(

@@ -52,7 +52,7 @@ def test_an_offer_shorter_than_the_drain_deadline_is_of_use_for_half_of_its_life
     s.tick(4)
     assert s.in_state(State.DRAIN)()
     note = s.burst.events[-1].context["note"]
-    assert note == "its lease ends; it is drained 50s before"
+    assert note == "it is drained 50s before its lease ends"
 
 
 def test_a_provider_may_have_a_provision_deadline_of_its_own() -> None:

@@ -175,7 +175,7 @@ def test_a_guest_takes_down_what_they_requested_and_nothing_else():
         (GUEST, "burst-9-000000"),
         (GUEST, ""),
     ):
-        with pytest.raises(Denied, match="is no burst that you requested"):
+        with pytest.raises(Denied, match="is not a burst that you requested"):
             asking.send(userid, "down", {"burst": burst, "force": True})
     assert {b.id: b.state for b in asking.sim.bursts}.items() >= states.items()
     assert job in next(b for b in asking.sim.bursts if b.id == made_for_job).jobs
@@ -194,7 +194,7 @@ def test_a_guest_takes_down_what_they_requested_and_nothing_else():
         ({}, -7, "-7 nodes cannot be requested"),
         ({"limits": {"max_nodes_per_user": 2}}, 3, "limit"),
         ({"limits": {"max_nodes": 2}}, 3, "limit"),
-        ({"budget": [NO_MONEY]}, 3, "the limit of a budget is less"),
+        ({"budget": [NO_MONEY]}, 3, "the limit of a budget is lower"),
     ],
 )
 def test_what_a_guest_requests_is_within_limits_and_budgets(tables, nodes, why):

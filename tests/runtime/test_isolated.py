@@ -71,7 +71,8 @@ def test_a_job_whose_isolated_burst_is_refused_fails_and_nobody_else_suffers():
 
     ((verb, failed, reason),) = sim.lead.log
     assert (verb, failed) == ("fail", job)
-    assert reason.endswith("refuses to make it: spec: the jobspec is 2 MB; shorten it")
+    why = "spec: the jobspec is 2 MB; shorten it"
+    assert reason.endswith(f"refuses to make the burst: {why}")
     assert not sim.records.health
     sim.run_job(whole(3))
     assert sim.cloud.begun == []

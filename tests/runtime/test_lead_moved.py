@@ -40,8 +40,8 @@ def test_a_burst_whose_followers_cannot_join_is_made_anew() -> None:
     assert (lost.exception, lost.result) == ("lead-moved", Result.CANCELED)
     (note,) = [e.context["note"] for e in lost.events if e.name == "exception"]
     assert note == (
-        "it was made with an address of the lead that followers do not reach; it is"
-        f" {AFTER} by now"
+        "it was made with an old address of the lead, which followers cannot reach;"
+        f" the address is now {AFTER}"
     )
     assert sim.records.health == {}
     (made,) = [burst for burst in sim.bursts if burst.id != old]

@@ -59,7 +59,8 @@ def test_a_store_that_refuses_the_records_is_told_to_the_owner():
     asking.sim.lead.disk.full = True
     asking.tick()
     (text,) = lead_troubles(asking.ask("status")["lead"])
-    assert "nothing can be written to the store: no space left; make room" in text
+    assert text.startswith("writing to the store has failed since ")
+    assert ": no space left; make room" in text
     assert asking.ask("ping")["store_trouble"] == text
     assert "space" not in str(asking.ask("status", guest=True))
     assert "store_trouble" not in asking.ask("ping", guest=True)
@@ -82,7 +83,7 @@ def test_a_quarantined_burst_shows_why():
 
     (burst,) = asking.ask("status")["bursts"]
     assert burst["state"] == "quarantined"
-    assert burst["note"] == "event reaped in state provision"
+    assert burst["note"] == "unexpected event reaped in state provision"
 
 
 def test_a_guest_sees_and_releases_their_own_only():
@@ -197,7 +198,7 @@ def test_nodes_with_a_tag_are_told_to_be_so():
 
 def test_nodes_are_had_of_an_offer_and_with_an_image_that_are_named():
     asking = Asking()
-    with pytest.raises(LeadError, match="offer x is asked for"):
+    with pytest.raises(LeadError, match="offer x is requested"):
         asking.ask("request", nodes=1, offer="x")
     asking.ask("request", nodes=1, offer="nodes")
     assert asking.sim.burst.lease.offer == "nodes"
@@ -284,7 +285,7 @@ def test_why_a_job_with_a_tag_has_no_isolated_burst_is_told():
     tagged(asking, 3)
     night = {"tag": "night", "provider": "local", "nodes": 9}
     assert "limit of 2 nodes" in asking.ask("isolate", **night)["why"]
-    assert "offer x is asked for" in asking.ask("isolate", **night, offer="x")["why"]
+    assert "offer x is requested" in asking.ask("isolate", **night, offer="x")["why"]
     with pytest.raises(BurstError, match="bursts of provider local have no images"):
         asking.ask("isolate", **night, image="app:2")
     with pytest.raises(BurstError, match="no provider gke; the settings have local"):

@@ -78,7 +78,7 @@ def test_it_is_told_how_lent_nodes_count():
     snapshot = but(asking.sim.engine.snapshot, world=world)
     (planned,) = plan(snapshot)["bursts"]
     asking.sim.tick(3)
-    counted = "a node of local/nodes: counts in the usage 1 an hour"
+    counted = "a node of local/nodes: counts in the usage as 1 per hour"
     assert planned["usage"].startswith(counted)
     (line,) = asking.ask("explain", guest=True, id=format_f58(job))["usage"]
     assert line.startswith(counted)

@@ -164,7 +164,7 @@ def test_what_fails_soon_after_it_is_online_is_made_less_and_less_often(
     assert first < 60
     assert [round(pause / 600) for pause in others] == [1, 2]
     (why,) = s.engine.snapshot.standing.values()
-    assert "(local/nodes: its last 4 bursts could run no job: " in why
+    assert "(local/nodes: its last 4 bursts could not run jobs: " in why
     assert "died" in why
     logged = [line for line in caplog.messages if "standing minimum" in line]
     assert len(logged) == 3
@@ -281,7 +281,7 @@ def test_a_record_that_cannot_be_read_may_be_of_one():
     s.tick(20)
     assert s.live == []
     (why,) = s.engine.snapshot.standing.values()
-    assert why.startswith(f"record burst/{name} cannot be read, and may be of a burst")
+    assert why.startswith(f"record burst/{name} cannot be read; it may belong to")
     s.take_down(name)
     s.until(lambda: [b.state for b in s.live if b.id != name] == [State.ONLINE])
 

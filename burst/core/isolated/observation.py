@@ -83,7 +83,7 @@ def record_states(
         else:
             break
     if what is None:
-        tx.quarantine(burst.id, "no rule for what is seen of it")
+        tx.quarantine(burst.id, "no rule covers what its record and its provider show")
     elif what is Observation.FINISHED:
         assert status is not None
         _record_result(tx, burst, status)

@@ -246,7 +246,7 @@ def _price_words(lease: Lease) -> str:
         source = PRICE_SOURCES[lease.priced_by]
         words.append(f"at {lease.price:g} per node-hour {source}")
     if lease.fee:
-        words.append(f"with a fee of {lease.fee:g} for the burst and hour")
+        words.append(f"plus a fee of {lease.fee:g} per hour for the burst")
     return "".join(f", {each}" for each in words)
 
 

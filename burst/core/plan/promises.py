@@ -64,7 +64,7 @@ class Kept(NamedTuple):
         if not self.place.known:
             return f"when {last} ends, at an unknown time (no time limit)"
         if not self.place.start:
-            return "as soon as they are free"
+            return "as soon as its nodes are free"
         return f"about {clock_time(self.place.start)}, when {last} ends"
 
 

@@ -253,7 +253,7 @@ class Purchases:
         if need > state.limit:
             small = sums | {"parts": _made_up(after[-1], parts)}
             return OfferRejection(key, Reason.BUDGET_SMALL, small)
-        again = f"it begins anew on {moment(state.window.ends)}"
+        again = f"its next period begins on {moment(state.window.ends)}"
         facts = sums | {"left": format_money(state.left), "again": again}
         return OfferRejection(key, Reason.OVER_BUDGET, facts)
 
@@ -285,10 +285,7 @@ def _made_up(bought: Commitment, parts: Mapping[str, float]) -> str:
     longest = max(parts, key=lambda name: parts[name])
     word = "node" if bought.nodes == 1 else "nodes"
     what = longest if longest.startswith("the job") else f"[deadlines] {longest}"
-    return (
-        f", which is for {bought.nodes} {word} and {span}: {told}; the longest of these"
-        f" is {what}"
-    )
+    return f" for {bought.nodes} {word} over {span}: {told}; the longest part is {what}"
 
 
 NO_PURCHASES = Purchases(NO_BUDGETS, Settings(), lambda _: None, 0.0)

@@ -92,6 +92,6 @@ def _give_back(
     tx: Transaction, job: JobId, bursts: Sequence[Burst], limit: float
 ) -> None:
     """Remove a job from its bursts; bursts that nobody needs then end."""
-    note = f"the rest of its nodes could not be had within {format_fsd(limit)}"
+    note = f"the rest of its nodes could not be provided within {format_fsd(limit)}"
     for burst in bursts:
         tx.record(burst.id, "job-leave", {"id": format_f58(job), "note": note})

@@ -98,7 +98,7 @@ def find_slots(
         twice = leased.intersection(group)
         if twice:
             raise ConfigError(
-                f"lead.slots: {format_hostlist(sorted(twice))} stands in two slots"
+                f"lead.slots: {format_hostlist(sorted(twice))} is in two slots"
             )
         leased.update(group)
     through = _joined_through(identity)
@@ -173,7 +173,7 @@ def _declared(text: str, ranks: dict[str, int]) -> tuple[str, ...]:
     numbers = [ranks[host] for host in hosts]
     if numbers != list(range(numbers[0], numbers[0] + len(numbers))):
         raise ConfigError(
-            f"lead.slots: {text} is no run of ranks in the lead's own order",
+            f"lead.slots: {text} is not a run of ranks in the lead's own order",
             "declare one slot for each run",
         )
     return hosts

@@ -35,8 +35,8 @@ _COMING = (State.PROVISION, State.JOIN)
 # then no reason is given.
 _AT_ONCE_S = 5.0
 _UNKNOWN = (
-    "nothing that is known stood in its way (flux jobs, flux resource list), or Flux"
-    " refuses to let it start there (burst's log has the error)"
+    "the cause is not known (flux jobs, flux resource list), or Flux refuses to let it"
+    " start there (burst's log has the error)"
 )
 
 
@@ -81,7 +81,7 @@ def expire_assignments(tx: Transaction, world: World) -> None:
             elif tx.now - since > _AT_ONCE_S and is_displaced(
                 view, both, world, since + limit
             ):
-                note = f"it gets others: {_what_stood(view, both, lead, identity)}"
+                note = f"it gets other nodes: {_what_stood(view, both, lead, identity)}"
             else:
                 continue
             tx.record(burst.id, "job-leave", {"id": format_f58(job), "note": note})
@@ -174,7 +174,7 @@ def _comes_too_late(burst: Burst, world: World, now: float) -> str:
     jobs = world.lead.jobs
     drained = drain_time(burst.lease.created, burst.lease.end, world.deadlines.drain)
     if now > drained:
-        return f"it was not up when it was to be drained, at {clock_time(drained)}"
+        return f"it was not up by {clock_time(drained)}, when it had to be drained"
     if burst.jobs and all(
         job in jobs and _is_late(jobs[job], burst, now) for job in burst.jobs
     ):

@@ -21,7 +21,7 @@ def in_stopped_queue(job: JobView, settings: IntakeSettings) -> bool:
     return settings.mode == "queue" and job.queue == settings.queue
 
 
-_ANEW = "Flux moves no job {}: cancel it, and submit it with --queue=NAME"
+_ANEW = "Flux cannot move a job {}: cancel it, and submit it with --queue=NAME"
 _NO_QUEUE = _ANEW.format("without a queue")
 _GONE = f"{_ANEW.format('of a queue that is gone')}; or have the queue added again"
 _NOT_SET_UP = "run `burst setup` again, and flux config reload"

@@ -150,7 +150,7 @@ class _Accounts:
         grown = ledger.outlive(after, now)
         if grown is not after:
             more = format_money(Money(grown.grown - after.grown))
-            note = f"it lives longer than was reserved for; {more} more is reserved"
+            note = f"it outlives its reservation; {more} more is reserved"
             self._tx.record(burst.id, "outlived", {"note": note})
         if grown is not entry:
             self._tx.entries[burst.id] = grown

@@ -286,18 +286,18 @@ def budget_warnings(
     for budget in budgets:
         if budget.until is not None and budget.until < today:
             found.append(
-                f"budget {budget}: its last day was {budget.until}; nothing is bought"
-                " that it matches (remove it, or set until)"
+                f"budget {budget}: its last day was {budget.until}; nothing that it"
+                " matches is bought (remove it, or set until)"
             )
         elif not budget.limit:
             found.append(
-                f"budget {budget}: its limit is 0; nothing is bought that it matches"
+                f"budget {budget}: its limit is 0; nothing that it matches is bought"
             )
         for name in as_tuple(budget.match.user):
             if not numbers_of([name], userids):
                 found.append(
-                    f"budget {budget}: user {name} is not known, so that nothing"
-                    " counts towards it"
+                    f"budget {budget}: user {name} is not known, so nothing counts"
+                    " towards it"
                 )
     return found
 

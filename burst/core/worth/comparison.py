@@ -32,12 +32,14 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         """Return the sentence for the job's user, without a full stop."""
         after, judgement = self.here.after, self.judgement
-        again = f"when {format_f58(after)} ends" if after else "when that changes"
+        again = (
+            f"when {format_f58(after)} ends" if after else "when the forecast changes"
+        )
         saves = f"{judgement.worth:.2g}" if judgement.saved > 0 else "nothing"
         return (
-            f"starts {start_text(self.here, self.now)}; in {self._online()}"
+            f"starts {start_text(self.here, self.now)}; {self._online()}"
             f"{self._cost()}, which rule {self.rule} does not pay: it saves {saves} of"
-            f" the {judgement.required:g} h for a node-hour that the rule asks for;"
+            f" the {judgement.required:g} h per node-hour that the rule asks for;"
             f" judged again {again}"
         )
 
@@ -48,7 +50,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
             if online.bursts
             else "as its offer says"
         )
-        return f"{format_fsd(online.p50)} on {self.offer} ({past})"
+        up = format_fsd(online.p50)
+        return f"a burst would be online in {up} on {self.offer} ({past})"
 
     def _cost(self) -> str:
         purchase = self.purchase

@@ -140,10 +140,10 @@ def grade_of(grades: Mapping[str, Grade], kind: JobKind) -> Grade | None:
 
 
 def grade_text(grade: Grade) -> str:
-    """Return a grade as it is told: `within 10 min in 71 % of 340 like it`."""
+    """Return a grade as it is told: `within 10 min for 71 % of 340 similar jobs`."""
     share = round(100 * grade.near / grade.forecasts)
     minutes = round(NEAR_S / 60)
-    return f"within {minutes} min in {share} % of {grade.forecasts} like it"
+    return f"within {minutes} min for {share} % of {grade.forecasts} similar jobs"
 
 
 def _groups(userid: int, size: int) -> Iterable[str]:

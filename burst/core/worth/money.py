@@ -35,7 +35,7 @@ def from_units(amount: float) -> Money:
     amount that is negative, larger than MOST_UNITS or not a number.
     """
     if not 0 <= amount <= MOST_UNITS:
-        raise ValueError(f"{amount} is no amount of money")
+        raise ValueError(f"{amount} is not an amount of money")
     return Money(round(Fraction(repr(float(amount))) * UNIT))
 
 

@@ -49,6 +49,6 @@ def _by_weights(weights: UsageWeights | None, lease: Lease, world: World) -> str
         }
     )
     if own in ([], [lent]):
-        return f"{lent:g} an hour by flux-accounting, as an own node ({named})"
+        return f"as {lent:g} per hour, like an own node (flux-accounting: {named})"
     beside = " to ".join(f"{each:g}" for each in dict.fromkeys((own[0], own[-1])))
-    return f"{lent:g} an hour by flux-accounting, an own node {beside} ({named})"
+    return f"as {lent:g} per hour, an own node as {beside} (flux-accounting: {named})"

@@ -170,7 +170,7 @@ def test_a_burst_that_lives_longer_than_was_thought_is_told_and_not_ended(sim):
     assert later.grown == later.reserved - entry.reserved > 0
     assert sim.state() is State.ONLINE
     (told,) = [e for e in sim.burst.events if e.name == "outlived"]
-    assert told.context["note"].startswith("it lives longer than was reserved for; ")
+    assert told.context["note"].startswith("it outlives its reservation; ")
 
 
 def test_a_burst_of_before_there_was_a_ledger_gets_an_entry(sim):

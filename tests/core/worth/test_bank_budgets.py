@@ -49,7 +49,7 @@ def test_a_bank_that_is_not_the_user_s_gets_no_burst_and_the_user_is_told(user, 
     assert its.decision(job).reason is Reason.BANK_REFUSED
     assert its.lead.memos[job]["state"] == "waiting"
     assert its.told(job) == (
-        f"by flux-accounting its user may not use bank physics (may use: {whose}),"
+        f"flux-accounting does not let its user use bank physics (allowed: {whose}),"
         " so no nodes are bought for it; submit it with another --bank"
     )
 

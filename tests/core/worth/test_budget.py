@@ -179,12 +179,12 @@ def test_what_is_hardly_meant_is_said_in_words():
     assert budget_warnings(
         [over, budget(0, provider="gke"), budget(1, user="ann")], {}, NOON
     ) == [
-        "budget everything, per month: its last day was 2026-11-21; nothing is bought"
-        " that it matches (remove it, or set until)",
-        "budget provider gke, per month: its limit is 0; nothing is bought that it"
-        " matches",
-        "budget user ann, per month: user ann is not known, so that nothing counts"
-        " towards it",
+        "budget everything, per month: its last day was 2026-11-21; nothing that it"
+        " matches is bought (remove it, or set until)",
+        "budget provider gke, per month: its limit is 0; nothing that it matches is"
+        " bought",
+        "budget user ann, per month: user ann is not known, so nothing counts towards"
+        " it",
     ]
     assert budget_warnings([budget(1, user="ann")], {"ann": 1}, NOON) == []
 

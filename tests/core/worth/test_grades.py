@@ -95,7 +95,7 @@ def test_the_smallest_group_that_says_enough_is_told() -> None:
     groups = {"user/7/size/3": few, "user/7": many, ALL: Grade(900, 0, 0)}
     assert grade_of(groups, KIND) is many
     assert grade_of({ALL: few}, KIND) is None
-    assert grade_text(many) == "within 10 min in 71 % of 340 like it"
+    assert grade_text(many) == "within 10 min for 71 % of 340 similar jobs"
 
 
 def test_the_record_is_read_back() -> None:

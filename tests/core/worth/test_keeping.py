@@ -93,7 +93,7 @@ def test_a_burst_by_a_worth_is_given_back_before_idle_is_over() -> None:
     sim.until(lambda: sim.state() is not State.ONLINE)
     assert sim.now - events["idle"] <= keep + 2
     (drain,) = (event for event in sim.burst.events if event.name == "drain")
-    assert "to keep it costs more than to make it again" in drain.context["note"]
+    assert "keeping it costs more than making it again" in drain.context["note"]
 
 
 def test_what_must_not_wait_is_kept_for_all_of_idle() -> None:

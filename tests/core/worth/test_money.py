@@ -30,7 +30,7 @@ def test_an_offers_price_is_the_decimal_number_that_is_written(units, amount):
 
 @pytest.mark.parametrize("bad", [-0.01, math.nan, math.inf, 2e12])
 def test_what_is_no_amount_is_refused(bad):
-    with pytest.raises(ValueError, match="no amount of money"):
+    with pytest.raises(ValueError, match="not an amount of money"):
         from_units(bad)
 
 

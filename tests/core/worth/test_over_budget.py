@@ -27,7 +27,7 @@ def test_a_job_that_would_pass_it_waits_and_is_told_what_is_left_and_until_when(
     text = refusal(its, job).text()
     assert text.startswith(
         "budget everything, per month: 200.00 of 600.00 is left, and 400.00 would be"
-        " reserved; it begins anew on 1970-02-01 "
+        " reserved; its next period begins on 1970-02-01 "
     )
 
 
@@ -39,16 +39,16 @@ def test_a_job_that_no_budget_of_its_size_allows_is_told_what_to_change():
     assert its.decision(job).reason is Reason.TURNED_DOWN
     assert refusal(its, job).text() == (
         "budget everything, per month: its limit is 399.00, and 400.00 would be"
-        " reserved, which is for 1 node and 6.67m:"
+        " reserved for 1 node over 6.67m:"
         " provision and join 2m, release 1m, the job's time limit 1.67m, idle 1m, reap"
-        " 1m; the longest of these is [deadlines] provision and join"
+        " 1m; the longest part is [deadlines] provision and join"
     )
     assert refusal(its, job).next_step() == (
         "its user submits it with a time limit (-t), a shorter one, or for fewer nodes;"
         " or an administrator raises the limit under [[budget]]"
     )
     assert refusal(its, job).guests_text() == (
-        "400.00 would be reserved, and the limit of a budget is less"
+        "400.00 would be reserved, and the limit of a budget is lower"
     )
 
 

@@ -65,7 +65,7 @@ def test_the_row_has_numbers_and_nothing_that_json_lacks() -> None:
     assert row["latest"] is None
     assert row["after"] == "ƒ3x"
     assert row["grade"] == {
-        "text": "within 10 min in 75 % of 40 like it",
+        "text": "within 10 min for 75 % of 40 similar jobs",
         "forecasts": 40,
         "near": 0.75,
         "inside": 0.9,

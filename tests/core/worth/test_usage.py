@@ -28,19 +28,19 @@ def told(facts, lease=LENT, own=OWN, bank="physics"):
         (
             UsageWeights(),
             OWN,
-            "1 an hour by flux-accounting, as an own node (node_weight 1, core_weight"
-            " 0, gpu_weight 0)",
+            "as 1 per hour, like an own node (flux-accounting: node_weight 1,"
+            " core_weight 0, gpu_weight 0)",
         ),
         (
             UsageWeights(1, 0.5, 10),
             OWN,
-            "25 an hour by flux-accounting, an own node 3 (node_weight 1, core_weight"
-            " 0.5, gpu_weight 10)",
+            "as 25 per hour, an own node as 3 (flux-accounting: node_weight 1,"
+            " core_weight 0.5, gpu_weight 10)",
         ),
         (
             UsageWeights(0, 1, 0),
             (Shape(2), Shape(6)),
-            "8 an hour by flux-accounting, an own node 2 to 6 (node_weight 0,"
+            "as 8 per hour, an own node as 2 to 6 (flux-accounting: node_weight 0,"
             " core_weight 1, gpu_weight 0)",
         ),
         (None, OWN, "by flux-accounting's weights, which are the same for own nodes"),

@@ -168,7 +168,7 @@ def test_rules_for_users_take_those_that_a_log_names(trace: Path, rules: Path) -
     policies = json.loads(done.stdout)["policies"]
     assert policies["at once"]["bursts"] == 1
     assert policies[str(rules)] == policies["never"]
-    assert "bob, eve, 7, per month: user eve is not known, so that noth" in done.stderr
+    assert "bob, eve, 7, per month: user eve is not known, so nothing" in done.stderr
     for known in ("bob", "7"):
         assert f"user {known} is not known" not in done.stderr
 

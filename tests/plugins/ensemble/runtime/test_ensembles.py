@@ -444,7 +444,7 @@ def test_a_member_is_made_of_the_offer_that_its_file_names() -> None:
     )
     site.step(4)
     assert (site.live("a"), site.live("b")) == (1, 0)
-    assert "offer x is asked for" in site.member("b").refused
+    assert "offer x is requested" in site.member("b").refused
 
 
 def test_it_waits_for_nodes_that_leave_before_it_grows_past_its_most() -> None:
