@@ -41,7 +41,7 @@ def check(name: str, target: Target) -> None:
     if not made.has("check"):
         raise ConfigError(
             f"provider {name} has no program of a site's own to test",
-            "burst doctor --probe tests whether its nodes reach the lead",
+            f"burst doctor --provider {name} checks what it needs",
         )
     with _signals_as_ctrl_c():
         found = made.check(lambda line: click.echo(line, err=True))

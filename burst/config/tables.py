@@ -74,7 +74,9 @@ class DaemonSettings(Table, frozen=True):
     """What happens to live bursts when the daemon is stopped cleanly, or when its lead
     does not come back within `[lead] reconnect`. They are left by default, since a
     daemon is stopped for an upgrade more often than for good; the log has the `burst
-    gc` line that deletes what a lead left."""
+    gc` line that deletes what a lead left. `"reap"`: they are drained and deleted, for
+    at most `[deadlines] reap`, while jobs on them run to their end; the log names what
+    is not gone by then."""
     orphans: Literal["report", "reap"] = "report"
     """What to do with resources that have the owner tag and that no record explains.
     They are only reported by default: records are written before money is spent, so an

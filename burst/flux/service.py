@@ -192,7 +192,8 @@ def call_service(
             raise NoDaemon(f"nothing serves {name} at this lead")
         case errno.ENOSYS:
             raise NoDaemon(
-                "no daemon serves this lead", "start one with `burst daemon -c FILE`"
+                "no daemon serves this lead",
+                "start one with `burst daemon -c FILE`, or ask the instance's owner",
             )
         case errno.EPERM:
             raise Denied(said)

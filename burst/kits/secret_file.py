@@ -13,6 +13,7 @@ SHORTEST = 16
 64."""
 _LONGEST = 1024
 _MAKE_ONE = "`umask 077; openssl rand -hex 32 > FILE` makes one"
+_GIVE_IT = "chmod 600, and chown to the daemon's user"
 
 
 def read_secret(path: str, key: str) -> bytes:
@@ -44,6 +45,11 @@ def read_private(path: str, key: str, advice: str, most: int) -> bytes:
             found = os.fstat(file.fileno())
             _check_file(found, f"{key}: {path}", advice)
             return file.read(most)
+    except PermissionError as error:
+        # It exists, so a new one made in the same way would not be readable either.
+        raise ConfigError(
+            f"{key}: {path}: cannot be read: {error.strerror}", _GIVE_IT
+        ) from error
     except OSError as error:
         raise ConfigError(
             f"{key}: {path}: cannot be read: {error.strerror}", advice
@@ -60,5 +66,5 @@ def _check_file(found: os.stat_result, where: str, advice: str) -> None:
     if not ((ours and mode & 0o077 == 0) or mounted):
         raise ConfigError(
             f"{where}: others may read it, or it is another user's",
-            "chmod 600, and chown to the daemon's user",
+            _GIVE_IT,
         )

@@ -58,6 +58,8 @@ those of TOML. A key whose default is *none* has no effect until it is set, unle
 text says otherwise.
 """
 
+# Words alone: GitHub and mkdocs link in different ways to what has a comma or "=".
+_OF_TYPE = " of type "
 _PROVIDERS: tuple[tuple[str, type[msgspec.Struct], str], ...] = (
     ('"local"', LocalProvider.Settings, "Processes on the lead's host."),
     (
@@ -147,7 +149,7 @@ class KeyPage:
             self.add(package_table, f"[{name}]")
         self.add(ProviderTable, "[providers.NAME]", leave_out=("options",))
         for types, table, what in _PROVIDERS:
-            self.add(table, f"[providers.NAME], type = {types}", lead=what)
+            self.add(table, f"[providers.NAME]{_OF_TYPE}{types}", lead=what)
 
     def add(
         self,
@@ -167,9 +169,9 @@ class KeyPage:
         about = inspect.getdoc(table) or ""
         text = lead or _after_title(about)
         if base is not None:
-            text += f" It also has the keys of `{self._titles[base]}`; this table lists"
-            text += " the keys that it adds or changes."
-        self._parts.append(_prose(f"`{title}`", text))
+            text += f" It also has the keys of {_code(self._titles[base])};"
+            text += " this table lists the keys that it adds or changes."
+        self._parts.append(_prose(_code(title), text))
         rows = list(self._rows(table, own, leave_out))
         if rows:
             head = ["| key | type | default | meaning |", "|---|---|---|---|"]
@@ -222,7 +224,7 @@ def _tables_in(hint: Any) -> Iterator[type[msgspec.Struct]]:
 
 def _title_below(title: str, key: str, hint: Any) -> str:
     """Return the header of a table within a table."""
-    path = title.partition(",")[0].strip("[]")
+    path = title.partition(_OF_TYPE)[0].strip("[]")
     bare = get_args(hint)[0] if get_origin(hint) is Annotated else hint
     if get_origin(bare) is tuple:
         return f"[[{path}.{key}]]"
@@ -231,9 +233,10 @@ def _title_below(title: str, key: str, hint: Any) -> str:
     # A table that may be left out has no name of its own; those of a mapping have.
     is_named = get_origin(hint) not in (None, Union, UnionType)
     inside = f".{key.upper().removesuffix('S')}" if is_named else ""
-    types = title.partition(",")[2]
+    types = title.partition(_OF_TYPE)[2]
     # What only one type has is told apart from what all of them have.
-    return f"[{path}.{key}{inside}]" + ("," + types if types.count('"') == 2 else "")
+    of_type = f"{_OF_TYPE}{types}" if types.count('"') == 2 else ""
+    return f"[{path}.{key}{inside}]{of_type}"
 
 
 def _type_words(hint: Any) -> str:
@@ -325,6 +328,12 @@ def _after_title(doc: str) -> str:
     """Return a table's docstring; its first words repeat the header."""
     text = re.sub(r"^`[^`]*`(?: with `[^`]*`)?[:.]\s*", "", doc)
     return text[:1].upper() + text[1:]
+
+
+def _code(title: str) -> str:
+    """Return the title of a table with its name as code."""
+    name, of_type, types = title.partition(_OF_TYPE)
+    return f"`{name}`{of_type}{types}"
 
 
 def _prose(title: str, text: str) -> str:

@@ -141,7 +141,10 @@ def test_what_needs_a_daemon_says_how_to_start_one(
     words: tuple[str, ...], unserved: Quiet
 ) -> None:
     error = unserved[1].run(*words).error
-    assert error == "no daemon serves this lead; start one with `burst daemon -c FILE`"
+    assert error == (
+        "no daemon serves this lead; start one with `burst daemon -c FILE`, or ask the"
+        " instance's owner"
+    )
 
 
 @pytest.mark.parametrize("command", ["status", "plan", "gc", "release"])

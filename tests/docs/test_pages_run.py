@@ -21,6 +21,7 @@ from tests.cli.cli_harness import BURST, CliHarness, DaemonProcess, open_harness
 from tests.docs.doc_pages import PAGES, TOP, Block, blocks
 from tests.embedded_instance import EmbeddedInstance, embedded_instance
 from tests.flux_instance import FLUX, MISSING, FluxInstance, flux_instance
+from tests.intake.user_cli import FILES
 from tests.support.waiting import HANG_S, wait_until
 
 _MARKED = [page for page in PAGES if any(block.mark for block in blocks(page))]
@@ -79,7 +80,9 @@ class Reader:
         cli, daemon, names = self._leads[kind]
         if place.endswith("stopped") and daemon.process.poll() is None:
             daemon.end()
-        return names, {"FLUX_URI": cli.uri, "BURST_CONFIG": str(cli.config)}
+        # As the lead's `env`, which a reader's shell has read.
+        found = {"FLUX_CLI_PLUGINPATH_OVERRIDE": str(FILES)}
+        return names, {"FLUX_URI": cli.uri, "BURST_CONFIG": str(cli.config), **found}
 
     def _start(self, kind: str) -> tuple[CliHarness, DaemonProcess, dict[str, str]]:
         instance: FluxInstance | EmbeddedInstance

@@ -10,10 +10,13 @@ import sys
 import types
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
+from burst.kits.kube import Cluster, Endpoint
+from burst.kits.pods import OfferTable, PodBursts, PodProvider, PodSettings
 from burst.lead import Lead
 from burst.provider import BurstSpec, Provider
 from burst.testing import (
@@ -31,9 +34,9 @@ NAME = "tutorial_provider"
 LONGEST = 120
 
 
-def code() -> str:
+def code(title: str = "A whole provider") -> str:
     """Return the blocks of the section, one after the other."""
-    section = PAGE.split("\n## A whole provider\n")[1].split("\n## ")[0]
+    section = PAGE.split(f"\n## {title}\n")[1].split("\n## ")[0]
     return "\n".join(re.findall(r"^```python\n(.*?)^```$", section, re.M | re.S))
 
 
@@ -152,3 +155,35 @@ class TestHereProvider(WithLead, ProviderContract):
     @pytest.fixture
     def count(self, backend: HereBackend) -> Count:
         return lambda spec: len(backend.pids(spec))
+
+
+class FarSettings(PodSettings, frozen=True, kw_only=True):
+    """What its author writes: the settings, and how the cloud is asked."""
+
+
+class FarCluster(msgspec.Struct, frozen=True):
+    url: str
+    authority: str
+    token: Callable[[], str]
+
+
+def test_a_provider_of_pods_asks_its_cloud_at_the_first_call() -> None:
+    asked: list[PodSettings] = []
+
+    def ask_cloud(settings: PodSettings) -> FarCluster:
+        asked.append(settings)
+        return FarCluster("https://192.0.2.1", "", lambda: "token")
+
+    kits = (Cluster, Endpoint, PodBursts, PodProvider, FarSettings)
+    names: dict[str, Any] = {each.__name__: each for each in kits}
+    names["ask_cloud"] = ask_cloud
+    exec(compile(code("Where followers are pods"), "docs/provider.md", "exec"), names)
+    settings = FarSettings(
+        image="flux", offers={"std": OfferTable(cores=8, max_nodes=4)}
+    )
+    provider = names["FarProvider"]("far", settings, "owner-a")
+    assert asked == []
+    bursts = provider.bursts()
+    assert isinstance(bursts, PodBursts)
+    assert provider.bursts() is bursts
+    assert asked == [settings]

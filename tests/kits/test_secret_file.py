@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -58,3 +60,26 @@ def test_a_file_that_is_not_there_is_told_with_how_to_make_one(tmp_path: Path) -
         read(tmp_path / "none")
     with pytest.raises(ConfigError, match="Is a directory"):
         read(tmp_path)
+
+
+def test_a_file_that_we_may_not_read_is_told_with_how_to_give_it_to_us(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "token"
+    path.write_text(GOOD)
+    path.chmod(0o000)
+    # root may read any file, and so becomes another user first.
+    script = (
+        "import os, sys; from burst.kits.secret_file import read_secret;"
+        " os.geteuid() or os.seteuid(12345);"
+        " read_secret(sys.argv[1], 'http.token_file')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "Permission denied; chmod 600, and chown to the daemon's user" in done.stderr
+    assert "openssl" not in done.stderr
