@@ -195,7 +195,7 @@ def _written(ready: InitializedLead) -> Iterator[str]:
     files = ready.files
     notes = {
         files.config: f"ranks in order: {ready.hosts}",
-        files.resources: "what the scheduler may count on",
+        files.resources: "the resources that the scheduler uses",
         files.certificate: f"fingerprint {ready.fingerprint}; who can read it can join",
         ready.settings: "for the daemon",
     }

@@ -36,7 +36,7 @@ _MARKS = {
 _WITHOUT_BURST = {
     "free": "free",
     "ending": "free soon: a burst that had them has ended",
-    "closed": "closed: drained, excluded or not known whose",
+    "closed": "closed: drained, excluded or of unknown use",
 }
 _WITH_BURST = {
     "ending": "free soon: {} shrinks",
@@ -148,7 +148,7 @@ def _label(row: Row, now: float) -> str:
 def _promised(row: Row, jobs: str, now: float) -> str:
     """Return in words from or until when `burst.core.plan.promises` keeps ranks."""
     if not row.get("known", True):  # a daemon of an earlier version does not tell
-        return f"kept for {jobs} until {_told(row['until'], now)}, as no limit tells"
+        return f"kept for {jobs} until {_told(row['until'], now)}, as no end is known"
     if row["from"] <= now:
         return f"kept for {jobs} as soon as they are free"
     return f"kept for {jobs} from about {_told(row['from'], now)}"

@@ -194,7 +194,7 @@ def _check_trusted(facts: MultiUserFacts) -> Iterator[Finding]:
             quoted = shlex.quote(part)
             advice = f"as root: chown root {quoted} && chmod go-w {quoted}; or {advice}"
         yield wrong(
-            f"{part} can be changed by others than root and {facts.user}, so they"
+            f"{part} can be changed by users other than root and {facts.user}, so they"
             f" decide what runs as {facts.user}: {first}{more}",
             advice,
         )

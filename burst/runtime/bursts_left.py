@@ -126,7 +126,7 @@ def _tell(key: ProviderBurst, call: LastCall) -> None:
     provider, burst = key
     how = call.note
     if call.outcome is Outcome.NOT_FOUND:
-        how = "nothing of it is left"
+        how = "it is gone"
     elif call.outcome is Outcome.OK:
         how = "it is being deleted"
     log.say("%s of provider %s: %s", burst, provider, how)

@@ -77,7 +77,7 @@ def test_what_one_leaves_that_was_killed_is_swept_from_outside(user: User) -> No
     job = user.submit("-N1", script=WAIT)
     wait_until((user.directory / "up").exists, "the burst")
     (place,) = user.base.iterdir()
-    assert user.run(BURST, "lead", "sweep").lines == [f"{place}: its job is not over"]
+    assert user.run(BURST, "lead", "sweep").lines == [f"{place}: its job has not ended"]
     followers = user.followers()
     # As a container's or a cgroup's end would.
     for pid in user.processes() - followers:
