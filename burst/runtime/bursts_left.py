@@ -108,7 +108,7 @@ class BurstsLeft(msgspec.Struct, frozen=True, kw_only=True):
             if provider not in self.listed:
                 how = "start the lead and its daemon again: its type needs the lead"
             log.say(
-                "%s of provider %s: to delete what there is of it %s",
+                "%s of provider %s: to delete what is left, %s",
                 names,
                 provider,
                 how,

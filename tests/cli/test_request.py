@@ -33,7 +33,7 @@ class Played:
             return {"bursts": [NAME], "text": f"2 nodes of far/nodes as {NAME}"}
         if request.method == "output":
             if request.payload["id"] not in (NAME, "f1"):
-                raise BurstError("no isolated burst of that id")
+                raise BurstError("no isolated burst has that id")
             return {"burst": NAME, "exit_status": self.exit_status, "text": "hi\n"}
         row = {
             "id": NAME,

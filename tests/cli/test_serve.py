@@ -139,7 +139,7 @@ def test_what_a_lead_leaves_that_is_shut_down_is_taken_down_or_handed_over(
         burst_id = bring_up(cli, 2)
         instance.stop()
         assert daemon.wait() == 1
-    told = f"{burst_id} of provider local: to delete what there is of it"
+    told = f"{burst_id} of provider local: to delete what is left,"
     if on_stop == "reap":
         assert f"{burst_id} of provider local: it is gone" in daemon.log
         assert told not in daemon.log

@@ -181,7 +181,7 @@ def test_the_endpoint_of_the_settings_is_tried(tmp_path: Path) -> None:
 
 HALF = ReadFailure(
     "lead.port: not known from the lead's bootstrap hosts either",
-    "set both, as followers are to connect to them",
+    "set both: followers connect to them",
 )
 
 
