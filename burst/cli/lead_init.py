@@ -196,7 +196,7 @@ def _written(ready: InitializedLead) -> Iterator[str]:
     notes = {
         files.config: f"ranks in order: {ready.hosts}",
         files.resources: "the resources that the scheduler uses",
-        files.certificate: f"fingerprint {ready.fingerprint}; who can read it can join",
+        files.certificate: f"fingerprint {ready.fingerprint}; readers of it can join",
         ready.settings: "for the daemon",
     }
     for path, what in notes.items():
