@@ -196,7 +196,8 @@ def _written(ready: InitializedLead) -> Iterator[str]:
     notes = {
         files.config: f"ranks in order: {ready.hosts}",
         files.resources: "the resources that the scheduler uses",
-        files.certificate: f"fingerprint {ready.fingerprint}; readers of it can join",
+        files.certificate: f"fingerprint {ready.fingerprint}; whoever can read it can"
+        " join",
         ready.settings: "for the daemon",
     }
     for path, what in notes.items():

@@ -35,7 +35,7 @@ _MARKS = {
 }
 _WITHOUT_BURST = {
     "free": "free",
-    "ending": "free soon: a burst that had them has ended",
+    "ending": "free soon: the burst that had the ranks has ended",
     "closed": "closed: drained, excluded or of unknown use",
 }
 _WITH_BURST = {
@@ -135,7 +135,7 @@ def _label(row: Row, now: float) -> str:
         return _WITH_BURST[row["holder"]].format(row["burst"])
     if row["holder"] == "promised":
         return _promised(row, jobs, now)
-    made = "" if row["holder"] == "burst" else " would have them"
+    made = "" if row["holder"] == "burst" else " would get the ranks"
     if row["until"] == row["from"]:
         return f"{row['burst']}{made}, without jobs"
     until = "without a known end"

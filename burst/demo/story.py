@@ -235,7 +235,7 @@ class Story:
             state = burst["state"]
             line = f"{burst['id']}: {burst['result'] or f'{state}, {online}'}"
             if state == "inactive":
-                line = f"{burst['id']}: nothing is left of it"
+                line = f"{burst['id']}: it is gone"
             if self._said.get(burst["id"]) != line:
                 say(line)
                 self._said[burst["id"]] = line

@@ -56,7 +56,7 @@ def test_a_plan_without_a_daemon_says_what_one_would_do(unserved: Quiet) -> None
     (why,) = (row["why"] for row in found["jobs"] if row["id"] == names[0])
     assert why.endswith(", at 0.5 per node-hour by [prices]")
     assert [row["holder"] for row in found["timeline"]][:1] == ["planned"]
-    assert f"would have them for {names[0]}" in drawn[1]
+    assert f"would get the ranks for {names[0]}" in drawn[1]
     # The large one needs more slots than are free: they may be kept for it.
     verdicts = {"proposed", "turned-down", "reserved"}
     assert {row["verdict"] for row in found["jobs"]} <= verdicts
