@@ -321,7 +321,7 @@ def test_root_starts_no_followers_and_the_doctor_judges_as_the_owner_alone(
     command = ("python", "-m", "burst", "daemon", "-c", str(system.settings))
     done = system.lab.try_run("root", *command, "--uri", system.uri)
     assert done.returncode == 1, done
-    assert "the instance is flux's, and this is uid 0" in done.stderr
+    assert "flux owns the instance, and this is uid 0" in done.stderr
     assert not (system.directory / "p").exists()
     for user in ("root", GUESTS[0]):
         done = system.try_burst(user, "doctor", "-c", str(system.settings), "--json")
