@@ -222,7 +222,7 @@ class Daemon:
             else:
                 # The next session reads the records again, and moves their times.
                 why = f"the system clock was set by {format_fsd(step)}"
-                log.say("%s; the daemon starts anew", why)
+                log.say("%s; the daemon starts again", why)
         except LeadGone as error:
             log.say("%s", error, level=logging.WARNING)
             why = f"the lead was lost: {error}"
@@ -347,7 +347,7 @@ class Daemon:
             raise ConfigError(
                 f"followers could not reach the lead within {format_fsd(limit)}:"
                 f" {error}",
-                "`burst doctor` looks again",
+                "run `burst doctor` to check again",
             ) from error
 
     def _reach(self, identity: LeadIdentity, settings: Settings) -> bool:

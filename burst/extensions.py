@@ -76,7 +76,7 @@ def load(group: Group, name: str) -> Any:
         package = point.dist.name if point.dist else point.module.partition(".")[0]
         raise ConfigError(
             f"{group}: {name} of package {package} cannot be imported: {error}",
-            "install it again with all that it needs, or remove it",
+            "install it again with its dependencies, or remove it",
         ) from error
 
 

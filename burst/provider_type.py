@@ -161,7 +161,7 @@ def usual_type() -> str:
     """
     for point in entry_points(group=USUAL):
         return point.name
-    raise ConfigError("no type of providers is the usual one", "name one by --provider")
+    raise ConfigError("there is no usual provider type", "name one with --provider")
 
 
 def provider_type(kind: str) -> ProviderType:
@@ -184,11 +184,11 @@ def on_own_host(kind: str) -> bool:
 
 def load_type(point: EntryPoint) -> ProviderType:
     """Import the object of an entry point of the group. Raises ConfigError."""
-    what = f"what is known of provider type {point.name} cannot be imported"
+    what = f"the facts about provider type {point.name} cannot be imported"
     with package_errors(what):
         found = point.load()
         if not isinstance(found, ProviderType):
-            raise TypeError(f"{point.value} is no ProviderType")
+            raise TypeError(f"{point.value} is not a ProviderType")
         if not all(isinstance(flag, ProviderFlag) for flag in found.flags):
-            raise TypeError(f"flags of {point.value} are no ProviderFlags")
+            raise TypeError(f"flags of {point.value} are not ProviderFlags")
     return found

@@ -63,7 +63,7 @@ class RequestThreads:
             if self._asked[userid] >= most:
                 raise BurstError(f"you have {most} requests that wait already", _BUSY)
             if not owner and self._all_guests >= MAX_ALL_GUESTS_REQUESTS:
-                raise BurstError("the daemon has too many requests of users", _LATER)
+                raise BurstError("the daemon has too many requests from users", _LATER)
             self._asked[userid] += 1
             self._all_guests += not owner
         self._lane(method, owner).put(userid, lambda: self._do(userid, owner, work))

@@ -32,7 +32,7 @@ def test_a_file_is_read_with_units(tmp_path):
 
 
 LEASE_TEXT = (
-    "not longer than deadlines.drain; a burst is drained that long before its lease"
+    "must be longer than deadlines.drain; a burst is drained that long before its lease"
     " ends"
 )
 
@@ -82,8 +82,8 @@ LEASE_TEXT = (
         ('deadlines.drain = "inf"\ndeadlines.lease = "10d"', LEASE_TEXT),
         (
             'intake.queue = "b"\nintake.ready = "b"',
-            "b is intake.queue, too; jobs wait in one that is stopped, and start in the"
-            " other",
+            "b is intake.queue, too; name two queues: jobs wait in queue, which is"
+            " stopped, and start in ready",
         ),
         ("providers = 1", "expected tables [providers.NAME]"),
         ('limits.cooldown = "inf"', "inf is out of range; at least 0, at most 36500d"),
@@ -263,13 +263,13 @@ def test_rules_have_a_name_and_a_worth_and_end_with_the_default():
         ),
         (
             "[[policy]]\nrace = true",
-            "policy 1: race: is gone; remove it: one burst is made, of the first offer"
-            " that may be had",
+            "policy 1: race: is gone; remove it: one burst is made, of the first"
+            " available offer",
         ),
         (
             "[[policy]]\nover_budget = 'wait'",
-            "policy 1: over_budget: is gone; remove it: what would pass a budget waits,"
-            " and is told why",
+            "policy 1: over_budget: is gone; remove it: what would exceed a"
+            " budget waits, and shows why",
         ),
         (
             "[providers.gke]\ntype = 'gke'\nusage_factor = 3",

@@ -44,11 +44,12 @@ def test_a_file_has_budgets_and_prices(tmp_path):
 
 
 LIMITS = (
-    "is out of range; from 0 to 1e12; 0 has nothing bought that the budget matches, and"
-    " what is to have no bound needs no budget"
+    "is out of range; from 0 to 1e12; with 0, nothing that the budget matches is"
+    " bought; for no limit, remove the budget"
 )
 WARN = (
-    "is out of range; it is a part of the limit, such as 0.8; 1 warns at the limit only"
+    "is out of range; give a fraction of the limit, such as 0.8; 1 warns at the limit"
+    " only"
 )
 EMPTY = "is empty; leave the key out"
 
@@ -97,8 +98,8 @@ def test_a_wrong_budget_is_told_where_and_what_would_be_right(text, told):
         ),
         (
             "budget = [{limit = 1}, {limit = 2}]",
-            "budget 2: is for the same as an earlier one: everything, per month; the"
-            " lower limit would hold; remove the other",
+            "budget 2: matches the same as an earlier one: everything, per month; the"
+            " lower limit would apply; remove the other",
         ),
         ("prices = 3", "prices: expected a table; write [prices]"),
         ("prices.n2 = 3", 'prices.n2: names no offer; such as "gke.n2" = 2.5'),

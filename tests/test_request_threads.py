@@ -160,6 +160,6 @@ def test_all_guests_together_have_so_many_requests_at_a_time(asked: Asked) -> No
     for userid in range(GUEST, GUEST + MAX_ALL_GUESTS_REQUESTS // each):
         for _ in range(each):
             asked.slow(userid)
-    with pytest.raises(BurstError, match="too many requests of users; try again"):
+    with pytest.raises(BurstError, match="too many requests from users; try again"):
         asked.slow(1)
     assert asked.answered("status", OWNER)

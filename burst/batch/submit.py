@@ -55,7 +55,7 @@ def find_flux() -> str:
 def check_parent(flux: str, nodes: int | None) -> None:
     """Raise BurstError unless there is an instance that could ever have the nodes."""
     if nodes is not None and nodes < 1:
-        raise ConfigError(f"-N{nodes}: a lead has at least one own node", "say -N1")
+        raise ConfigError(f"-N{nodes}: a lead has at least one own node", "use -N1")
     words = ("resource", "list", "--states=all", "--no-header", "-o{nnodes}")
     try:
         most = int(run_flux(flux, *words).split()[0])

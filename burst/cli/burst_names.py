@@ -30,7 +30,7 @@ def find_burst(typed: str, look: Callable[[], Row]) -> str:
     found = sorted(row["id"] for row in rows if row["id"].startswith(typed))
     if len(found) > 1:
         raise BurstError(
-            f"{typed} is the beginning of {len(found)} bursts: {', '.join(found)}",
+            f"{typed} matches {len(found)} bursts: {', '.join(found)}",
             "type more of the id",
         )
     return found[0] if found else typed

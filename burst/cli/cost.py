@@ -107,9 +107,9 @@ def cost(
 def _notes(found: Row) -> Iterator[str]:
     """Yield lines about what the rows do not show."""
     if found["left_out"]:
-        yield f"{found['left_out']} earlier bursts are left out; ask of later ones\n"
+        yield f"{found['left_out']} earlier bursts are left out; use a later --since\n"
     if found["by"] == "bank" and found["banks_unverified"]:
-        yield f"banks are as jobs name them: {found['banks_unverified']}\n"
+        yield f"banks of jobs are not verified: {found['banks_unverified']}\n"
     yield from (f"{line}\n" for line in found["usage"])
 
 

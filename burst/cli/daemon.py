@@ -26,7 +26,7 @@ def daemon(target: Target) -> None:
     # complete only when all have exited with status 0.
     index = os.environ.get("JOB_COMPLETION_INDEX", "0")
     if index != "0":
-        log.say("this is pod %s; the daemon is beside the lead, in pod 0", index)
+        log.say("this is pod %s; the daemon runs beside the lead, in pod 0", index)
         return
     process = Daemon(target.settings, target.find())
     process.handle_signals()

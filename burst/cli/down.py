@@ -60,7 +60,7 @@ def down(
     if bool(typed) == bool(tag):
         raise click.UsageError("name bursts, or a tag by --tag")
     if tag and (asked["provider"] or asked["force"]):
-        raise click.UsageError("--tag goes without --provider and --force")
+        raise click.UsageError("--tag cannot be used with --provider or --force")
     with target.lead() as lead:
 
         def look() -> Row:
@@ -72,7 +72,7 @@ def down(
             live = (row for row in rows if row["state"] != "inactive")
             found = [row["id"] for row in live if row.get("tag") == tag]
             if not found:
-                click.echo(f"no burst with tag {tag} is live; its jobs that wait end")
+                click.echo(f"no live burst has tag {tag}; its waiting jobs end")
         else:
             found = list(dict.fromkeys(find_burst(each, look) for each in typed))
         named = [{"tag": tag}] if tag else [{"burst": burst} for burst in found]

@@ -113,5 +113,5 @@ def _burst(found: Row) -> Iterator[Line]:
     if found["price"] or found["fee"]:
         each = f"{found['price']:g} per node-hour"
         source = PRICE_SOURCES[found["priced_by"]]
-        fee = f", and {found['fee']:g} for the burst and hour" if found["fee"] else ""
+        fee = f", and {found['fee']:g} per burst and hour" if found["fee"] else ""
         yield [f"cost: {money(found['cost'])}, at {each} {source}{fee}"]

@@ -84,8 +84,7 @@ def _where(found: dict[str, Any]) -> str:
 
 def _nowhere(advice: str) -> BurstError:
     return BurstError(
-        "no provider is known, so that nothing was looked at: it is not known whether"
-        " there are orphans",
+        "no provider is known, so none was asked: there may be orphans",
         advice,
     )
 
@@ -96,7 +95,7 @@ def _gc(lead: Lead, settings: Settings, yes: bool) -> dict[str, Any]:
     providers = provider_registry.load_providers(settings, owner)
     if not providers:
         raise _nowhere(
-            "name the daemon's settings with -c, where a provider is enabled"
+            "use -c to name the daemon's settings file, in which a provider is enabled"
         )
     orphans, failed = read_orphans(lead, providers)
     if yes:
@@ -123,7 +122,7 @@ def _await_reaps(lead: Lead, asked: list[list[str]]) -> None:
             row = reaps.get(key)
             # The daemon forgets a burst that is gone and not seen any more.
             if row["gone"] if row else key not in listed:
-                _tell(f"{key[1]} of provider {key[0]}: nothing of it is left")
+                _tell(f"{key[1]} of provider {key[0]}: it is gone")
                 del wanted[key]
             elif row and row["note"] != note:
                 wanted[key] = row["note"]

@@ -55,7 +55,7 @@ def keygen(  # noqa: PLR0913, PLR0917 - one parameter for each option
     """
     if rotates:
         if force:
-            raise click.UsageError("--rotate and --force are two ways to replace it")
+            raise click.UsageError("use --rotate or --force, not both")
         _rotate(path, name, yes, target)
         return
     made = certificate.create(short_name() if name is None else name)
@@ -72,13 +72,13 @@ def _rotate(path: Path, name: str | None, yes: bool, target: Target) -> None:
             if Path(known.certificate).resolve() == path.resolve():
                 started, bursts = known.started, _joined(lead, target)
             else:
-                click.echo(f"the lead here has another one: {known.certificate}")
+                click.echo(f"the lead has another certificate: {known.certificate}")
     except (LeadError, Unreadable) as error:
-        click.echo(f"no lead was asked for its bursts: {error}", err=True)
+        click.echo(f"no lead could be asked for its bursts: {error}", err=True)
     if bursts and not yes:
         raise BurstError(
-            f"{path}: is as it was: {', '.join(bursts)} would not find the lead again"
-            " after its restart",
+            f"{path}: not replaced: {', '.join(bursts)} would lose the lead at its"
+            " restart",
             "take them down with `burst down BURST`, wait for their end, or add --yes",
         )
     made, kept = rotate(path, name)
@@ -87,12 +87,12 @@ def _rotate(path: Path, name: str | None, yes: bool, target: Target) -> None:
 
 
 def _tell(kept: Path, bursts: Sequence[str], deleted: Sequence[Path]) -> None:
-    click.echo(f"{kept}: the one before, for what joins before the lead is restarted")
+    click.echo(f"{kept}: the previous one, for what joins before the lead restarts")
     for old in deleted:
-        click.echo(f"{old}: deleted, as the lead was restarted since")
-    click.echo("restart the lead and its own nodes, then delete the one before")
+        click.echo(f"{old}: deleted, as the lead has been restarted since")
+    click.echo("restart the lead and its own nodes, then delete the previous one")
     if bursts:
-        click.echo(f"at its restart these lose the lead for good: {', '.join(bursts)}")
+        click.echo(f"lose the lead for good at its restart: {', '.join(bursts)}")
 
 
 def _joined(lead: Lead, target: Target) -> list[str]:

@@ -122,12 +122,12 @@ def _find_settings(config: Path | None) -> Path:
     found = Target(config, None).find()
     if found is None:
         raise ConfigError(
-            "there is no settings file, so no provider could bring nodes",
+            "there is no settings file, so no provider can add nodes",
             "name a burst.toml with --config; `burst lead init` writes one",
         )
     if not provider_registry.load_providers(load(found), "nobody"):
         raise ConfigError(
-            f"{found}: no provider is enabled, so none could bring nodes",
+            f"{found}: no provider is enabled, so none can add nodes",
             "add a table [providers.NAME]",
         )
     return found

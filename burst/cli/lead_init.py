@@ -195,8 +195,9 @@ def _written(ready: InitializedLead) -> Iterator[str]:
     files = ready.files
     notes = {
         files.config: f"ranks in order: {ready.hosts}",
-        files.resources: "what the scheduler may count on",
-        files.certificate: f"fingerprint {ready.fingerprint}; who can read it can join",
+        files.resources: "the resources that the scheduler uses",
+        files.certificate: f"fingerprint {ready.fingerprint}; whoever can read it can"
+        " join",
         ready.settings: "for the daemon",
     }
     for path, what in notes.items():

@@ -107,7 +107,7 @@ def warn_of_program(user: str) -> Iterator[str]:
     paths = (Path(sys.executable), Path(__file__).parents[1])
     for part in dict.fromkeys(first_changeable(path, owner) for path in paths):
         if part:
-            yield f"warning: {part} can be changed by others than root and {user},"
+            yield f"warning: {part} can be changed by users other than root and {user},"
             yield f"and burst.service runs {sys.executable} -m burst as {user}."
             yield "Install burst where only root writes, and run it from there."
 
@@ -117,9 +117,9 @@ def tell_root(
 ) -> Iterator[str]:
     """Yield what root has to do before the instance can start, and how it starts."""
     for path in choice.security.kept:
-        yield f"kept {path}  (flux-security's: it says what is needed)"
+        yield f"kept {path}  (of flux-security; it already has what is needed)"
     if choice.security.by_hand:
-        yield "\nThese files are the site's. Without this no user's job starts:\n"
+        yield "\nThese files are the site's. No user's job starts without this:\n"
         yield from (f"    {line}" for line in choice.security.by_hand)
     commands = root_commands(ready.files.config.parent, choice)
     yield "\nInstalled as root:\n" if installed else "\nAs root, install:\n"

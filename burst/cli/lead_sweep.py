@@ -43,7 +43,7 @@ def sweep(directories: tuple[Path, ...]) -> None:
 
 def _sweep(directory: LeadDirectory) -> str:
     if not is_job_over(directory):
-        return f"{directory.path}: its job is not over"
+        return f"{directory.path}: its job has not ended"
     reap_lead(directory, tell)
     directory.remove()
     return f"{directory.path}: nothing is left"

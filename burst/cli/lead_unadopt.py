@@ -62,12 +62,12 @@ def unadopt(directory: Path, dry_run: bool, target: Target) -> None:
     )
     if owner and not has_queues:
         click.echo(
-            "No named queues are left, which Flux learns only by a restart: do not have"
+            "No named queues are left. Flux accepts that only at a restart: do not have"
             " it reload its configuration, and restart it now."
         )
     click.echo(
-        "Then, as root, on all hosts of the instance, of which the restart ends jobs"
-        " that run; the last line on this one, when nobody needs the records of"
+        "Then run this as root on all hosts of the instance; the restart ends running"
+        " jobs. The last line is for this host only, when nobody needs the records of"
         " bursts:\n"
     )
     for command in next_commands(owner if has_queues else ""):
@@ -85,7 +85,7 @@ def _check_idle(target: Target, places: FluxDirectories) -> str:
             lead = connect(settings.lead.uri, settings.intake.attribute)
         except LeadError as error:
             # No error: it may be the reason for this command, and nothing can join.
-            click.echo(f"the instance does not run, so no record was read: {error}")
+            click.echo(f"the instance is not running, so no record was read: {error}")
             return ""
         try:
             for what, advice in _obstacles(lead, settings, places):
@@ -128,14 +128,14 @@ def _jobs_in_queues(uri: str, queues: Mapping[str, Any]) -> Iterator[tuple[str, 
     waiting = _listed(read_jobs_in(uri, ordinary))
     if waiting:
         yield (
-            f"ordinary jobs wait in queue {names}, which goes: {waiting}",
-            'flux queue disable --all -m "burst is taken out" has users submit no more;'
-            " let these run, or cancel them",
+            f"ordinary jobs wait in queue {names}, which is removed: {waiting}",
+            'flux queue disable --all -m "burst is taken out" keeps users from'
+            " submitting more; let these jobs run, or cancel them",
         )
     queued = _listed(read_jobs_in(uri, queues.keys() - ordinary))
     if queued:
         yield (
-            f"jobs are in queues that go: {queued}",
+            f"jobs are in queues that are removed: {queued}",
             f"flux cancel {queued}, and have their users submit them again",
         )
 

@@ -41,7 +41,7 @@ def _describe_lease(row: Mapping[str, Any]) -> str:
     left = row["lease_end"] - row["now"]
     if left > 0:
         return f"ends in {format_fsd(left)}"
-    return f"over for {format_fsd(-left)}"
+    return f"ended {format_fsd(-left)} ago"
 
 
 _COLUMNS = (
@@ -177,5 +177,6 @@ def say_left(left: Mapping[Any, str]) -> None:
     if left:
         told = "; ".join(f"{burst}: {why}" for burst, why in left.items())
         raise BurstError(
-            f"not deleted within {GC_DEADLINE:.0f} s: {told}", "burst gc --yes goes on"
+            f"not deleted within {GC_DEADLINE:.0f} s: {told}",
+            "burst gc --yes continues",
         )

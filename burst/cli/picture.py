@@ -27,7 +27,7 @@ def save_picture(
     except (OSError, ValueError) as error:
         raise PictureError(
             f"{path}: cannot be written: {error}",
-            "name a file that ends in .png, .svg or .pdf, in a directory that is there",
+            "name a file that ends in .png, .svg or .pdf, in a directory that exists",
         ) from error
 
 
@@ -36,6 +36,6 @@ def _figure_class() -> Any:
         return importlib.import_module("matplotlib.figure").Figure
     except ImportError as error:
         raise PictureError(
-            f"no picture without matplotlib: {error}",
+            f"a picture needs matplotlib: {error}",
             "pip install 'flux-burst-orchestrator[plot]'",
         ) from error

@@ -63,7 +63,7 @@ def plan(target: Target, listing: Listing, timeline: bool, svg: Path | None) -> 
     A dry run of the planner. It asks providers for their offers and changes nothing.
     """
     if (timeline or svg) and (listing.as_json or listing.form):
-        raise click.UsageError("--timeline and --svg go without --json and -o")
+        raise click.UsageError("--timeline and --svg cannot be used with --json or -o")
     with target.lead() as lead, show_wait("reading the lead and the offers"):
         found = call_daemon(lead, "plan")
         if found is None:

@@ -35,8 +35,8 @@ _MARKS = {
 }
 _WITHOUT_BURST = {
     "free": "free",
-    "ending": "free soon: a burst that had them has ended",
-    "closed": "closed: drained, excluded or not known whose",
+    "ending": "free soon: the burst that had the ranks has ended",
+    "closed": "closed: drained, excluded or of unknown use",
 }
 _WITH_BURST = {
     "ending": "free soon: {} shrinks",
@@ -135,7 +135,7 @@ def _label(row: Row, now: float) -> str:
         return _WITH_BURST[row["holder"]].format(row["burst"])
     if row["holder"] == "promised":
         return _promised(row, jobs, now)
-    made = "" if row["holder"] == "burst" else " would have them"
+    made = "" if row["holder"] == "burst" else " would get the ranks"
     if row["until"] == row["from"]:
         return f"{row['burst']}{made}, without jobs"
     until = "without a known end"
@@ -148,7 +148,7 @@ def _label(row: Row, now: float) -> str:
 def _promised(row: Row, jobs: str, now: float) -> str:
     """Return in words from or until when `burst.core.plan.promises` keeps ranks."""
     if not row.get("known", True):  # a daemon of an earlier version does not tell
-        return f"kept for {jobs} until {_told(row['until'], now)}, as no limit tells"
+        return f"kept for {jobs} until {_told(row['until'], now)}, as no end is known"
     if row["from"] <= now:
         return f"kept for {jobs} as soon as they are free"
     return f"kept for {jobs} from about {_told(row['from'], now)}"

@@ -66,7 +66,7 @@ def check(name: str, target: Target, listing: Listing) -> None:
             raise
         # To check whether a file can be read and means what it should needs no lead.
         found = check_rules(with_rules(target.settings(), tables, str(file)))
-        click.echo(f"without a lead, only the rules: {error}", err=True)
+        click.echo(f"no lead, so only the rules are checked: {error}", err=True)
     if found["trouble"]:
         raise BurstError(f"the lead cannot be read: {found['trouble']}")
     if name and file is None:
@@ -114,7 +114,7 @@ def _only(found: dict[str, Any], name: str) -> dict[str, Any]:
     jobs = [row for row in found["jobs"] if row["id"] == job]
     if not jobs:
         raise BurstError(
-            f"{job} is no job that waits and may burst", "burst explain says more"
+            f"{job} is not a waiting job that may burst", "burst explain says more"
         )
     rules = [row for row in found["rules"] if row["name"] == jobs[0]["rule"]]
     return {**found, "jobs": jobs, "rules": rules}
@@ -126,7 +126,7 @@ def _remarks(found: Row) -> list[str]:
     unused = [row["name"] for row in found["rules"][:-1] if not row["takes"]]
     texts = list(found["warnings"])
     if unused and count:
-        texts.append(f"none of the {count} jobs that wait is for: {', '.join(unused)}")
+        texts.append(f"rules for none of the {count} waiting jobs: {', '.join(unused)}")
     return [*texts, ""] if texts else []
 
 

@@ -40,7 +40,7 @@ def check(name: str, target: Target) -> None:
     made = _make(target.settings(), name)
     if not made.has("check"):
         raise ConfigError(
-            f"provider {name} has no program of a site's own to test",
+            f"provider {name} has no program of the site to test",
             f"burst doctor --provider {name} checks what it needs",
         )
     with _signals_as_ctrl_c():
@@ -68,6 +68,6 @@ def _make(settings: Settings, name: str) -> Provider:
         enabled = [key for key, each in settings.providers.items() if each.enabled]
         raise ConfigError(
             f"there is no enabled provider {name!r} in the settings",
-            f"there are {', '.join(enabled) or 'none'}; -c names the settings",
+            f"there are {', '.join(enabled) or 'none'}; use -c to name other settings",
         )
     return load_providers(settings, f"check-{secrets.token_hex(3)}")[name]

@@ -102,11 +102,11 @@ def request(
     """
     if job:
         if command or any(wanted.values()):
-            raise click.UsageError("--job goes with --no-wait only")
+            raise click.UsageError("--job needs --no-wait")
         _burst_for(job, target, no_wait)
         return
     if wanted["nodes"] is None:
-        raise click.UsageError("say how many nodes: -N, or for which job: --job")
+        raise click.UsageError("give a number of nodes with -N, or a job with --job")
     asked = _asked(command, **wanted)
     with target.lead() as lead:
         with show_wait("waiting for the daemon"):
@@ -152,17 +152,17 @@ def _asked(
     ]
     if not isolated:
         if kinds:
-            raise click.UsageError("COMMAND, --batch and --service go with --isolated")
+            raise click.UsageError("COMMAND, --batch and --service need --isolated")
         return {**asked, "slot": slot, "tag": more["tag"], "image": more["image"]}
     if slot or more["tag"] or more["image"] or len(kinds) > 1:
         raise click.UsageError(
-            "--isolated takes no --slot, no --tag and no --image, and one of COMMAND,"
-            " --batch, --service"
+            "--isolated cannot be used with --slot, --tag or --image, and takes one of"
+            " COMMAND, --batch and --service"
         )
     try:
         "".join(command).encode()
     except UnicodeEncodeError as error:
-        raise click.UsageError("COMMAND is not UTF-8, as jobspecs are") from error
+        raise click.UsageError("COMMAND is not UTF-8, but jobspecs are") from error
     words = parse_listing(listing.read()) if listing else command
     kind = kinds[0] if kinds else "interactive"
     return {**asked, "isolated": {"kind": kind, "command": list(words)}}

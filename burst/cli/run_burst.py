@@ -142,9 +142,9 @@ class _ManualBurst:
         given = self._flags.words()
         if given:
             raise ConfigError(
-                f"a daemon serves this lead by its own settings, not by"
+                f"a daemon serves this lead with its own settings, not with"
                 f" {', '.join(given)}",
-                f"put that into [providers.{self._provider}] of its file and say burst"
+                f"put that into [providers.{self._provider}] of its file and run burst"
                 " reload, or stop the daemon",
             )
         if self._wanted["down"]:
@@ -241,8 +241,8 @@ def _check_size(size: int, hosts: Sequence[str], slot: str) -> None:
     if size and size not in (len(hosts), first):
         raise ConfigError(
             f"--lead-size {size}: the lead has {len(hosts)} ranks",
-            f"it is the lead's largest size, {first} without the hosts of bursts; leave"
-            " it out to take the lead's word",
+            f"give the lead's largest size, {first} without the hosts of bursts, or"
+            " leave the option out",
         )
 
 

@@ -90,7 +90,7 @@ def setup(
     is shown. --remove removes exactly the files that were written.
     """
     if where and directory:
-        raise click.UsageError("--dir goes without --user and --system")
+        raise click.UsageError("--dir cannot be used with --user or --system")
     directories = _directories(where, directory)
     system = where == "system"
     choice = None if removing else _choice(directories, system=system, **asked)
@@ -216,5 +216,5 @@ def _how_to_go_on(directories: FluxDirectories, choice: IntakeChoice) -> Iterato
         yield "would get the queues at once, stopped, and Fluxion fails jobs of a queue"
         yield "that it was not started with."
         yield "\nFlux creates named queues stopped. When the lead is up, start the one"
-        yield "of the jobs that do not burst:\n"
+        yield "for jobs that do not burst:\n"
         yield f"    flux queue start --queue={choice.local_queue}"

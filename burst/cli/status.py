@@ -119,7 +119,7 @@ def notices(found: Row) -> list[Line]:
     used = (used_text(budget) for budget in found["budgets"] if budget["warns"])
     lines += [[(line, NOTICE)] for line in used]
     if found["banks_unverified"]:
-        lines.append([f"banks are as jobs name them: {found['banks_unverified']}"])
+        lines.append([f"banks of jobs are not verified: {found['banks_unverified']}"])
     if found["daemon"] is None:
         lines.append([(_no_daemon(found), WRONG)])
     lines += [[(text, WRONG)] for text in lead_troubles(found["lead"])]
@@ -138,11 +138,11 @@ def notices(found: Row) -> list[Line]:
         lines.append([(f"{text}; burst gc", NOTICE)])
     # Daemons of earlier versions do not tell these.
     lines += [
-        [(f"standing minimum of {text} is not there: {why}", NOTICE)]
+        [(f"standing minimum of {text} is not met: {why}", NOTICE)]
         for text, why in found.get("standing", {}).items()
     ]
     lines += [
-        [(f"notices cannot be told: {why}", WRONG)]
+        [(f"notices cannot be sent: {why}", WRONG)]
         for why in found.get("untold", {}).values()
     ]
     for key, why in found["unreadable"].items():
@@ -229,7 +229,7 @@ def learnt(key: str, offer: Row) -> str:
         source = PRICE_SOURCES[offer["priced_by"]]
         text += f", {money(offer['price'])} per node-hour {source}"
     if offer["fee"]:
-        text += f", {money(offer['fee'])} for a burst and hour"
+        text += f", {money(offer['fee'])} per burst and hour"
     return text
 
 

@@ -13,8 +13,8 @@ def check_tag(_: click.Context, __: click.Parameter, tag: str) -> str:
     """Return a tag that a person may give to a burst. Raises BadParameter."""
     if not (tag.isascii() and tag.isprintable() and not set(tag) & set(" /")):
         raise click.BadParameter(
-            f"{tag!r} is not letters, digits and signs without /, which has the tags of"
-            " programs, such as ENSEMBLE/MEMBER"
+            f"{tag!r} may have letters, digits and signs other than /, which is for the"
+            " tags of programs, such as ENSEMBLE/MEMBER"
         )
     return tag
 

@@ -75,8 +75,8 @@ class Target(msgspec.Struct, frozen=True):
         """Read the settings; say on standard error if there is no file to read."""
         if self.find() is None:
             click.echo(
-                "no daemon serves this lead, and no settings file was read, so that no"
-                f" provider is known: there is none at {LOOKED_FOR}; name one with -c",
+                "no daemon serves this lead, and no settings file was read"
+                f" ({LOOKED_FOR}), so no provider is known; name a file with -c",
                 err=True,
             )
         return self.settings()

@@ -63,7 +63,7 @@ def watch_resize(look: Look, burst_id: str, nodes: int, said: Iterable[str]) -> 
     """
     began = time.monotonic()
     rows = _rows(look, burst_id)
-    with _progress(burst_id, "its nodes go on to come or leave", said) as show:
+    with _progress(burst_id, "the resize continues", said) as show:
         while (row := next(rows))["resize"] and row["state"] == "online":
             show(row)
     if row["state"] != "online":
@@ -71,7 +71,7 @@ def watch_resize(look: Look, burst_id: str, nodes: int, said: Iterable[str]) -> 
         raise BurstError(f"{burst_id} is in state {row['state']}: {why}")
     if row["nodes"] != nodes:
         raise BurstError(
-            f"{burst_id} has {row['nodes']} nodes, and not {nodes}",
+            f"{burst_id} has {row['nodes']} nodes, not {nodes}",
             f"burst explain {burst_id} says why",
         )
     took = fsd(round(time.monotonic() - began, 1))
@@ -87,7 +87,7 @@ def _progress(
         # Inside `try`: a person who has read the lines may press Ctrl-C at once.
         for line in said:
             click.echo(line)
-        with _spinner(f"{burst_id}: asked for") as update:
+        with _spinner(f"{burst_id}: requested") as update:
             yield lambda row: update(line_of(row))
     except KeyboardInterrupt:
         told = f"{burst_id}: only the waiting ended, {goes_on}; `burst status` shows it"
@@ -98,8 +98,8 @@ def _progress(
 def _goes_on(burst_id: str, until: str) -> str:
     """Return in words what the daemon does after Ctrl-C has ended the wait."""
     if until == "inactive":
-        return "it is taken down all the same"
-    return f"it is made all the same (burst down {burst_id} ends that)"
+        return "it is still taken down"
+    return f"it is still made (burst down {burst_id} ends that)"
 
 
 def _spinner(what: str) -> AbstractContextManager[Callable[[str], None]]:
@@ -127,7 +127,8 @@ def wait_for_state(
         if state == "quarantined":
             raise BurstError(f"{name} is quarantined: {why}", down)
         if state in ends:
-            advice = "" if state == "inactive" else "its deletion goes on: burst status"
+            ended = state == "inactive"
+            advice = "" if ended else "its deletion continues: burst status"
             raise BurstError(f"{name} ended: {why}", advice)
         show(row)
     return row

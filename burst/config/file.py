@@ -57,7 +57,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise ConfigError(
             f"{path}: cannot be read: {error.strerror}",
-            "name another file with -c, or have one written by burst lead init",
+            "name another file with -c, or write one with burst lead init",
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"{path}: not TOML: {_toml_words(error)}") from error
@@ -295,11 +295,11 @@ def _check_ranges(settings: Settings, where: str) -> None:
     lease, drain = settings.deadlines.lease, settings.deadlines.drain
     if lease <= drain and not math.isinf(lease):
         raise ConfigError(
-            f"{where}: deadlines.lease: not longer than deadlines.drain",
+            f"{where}: deadlines.lease: must be longer than deadlines.drain",
             "a burst is drained that long before its lease ends",
         )
     if settings.intake.ready == settings.intake.queue:
         raise ConfigError(
             f"{where}: intake.ready: {settings.intake.ready} is intake.queue, too",
-            "jobs wait in one that is stopped, and start in the other",
+            "name two queues: jobs wait in queue, which is stopped, and start in ready",
         )

@@ -83,8 +83,8 @@ def parse_budgets(
         _check_budget(budget, providers, at)
         if str(budget) in map(str, budgets):
             raise ConfigError(
-                f"{at}: is for the same as an earlier one: {budget}",
-                "the lower limit would hold; remove the other",
+                f"{at}: matches the same as an earlier one: {budget}",
+                "the lower limit would apply; remove the other",
             )
         budgets.append(budget)
     return tuple(budgets)
@@ -127,13 +127,13 @@ def _check_budget(budget: BudgetSettings, providers: Collection[str], at: str) -
     if not 0 <= budget.limit <= MOST_UNITS:
         raise ConfigError(
             f"{at}: limit: {budget.limit} is out of range",
-            "from 0 to 1e12; 0 has nothing bought that the budget matches, and what is"
-            " to have no bound needs no budget",
+            "from 0 to 1e12; with 0, nothing that the budget matches is bought; for no"
+            " limit, remove the budget",
         )
     if not 0 < budget.warn <= 1:
         raise ConfigError(
             f"{at}: warn: {budget.warn} is out of range",
-            "it is a part of the limit, such as 0.8; 1 warns at the limit only",
+            "give a fraction of the limit, such as 0.8; 1 warns at the limit only",
         )
     for key, value in msgspec.structs.asdict(budget.match).items():
         if "" in as_tuple(value) and value != ():

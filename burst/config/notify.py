@@ -27,7 +27,7 @@ class NotifySettings(Table, frozen=True):
     """Path of a file with a token, sent with each post as `Authorization: Bearer`."""
 
     retired: ClassVar[Mapping[str, str]] = {
-        "timeout": "remove it: a program or a post has 10s, and is tried again then",
+        "timeout": "remove it: a program or a post has 10s, and is then tried again",
         "webhook_file": "write the path of the file as webhook",
     }
 
@@ -50,7 +50,7 @@ def check_notify(notify: NotifySettings, where: str) -> None:
             raise ConfigError(f"{where}: notify.webhook: {why}", _RIGHT)
     if notify.token_file and not notify.webhook:
         raise ConfigError(
-            f"{where}: notify.token_file: there is no webhook that it is for",
+            f"{where}: notify.token_file: there is no webhook to send it to",
             "set notify.webhook, or leave it out",
         )
 
@@ -64,11 +64,11 @@ def why_no_webhook(url: str) -> str:
         parts = urlsplit(url)
         host, _ = parts.hostname or "", parts.port
     except ValueError:
-        return "is no URL"
+        return "is not a URL"
     if parts.scheme not in ("http", "https") or not host or not url.isprintable():
-        return "is no URL of http or https"
+        return "is not a URL of http or https"
     if parts.username or parts.password:
         return "has a password in it; put it into token_file"
     if parts.scheme == "http" and not is_loopback(host):
-        return "would send what it tells in the clear"
+        return "would send notices in the clear"
     return ""

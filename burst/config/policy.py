@@ -82,8 +82,8 @@ class PolicyRule(Table, frozen=True):
     by default, as users know whether their jobs can run elsewhere."""
 
     retired: ClassVar[Mapping[str, str]] = {
-        "race": "remove it: one burst is made, of the first offer that may be had",
-        "over_budget": "remove it: what would pass a budget waits, and is told why",
+        "race": "remove it: one burst is made, of the first available offer",
+        "over_budget": "remove it: what would exceed a budget waits, and shows why",
     }
 
 

@@ -316,8 +316,8 @@ class DeadlineSettings(Table, frozen=True):
         " where the lead itself comes later",
         "agent": "write it as agent under [ensemble]: it is a key of that package",
         "forecast": "remove it: jobs wait 1m for a forecast; write worth = 0 in a rule"
-        " whose jobs shall not wait for one",
-        "reload": "remove it: providers have 20s to be made, a minute at the start",
+        " whose jobs should not wait for one",
+        "reload": "remove it: providers must start in 20s, a minute at the start",
         "reservation": "remove it: ranks are kept for 4h after a job's submission",
     }
 

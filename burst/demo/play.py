@@ -143,7 +143,7 @@ def find_stand_in() -> StandIn:
     if not names:
         raise BurstError(
             "no package with a stand-in for Flux is installed",
-            "install flux-burst-orchestrator again, or say --flux",
+            "install flux-burst-orchestrator again, or use --flux",
         )
     found: StandIn = load("burst.stand_ins", names[0])
     return found

@@ -116,7 +116,7 @@ class Processes:
         while left := self.marked():
             if time.monotonic() > ends:
                 pids = " ".join(map(str, left))
-                raise BurstError(f"processes do not end although killed: {pids}")
+                raise BurstError(f"killed processes do not end: {pids}")
             for pid in left:
                 self._kill(pid)
             time.sleep(_STEP_S)

@@ -178,7 +178,7 @@ class Story:
         row = self.jobs[len(JOBS) - 1]
         text = self._type("burst", "explain", row["id"])
         if f"it needs {HUGE.nodes} nodes" not in text:
-            raise BurstError(f"job {row['id']} was not told why it waits: {text}")
+            raise BurstError(f"nothing says why job {row['id']} waits: {text}")
 
     def _pass_huge(self) -> None:
         """Submit jobs for own nodes, which the scheduler has to start before HUGE."""
@@ -235,7 +235,7 @@ class Story:
             state = burst["state"]
             line = f"{burst['id']}: {burst['result'] or f'{state}, {online}'}"
             if state == "inactive":
-                line = f"{burst['id']}: nothing is left of it"
+                line = f"{burst['id']}: it is gone"
             if self._said.get(burst["id"]) != line:
                 say(line)
                 self._said[burst["id"]] = line

@@ -125,7 +125,7 @@ def _check_all(request: DoctorRequest) -> Iterator[Finding]:
     yield from _label("settings", check_settings(request.settings))
     if request.settings.trouble:
         # With defaults in place of the file, all else would be wrong, too.
-        rest = "flux, the lead, providers and what rests on these"
+        rest = "flux, the lead, providers and what depends on these"
         advice = "fix the settings first, then run burst doctor again"
         found = [note(f"not checked without the settings: {rest}", advice)]
         yield from _label("settings", found)

@@ -58,9 +58,9 @@ def _check_waiting_limits(
     ]
     if limited:
         yield wrong(
-            f"mode {intake.mode} uses up limits of flux-accounting on jobs that wait,"
-            f" as it counts a job again each time that it is changed, until its users"
-            f" can start none: {_first(limited)}",
+            f"in mode {intake.mode}, waiting jobs use up limits of flux-accounting,"
+            f" which counts a job again each time it is changed, until users can start"
+            f" none: {_first(limited)}",
             'set [intake] mode = "scheduler", or set no max_sched limits',
         )
 
@@ -80,9 +80,8 @@ def _check_queues(facts: AccountingFacts, intake: IntakeSettings) -> Iterator[Fi
         ]
         if lacking:
             yield note(
-                f"flux-accounting keeps jobs out of queue {queue} that are of"
-                f" {_first(lacking)}",
-                "who is to burst needs both queues:"
+                f"flux-accounting keeps these out of queue {queue}: {_first(lacking)}",
+                "users who burst need both queues:"
                 f" flux account edit-user NAME --queues=...,{intake.queue},"
                 f"{intake.ready}",
             )

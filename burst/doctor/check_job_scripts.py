@@ -32,10 +32,10 @@ def check_job_scripts(config: Mapping[str, Any]) -> Iterator[Finding]:
     ]
     if found:
         yield note(
-            "on each lent node Flux runs, for each job, what it runs on the site's own:"
+            "for each job, Flux runs on lent nodes what it runs on the site's own:"
             f" {', '.join(found)}. A node on which one fails or cannot be started may"
             " be drained, and a burst whose prolog fails runs no job",
-            "have on lent nodes what these need, or have them do nothing there"
+            "install on lent nodes what these need, or make them do nothing there"
             " (docs/lent-nodes.md)",
         )
 

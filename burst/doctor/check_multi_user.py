@@ -66,7 +66,7 @@ def _check_imp(imp: FileFacts | ReadFailure | None) -> Finding:
     if imp.mode & (stat.S_IWGRP | stat.S_IWOTH):
         return wrong(
             f"{imp.path} has mode {imp.mode:04o}: others can replace what runs as root",
-            f"as root: chmod 4755 {imp.path}, and see what it is now",
+            f"as root: chmod 4755 {imp.path}, and check that nobody changed it",
         )
     return ok(f"{imp.path} is owned by root and setuid")
 
@@ -146,8 +146,8 @@ def _check_certificate(facts: MultiUserFacts) -> Finding:
         return wrong(file.what, file.advice or "set curve_cert under [bootstrap]")
     if file.uid != facts.owner or file.mode & 0o077:
         return wrong(
-            f"{file.path} is owned by uid {file.uid} with mode {file.mode:04o}: who can"
-            f" read it can join as a node, and {facts.user} has to",
+            f"{file.path} is owned by uid {file.uid} with mode {file.mode:04o}: whoever"
+            f" can read it can join as a node, and {facts.user} must be able to",
             f"as root: chown {facts.user} {file.path} && chmod 600 {file.path}; if"
             " others could read it, make a new one",
         )
@@ -194,7 +194,7 @@ def _check_trusted(facts: MultiUserFacts) -> Iterator[Finding]:
             quoted = shlex.quote(part)
             advice = f"as root: chown root {quoted} && chmod go-w {quoted}; or {advice}"
         yield wrong(
-            f"{part} can be changed by others than root and {facts.user}, so they"
+            f"{part} can be changed by users other than root and {facts.user}, so they"
             f" decide what runs as {facts.user}: {first}{more}",
             advice,
         )

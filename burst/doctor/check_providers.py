@@ -86,7 +86,7 @@ def check_probe(
     """Return the findings of a probe from where followers run."""
     if isinstance(found, ReadFailure):
         text = (
-            f"the connection to the lead could not be tested from there: {found.what}"
+            f"the connection of followers to the lead could not be tested: {found.what}"
         )
         return [wrong(text, found.advice or "try again")]
     return found
@@ -177,7 +177,7 @@ class _SlotNeed(NamedTuple):
 
     def __str__(self) -> str:
         kept = f" and is kept for {' and '.join(sorted(self.kept))}"
-        return f"{self.slot.name} wants {self.slot.shape}{kept if self.kept else ''}"
+        return f"{self.slot.name} needs {self.slot.shape}{kept if self.kept else ''}"
 
 
 def _misfit(
@@ -197,7 +197,7 @@ def _key(provider: str, offer: Offer) -> str:
 
 
 def _describe(offer: Offer) -> str:
-    price = f", {offer.price:g} per node and hour" if offer.price else ""
+    price = f", {offer.price:g} per node-hour" if offer.price else ""
     fee = f", {offer.fee:g} per burst and hour" if offer.fee else ""
     nodes = f"up to {offer.max_nodes} nodes of {offer.shape}"
     return f"offers {offer.name}: {nodes}{price}{fee}"

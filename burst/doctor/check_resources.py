@@ -43,9 +43,9 @@ def check_resources(config: Mapping[str, Any], settings: Settings) -> Iterator[F
     if _ignores_names_alone(table.get("verify")):
         again = "run `burst setup` again and restart Flux"
         yield note(
-            "Flux compares no names of hosts with [resource] ([resource.verify]"
-            ' hostname = "ignore"), so that it would not drain an own node that has'
-            " another's name",
+            "Flux does not compare names of hosts with [resource] ([resource.verify]"
+            ' hostname = "ignore"), so it would not drain an own node that has the name'
+            " of another",
             f"followers of provider {here} need it; once there are none, {again}"
             if here
             else f"no provider needs it any more: {again}, unless the site wrote it for"

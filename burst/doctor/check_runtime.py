@@ -165,7 +165,7 @@ def _why_not_free(slot: RankSlot, view: LeadView) -> list[Finding]:
 
 def _closed_ranks(slot: RankSlot, view: LeadView) -> list[Finding]:
     """Return why single ranks of a slot get no jobs, whoever leases the others."""
-    which = f"of rank slot {slot.name} no burst gets"
+    which = f"rank slot {slot.name}: no burst gets"
     found = []
     for why, ranks in drained_by_hand(view.drained, slot.ranks).items():
         advice = f"{_NO_REASON_LEFT}: {_UNDRAIN} {format_idset(ranks)}"

@@ -38,7 +38,7 @@ def check_scheduler(
         yield note(
             "Fluxion gives each job whole nodes (match-policy): jobs that would share"
             " a node get one each, and that many nodes are paid for",
-            "set match-policy under [sched-fluxion-resource] otherwise if jobs are to"
+            "set another match-policy under [sched-fluxion-resource] if jobs are to"
             " share nodes",
         )
 

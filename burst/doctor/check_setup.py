@@ -97,9 +97,8 @@ def check_user(
     owner = name(boot.owner)
     return [
         wrong(
-            f"the instance is {owner}'s, as whom the daemon runs, and this is asked as"
-            f" {name(boot.userid)}, whose rights and files are others: nothing is"
-            " checked",
+            f"the instance and its daemon run as {owner}, and this command runs as"
+            f" {name(boot.userid)}, who has other rights and files: nothing is checked",
             f"as root: runuser -u {owner} -- burst doctor, with the same options",
         )
     ]

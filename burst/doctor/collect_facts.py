@@ -232,7 +232,7 @@ def probe(
     if isinstance(made, ReadFailure):
         return made
     if not made.has("probe"):
-        return [note(f"type {facts.type} has nothing with which to try the way")]
+        return [note(f"type {facts.type} cannot test the connection to the lead")]
     return try_call(lambda: _checked(made.probe(lead, asked.tell, asked.user)))
 
 

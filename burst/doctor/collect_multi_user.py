@@ -120,7 +120,7 @@ def _trusted(
     except OSError as error:
         raise LeadError(
             f"{error.filename}: cannot be looked at: {error.strerror}",
-            "let the owner of the instance look there, who has to trust it",
+            "have the owner of the instance check it, who has to trust it",
         ) from error
 
 

@@ -171,7 +171,7 @@ class HttpServer:
         # The body is here already: waitress reads all of it before it calls this.
         body = environ["wsgi.input"].read() if method == "POST" else b""
         if len(body) > route.body_limit:
-            return text_response(f"at most {route.body_limit} bytes are taken", 413)
+            return text_response(f"at most {route.body_limit} bytes are accepted", 413)
         given = HttpRequest(path=path, name=name, body=body)
         return _call(route, given, query)
 

@@ -69,7 +69,7 @@ class HttpService:
         if server is not None:
             server.start()
             where = f"port {server.port}" if server.port else str(server.address)
-            log.say("HTTP is answered at %s (%s)", listen, where)
+            log.say("serving HTTP at %s (%s)", listen, where)
 
     def _use_token(self, token: bytes | None) -> None:
         if self._server is not None:

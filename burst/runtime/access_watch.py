@@ -40,7 +40,7 @@ class AccessWatch:
         told = self._lead.identity()
         if access != known.access:
             log.say(
-                "the lead has another [access], [exec] imp or [ingest] now; live bursts"
+                "the lead's [access], [exec] imp or [ingest] has changed; live bursts"
                 " keep what they were made with"
             )
         elif (told.queues, told.limits) == (known.queues, known.limits):

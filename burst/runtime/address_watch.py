@@ -68,8 +68,8 @@ class AddressWatch:
         if not self._told:
             return identity
         log.say(
-            "followers of new bursts connect to %s: the lead is not reached at %s any"
-            " more, where those of live bursts look for it",
+            "followers of new bursts connect to %s; those of live bursts look for the"
+            " lead at %s, where it is no longer reached",
             self._told,
             identity.endpoint,
             level=logging.WARNING,
@@ -92,7 +92,7 @@ class AddressWatch:
             if str(error) != self._trouble:
                 self._trouble = str(error)
                 log.say(
-                    "whether the lead has another address cannot be read: %s",
+                    "cannot read whether the lead has another address: %s",
                     error,
                     level=logging.WARNING,
                 )

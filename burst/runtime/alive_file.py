@@ -33,8 +33,7 @@ class AliveFile:
             if str(error) != self._told:
                 self._told = str(error)
                 log.say(
-                    "daemon.alive: %s; whoever looks at that file takes this daemon"
-                    " for dead",
+                    "daemon.alive: %s; a check of that file takes this daemon for dead",
                     error,
                     level=logging.ERROR,
                 )

@@ -119,10 +119,10 @@ class BankReader:
         held = self._banks.associations is not None
         told = why or _GONE
         if held and self._clock() < self._answered_at + LIFETIME_S:
-            self._say(f"{told}; what it said before holds for {format_fsd(LIFETIME_S)}")
+            self._say(f"{told}; its last answer is used for {format_fsd(LIFETIME_S)}")
             return self._banks
         if held or why:
-            self._say(f"{told}; banks are as jobs name them")
+            self._say(f"{told}; the banks that jobs name are used")
         self._facts = None
         now = Banks(unverified=why) if why else NOT_VERIFIED
         return self._banks if now == self._banks else now

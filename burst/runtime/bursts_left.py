@@ -108,7 +108,7 @@ class BurstsLeft(msgspec.Struct, frozen=True, kw_only=True):
             if provider not in self.listed:
                 how = "start the lead and its daemon again: its type needs the lead"
             log.say(
-                "%s of provider %s: to delete what there is of it %s",
+                "%s of provider %s: to delete what is left, %s",
                 names,
                 provider,
                 how,
@@ -126,7 +126,7 @@ def _tell(key: ProviderBurst, call: LastCall) -> None:
     provider, burst = key
     how = call.note
     if call.outcome is Outcome.NOT_FOUND:
-        how = "nothing of it is left"
+        how = "it is gone"
     elif call.outcome is Outcome.OK:
         how = "it is being deleted"
     log.say("%s of provider %s: %s", burst, provider, how)

@@ -58,7 +58,7 @@ class CallLimits:
         if wait:
             seconds = max(1, math.ceil(wait))
             raise CallsTooOften(
-                f"you call the daemon too often: {rate.per_second:g} calls a"
+                f"you call the daemon too often: it allows {rate.per_second:g} calls a"
                 " second in the long run",
                 f"try again in {seconds} s",
             )

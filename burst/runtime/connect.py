@@ -120,7 +120,7 @@ def _with_endpoint(identity: LeadIdentity, settings: LeadSettings) -> LeadIdenti
         missing = "lead.port" if address else "lead.address"
         raise ConfigError(
             f"{missing}: not known from the lead's bootstrap hosts either",
-            "set both, as followers are to connect to them",
+            "set both: followers connect to them",
         )
     if ":" in address and not address.startswith("["):
         address = f"[{address}]"
@@ -144,7 +144,7 @@ def require_owner(identity: LeadIdentity, userid: int) -> None:
     except KeyError:
         name = str(owner)
     raise Denied(
-        f"the instance is {name}'s, and this is uid {userid}: what is started for it"
+        f"{name} owns the instance, and this is uid {userid}: what is started for it"
         f" would have rights that {name} does not have",
         f"run it as {name}: systemctl start burst, where its unit is installed, or"
         f" runuser -u {name} -- COMMAND",

@@ -77,7 +77,7 @@ class DaemonState:
         silent = self._clock() - at
         if silent <= _SILENT_S + cadence:
             return ""
-        return f"the daemon has not gone on for {format_fsd(round(silent))}"
+        return f"the daemon has made no progress for {format_fsd(round(silent))}"
 
     def why_lead_away(self) -> str:
         """Return why no lead is served or it cannot be read; empty if all is well."""

@@ -77,4 +77,4 @@ class EngineCommands:
 
 
 def _stopping() -> BurstError:
-    return BurstError("the daemon is stopping", "ask it again")
+    return BurstError("the daemon is stopping", "try again")

@@ -136,7 +136,7 @@ class ConfigMaker:
         except LateError:
             raise ConfigError(
                 f"the providers were not made within {format_fsd(self._limit)}",
-                "burst doctor looks at each",
+                "burst doctor checks each",
             ) from None
 
     def _run(self) -> None:

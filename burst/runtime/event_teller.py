@@ -130,7 +130,7 @@ class EventTeller:
     def _leave_alone(self, provider: str, why: str) -> None:
         self._alone[provider] = self._clock() + _ALONE_S
         log.say(
-            "provider %s cannot note what becomes of its bursts: %s; bursts go on",
+            "provider %s cannot record events of its bursts: %s; bursts go on",
             provider,
             why,
             level=logging.WARNING,

@@ -88,7 +88,7 @@ class JobRecorder:
                 self._write(msgspec.json.encode(event) + b"\n")
             except OSError as error:
                 failed = True
-                text = "jobs are recorded no more until the daemon starts again: %s: %s"
+                text = "jobs are not recorded until the daemon starts again: %s: %s"
                 log.say(text, self._path, error.strerror, level=logging.WARNING)
         self._file.close()
 

@@ -64,7 +64,7 @@ def describe_reap(key: ProviderBurst, call: LastCall) -> str:
     provider, burst = key
     about = f"{burst}: orphan of provider {provider}"
     if call.outcome is Outcome.NOT_FOUND:
-        return f"{about} is deleted, nothing of it is left"
+        return f"{about} is gone"
     if call.outcome is Outcome.OK:
         return f"{about} is being deleted"
     return f"{about} cannot be deleted yet: {call.note}"

@@ -107,7 +107,7 @@ def _balancer(service: Manifest) -> str:
     if not found:
         kind = service["spec"].get("type")
         raise LeadError(
-            f"Service {name_of(service)} has no load balancer's address (yet)",
+            f"Service {name_of(service)} has no load balancer address yet",
             "see its events with kubectl describe service"
             if kind == "LoadBalancer"
             else f"it is of type {kind}: make it LoadBalancer, or set lead.address ="
@@ -124,9 +124,9 @@ def _node_address(cluster: Cluster, namespace: str, service: Manifest) -> str:
     if not placed:
         labels = ",".join(f"{key}={value}" for key, value in selector.items())
         raise LeadError(
-            f"Service {name_of(service)} leads to no pod: none in namespace"
+            f"Service {name_of(service)} selects no pod: none in namespace"
             f" {namespace} has the labels {labels or '(it selects none)'}",
-            "its selector has to be that of the lead's pod",
+            "its selector has to match the lead's pod",
         )
     # A pod that is being deleted may still be listed beside the one in its place.
     placed.sort(key=lambda pod: pod["metadata"]["creationTimestamp"])

@@ -109,7 +109,7 @@ class LedgerArchive:
         except OSError as error:
             raise StoreError(
                 f"{self.path}: cannot be written: {error.strerror}",
-                f"have the daemon's user write there, {_ADVICE}",
+                f"let the daemon's user write there, {_ADVICE}",
             ) from error
 
     def _check(self, database: sqlite3.Connection) -> int:
@@ -117,7 +117,7 @@ class LedgerArchive:
         (version,) = database.execute("PRAGMA user_version").fetchone()
         if version > _VERSION:
             raise StoreError(
-                f"{self.path}: is of version {version}, this program knows {_VERSION}",
+                f"{self.path}: has version {version}, this program knows {_VERSION}",
                 f"run the version that wrote it, {_ADVICE}",
             )
         return int(version)
@@ -133,7 +133,7 @@ class LedgerArchive:
                 yield database
         except sqlite3.Error as error:
             raise StoreError(
-                f"{self.path}: cannot be used: {error}", f"mend it, {_ADVICE}"
+                f"{self.path}: cannot be used: {error}", f"repair it, {_ADVICE}"
             ) from error
 
 

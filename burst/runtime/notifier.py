@@ -89,7 +89,8 @@ class Notifier:
             self._told = from_json(text or "{}", _ToldBySink)
         except msgspec.MsgspecError as error:
             text = (
-                "which notices were told cannot be read; those that last are told: %s"
+                "cannot read which notices were sent; those that last are sent again:"
+                " %s"
             )
             log.say(text, error, level=logging.WARNING)
             self._told = {}
@@ -168,11 +169,11 @@ class Notifier:
                 self._again[name, sent.name] = now + _AGAIN_AFTER_S
                 self._troubles[name] = sent.why
                 if sent.why != before:
-                    text = "notice %s could not be told: %s; it is tried again"
+                    text = "notice %s could not be sent: %s; it is tried again"
                     log.say(text, sent.name, sent.why, level=logging.WARNING)
                 continue
             if self._troubles.pop(name, ""):
-                log.say("notices are told again by notify.%s", name)
+                log.say("notices are sent again by notify.%s", name)
             # If its condition is known to be over, `still_told` drops it again.
             kept = found[sent.name].kept_until if sent.name in found else 0.0
             self._told.setdefault(name, {})[sent.name] = Told(now, kept)
@@ -192,7 +193,7 @@ class Notifier:
             }
             if not any(key[0] == name for key in self._again):
                 del self._troubles[name]
-                log.say("what notify.%s could not tell is over", name)
+                log.say("what notify.%s could not report is over", name)
 
     def _send(
         self, name: str, sender: NoticeSender, notice: Notice, now: float
@@ -230,7 +231,7 @@ def read_sinks(settings: NotifySettings) -> dict[str, NoticeSink]:
         key = "notify.webhook"
         url = read_secret(settings.webhook, key).decode()
         if why := why_no_webhook(url):
-            raise ConfigError(f"{key}: {settings.webhook}: what it has {why}")
+            raise ConfigError(f"{key}: {settings.webhook}: the URL in it {why}")
     if url:
         token = ""
         if settings.token_file:

@@ -142,7 +142,7 @@ def release_held_jobs(
 
 def _refuse(_: ServiceRequest) -> dict[str, object]:
     raise LeadError(
-        "no daemon serves this lead: burst release runs; try again in a moment"
+        "no daemon serves this lead, as burst release is running; try again in a moment"
     )
 
 

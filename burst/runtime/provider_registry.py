@@ -104,7 +104,7 @@ def _options(
     if point is None:
         raise ConfigError(
             f"{where}.type: no provider {table.type!r} is installed",
-            "installed are " + (", ".join(sorted(known)) or "none"),
+            "the installed types are " + (", ".join(sorted(known)) or "none"),
         )
     kind = _checked(_import(point, where), point, where)
     with _logged(f"{where}: its settings cannot be read"):
@@ -142,7 +142,7 @@ def _checked(kind: Any, point: EntryPoint, where: str) -> type[Provider]:
     """Return the class, if it is one of a provider. Raises ConfigError."""
     if not (isinstance(kind, type) and issubclass(kind, Provider)):
         raise ConfigError(
-            f"{where}: {point.value} is no subclass of burst.provider.Provider",
+            f"{where}: {point.value} is not a subclass of burst.provider.Provider",
             "that is a mistake in its package; install another version of it",
         )
     missing = sorted(kind.__abstractmethods__)

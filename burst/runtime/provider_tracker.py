@@ -164,7 +164,7 @@ class ProviderTracker:
         known = self._providers.get(provider)
         if known is None or not known.has("force_reap"):
             raise BurstError(
-                f"provider {provider or 'NAME'} waits for every host",
+                f"provider {provider or 'NAME'} always waits for every host",
                 "leave --force out; give the burst's --provider if its record cannot be"
                 " read",
             )

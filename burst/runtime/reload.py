@@ -114,14 +114,14 @@ class SettingsReloader:
     def _begin(self, session: Session, waiting: list[Future[Row]]) -> None:
         try:
             if self._path is None:
-                raise ConfigError("no file was given that could be reloaded")
+                raise ConfigError("there is no settings file to reload")
             settings = self._read()
             old = session.settings
             if (settings.lead.uri, settings.intake.attribute) != (
                 old.lead.uri,
                 old.intake.attribute,
             ):
-                raise ConfigError("lead.uri and intake.attribute change by a restart")
+                raise ConfigError("lead.uri and intake.attribute need a restart")
             making = session.make_config(settings)
         except BurstError as error:
             self._refuse(error, waiting)

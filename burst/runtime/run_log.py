@@ -113,5 +113,7 @@ def _read(text: str | None, kind: type[_T]) -> _T | None:
     try:
         return from_json(text, kind)
     except (msgspec.MsgspecError, ValueError) as error:
-        log.say("what forecasts had learned cannot be read, and begins anew: %s", error)
+        log.say(
+            "cannot read what forecasts had learned, so they start afresh: %s", error
+        )
         return None

@@ -142,7 +142,7 @@ def explain(
         job_id = parse_job(name)
     except BurstError as error:
         raise BurstError(
-            f"{name!r} is the id of no burst, and {error}",
+            f"no burst has the id {name!r}, and {error}",
             "burst status -a lists the bursts",
         ) from None
     decisions = _judged_again(snapshot, job_id)
@@ -155,10 +155,10 @@ def explain(
         row = job_report.explain_other(other, snapshot.world)
     if row is None or userid not in (None, row["userid"]):
         attribute = snapshot.settings.intake.attribute
-        known = f"{format_f58(job_id)} is no burstable job that burst knows"
+        known = f"{format_f58(job_id)} is not a burstable job that burst knows"
         raise BurstError(
-            "that is no job of yours that burst knows" if guest else known,
-            f"submit with --setattr={attribute}; what ended is soon forgotten",
+            "that is not a job of yours that burst knows" if guest else known,
+            f"submit with --setattr={attribute}; jobs that ended are soon forgotten",
         )
     return row | {
         "here": _here(snapshot, job_id) if starts_by_itself(row) else None,
@@ -304,9 +304,7 @@ def _begin_of(day: str) -> float:
     try:
         return midnight(datetime.date.fromisoformat(day))
     except ValueError:
-        raise BurstError(
-            f"since: there is no day {day}", "such as 2026-11-01"
-        ) from None
+        raise BurstError(f"since: {day} is not a day", "such as 2026-11-01") from None
 
 
 def unverified_banks(snapshot: Snapshot) -> str:

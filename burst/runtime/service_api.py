@@ -121,7 +121,7 @@ class ServiceApi:
         Raises BurstError if there is none in time.
         """
         if not self._engine().await_tick(self._deadline):
-            raise BurstError("the daemon is starting", "ask it again")
+            raise BurstError("the daemon is starting", "try again")
 
     def _ping(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
         """Return which process serves, its settings file, and what is wrong with it."""
@@ -211,13 +211,13 @@ class ServiceApi:
         theirs = burst is not None and request.userid in burst.lease.userids
         if burst is None or not (request.owner or theirs):
             raise BurstError(
-                f"{name}: no isolated burst of that id, nor of a job of that id",
+                f"{name}: no isolated burst has that id or a job with that id",
                 "burst status -a lists those that are known",
             )
         text = snapshot.records.outputs.get(burst.id)
         if text is None:
             raise BurstError(
                 f"{burst.id} is in state {burst.state.value} and left no output",
-                "it is kept once what runs there has ended",
+                "output is kept once what runs there has ended",
             )
         return {"burst": burst.id, "exit_status": burst.exit_status, "text": text}

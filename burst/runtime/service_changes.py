@@ -90,7 +90,7 @@ class ServiceChanges:
                 asked.slot, asked.least or asked.nodes, snapshot.world.slots
             )
         if asked.grow and not asked.tag:
-            raise BurstError("a burst that is to grow is found by its tag")
+            raise BurstError("give the tag of the burst that is to grow")
         wanted = MoreNodes(
             demand=demand, least=asked.least, grow=asked.grow, note=asked.note
         )
@@ -173,7 +173,7 @@ class ServiceChanges:
         """Have a burst made for a job within all limits, whatever its worth."""
         job = parse_job(read_request(request, NamedRequest).id)
         if not request.owner and job not in guest_view(snapshot, request.userid).jobs:
-            raise Denied(f"{format_f58(job)} is no job of yours")
+            raise Denied(f"{format_f58(job)} is not a job of yours")
         return self._carry_out(
             lambda records, world, settings, now: (
                 request_for_job(records, world, settings, job, now),
@@ -335,7 +335,7 @@ class ServiceChanges:
             answer: Row = future.result(limit)
         except LateError:
             raise Late(
-                f"the daemon took no tick for {limit:g} s",
+                f"the daemon finished no tick for {limit:g} s",
                 "its log shows what it waits for",
             ) from None
         return answer

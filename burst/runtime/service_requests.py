@@ -140,9 +140,9 @@ def demand_of(asked: BurstRequest, userid: int) -> Demand:
     """Return what a request of this user asks for. Raises BurstError."""
     if asked.image and not (asked.tag and asked.provider):
         raise BurstError(
-            "nodes with an image of their own are for the jobs that know of it, and not"
-            " every provider has images",
-            "--image goes with --tag and --provider",
+            "nodes with an image of their own are for tagged jobs only, and not every"
+            " provider has images",
+            "--image needs --tag and --provider",
         )
     if asked.isolated is None:
         demand = burst_requests.request_nodes(asked.nodes, asked.provider, asked.slot)

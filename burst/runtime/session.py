@@ -289,7 +289,7 @@ class Session:
     def _log_not_enabled(self) -> None:
         if not self.providers:
             log.say(
-                "no provider is enabled, so that no burst can be made: %s",
+                "no provider is enabled, so no burst can be made: %s",
                 f"enable one in {self._path}"
                 if self._path
                 else f"no settings file was read ({LOOKED_FOR}); name one with -c",

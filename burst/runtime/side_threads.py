@@ -89,7 +89,7 @@ class SideThreads(NamedTuple):
         if texts:
             _write(
                 lambda: store.write_forecast(texts),
-                "what forecasts have learned was not stored: %s",
+                "cannot store what forecasts have learned: %s",
                 logging.INFO,
             )
 
@@ -99,7 +99,7 @@ class SideThreads(NamedTuple):
         text = notifier.tick(snapshot) if notifier is not None else None
         if notifier is None or text is None:
             return
-        trouble = "which notices were told was not stored: %s"
+        trouble = "cannot store which notices were sent: %s"
         if _write(lambda: store.write_notices(text), trouble, logging.WARNING):
             notifier.stored()
 

@@ -39,6 +39,6 @@ class StandingKeeper:
         refused = {"the settings": str(error)} if error else answer.result()
         for text, why in refused.items():
             if self.refused.get(text) != why:
-                line = "standing minimum of %s is not there: %s"
+                line = "standing minimum of %s is not met: %s"
                 log.say(line, text, why, level=logging.WARNING)
         self.refused = refused

@@ -86,7 +86,7 @@ class StartTeller:
         except LeadGone:
             raise
         except (Denied, LeadError) as error:
-            what = "jobs are not told when they start: %s"
+            what = "jobs are not given their expected start: %s"
             log.say(what, error, level=logging.WARNING)
 
     def _send(self, starts: Mapping[JobId, StartEstimate], now: float) -> None:

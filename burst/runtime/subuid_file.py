@@ -37,8 +37,10 @@ class SubuidFile:
             self._found, self._state = Subuids(), ""
         except OSError as error:
             if self._state != str(error):
-                what = "as they were" if self._known else "taken for users"
-                text = "subordinate user ids are %s: %s"
+                what = (
+                    "they stay as they were" if self._known else "they count as users"
+                )
+                text = "cannot read subordinate user ids, so %s: %s"
                 log.say(text, what, error, level=logging.WARNING)
             self._state = str(error)
         return self._found

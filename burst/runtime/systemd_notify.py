@@ -26,5 +26,5 @@ def tell_ready() -> None:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notifying:
             notifying.sendto(b"READY=1", address)
     except OSError as error:
-        text = "systemd cannot be told that the daemon serves: %s"
+        text = "cannot tell systemd that the daemon is ready: %s"
         log.say(text, error, level=logging.ERROR)

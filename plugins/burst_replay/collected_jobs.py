@@ -288,7 +288,7 @@ def _why_broken(error: Exception) -> str:
         return "it is cut off"
     if isinstance(error, (ValueError, csv.Error, msgspec.MsgspecError)):
         return str(error)
-    return "it is no record of a job"
+    return "it is not a record of a job"
 
 
 def _by_submission(read: list[TraceJob], started: float) -> tuple[TraceJob, ...]:

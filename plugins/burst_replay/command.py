@@ -205,5 +205,5 @@ def _replay_one(trace: Trace, site: Site, policy: Policy) -> PolicyResult:
     unused = policy.unused()
     if unused:
         names = ", ".join(unused)
-        click.echo(f"{policy.name}: no job that waited is for: {names}", err=True)
+        click.echo(f"{policy.name}: rules for no job that waited: {names}", err=True)
     return policy_result(trace.jobs, site.machine, outcome)

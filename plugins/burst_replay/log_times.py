@@ -48,7 +48,7 @@ def parse_moment(value: str | float) -> float:
         except ValueError:
             number = datetime.datetime.fromisoformat(str(value)).timestamp()
     except (OverflowError, ValueError) as error:
-        raise NoTime(f"{value!r} is no time with a year") from error
+        raise NoTime(f"{value!r} is not a time with a year") from error
     while _MILLISECONDS_FROM <= number < LONGEST_S * 1e6:
         number /= 1000.0
     return _possible(number)
@@ -73,7 +73,7 @@ def parse_duration(value: str | float, unit: float = 1.0) -> float:
             units = _CLOCK[-len(parts) :] if len(parts) > 1 else [unit]
         seconds = sum(n * u for n, u in zip(numbers, units, strict=True))
     except ValueError as error:
-        raise NoTime(f"{value!r} is no duration") from error
+        raise NoTime(f"{value!r} is not a duration") from error
     return _possible(seconds)
 
 
@@ -97,7 +97,7 @@ def parse_count(value: str | float) -> int:
             int(text) if text.isdecimal() else int(float(text.rstrip("kKmMgG")) * unit)
         )
     except (OverflowError, ValueError) as error:
-        raise ValueError(f"{text!r} is no number") from error
+        raise ValueError(f"{text!r} is not a number") from error
 
 
 @functools.lru_cache(4096)
@@ -109,5 +109,5 @@ def _local_hour(text: str) -> float:
 def _possible(seconds: float) -> float:
     # Also false for NaN.
     if not 0 <= seconds < LONGEST_S:
-        raise NoTime("a time that cannot be")
+        raise NoTime("an impossible time")
     return seconds

@@ -42,7 +42,7 @@ def read_lsf(found: CollectedJobs, lines: Iterable[str]) -> None:
 def _take(found: CollectedJobs, line: str) -> None:
     """Take in a record. Raises ValueError, IndexError or csv.Error."""
     if not is_lsf(line):
-        raise ValueError("it is no record of LSF")
+        raise ValueError("it is not a record of LSF")
     if not line.startswith('"JOB_FINISH" '):
         found.leave_out(LeftOut.OTHER)
         return

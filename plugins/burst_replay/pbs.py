@@ -53,7 +53,7 @@ def _take(found: CollectedJobs, line: str) -> None:
     """Take in a record. Raises ValueError."""
     parts = _LINE.match(line)
     if parts is None:
-        raise ValueError("it is no accounting record")
+        raise ValueError("it is not an accounting record")
     kind, job, message = parts.groups()
     values: dict[str, str] = {}
     for key, quoted, word in _VALUE.findall(message) if kind in "ER" else ():

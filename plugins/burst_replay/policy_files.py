@@ -99,7 +99,7 @@ class PolicyFiles:
             )
         of = f" ({first.key})" if first.offer.name else ""
         click.echo(
-            f"{path}: a node and hour costs {money(first.offer.price)}{of}, nodes are"
+            f"{path}: a node-hour costs {money(first.offer.price)}{of}, nodes are"
             f" online in {format_fsd(first.offer.join_time)}, idle bursts stay"
             f" {format_fsd(idle)}",
             err=True,

@@ -34,7 +34,7 @@ _FIRST_LINES = 200
 """How many lines are searched for one that tells the format: others may precede it."""
 _SHOWN = 60
 _ADVICE = (
-    "read are: the Standard Workload Format; accounting logs of PBS and Torque, LSF"
+    "it can be: the Standard Workload Format; accounting logs of PBS and Torque, LSF"
     " (lsb.acct) and Grid Engine; flux-fiction's CSV; flux jobs --json, a journal of"
     " Flux, or what [daemon] record wrote; sacct --json, or --parsable2 with its first"
     f" line: {ASK} (docs/replay.md)"
@@ -56,7 +56,7 @@ def read_trace(path: Path) -> Trace:
         ) from error
     except (EOFError, zlib.error) as error:
         raise TraceError(
-            f"{path}: is not whole: {error}", "copy the file again"
+            f"{path}: is incomplete: {error}", "copy the file again"
         ) from error
     except TraceError as error:
         raise TraceError(f"{path}: {error.what}", error.advice) from error
@@ -71,7 +71,7 @@ def read_lines(name: str, lines: Iterable[str]) -> Trace:
     trace = found.trace()
     if not trace.jobs:
         why = "".join(f"; {text}" for text in trace.left_out_texts)
-        raise TraceError(f"no job in it that ran{why}", _ADVICE)
+        raise TraceError(f"no job in it ran{why}", _ADVICE)
     return trace
 
 

@@ -99,7 +99,7 @@ class _Table:
                 found.notes.update(dict.fromkeys(_notes(names)))
                 return
         if not self._names:
-            raise ValueError("it is before the names of fields")
+            raise ValueError("it comes before the names of the fields")
         fields = self._fields(line)
         if len(fields) == len(self._names):
             take_record(found, self._record(fields))
@@ -191,7 +191,7 @@ def _notes(names: Sequence[str]) -> Iterator[str]:
         )
     if not has.intersection(("submit", "t_submit")):
         instead = "Eligible" if "eligible" in has else "Start"
-        yield f"it has no Submit: {instead} is taken for it"
+        yield f"it has no Submit: {instead} is used instead"
     if only_nodes:
         yield "it has no NCPUS: a node is counted as one core"
 

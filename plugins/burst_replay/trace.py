@@ -74,7 +74,7 @@ class LeftOut(enum.StrEnum):
     STEP = "step", "steps of jobs left out"
     COMPONENT = "component", "added to the first component of their heterogeneous job"
     ARRAY = "array", "left out that sum up arrays"
-    REPEATED = "repeated", "left out that are there again"
+    REPEATED = "repeated", "left out that occur again"
     OTHER = "other", "other records left out"
     UNREADABLE = "unreadable", "broken lines left out"
 

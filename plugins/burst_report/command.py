@@ -100,7 +100,7 @@ def _lines(found: Row) -> Iterator[Line]:
     yield from ([line] for line in _money(found))
     wrong = failures(found)
     for row in wrong[:_FAILURES]:
-        note = row["note"] or "the reason is on record no more"
+        note = row["note"] or "the reason is no longer on record"
         told = (
             f"{row['id']} of {row['provider']}/{row['offer']} {row['result']}: {note}"
         )
@@ -121,7 +121,7 @@ def _waits(found: Row) -> Iterator[str]:
     yield f"{jobs} started on bursts: half within {median}, 9 of 10 within {slow}"
     if waits.known:
         here, took = rounded_span(waits.median_here), rounded_span(waits.median_known)
-        told = f"of {waits.known} a start here was forecast: half would have waited"
+        told = f"for {waits.known}, a start here was forecast: half would have waited"
         yield f"{told} {here}, and waited {took}"
     else:
         yield "when they would have started here is not on record"
@@ -132,6 +132,6 @@ def _money(found: Row) -> Iterator[str]:
     settled, wasted = total.get("settled", 0.0), total.get("wasted", 0.0)
     if settled or total.get("reserved"):
         yield (
-            f"{money(settled)} settled, of it {money(wasted)} wasted;"
+            f"{money(settled)} settled, {money(wasted)} of it wasted;"
             f" {money(total['reserved'])} reserved"
         )

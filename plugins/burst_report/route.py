@@ -52,4 +52,4 @@ def _asked(request: HttpRequest) -> ReportRequest:
     try:
         return from_plain(dict(request.query), ReportRequest)
     except msgspec.ValidationError as error:
-        raise BurstError("since is no day", "such as 2026-11-01") from error
+        raise BurstError("since is not a day", "such as 2026-11-01") from error

@@ -164,7 +164,7 @@ class WatchApp(App[None]):
         """
 
     def compose(self) -> ComposeResult:
-        yield Static("burst watch\nthe daemon is asked", id="head")
+        yield Static("burst watch\nwaiting for the daemon", id="head")
         with Vertical(id="tables"):
             yield from map(SectionTable, _KINDS)
         with TextPage():

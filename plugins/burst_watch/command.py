@@ -65,6 +65,7 @@ def _print_once(target: Target) -> None:
         click.echo()
         print_rows(section.rows, section.columns, Listing())
     click.echo(
-        "this is no terminal with a cursor, so that is all; burst status has --json",
+        "this is not a terminal with a cursor, so the tables are shown once; burst"
+        " status has --json",
         err=True,
     )

@@ -90,8 +90,8 @@ def test_a_flux_that_cannot_be_run_leaves_nothing(here: Path) -> None:
 @pytest.mark.parametrize(
     ("nodes", "told"),
     [
-        (0, "-N0: a lead has at least one own node; say -N1"),
-        (-1, "-N-1: a lead has at least one own node; say -N1"),
+        (0, "-N0: a lead has at least one own node; use -N1"),
+        (-1, "-N-1: a lead has at least one own node; use -N1"),
         (5, "-N5: this instance has 4 nodes; ask for at most -N4 of its own; --slots"),
     ],
 )

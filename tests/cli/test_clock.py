@@ -45,7 +45,7 @@ def test_a_lease_has_as_long_to_run_after_the_clock_was_set(
         new.replace(ahead)
         wait_until(lambda: log.read_text().count(" serves ") == 2, log.read_text)
         assert (
-            "the system clock was set by 2h; the daemon starts anew" in log.read_text()
+            "the system clock was set by 2h; the daemon starts again" in log.read_text()
         )
         wait_until(cli.is_known, log.read_text)
         assert cli.run("request", "-N1").status == 0

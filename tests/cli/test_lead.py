@@ -137,5 +137,5 @@ def test_a_certificate_that_is_not_there_is_not_replaced(place: Path) -> None:
     error = burst("keygen", str(path), "--rotate", "--uri", NO_LEAD).error
     assert error.startswith(f"{path}: no such file; make one with `burst keygen")
     burst("keygen", str(path))
-    assert "two ways" in burst("keygen", str(path), "--rotate", "--force").stderr
+    assert "not both" in burst("keygen", str(path), "--rotate", "--force").stderr
     assert list(place.iterdir()) == [path]

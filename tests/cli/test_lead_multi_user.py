@@ -190,5 +190,6 @@ def test_it_warns_where_others_can_change_what_the_daemon_is_started_by(
     os.chown(theirs, 61000, 61000)
     monkeypatch.setattr(sys, "executable", str(theirs / "python"))
     said = host.init()
-    assert f"{theirs} can be changed by others than root and {USER}" in said.stderr
+    warning = f"{theirs} can be changed by users other than root and {USER}"
+    assert warning in said.stderr
     assert f"burst.service runs {theirs}/python -m burst as {USER}" in said.stderr

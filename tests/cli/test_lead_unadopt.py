@@ -89,7 +89,7 @@ def test_it_needs_no_instance_and_says_that_nothing_is_left_to_do(
     site: Site,
 ) -> None:
     first, again = unadopt(site), unadopt(site)
-    assert "the instance does not run" in first.stdout
+    assert "the instance is not running" in first.stdout
     assert "systemctl restart flux" in first.stdout
     assert "`burst lead adopt` did nothing here" in again.error
     assert again.stdout == "", "no command is told"

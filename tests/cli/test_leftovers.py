@@ -61,8 +61,8 @@ def test_what_has_expired_is_deleted_without_a_lead(
     assert listed(gc("--any-owner", "--expired", "--json")) == [expired.burst_id]
 
     said = gc("--any-owner", "--expired", "--yes")
-    assert "over for 1h" in said.lines[1] or "over for 60m" in said.lines[1]
-    assert "is deleted, nothing of it is left" in said.stderr
+    assert "ended 1h ago" in said.lines[1] or "ended 60m ago" in said.lines[1]
+    assert " is gone" in said.stderr
     left = {status.burst_id for status in local.provider().observe()}
     assert left == {lives.burst_id, for_ever.burst_id}
     assert local.pids(lives.burst_id)

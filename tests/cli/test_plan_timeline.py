@@ -56,14 +56,14 @@ def test_each_row_is_a_bar_and_who_has_it() -> None:
     assert labels == [
         f"burst-0-ab12 for f1 f2, until {clock(NOW + HOUR)}",
         f"kept for f3 from about {clock(NOW + HOUR)}",
-        f"kept for f3 until {clock(NOW + HOUR)}, as no limit tells",
+        f"kept for f3 until {clock(NOW + HOUR)}, as no end is known",
         "kept for f3 as soon as they are free",
         "free",
-        "closed: drained, excluded or not known whose",
-        "burst-1-cd34 would have them for f4, without a known end",
+        "closed: drained, excluded or of unknown use",
+        "burst-1-cd34 would get the ranks for f4, without a known end",
         "burst-1-ef56, without jobs",
         "burst-1-ab78, without a known end",
-        "free soon: a burst that had them has ended",
+        "free soon: the burst that had the ranks has ended",
         "free soon: burst-1-ab78 shrinks",
         "closed: burst-0-ab12 is quarantined",
         "b for f1 f2 and 2 more, without a known end",
@@ -104,4 +104,4 @@ def test_the_same_is_a_picture(tmp_path: Path) -> None:
 def test_it_is_drawn_or_listed(drawn: list[str], other: list[str]) -> None:
     done = CliRunner().invoke(plan, [*drawn, *other])
     assert done.exit_code == 2
-    assert "go without --json and -o" in done.output
+    assert "cannot be used with --json or -o" in done.output

@@ -28,7 +28,7 @@ def test_rules_are_tried_on_the_jobs_that_wait(cli: CliHarness) -> None:
     assert lines[2].split() == ["night", "0", "0", "-", "queue", "night|gpu"]
     assert lines[3].split()[-3:] == ["all", "other", "jobs"]
     assert "policy night is for queue gpu; the lead's queues are: none" in lines
-    assert "none of the 2 jobs that wait is for: night" in lines
+    assert "rules for none of the 2 waiting jobs: night" in lines
     found = cli.run("policy", "check", "--json").json
     assert {row["id"]: row["rule"] for row in found["jobs"]} == {
         small: "default",
@@ -38,7 +38,7 @@ def test_rules_are_tried_on_the_jobs_that_wait(cli: CliHarness) -> None:
     lines = cli.run("policy", "check", large).lines
     assert [line.split()[:2] for line in lines] == [["JOB", "RULE"], [large, "large"]]
     said = cli.run("policy", "check", "f1").error
-    assert said == "ƒ1 is no job that waits and may burst; burst explain says more"
+    assert said == "ƒ1 is not a waiting job that may burst; burst explain says more"
     assert "give a job, or a file" in cli.run("policy", "check", "no job!").error
 
     other = cli.directory / "new.toml"
@@ -64,7 +64,7 @@ def test_a_file_of_rules_is_checked_without_a_lead(tmp_path: Path) -> None:
         ["default", "0.1", "0"],
     ]
     assert "policy late takes no job, as all before it takes all of them" in done.stdout
-    assert done.stderr.startswith("without a lead, only the rules: ")
+    assert done.stderr.startswith("no lead, so only the rules are checked: ")
     found = burst("policy", "check", str(rules), "--json", *nowhere).json
     assert [rule["name"] for rule in found["rules"]] == ["all", "late", "default"]
     assert found["jobs"] == []

@@ -33,7 +33,7 @@ class Played:
             return {"bursts": [NAME], "text": f"2 nodes of far/nodes as {NAME}"}
         if request.method == "output":
             if request.payload["id"] not in (NAME, "f1"):
-                raise BurstError("no isolated burst of that id")
+                raise BurstError("no isolated burst has that id")
             return {"burst": NAME, "exit_status": self.exit_status, "text": "hi\n"}
         row = {
             "id": NAME,
@@ -123,16 +123,16 @@ def test_the_output_of_a_job_is_printed(quiet: CliHarness, played: Played) -> No
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("hostname",), "COMMAND, --batch and --service go with --isolated"),
-        (("--service",), "COMMAND, --batch and --service go with --isolated"),
-        (("--batch", "-"), "COMMAND, --batch and --service go with --isolated"),
+        (("hostname",), "COMMAND, --batch and --service need --isolated"),
+        (("--service",), "COMMAND, --batch and --service need --isolated"),
+        (("--batch", "-"), "COMMAND, --batch and --service need --isolated"),
         (("--isolated", "echo", os.fsdecode(b"\xe9")), "COMMAND is not UTF-8"),
-        (("--isolated", "--slot", "burst-0-0"), "--isolated takes no --slot, no"),
-        (("--isolated", "--tag", "night"), "--isolated takes no --slot, no --tag"),
-        (("--isolated", "--image", "x"), "no --tag and no --image"),
-        (("--tag", "sweep/a"), "letters, digits and signs without /"),
-        (("--tag", "a b"), "letters, digits and signs without /"),
-        (("--tag", "größe"), "letters, digits and signs without /"),
+        (("--isolated", "--slot", "burst-0-0"), "--isolated cannot be used with"),
+        (("--isolated", "--tag", "night"), "--isolated cannot be used with"),
+        (("--isolated", "--image", "x"), "--slot, --tag or --image"),
+        (("--tag", "sweep/a"), "letters, digits and signs other than /"),
+        (("--tag", "a b"), "letters, digits and signs other than /"),
+        (("--tag", "größe"), "letters, digits and signs other than /"),
         (("--isolated", "--service", "hostname"), "one of COMMAND, --batch"),
         (("--isolated", "--batch", "-", "hostname"), "one of COMMAND, --batch"),
     ],

@@ -115,7 +115,7 @@ def test_it_is_made_for_the_job_that_waits(unserved: Quiet) -> None:
         (("--name", "nope", "--down"), "the lead has no hosts nope-0, nope-1, ...: it"),
         (
             ("--lead-size", "4"),
-            "--lead-size 4: the lead has 10 ranks; it is the lead's",
+            "--lead-size 4: the lead has 10 ranks; give the lead's",
         ),
         (
             ("--provider", "nope"),
@@ -197,5 +197,5 @@ def test_an_interruption_beside_a_daemon_stops_the_watching_only(
         finally:
             said = end(process)
         assert said.status == 1
-        assert "only the waiting ended, it is made all the same" in said.stderr
+        assert "only the waiting ended, it is still made" in said.stderr
         assert cli.status()["bursts"][0]["state"] in {"provision", "join"}

@@ -139,16 +139,16 @@ def test_what_a_lead_leaves_that_is_shut_down_is_taken_down_or_handed_over(
         burst_id = bring_up(cli, 2)
         instance.stop()
         assert daemon.wait() == 1
-    told = f"{burst_id} of provider local: to delete what there is of it"
+    told = f"{burst_id} of provider local: to delete what is left,"
     if on_stop == "reap":
-        assert f"{burst_id} of provider local: nothing of it is left" in daemon.log
+        assert f"{burst_id} of provider local: it is gone" in daemon.log
         assert told not in daemon.log
         return
     line = daemon.log.split(f"{told} without the lead: ")[-1].splitlines()[0]
     assert str(cli.config) in line
     done = burst(*shlex.split(line)[1:])
     assert f"{burst_id}: orphan of provider" in done.stderr
-    assert "is deleted, nothing of it is left" in done.stderr
+    assert " is gone" in done.stderr
     assert burst(*shlex.split(line)[1:]).stdout == "nothing is left\n"
 
 

@@ -79,7 +79,7 @@ def test_the_place_of_the_system_is_asked_of_flux() -> None:
 def test_two_places_are_refused() -> None:
     said = burst("setup", "--system", "--dir", "x")
     assert said.status == 2
-    assert "--dir goes without" in said.stderr
+    assert "--dir cannot be used with" in said.stderr
 
 
 def test_a_sites_own_queue_is_not_redefined(home: Path, flux_pool: FluxPool) -> None:

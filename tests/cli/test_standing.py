@@ -46,7 +46,7 @@ def test_nodes_stand_until_the_settings_say_otherwise(
         keep(cli, 9)
         cli.run("reload")
         wait_until(lambda: len(live(cli, "online")) > 1, "as many as there can be")
-        short = "standing minimum of 9 nodes of local is not there: "
+        short = "standing minimum of 9 nodes of local is not met: "
         wait_until(lambda: short in cli.run("status").stdout, "why not all are there")
 
         keep(cli, 0)

@@ -167,7 +167,7 @@ def test_orphans_are_listed_and_deleted_when_told(served: CliHarness) -> None:
     ]
     deleted = cli.run("gc", "--yes")
     assert deleted.status == 0
-    told = f"{orphan} of provider local: nothing of it is left"
+    told = f"{orphan} of provider local: it is gone"
     assert told in deleted.stderr.splitlines()
     wait_until(lambda: not cli.run("gc", "--json").json["orphans"], "its end")
 
@@ -175,7 +175,7 @@ def test_orphans_are_listed_and_deleted_when_told(served: CliHarness) -> None:
 def test_a_provider_that_was_disabled_is_enabled_again(served: CliHarness) -> None:
     home = served.home
     home.mkdir(mode=0o700, exist_ok=True)
-    made = "its deletion goes on: burst status"
+    made = "its deletion continues: burst status"
     while not (error := error_where_others_may_write(served)).endswith(made):
         # The daemon found it before the request did, and made no burst.
         home.chmod(0o700)

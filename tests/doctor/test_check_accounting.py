@@ -59,7 +59,7 @@ def test_limits_on_waiting_jobs_need_mode_scheduler(
         assert levels(found) == [OK]
         return
     assert levels(found) == [WRONG]
-    assert f"mode {mode} uses up limits" in said(found)
+    assert f"in mode {mode}, waiting jobs use up limits" in said(found)
     assert f": {says} -> set [intake] mode = " in said(found)
 
 
@@ -80,9 +80,7 @@ def test_who_may_not_use_the_queues_of_bursts_is_noted() -> None:
     }
     found = judge("queue", associations, known)
     assert levels(found) == [NOTE]
-    assert "out of queue burst-ready that are of UID 5001 in bank physics ->" in said(
-        found
-    )
+    assert "out of queue burst-ready: UID 5001 in bank physics ->" in said(found)
     assert "--queues=...,burst,burst-ready" in said(found)
     for mode in ("hold", "scheduler"):
         assert levels(judge(mode, associations, known)) == [OK]

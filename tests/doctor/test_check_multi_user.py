@@ -55,7 +55,7 @@ def test_what_decides_what_runs_as_the_owner_is_changed_by_nobody_else() -> None
     facts = msgspec.structs.replace(GOOD, trusted=trusted)
     (found,) = [each for each in check_multi_user(facts) if each.level is not OK]
     assert found.level is WRONG
-    assert "/home/ann can be changed by others than root and flux" in found.what
+    assert "/home/ann can be changed by users other than root and flux" in found.what
     assert "as flux: /home/ann/bin/python and 1 more" in found.what
     assert "chown" not in found.advice, "who gave root a home?"
     file = "/etc/flux/its R"

@@ -26,7 +26,7 @@ from tests.doctor.reading import NOTE, OK, WRONG, levels, said
 BIG = Offer(name="big", shape=Shape(8, 1), max_nodes=4, price=1.5)
 SMALL = Offer(name="small", shape=Shape(1), max_nodes=4)
 PROVIDER = ProviderFacts(name="here", type="local", offers=(BIG,))
-# burst-0 wants 4 cores and a GPU, tiny-0 wants 1 core.
+# burst-0 needs 4 cores and a GPU, tiny-0 needs 1 core.
 _LEAD = identity("lead-0,burst-0-[0-1],tiny-0-[0-1]")
 LEAD = msgspec.structs.replace(_LEAD, shapes=(*_LEAD.shapes[:3], Shape(1), Shape(1)))
 SLOTS = find_slots(LEAD, ["burst-0-[0-1]", "tiny-0-[0-1]"])
@@ -39,14 +39,14 @@ def provider(**changes: Any) -> ProviderFacts:
 def test_a_try_of_the_way_that_failed_is_wrong() -> None:
     (found,) = check_probe(ReadFailure("no rights", "get some"))
     assert (found.level, found.advice) == (WRONG, "get some")
-    assert "could not be tested from there: no rights" in found.what
+    assert "could not be tested: no rights" in found.what
     assert check_probe([note("x")]) == [note("x")]
 
 
 def test_what_a_provider_offers_is_told() -> None:
     found = check_provider(provider(offers=(BIG, SMALL)), Health())
     assert [(finding.level, finding.what) for finding in found] == [
-        (OK, "offers big: up to 4 nodes of 8 cores, 1 GPU, 1.5 per node and hour"),
+        (OK, "offers big: up to 4 nodes of 8 cores, 1 GPU, 1.5 per node-hour"),
         (OK, "offers small: up to 4 nodes of 1 core"),
     ]
 
@@ -115,7 +115,7 @@ def test_what_is_wrong_with_a_provider_is_told(
     assert text in said(found)
 
 
-UNUSED = "offer here/small fits no rank slot: here/small has 1 core; burst-0 wants"
+UNUSED = "offer here/small fits no rank slot: here/small has 1 core; burst-0 needs"
 NONE_FITS = "no offer fits rank slot burst-0: here/small has 1 core; bur"
 
 
@@ -158,7 +158,7 @@ def test_a_slot_that_is_kept_for_a_provider_is_for_its_offers_alone() -> None:
     assert levels(found) == [NOTE]
     assert (
         "no offer fits rank slot burst-0: here/big has 8 cores, 1 GPU, gke/small has"
-        " 1 core; burst-0 wants 4 cores, 1 GPU and is kept for gke -> give it larger"
+        " 1 core; burst-0 needs 4 cores, 1 GPU and is kept for gke -> give it larger"
     ) in said(found)
     # Without a provider of that name the property keeps nobody out.
     assert levels(check_offers([PROVIDER], slots)) == [OK]
@@ -169,7 +169,7 @@ def test_an_offer_whose_provider_may_lease_no_slot_is_told_how_it_gets_one() -> 
     found = check_offers([PROVIDER, cloud], kept("burst-0-[0-1]", gke={1, 2}))
     assert levels(found) == [NOTE]
     assert (
-        "offer here/big fits no rank slot: here/big has 8 cores, 1 GPU; burst-0 wants"
+        "offer here/big fits no rank slot: here/big has 8 cores, 1 GPU; burst-0 needs"
         " 4 cores, 1 GPU and is kept for gke -> declare rank slots for the provider"
     ) in said(found)
 

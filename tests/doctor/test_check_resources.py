@@ -48,7 +48,7 @@ def test_own_nodes_of_another_name_that_flux_would_not_notice_are_told(
     config = {"resource": {"verify": {**default, "hostname": "ignore"}}}
     (found,) = check_resources(config, settings(providers=LOCAL))
     assert found.level is NOTE
-    assert "would not drain an own node that has another's name" in found.what
+    assert "would not drain an own node that has the name of another" in found.what
     assert found.advice.startswith("followers of provider local need it; once there")
     (found,) = check_resources(config, settings())
     assert found.level is NOTE

@@ -134,7 +134,7 @@ def test_records(records: Records | ReadFailure, level: Level, text: str) -> Non
 NONE, UNREAD = Records(), Records(unreadable={"burst/burst-0-1": "x"})
 UP = "is not leased: brokers of no known burst are up on"
 BY_HAND = (
-    "of rank slot burst-0 no burst gets ranks 2,5, drained by hand: bad fan -> when the"
+    "rank slot burst-0: no burst gets ranks 2,5, drained by hand: bad fan -> when the"
     " reason no longer holds: flux resource undrain 2,5"
 )
 FAILED = "prolog failed for job ƒ1"

@@ -215,7 +215,7 @@ def test_whoever_is_not_the_owner_is_told_as_whom_to_ask(userid: int) -> None:
     boot = msgspec.structs.replace(BOOT, userid=userid)
     (found,) = check_user(boot, names.__getitem__)
     assert found.level is WRONG
-    assert f"this is asked as {names[userid]}, whose" in found.what
+    assert f"this command runs as {names[userid]}, who" in found.what
     assert "runuser -u flux -- burst doctor" in found.advice
     for fine in (BOOT, None, ReadFailure("no answer")):
         assert check_user(fine, names.__getitem__) == []

@@ -73,10 +73,10 @@ def test_after_a_rotation_bursts_get_what_the_lead_has_until_it_is_restarted(
         site.wait_for_job(runs, "RUN")
         first = site.wait_for_burst("online")
         refused = site.cli.run("keygen", str(path), "--rotate")
-        assert f"is as it was: {first} would not find the lead again" in refused.error
+        assert f"not replaced: {first} would lose the lead" in refused.error
         assert certificate.read(path) == before
         done = site.cli.run("keygen", str(path), "--rotate", "--yes")
-        assert f"these lose the lead for good: {first}" in done.stdout
+        assert f"lose the lead for good at its restart: {first}" in done.stdout
         assert certificate.read(path) != before
         doctor = site.cli.run("doctor").stdout
         assert f"fingerprint {before.fingerprint}" in doctor
@@ -109,6 +109,6 @@ def test_after_a_rotation_bursts_get_what_the_lead_has_until_it_is_restarted(
         site.wait_for_job(job, "COMPLETED")
         assert f"fingerprint {before.fingerprint}" not in site.cli.run("doctor").stdout
         again = site.cli.run("keygen", str(path), "--rotate", "--yes")
-        assert "deleted, as the lead was restarted since" in again.stdout
+        assert "deleted, as the lead has been restarted since" in again.stdout
         site.cli.run("down", site.wait_for_burst("online"))
         site.wait_for_end(site.bursts()[-1]["id"])

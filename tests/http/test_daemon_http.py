@@ -215,7 +215,7 @@ def test_a_daemon_that_does_not_go_on_is_told_of() -> None:
     now[0] += 310
     assert state.why_stuck() == ""
     now[0] += 1
-    assert state.why_stuck() == "the daemon has not gone on for 5.18m"
+    assert state.why_stuck() == "the daemon has made no progress for 5.18m"
     state.beat(10.0)
     assert state.why_stuck() == ""
     assert state.why_not_ready() == "no lead was reached yet"

@@ -77,7 +77,7 @@ def test_what_one_leaves_that_was_killed_is_swept_from_outside(user: User) -> No
     job = user.submit("-N1", script=WAIT)
     wait_until((user.directory / "up").exists, "the burst")
     (place,) = user.base.iterdir()
-    assert user.run(BURST, "lead", "sweep").lines == [f"{place}: its job is not over"]
+    assert user.run(BURST, "lead", "sweep").lines == [f"{place}: its job has not ended"]
     followers = user.followers()
     # As a container's or a cgroup's end would.
     for pid in user.processes() - followers:
@@ -136,13 +136,13 @@ def test_settings_that_cannot_work_are_refused_before_the_job_waits(user: User) 
     assert error.startswith("providers.local: cores: Expected whole number")
     user.local["enabled"] = False
     error = user.batch("-N1", script="true").error
-    assert error.startswith("burst.toml: no provider is enabled, so none could bring")
+    assert error.startswith("burst.toml: no provider is enabled, so none can add")
     (user.directory / "script.sh").write_text("#!/bin/sh")
     words = ("lead", "batch", "-N1", "--slots=1", "script.sh")
     user.environment["HOME"] = str(user.directory)
     error = user.run(BURST, *words).error
     assert error.startswith(
-        "there is no settings file, so no provider could bring nodes; name"
+        "there is no settings file, so no provider can add nodes; name"
     )
 
 

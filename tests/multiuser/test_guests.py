@@ -321,15 +321,15 @@ def test_root_starts_no_followers_and_the_doctor_judges_as_the_owner_alone(
     command = ("python", "-m", "burst", "daemon", "-c", str(system.settings))
     done = system.lab.try_run("root", *command, "--uri", system.uri)
     assert done.returncode == 1, done
-    assert "the instance is flux's, and this is uid 0" in done.stderr
+    assert "flux owns the instance, and this is uid 0" in done.stderr
     assert not (system.directory / "p").exists()
     for user in ("root", GUESTS[0]):
         done = system.try_burst(user, "doctor", "-c", str(system.settings), "--json")
         assert done.returncode == 1, done
         (found,) = json.loads(done.stdout)["findings"]
         assert found["about"] == "user"
-        assert found["what"].startswith("the instance is flux's, as whom the daemon")
-        assert f"asked as {user}, " in found["what"]
+        assert found["what"].startswith("the instance and its daemon run as flux")
+        assert f"command runs as {user}, " in found["what"]
         assert "runuser -u flux -- burst doctor" in found["advice"]
     told = system.try_burst(OWNER, "doctor", "-c", str(system.settings), "--json")
     about = {each["about"] for each in json.loads(told.stdout)["findings"]}

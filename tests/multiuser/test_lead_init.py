@@ -131,7 +131,7 @@ def test_the_doctor_says_what_keeps_guests_jobs_from_running(lead: TypedLead) ->
         ("wrong users munge does not answer", "start munged"),
         (f"wrong users {lead.lead}/burst.cert is owned", "chown flux"),
         ("wrong users other users cannot enter /run/flux", "chmod o+x /run/flux"),
-        (f"wrong users {settings} can be changed by others", "chmod go-w"),
+        (f"wrong users {settings} can be changed by users other", "chmod go-w"),
     ]
     for what, todo in advice:
         (number,) = [i for i, line in enumerate(told) if line.startswith(what)]

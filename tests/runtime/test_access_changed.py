@@ -57,7 +57,7 @@ def test_its_users_are_guests_from_then_on(caplog: pytest.LogCaptureFixture) -> 
     assert session.engine.snapshot.world.identity.is_guest(GUEST)
     job = lead.submit(whole(3), userid=GUEST)
     tick_until(session, lambda: job in lead.memos)
-    assert caplog.text.count("the lead has another [access]") == 1
+    assert caplog.text.count("the lead's [access]") == 1
     session.close()
 
 

@@ -162,8 +162,8 @@ def test_an_answer_holds_for_its_lifetime(
         assert reading.reader.current() == known
     told = [text for text in caplog.messages if text.startswith("banks are ")]
     assert told[0].startswith(f"banks are not verified: {why}; ")
-    assert told[0].endswith("; what it said before holds for 1h")
-    assert told[1].endswith("; banks are as jobs name them")
+    assert told[0].endswith("; its last answer is used for 1h")
+    assert told[1].endswith("; the banks that jobs name are used")
     assert told[2:] == ["banks are verified again"]
 
 

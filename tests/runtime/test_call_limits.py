@@ -33,7 +33,7 @@ def test_a_flood_is_refused_and_told_when_to_try_again():
     limited = Limited(20, per_second=0.5)
     assert limited.taken() == 20
     assert limited.told == (
-        "you call the daemon too often: 0.5 calls a second in the long run;"
+        "you call the daemon too often: it allows 0.5 calls a second in the long run;"
         " try again in 2 s"
     )
     limited.now += 10

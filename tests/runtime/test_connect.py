@@ -49,7 +49,7 @@ def test_half_an_endpoint_is_refused() -> None:
         (LeadSettings(address="10.0.0.7"), r"lead\.port: not known from"),
         (LeadSettings(port=30050), r"lead\.address: not known from"),
     ):
-        with pytest.raises(ConfigError, match=key + ".*; set both, as followers are"):
+        with pytest.raises(ConfigError, match=key + ".*; set both: followers"):
             with_settings(identity(endpoint=""), half)
 
 

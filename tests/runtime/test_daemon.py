@@ -97,7 +97,7 @@ def test_what_systemd_cannot_be_told_is_logged_and_the_daemon_serves(
     up.at_observe = daemon.stop
     monkeypatch.setenv("NOTIFY_SOCKET", "/nowhere/notify")
     daemon.run()
-    assert "systemd cannot be told that the daemon serves" in caplog.text
+    assert "cannot tell systemd that the daemon is ready" in caplog.text
 
 
 def test_a_lead_that_stays_away_is_given_up_with_what_was_wrong_with_it() -> None:
@@ -171,7 +171,7 @@ def test_a_daemon_without_providers_says_so_once_it_is_the_leads_daemon(
 @pytest.mark.parametrize(
     ("path", "told"),
     [
-        (None, "no file was given that could be reloaded"),
+        (None, "there is no settings file to reload"),
         ("site.toml", "reloaded site.toml; changed: nothing"),
     ],
 )

@@ -123,12 +123,12 @@ def test_a_provider_that_cannot_is_left_alone_for_a_while(
     provider = Noting(error)
     with telling(provider, lambda: now[0]) as tell:
         tell(ONLINE, ONLINE)
-        wait_until(lambda: "cannot note" in caplog.text, lambda: caplog.text)
+        wait_until(lambda: "cannot record" in caplog.text, lambda: caplog.text)
         now[0] = 700.0
         tell(Event(2.0, "drain", {"note": "idle"}))
         wait_until(lambda: len(provider.noted) == 1, lambda: provider.asked)
     assert str(error) in caplog.text
-    assert caplog.text.count("cannot note") == 1
+    assert caplog.text.count("cannot record") == 1
 
 
 def test_nobody_waits_for_a_provider_that_hangs() -> None:

@@ -44,5 +44,5 @@ def test_what_does_not_end_is_ended_by_force_and_its_slot_is_free() -> None:
 
 def test_a_provider_that_cannot_do_that_says_so() -> None:
     asking, burst = stuck()
-    with pytest.raises(BurstError, match="provider local waits for every host"):
+    with pytest.raises(BurstError, match="provider local always waits for every host"):
         asking.ask("down", burst=burst, force=True)

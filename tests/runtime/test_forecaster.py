@@ -391,7 +391,7 @@ def test_what_cannot_be_read_begins_anew(caplog: pytest.LogCaptureFixture) -> No
     with caplog.at_level("INFO", "burst"):
         runs = RunLog({HISTORY_KEY: "{", GRADES_KEY: '{"groups": 5}'})
     assert runs.history.record().kinds == ()
-    assert caplog.text.count("begins anew") == 2
+    assert caplog.text.count("start afresh") == 2
 
 
 def assert_set(event: threading.Event) -> None:

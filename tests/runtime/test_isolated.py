@@ -39,9 +39,9 @@ def test_the_output_of_another_is_not_told():
     (name,) = asking.ask("request", nodes=2, isolated=wanted)["bursts"]
     with pytest.raises(BurstError, match="left no output"):
         asking.ask("output", id=name)
-    with pytest.raises(BurstError, match="no isolated burst of that id"):
+    with pytest.raises(BurstError, match="no isolated burst has that id"):
         asking.ask("output", guest=True, id=name)
-    with pytest.raises(BurstError, match="no isolated burst of that id"):
+    with pytest.raises(BurstError, match="no isolated burst has that id"):
         asking.ask("output", id="burst-0-abcdef")
 
 

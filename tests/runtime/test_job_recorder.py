@@ -110,7 +110,7 @@ def test_a_line_that_a_disk_has_room_for_in_part_ends_the_recording(
     room = path.stat().st_size + 10
     with ignored(signal.SIGXFSZ), room_for(room):
         write(path, event(2.0), event(3.0))
-    assert "jobs are recorded no more" in caplog.text
+    assert "jobs are not recorded until" in caplog.text
     assert path.stat().st_size == room
     write(path, event(4.0))
     first, _, last = path.read_text().splitlines()
@@ -125,4 +125,4 @@ def test_a_full_disk_ends_the_recording_and_is_told(
         for number in range(10_000):
             recorder.record(event(float(number + 1)))
         recorder.close()
-    assert caplog.text.count("jobs are recorded no more") == 1
+    assert caplog.text.count("jobs are not recorded until") == 1

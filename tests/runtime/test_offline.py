@@ -65,7 +65,7 @@ def test_what_cannot_be_released_is_told_and_stays_on_record_as_held() -> None:
 def test_who_asks_meanwhile_is_told_that_this_is_no_daemon() -> None:
     lead = lead_with_holds()
     release_held_jobs(lead, None)
-    with pytest.raises(LeadError, match="this lead: burst release runs"):
+    with pytest.raises(LeadError, match="this lead, as burst release is running"):
         lead.call("status", {})
 
 

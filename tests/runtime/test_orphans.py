@@ -55,7 +55,7 @@ def test_it_is_deleted_until_nothing_is_left_whatever_fails(by_hand, caplog):
     assert [text for text in said if "burst gc" not in text] == [
         f"{about} cannot be deleted yet: busy",
         f"{about} is being deleted",
-        f"{about} is deleted, nothing of it is left",
+        f"{about} is gone",
     ]
     # The first failed, the last hears that it is gone.
     assert 3 <= reaps(s) <= 6
@@ -130,7 +130,7 @@ def test_without_a_daemon_a_passing_fault_is_not_the_end():
     assert reap_until_gone([("local", ORPHAN)], {"local": s.provider}, tell, 20.0) == {}
     assert s.cloud.bursts == {}
     assert told[0].endswith("busy")
-    assert told[-1].endswith("nothing of it is left")
+    assert told[-1].endswith("is gone")
 
     class Stubborn(FakeProvider):
         def reap(self, burst_id):

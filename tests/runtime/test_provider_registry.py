@@ -55,7 +55,7 @@ def test_what_is_disabled_is_not_imported() -> None:
 def test_an_unknown_type_names_those_there_are() -> None:
     with pytest.raises(ConfigError, match=r"x\.type: no provider 'gek'.*are fake, gke"):
         load('type = "gek"', point("gke", "g:G"), FAKE)
-    with pytest.raises(ConfigError, match="installed are none"):
+    with pytest.raises(ConfigError, match="installed types are none"):
         load('type = "gke"')
 
 
@@ -117,8 +117,11 @@ class P(Provider):
     ("source", "what"),
     [
         ("", "provider p is not at wrong:P.*another version"),
-        ("class P: Settings = 1", "wrong:P is no subclass of burst.provider.Provider"),
-        ("P = 3", "wrong:P is no subclass of"),
+        (
+            "class P: Settings = 1",
+            "wrong:P is not a subclass of burst.provider.Provider",
+        ),
+        ("P = 3", "wrong:P is not a subclass of"),
         (
             f"{_BASE} offers = observe = provision = id",
             "no method reap; .* see burst.pr",

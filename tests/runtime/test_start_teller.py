@@ -102,7 +102,7 @@ def test_a_failure_is_logged_and_the_loss_of_the_lead_raised(
 ) -> None:
     scheduler.lead.error = LeadError("no such service", "load it")
     scheduler.tell(waiting(1), j1=HOUR)
-    assert "jobs are not told when they start: no such service" in caplog.text
+    assert "jobs are not given their expected start: no such service" in caplog.text
     scheduler.lead.error = LeadGone("away")
     scheduler.later(60.0)
     with pytest.raises(LeadGone):

@@ -30,7 +30,9 @@ def test_what_cannot_be_read_is_as_it_was_and_is_said_once(tmp_path, caplog):
     for _ in range(3):
         assert read.current().owner(100000) == "ann"
     (said,) = caplog.messages
-    assert said.startswith("subordinate user ids are as they were: ")
+    assert said.startswith(
+        "cannot read subordinate user ids, so they stay as they were: "
+    )
     path.rmdir()
     path.write_text("bob:100000:10\n")
     assert read.current().owner(100000) == "bob"
@@ -39,7 +41,7 @@ def test_what_cannot_be_read_is_as_it_was_and_is_said_once(tmp_path, caplog):
 def test_one_that_cannot_be_read_at_first_is_said_to_be_unknown(tmp_path, caplog):
     assert SubuidFile(tmp_path).current().owner(100000) == ""
     (said,) = caplog.messages
-    assert said.startswith("subordinate user ids are taken for users: ")
+    assert said.startswith("cannot read subordinate user ids, so they count as users: ")
     # A line that is no text hides no other.
     path = tmp_path / "subuid"
     path.write_bytes(b"\xff\xfe:1:1\nann:100000:10\n")

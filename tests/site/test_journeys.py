@@ -251,6 +251,6 @@ def _end_burst(adopted: Adopted) -> None:
     site.root("burst", "down", live)
     waits = site.flux("ann", "submit", "--burst", "--urgency=hold", "true")
     refused = site.head.try_run("root", *unadopt)
-    assert f"queues that go: {waits}; flux cancel {waits}" in refused.stderr
+    assert f"queues that are removed: {waits}; flux cancel {waits}" in refused.stderr
     site.flux("ann", "cancel", waits)
     assert set(adopted.states().values()) == {"inactive"}

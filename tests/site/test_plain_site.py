@@ -61,7 +61,8 @@ def _refuse_ordinary_jobs(site: Site) -> str:
     held = site.flux("bob", "submit", "--urgency=hold", "-N1", "true")
     refused = site.head.try_run("root", *_UNADOPT)
     assert refused.returncode == 1
-    assert f"ordinary jobs wait in queue batch, which goes: {held}" in refused.stderr
+    waiting = f"ordinary jobs wait in queue batch, which is removed: {held}"
+    assert waiting in refused.stderr
     assert refused.stdout == "", "nothing was done"
     # As the message says: it is in no other queue, and none is not taken.
     moved = site.try_flux(OWNER, "update", held, "queue=")

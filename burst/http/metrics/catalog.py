@@ -26,7 +26,7 @@ class Metric(NamedTuple):
 _OF_PROVIDER = ("provider",)
 
 _OF_DAEMON = (
-    Metric("build_info", "gauge", "Always 1; which version runs.", ("version",)),
+    Metric("build_info", "gauge", "Always 1; the version is a label.", ("version",)),
     Metric("lead_up", "gauge", "1 while the lead is served and can be read."),
     Metric(
         "last_tick_timestamp_seconds",
@@ -37,12 +37,12 @@ _OF_DAEMON = (
     Metric(
         "tick_failures_total",
         "counter",
-        "Ticks of which nothing could be stored, so that nothing was begun.",
+        "Ticks whose records could not be stored, so nothing was begun.",
     ),
     Metric(
         "notices_failing",
         "gauge",
-        "1 while that key of `[notify]` could not tell its last notice.",
+        "1 while that key of `[notify]` could not send its last notice.",
         ("by",),
     ),
     Metric("unreadable_records", "gauge", "Records in the store that cannot be read."),
@@ -60,29 +60,29 @@ _OF_BURSTS = (
         "Nodes of bursts whose provider was called and that are not gone.",
         _OF_PROVIDER,
     ),
-    Metric("nodes_up", "gauge", "Those of them that are online.", _OF_PROVIDER),
+    Metric("nodes_up", "gauge", "Nodes of these bursts that are online.", _OF_PROVIDER),
     Metric(
         "nodes_idle",
         "gauge",
-        "Those that are online and have no job, of bursts that are not drained.",
+        "Nodes that are online and have no job, of bursts that are not drained.",
         _OF_PROVIDER,
     ),
     Metric(
         "overdue_bursts",
         "gauge",
-        "Bursts that drain or are deleted for longer than the deadline.",
+        "Bursts whose drain or deletion takes longer than its deadline.",
         _OF_PROVIDER,
     ),
     Metric(
         "past_lease_bursts",
         "gauge",
-        "Bursts of which something may be left five minutes after their lease.",
+        "Bursts that may not be gone five minutes after their lease.",
         _OF_PROVIDER,
     ),
     Metric(
         "orphans",
         "gauge",
-        "What providers show with our tag and no record explains.",
+        "Resources at providers with our tag that no record explains.",
         _OF_PROVIDER,
     ),
     Metric(
@@ -94,7 +94,7 @@ _OF_BURSTS = (
     Metric(
         "bursts_ended_total",
         "counter",
-        "Bursts of which nothing is left.",
+        "Bursts that are gone.",
         ("provider", "offer", "result"),
     ),
     Metric(
@@ -123,19 +123,19 @@ _OF_JOBS = (
     Metric(
         "forecast_near_ratio",
         "gauge",
-        "Part of the forecasts that were right within ten minutes.",
+        "Fraction of the forecasts that were right within ten minutes.",
     ),
     Metric(
         "forecast_inside_ratio",
         "gauge",
-        "Part of the forecasts whose interval had the start.",
+        "Fraction of the forecasts whose interval had the start.",
     ),
 )
 _OF_PROVIDERS = (
     Metric(
         "provider_up",
         "gauge",
-        "1 if the provider's last answer to `observe` was no error.",
+        "1 if the provider's last answer to `observe` was not an error.",
         _OF_PROVIDER,
     ),
     Metric(
@@ -186,19 +186,20 @@ _OF_MONEY = (
     Metric(
         "money_settled_total",
         "counter",
-        "What bursts have cost that are gone, by what it was paid for; all that is on"
-        " record, also of before the daemon's start.",
+        "What bursts that are gone have cost, by what it was paid for; all that is on"
+        " record, also from before the daemon's start.",
         ("kind",),
     ),
     Metric(
         "money_wasted_total",
         "counter",
-        "The part of it that was paid for no job: all kinds but `work`.",
+        "The settled money that was paid for no job: all kinds but `work`.",
     ),
     Metric(
         "budget_used_ratio",
         "gauge",
-        "Settled and reserved as a part of the budget's limit, in its present period.",
+        "Settled and reserved as a fraction of the budget's limit, in its present"
+        " period.",
         ("budget",),
     ),
 )

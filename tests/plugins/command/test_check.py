@@ -161,7 +161,7 @@ def test_the_command_prints_the_rules(site: Site, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("here", "provider here has no program of a site's own to test"),
+        ("here", "provider here has no program of the site to test"),
         ("here", "burst doctor --provider here checks what it needs"),
         ("other", "there is no enabled provider 'other' in the settings"),
     ],

@@ -142,7 +142,7 @@ def test_what_a_log_of_a_site_lacks_is_told(trace: Path) -> None:
     assert found["notes"] == []
     assert found["policies"]["at once"]["mean_wait_s"] == 150.0
     trace.write_text(SACCT.replace("Submit", "Eligible"))
-    told = "it has no Submit: Eligible is taken for it"
+    told = "it has no Submit: Eligible is used instead"
     assert run(trace, "--nodes", "4").stderr.endswith(f"; {told}\n")
 
 
@@ -242,7 +242,7 @@ def test_rules_that_took_no_job_are_told(trace: Path, rules: Path) -> None:
     assert told[1:] == [
         f"{rules}: policy late takes no job, as all before it takes all of them: put"
         " it before all, or remove it",
-        f"{rules}: no job that waited is for: ghost, late",
+        f"{rules}: rules for no job that waited: ghost, late",
     ]
 
 
@@ -269,7 +269,7 @@ def test_names_of_users_say_nothing_of_numbers_that_were_made_up(
     rules.write_text('[[policy]]\nmatch = { user = "root" }\nmax_price = 0\n')
     trace.write_text(trace.read_text().replace(" 7 1 5 2 ", " 0 1 5 2 "))
     done = run(trace, "--policy", rules)
-    assert "no job that waited is for: policy-1" in done.stderr
+    assert "rules for no job that waited: policy-1" in done.stderr
     assert "does not know" not in done.stderr
 
 
@@ -292,7 +292,7 @@ def test_nodes_are_as_the_settings_sell_them(trace: Path, rules: Path) -> None:
     alone.write_text("[[policy]]\nmax_price = 1.5\n")
     done = run(trace, "--policy", alone, "--policy", rules, "--json")
     assert done.stderr.splitlines()[1:] == [
-        f"{rules}: a node and hour costs 2.00 (far/local), nodes are online in 1s, idle"
+        f"{rules}: a node-hour costs 2.00 (far/local), nodes are online in 1s, idle"
         " bursts stay 30m"
     ]
     found = json.loads(done.stdout)["policies"]

@@ -138,10 +138,10 @@ def test_lines_that_cannot_be_read_are_counted() -> None:
     ("line", "why"),
     [
         ('{"jobs": 5}', "line 1: Expected `array`, got `int`"),
-        ('{"id": 3, "events": 7}', "line 1: it is no record of a job"),
+        ('{"id": 3, "events": 7}', "line 1: it is not a record of a job"),
         ('{"id": 3}', "line 1: it has no 't_submit'"),
-        (json.dumps({**LISTED, "ncores": "x"}), "line 1: 'x' is no number"),
-        (json.dumps([LISTED, {"time": 7}]), "job 2: it is no record of a job"),
+        (json.dumps({**LISTED, "ncores": "x"}), "line 1: 'x' is not a number"),
+        (json.dumps([LISTED, {"time": 7}]), "job 2: it is not a record of a job"),
     ],
 )
 def test_a_broken_record_says_where_it_is_and_what_is_wrong(

@@ -243,6 +243,6 @@ def test_what_is_left_out_is_told_with_the_first_of_each() -> None:
     lines = ["1 2 3", swf(used=10**12), swf(submit=-1), swf(), swf(run_time=0)]
     assert read_with(read_swf, lines).left_out_texts == [
         "1 more never ran",
-        "1 left out without a time that can be read (line 3: a time that cannot be)",
+        "1 left out without a time that can be read (line 3: an impossible time)",
         "2 broken lines left out (line 1: 3 of 18 fields)",
     ]

@@ -71,7 +71,7 @@ def test_banners_rules_and_further_first_lines() -> None:
     )
     assert [job.cores for job in found.jobs] == [64, 64, 4]
     assert found.examples == {
-        LeftOut.UNREADABLE: "line 1: it is before the names of fields"
+        LeftOut.UNREADABLE: "line 1: it comes before the names of the fields"
     }
 
 
@@ -201,11 +201,11 @@ def test_what_all_lines_lack_is_told() -> None:
     found = read("7|1709625600|90|3", names="JobID|Start|Elapsed|NNodes")
     assert found.jobs == (TraceJob(0.0, 90.0, 3, 90.0),)
     assert found.notes == (
-        "it has no Submit: Start is taken for it",
+        "it has no Submit: Start is used instead",
         "it has no NCPUS: a node is counted as one core",
     )
     found = read("7|1709625600|90|3", names="JobID|Eligible|Elapsed|NCPUS")
-    assert found.notes == ("it has no Submit: Eligible is taken for it",)
+    assert found.notes == ("it has no Submit: Eligible is used instead",)
 
 
 @pytest.mark.parametrize(

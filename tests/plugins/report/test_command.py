@@ -46,7 +46,7 @@ def test_a_report_in_short_as_a_page_and_for_programs(cli: CliHarness) -> None:
         assert lines[0].endswith(": 1 completed")
         assert lines[1].startswith("1 job started on bursts: half within ")
         assert lines[2] == "when they would have started here is not on record"
-        assert "settled, of it" in lines[3]
+        assert "of it wasted" in lines[3]
 
         path = cli.directory / "report.html"
         assert "written" in cli.run("report", "--html", str(path)).stderr

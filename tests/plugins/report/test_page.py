@@ -72,7 +72,7 @@ def read(answer=None, **changes):
         "burst-0-aaaaaa gke/n2, 4 nodes completed",
         "waited 2m00s, ran 16m40s",
         "4 jobs started on bursts: half of them within 2m00s",
-        "Of 3 of them it was forecast",
+        "For 3 of them, it was forecast",
         "where 1h00m was expected. Together they waited 1h54m less than that",
         "gke/n2: no rank slot has 9 nodes",
         "2023-11-14 22:14:20",
@@ -105,7 +105,7 @@ def test_a_page_of_nothing_says_so():
 def test_what_is_not_known_is_not_told_as_nought():
     text = read(jobs=[report_job(here=None)]).text
 
-    assert "No forecast is on record of when they would have started here." in text
+    assert "No forecast of when they would have started here is on record." in text
     assert "median wait that was expected here" not in text
 
 

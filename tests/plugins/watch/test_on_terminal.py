@@ -116,7 +116,7 @@ def test_without_a_terminal_one_plain_frame_is_printed(shared: Shared) -> None:
     assert found.lines[0].startswith("burst watch  embedded://")
     assert any(format_f58(job) in line for line in found.lines)
     assert "\x1b" not in found.stdout
-    assert "this is no terminal" in found.stderr
+    assert "this is not a terminal" in found.stderr
 
 
 def test_without_terminal_and_daemon_the_records_are_shown(cli: CliHarness) -> None:

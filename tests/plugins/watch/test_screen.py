@@ -122,7 +122,7 @@ def test_it_shows_all_tables_and_what_is_wrong() -> None:
     daemon.free.clear()
 
     async def story(app: WatchApp, pilot: Pilot[None]) -> None:
-        assert "the daemon is asked" in shown(app)
+        assert "waiting for the daemon" in shown(app)
         daemon.free.set()
         await shows(
             pilot,

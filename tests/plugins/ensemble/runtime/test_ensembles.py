@@ -594,7 +594,7 @@ class DeafEngine:
 
 
 def test_a_look_that_fails_is_not_the_last(caplog: pytest.LogCaptureFixture) -> None:
-    away = LeadError("the daemon took no tick for 30 s")
+    away = LeadError("the daemon finished no tick for 30 s")
     engine = DeafEngine(away, ZeroDivisionError("oh"))
     site = EnsembleSite()
     daemon = site.client()._replace(call=engine.call)
@@ -604,7 +604,7 @@ def test_a_look_that_fails_is_not_the_last(caplog: pytest.LogCaptureFixture) -> 
         wait_until(lambda: engine.asked > 2, "a third look")
     finally:
         ensembles.close()
-    assert "ensembles: the daemon took no" in caplog.text
+    assert "ensembles: the daemon finished no" in caplog.text
     assert "ensembles were not looked at" in caplog.text
 
 
