@@ -178,7 +178,7 @@ def test_a_port_at_which_another_program_listens(
         follower.start()
         # Flux reads the events of a connection late at times: then it has no answer.
         follower.wait_for(f"{told}{endpoint}", f"no answer from {endpoint}: ")
-        assert "another program than the lead listens" in follower.why
+        assert "a program other than the lead listens" in follower.why
 
 
 def test_a_lead_without_curve(lead: FluxLead, local: LocalHarness) -> None:
