@@ -121,7 +121,7 @@ def _machine(
             yield note(
                 f"offer {name}: quota {quota.metric} has {quota.limit:g}{used}: it is"
                 f" enough for {nodes} of {machine.max_nodes} nodes",
-                "have it raised, or set max_nodes to what there can be",
+                "request a higher quota, or lower max_nodes to what it allows",
             )
 
 

@@ -79,7 +79,7 @@ class FollowerFiles:
         except msgspec.MsgspecError:
             return _refuse("it sent no request", whence)
         if not _PLACE.match(asked.home) or ".." in PurePosixPath(asked.home).parts:
-            return _refuse("its home is no plain path", whence)
+            return _refuse("its home is not a plain path", whence)
         burst, host, now = asked.burst, asked.host, self._clock()
         try:
             spec = self._handover.check(burst, host, asked.token, now)
