@@ -257,7 +257,7 @@ def _open_failed(uri: str, errnum: int, text: str) -> Denied | LeadGone:
     name = uri or os.environ.get("FLUX_URI", "") or "the system instance"
     what = f"cannot connect to {name}: {text or os.strerror(errnum)}"
     if errnum in (errno.EPERM, errno.EACCES):
-        return Denied(what, "only the instance owner and its users may")
+        return Denied(what, "only the instance owner and its users may connect")
     if not (uri or os.environ.get("FLUX_URI")):
         return LeadGone(
             f"FLUX_URI is not set in this shell, and {what}",

@@ -131,7 +131,7 @@ def _check_bootstrap(bootstrap: Mapping[str, Any], asked: AdoptRequest) -> None:
     if not bootstrap.get("curve_cert"):
         raise ConfigError(
             f"{asked.config}: [bootstrap] has no curve_cert, so nothing could join",
-            f"as {asked.places.user}: burst keygen FILE; then name FILE there",
+            f"run burst keygen FILE as {asked.places.user}, then name FILE there",
         )
     _check_certificate(Path(str(bootstrap["curve_cert"])), asked.places.user)
 

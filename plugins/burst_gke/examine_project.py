@@ -71,7 +71,8 @@ def _rights(apis: GoogleApis, settings: GkeSettings) -> Iterator[Finding]:
     lacking = sorted(set(wanted) - granted)
     if lacking:
         yield wrong(
-            f"this account lacks in {settings.project}: {', '.join(lacking)}",
+            f"this account lacks permissions in project {settings.project}:"
+            f" {', '.join(lacking)}",
             "grant them by a role, such as manifests/overlays/gke/iam-role.yaml",
         )
     else:
@@ -79,9 +80,9 @@ def _rights(apis: GoogleApis, settings: GkeSettings) -> Iterator[Finding]:
     unseen = sorted(set(ON_VMS) - granted)
     if unseen and not settings.pool:
         yield note(
-            f"this account lacks in {settings.project}: {', '.join(unseen)}; nodes that"
-            " a burst gives back while it lives are deleted by GKE's autoscaler, after"
-            " ten minutes or more",
+            f"this account lacks permissions in project {settings.project}:"
+            f" {', '.join(unseen)}; nodes that a burst gives back while it lives are"
+            " deleted by GKE's autoscaler, after ten minutes or more",
             "grant them by a role, such as manifests/overlays/gke/iam-role.yaml",
         )
 

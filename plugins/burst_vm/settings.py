@@ -121,7 +121,7 @@ class VmSettings(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Check what the types cannot express. Raises ValueError."""
         if self.driver not in DRIVERS:
-            raise ValueError(f"driver: is one of {', '.join(DRIVERS)}")
+            raise ValueError(f"driver: must be one of {', '.join(DRIVERS)}")
         for key in ("credentials", "user_data", "munge_key", "dir"):
             value = getattr(self, key)
             if value and not value.startswith("/"):

@@ -245,7 +245,7 @@ def test_hosts_in_another_order(lead: FluxLead, local: LocalHarness) -> None:
 @pytest.mark.parametrize(
     ("broken", "why"),
     [
-        ("version", "it runs Flux 0.87.0 and the lead 0.88.0,"),
+        ("version", "it runs Flux 0.87.0, and the lead runs 0.88.0:"),
         ("curve", "its ZeroMQ was built without CURVE"),
     ],
 )
