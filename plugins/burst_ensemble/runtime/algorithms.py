@@ -102,7 +102,7 @@ def _load(name: str, place: _Place, plugins: Mapping[str, EntryPoint]) -> Any:
             "",
             f"{name} is not part of burst any more: it is in examples/algorithms of"
             " its source",
-            "pip install that directory, and list also the algorithms that its README"
+            "pip install that directory, and also list the algorithms that its README"
             " names; or use workload-demand, more-jobs and stop",
         )
     if point is None:

@@ -55,6 +55,6 @@ def refuse_external(spec: EnsembleSpec) -> None:
         if member.is_external:
             raise ConfigError(
                 f"member {member.name}: mode external is for ensembles that run in the"
-                " daemon, to which an agent reports",
+                " daemon, to which agents report",
                 "leave in_daemon out of [ensemble], or use another mode",
             )
