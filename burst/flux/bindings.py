@@ -66,7 +66,7 @@ def check_version(broker: str, library: str) -> None:
     if _numbers(broker) < OLDEST:
         raise LeadError(
             f"the broker is Flux {broker}; this needs {OLDEST[0]}.{OLDEST[1]} or later",
-            "update flux-core on the lead and where its followers come from",
+            "update flux-core on the lead and on its followers",
         )
     if _numbers(broker) != _numbers(library):
         raise LeadError(
@@ -137,4 +137,4 @@ def _advice(tried: list[str]) -> str:
         )
     if "no flux on PATH" in tried:
         return "install flux-core 0.84 or later, or put the directory of flux on PATH"
-    return "see that `flux python -c 'import flux'` works as this user"
+    return "check that `flux python -c 'import flux'` works as this user"

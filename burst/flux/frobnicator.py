@@ -15,14 +15,14 @@ from burst.model.confinement import LENT
 
 NAME = "frob-burst.py"
 _ADVICE = (
-    "`burst setup` installs it and says how the lead gets it; or set [plan] share_users"
-    " = true, which lets the jobs of all users run on the nodes of any burst"
+    "`burst setup` installs it and prints how to load it; or set [plan] share_users ="
+    " true, which lets the jobs of all users run on the nodes of any burst"
 )
 DISABLED = (
     "[ingest.frobnicator] disable is true, so that Flux runs no frobnicator, neither"
     " that of burst nor its own for queues and defaults"
 )
-ENABLE = "take `disable` out of that table; then flux config reload"
+ENABLE = "remove `disable` from that table, then run flux config reload"
 _NO_JOB = 0
 
 

@@ -169,7 +169,7 @@ class Handle:
         job = self._ffi.new("flux_jobid_t *")
         if self._lib.flux_job_submit_get_id(future, job) < 0:
             text = self._text(self._lib.flux_future_error_string(future))
-            raise LeadError(f"the lead does not take the job: {text}")
+            raise LeadError(f"the lead does not accept the job: {text}")
         return int(job[0])
 
     def respond(self, request: RequestMessage, payload: Mapping[str, Any]) -> None:
@@ -197,7 +197,7 @@ class Handle:
             if self._ffi.errno not in (errno.EAGAIN, errno.EWOULDBLOCK):
                 raise self._gone()
             if time.monotonic() > deadline:
-                raise LeadGone("the broker takes no messages any more")
+                raise LeadGone("the broker does not accept messages any more")
             # pollfd is edge-triggered: it signals once that the socket has room again.
             self._poll.poll(10)
             self._checked(self._lib.flux_pollevents(self._h))
@@ -257,7 +257,7 @@ def _open_failed(uri: str, errnum: int, text: str) -> Denied | LeadGone:
     name = uri or os.environ.get("FLUX_URI", "") or "the system instance"
     what = f"cannot connect to {name}: {text or os.strerror(errnum)}"
     if errnum in (errno.EPERM, errno.EACCES):
-        return Denied(what, "only the instance owner and its users may")
+        return Denied(what, "only the instance owner and its users may connect")
     if not (uri or os.environ.get("FLUX_URI")):
         return LeadGone(
             f"FLUX_URI is not set in this shell, and {what}",

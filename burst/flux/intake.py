@@ -16,7 +16,7 @@ from burst.model.lead import LeasedRanks
 from burst.model.ranks import format_idset
 
 QUEUE = "attributes.system.queue"
-_HOLD = 'or set [intake] mode = "hold", which needs nothing'
+_HOLD = 'or set [intake] mode = "hold", which needs no setup'
 
 
 def prepare_queues(client: RpcClient, intake: IntakeSettings) -> None:
@@ -51,7 +51,7 @@ def send_leases(client: RpcClient, leases: LeasedRanks) -> None:
         waiting = f"; {first} and others wait" if first else ""
         raise LeadError(
             f"{SCHEDULER} is not loaded any more{waiting}",
-            f"flux module load {SCHEDULER}, {_HOLD}",
+            f"run flux module load {SCHEDULER}, {_HOLD}",
         ) from None
 
 
@@ -70,9 +70,10 @@ def _check_queue(tables: Mapping[str, Any], name: str) -> None:
         )
     if not tables[name].get("requires"):
         raise ConfigError(
-            f"queue {name} is there already and requires nothing, so it may be for"
-            " other jobs than burst jobs",
-            f'give it requires = ["burst"], or name another by [intake]; {advice}',
+            f"queue {name} already exists and requires no property, so it may be for"
+            " jobs other than burst jobs",
+            'give it requires = ["burst"], or name another queue under [intake];'
+            f" {advice}",
         )
 
 

@@ -87,7 +87,7 @@ class Loop:
             self.post(lambda: begin(future))
             return future.result(deadline_s)
         except TimeoutError:
-            raise Unreadable(f"{what}: not within {deadline_s:g}s") from None
+            raise Unreadable(f"{what}: not done within {deadline_s:g}s") from None
         finally:
             self._waiting.discard(future)
 
@@ -154,7 +154,7 @@ class Loop:
             self._lose(error)
         except Exception as error:  # noqa: BLE001 - callers that wait get it
             log.failure("thread %s failed", self._thread.name)
-            self._lose(LeadGone(f"internal error: {error!r}", "the log has more"))
+            self._lose(LeadGone(f"internal error: {error!r}", "see the daemon's log"))
 
     def _lose(self, error: LeadGone) -> None:
         self._fail_waiting(error)

@@ -48,7 +48,7 @@ def read_ranks(
         status, manager = _ask_both(client)
         by_scheduler = scheduler.read(client, status, manager, moved=moved)
     except RequestFailed as error:
-        advice = "flux dmesg shows what that module met"
+        advice = "flux dmesg shows the errors of that module"
         raise Unreadable(error.what, advice) from error
     return _view(status, manager, by_scheduler)
 

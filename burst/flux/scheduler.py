@@ -21,8 +21,9 @@ from burst.model.scheduler import FLUXION, MATCHER, Order, Scheduler, order_of
 SCHEDULER = "sched-burst"
 """Name of our scheduler module, and of its service."""
 GRAPH_ADVICE = (
-    "take the key `scheduling` out of R, and [resource] scheduling out of the lead's"
-    " configuration, so that Fluxion makes its graph of all of R; then restart the lead"
+    "remove the key `scheduling` from R, and [resource] scheduling from the lead's"
+    " configuration, so that Fluxion makes its graph from all of R; then restart the"
+    " lead"
 )
 POLICY_ADVICE = (
     'set queue-policy = "easy", "conservative" or "hybrid" under'
@@ -123,9 +124,9 @@ def find_obstacles(
     if scheduler.stale_s:
         found.append(
             wrong(
-                f"Fluxion repeats for {scheduler.stale_s} s what it had allocated"
+                f"Fluxion reports allocations that are up to {scheduler.stale_s} s old"
                 " (update-interval): a node could be deleted under a job",
-                f"leave update-interval of {MATCHER} out, and load Fluxion again",
+                f"remove update-interval of {MATCHER}, and load Fluxion again",
             )
         )
     if scheduler.fcfs_queues and intake.mode == "hold":
@@ -133,9 +134,9 @@ def find_obstacles(
         found.append(
             wrong(
                 "[intake] mode is hold, and Fluxion schedules by fcfs (queues:"
-                f" {queues}): it denies burst jobs that are larger than what is up, and"
-                " every job with a constraint while the nodes that match it are busy,"
-                " so that nothing can keep other jobs off lent nodes",
+                f" {queues}): it denies burst jobs that need more than the nodes that"
+                " are up, and every job with a constraint while the nodes that match it"
+                " are busy, so that nothing can keep other jobs off lent nodes",
                 f'{POLICY_ADVICE}; or choose mode "queue"',
             )
         )
@@ -187,16 +188,16 @@ def check_scheduler(client: RpcClient, intake: IntakeSettings) -> None:
     if not scheduler.name:
         raise Unreadable(
             "no scheduler is loaded yet",
-            "if the lead has started, flux module load "
+            "if the lead has started, run flux module load "
             + (SCHEDULER if intake.mode == "scheduler" else "SCHEDULER"),
         )
     if intake.mode == "scheduler" and scheduler.name != SCHEDULER:
         raise ConfigError(
             f"[intake] mode is scheduler, but the loaded scheduler is"
             f" {scheduler.name}: jobs that wait for absent nodes would block its queue",
-            f"burst setup installs {SCHEDULER}; then flux module remove"
+            f"burst setup installs {SCHEDULER}; then run flux module remove"
             f" {scheduler.name} and flux module load {SCHEDULER}, or set [intake]"
-            ' mode = "hold", which needs nothing',
+            ' mode = "hold", which needs no setup',
         )
     for finding in find_obstacles(scheduler, intake, client.ask("config.get")):
         raise ConfigError(finding.what, finding.advice)

@@ -171,7 +171,8 @@ def _answer(client: RpcClient) -> dict[str, Any]:
         return client.ask(_TOPIC)
     except ServiceMissing:
         raise Unreadable(
-            "no scheduler is loaded", "flux module load SCHEDULER, the one of this site"
+            "no scheduler is loaded",
+            "run flux module load with the scheduler of this site",
         ) from None
 
 

@@ -86,7 +86,9 @@ class FluxService:
                 return
             taken = _taken(client, self._name)
             if taken is not None or time.monotonic() > deadline:
-                raise taken or ServiceTaken(f"the name {self._name} cannot be had")
+                raise taken or ServiceTaken(
+                    f"the service name {self._name} cannot be registered"
+                )
 
     def close(self) -> None:
         """Take no more requests, and refuse those that are not answered.
@@ -168,7 +170,7 @@ class FluxService:
             return lambda: handle.refuse(request, errno.EINVAL, what)
         except Exception as error:  # noqa: BLE001 - the caller waits for an answer
             log.failure("answering %s", request.topic)
-            what = f"internal error: {error!r}; the daemon's log has more"
+            what = f"internal error: {error!r}; see the daemon's log"
             return lambda: handle.refuse(request, errno.EINVAL, what)
         return lambda: handle.respond(request, answer)
 

@@ -209,7 +209,7 @@ def _entries(directory: str, listing: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _stray(key: str, treeobj: Mapping[str, Any]) -> StoreError:
     return StoreError(
-        f"{DIRECTORY}.{key} in the KVS is no record but a {treeobj['type']}",
+        f"{DIRECTORY}.{key} in the KVS is not a record but a {treeobj['type']}",
         "move it elsewhere: that directory is the daemon's",
     )
 
@@ -224,5 +224,5 @@ def _text(key: str, treeobj: Mapping[str, Any]) -> str:
 def _store_error(key: str, error: RequestFailed) -> StoreError:
     return StoreError(
         f"the KVS at {key}: {error.what}",
-        "the lead needs its modules kvs and content-sqlite, and room on its disk",
+        "the lead needs its modules kvs and content-sqlite, and free space on its disk",
     )

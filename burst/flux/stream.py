@@ -70,7 +70,7 @@ class Stream:
                 return
             if self._flowing:  # logged once, however often a retry fails
                 log.say(
-                    "the stream %s ended, it is requested again: %s", self._topic, error
+                    "the stream %s ended and is requested again: %s", self._topic, error
                 )
             self._flowing = False
             opened = self._opened

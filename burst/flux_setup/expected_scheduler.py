@@ -43,7 +43,7 @@ def check_compatible(
     if intake.mode == "scheduler":
         if known.name not in _SHIPPED:
             raise ConfigError(
-                f"the instance schedules by {known.name}, which sched-burst would"
+                f"the instance schedules with {known.name}, which sched-burst would"
                 " replace",
                 "choose --mode queue, which needs no other scheduler",
             )
@@ -54,9 +54,9 @@ def check_compatible(
     for finding in find_obstacles(known, intake, tables):
         if is_guess:
             raise ConfigError(
-                "which scheduler the instance has is not known, and Fluxion is"
-                f" installed. {finding.what}",
-                f"start the instance, and type this again; or {finding.advice}",
+                "the scheduler of the instance is not known, and Fluxion is installed."
+                f" {finding.what}",
+                f"start the instance, and run this command again; or {finding.advice}",
             )
         raise ConfigError(finding.what, finding.advice)
 

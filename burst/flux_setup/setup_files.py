@@ -39,10 +39,10 @@ _HEADER = (
 _PIECE_HEADER = """\
 {} out.
 #
-# Its name is the last: Flux reads the files of this directory in the order of their
-# names, and of a list that several files have the last counts. So `plugins` below has
-# the list that the site had, and ours at its end. Where the site changes its own list,
-# run `burst setup` again. `burst doctor` finds a list that lacks ours.
+# Its name sorts last: Flux reads the files of this directory in the order of their
+# names, and if several files have the same list, the last one counts. So `plugins`
+# below has the list that the site had, with ours at its end. If the site changes its
+# own list, run `burst setup` again. `burst doctor` reports a list that lacks ours.
 
 {}"""
 _ASK_DEADLINE_S = 60.0

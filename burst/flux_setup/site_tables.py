@@ -138,7 +138,7 @@ def check_frobnicator_unused(place: Path, steps: Iterable[FileStep]) -> None:
             raise ConfigError(
                 f"{each.path}: [ingest.frobnicator] plugins names {found[0]}, which"
                 " is to be removed: Flux would refuse each job that is submitted",
-                "take it out of that list, and type this again",
+                "remove it from that list, and run this command again",
             )
 
 
@@ -157,7 +157,7 @@ def check_names(site: SiteTables, intake: IntakeSettings) -> None:
             raise ConfigError(
                 f"the instance already has a queue {name} for other jobs",
                 "set other names: queue and ready under [intake] of burst.toml, which"
-                " `burst lead adopt` keeps if it is there; or take another mode",
+                " `burst lead adopt` keeps if it is there; or choose another mode",
             )
 
 

@@ -222,8 +222,8 @@ def check_socket(path: Path) -> None:
     length = len(str(path).encode())
     if length > _LONGEST_SOCKET:
         raise ConfigError(
-            f"{path}: {length} bytes, and a unix socket's path has at most"
-            f" {_LONGEST_SOCKET}",
+            f"{path}: is {length} bytes long, and the path of a unix socket may have"
+            f" at most {_LONGEST_SOCKET}",
             "choose a directory with a shorter path",
         )
 
@@ -237,7 +237,8 @@ def _hosts(entry: HostEntry) -> tuple[str, ...]:
         if not is_host_name(host):
             raise ConfigError(
                 f"bootstrap.hosts: not a host name: {host!r}",
-                "use DNS labels: letters, digits and dashes within, up to 63 each",
+                "use DNS labels: letters, digits and inner dashes, up to 63 characters"
+                " each",
             )
     return hosts
 
@@ -256,8 +257,8 @@ def _resolve(
 ) -> HostEntry:
     if entry.parent == entry.host or (entry.parent and entry.parent not in known):
         raise ConfigError(
-            f"bootstrap.hosts: {entry.host}: parent {entry.parent!r} is not another"
-            " of the hosts"
+            f"bootstrap.hosts: {entry.host}: parent {entry.parent!r} is not one of the"
+            " other hosts"
         )
     values = {"h": entry.host, "p": str(bootstrap.default_port), "%": "%"}
 
@@ -295,8 +296,9 @@ def _check_host(
         return
     if parent not in burst:
         raise ConfigError(
-            f"bootstrap.hosts: {host} joins through {parent}, not a host of its burst",
-            "let all hosts of a rank slot join through its first",
+            f"bootstrap.hosts: {host} joins through {parent}, which is not a host of"
+            " its burst",
+            "let all hosts of a rank slot join through its first host",
         )
     gateway = next(entry for entry in entries if entry.host == parent)
     if not gateway.bind or not gateway.connect:

@@ -96,8 +96,8 @@ def write(certificate: Certificate, path: Path, *, replace: bool = False) -> Non
     except FileExistsError as error:
         raise CertificateError(
             f"{path}: exists already",
-            "its followers could not join again with another; `--rotate` replaces that"
-            " of a lead, and to replace it all the same, add --force",
+            "with another certificate its followers could not join again; `--rotate`"
+            " replaces that of a lead; to replace it anyway, add --force",
         ) from error
     except OSError as error:
         raise CertificateError(
@@ -143,8 +143,8 @@ def parse(text: str, where: str) -> Certificate:
     _check_pair(found, where)
     if "name" not in metadata:
         raise CertificateError(
-            f"{where}: has no name in its metadata, and a Flux lead does not start"
-            " with it",
+            f"{where}: has no name in its metadata, without which a Flux lead does not"
+            " start",
             'add the line `    name = "burst"` below `metadata`, or ' + _NEW_ONE,
         )
     return found
@@ -224,8 +224,8 @@ def _content(path: Path) -> str:
     if stat.S_IMODE(mode) & 0o077:
         raise CertificateError(
             f"{path}: is open to group or others (mode {stat.S_IMODE(mode):04o})",
-            f"who read it can join: run `chmod 600 {path}`, and make a new one if this"
-            " machine has other users",
+            f"whoever reads it can join: run `chmod 600 {path}`, and make a new"
+            " certificate if this machine has other users",
         )
     # Characters other than ASCII are accepted only in comments. In any other line they
     # are an error that names the line's number.

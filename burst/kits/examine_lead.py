@@ -11,7 +11,7 @@ from burst.model.lead import LeadIdentity
 
 def examine_lead(
     lead: LeadIdentity | None,
-    for_guests: str = "have them there, or a lead of one user",
+    for_guests: str = "install them there, or use a lead that serves one user",
 ) -> Iterator[Finding]:
     """Yield a note for each thing that the nodes must have; none without a `lead`.
 
@@ -28,7 +28,7 @@ def examine_lead(
         )
     if lead.systemd:
         yield note(
-            "the lead has [systemd] enable: a follower comes online only where the"
-            " owner of the instance has a systemd on its node",
-            "loginctl enable-linger on each node, or a lead without it",
+            "the lead has [systemd] enable: a follower comes online only if the owner"
+            " of the instance has a systemd instance on its node",
+            "run loginctl enable-linger on each node, or use a lead without it",
         )

@@ -85,12 +85,12 @@ def judge(
     """
     if facts.machine and facts.machine != machine:
         yield note(
-            f"followers there are {facts.machine} machines, and the lead is {machine}:"
+            f"followers there run on {facts.machine}, and the lead runs on {machine}:"
             " programs that were built for the lead do not run on them",
             "choose other nodes, or let jobs run programs that were built for both",
         )
     elif facts.machine:
-        yield ok(f"followers there are {facts.machine} machines, as the lead")
+        yield ok(f"followers there run on {facts.machine}, as the lead does")
     yield from _judge_user(facts.user)
     if facts.flux is not None and not lead.follower_module:
         yield from _judge_flux(facts, lead, where)
@@ -130,7 +130,7 @@ def _judge_flux(
     assert match is not None, "it has a version"
     told = f"followers there run {facts.flux}, Flux {match[1]}"
     if theirs == major_minor(lead.version):
-        yield ok(f"{told}, as the lead's {lead.version}")
+        yield ok(f"{told}, which matches the lead's {lead.version}")
     else:
         yield wrong(
             f"{told}, which a lead of {lead.version} rejects: MAJOR.MINOR must be the"

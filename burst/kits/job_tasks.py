@@ -93,11 +93,13 @@ def check_spec(spec: BurstSpec, offer: Offer) -> None:
     if not is_safe_name(spec.burst_id):
         raise SpecRefused(f"{spec.burst_id!r} cannot be a directory name")
     if spec.offer != offer.name or len(spec.hosts) > offer.max_nodes:
-        raise SpecRefused(f"no offer {spec.offer!r} of {len(spec.hosts)} nodes")
+        raise SpecRefused(
+            f"there is no offer {spec.offer!r} with {len(spec.hosts)} nodes"
+        )
     if not offer.shape.holds(spec.shape):
         raise SpecRefused(
             f"its nodes have {spec.shape}, and those of the offer {offer.shape}",
-            "set cores and gpus of the provider, or fewer in the lead's R",
+            "set cores and gpus of the provider, or declare fewer in the lead's R",
         )
 
 

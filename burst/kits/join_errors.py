@@ -33,8 +33,8 @@ _MESSAGES = tuple(
         (
             r"client \((?P<ours>[^)]*)\) version mismatched with server"
             r" \((?P<leads>[^)]*)\)",
-            "it runs Flux {ours} and the lead {leads}, which must be the same"
-            " MAJOR.MINOR: set image or flux of the provider to the lead's version",
+            "it runs Flux {ours}, and the lead runs {leads}: MAJOR.MINOR must be the"
+            " same; set image or flux of the provider to the lead's version",
         ),
         (
             r"overlay\.hello: Invalid argument|mismatched config|not found in hosts",
@@ -44,13 +44,13 @@ _MESSAGES = tuple(
         (
             r"sd_bus_open_(?P<bus>user|system): (?!connected)(?P<why>.*)",
             "the lead has [systemd] enable, and it cannot connect to the {bus} bus of"
-            " systemd ({why}): loginctl enable-linger on its host for the owner of the"
-            " instance",
+            " systemd ({why}): run loginctl enable-linger on its host for the owner of"
+            " the instance",
         ),
         (
             r"(?P<unit>\S+\.service) needs cleanup - resources are offline",
             "the lead has [systemd] enable, and {unit}, of a job, runs on its host:"
-            " Flux takes it for online once no such unit is left there",
+            " Flux counts it as online once no such unit is left there",
         ),
         (
             r"unable to resolve upstream peer (?P<host>[^:\s]*)",
@@ -80,17 +80,18 @@ _UNREACHED = (
     " --provider NAME --probe` tries it from there"
 )
 _STRANGER = (
-    "another program than the lead listens at {peer}: check address and port under"
+    "a program other than the lead listens at {peer}: check address and port under"
     " [lead]"
 )
 _MUTE = (
-    "it is connected to {peer} and gets no answer: another program than the lead"
+    "it is connected to {peer} and gets no answer: a program other than the lead"
     " listens there, or the lead hangs; check address and port under [lead]"
 )
 # Flux may not have read the last events: it reads them when there is one more.
 _SILENT = (
-    "it has no answer from {peer}: a firewall or NetworkPolicy drops the connection, or"
-    " another program than the lead listens there; check address and port under [lead]"
+    "it gets no answer from {peer}: a firewall or NetworkPolicy drops the connection,"
+    " or a program other than the lead listens there; check address and port under"
+    " [lead]"
 )
 _UNRESOLVED = "it cannot resolve the lead's host name {host}: set address under [lead]"
 _WORDS = {

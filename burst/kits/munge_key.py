@@ -18,12 +18,12 @@ def read_munge_key(path: str) -> bytes:
     except OSError as error:
         raise Refused(
             f"munge_key: {path} cannot be read: {error.strerror}",
-            "copy the lead's key to a file that the daemon's user alone can read",
+            "copy the lead's key to a file that only the daemon's user can read",
         ) from error
     if not _LEAST <= len(key) <= _MOST:
         raise Refused(
-            f"munge_key: {path} has {len(key)} bytes, and the key of a munged"
-            f" {_LEAST} to {_MOST}",
+            f"munge_key: {path} has {len(key)} bytes, and a munge key has {_LEAST} to"
+            f" {_MOST}",
             "name the file that the lead's munged reads",
         )
     return key

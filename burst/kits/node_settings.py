@@ -60,4 +60,4 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Check what the types cannot express. Raises ValueError."""
         if not self.dir.startswith("/"):
-            raise ValueError(f"dir: {self.dir!r} is no absolute path")
+            raise ValueError(f"dir: {self.dir!r} is not an absolute path")

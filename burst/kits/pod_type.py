@@ -95,7 +95,7 @@ class PodType(ProviderType):
         found = []
         if "image" not in given and "image" in options:
             found.append(
-                f"followers run image {options['image']}; --image says another"
+                f"followers run image {options['image']}; --image names another"
             )
         if operator:
             found.append(

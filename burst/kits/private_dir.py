@@ -115,8 +115,8 @@ class PrivateDirectory:
         ):
             raise Refused(
                 f"{self.path}: the file system of {place} is full",
-                "free space on it, or set dir to a directory on another one; then it is"
-                " used again by itself",
+                "free space on it, or set dir to a directory on another one; then the"
+                " provider is used again, without a restart",
             )
 
     @contextlib.contextmanager

@@ -42,7 +42,7 @@ def rotate(path: Path, name: str | None = None) -> tuple[Certificate, Path]:
     except OSError as error:
         raise CertificateError(
             f"{kept}: cannot be written: {error.strerror}",
-            "the certificate is as it was; run this as a user who may write there",
+            "the certificate is unchanged; run this as a user who may write there",
         ) from error
     try:
         certificate.write(made, path, replace=True)
@@ -85,7 +85,7 @@ def _check_owner(path: Path) -> None:
     owner = path.stat().st_uid
     if owner != os.geteuid():
         raise CertificateError(
-            f"{path}: belongs to user {owner}, who could not read what replaces it",
+            f"{path}: belongs to user {owner}, who could not read the new certificate",
             f"run this as that user: `sudo -u '#{owner}' burst keygen --rotate {path}`",
         )
 

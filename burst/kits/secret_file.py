@@ -62,9 +62,9 @@ def _check_file(found: os.stat_result, where: str, advice: str) -> None:
     groups = {os.getegid(), *os.getgroups()}
     mounted = found.st_uid == 0 and mode & 0o037 == 0 and found.st_gid in groups
     if not stat.S_ISREG(found.st_mode):
-        raise ConfigError(f"{where}: is no regular file", advice)
+        raise ConfigError(f"{where}: is not a regular file", advice)
     if not ((ours and mode & 0o077 == 0) or mounted):
         raise ConfigError(
-            f"{where}: others may read it, or it is another user's",
+            f"{where}: others may read it, or it belongs to another user",
             _GIVE_IT,
         )

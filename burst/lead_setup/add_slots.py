@@ -205,7 +205,7 @@ def compare_with_running(
     if view.allocated:
         said.append(
             f"jobs run on ranks {format_idset(view.allocated)}, and would end with the"
-            " broker: flux queue stop --all, and wait until flux jobs shows none"
-            " running; those that wait are kept"
+            " broker: run flux queue stop --all, and wait until flux jobs shows no"
+            " running job; pending jobs are kept"
         )
     return said, not (moved or lacking or view.allocated)

@@ -131,7 +131,7 @@ def _check_bootstrap(bootstrap: Mapping[str, Any], asked: AdoptRequest) -> None:
     if not bootstrap.get("curve_cert"):
         raise ConfigError(
             f"{asked.config}: [bootstrap] has no curve_cert, so nothing could join",
-            f"as {asked.places.user}: burst keygen FILE; then name FILE there",
+            f"run burst keygen FILE as {asked.places.user}, then name FILE there",
         )
     _check_certificate(Path(str(bootstrap["curve_cert"])), asked.places.user)
 
@@ -155,8 +155,8 @@ def _own_hosts(
         raise ConfigError(
             f"{format_hostlist(lacking)} are in [bootstrap] hosts and not in what"
             " [resource] declares, R or [[resource.config]]",
-            "a command before was interrupted, or R is another host's: restore the"
-            " files from their copies, *.old, and type this again",
+            "an earlier command was interrupted, or R is of another host: restore the"
+            " files from their copies, *.old, and run this command again",
         )
     return own
 
@@ -216,8 +216,8 @@ def _check_certificate(path: Path, user: str) -> None:
     if found != pwd.getpwnam(user).pw_uid:
         raise ConfigError(
             f"{path} is owned by uid {found}, and the daemon as {user} could not read"
-            " it: only the user who runs the brokers can be the daemon's",
-            f"name that user by --user; or, if it is {user}: chown {user} {path}",
+            " it: the daemon must run as the user who runs the brokers",
+            f"name that user with --user; or, if it is {user}: chown {user} {path}",
         )
 
 

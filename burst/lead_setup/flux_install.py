@@ -70,7 +70,8 @@ def find_flux() -> str:
     if flux:
         return flux
     raise ConfigError(
-        "there is no flux on PATH", "put the directory of the system's flux first"
+        "there is no flux on PATH",
+        "put the directory of the system's flux first on PATH",
     )
 
 

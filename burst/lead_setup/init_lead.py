@@ -160,12 +160,13 @@ def _refuse(plan: LeadPlan, provider: str, there: Path | None) -> None:
         raise ConfigError(
             f"followers of type {provider} have no addresses of their own, so none can"
             " be a gateway",
-            "leave --gateways out, or say --provider none",
+            "leave --gateways out, or use --provider none",
         )
     if there and there.exists():
         raise ConfigError(
             f"{there}: exists already",
-            "name another directory; with --force it is kept and the rest written anew",
+            "name another directory; with --force it is kept, and the other files are"
+            " overwritten",
         )
 
 

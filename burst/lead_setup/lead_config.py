@@ -55,8 +55,8 @@ def read_lead(place: Path) -> LeadConfig:
         raise ConfigError(
             f"{place}: [resource] scheduling names a graph for Fluxion, in which ranks"
             " that are added are missing: no job would start on them",
-            "take the key out, as Fluxion makes a graph of the resources itself; then"
-            " type this again",
+            "remove the key, as Fluxion makes a graph of the resources itself; then run"
+            " this command again",
         )
     path = None if entries else table.get("path")
     if not entries and not path:
@@ -67,6 +67,6 @@ def read_lead(place: Path) -> LeadConfig:
             "declare the own nodes in a file there, as in flux-config-resource(5):"
             ' [[resource.config]] hosts = "NAMES", cores = "0-7", and gpus and'
             " properties where they have some; `flux resource info` and `flux R"
-            " parse-config FILE` show what they have; then type this again",
+            " parse-config FILE` show what they have; then run this command again",
         )
     return LeadConfig(files, hosts, entries, Path(str(path)) if path else None)

@@ -110,7 +110,7 @@ def refuse_existing(directory: Path) -> None:
         if path.exists():
             raise ConfigError(
                 f"{path}: exists already",
-                "name another directory, or write it anew with --force",
+                "name another directory, or overwrite it with --force",
             )
 
 

@@ -19,7 +19,7 @@ OWN_PROPERTY = "local"
 """The property of the lead's own ranks."""
 NO_PROVIDER = "none"
 """The word in place of a type of provider if no provider is wanted."""
-_NAMES = "use DNS labels: letters, digits and dashes within, up to 63 each"
+_NAMES = "use DNS labels: letters, digits and inner dashes, up to 63 characters each"
 _REACH = "give the name or address at which followers will reach the lead"
 
 
@@ -124,7 +124,8 @@ def parse_slot(text: str, shape: Shape, provider: str = "") -> PlannedSlot:
     if provider == OWN_PROPERTY:
         raise ConfigError(
             f"ranks with the property {OWN_PROPERTY} are the lead's own",
-            "leave the provider out: the slot is for any, or give it another name",
+            "leave the provider out, so that the slot is for any; or give it another"
+            " name",
         )
     if not re.fullmatch("[A-Za-z0-9._-]*", provider):
         raise ConfigError(

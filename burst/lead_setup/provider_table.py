@@ -45,8 +45,8 @@ def provider_table(kind: str, wanted: TableRequest) -> str:
         _check(text, kind)
     if not text:
         raise ConfigError(
-            f"providers of type {kind} bring no table",
-            f"say --provider {NO_PROVIDER}, and write it by hand",
+            f"providers of type {kind} have no table to start from",
+            f"use --provider {NO_PROVIDER}, and write the table by hand",
         )
     return text
 
@@ -57,7 +57,7 @@ def _check(text: str, kind: str) -> None:
         return
     table = tomllib.loads(text).get("providers", {}).get(kind, {})
     if table.get("type") != kind:
-        raise ValueError(f"it is no table [providers.{kind}] with that type")
+        raise ValueError(f"it is not a table [providers.{kind}] with that type")
 
 
 def tell_to_fill_in(settings: Path, kind: str, text: str) -> str:

@@ -68,7 +68,7 @@ def read_record(place: Path) -> AdoptionRecord | None:
     except (OSError, msgspec.MsgspecError) as error:
         raise ConfigError(
             f"{path}: cannot be read: {error}",
-            "restore it; or take out by hand what `burst lead adopt` added, as in"
+            "restore it; or remove by hand what `burst lead adopt` added, as in"
             " docs/upgrade.md",
         ) from error
 
@@ -144,8 +144,8 @@ def check_places(paths: Iterable[Path]) -> None:
             part = first_changeable(directory.absolute(), 0)
             if part:
                 raise ConfigError(
-                    f"{path}: others than root can change {part}, so they could have"
-                    " root write any file",
+                    f"{path}: users other than root can change {part}, so they could"
+                    " make root write any file",
                     f"run this as the user who owns {part}; or give it to root: chown"
                     f" root {shlex.quote(part)} && chmod go-w {shlex.quote(part)}",
                 )

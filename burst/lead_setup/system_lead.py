@@ -56,7 +56,7 @@ def find_owner(name: str, run: Path, state: Path) -> SystemPlaces:
         )
     if os.geteuid() not in {0, entry.pw_uid}:
         raise ConfigError(
-            f"the files are to be {name}'s, and this user cannot give them away",
+            f"the files must belong to {name}, and this user cannot change their owner",
             f"run it as root, or as {name}",
         )
     group = grp.getgrgid(entry.pw_gid).gr_name
@@ -157,5 +157,5 @@ def run_as_root(commands: Iterator[tuple[str, ...]]) -> None:
         except ProviderError as error:
             raise ConfigError(
                 f"`{shlex.join(command)}`: {error.what}",
-                "see why, then run the command again with --force",
+                "fix the cause, then run the command again with --force",
             ) from error

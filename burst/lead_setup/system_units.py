@@ -99,17 +99,17 @@ RuntimeDirectory={followers}
 RuntimeDirectoryMode=0711
 RuntimeDirectoryPreserve=yes
 # In a group of its own below, each can be killed with all that guests' jobs left there,
-# to whom the daemon's user may send no signal.
+# to which the daemon's user cannot send a signal.
 Delegate=yes
 # They are children of the daemon and start users' jobs by the IMP, which is setuid: so
 # the daemon may not give up privileges here, and jobs see the files as users do. With
-# followers elsewhere alone the unit takes away what the daemon does not use.
+# followers only elsewhere, the unit takes away what the daemon does not use.
 NoNewPrivileges=no
 """
 _FEW_RIGHTS = """\
 # The daemon uses sockets, and writes its ledger in the lead's state directory. If it
 # has to write elsewhere (dir of a provider; [daemon] record, alive; a cloud's token
-# cache), say `systemctl edit burst`, and there [Service] and
+# cache), run `systemctl edit burst`, and write there [Service] and
 # ReadWritePaths=DIRECTORY.
 UMask=0077
 NoNewPrivileges=yes

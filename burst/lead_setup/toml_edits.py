@@ -77,6 +77,6 @@ def _check(old: str, new: str, expected: Mapping[str, Any], what: str) -> None:
     kept = all(letter in rest for letter in old)
     if not kept or tomllib.loads(new) != expected:
         raise ConfigError(
-            "the file cannot be changed without a change to what it has already",
+            "the file cannot be edited without changing what it already has",
             f"add this by hand to {what}",
         )

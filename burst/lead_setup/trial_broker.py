@@ -106,14 +106,14 @@ def _await(broker: subprocess.Popen[str], deadline_s: float) -> TrialResult:
     except subprocess.TimeoutExpired:
         os.killpg(broker.pid, signal.SIGKILL)
         _, said = broker.communicate()
-        late = (f"it did not end in {deadline_s:g}s", *_errors(said))
+        late = (f"it did not end within {deadline_s:g}s", *_errors(said))
         return TrialResult(None, said=late)
     try:
         status = json.loads(printed)
         excluded = parse_idset(status["exclude"])
         return TrialResult(resource_set(status["R"]), excluded)
     except (ValueError, KeyError):
-        return TrialResult(None, said=_errors(said) or ("it said nothing",))
+        return TrialResult(None, said=_errors(said) or ("it printed nothing",))
 
 
 def trial_tables(

@@ -73,8 +73,8 @@ def plan_unadopt(place: Path, setup: Path, units: Path = UNITS) -> UndoPlan:
     if record is None:
         raise ConfigError(
             f"{record_path(place)}: not there, so `burst lead adopt` did nothing here",
-            "name the configuration that adopt was given; what an earlier version"
-            " added is taken out by hand, as in docs/upgrade.md",
+            "name the configuration that adopt was given; what an earlier version added"
+            " must be removed by hand, as in docs/upgrade.md",
         )
     restored = list(_to_restore(record))
     _check_slots_gone(place, record, restored)
@@ -162,13 +162,13 @@ def _check_slots_gone(
     # R is not TOML: nobody can correct it by hand.
     odd = [name for name in changed if Path(name).suffix != ".toml"]
     if left or odd:
-        what = f" still with {format_hostlist(left)}" if left else ""
+        what = f", still with {format_hostlist(left)}" if left else ""
         names = ", ".join(changed) or str(place)
         raise ConfigError(
-            f"{names}: changed since `burst lead adopt` by others,{what} and cannot be"
-            " given back as it was",
-            "take by hand out of it what adopt added; the copy beside it, *.old, is the"
-            " file without that. Then type this again",
+            f"{names}: changed by others since `burst lead adopt`{what}; it cannot be"
+            " restored",
+            "remove by hand what adopt added to it; the copy beside it, *.old, is the"
+            " file without that. Then run this command again",
         )
 
 

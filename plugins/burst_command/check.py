@@ -169,7 +169,7 @@ class _Check:
 
     def _ends(self) -> str:
         self._tell(f"ends {self._name}")
-        self._wait(self._is_gone, f"`list` to list {self._name} no more")
+        self._wait(self._is_gone, f"`list` to stop listing {self._name}")
         return "what was ended is listed until it is gone"
 
     def _is_gone(self) -> bool:
@@ -181,7 +181,8 @@ class _Check:
         self._pause()
         if self._beats():
             raise Refused(
-                f"a script of {self._name} runs, though `list` lists it no more",
+                f"a script of {self._name} runs, though `list` does not list it any"
+                " more",
                 "it is listed until nothing of it runs",
             )
         return True
@@ -198,7 +199,7 @@ class _Check:
         while not for_good and time.monotonic() < ends:
             try:
                 self._provider.reap(_BURST)
-                last = f"`list` lists {self._name} still"
+                last = f"`list` still lists {self._name}"
             except NotFound:
                 return
             except ProviderError as error:
@@ -206,7 +207,7 @@ class _Check:
             time.sleep(_PAUSE_S)
         yield wrong(
             f"{self._name} may be left: {last}",
-            "end it by hand: its nodes may cost something",
+            "end it by hand: its nodes may cost money",
         )
 
     @property
@@ -222,8 +223,8 @@ class _Check:
         while not holds():
             if time.monotonic() > ends:
                 raise Refused(
-                    f"waited in vain for {what}, for {self._patience:g} s",
-                    "a longer join_time has it wait longer",
+                    f"waited {self._patience:g} s in vain for {what}",
+                    "set a longer join_time to wait longer",
                 )
             time.sleep(_PAUSE_S)
 

@@ -25,7 +25,7 @@ from burst.kits.program import ErrorPattern, run
 from burst_command import called
 from burst_command.settings import CommandSettings
 
-_ADVICE = "mend what the program says, or its table in burst.toml"
+_ADVICE = "correct the program, or its table in burst.toml"
 _FOR_GOOD = tuple(
     ErrorPattern("", Refused, _ADVICE, status)
     for status in (os.EX_NOPERM, os.EX_CONFIG)
@@ -132,7 +132,7 @@ class SiteProgram:
             return None
         return Transient(
             f"`{self._shown} begin`, which an earlier daemon called, still runs as"
-            f" process {pid}: it has {self._limit:g} s in all"
+            f" process {pid}: it may take {self._limit:g} s in all"
         )
 
     def end(self, name: str) -> None:
@@ -159,8 +159,8 @@ class SiteProgram:
             words = each.name.split(".")
             if len(words) != _WORDS or not all(map(is_safe_name, words)):
                 raise Transient(
-                    f"`{self._shown} list` printed the name {each.name[:_SHOWN]!r},"
-                    " which is none that `begin` was given"
+                    f"`{self._shown} list` printed the name {each.name[:_SHOWN]!r}, a"
+                    " name that `begin` was never given"
                 )
             found.setdefault(each.name, []).append(each)
         return found

@@ -174,7 +174,7 @@ class CommandProvider(JobProvider[ListedBurst]):
     def _unlisted(self, name: str, files: JobTasks) -> ListedBurst:
         """Return the state of a burst that has files but is not listed."""
         if files.submission() is not None:
-            why = "the program lists it no more"
+            why = "the program does not list it any more"
             return ListedBurst(name=name, state="failed", why=why)
         words = ("`begin` has not succeeded yet", self._failed.get(name, ""))
         why = ": ".join(filter(None, words))

@@ -64,7 +64,9 @@ class EksCloud:
 
     def identity(self) -> str:
         """Return the ARN of the identity that the credentials belong to."""
-        found = self._call("sts", "to tell who this is", "get_caller_identity")
+        found = self._call(
+            "sts", "to say which identity this is", "get_caller_identity"
+        )
         return str(found["Arn"])
 
     def cluster(self) -> tuple[str, str]:

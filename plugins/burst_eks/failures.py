@@ -23,7 +23,7 @@ from burst.provider import Failure
 # EKS takes minutes for a node group, and its rate limits are a few calls a second.
 _AGAIN_S = 5.0
 
-_QUOTA = "request a higher quota of AWS, or set max_nodes and [limits] by it"
+_QUOTA = "request a higher quota from AWS, or lower max_nodes and [limits] to the quota"
 _SETTINGS = "compare the provider's table with what AWS has in that region"
 _RIGHTS = "give this identity the rights that docs/eks.md lists"
 _LOGIN = "renew the credentials: `aws sts get-caller-identity` shows whether they work"
@@ -89,8 +89,8 @@ _MEANINGS = (
     _means(
         r"NodeCreationFailure",
         SpecRefused,
-        "nodes started and did not register: look at the rights of node_role, and"
-        " whether the subnets reach the cluster's API server and the image registries",
+        "nodes started and did not register: check the rights of node_role, and whether"
+        " the subnets reach the cluster's API server and the image registries",
     ),
     # In the message of an Auto Scaling group, a code that no pattern here has means a
     # lack of capacity.

@@ -18,7 +18,7 @@ type = "eks"
 # subnets = ["subnet-0123456789abcdef0"]
 """
 _INSTANCES = """\
-# Fill in. They have at least so many cores; most types have two vCPUs to a core.
+# Fill in. They have at least this many cores; most types have two vCPUs to a core.
 # instance_types = ["c7i.4xlarge"]
 # Per node and hour.
 # price = 0.71

@@ -101,7 +101,8 @@ def read_resources(path: Path, hosts: Sequence[HostEntry]) -> ResourceSet:
         useless = [each for each in nodes if not shape_of(each.children).cores]
     except ValueError as error:
         raise ConfigError(
-            f"{where}: is no R: {error}", "`burst lead init` or `flux R encode` do one"
+            f"{where}: is not a valid R: {error}",
+            "make one with `burst lead init` or `flux R encode`",
         ) from error
     if useless:
         raise ConfigError(f"{where}: rank {useless[0].rank} has no cores")

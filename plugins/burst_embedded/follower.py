@@ -86,7 +86,9 @@ class FollowerBroker:
         """Carry out an order; ignore an empty answer. Raises LeadError."""
         error = decode_response(JOIN, said)
         if isinstance(error, BurstError):
-            raise LeadError(f"the lead sends us away: {error}") from error
+            raise LeadError(
+                f"the lead does not accept this follower: {error}"
+            ) from error
         if said.payload == ANSWER:
             return
         order = decode_order(said.payload)

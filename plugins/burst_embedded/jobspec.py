@@ -27,7 +27,7 @@ def parse_command(jobspec: Mapping[str, Any]) -> Command:
         system = jobspec["attributes"]["system"]
         if task["count"] != {"per_slot": 1}:
             raise JobspecError(
-                "it asks for more than one task a slot", "the embedded lead runs one"
+                "it asks for more than one task per slot", "the embedded lead runs one"
             )
         found = {
             "argv": task["command"],

@@ -205,8 +205,8 @@ class Server:
         try:
             said = decode(frame)
         except (msgspec.MsgspecError, RecursionError) as error:
-            say("a client said what cannot be understood: %s", error)
-            self.fail(Caller(peer, 0), LeadError("it cannot be understood"))
+            say("a client sent a message that cannot be decoded: %s", error)
+            self.fail(Caller(peer, 0), LeadError("the message cannot be decoded"))
             return
         caller = Caller(peer, said.tag)
         if said.topic == GOODBYE:
@@ -228,7 +228,7 @@ class Server:
         except Exception as error:  # noqa: BLE001 - the caller waits for an answer
             failure("answering %s", said.topic)
             what = f"internal error: {error!r}"
-            self.fail(caller, LeadError(what, "the lead's log has more"))
+            self.fail(caller, LeadError(what, "see the lead's log"))
         else:
             if caller.tag and not method.answers_itself:
                 self.send(caller, answer)
@@ -297,13 +297,13 @@ class Server:
                 self._strangers_said = now
                 say(
                     "refused a connection: the other side has another certificate, or"
-                    " none (said once a minute)",
+                    " none (logged once a minute)",
                     level=logging.WARNING,
                 )
 
 
 def _no_service(what: str) -> Failed:
-    return Failed(errno.ENOSYS, f"{what}: no service has it")
+    return Failed(errno.ENOSYS, f"{what}: no service provides it")
 
 
 def _bind(socket: zmq.Socket[bytes], boot: BrokerConfig) -> None:
@@ -318,6 +318,6 @@ def _bind(socket: zmq.Socket[bytes], boot: BrokerConfig) -> None:
     except zmq.ZMQError as error:
         raise LeadError(
             f"cannot listen on {endpoint}: {error.strerror}",
-            "choose another port or address in [bootstrap], or end what has this one"
-            " (`ss -ltnp` lists it)",
+            "choose another port or address in [bootstrap], or end the process that"
+            " uses this one (`ss -ltnp` lists it)",
         ) from error

@@ -32,8 +32,7 @@ class FileStore:
         except (OSError, msgspec.MsgspecError) as error:
             raise StoreError(
                 f"{self._path}: cannot be read: {error}",
-                "bring it back from a backup, or move it away, which forgets every"
-                " burst",
+                "restore it from a backup; or move it away, which forgets every burst",
             ) from error
 
     def load(self) -> dict[str, str]:

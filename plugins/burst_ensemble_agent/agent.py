@@ -113,7 +113,7 @@ class EnsembleAgent:
                 lead = retry.until(site.gone, self._connect)
             except BurstError as error:
                 gone = format_fsd(site.gone)
-                log.say("the instance is gone for %s: %s", gone, error)
+                log.say("the instance has been gone for %s: %s", gone, error)
                 return
 
     def _report_on(self, lead: AgentLead) -> None:
@@ -223,7 +223,7 @@ class EnsembleAgent:
         self._submitted |= taken
         if rest:
             log.say(
-                "%s: %d jobs submitted, %d refused, %d were there",
+                "%s: %d jobs submitted, %d refused, %d already there",
                 self._site.about,
                 len(taken) - len(there),
                 len(self._refused),
@@ -258,7 +258,7 @@ class EnsembleAgent:
             except Unreadable:
                 raise
             except LeadError as error:
-                log.say("%s: a job that waits: %s", self._site.about, error)
+                log.say("%s: cannot cancel a pending job: %s", self._site.about, error)
         return len(waiting)
 
 

@@ -57,17 +57,19 @@ class AgentClient:
         if clear and not plain:
             raise ConfigError(
                 f"--daemon: {url} would send the token in the clear to another host",
-                "use https, with a proxy before the daemon that ends TLS; or say"
-                " --plain-http where nobody can read what goes between the two",
+                "use https, with a proxy in front of the daemon that terminates TLS; or"
+                " use --plain-http if nobody can read the traffic between the two",
             )
         if clear:
             log.say(
-                "the token goes in the clear to %s (--plain-http)",
+                "the token is sent in the clear to %s (--plain-http)",
                 parts.hostname,
                 level=logging.WARNING,
             )
         if parts.username is not None:
-            raise ConfigError("a URL with a password", "the token is in a file")
+            raise ConfigError(
+                "the URL has a password", "name the file of the token with --token-file"
+            )
         self._url = url.rstrip("/")
         self._token_file = token_file
         self._token()
@@ -98,13 +100,13 @@ class AgentClient:
             with error:
                 text = error.read(_SAID_BYTES).decode("utf-8", "replace").strip()
             raise AgentTrouble(
-                f"the daemon did not take the report ({error.code}): {text}"
+                f"the daemon did not accept the report ({error.code}): {text}"
             ) from error
         except (OSError, http.client.HTTPException) as error:
             why = getattr(error, "reason", None) or error
             raise AgentTrouble(
                 f"the daemon at {self._url} cannot be reached: {why}",
-                "it listens where [http] listen says",
+                "it listens at the address of [http] listen",
             ) from error
         return _read_answer(body)
 
@@ -118,12 +120,12 @@ def _read_answer(body: bytes) -> AgentAnswer:
         answer = from_json(body, AgentAnswer)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise AgentTrouble(
-            f"what answered is not a daemon: {error}", "look at the URL"
+            f"what answered is not a daemon: {error}", "check the URL"
         ) from error
     if answer.version != REPORT_VERSION:
         raise AgentTrouble(
-            f"the daemon answers in version {answer.version}, this agent knows"
-            f" {REPORT_VERSION}",
+            f"the daemon answers in version {answer.version}, and this agent knows"
+            f" version {REPORT_VERSION}",
             "install the daemon's version of burst beside the agent",
         )
     return answer

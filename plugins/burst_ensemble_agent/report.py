@@ -163,7 +163,8 @@ def read_report(body: bytes) -> AgentReport:
         if version != REPORT_VERSION:
             raise RequestRefused(
                 400,
-                f"a report of version {version}, the daemon knows {REPORT_VERSION}",
+                f"the report has version {version}, and the daemon knows version"
+                f" {REPORT_VERSION}",
                 "install the daemon's version of burst beside the agent",
             )
         return from_json(body, AgentReport)
@@ -185,7 +186,7 @@ def check_order(
         raise RequestRefused(
             409,
             f"the member is the instance {known}, and the report is of"
-            f" {report.instance}: jobs are submitted to one",
+            f" {report.instance}: jobs are submitted to only one",
             "end the ensemble and start it again for another instance",
         )
     if last is None or now > last.until:
@@ -193,5 +194,5 @@ def check_order(
     before = last.report.began, last.report.number
     if (report.began, report.number) <= before:
         raise RequestRefused(
-            409, f"stale: report {report.number}, a later one was taken since"
+            409, f"stale: report {report.number}; a later one was already accepted"
         )

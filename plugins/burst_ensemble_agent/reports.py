@@ -94,7 +94,7 @@ class AgentReports:
             return ShownMember(None, {**facts, "waits_for": why})
         facts |= {"instance": taken.report.instance, "agent": taken.at}
         if now > taken.until:
-            why = f"its agent is silent since {moment(taken.at)}"
+            why = f"its agent has been silent since {moment(taken.at)}"
             return ShownMember(None, {**facts, "waits_for": why})
         facts |= dict.fromkeys(("nodes", "min", "max"), taken.report.nodes.up)
         state = _as_agents(member).read(taken.report, now)
@@ -124,8 +124,8 @@ class AgentReports:
         if is_silent and not was_silent:
             self._silent.add(member.key)
             log.say(
-                "ensemble %s: the agent of %s is silent since %s: nothing is decided"
-                " for it until it reports (ensemble.agent)",
+                "ensemble %s: the agent of %s has been silent since %s: nothing is"
+                " decided for it until it reports (ensemble.agent)",
                 *about,
                 moment(since),
                 level=logging.WARNING,
@@ -153,6 +153,6 @@ def find_member(ensembles: EnsembleRecords, ensemble: str, name: str) -> AgentMe
         raise RequestRefused(
             409,
             f"{ensemble}/{name} is made by the daemon, and has no agent",
-            'its file says mode = "external" for one that has',
+            'set mode = "external" in the file for a member that has one',
         )
     return AgentMember(one, name)

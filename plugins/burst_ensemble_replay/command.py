@@ -124,8 +124,8 @@ def replay(path: Path, target: Target, listing: Listing, **options: Any) -> None
     for member in file.spec.members:
         if member.is_external:
             raise ConfigError(
-                f"member {member.name} is an instance of its own, of which the file"
-                " does not say how large it is",
+                f"member {member.name} is an instance of its own, and the file does not"
+                " say how large it is",
                 "try a copy of the file in which it is a joined member",
             )
     times = NodeTimes(options["boot"], options["teardown"], options["price"])

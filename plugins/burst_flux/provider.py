@@ -145,7 +145,9 @@ class FluxProvider(JobProvider[FluxJob]):
         if self._holding < nodes:
             beside = f" beside job {own.jobid}, in which the lead runs" if own else ""
             has = f"{self._holding} nodes of {self._offer.shape}{beside}"
-            raise SpecRefused(f"the instance has {has}, of {nodes}", _WHAT_IT_HAS)
+            raise SpecRefused(
+                f"the instance has {has}, and the burst needs {nodes}", _WHAT_IT_HAS
+            )
 
     def _count(self, own: FluxJob | None) -> int:
         """Return how many nodes bursts may have, at most; `own` is the lead's job."""
@@ -157,12 +159,16 @@ class FluxProvider(JobProvider[FluxJob]):
     def examine_jobs(self, lead: LeadIdentity | None) -> Iterator[Finding]:
         """Check the instance, its queue and its nodes."""
         if lead is not None and lead.uri in self._ids():
-            yield wrong("uri is the lead itself", "set it to another instance's")
+            yield wrong(
+                "uri is the lead itself", "set it to the URI of another instance"
+            )
         version = self._flux.ask("getattr", "version").strip()
-        yield ok(f"the instance at {self._settings.uri} answers, of Flux {version}")
+        yield ok(
+            f"the instance at {self._settings.uri} answers; it runs Flux {version}"
+        )
         queue = self._settings.queue
         if closed := self._flux.closed(queue):
-            yield note(f"its queue {queue} is {closed}", "have it enabled and started")
+            yield note(f"its queue {queue} is {closed}", "enable and start it")
         shape, wanted = self._offer.shape, self._offer.max_nodes
         jobs = self._flux.active()
         own = find_own_job(jobs, lead.uri) if lead is not None else None

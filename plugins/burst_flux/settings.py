@@ -53,9 +53,9 @@ class FluxSettings(NodeSettings, frozen=True, kw_only=True):
         if not self.uri:
             raise ValueError("uri: is empty")
         if "{{" in self.dir:
-            raise ValueError(f"dir: {self.dir!r} is no absolute path without {{{{")
+            raise ValueError(f"dir: {self.dir!r} is not an absolute path without {{{{")
         if not _LEAST_TIME_S <= self.time < math.inf:
-            raise ValueError(f"time: {self.time} is not from 2m, with an end")
+            raise ValueError(f"time: {self.time} is less than 2m, or has no end")
         for option in self.options:
             if not option.startswith("--"):
                 raise ValueError(f"options: {option!r} does not begin with --")

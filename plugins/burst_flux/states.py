@@ -45,7 +45,9 @@ def _classify(job: FluxJob, now: float, closed: str) -> tuple[Phase, str, Failur
     fatal = error.type if error.severity == 0 else ""
     if job.over or (job.state == "CLEANUP" and fatal not in ("", _CANCELED)):
         ended = "has ended, as all its followers have"
-        what = _ENDED.get(fatal, f"has failed by {fatal}" if fatal else ended)
+        what = _ENDED.get(
+            fatal, f"has failed with exception {fatal}" if fatal else ended
+        )
         refused = fatal == _REFUSED
         return (
             Phase.FAILED,

@@ -71,7 +71,8 @@ def _rights(apis: GoogleApis, settings: GkeSettings) -> Iterator[Finding]:
     lacking = sorted(set(wanted) - granted)
     if lacking:
         yield wrong(
-            f"this account lacks in {settings.project}: {', '.join(lacking)}",
+            f"this account lacks permissions in project {settings.project}:"
+            f" {', '.join(lacking)}",
             "grant them by a role, such as manifests/overlays/gke/iam-role.yaml",
         )
     else:
@@ -79,9 +80,9 @@ def _rights(apis: GoogleApis, settings: GkeSettings) -> Iterator[Finding]:
     unseen = sorted(set(ON_VMS) - granted)
     if unseen and not settings.pool:
         yield note(
-            f"this account lacks in {settings.project}: {', '.join(unseen)}; nodes that"
-            " a burst gives back while it lives are deleted by GKE's autoscaler, after"
-            " ten minutes or more",
+            f"this account lacks permissions in project {settings.project}:"
+            f" {', '.join(unseen)}; nodes that a burst gives back while it lives are"
+            " deleted by GKE's autoscaler, after ten minutes or more",
             "grant them by a role, such as manifests/overlays/gke/iam-role.yaml",
         )
 
@@ -121,7 +122,7 @@ def _machine(
             yield note(
                 f"offer {name}: quota {quota.metric} has {quota.limit:g}{used}: it is"
                 f" enough for {nodes} of {machine.max_nodes} nodes",
-                "have it raised, or set max_nodes to what there can be",
+                "request a higher quota, or lower max_nodes to what it allows",
             )
 
 

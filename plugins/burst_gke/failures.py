@@ -288,7 +288,7 @@ class CloudFailure(msgspec.Struct, frozen=True):
             external = "; for this one: private nodes (network_config in request)"
             return (
                 f"change the settings of the provider so that {rule} holds, or have an"
-                " administrator of the organization except the project from it"
+                " administrator of the organization exempt the project from it"
                 + (external if "vmExternalIp" in rule else "")
             )
         if meaning is Meaning.NO_PERMISSION:
@@ -320,11 +320,11 @@ class CloudFailure(msgspec.Struct, frozen=True):
 
 
 _GKE = "container.googleapis.com"
-_ELSEWHERE = "try another zone or machine type, or later"
+_ELSEWHERE = "try another zone or machine type, or try again later"
 _PAY = "link the project to an open billing account: gcloud billing projects link"
 _NO_ADDRESSES = (
-    "have old clusters and node pools deleted, or name in request a network range with"
-    " more free addresses: a node takes a /24 of the pods' range, by default"
+    "delete old clusters and node pools, or name in request a network range with more"
+    " free addresses: a node takes a /24 of the pods' range, by default"
 )
 LOG_IN = (
     "run with Workload Identity or on a VM with a service account, or run"
@@ -332,7 +332,7 @@ LOG_IN = (
 )
 # What helps other than a higher quota, by what is in the quota's name.
 _LESS = (
-    (re.compile(r"_TOTAL_GB"), "set disk_size_gb in request to less"),
+    (re.compile(r"_TOTAL_GB"), "set a smaller disk_size_gb in request"),
     (re.compile(r"ADDRESSES"), "make nodes private (network_config in request)"),
     (re.compile(r"VM_FAMILY|_CPUS(?=_PER_|\Z)"), "use another family of machines"),
 )
@@ -353,7 +353,10 @@ def _of_quota(metric: str, *, everywhere: bool) -> str:
     """Return advice for a quota that is used up."""
     raised = f"raise the quota {metric}".rstrip()
     if everywhere:
-        return f"{raised}, or burst less: it is the project's, no other region helps"
+        return (
+            f"{raised}, or burst less: the quota is the project's, so another region"
+            " does not help"
+        )
     less = [text for form, text in _LESS if form.search(_normal(metric))]
     ways = " or ".join([*less, "try another region"])
     return f"{raised}, or {ways}"

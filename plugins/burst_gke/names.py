@@ -81,7 +81,8 @@ class Labels(msgspec.Struct, frozen=True):
         if not _BOTH.match(spec.burst_id):
             raise SpecRefused(
                 f"{spec.burst_id!r} cannot be a label in Google Cloud",
-                "name the rank slot with up to 56 small letters, digits and dashes",
+                "name the rank slot with up to 56 lower-case letters, digits and"
+                " dashes",
             )
         lease = {LEASE: str(int(spec.lease_end))} if spec.lease_end else {}
         return {**self.labels, ID: spec.burst_id, SPEC: spec_hash, **lease}

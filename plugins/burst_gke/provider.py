@@ -209,7 +209,7 @@ class GkeProvider(PodSettingsProvider):
             else:
                 continue
             return
-        raise Transient(f"the cluster of {spec.burst_id} does not run now")
+        raise Transient(f"the cluster of {spec.burst_id} is not running")
 
     def list_all(self) -> Sequence[OwnedBurst]:
         """Return the bursts of all owners: clusters, pools, pods of the named cluster.

@@ -30,7 +30,7 @@ max_run_duration = "24h"
 """
 _OFFER = """
 [providers.gke.offers.{name}]
-# Fill in. It has at least so many cores; most types have two vCPUs to a core.
+# Fill in. It has at least this many cores; most types have two vCPUs to a core.
 # machine_type = "n2-standard-{vcpus}"
 cores = {cores}
 {gpus}# The most followers of one burst.

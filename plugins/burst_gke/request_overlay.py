@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from burst_gke.settings import GkeSettings
 
 _OF_OFFER = "follows from the offer's table"
-_OURS = "is ours: a burst has so many nodes, and is found by it"
+_OURS = "is set by burst, to give a burst its nodes and to find it"
 _CLUSTER = {
     "name": _OURS,
     "node_pools": "use request.node_pool",

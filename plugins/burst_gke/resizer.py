@@ -108,7 +108,7 @@ class PoolResizer:
         burst_id = status.burst_id
         if burst_id not in self._left:
             hosts = pods.leaving(burst_id).hosts
-            self._left[burst_id] = _ending(hosts, "its node may exist still")
+            self._left[burst_id] = _ending(hosts, "its node may still exist")
         shown = {follower.host for follower in status.followers}
         left = [each for each in self._left[burst_id] if each.host not in shown]
         if not left:
@@ -190,7 +190,7 @@ class PoolResizer:
         used = {each.node for each in placed if each.node}
         if strange := used - {vm.name for vms in found.values() for vm in vms}:
             # Nothing is deleted on a guess.
-            why = f": node {min(strange)} of a follower is no VM of {pool.name}"
+            why = f": node {min(strange)} of a follower is not a VM of {pool.name}"
             return self._unseen(leaving, why)
         if not {each.host for each in placed if each.node}.issuperset(spec.hosts):
             # A follower that is started again may be put on any of these nodes.

@@ -66,7 +66,7 @@ class GkeResource(msgspec.Struct, frozen=True, kw_only=True):
         if not found:
             raise Refused(
                 f"cluster {self.name} has no {by} endpoint",
-                "change endpoint, or add one by `gcloud container clusters update`",
+                "change endpoint, or add one with `gcloud container clusters update`",
             )
         return f"https://{found}", "" if by == "dns" else self.ca
 

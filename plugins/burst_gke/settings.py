@@ -66,7 +66,9 @@ class MachineTable(OfferTable, frozen=True, kw_only=True):
             return
         match = _VCPUS.match(self.machine_type)
         if match is None:
-            raise ValueError(f"cores: {self.machine_type!r} does not tell: set it")
+            raise ValueError(
+                f"cores: {self.machine_type!r} does not tell how many: set it"
+            )
         single = match[1] in _ONE_THREAD
         cores = int(match[2]) if single else max(1, int(match[2]) // 2)
         msgspec.structs.force_setattr(self, "cores", cores)
@@ -164,7 +166,7 @@ class GkeSettings(PodSettings, frozen=True, kw_only=True):
             raise ValueError(wrong)
         life = self.max_run_duration
         if life < math.inf and not SHORTEST_RUN_S <= life <= LONGEST_RUN_S:
-            raise ValueError("max_run_duration: Google takes 30s to 120d, or none")
+            raise ValueError("max_run_duration: Google accepts 30s to 120d, or none")
 
     @property
     def node_zone(self) -> str:
@@ -236,12 +238,12 @@ def _wrong_place(settings: GkeSettings) -> Iterator[str]:
             " nor a region"
         )
     if settings.pool and not settings.cluster:
-        yield "pool: name the cluster that it is in too"
+        yield "pool: name the cluster that it is in, too"
     if settings.zone and not settings.zone.startswith(f"{settings.location}-"):
         yield f"zone: {settings.zone!r} is not in {settings.location!r}"
     if not settings.cluster and not settings.node_zone:
         # GKE would make the requested number of nodes in each zone of the region.
-        yield "zone: say in which zone of the region nodes are to be"
+        yield "zone: name the zone of the region for the nodes"
     if settings.operator_yaml and settings.form != "operator":
         yield 'operator_yaml: goes with form = "operator"'
     if not settings.offers:
@@ -251,7 +253,7 @@ def _wrong_place(settings: GkeSettings) -> Iterator[str]:
 def _wrong_labels(labels: Mapping[str, str]) -> Iterator[str]:
     for key, value in labels.items():
         if key.startswith(PREFIX):
-            yield f"labels: {key}: begins with {PREFIX}, as ours do"
+            yield f"labels: {key}: begins with {PREFIX}, which is reserved for burst"
         if not is_label_key(key) or not is_label_value(value):
             yield (
                 f"labels: {key}: keys and values are up to 63 of a-z, 0-9, _ and -,"

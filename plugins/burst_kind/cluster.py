@@ -77,7 +77,7 @@ class KindCluster:
         self.name = settings.cluster + (f"-{_hash(tags)}" if self.ours else "")
         if len(self.name) > _LONGEST_NAME or not _NAME.match(self.name):
             raise Refused(
-                f"{self.name!r} is no name for a kind cluster",
+                f"{self.name!r} is not a valid name for a kind cluster",
                 f"set cluster: lower-case letters, digits and -, {_LONGEST_NAME - 9} at"
                 " the most",
             )

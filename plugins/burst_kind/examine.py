@@ -22,7 +22,7 @@ def examine_cluster(cluster: KindCluster, view: ClusterView) -> Finding:
     if view.state is ClusterState.READY:
         return ok(f"{name} {view.text}")
     if view.state in (ClusterState.FAILED, ClusterState.STOPPED):
-        deleted = "nothing: its bursts are ended, and then it is deleted"
+        deleted = "do nothing: its bursts are ended, and then it is deleted"
         by_hand = "`docker start` its nodes, or delete it and create it again"
         return wrong(f"{name} {view.text}", deleted if cluster.ours else by_hand)
     if view.nodes or view.state is ClusterState.BUSY:
@@ -59,7 +59,8 @@ def examine_address(setting: str, lead: LeadIdentity) -> Iterator[Finding]:
     """Report the address of the lead that followers are given."""
     if is_loopback(urlsplit(lead.endpoint).hostname or ""):
         yield wrong(
-            f"{lead.endpoint} is a loopback address: in each pod, the pod itself",
+            f"{lead.endpoint} is a loopback address, which in each pod is the pod"
+            " itself",
             'set lead = "host" if the lead runs on this host and listens on all its'
             " addresses",
         )

@@ -195,7 +195,7 @@ class KindProvider(PodSettingsProvider):
         except ProviderError as error:
             # Also raised if docker has no network `kind` yet, before the first cluster.
             lead = None
-            found.append(wrong(error.what, error.advice or "set lead otherwise"))
+            found.append(wrong(error.what, error.advice or "set lead to another value"))
         if lead:
             found += examine_address(self._settings.lead, lead)
         return [*found, *self._bursts(view).examine(lead)] if view.open else found

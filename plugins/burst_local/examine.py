@@ -100,7 +100,7 @@ def examine_systemd(runtime: Path, lead: LeadIdentity | None) -> Iterator[Findin
         )
         return
     share = "the lead has [systemd] enable, and followers on its host share its systemd"
-    other = "have another provider for more than a trial"
+    other = "use another provider for more than a trial"
     if 0 in lead.excluded:
         yield note(
             f"{share}: they come online only once no job runs on other followers, so"

@@ -183,7 +183,9 @@ class LocalProvider(Provider):
             or (host not in followers and not place.follower(host).identity())
         ]
         if new and (leaving := sorted(followers.keys() & new)):
-            raise Transient(f"{', '.join(leaving)}: of its shrink, has not ended yet")
+            raise Transient(
+                f"{', '.join(leaving)}: removed by a shrink, and not ended yet"
+            )
         if new:
             self._check_room(spec)
         config, commands = self._prepare(spec, place, lacking)
@@ -273,9 +275,9 @@ class LocalProvider(Provider):
         place = self._home.burst(spec.burst_id)
         if spec.offer != offer.name or not offer.shape.holds(spec.shape):
             raise SpecRefused(
-                f"no offer {spec.offer!r} with {spec.shape} a node; {offer.name!r} has"
-                f" {offer.shape}",
-                "set cores and gpus of the provider, or fewer in the lead's R",
+                f"there is no offer {spec.offer!r} with {spec.shape} per node;"
+                f" {offer.name!r} has {offer.shape}",
+                "set cores and gpus of the provider, or declare fewer in the lead's R",
             )
         if self._since(place) is not None:
             raise Transient(f"{spec.burst_id} is being reaped", "wait for its end")

@@ -61,9 +61,9 @@ class SlurmSettings(NodeSettings, frozen=True, kw_only=True):
         """Check what the types cannot express. Raises ValueError."""
         super().__post_init__()
         if "%" in self.dir:
-            raise ValueError(f"dir: {self.dir!r} is no absolute path without %")
+            raise ValueError(f"dir: {self.dir!r} is not an absolute path without %")
         if not _LEAST_TIME_S <= self.time < math.inf:
-            raise ValueError(f"time: {self.time} is not from 1m, with an end")
+            raise ValueError(f"time: {self.time} is less than 1m, or has no end")
         # With several clusters, scancel would cancel a job with that number in each.
         if "," in self.cluster or self.cluster == "all":
             raise ValueError(f"cluster: {self.cluster!r} is not one cluster")

@@ -168,7 +168,9 @@ class AzureDriver(AzureNodeDriver):  # type: ignore[misc]
         if not subnet.startswith("/"):
             network, slash, name = subnet.partition("/")
             if not slash:
-                raise ValueError(f"subnet: {subnet!r} is not NETWORK/SUBNET and no id")
+                raise ValueError(
+                    f"subnet: {subnet!r} is neither NETWORK/SUBNET nor an id"
+                )
             subnet = f"{self._network}/virtualNetworks/{network}/subnets/{name}"
         address = {"name": "address", "properties": {"subnet": {"id": subnet}}}
         found: dict[str, Any] = {
@@ -238,7 +240,9 @@ def _image_reference(image: str) -> dict[str, str]:
     keys = ("publisher", "offer", "sku", "version")
     parts = image.split(":")
     if len(parts) != len(keys):
-        raise ValueError(f"image: {image!r} is not {':'.join(keys).upper()} and no id")
+        raise ValueError(
+            f"image: {image!r} is neither {':'.join(keys).upper()} nor an id"
+        )
     return dict(zip(keys, parts, strict=True))
 
 

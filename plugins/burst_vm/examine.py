@@ -107,7 +107,7 @@ def _examine_port(settings: VmSettings) -> Finding:
             return note(
                 f"port {settings.port} of {settings.bind}: {error.strerror}; a daemon"
                 " that has VMs listens there",
-                "else set bind and port to what is free on this host",
+                "if none does, set bind and port to what is free on this host",
             )
     return ok(f"VMs can fetch their files at port {settings.port} of this host")
 

@@ -84,7 +84,7 @@ class FollowerFiles:
         except msgspec.MsgspecError:
             return self._refuse("it sent no request", whence)
         if not _PLACE.match(asked.home) or ".." in PurePosixPath(asked.home).parts:
-            return self._refuse("its home is no plain path", whence)
+            return self._refuse("its home is not a plain path", whence)
         burst, host, now = asked.burst, asked.host, self._clock()
         try:
             spec = self._handover.check(burst, host, asked.token, now)

@@ -226,7 +226,7 @@ class VmProvider(Provider):
         machines = self._machines().get(spec.burst_id, ())
         before = self._handover.spec(spec.burst_id)
         if not any(map(_exists, machines)) and before is None:
-            raise NotFound(f"there is nothing of {spec.burst_id}")
+            raise NotFound(f"nothing of {spec.burst_id} exists")
         before = before or spec
         both = min(len(before.hosts), len(spec.hosts))
         if before.hosts[:both] != spec.hosts[:both]:

@@ -24,7 +24,7 @@ port = 8060
 """
 _OFFER = """
 [providers.vm.offers.{name}]
-# Fill in. It has at least so many cores; most sizes have two vCPUs to a core.
+# Fill in. It has at least this many cores; most sizes have two vCPUs to a core.
 # size = "c7i.4xlarge"
 cores = {cores}
 gpus = {gpus}

@@ -121,11 +121,11 @@ class VmSettings(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Check what the types cannot express. Raises ValueError."""
         if self.driver not in DRIVERS:
-            raise ValueError(f"driver: is one of {', '.join(DRIVERS)}")
+            raise ValueError(f"driver: must be one of {', '.join(DRIVERS)}")
         for key in ("credentials", "user_data", "munge_key", "dir"):
             value = getattr(self, key)
             if value and not value.startswith("/"):
-                raise ValueError(f"{key}: {value!r} is no absolute path")
+                raise ValueError(f"{key}: {value!r} is not an absolute path")
         where = urlsplit(self.endpoint)
         if self.endpoint and (where.scheme not in ("http", "https") or where.path):
             raise ValueError(
@@ -134,7 +134,7 @@ class VmSettings(msgspec.Struct, frozen=True, kw_only=True):
         if self.driver == "azure_arm" and self.endpoint:
             raise ValueError("endpoint: set cloud_environment in driver_options")
         if self.driver == "azure_arm" and len(self.security_groups) > 1:
-            raise ValueError("security_groups: azure_arm has one at most")
+            raise ValueError("security_groups: azure_arm accepts only one")
         # The notes are JSON, which has no infinite time.
         if not 0 < self.fetch_time < math.inf:
             raise ValueError("fetch_time: is not above 0, or has no end")

@@ -107,6 +107,6 @@ def _running(vm: SeenVm, machine: CloudVm, now: float, trouble: str) -> Follower
         return FollowerStatus(vm.host, Phase.PENDING, why)
     why = (
         f"its VM {machine.id} runs, and did not fetch its files in time: its console"
-        " tells whether cloud-init ran, and whether it reaches the daemon's port"
+        " shows whether cloud-init ran, and whether it reaches the daemon's port"
     )
     return FollowerStatus(vm.host, Phase.FAILED, why)

@@ -110,7 +110,7 @@ def template(settings: VmSettings) -> str:
     wanted = {"fetch", "handover", "follower_unit", "end_unit"}
     if set(_MARK.findall(text)) != wanted:
         marks = ", ".join(f"{{{{{name}}}}}" for name in sorted(wanted))
-        raise Refused(f"user_data: {path}: has not {marks} and no others")
+        raise Refused(f"user_data: {path}: must have the marks {marks}, and no others")
     return text
 
 

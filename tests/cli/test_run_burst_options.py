@@ -108,7 +108,7 @@ def test_pods_run_the_image_of_the_leads_own_by_default() -> None:
     made = PodType(lambda: plain).options({}, {}, 2)
     assert made == {"image": "lead:1"}
     (said,) = PodType(lambda: plain).notes({}, made)
-    assert "followers run image lead:1; --image says another" in said
+    assert "followers run image lead:1; --image names another" in said
     assert PodType(lambda: plain).options({}, {"image": "x"}, 2) == {"image": "x"}
     found = PodType(lambda: viewed).options({}, {}, 2)
     assert found == {"image": "lead:1", "view": "view:2"}

@@ -139,4 +139,4 @@ def test_a_frobnicator_that_the_site_disabled_is_to_be_enabled(access) -> None:
     found = check_intake(instance, INSTALLED, Settings())
     (wrong,) = [each for each in found if each.level is WRONG]
     assert "[ingest.frobnicator] disable is true" in wrong.what
-    assert wrong.advice.startswith("take `disable` out of that table")
+    assert wrong.advice.startswith("remove `disable` from that table")

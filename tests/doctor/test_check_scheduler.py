@@ -43,7 +43,7 @@ def test_fluxion_that_backfills_is_well() -> None:
     ("known", "says"),
     [
         (fluxion("fcfs"), "Fluxion schedules by fcfs (queues: default)"),
-        (fluxion(stale_s=3), "Fluxion repeats for 3 s what it had allocated"),
+        (fluxion(stale_s=3), "Fluxion reports allocations that are up to 3 s old"),
     ],
 )
 def test_what_cannot_work_is_wrong(known: Scheduler, says: str) -> None:
@@ -65,7 +65,7 @@ def test_what_delays_jobs_is_noted() -> None:
 @pytest.mark.parametrize(
     ("known", "advice"),
     [
-        (fluxion(), "take the key `scheduling` out of R"),
+        (fluxion(), "remove the key `scheduling` from R"),
         (Scheduler(name="sched-other"), "flux module reload sched-other"),
     ],
 )

@@ -65,9 +65,9 @@ def test_a_bad_file_is_refused_by_name(
     ("changes", "said"),
     [
         ({"nodelist": ["lead-[0-1],burst-1-[0-3],burst-0-[0-3]"]}, "rank 2 is burst-1"),
-        ({"nodelist": ["lead-[0-1],burst-0-[0-3]"]}, "is no R"),
-        ({"nodelist": ["lead-[0"]}, "is no R"),
-        ({"R_lite": [{"rank": "0-9", "children": {"core": "x"}}]}, "is no R"),
+        ({"nodelist": ["lead-[0-1],burst-0-[0-3]"]}, "is not a valid R"),
+        ({"nodelist": ["lead-[0"]}, "is not a valid R"),
+        ({"R_lite": [{"rank": "0-9", "children": {"core": "x"}}]}, "is not a valid R"),
         ({"R_lite": [{"rank": "0-9", "children": {}}]}, "rank 0 has no cores"),
         ({"R_lite": [{"rank": "1-10", "children": {"core": "0"}}]}, "does not match"),
         (

@@ -74,8 +74,8 @@ def test_what_a_lead_said_before_its_end_is_read() -> None:
         ("job-ingest.submit", {"jobspec": {}, "urgency": 16}, RequestFailed, ""),
         ("job-ingest.submit", {"jobspec": {}}, RequestFailed, "urgency"),
         ("resource.drain", {"targets": 3, "reason": ""}, RequestFailed, "targets"),
-        ("burst.status", {}, ServiceMissing, "no service has it"),
-        ("lead.steal", {}, ServiceMissing, "no service has it"),
+        ("burst.status", {}, ServiceMissing, "no service provides it"),
+        ("lead.steal", {}, ServiceMissing, "no service provides it"),
     ],
 )
 def test_what_the_lead_says_is_raised(
@@ -94,7 +94,7 @@ def test_nonsense_is_logged_and_harms_nobody(
 ) -> None:
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     socket = context.socket(zmq.DEALER)
-    said = "cannot be understood"
+    said = "cannot be decoded"
     try:
         socket.connect(f"ipc://{instance.directory}/r/control")
         socket.send(b"nonsense")

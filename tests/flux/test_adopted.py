@@ -111,7 +111,7 @@ def test_a_broker_on_trial_leaves_nothing_and_has_an_end(
     assert result.resources.hosts == ("lead-0",)
     assert result.resources.properties["batch"] == {0}
     late = try_broker(tables, FLUX, deadline_s=0.01)
-    assert late.said[0] == "it did not end in 0.01s"
+    assert late.said[0] == "it did not end within 0.01s"
     wrong = {**tables, "resource": {"path": "/none"}}
     assert "unable to open /none" in try_broker(wrong, FLUX).said[0]
     assert len(made) == 3

@@ -144,7 +144,7 @@ def test_in_mode_scheduler_nobody_may_write_what_the_daemon_writes(
     for forged in part, {"and": [part]}, {"and": [{"and": [part]}]}:
         for each in plain, spec:
             said = user.submit_spec(each, forged)
-            assert "for burst's daemon to set" in said.error
+            assert "only the burst daemon may set this" in said.error
     owns: list[Any] = [{"properties": ["a"]}, {"or": [{"properties": ["a"]}]}]
     for own in (*owns, {"and": []}):
         assert user.submit_spec(spec, own).status == 0

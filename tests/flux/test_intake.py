@@ -65,8 +65,8 @@ def test_while_all_are_stopped_burst_jobs_start_on_no_nodes_either() -> None:
     [
         ({READY: OURS}, f"no queue {WAITING}"),
         ({WAITING: OURS}, f"no queue {READY}"),
-        ({WAITING: {}, READY: OURS}, f"queue {WAITING} .* requires nothing"),
-        ({WAITING: OURS, READY: {}}, f"queue {READY} .* requires nothing"),
+        ({WAITING: {}, READY: OURS}, f"queue {WAITING} .* requires no property"),
+        ({WAITING: OURS, READY: {}}, f"queue {READY} .* requires no property"),
     ],
 )
 def test_queues_that_may_be_for_other_jobs_are_left_alone(

@@ -178,7 +178,7 @@ def test_a_port_at_which_another_program_listens(
         follower.start()
         # Flux reads the events of a connection late at times: then it has no answer.
         follower.wait_for(f"{told}{endpoint}", f"no answer from {endpoint}: ")
-        assert "another program than the lead listens" in follower.why
+        assert "a program other than the lead listens" in follower.why
 
 
 def test_a_lead_without_curve(lead: FluxLead, local: LocalHarness) -> None:
@@ -245,7 +245,7 @@ def test_hosts_in_another_order(lead: FluxLead, local: LocalHarness) -> None:
 @pytest.mark.parametrize(
     ("broken", "why"),
     [
-        ("version", "it runs Flux 0.87.0 and the lead 0.88.0,"),
+        ("version", "it runs Flux 0.87.0, and the lead runs 0.88.0:"),
         ("curve", "its ZeroMQ was built without CURVE"),
     ],
 )

@@ -87,7 +87,7 @@ def test_later_is_later_and_in_order_of_the_time(loop: Loop) -> None:
 
 
 def test_what_is_not_done_in_time_is_unreadable(loop: Loop) -> None:
-    with pytest.raises(Unreadable, match=r"waiting: not within 0\.01s"):
+    with pytest.raises(Unreadable, match=r"waiting: not done within 0\.01s"):
         loop.wait_for(lambda done: None, 0.01, "waiting")
 
 

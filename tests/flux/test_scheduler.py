@@ -150,7 +150,7 @@ def test_fcfs_is_taken_in_mode_queue_where_queues_keep_jobs_off_lent_nodes() -> 
 
 def test_what_fluxion_repeats_is_refused() -> None:
     late = fluxion({"default": "easy"}, repeats_s=5)
-    with pytest.raises(ConfigError, match="repeats for 5 s"):
+    with pytest.raises(ConfigError, match="up to 5 s old"):
         check_scheduler(late, MODE_HOLD)
 
 

@@ -169,7 +169,7 @@ class TestTheNameIsTaken:
         self.register(loop, gone)
 
     def test_by_one_that_is_never_there_when_asked(self, loop: Loop) -> None:
-        with pytest.raises(ServiceTaken, match="cannot be had"):
+        with pytest.raises(ServiceTaken, match="cannot be registered"):
             self.register(loop, lambda _: Fault(errno.ENOSYS), deadline_s=1.0)
 
     def test_and_the_broker_may_take_its_time_to_say_so(

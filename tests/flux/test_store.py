@@ -138,7 +138,7 @@ def test_what_is_not_ours_in_the_directory_is_said(
     broker.services["kvs.lookup"] = lambda asked: (
         {"val": kvs.entries["stray"]} if asked["key"] == "stray" else kvs.lookup(asked)
     )
-    with pytest.raises(StoreError, match=r"burst\.stray in the KVS is no record"):
+    with pytest.raises(StoreError, match=r"burst\.stray in the KVS is not a record"):
         store.load()
 
 

@@ -46,7 +46,7 @@ def test_that_it_ended_is_said_once_until_it_flows_again(
     with caplog.at_level("INFO", "burst"):
         for errnum in (errno.ENOSYS, errno.ENOSYS, 0, errno.ENOSYS):
             news.arrive(errnum)
-            said.append(caplog.text.count("it is requested again"))
+            said.append(caplog.text.count("ended and is requested again"))
             if errnum:
                 news.again.pop()()
     assert said == [1, 1, 1, 2]

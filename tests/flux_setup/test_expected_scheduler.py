@@ -85,5 +85,5 @@ def test_a_scheduler_that_is_not_known_may_be_the_one_that_is_installed() -> Non
 
 
 def test_a_sites_scheduler_is_not_replaced() -> None:
-    with pytest.raises(ConfigError, match=f"the instance schedules by {FLUXION}"):
+    with pytest.raises(ConfigError, match=f"the instance schedules with {FLUXION}"):
         check_compatible({}, running({}), IntakeSettings(mode="scheduler"))

@@ -232,7 +232,7 @@ def test_the_piece_of_an_earlier_release_is_replaced(site: Path) -> None:
         (Change.REMOVE, former.name),
         (Change.WRITE, LEAD_PIECE),
     }
-    assert "Its name is the last" in (places.config / LEAD_PIECE).read_text()
+    assert "Its name sorts last" in (places.config / LEAD_PIECE).read_text()
 
 
 def test_the_module_gets_the_policy_and_the_attribute() -> None:

@@ -136,7 +136,7 @@ def test_arguments_that_are_none_are_refused(instance: FluxInstance) -> None:
     user = UserCli(instance)
     user.do("module", "remove", "sched-burst")
     for argument, says in (
-        ("policy=fair", "there are fifo and backfill"),
+        ("policy=fair", "use fifo or backfill"),
         ("colour=red", "unknown argument"),
         ("queue-depth=0", "expected a positive integer"),
     ):

@@ -25,7 +25,7 @@ KYVERNO = (
     " check-team: 'validation error: label team was not found'"
 )
 RULES: list[tuple[str, str, str]] = [
-    (SCC, "1000680000, 1000689999", "set user to a number of the range"),
+    (SCC, "1000680000, 1000689999", "set user to a number in the range"),
     (WARDEN, "safe-to-evict=false annotation on workloads", "Autopilot has no exc"),
     (KYVERNO, "label team was not found", "who maintains validate.kyverno.svc-fail"),
     (
@@ -49,7 +49,7 @@ RULES: list[tuple[str, str, str]] = [
     (
         'pods "b-0" is forbidden: failed quota: q: must specify limits.cpu',
         "must specify limits.cpu",
-        "LimitRange give a default",
+        "LimitRange that sets a default",
     ),
     (
         'pods "b-0" is forbidden: violates PodSecurity "restricted:latest":'

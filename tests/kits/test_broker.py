@@ -117,8 +117,8 @@ def test_of_two_entries_for_a_host_the_first_decides() -> None:
         (Bootstrap(hosts=(HostEntry("-a"),)), "not a host name"),
         (Bootstrap(hosts=(HostEntry("a" * 64),)), "not a host name"),
         (Bootstrap(hosts=(HostEntry("%!s(MISSING)"),)), "not a host name"),
-        (Bootstrap(hosts=(HostEntry("a", parent="a"),)), "parent 'a' is not another"),
-        (Bootstrap(hosts=(HostEntry("a", parent="b"),)), "parent 'b' is not another"),
+        (Bootstrap(hosts=(HostEntry("a", parent="a"),)), "parent 'a' is not one"),
+        (Bootstrap(hosts=(HostEntry("a", parent="b"),)), "parent 'b' is not one"),
         (Bootstrap(hosts=(HostEntry("a", bind="eth0:1"),)), "does not begin with tcp"),
         (Bootstrap(hosts=(HostEntry("a", connect="tcp://x:%p"),)), "no default_port"),
     ],
@@ -215,7 +215,7 @@ def test_the_gateway_form_is_kept_and_the_gateway_is_known(tmp_path: Path) -> No
 
 def test_a_host_whose_gateway_is_not_in_its_burst_is_refused(tmp_path: Path) -> None:
     lead = a_lead(tmp_path / "c", *GATEWAY)
-    with pytest.raises(ConfigError, match="joins through burst-0-0, not a host of"):
+    with pytest.raises(ConfigError, match="through burst-0-0, which is not a host"):
         follower_config(lead, ("burst-0-1",), (2,))
 
 

@@ -49,16 +49,20 @@ def run(text: str, **environment: str) -> FollowerFacts:
 
 def test_what_fits_the_lead_is_told_as_such(lead: LeadIdentity) -> None:
     assert [(f.level, f.what) for f in judge(GOOD, lead, MACHINE)] == [
-        (Level.OK, "followers there are x86_64 machines, as the lead"),
+        (Level.OK, "followers there run on x86_64, as the lead does"),
         (Level.OK, "followers there run as user 7 (flux)"),
-        (Level.OK, "followers there run /bin/flux, Flux 0.88.3, as the lead's 0.88.0"),
+        (
+            Level.OK,
+            "followers there run /bin/flux, Flux 0.88.3, which matches the lead's"
+            " 0.88.0",
+        ),
     ]
 
 
 @pytest.mark.parametrize(
     ("facts", "level", "words"),
     [
-        (change(machine="aarch64"), Level.NOTE, "are aarch64 machines, and the lead"),
+        (change(machine="aarch64"), Level.NOTE, "run on aarch64, and the lead runs"),
         (change(user="7"), Level.NOTE, "user 7, who has no name in /etc/passwd"),
         (change(user="7 7"), Level.NOTE, "user 7, who has no name"),
         (change(flux=""), Level.WRONG, "there is no Flux in the image"),

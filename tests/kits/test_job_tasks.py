@@ -145,8 +145,8 @@ def test_a_submission_is_known_by_its_note_or_by_what_its_tasks_write(
     ("changes", "says"),
     [
         ({"burst_id": "../up"}, "cannot be a directory name"),
-        ({"offer": "gold"}, "no offer 'gold' of 2 nodes"),
-        ({"hosts": ("a", "b", "c")}, "no offer 'nodes' of 3 nodes"),
+        ({"offer": "gold"}, "no offer 'gold' with 2 nodes"),
+        ({"hosts": ("a", "b", "c")}, "no offer 'nodes' with 3 nodes"),
         ({"shape": Shape(3, 0)}, "set cores and gpus of the provider"),
     ],
 )

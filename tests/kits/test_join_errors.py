@@ -28,7 +28,7 @@ SYSTEMD = "the lead has [systemd] enable, and"
         ),
         (
             f"overlay.err[4]: {VERSIONS}",
-            "it runs Flux 0.87.0 and the lead 0.88.0, which",
+            "it runs Flux 0.87.0, and the lead runs 0.88.0:",
         ),
         ("overlay.err[7]: overlay.hello: Invalid argument", "its list of hosts is not"),
         (f"<3>overlay.err[1]: {CURVE}", "its ZeroMQ was built without CURVE, that is"),
@@ -78,7 +78,7 @@ def test_events_that_are_logged_after_the_answer_change_nothing(
 ) -> None:
     answer = "overlay.hello: client (1) version mismatched with server (2)\n"
     log = f"{events(*before)}overlay.err[1]: {answer}{events(*after)}"
-    assert explain_log(log).startswith("it runs Flux 1 and the lead 2,")
+    assert explain_log(log).startswith("it runs Flux 1, and the lead runs 2:")
 
 
 def test_an_answer_counts_until_another_attempt_fails() -> None:
@@ -104,9 +104,9 @@ REJECTED = "the lead does not accept its certificate"
         (events(*ATTEMPT * 3), f"it cannot connect to {PEER}: nothing listens there"),
         (
             events("connect delayed", "connected", "disconnected"),
-            f"another program than the lead listens at {PEER}: check address and port",
+            f"a program other than the lead listens at {PEER}: check address and port",
         ),
-        (events("connect delayed"), f"it has no answer from {PEER}: a firewall"),
+        (events("connect delayed"), f"it gets no answer from {PEER}: a firewall"),
         (events("connect delayed", "connected"), f"it is connected to {PEER} and gets"),
         (
             events("connected", "handshake failed protocol: ZMTP mechanism mismatch"),
@@ -154,7 +154,7 @@ def test_what_is_over_or_no_error_is_not_told(log: str) -> None:
 
 def test_where_flux_logs_no_event_it_is_told_that_there_is_no_answer() -> None:
     begun = f"<7>overlay.debug[1]: connecting to {PEER}\n"
-    assert explain_log(begun).startswith(f"it has no answer from {PEER}: a firewall")
+    assert explain_log(begun).startswith(f"it gets no answer from {PEER}: a firewall")
     assert explain_log(f"{begun}<6>broker.info[1]: parent-ready: join->init 0s\n") == ""
     assert explain_log(f"{SHAKE}\n{begun}") == explain_log(SHAKE)
 

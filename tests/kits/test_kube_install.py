@@ -43,8 +43,8 @@ def server(server: Said) -> Said:
         (None, "cannot be read as YAML"),
         ("a: [", "cannot be read as YAML"),
         ("", "has no object"),
-        ("- a\n", "no Kubernetes object"),
-        ("apiVersion: v1\nkind: Secret\n", "no Kubernetes object"),
+        ("- a\n", "not a Kubernetes object"),
+        ("apiVersion: v1\nkind: Secret\n", "not a Kubernetes object"),
     ],
 )
 def test_a_file_that_holds_no_manifests(

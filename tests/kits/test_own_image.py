@@ -106,7 +106,7 @@ def test_a_pod_of_its_own_has_its_name_as_host_name(
 
 
 def test_what_cannot_be_told_is_an_error(cluster: Cluster, server: Said) -> None:
-    with pytest.raises(ConfigError, match="containers a, b, and which one runs"):
+    with pytest.raises(ConfigError, match="containers a, b, and their names do"):
         read(cluster, server, a_pod("a", "b"))
     with pytest.raises(ConfigError, match="flux has no pod of host lead-1"):
         read(cluster, server, a_pod("a"), host="lead-1")

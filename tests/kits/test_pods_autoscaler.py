@@ -54,8 +54,8 @@ BACKOFF = (
     " failed scale-up"
 )
 ADVICE = (
-    "; raise the largest size of a node group; it tries again after minutes, up to half"
-    " an hour; the cloud's log says why it failed before"
+    "; raise the largest size of a node group; it tries again after a few minutes, or"
+    " up to half an hour; the cloud's log says why it failed before"
 )
 CHOSEN = "Karpenter has chosen a node for it, which may have to boot"
 ADDS = [

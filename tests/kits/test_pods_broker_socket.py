@@ -64,7 +64,7 @@ def test_others_mount_it_and_it_alone(tmp_path: Path) -> None:
     found: Any = pod_spec(make_spec(tmp_path), read(SERVICE.replace("NAME", "socket")))
     assert [c["name"] for c in found["containers"]] == ["broker", "service"]
     for name in ("run", "secret", "config", "munge"):
-        with pytest.raises(ConfigError, match="is the broker's alone"):
+        with pytest.raises(ConfigError, match="is only for the broker"):
             read(SERVICE.replace("NAME", name))
 
 

@@ -139,7 +139,7 @@ def test_a_failure_is_told_although_its_output_ends_within_a_line(
     commands = CommandsTable(pre="printf half; exit 7")
     done = container(tmp_path, spec, commands).run()
     assert (done.returncode, done.stdout) == (7, f"half\n{PRE_FAILED}7\n")
-    assert why_not_started(f"{PRE_FAILED}7\n") == f"{PRE_FAILED}7: it said nothing"
+    assert why_not_started(f"{PRE_FAILED}7\n") == f"{PRE_FAILED}7: it printed nothing"
     assert why_not_started(f"{PRE_FAILED}7\nbroker.err") == ""
     assert why_not_started("") == ""
 

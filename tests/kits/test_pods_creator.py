@@ -135,7 +135,7 @@ def test_what_a_burst_before_left_is_waited_for(site: Site, gone: bool) -> None:
         site.exists(JOBS, site.metadata("7"))
         site.exists(f"{CORE}/configmaps", site.metadata("8", owner="6"))
     site.server.answer("POST", f"{CORE}/configmaps", TAKEN)
-    with pytest.raises(Transient, match="of a burst that was deleted"):
+    with pytest.raises(Transient, match="still exists, from a burst that was"):
         site.provision()
 
 

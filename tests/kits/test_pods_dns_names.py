@@ -63,5 +63,5 @@ def test_a_gateways_service_keeps_its_name(spec: BurstSpec) -> None:
     found = host_services(meta, spec, named, [gateway])
     assert [name_of(item) for item in found] == [spec.burst_id, spec.hosts[1]]
     odd = replace(spec, hosts=("Node-1",), ranks=(1,))
-    with pytest.raises(SpecRefused, match="'Node-1' is no name for a Service"):
+    with pytest.raises(SpecRefused, match="'Node-1' is not a valid name for a Service"):
         host_services(meta, odd, named)

@@ -187,7 +187,7 @@ def test_nodes_and_an_operator_that_cannot_be_seen_are_no_fault(server: Said) ->
     assert "burst down --force" in found[Level.NOTE][0]
     server.answer("POST", REVIEWS, *[ALLOWED] * len(needed_rights("operator")), DENIED)
     found = examine(server, form="operator")
-    assert "these rights do not allow" in found[Level.NOTE][0]
+    assert "may not get deployments" in found[Level.NOTE][0]
 
 
 VIOLATED = 'would violate PodSecurity "restricted:latest": runAsUser=0 (pod)'
@@ -195,7 +195,7 @@ VIOLATED = 'would violate PodSecurity "restricted:latest": runAsUser=0 (pod)'
 
 def test_a_job_of_followers_is_looked_at_and_not_made(server: Said) -> None:
     found = examine(server)
-    assert "pods keep to the Pod Security Standard restricted; " in found[Level.OK]
+    assert "pods comply with the Pod Security Standard restricted; " in found[Level.OK]
     ((_, path, _),) = (asked for asked in server.asked if JOBS in asked[1])
     assert "dryRun=All" in path
     taken = {"kind": "Status", "reason": "AlreadyExists"}
@@ -206,9 +206,9 @@ def test_a_job_of_followers_is_looked_at_and_not_made(server: Said) -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"user": 0}, "do without user = 0, or label it {}=baseline"),
-        ({"security": "baseline"}, 'do without security = "baseline", or label it {}='),
-        ({"host_paths": ("/opt",)}, "do without host_paths, or label it {}=privileged"),
+        ({"user": 0}, "remove user = 0, or label it {}=baseline"),
+        ({"security": "baseline"}, 'remove security = "baseline", or label it {}='),
+        ({"host_paths": ("/opt",)}, "remove host_paths, or label it {}=privileged"),
         ({}, "ask its administrator what it demands"),
     ],
 )
@@ -257,7 +257,7 @@ def test_whether_the_operator_runs(
     [
         ("r.io:5000/flux:bookworm-v0.88.3-amd64", Level.OK, "the lead's Flux, 0.88.3"),
         (f"r.io:5000/flux:v0.88.3@sha256:{'0' * 64}", Level.OK, "lead's Flux, 0.88.3"),
-        ("flux:0.87.0", Level.WRONG, "has Flux 0.87.0 by its name"),
+        ("flux:0.87.0", Level.WRONG, "has Flux 0.87.0, by its name"),
         ("flux:latest", Level.NOTE, "does not tell its version"),
         ("r.io/flux@sha256:0.88.0", Level.NOTE, "does not tell its version"),
     ],

@@ -145,8 +145,8 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("fewer cores or GPUs than the lead's R", {"shape": Shape(5)}),
     ("fewer cores or GPUs than the lead's R", {"shape": Shape(1, 1)}),
     ("62 characters, and Kubernetes allows 61 with 2 pods", {"burst_id": "b" * 62}),
-    ("no name for Kubernetes", {"burst_id": "Burst-0-aa"}),
-    ("no name for Kubernetes", {"burst_id": "0-burst"}),
+    ("not a valid name in Kubernetes", {"burst_id": "Burst-0-aa"}),
+    ("not a valid name in Kubernetes", {"burst_id": "0-burst"}),
 ]
 
 

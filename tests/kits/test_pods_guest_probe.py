@@ -140,7 +140,7 @@ def test_who_is_asked_for(settings: PodSettings) -> None:
     me = pwd.getpwuid(os.geteuid()).pw_name
     assert find_guest(me, settings).uid == os.geteuid()
     assert find_guest("no-such-user", settings).uid is None
-    with pytest.raises(Refused, match="is no name of a user"):
+    with pytest.raises(Refused, match="is not the name of a user"):
         find_guest("ann; reboot", settings)
     with pytest.raises(Refused, match="none of ann"):
         find_guest("ann", SETTINGS)

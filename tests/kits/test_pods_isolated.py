@@ -303,7 +303,7 @@ def test_an_output_is_bounded_and_says_so() -> None:
     assert bounded("short") == "short"
     long = "é" * OUTPUT_MOST
     cut = bounded(long)
-    assert cut.startswith(f"[{2 * OUTPUT_MOST} bytes; this is the end]\n")
+    assert cut.startswith(f"[{2 * OUTPUT_MOST} bytes; only the end is shown]\n")
     assert OUTPUT_MOST - 2 <= len(cut.encode()) <= OUTPUT_MOST
     assert cut.endswith("éé")
 

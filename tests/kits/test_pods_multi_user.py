@@ -205,17 +205,17 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"view": "flux-view"}, "a copy of Flux from view is not setuid"),
     ({"cwd": ("/home/ann",)}, "use volumes for homes"),
     ({"host_paths": ("/etc/passwd",)}, "host_paths: /etc/passwd is also multi_user"),
-    ({"multi_user": MultiUserTable(uids=(0, 9))}, "0 to 9 is no range of users"),
-    ({"multi_user": MultiUserTable(uids=(9, 8))}, "9 to 8 is no range of users"),
-    ({"multi_user": MultiUserTable(conf="etc")}, "'etc' is no absolute path"),
+    ({"multi_user": MultiUserTable(uids=(0, 9))}, "0 to 9 is not a range of users"),
+    ({"multi_user": MultiUserTable(uids=(9, 8))}, "9 to 8 is not a range of users"),
+    ({"multi_user": MultiUserTable(conf="etc")}, "'etc' is not an absolute path"),
     ({"multi_user": MultiUserTable(users={})}, "multi_user.users: is empty"),
     (
         {"multi_user": MultiUserTable(users={"a:b": "1:1"})},
-        "a:b: is no name of a guest",
+        "a:b: is not the name of a guest",
     ),
     (
         {"multi_user": MultiUserTable(users={"root": "7:7"})},
-        "root: is no name of a guest",
+        "root: is not the name of a guest",
     ),
     (
         {"multi_user": MultiUserTable(users={"ann": "7"})},
@@ -239,7 +239,7 @@ def test_its_bursts_are_joined_only_and_the_standard_is_named(
 ) -> None:
     assert [offer.modes for offer in offers(settings)] == [("joined",)]
     assert standard_of(settings) == "baseline"
-    assert advise(settings).startswith("do without multi_user and security =")
+    assert advise(settings).startswith("remove multi_user and security =")
 
 
 def test_a_lead_that_starts_no_guests_jobs_is_refused(
@@ -354,7 +354,7 @@ def test_the_doctor_names_the_standard_and_the_imp(
 ) -> None:
     (found,) = judged(settings, spec.lead)
     assert found.level is Level.OK
-    assert f"by {IMP} of the image, which must be setuid root" in found.what
+    assert f"with {IMP} of the image, which must be setuid root" in found.what
     assert "the Pod Security Standard baseline admits them" in found.what
     # Without the table guests have no pods.
     (found,) = judged(SETTINGS, spec.lead)

@@ -67,7 +67,7 @@ def test_each_form_starts_it_before_the_broker(
 
 def test_what_is_no_key_is_refused(tmp_path: Path) -> None:
     key = tmp_path / "key"
-    for told in ("cannot be read: No such file", "has 5 bytes, and the key"):
+    for told in ("cannot be read: No such file", "has 5 bytes, and a munge key"):
         with pytest.raises(Refused, match=told):
             by_kind(make_spec(tmp_path), replace(SETTINGS, munge_key=str(key)))
         key.write_bytes(b"short")

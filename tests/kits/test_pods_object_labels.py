@@ -81,14 +81,14 @@ def test_any_text_becomes_a_value(text: str) -> None:
 @pytest.mark.parametrize(
     ("labels", "words"),
     [
-        ({"burst.flux-framework.org/owner": "x"}, "is ours"),
-        ({"job-name": "x"}, "is the Job's own"),
+        ({"burst.flux-framework.org/owner": "x"}, "is reserved for burst"),
+        ({"job-name": "x"}, "is reserved for the Job"),
         ({"kueue.x-k8s.io/queue-name": "x"}, "use queue"),
-        ({"Not A Key": "x"}, "is no key of a label"),
-        ({"UPPER/key": "x"}, "is no key of a label"),
-        ({"a": "{nobody}"}, "there can be {user}, {bank}, {queue}"),
-        ({"a": "{user"}, "there can be"),
-        ({"a": "{}"}, "there can be"),
+        ({"Not A Key": "x"}, "is not a valid key of a label"),
+        ({"UPPER/key": "x"}, "is not a valid key of a label"),
+        ({"a": "{nobody}"}, "in braces, use one of {user}, {bank}, {queue}"),
+        ({"a": "{user"}, "in braces, use one of"),
+        ({"a": "{}"}, "in braces, use one of"),
     ],
 )
 def test_what_cannot_be_a_label_is_refused(labels: dict[str, str], words: str) -> None:

@@ -210,7 +210,7 @@ REFUSED = [
     ("[pod.metadata]\nlabels = 1", "pod.metadata.labels: expected a table"),
     (
         "[pod.metadata.labels]\n'burst.flux-framework.org/owner' = 'x'",
-        "pod.metadata.labels.burst.flux-framework.org/owner: is ours",
+        "pod.metadata.labels.burst.flux-framework.org/owner: is reserved",
     ),
     (
         "[pod.metadata.labels]\n'kueue.x-k8s.io/queue-name' = 'x'",
@@ -218,7 +218,7 @@ REFUSED = [
     ),
     (
         "[pod.metadata.annotations]\n'burst.flux-framework.org/hosts' = 'x'",
-        "pod.metadata.annotations.burst.flux-framework.org/hosts: is ours",
+        "pod.metadata.annotations.burst.flux-framework.org/hosts: is reserved",
     ),
     ("[pod.spec]\nrestartPolicy = 'Always'", "pod.spec.restartPolicy: a Job's way"),
     ("[pod.spec]\nsubdomain = 'x'", "pod.spec.subdomain: names of followers"),
@@ -273,7 +273,7 @@ REFUSED = [
     (
         "[[pod.spec.containers]]\nname = 'x'\n"
         "volumeMounts = [{ name = 'secret', mountPath = '/x' }]",
-        "pod.spec.containers.x.volumeMounts./x: volume secret is the broker's alone",
+        "pod.spec.containers.x.volumeMounts./x: volume secret is only for the broker",
     ),
     (
         "[[pod.spec.initContainers]]\nname = 'x'\nvolumeMounts = 1",
@@ -307,7 +307,7 @@ def test_what_may_not_be_set_is_refused_by_its_key(table: str, words: str) -> No
         ),
         (
             "[pod.spec]\nimagePullSecrets = [{ name = 'a' }, { name = 'b' }]",
-            "pod.spec.imagePullSecrets: a MiniCluster has one",
+            "pod.spec.imagePullSecrets: a MiniCluster has only one",
         ),
         ("[offers.nodes.pod.spec]\nhostname = 'x'", "offers.nodes.pod.spec.hostname: "),
     ],

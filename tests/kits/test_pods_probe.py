@@ -257,7 +257,7 @@ def test_what_it_found_where_it_ran_is_told_too(
     trial.shows(ended(1, f"{FACTS}connect: Connection refused"))
     way, machine, user, flux = trial.find()
     assert way.what.endswith(f"{ENDPOINT}: nothing listens there")
-    assert machine.what.startswith("followers there are sparc64 machines, and the lead")
+    assert machine.what.startswith("followers there run on sparc64, and the lead runs")
     assert user.what == "followers there run as user 1000 (flux)"
     assert flux.level is Level.WRONG
     assert "Flux 0.87.1, which a lead of 0.88.0 rejects" in flux.what

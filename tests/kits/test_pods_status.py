@@ -348,7 +348,7 @@ def test_what_is_being_deleted_is_ending() -> None:
     seen = look(job, pod(1, **RUNNING), thing("Secret"))
     assert seen.phase is Phase.ENDING
     assert [f.host for f in seen.followers] == ["n-1"]
-    assert "1 pods, and of kind Job, Pod, Secret" in seen.why
+    assert "1 pods; objects of kind Job, Pod, Secret" in seen.why
     # One part that goes does not make the whole go, and without a Job it does.
     secret = thing("Secret", metadata={"deletionTimestamp": EARLIER})
     assert look(secret).phase is Phase.ENDING

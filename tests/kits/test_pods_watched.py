@@ -74,7 +74,7 @@ def test_why_a_broker_does_not_join_is_told_until_it_has(namespace: Namespace) -
     namespace.log(BURSTS[0], REFUSED)
     for _ in range(3):
         first, second = bursts.observe()
-        assert "it has no answer from tcp://h:1" in first.why
+        assert "it gets no answer from tcp://h:1" in first.why
         assert not second.why
     namespace.log(BURSTS[0], JOINED)
     clock.now += 900
@@ -317,7 +317,7 @@ def test_of_what_is_gone_from_one_list_to_the_next_no_cause_is_known(
     namespace.bursts.observe()
     namespace.serve(PODS, pod(BURSTS[1]))
     (lost,) = namespace.bursts.observe()[0].followers
-    assert lost.lost == "lost its pod, and why was not seen"
+    assert lost.lost == "lost its pod, for a reason that was not seen"
 
 
 def test_what_leaves_with_its_host_is_no_loss(namespace: Namespace) -> None:

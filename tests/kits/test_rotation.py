@@ -133,6 +133,6 @@ def test_what_cannot_be_kept_is_not_replaced(path: Path) -> None:
         rotate(path.with_name("missing.cert"))
     long = path.with_name("x" * 240)
     path.rename(long)
-    with pytest.raises(CertificateError, match="the certificate is as it was"):
+    with pytest.raises(CertificateError, match="the certificate is unchanged"):
         rotate(long)
     assert certificate.read(long) == before

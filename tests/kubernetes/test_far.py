@@ -104,7 +104,7 @@ def test_followers_of_many_users_are_denied_in_words_until_baseline_lets_them_in
     assert 'Pod Security Standard "restricted:latest"' in told.what
     label = "pod-security.kubernetes.io/enforce=baseline"
     key = 'multi_user and security = "baseline"'
-    assert f"do without {key}, or label it {label}" in told.advice
+    assert f"remove {key}, or label it {label}" in told.advice
     provider.provision(restricted.spec)
     denied = 'violates PodSecurity "restricted:latest"'
     status = wait_status(provider, lambda seen: denied in seen.why)
@@ -146,7 +146,7 @@ def test_all_kinds_of_bursts_run_there_up_to_the_quota_and_nothing_is_opened(
     view = restricted.provider(view="local.test/flux-view:v0.88.0")
     found = view.examine(restricted.lead)
     accepted = "the API server accepts the Job and the pods of nodes"
-    standard = "pods keep to the Pod Security Standard restricted"
+    standard = "pods comply with the Pod Security Standard restricted"
     assert {accepted, standard} <= {f.what for f in found}
     bring_up(view, restricted.spec)
     reap_all(view, restricted.spec)

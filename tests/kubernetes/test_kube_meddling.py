@@ -38,7 +38,7 @@ def test_a_job_without_its_owner_is_reaped_all_the_same(
     for name in {"main": names[:1], "growth": names[1:], "both": names}[stripped]:
         strip(bursts, name)
     if stripped == "both":
-        words = "took labels of burst from it"
+        words = "labels of burst were removed from it"
         wait_status(provider, lambda status: words in status.why)
     reap_all(provider, two)
     for kind in ("jobs", "pods", "secrets"):

@@ -39,7 +39,7 @@ def test_the_role_of_the_manifests_is_enough(
     grant(bursts, account)
     found = {finding.what for finding in account.examine(None)}
     accepted = "the API server accepts the Job of nodes"
-    standard = "pods keep to the Pod Security Standard restricted"
+    standard = "pods comply with the Pod Security Standard restricted"
     assert {accepted, standard} <= found
     assert "may not create events" not in str(found)
     _live(bursts.provider(names=True), bursts.spec)

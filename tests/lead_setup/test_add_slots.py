@@ -166,7 +166,7 @@ def test_nothing_is_changed_where_the_old_files_cannot_be_kept(lead: Path) -> No
 def test_root_changes_no_files_in_a_directory_of_another_user(lead: Path) -> None:
     before = (lead / "broker.toml").read_text()
     os.chown(lead, 61000, 0)
-    with pytest.raises(ConfigError, match=f"others than root can change {lead}"):
+    with pytest.raises(ConfigError, match=f"users other than root can change {lead}"):
         add_slots(lead, [NEW])
     assert (lead / "broker.toml").read_text() == before
     assert not (lead / "broker.toml.old").exists()
@@ -223,7 +223,9 @@ def test_what_a_restart_would_change_is_said(lead: Path) -> None:
     assert said == ["a restart adds burst-1-[0-1] as ranks 6-7; all others keep theirs"]
     said, safe = compare_with_running(lead, runs, view(busy=(1,)))
     assert not safe
-    words = "jobs run on ranks 1, and would end with the broker: flux queue stop --all"
+    words = (
+        "jobs run on ranks 1, and would end with the broker: run flux queue stop --all"
+    )
     assert words in said[1]
 
 

@@ -129,7 +129,7 @@ def offered(table: Mapping[str, Any]) -> dict[str, tuple[Shape, int]]:
     ("text", "told"),
     [
         ('[providers.odd]\ntype = "odd"\ncores: 2\n', "line 3, column 6"),
-        ('[providers.other]\ntype = "odd"\n', "it is no table [providers.odd] with"),
+        ('[providers.other]\ntype = "odd"\n', "it is not a table [providers.odd] with"),
         ("providers = 1\n", "cannot be made"),
     ],
 )

@@ -50,5 +50,5 @@ def test_a_key_is_set_beside_what_is_there() -> None:
 
 def test_what_cannot_be_added_to_is_to_be_changed_by_hand() -> None:
     """A form in which the array is read-only to the program must not lose a byte."""
-    with pytest.raises(ConfigError, match="cannot be changed"):
+    with pytest.raises(ConfigError, match="cannot be edited"):
         add_entries("a.hosts = 1\n", "a", "hosts", NEW)

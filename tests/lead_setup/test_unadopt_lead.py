@@ -116,7 +116,10 @@ def test_a_file_that_others_changed_has_to_lose_the_slots_by_hand(site: Site) ->
 
 @pytest.mark.parametrize(
     ("entries", "more", "told"),
-    [(False, "\n", "R: changed since"), (True, "# x\n", r"with burst-0-\[0-3\] and")],
+    [
+        (False, "\n", "R: changed by others since"),
+        (True, "# x\n", r"with burst-0-\[0-3\];"),
+    ],
     ids=["R", "entries"],
 )
 def test_resources_that_others_changed_are_told(
@@ -171,5 +174,5 @@ def test_each_slot_that_was_added_has_to_go_by_hand(site: Site) -> None:
     with pytest.raises(ConfigError, match=r"burst-0-\[0-3\],burst-1-\[0-1\]"):
         site.plan()
     site.hosts.write_text(site.hosts.read_text().replace("burst-0-[0-3]", "test9"))
-    with pytest.raises(ConfigError, match=r"with burst-1-\[0-1\] and"):
+    with pytest.raises(ConfigError, match=r"with burst-1-\[0-1\];"):
         site.plan()

@@ -275,7 +275,7 @@ def check_report(seed: AgentSeed) -> str:
     assert seed.status()["providers"] == []
     said = (
         f"agent of {ABOUT} beside {SOCKET}",
-        "the token goes in the clear to burst-daemon.burst.svc",
+        "the token is sent in the clear to burst-daemon.burst.svc",
         "this is pod 1; the agent is beside rank 0",
     )
 

@@ -270,8 +270,8 @@ def _wait(text):
         ) from None
     if not math.isfinite(seconds):
         raise ValueError(
-            f"--burst-wait={text}: it has to end, such as 10m; a job that is never to"
-            " burst goes without --burst"
+            f"--burst-wait={text}: must be finite, such as 10m; leave --burst out for a"
+            " job that must never burst"
         )
     return seconds
 

@@ -101,8 +101,8 @@ def _checked(most):
     """Return how many parts are left. Raises ValueError if there were too many."""
     if most < 0:
         raise ValueError(
-            f"a constraint has more than {_MOST_PARTS} operators and values, of which"
-            f" a long one counts once for {_PART_LENGTH} characters"
+            f"a constraint has more than {_MOST_PARTS} operators and values; a long"
+            f" value counts once for every {_PART_LENGTH} characters"
         )
     return most
 
@@ -136,7 +136,7 @@ def _check_ranks(value, size):
         if len(rank) > _LONGEST or int(rank) >= size:
             raise ValueError(
                 f"constraint ranks: the instance has ranks 0-{size - 1}, and"
-                f" {rank[:_LONGEST]} is none of them"
+                f" {rank[:_LONGEST]} is not one of them"
             )
 
 
@@ -266,7 +266,7 @@ class Frobnicator(FrobnicatorPlugin):
         old = jobspec.attributes["system"].get("constraints")
         if self._mode == "scheduler":
             if self._is_ours(old):
-                raise ValueError("this constraint is for burst's daemon to set")
+                raise ValueError("only the burst daemon may set this constraint")
             if not burstable:
                 self._keep_off(jobspec)
             return  # sched-burst gives lent ranks only to jobs with leases
@@ -276,7 +276,7 @@ class Frobnicator(FrobnicatorPlugin):
         if burstable and urgency and userid != os.getuid() and self._mode == "hold":
             # The scheduler would deny it at once if it is too large for own nodes.
             raise ValueError(
-                "on this instance a burst job is submitted held; submit it with"
+                "on this instance a burst job must be submitted held; submit it with"
                 " flux submit --burst"
             )
         self._put_before(jobspec, {"or": [{"properties": [f"^{self._lent}"]}]})
@@ -299,8 +299,8 @@ class Frobnicator(FrobnicatorPlugin):
             if error.errno in (errno.ENOSYS, errno.ETIMEDOUT):
                 return  # left to the validator
             raise ValueError(
-                f"{error.strerror}, in queue {jobspec.queue} without lent nodes; for"
-                " these submit it with flux submit --burst, without --queue"
+                f"{error.strerror}, in queue {jobspec.queue} without lent nodes; to use"
+                " lent nodes, submit it with flux submit --burst, without --queue"
             ) from None
 
     def _put_before(self, jobspec, part):

@@ -413,14 +413,14 @@ def _shipped(policy):
         path = os.path.join(place, f"sched-{policy}.py")
         if os.path.exists(path):
             return _load(path)
-    raise ValueError(f"policy={policy}: there is no sched-{policy}.py of Flux's")
+    raise ValueError(f"policy={policy}: Flux has no sched-{policy}.py")
 
 
 def make_class(policy):
     """Return the scheduler for `fifo` or `backfill`. Raises ValueError."""
     names = {"fifo": "FIFOScheduler", "backfill": "BackfillScheduler"}
     if policy not in names:
-        raise ValueError(f"policy={policy}: there are {' and '.join(names)}")
+        raise ValueError(f"policy={policy}: use {' or '.join(names)}")
 
     class BurstScheduler(Lending, getattr(_shipped(policy), names[policy])):
         forgets_late = policy == "backfill"

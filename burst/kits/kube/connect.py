@@ -251,7 +251,7 @@ def _unreachable(access: Access, host: str, error: Exception) -> Transient | Ref
     if isinstance(reason, urllib3.exceptions.SSLError):
         return Refused(
             f"{host} is not the API server that {access} names: {shorten(reason)}",
-            "get the cluster's present kubeconfig, which has its certificate authority",
+            "get the cluster's current kubeconfig, which has its certificate authority",
         )
     late = isinstance(reason, urllib3.exceptions.TimeoutError)
     absent = isinstance(reason, urllib3.exceptions.NewConnectionError)

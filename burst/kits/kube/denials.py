@@ -69,7 +69,7 @@ _WARDEN = re.compile(
     r"\s*Violations details:\s*|\s*Requested by user: .*",
     re.DOTALL,
 )
-_SETTINGS = "change the provider's settings so that it keeps to that"
+_SETTINGS = "change the provider's settings to comply with that rule"
 
 # What to do, by the rule that the message names. The first that matches is used.
 _ADVICE = (
@@ -79,24 +79,24 @@ _ADVICE = (
     ),
     (
         re.compile(r"security context constraint"),
-        "set user to a number of the range that it names, and leave out what else it"
-        " names, or have the followers' service account granted another constraint,"
+        "set user to a number in the range that it names, and remove the other settings"
+        " that it names; or grant the followers' service account another constraint,"
         " such as nonroot-v2",
     ),
     (
         re.compile(r"violates PodSecurity"),
-        "do without what it names (security, user, host_paths, pod), or have the"
-        " namespace's label pod-security.kubernetes.io/enforce changed",
+        "remove the settings that it names (security, user, host_paths, pod), or change"
+        " the namespace's label pod-security.kubernetes.io/enforce",
     ),
     (
         re.compile(r"(maximum|minimum|max limit to request ratio)\b.* per "),
-        "set the offers' cores and memory to what the LimitRange allows, or have it"
-        " changed",
+        "set the offers' cores and memory to what the LimitRange allows, or change the"
+        " LimitRange",
     ),
     (
         re.compile(r"must specify"),
-        "set what the quota demands by pod in the provider's table, or have a"
-        " LimitRange give a default",
+        "set what the quota demands in pod of the provider's table, or add a LimitRange"
+        " that sets a default",
     ),
     (
         re.compile(r"Autopilot|denied by autogke"),

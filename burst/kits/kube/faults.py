@@ -40,7 +40,7 @@ _OWNER = "cannot set blockOwnerDeletion"
 # A conflict, an old list, too many requests.
 _AGAIN = (409, 410, 429)
 # In place of a message about a Secret, as it may quote the Secret's values.
-_WITHHELD = "(in words that may quote the Secret, and are not shown)"
+_WITHHELD = "(the message is not shown, as it may quote the Secret)"
 _MAKES = ("create", "patch")
 _WRITES = (*_MAKES, "delete")
 # etcd's error for an object over etcd's limit, which is below the API server's.
@@ -214,7 +214,7 @@ def _missing(said: _Status, attempt: ApiCall) -> ProviderError:
         return Transient(f"cannot {attempt}: it does not exist")
     return Refused(
         f"the API server has no such resource: {attempt}",
-        "check that the address is an API server's, of Kubernetes 1.29 or later",
+        "check that the address is that of an API server of Kubernetes 1.29 or later",
     )
 
 

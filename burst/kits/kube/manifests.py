@@ -53,8 +53,8 @@ def read_manifests(path: Path) -> list[Manifest]:
         whole = isinstance(manifest, dict) and {"apiVersion", "kind"} <= manifest.keys()
         if not whole or "name" not in (manifest.get("metadata") or {}):
             raise Refused(
-                f"{path}: has a document that is no Kubernetes object",
-                "name a file that `kubectl apply -f` takes",
+                f"{path}: has a document that is not a Kubernetes object",
+                "name a file that `kubectl apply -f` accepts",
             )
     if not manifests:
         raise Refused(f"{path}: has no object", "name another file")

@@ -85,7 +85,7 @@ def check_names(spec: BurstSpec, tags: Tags, name: str = "") -> None:
         )
     if not is_name(name):
         raise SpecRefused(
-            f"{name!r} is no name for Kubernetes",
+            f"{name!r} is not a valid name in Kubernetes",
             "name the rank slot's hosts with lower-case letters, digits and -, a letter"
             " first",
         )
@@ -93,7 +93,7 @@ def check_names(spec: BurstSpec, tags: Tags, name: str = "") -> None:
         if not is_label_value(value):
             raise Refused(
                 f"{value!r} cannot be a label's value",
-                f"at most {_LONGEST} letters, digits, -, _ and dots",
+                f"use at most {_LONGEST} letters, digits, -, _ and dots",
             )
 
 

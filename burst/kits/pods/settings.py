@@ -193,7 +193,7 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
         for wrong in wrongs:
             raise ValueError(wrong)
         if self.queue and not is_label_value(self.queue):
-            raise ValueError(f"queue: {self.queue!r} is no name of a queue")
+            raise ValueError(f"queue: {self.queue!r} is not the name of a queue")
 
 
 def _wrong_pods(settings: PodSettings) -> Iterator[str]:
@@ -214,7 +214,7 @@ def _wrong_storage(settings: PodSettings) -> Iterator[str]:
         users = {f"multi_user.users ({name})": name for name in USER_FILES}
     for key, path in mounted.items():
         if path in users.values():
-            yield f"{key}: followers have a {path} of multi_user.users"
+            yield f"{key}: followers have a {path} from multi_user.users"
     cwd = {f"cwd[{number}]": path for number, path in enumerate(settings.cwd)}
     for key, path in cwd.items():
         yield from check_paths({key: path})

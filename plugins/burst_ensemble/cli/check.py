@@ -133,6 +133,6 @@ def _headline(spec: EnsembleSpec) -> str:
     ]
     most = " and ".join(text for text in said if text)
     return (
-        f"ensemble {spec.name}: {counted(len(spec.members), 'member')}, looked at every"
+        f"ensemble {spec.name}: {counted(len(spec.members), 'member')}, checked every"
         f" {format_fsd(spec.check)}; " + (f"at most {most}" if most else "no limits")
     )

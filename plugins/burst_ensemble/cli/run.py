@@ -112,7 +112,7 @@ def submit(name: str, target: Target, **asked: str | int) -> None:
     with target.lead() as lead:
         ask_ensembles(lead, "ensemble-submit", {"name": name, **asked})
     what = counted(int(asked["count"]), "job")
-    click.echo(f"{what} of {asked['jobs']} are being submitted for {asked['member']}")
+    click.echo(f"submitting {what} of {asked['jobs']} for {asked['member']}")
 
 
 @click.command()
@@ -173,7 +173,10 @@ def _wait_for_end(lead: Lead, name: str) -> None:
                 show(_line(row))
                 time.sleep(_EVERY_S)
     except KeyboardInterrupt:
-        click.echo(f"\n{name} goes on to end; burst ensemble status shows it", err=True)
+        click.echo(
+            f"\n{name} is still being taken down; burst ensemble status shows it",
+            err=True,
+        )
         raise
 
 

@@ -145,7 +145,9 @@ def _words(source: FileSource, command: Any, path: KeyPath) -> list[str]:
     text = command
     if isinstance(command, list) and all(isinstance(word, str) for word in command):
         text = shlex.join(command)
-    problem = problem_of(text) if isinstance(text, str) else f"{text!r} is no command"
+    problem = (
+        problem_of(text) if isinstance(text, str) else f"{text!r} is not a command"
+    )
     if problem:
         raise source.wrong(path, problem, 'such as ["save.sh", "--all"]')
     return shlex.split(text)
@@ -172,7 +174,7 @@ def _problems_of_algorithms(
     names = [algorithm.name for algorithm in algorithms]
     for place, name in enumerate(names):
         if name in names[:place]:
-            yield (*path, place), f"{name} is there twice", "remove one"
+            yield (*path, place), f"{name} is listed twice", "remove one"
 
 
 def _complete(
@@ -207,7 +209,7 @@ def _problems_of_member(
     """Yield what is wrong with a member, except its jobs. `keys` are its table's."""
     if member.is_external:
         for key in sorted(_OF_BURSTS.intersection(keys)):
-            what = f"{key} is not for the file to say of an external member: it is an"
+            what = f"the file cannot set {key} of an external member: it is an"
             yield (*path, key), f"{what} instance that runs already", "remove it"
     elif member.provider not in providers:
         advice = "the settings have no provider: name a file with -c"

@@ -39,8 +39,8 @@ def problem_of(command: str) -> str:
     except ValueError as error:
         return f"{command!r}: {error}"
     if not words or not words[0]:
-        return f"{command!r} is no command"
-    return f"{command!r} has a NUL" if "\0" in command else ""
+        return f"{command!r} is not a command"
+    return f"{command!r} contains a NUL" if "\0" in command else ""
 
 
 def _problems(job: JobSpec, most: int) -> list[tuple[str, str, str]]:
@@ -72,8 +72,8 @@ def _problems(job: JobSpec, most: int) -> list[tuple[str, str, str]]:
         (
             job.tasks % job.nodes != 0,
             ("tasks", f"{job.tasks} tasks for {job.nodes} nodes"),
-            "each node has as many tasks: a multiple of nodes, or leave tasks out for"
-            " one each",
+            "each node runs the same number of tasks: use a multiple of nodes, or leave"
+            " tasks out for one per node",
         ),
         (
             bool(job.batch) and job.count != 1,

@@ -125,7 +125,7 @@ def _unwrapped(source: FileSource) -> FileSource:
         return source
     spec, kind = tables["spec"], tables.get("kind")
     if kind not in (None, "Ensemble") or not isinstance(spec, dict):
-        raise source.wrong(("kind",), f"{kind!r} is no ensemble", "kind: Ensemble")
+        raise source.wrong(("kind",), f"{kind!r} is not an Ensemble", "kind: Ensemble")
     for key in tables:
         if key not in ("apiVersion", "kind", "metadata", "spec"):
             raise source.wrong((key,), "no such key", "put it below spec")
@@ -205,7 +205,7 @@ def _read_yaml(path: str, text: str) -> FileSource:
         yaml = importlib.import_module("yaml")
     except ImportError as error:
         raise ConfigError(
-            f"{path}: PyYAML is not installed, which reads YAML",
+            f"{path}: PyYAML, which reads YAML, is not installed",
             "pip install 'flux-burst-orchestrator[ensemble]', or write TOML",
         ) from error
     try:

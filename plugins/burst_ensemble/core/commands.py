@@ -81,8 +81,8 @@ def submit_jobs(one: Ensemble, member: str, group: str, count: int) -> EnsembleR
     given = len(record.members[member].unconfirmed)
     if given < count:
         raise BurstError(
-            f"of {group} the file has {given} jobs left, not {count}",
-            "count = 0 in the file is for as many as are submitted",
+            f"the file has {given} jobs of {group} left, not {count}",
+            "set count = 0 in the file to allow any number",
         )
     return record
 
@@ -95,12 +95,13 @@ def resize_member(one: Ensemble, member: str, nodes: int, now: float) -> Ensembl
     whose, spec = _running(one, member), one.start.spec.member(member)
     if spec.is_external:
         raise BurstError(
-            f"the size of {whose} is not the daemon's: it is an instance of its own",
+            f"the daemon does not set the size of {whose}: it is an instance of its"
+            " own",
             "resize it where it was made",
         )
     if not spec.min <= nodes <= spec.max:
         raise BurstError(
-            f"{nodes} nodes cannot be had for {whose}",
+            f"{whose} cannot have {nodes} nodes",
             f"the file allows {spec.min} to {spec.max}",
         )
     return resized(one.record, member, nodes, "resized by hand", now)
@@ -142,7 +143,7 @@ def _choose_slots(seen: Seen, spec: EnsembleSpec) -> dict[str, tuple[str, ...]]:
             raise BurstError(
                 f"member {member.name}: no rank slot of {member.max} nodes is left for"
                 f" it on provider {member.provider}; each member has a slot of its own",
-                "burst lead add-slot adds one; or a smaller max",
+                "add one with burst lead add-slot, or set a smaller max",
             )
         slot = min(fit, key=lambda each: (each.size, each.ranks))
         taken.add(slot.hosts)

@@ -238,7 +238,7 @@ def _limit_reached(
     """Return why a limit ends the ensemble now; empty if none does."""
     limits = spec.limits
     if now - record.started >= limits.time:
-        return f"[limits] time: {format_fsd(limits.time)} are over"
+        return f"[limits] time: {format_fsd(limits.time)} have passed"
     if not limits.money:
         return ""
     spent = record.spent

@@ -103,7 +103,7 @@ def decide_sizes(
         limit = "what is left of [limits] money leaves"
     for name, size in nodes.items():
         wanted = wants[name].demand
-        limited = f"of {wanted} nodes that it wants {limit} {size}"
+        limited = f"it wants {wanted} nodes, but {limit} {size}"
         limited = limited if size < wanted else ""
         record = record.with_member(name, limited=limited)
         if size != live[name].nodes and size >= specs[name].min:

@@ -46,7 +46,7 @@ def merge_answers(
         if nodes is None and answer.nodes is not None:
             nodes, sized = answer.nodes, answer.why
         if answer.end:
-            ended = ended or answer.why or f"{name} said so"
+            ended = ended or answer.why or f"{name} decided to end it"
         submit += answer.submit
         again += answer.again
         custom += answer.custom
@@ -76,7 +76,7 @@ def _fault_of(
     except (TypeError, ValueError) as error:
         return f"its decision cannot be used: {error}"
     if size > MEMORY_MOST:
-        return f"its memory has {size} bytes, and {MEMORY_MOST} is the most"
+        return f"its memory has {size} bytes, and the limit is {MEMORY_MOST}"
     jobs = [f"a job {n}" for n in (*answer.submit, *answer.again) if n not in groups]
     unknown = jobs + [f"a command {n}" for n in answer.custom if n not in commands]
     if unknown:

@@ -102,8 +102,8 @@ def _load(name: str, place: _Place, plugins: Mapping[str, EntryPoint]) -> Any:
             "",
             f"{name} is not part of burst any more: it is in examples/algorithms of"
             " its source",
-            "pip install that directory, whose README says what is named beside it;"
-            " or use workload-demand, more-jobs and stop",
+            "pip install that directory, and also list the algorithms that its README"
+            " names; or use workload-demand, more-jobs and stop",
         )
     if point is None:
         known = sorted([*BUILT_IN, *plugins])

@@ -107,7 +107,7 @@ class Ensembles:
             except BurstError as error:
                 self._say("", str(error))
             except Exception as error:  # noqa: BLE001 - the thread must not end
-                log.failure("ensembles were not looked at", error=error)
+                log.failure("checking the ensembles failed", error=error)
             else:
                 self._said.pop("", None)
             self._closing.wait(_LOOK_S)
@@ -246,7 +246,7 @@ class Ensembles:
             earlier = before.record.members[intent.member].refused
             if isinstance(intent, SubmitJobs) and what.refused not in ("", earlier):
                 log.say(
-                    "ensemble %s: the lead does not take a job of %s: %s",
+                    "ensemble %s: the lead does not accept a job of %s: %s",
                     name,
                     intent.member,
                     what.refused,

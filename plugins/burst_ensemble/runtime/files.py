@@ -84,9 +84,9 @@ class EnsembleFiles:
             return f"ensemble {spec.name} of {path} is on record already", logging.INFO
         if on_record is not None:
             return (
-                f"ensemble {spec.name} is on record already, and stays as it was"
-                f" started, which is not what {path} says now: another name there"
-                " starts it, too"
+                f"ensemble {spec.name} is on record already, and keeps the settings it"
+                f" was started with, which differ from {path} now: use another name"
+                " there to start it as well"
             ), logging.WARNING
         start = EnsembleStart(
             spec=spec,

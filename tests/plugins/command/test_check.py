@@ -79,19 +79,19 @@ BROKEN = {
         'setsid sh "$start" "$host"',
         "setsid sleep 600",
         2,
-        "waited in vain for check-1.site.burst-check-0 to run on all its nodes",
+        "in vain for check-1.site.burst-check-0 to run on all its nodes",
     ),
     "it forgets what still runs": (
         'kill -TERM "-$(cat "$node")"',
         'rm "$node"',
         3,
-        "runs, though `list` lists it no more",
+        "runs, though `list` does not list it any more",
     ),
     "it does not end": (
         'kill -TERM "-$(cat "$node")"',
         "true",
         3,
-        "waited in vain for `list` to list check-1.site.burst-check-0 no more",
+        "in vain for `list` to stop listing check-1.site.burst-check-0",
     ),
     "it cannot end what is gone": (
         '[ -n "$left" ] || rm -rf "$burst"',

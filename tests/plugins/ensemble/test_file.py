@@ -170,16 +170,16 @@ WRONG = [
     ('"stop"', '"stopp"', 23, "there is no algorithm 'stopp'", "stop?"),
     ('"stop"', '"fair"', 23, "there is no algorithm 'fair'", "there are more-jobs"),
     ('"stop"', '"cost"', 23, "cost is not part of burst any more", "pip install"),
-    ('"stop"', '"workload-demand"', 23, "is there twice", "remove"),
+    ('"stop"', '"workload-demand"', 23, "is listed twice", "remove"),
     ("nodes = 2", "nodes = 5", 30, "nodes: 5 is more than max, 4", "larger max"),
     ("count = 5", "count = 5\ntasks = 1", 30, "1 tasks for 2 nodes", "leave tasks out"),
     ("count = 5", "count = 5\ntasks = 3", 30, "3 tasks for 2 nodes", "a multiple"),
     ("'2 2'", "'2 2", 28, "No closing quotation", ""),
-    ("lmp -v x '2 2'", " ", 28, "' ' is no command", ""),
-    ("lmp -v x '2 2'", "a\\u0000", 28, "has a NUL", ""),
+    ("lmp -v x '2 2'", " ", 28, "' ' is not a command", ""),
+    ("lmp -v x '2 2'", "a\\u0000", 28, "contains a NUL", ""),
     ('batch = "listing"', 'batch = "quote"', 35, 'quote:3: "don\'t": No', "shell"),
     ('batch = "listing"', 'batch = "a\\u0000"', 35, "cannot be read", "a line"),
-    ('["save.sh", "all"]', "[]", 12, "custom.save: '' is no command", "such as"),
+    ('["save.sh", "all"]', "[]", 12, "custom.save: '' is not a command", "such as"),
     ("'done'", "'done", 13, 'custom.mail: "mail -s \'done me": No', ""),
     ('"two"', '"t w o"', 27, "not a name for jobs", "letters"),
     ('"two"', '"listing"', 34, "there are jobs listing", "rename"),
@@ -202,7 +202,7 @@ WRONG = [
     ('image = "x"', "sidecar = {}", 45, "sidecar: is gone", "without a sidecar"),
     ('image = "x"', "growWindow = 3", 45, "growWindow: is gone", "top of the file"),
     ('image = "x"', "minicluster = {}", 45, "minicluster: is gone", "size, min, max"),
-    ('"isolated"', '"external"', 45, "image is not for the file to say", "remove"),
+    ('"isolated"', '"external"', 45, "the file cannot set image of an ext", "remove"),
     ('"10m"', '"inf"', 31, "duration: out of range", "no time limit"),
     ("checkSeconds = 5", 'directory = "/"', 2, "no such key", "workdir"),
 ]
@@ -259,7 +259,7 @@ def test_what_is_no_ensemble_is_said_to_be_none(
 @pytest.mark.parametrize(
     ("old", "new", "what"),
     [
-        ("kind: Ensemble", "kind: MiniCluster", ":2: kind: 'MiniCluster' is no ens"),
+        ("kind: Ensemble", "kind: MiniCluster", ":2: kind: 'MiniCluster' is not an"),
         ("kind: Ensemble", "kind: Ensemble\nstatus: 3", ":3: status: no such key"),
         ("terminateChecks", "terminateCheks", ":13: .*terminateCheks: no such key"),
         ("max: 6", "max: 1", ":8: .*max: 1 is less than min, 2"),
@@ -280,7 +280,7 @@ def test_without_pyyaml_it_says_what_to_install(
     write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "yaml", None)
-    with pytest.raises(ConfigError, match=r"PyYAML is not installed.*pip install"):
+    with pytest.raises(ConfigError, match=r"PyYAML, .*, is not installed.*pip install"):
         load(write(YAML, "e.yaml"))
 
 

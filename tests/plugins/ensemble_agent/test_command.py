@@ -17,4 +17,4 @@ def test_an_agent_ends_with_its_instance(cli: CliHarness, tmp_path: Path) -> Non
             agent.says("agent of sweep/md beside")
             member.kill()
             assert agent.ends() == 0
-            assert "the instance is gone for 1s" in agent.log
+            assert "the instance has been gone for 1s" in agent.log

@@ -31,7 +31,7 @@ WRONG: list[tuple[bytes, str]] = [
     (b"\xff\xfe", "not a report"),
     (b"[" * 100_000, "not a report"),
     (b"{}", "not a report"),
-    (encoded(version=REPORT_VERSION + 1), "a report of version 4, the daemon knows 3"),
+    (encoded(version=REPORT_VERSION + 1), "version 4, and the daemon knows version 3"),
     (encoded(jobs=[ROW] * (JOBS_MOST + 1)), "not a report"),
     (encoded(jobs=[[7, "run", "", 0, 16, 1.0]]), "not a report"),
     (encoded(submitted={f"n{n}": n for n in range(401)}), "not a report"),
@@ -72,5 +72,5 @@ def test_an_agent_that_was_replaced_is_refused_until_the_other_is_silent() -> No
 @pytest.mark.parametrize("last", [None, taken(report())])
 def test_another_instance_is_refused(last: TakenReport | None) -> None:
     foreign = report(instance="flux-2", number=9)
-    with pytest.raises(RequestRefused, match="jobs are submitted to one"):
+    with pytest.raises(RequestRefused, match="jobs are submitted to only one"):
         check_order(foreign, last, "flux-1", NOW + 1000)

@@ -78,10 +78,10 @@ def test_nothing_is_decided_while_the_agent_is_silent(
     assert (shown["member"]["nodes"], shown["member"]["silent"]) == (2, False)
     assert shown["member"]["instance"] == "flux-1"
     outside.site.step(6)
-    assert caplog.text.count("the agent of m is silent since") == 1
+    assert caplog.text.count("the agent of m has been silent since") == 1
     shown = outside.row()
     assert shown["member"]["silent"]
-    assert "its agent is silent since" in shown["member"]["waits_for"]
+    assert "its agent has been silent since" in shown["member"]["waits_for"]
     assert "nodes" not in shown, "it is not told what may not hold any more"
     assert len(outside.says.saw) == 1
     outside.send()
@@ -94,7 +94,7 @@ def test_an_agent_that_never_came_is_told_of(caplog: pytest.LogCaptureFixture) -
     outside = Outside()
     assert "has not reported" in outside.row()["member"]["waits_for"]
     outside.site.step(7)
-    assert "the agent of m is silent since" in caplog.text
+    assert "the agent of m has been silent since" in caplog.text
 
 
 def test_the_end_is_told_to_the_agent() -> None:

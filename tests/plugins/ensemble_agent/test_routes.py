@@ -122,11 +122,11 @@ VERSION_9 = msgspec.json.encode(AgentAnswer(version=9, check=1.0))
     [
         (200, b"<html>", 0, "what answered is not a daemon"),
         (200, VERSION_9, 0, "answers in version 9"),
-        (302, b"", 0, r"did not take the report \(302\)"),
+        (302, b"", 0, r"did not accept the report \(302\)"),
         # A daemon that ends while it answers is away.
         (200, b"", len(WHOLE), "cannot be reached"),
         (200, WHOLE[:10], len(WHOLE) - 10, "cannot be reached"),
-        (503, WHOLE[:10], len(WHOLE) - 10, "did not take the report"),
+        (503, WHOLE[:10], len(WHOLE) - 10, "did not accept the report"),
     ],
 )
 def test_what_is_no_answer_of_a_daemon_is_told(
@@ -150,7 +150,7 @@ def test_a_token_goes_to_another_host_in_the_clear_only_where_that_is_said(
             AgentClient(url, str(token))
     assert caplog.text == ""
     AgentClient(url, str(token), plain=True)
-    assert "the token goes in the clear to" in caplog.text
+    assert "the token is sent in the clear to" in caplog.text
 
 
 @pytest.mark.skipif(not shutil.which("openssl"), reason="want of openssl")

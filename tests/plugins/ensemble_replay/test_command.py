@@ -22,7 +22,7 @@ def test_replay_shows_what_each_member_paid_needed_and_why_it_ended(
     lines = found.stdout.splitlines()
     assert lines[0].split()[:3] == ["MEMBER", "PAID", "h"]
     assert "idle" in lines[1]
-    assert "rules said: end" in lines[2]
+    assert "rules triggered: end" in lines[2]
     assert "all members have ended" in lines[3]
     rows = json.loads(run(place, "replay", "--json", "--price", "2").stdout)["members"]
     assert rows[0]["jobs"] == 7

@@ -139,7 +139,7 @@ def test_an_ensemble_runs_its_jobs_and_ends() -> None:
     assert found.paid_node_hours > needed
     assert found.money == 2.0 * found.paid_node_hours
     assert found.changes >= 1
-    assert found.end == "it was idle for 100 s"
+    assert found.end == "it has been idle for 100 s"
     assert outcome.why == "all members have ended"
 
 

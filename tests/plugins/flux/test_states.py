@@ -38,7 +38,7 @@ STOPPED = "waits in a queue that is stopped"
         (ended("RUN", "warning", "a note", 1), Phase.RUNNING, ""),
         (job("CLEANUP"), Phase.ENDING, "is ending"),
         (ended("CLEANUP", "cancel"), Phase.ENDING, "is ending"),
-        (ended("CLEANUP", "exec", "no shell"), Phase.FAILED, "by exec: no shell"),
+        (ended("CLEANUP", "exec", "no shell"), Phase.FAILED, "exec: no shell"),
         (job("INACTIVE"), Phase.FAILED, "has ended, as all its followers have"),
         (ended("INACTIVE", "cancel", "by ann"), Phase.FAILED, "was canceled: by ann"),
         (ended("INACTIVE", "timeout"), Phase.FAILED, "has reached its time limit"),

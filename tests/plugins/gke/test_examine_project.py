@@ -67,7 +67,7 @@ def test_each_permission_that_is_lacking_is_named(doctor: Doctor) -> None:
     lacks = [f"container.{name}" for name in ("clusters.create", "clusters.update")]
     doctor.google.granted -= {*lacks, "container.jobs.list"}
     (found,) = doctor.said(Level.WRONG)
-    assert f"lacks in some-project: {', '.join(lacks)}, container.jobs" in found
+    assert f"in project some-project: {', '.join(lacks)}, container.jobs" in found
     doctor.google.granted.clear()
     (found,) = doctor.said(Level.WRONG)
     assert all(permission in found for permission in permissions(settings()))
@@ -85,7 +85,7 @@ def test_who_may_not_delete_single_nodes_is_told_when_they_end(doctor: Doctor) -
     doctor.google.granted -= {ON_VMS[1]}
     assert not doctor.said(Level.WRONG)
     (found,) = doctor.said(Level.NOTE, "lacks")
-    assert f"lacks in some-project: {ON_VMS[1]}; nodes that a burst gives" in found
+    assert f"in project some-project: {ON_VMS[1]}; nodes that a burst gives" in found
     assert not doctor.said(Level.NOTE, "lacks", **NAMED_POOL)
 
 

@@ -81,7 +81,7 @@ REFUSED: list[Row] = [
     (
         "PERMISSION_DENIED",
         "Request is prohibited by organization's policy. vpcServiceControls: 1x",
-        "have an administrator of the organization except the project",
+        "have an administrator of the organization exempt the project",
     ),
 ]
 LACKING: list[Row] = [
@@ -92,7 +92,7 @@ LACKING: list[Row] = [
     (
         "RESOURCE_EXHAUSTED",
         quota_exceeded("SSD_TOTAL_GB", "250.0 in region us-central1"),
-        "raise the quota SSD_TOTAL_GB, or set disk_size_gb in request to less or try"
+        "raise the quota SSD_TOTAL_GB, or set a smaller disk_size_gb in request or try"
         " another region",
     ),
     ("PERMISSION_DENIED", REGIONAL, "disk_size_gb"),
@@ -112,7 +112,7 @@ LACKING: list[Row] = [
     (
         "RESOURCE_EXHAUSTED",
         quota_exceeded("CPUS_ALL_REGIONS", "32.0 globally"),
-        "CPUS_ALL_REGIONS, or burst less: it is the project's, no other region helps",
+        "CPUS_ALL_REGIONS, or burst less: the quota is the project's, so another",
     ),
     (
         "UNKNOWN",
@@ -131,7 +131,7 @@ LACKING: list[Row] = [
         "Quota exceeded for quota metric 'compute.googleapis.com/n2_cpus'.",
         "raise the quota n2_cpus, or use another family of machines",
     ),
-    ("UNKNOWN", "quota ssd_total_gb exceeded", "set disk_size_gb"),
+    ("UNKNOWN", "quota ssd_total_gb exceeded", "set a smaller disk_size_gb"),
 ]
 PASSING: list[Row] = [
     ("UNAVAILABLE", "Socket closed", "Socket closed"),
@@ -203,7 +203,7 @@ RULE = {"customConstraints": "customConstraints/custom.x"}
             "RESOURCE_QUOTA_EXCEEDED",
             {"quota_location": "global"},
             InsufficientCapacity,
-            "no other region helps",
+            "another region does not help",
         ),
     ],
 )

@@ -131,4 +131,4 @@ def test_a_quota_of_the_project_sets_other_offers_aside(
         with pytest.raises(InsufficientCapacity, match=quota) as caught:
             world.provision()
         assert list(caught.value.offers) == others
-        assert "no other region" in caught.value.advice
+        assert "another region does not help" in caught.value.advice

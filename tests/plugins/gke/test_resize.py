@@ -211,7 +211,7 @@ def test_nodes_that_are_none_of_the_pools_stop_it(pooled: World) -> None:
     for _ in range(8):
         sizes.once(1)
     assert len(sizes.vms) == 2
-    assert "node elsewhere of a follower is no VM" in sizes.status().why
+    assert "node elsewhere of a follower is not a VM" in sizes.status().why
     pooled.clock.now += UNSEEN_S + 1
     sizes.shrink(1)
     assert len(sizes.vms) == 2, "deleted on a guess"

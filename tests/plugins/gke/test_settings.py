@@ -28,7 +28,7 @@ def one_offer(**table: Any) -> dict[str, Any]:
     [
         ({"project": ""}, "project: is empty"),
         ({"location": "mars"}, "neither a zone such as us-central1-a nor a region"),
-        ({"location": "us-central1"}, "zone: say in which zone"),
+        ({"location": "us-central1"}, "zone: name the zone"),
         ({"location": "us-central1", "zone": "us-east1-b"}, "is not in 'us-central1'"),
         ({"zone": "us-central1-b"}, "is not in 'us-central1-a'"),
         ({"pool": "x"}, "pool: name the cluster"),
@@ -52,7 +52,7 @@ def one_offer(**table: Any) -> dict[str, Any]:
         ),
         (
             {"request": {"node_pool": {"autoscaling": {}}}},
-            "request.node_pool.autoscaling: is ours",
+            "request.node_pool.autoscaling: is set by burst",
         ),
         (
             {"request": {"node_pool": {"config": {"spot": True}}}},

@@ -29,9 +29,9 @@ def lead(kind: KindHarness, endpoint: str = "tcp://127.0.0.1:8050") -> LeadIdent
     ("changes", "told"),
     [
         ({"create": False, "cluster": ""}, "which kind cluster is not set"),
-        ({"cluster": "x" * 42}, "is no name for a kind cluster; set cluster"),
-        ({"cluster": "Far"}, "is no name for a kind cluster"),
-        ({"cluster": "-far"}, "is no name for a kind cluster"),
+        ({"cluster": "x" * 42}, "is not a valid name for a kind cluster; set cluster"),
+        ({"cluster": "Far"}, "is not a valid name for a kind cluster"),
+        ({"cluster": "-far"}, "is not a valid name for a kind cluster"),
     ],
 )
 def test_settings_that_name_no_cluster_are_refused(
@@ -101,7 +101,8 @@ def test_before_there_is_a_cluster_its_needs_are_looked_at(kind: KindHarness) ->
         "there is no file /no/such.yaml",
         "there is no file /no/such.tar",
         "docker has no image flux:2",
-        "tcp://127.0.0.1:8050 is a loopback address: in each pod, the pod itself",
+        "tcp://127.0.0.1:8050 is a loopback address, which in each pod is the pod"
+        " itself",
     ]
 
 

@@ -92,7 +92,7 @@ def test_a_flux_that_the_lead_would_not_take_is_wrong(
     [
         ("flux", "cannot be"),
         ("flux/deeper", "cannot be"),
-        ("x" * 60, "a unix socket's path has at most 107"),
+        ("x" * 60, "the path of a unix socket may have at most 107"),
     ],
 )
 def test_a_place_where_no_directory_can_be_is_wrong(

@@ -96,7 +96,7 @@ def test_a_follower_gets_time_to_join_before_it_is_said_why_it_does_not(
     said = local.status(provider).why
     assert not said or time.monotonic() - begin > 3.9
     wait_until(
-        lambda: "it has no answer from tcp://lead" in local.status(provider).why,
+        lambda: "it gets no answer from tcp://lead" in local.status(provider).why,
         "the reason to be told",
     )
     assert time.monotonic() - begin > 3.9

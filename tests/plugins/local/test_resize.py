@@ -56,7 +56,7 @@ def test_what_stays_in_a_shrink_is_killed_after_the_grace(local: LocalHarness) -
     status = local.status(provider)
     assert status.phase is Phase.RUNNING
     assert [f.phase for f in status.followers] == [Phase.RUNNING, Phase.ENDING]
-    with pytest.raises(Transient, match="has not ended yet"):
+    with pytest.raises(Transient, match="and not ended yet"):
         provider.resize(spec)
     local.now += 9.9
     provider.resize(small)

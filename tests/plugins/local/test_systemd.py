@@ -120,4 +120,4 @@ def test_an_excluded_host_is_not_told_so(local: LocalHarness, spec: BurstSpec) -
     [found] = [e for e in provider.examine(lead) if "[systemd]" in e.what]
     assert "only once no job runs on other followers" in found.what
     assert "own node" not in found.what
-    assert found.advice == "have another provider for more than a trial"
+    assert found.advice == "use another provider for more than a trial"

@@ -252,10 +252,10 @@ GOOD: dict[str, Any] = {"dir": "/shared", "cores": 4, "max_nodes": 2, "time": "1
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ({"dir": "shared"}, "no absolute path"),
-        ({"dir": "/a%b"}, "no absolute path"),
-        ({"time": "30s"}, "time: 30s is not from 1m"),
-        ({"time": "inf"}, "with an end"),
+        ({"dir": "shared"}, "not an absolute path"),
+        ({"dir": "/a%b"}, "not an absolute path"),
+        ({"time": "30s"}, "time: 30s is less than 1m"),
+        ({"time": "inf"}, "or has no end"),
         ({"gpu_type": "a100"}, "set gpus, too"),
         ({"cluster": "east,west"}, "'east,west' is not one cluster"),
         ({"cluster": "all"}, "'all' is not one cluster"),

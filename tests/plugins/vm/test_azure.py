@@ -302,7 +302,7 @@ def test_what_is_missing_is_refused_by_its_name(
     ("changes", "what"),
     [
         ({"endpoint": "https://azure.example.org"}, "cloud_environment"),
-        ({"security_groups": ["a", "b"]}, "one at most"),
+        ({"security_groups": ["a", "b"]}, "only one"),
     ],
 )
 def test_settings_that_cannot_work_are_named(

@@ -114,7 +114,7 @@ def advise(settings: PodSettings) -> str:
     if not asking:
         return "ask its administrator what it demands"
     return (
-        f"do without {' and '.join(asking)}, or label it"
+        f"remove {' and '.join(asking)}, or label it"
         f" pod-security.kubernetes.io/enforce={standard_of(settings)}"
     )
 
@@ -130,7 +130,7 @@ def _judge_standard(warnings: list[str], settings: PodSettings) -> Iterator[Find
         )
     if not found and not _has_overlays(settings):
         standard = standard_of(settings)
-        yield ok(f"pods keep to the Pod Security Standard {standard}")
+        yield ok(f"pods comply with the Pod Security Standard {standard}")
 
 
 def _has_overlays(settings: PodSettings) -> bool:

@@ -142,8 +142,8 @@ def _judge_rights(cluster: Cluster, settings: PodSettings) -> Finding:
 def _judge_nodes(cluster: Cluster) -> Iterator[Finding]:
     if not cluster.may("get", NODE, ""):
         yield note(
-            "may not get nodes: a pod on a dead node keeps its burst from its end",
-            "apply manifests/parts/nodes, or use `burst down --force` then",
+            "may not get nodes: a pod on a dead node keeps its burst from ending",
+            "apply manifests/parts/nodes, or run `burst down --force` in that case",
         )
 
 
@@ -158,7 +158,8 @@ def _judge_operator(cluster: Cluster) -> Iterator[Finding]:
     namespace, name = _OPERATOR
     if not cluster.may("get", _DEPLOYMENT, namespace):
         yield note(
-            "these rights do not allow to see whether the Flux Operator runs",
+            "may not get deployments, so whether the Flux Operator runs was not"
+            " checked",
             f"kubectl get deployment {name} -n {namespace}",
         )
         return
@@ -195,7 +196,7 @@ def _judge_image(settings: PodSettings, lead: LeadIdentity) -> Finding:
         )
     if major_minor(match[1]) != major_minor(lead.version):
         return wrong(
-            f"{image} has Flux {match[1]} by its name, which a lead of {lead.version}"
+            f"{image} has Flux {match[1]}, by its name, which a lead of {lead.version}"
             " rejects",
             "set image to one with the lead's version of Flux",
         )
@@ -207,8 +208,8 @@ def _tell_memory(settings: PodSettings) -> Iterator[Finding]:
     for name, table in settings.offers.items():
         if not table.memory:
             yield ok(
-                f"a follower of offer {name} may use {memory_limit(table)} of memory,"
-                " by its cores, as the offer does not say how much"
+                f"a follower of offer {name} may use {memory_limit(table)} of memory, a"
+                " limit from its cores, as the offer does not set memory"
             )
 
 
@@ -217,9 +218,9 @@ def _judge_guests(settings: PodSettings, lead: LeadIdentity) -> Iterator[Finding
     if settings.multi_user is None:
         if lead.access.allow_guest_user:
             yield note(
-                "the lead takes jobs of guests, and pods run those of its owner alone:"
+                "the lead accepts jobs of guests, but pods run only jobs of its owner:"
                 " no burst is made for jobs of guests",
-                "set multi_user, or have another provider for guests",
+                "set multi_user, or use another provider for guests",
             )
         return
     try:
@@ -231,13 +232,13 @@ def _judge_guests(settings: PodSettings, lead: LeadIdentity) -> Iterator[Finding
         return
     if not lead.access.allow_guest_user:
         yield wrong(
-            "multi_user is set, and the lead takes no jobs of guests",
-            "set access.allow-guest-user of the lead's configuration, or leave"
+            "multi_user is set, but the lead accepts no jobs of guests",
+            "set access.allow-guest-user in the lead's configuration, or leave"
             " multi_user out, which keeps pods to the restricted standard",
         )
         return
     yield ok(
-        f"pods run jobs of guests by {lead.access.imp} of the image, which must be"
+        f"pods run jobs of guests with {lead.access.imp} of the image, which must be"
         f" setuid root: the Pod Security Standard {standard_of(settings)} admits them,"
         " restricted does not"
     )
@@ -259,7 +260,8 @@ def _judge_endpoint(lead: LeadIdentity) -> Finding:
     addresses = {str(entry[4][0]) for entry in found}
     if all(is_loopback(address) for address in addresses):
         return wrong(
-            f"{lead.endpoint} is a loopback address: in each pod, the pod itself",
+            f"{lead.endpoint} is a loopback address, which in each pod is the pod"
+            " itself",
             advice,
         )
     return ok(f"pods connect to the lead at {lead.endpoint}")

@@ -82,11 +82,11 @@ def find_guest(name: str, settings: PodSettings) -> Guest:
     """Return what this host knows about a user. Raises Refused."""
     if settings.multi_user is None:
         raise Refused(
-            f"pods run jobs of the instance's owner alone, and none of {name}",
+            f"pods run only jobs of the instance's owner, and none of {name}",
             "set multi_user of the provider",
         )
     if not is_user_name(name):
-        raise Refused(f"{name!r} is no name of a user")
+        raise Refused(f"{name!r} is not the name of a user")
     try:
         uid = pwd.getpwnam(name).pw_uid
     except KeyError:
@@ -171,9 +171,9 @@ def judge_guest(
         yield ok(f"{guest.name} has a home there, {facts.home}")
     else:
         yield note(
-            f"{guest.name} has no home there: a job that is submitted in it runs in"
+            f"{guest.name} has no home there: a job that is submitted from it runs in"
             " /tmp",
-            "mount the homes by volumes, under their path on the lead",
+            "mount the homes as volumes, at their paths on the lead",
         )
     yield _judge_imp(facts, lead.access.imp)
     yield from _judge_munge(facts)
@@ -184,7 +184,7 @@ def _judge_user(facts: GuestFacts, guest: Guest) -> Finding:
     if not facts.uid:
         return wrong(
             f"there is no user {name} there",
-            "add the user by multi_user.users, or widen multi_user.uids",
+            "add the user with multi_user.users, or widen multi_user.uids",
         )
     if guest.uid is None:
         return note(
@@ -194,7 +194,7 @@ def _judge_user(facts: GuestFacts, guest: Guest) -> Finding:
     if facts.uid != str(guest.uid):
         return wrong(
             f"{name} is user {facts.uid} there, and {guest.uid} on this host",
-            'give users the lead\'s numbers, such as by multi_user.users = "lead"',
+            'give users the lead\'s numbers, such as with multi_user.users = "lead"',
         )
     return ok(f"{name} is user {facts.uid} there, as on this host")
 
@@ -203,8 +203,8 @@ def _judge_imp(facts: GuestFacts, imp: str) -> Finding:
     if not re.search(r"flux-imp: privileged: .*euid=0", facts.imp):
         return wrong(
             f"{imp} does not become root there: {facts.imp or 'it prints nothing'}",
-            "the image must have it owned by root with mode 4755, and no mount may be"
-            " nosuid; where it finds no configuration, set multi_user.conf",
+            "in the image it must belong to root, with mode 4755, and no mount may be"
+            " nosuid; if it finds no configuration, set multi_user.conf",
         )
     if "signature validation failed" not in facts.exec:
         return wrong(
@@ -218,8 +218,8 @@ def _judge_imp(facts: GuestFacts, imp: str) -> Finding:
 def _judge_munge(facts: GuestFacts) -> Iterator[Finding]:
     if facts.munge is None:
         yield note(
-            "munge makes no credential on this host, so it was not tried whether one"
-            " is accepted there",
+            "munge makes no credential on this host, so whether one is accepted there"
+            " was not checked",
             "run this where the lead's munged runs",
         )
     elif facts.munge.startswith("Success"):
@@ -228,5 +228,6 @@ def _judge_munge(facts: GuestFacts) -> Iterator[Finding]:
         yield wrong(
             "a credential of this host's munge is not accepted there:"
             f" {facts.munge or 'unmunge prints nothing'}",
-            "let munge_key be the key of the lead's munged, and set both clocks",
+            "set munge_key to the key of the lead's munged, and synchronize both"
+            " clocks",
         )

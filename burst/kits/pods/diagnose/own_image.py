@@ -37,8 +37,8 @@ def find_own_image() -> OwnImage:
         namespace = NAMESPACE_FILE.read_text().strip()
     except OSError as error:
         raise ConfigError(
-            "--image: is missing, and is known by itself only to a process in a pod"
-            " with a service account",
+            "--image: is missing, and only a process in a pod with a service account"
+            " can find it itself",
             _SAY,
         ) from error
     cluster = Cluster(InCluster())
@@ -74,8 +74,8 @@ def _image_of(pod: Manifest) -> OwnImage:
         (found,) = images
     if found is None:
         raise ConfigError(
-            f"pod {name_of(pod)} has the containers {', '.join(images)}, and which one"
-            " runs the lead cannot be told by their names",
+            f"pod {name_of(pod)} has the containers {', '.join(images)}, and their"
+            " names do not tell which one runs the lead",
             _SAY,
         )
     inits = spec.get("initContainers") or []

@@ -99,7 +99,7 @@ class Creator:
         owners = found["metadata"].get("ownerReferences") or [] if found else []
         if not any(known["uid"] == owner["metadata"]["uid"] for known in owners):
             raise Transient(
-                f"{self._name(manifest)} exists, of a burst that was deleted",
+                f"{self._name(manifest)} still exists, from a burst that was deleted",
                 "wait for its end",
             )
 
@@ -144,7 +144,8 @@ class Creator:
             raise Transient(f"{what} is being deleted", "wait for its end")
         if labels_of(there).get(ID) != spec.burst_id:
             raise Transient(
-                f"{what} exists, of {labels_of(there).get(ID)}", "wait for its end"
+                f"{what} exists, and belongs to {labels_of(there).get(ID)}",
+                "wait for its end",
             )
         return there
 

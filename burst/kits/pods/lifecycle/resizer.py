@@ -210,7 +210,7 @@ class Resizer:
         first = len(found.hosts)
         if late := set(spec.hosts[first:]).intersection(found.leaving):
             names = ", ".join(sorted(late))
-            raise Transient(f"{names}: of a shrink, has not ended yet")
+            raise Transient(f"{names}: removed by a shrink, and not ended yet")
         for part in found.parts:
             started = self._parent == JOB and not any(map(is_incomplete, part.parents))
             if part.first and not started:
@@ -225,7 +225,7 @@ class Resizer:
             made = render(more, self._settings, self._tags, now, first)
             self._creator.create(made, more)
         except OtherHosts as error:
-            raise Transient(error.what, "it was listed as it was before") from error
+            raise Transient(error.what, "the list was out of date") from error
 
 
 def _is_begun(name: str, found: BurstObjects, spec: BurstSpec) -> bool:

@@ -41,8 +41,8 @@ _HINTS = (
     ("max cluster", "raise the limits of the whole cluster"),
     (
         "in backoff after failed scale-up",
-        "it tries again after minutes, up to half an hour; the cloud's log says why it"
-        " failed before",
+        "it tries again after a few minutes, or up to half an hour; the cloud's log"
+        " says why it failed before",
     ),
 )
 # Seconds from the event to the next pod, at most: it is made once the previous pod has

@@ -82,8 +82,8 @@ class BurstEvents:
         except ProviderError as error:
             return note(f"cannot ask about events: {error.what}", error.advice)
         return note(
-            "may not create events: kubectl does not show what became of a burst",
-            "apply manifests/role anew, if people are to see it there",
+            "may not create events: kubectl does not show what happened to a burst",
+            "apply manifests/role again to show it there",
         )
 
     def _find(self, burst_id: BurstId) -> Manifest:

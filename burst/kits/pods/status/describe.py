@@ -44,10 +44,12 @@ from burst.provider import BurstStatus, Failure, FollowerStatus, Phase
 _DENIED_S = 60.0
 _INCOMPLETE = "is not complete; provision or reap it again"
 _UNLISTED = (
-    "what made its pods is not listed: somebody deleted it, or took labels of burst"
-    " from it"
+    "the object that made its pods is not listed: it was deleted, or labels of burst"
+    " were removed from it"
 )
-_QUEUED = "is queued: its Job is suspended until Kueue, or who suspended it, starts it"
+_QUEUED = (
+    "is queued: its Job is suspended until Kueue, or whoever suspended it, starts it"
+)
 
 
 def followers(found: BurstObjects) -> dict[str, tuple[PodStatus, str]]:
@@ -208,7 +210,7 @@ def _ending(found: BurstObjects, now: float) -> BurstStatus:
     pods = found.of(POD.name)
     left = [host for host in dict.fromkeys(map(found.host_of, pods)) if host]
     kinds = sorted({item["kind"] for item in found.objects})
-    why = f"not gone yet: {len(left)} pods, and of kind {', '.join(kinds)}"
+    why = f"not gone yet: {len(left)} pods; objects of kind {', '.join(kinds)}"
     if late := _dead_node(pods, now):
         why += f"; {late}: `burst down --force {found.id}` does not wait for it"
     return BurstStatus(

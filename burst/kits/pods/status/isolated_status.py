@@ -106,7 +106,7 @@ def bounded(log: str) -> str:
     if len(data) <= OUTPUT_MOST:
         return log
     # The note counts towards the limit.
-    note = f"[{len(data)} bytes; this is the end]\n"
+    note = f"[{len(data)} bytes; only the end is shown]\n"
     end = data[-(OUTPUT_MOST - len(note)) :].decode(errors="ignore")
     return note + end
 

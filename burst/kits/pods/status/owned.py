@@ -39,7 +39,7 @@ def judge_owners(cluster: Cluster, settings: PodSettings, owner: str) -> Finding
         f"{where} has bursts of another owner, too: {', '.join(others)}",
         "give each lead a namespace of its own (manifests/far): network policies,"
         " quotas and rights do not tell owners apart. If that lead is gone, `burst gc"
-        " --provider NAME --any-owner` says what it left",
+        " --provider NAME --any-owner` lists what it left",
     )
 
 

@@ -131,7 +131,7 @@ def why_not_started(log: str) -> str:
     lines = log.rstrip().splitlines() or [""]
     if not lines[-1].startswith(PRE_FAILED):
         return ""
-    words = last_words("\n".join(lines[:-1])) or "it said nothing"
+    words = last_words("\n".join(lines[:-1])) or "it printed nothing"
     return f"{lines[-1]}: {words}"
 
 

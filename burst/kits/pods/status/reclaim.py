@@ -40,7 +40,7 @@ _DELETED = "lost its pod, which was deleted, and not by burst"
 _SUSPENDED = "lost its pod, as its Job was suspended, and not by burst"
 _FAILED = "had a pod that failed"
 # For a pod that disappeared between two lists.
-_UNSEEN = "lost its pod, and why was not seen"
+_UNSEEN = "lost its pod, for a reason that was not seen"
 # Seconds from a preemption to the next pod, at most: it is made once the previous pod
 # has ended, which takes at most its grace period.
 _FOLLOWS_S = 60.0

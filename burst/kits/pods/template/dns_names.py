@@ -65,7 +65,7 @@ def host_services(
     for index, host in enumerate(spec.hosts):
         if not is_name(host):
             raise SpecRefused(
-                f"{host!r} is no name for a Service",
+                f"{host!r} is not a valid name for a Service",
                 "name the rank slot's hosts with lower-case letters, digits and -, a"
                 " letter first, or leave names out",
             )

@@ -162,7 +162,8 @@ def _secret(meta: Manifest, spec: BurstSpec, settings: PodSettings) -> Manifest:
         raise SpecRefused(
             f"the jobspec and a certificate are {size} bytes, and a Secret of"
             f" Kubernetes holds {_SECRET_MOST}",
-            "a jobspec has the job's environment and files: submit it with less",
+            "a jobspec has the job's environment and files: submit the job with less of"
+            " them",
         )
     return {
         "apiVersion": "v1",

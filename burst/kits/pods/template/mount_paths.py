@@ -68,7 +68,7 @@ def check_paths(paths: Mapping[str, str]) -> Iterator[str]:
     for key, path in paths.items():
         plain = str(PurePosixPath(path))
         if not _is_below_root(path):
-            yield f"{key}: {path!r} is no absolute path below /"
+            yield f"{key}: {path!r} is not an absolute path below /"
         elif covers_ours(plain):
             yield f"{key}: certificate, keys and settings of followers are at {path}"
         elif plain in PRIVATE:
@@ -103,7 +103,7 @@ def check_host_paths(paths: Sequence[str], mounted: Mapping[str, str]) -> Iterat
     for path in paths:
         plain = str(PurePosixPath(path))
         if not _is_below_root(path):
-            yield f"host_paths: {path!r} is no absolute path below /"
+            yield f"host_paths: {path!r} is not an absolute path below /"
         elif plain in PRIVATE:
             yield f"host_paths: followers have a {plain} of their own"
         elif plain in seen:

@@ -96,9 +96,9 @@ def check_lead(lead: LeadIdentity, settings: PodSettings) -> None:
         )
     if not lead.access.imp:
         raise Refused(
-            "multi_user is set, and the lead has no [exec] imp, by which it starts jobs"
-            " of other users than its own",
-            "set exec.imp of the lead's configuration, or leave multi_user out",
+            "multi_user is set, and the lead has no [exec] imp, with which it starts"
+            " jobs of users other than its own",
+            "set exec.imp in the lead's configuration, or leave multi_user out",
         )
 
 
@@ -126,7 +126,7 @@ def _conf_data(lead: LeadIdentity, settings: PodSettings) -> dict[str, str]:
         raise Refused(
             f"multi_user.conf: user {user} has no name on this host, by which imp.toml"
             " would allow it to start jobs",
-            "set user to the number of flux, or have the image bring imp.toml",
+            "set user to the number of flux, or use an image that has imp.toml",
         ) from None
     shell = str(PurePosixPath(lead.access.imp).with_name("flux-shell"))
     tables = {"imp.toml": imp_tables(name, shell), "sign.toml": sign_tables()}

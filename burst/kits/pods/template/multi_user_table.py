@@ -79,7 +79,7 @@ def check_multi_user(settings: PodSettings) -> Iterator[str]:
     if not settings.munge_key and MUNGE_PATH not in settings.host_paths:
         yield (
             "multi_user: the signatures of jobs are checked by munge: set munge_key to"
-            f" a copy of the lead's, or mount the nodes' {MUNGE_PATH} by host_paths"
+            f" a copy of the lead's, or mount the nodes' {MUNGE_PATH} with host_paths"
         )
     if settings.view:
         yield "multi_user: a copy of Flux from view is not setuid; leave view out"
@@ -91,7 +91,10 @@ def check_multi_user(settings: PodSettings) -> Iterator[str]:
 def _check_table(table: MultiUserTable) -> Iterator[str]:
     least, most = table.uids
     if not 0 < least <= most <= _MOST:
-        yield f"multi_user.uids: {least} to {most} is no range of users other than root"
+        yield (
+            f"multi_user.uids: {least} to {most} is not a range of users other than"
+            " root"
+        )
     if table.conf:
         yield from check_paths({"multi_user.conf": table.conf})
     if isinstance(table.users, str):
@@ -101,7 +104,7 @@ def _check_table(table: MultiUserTable) -> Iterator[str]:
     for name, text in table.users.items():
         where = f"multi_user.users.{name}"
         if name == "root" or not is_user_name(name):
-            yield f"{where}: is no name of a guest"
+            yield f"{where}: is not the name of a guest"
         match = _USER.match(text)
         if match is None:
             yield f"{where}: {text!r} is not UID:GID or UID:GID:HOME"

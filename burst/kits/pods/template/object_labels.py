@@ -34,12 +34,12 @@ def check_labels(labels: Mapping[str, str]) -> Iterator[str]:
         if advice:
             yield f"object_labels.{key}: {advice}"
         elif not is_label_value(name) or (slash and not _PREFIX.match(prefix)):
-            yield f"object_labels.{key}: is no key of a label"
+            yield f"object_labels.{key}: is not a valid key of a label"
         try:
             value.format_map(dict.fromkeys(PLACES, ""))
         except (KeyError, ValueError, IndexError, AttributeError):
             known = ", ".join(f"{{{place}}}" for place in PLACES)
-            yield f"object_labels.{key}: {value!r}: in braces there can be {known}"
+            yield f"object_labels.{key}: {value!r}: in braces, use one of {known}"
 
 
 def labels_for(

@@ -114,7 +114,7 @@ def _flux(spec: BurstSpec, settings: PodSettings) -> Manifest:
     if any(letter in config for letter in "$`\\"):
         raise Refused(
             "the lead's [bootstrap] has a $, a backquote or a backslash, which the Flux"
-            " Operator does not hand on as it is",
+            " Operator does not pass on unchanged",
             'change it there, or set form = "job"',
         )
     return {

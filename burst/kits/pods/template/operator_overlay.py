@@ -41,7 +41,7 @@ def check_for_operator(overlay: Mapping[str, Any], where: str) -> Iterator[str]:
         if key not in (*_POD, "containers", "imagePullSecrets", "volumes"):
             yield f"{where}.spec.{key}: {LACKS}"
     if len(spec.get("imagePullSecrets", ())) > 1:
-        yield f"{where}.spec.imagePullSecrets: a MiniCluster has one; leave one"
+        yield f"{where}.spec.imagePullSecrets: a MiniCluster has only one; keep one"
     for container in spec.get("containers", []):
         at = f"{where}.spec.containers.{container['name']}"
         if container["name"] != BROKER:

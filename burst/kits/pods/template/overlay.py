@@ -226,8 +226,8 @@ def _check_other(container: Mapping[str, Any], where: str) -> Iterator[str]:
         name = str(mount.get("name"))
         if name in OUR_VOLUMES and name != SOCKET_VOLUME:
             yield (
-                f"{where}.volumeMounts.{mount.get('mountPath')}: volume {name} is the"
-                " broker's alone, as the certificate is in it or its settings are"
+                f"{where}.volumeMounts.{mount.get('mountPath')}: volume {name} is only"
+                " for the broker, as it has the certificate or the broker's settings"
             )
 
 
@@ -247,7 +247,7 @@ def _check_user(context: Any, where: str) -> Iterator[str]:
         return
     for key in ("runAsUser", "runAsNonRoot", "fsGroup"):
         if key in context:
-            yield f"{where}.{key}: use user, which is who may read the certificate"
+            yield f"{where}.{key}: use user: only that user may read the certificate"
 
 
 def _check_resources(resources: Any, where: str, gpu_resource: str) -> Iterator[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-_OURS = "is ours: bursts are found by it"
-_JOBS = "is the Job's own: pods are told apart by it"
+_OURS = "is reserved for burst, which finds bursts by it"
+_JOBS = "is reserved for the Job, which tells pods apart by it"
 
 LABELS = {
     "burst.flux-framework.org/": _OURS,
@@ -37,7 +37,7 @@ POD_FIELDS = {
         "other containers could read the certificate under /proc; each has its own"
     ),
     "resources": "use cores, cpu, memory and gpus of the offer, as Flux counts them",
-    "ephemeralContainers": "a Job's template can have none",
+    "ephemeralContainers": "the template of a Job cannot have them",
 }
 
 CONTAINER_FIELDS = {

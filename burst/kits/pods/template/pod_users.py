@@ -70,7 +70,7 @@ def users_data(settings: PodSettings) -> dict[str, str]:
             f"multi_user.users: {len(users)} users and {len(groups)} groups are"
             f" {size} bytes, and a burst's ConfigMap takes {_MOST} of them",
             'narrow multi_user.uids, name the users in a table, or set users = "image"'
-            " with an image that asks your directory, such as by sssd",
+            " with an image that asks your directory, such as with sssd",
         )
     return data
 

@@ -40,7 +40,7 @@ def refuse_systemd(lead: LeadIdentity) -> None:
             "the lead has [systemd] enable, and a pod has no systemd: it would never"
             " come online (sdmon), and no job would start there (sdexec)",
             "set [systemd] enable = false and no [exec] service in the lead's"
-            " configuration, and restart it; or have another provider",
+            " configuration, and restart it; or use another provider",
         )
 
 
@@ -131,8 +131,8 @@ def _gateway_service(meta: Manifest, spec: BurstSpec) -> list[Manifest]:
         return []
     if len(gateways) > 1:
         raise SpecRefused(
-            f"{', '.join(gateways)} are gateways of one burst, which can have one",
-            "let all hosts of a rank slot join through its first",
+            f"{', '.join(gateways)} are gateways of one burst, which can have only one",
+            "let all hosts of a rank slot join through its first host",
         )
     entries = {entry.host: entry for entry in expand_hosts(spec.lead.bootstrap)}
     address = urlsplit(entries[gateways[0]].connect)

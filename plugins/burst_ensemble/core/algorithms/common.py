@@ -54,7 +54,7 @@ def decide_end(
         begun = now
     if now - begun < options.terminate_checks * view.check:
         return MemberDecision(memory={"idle_since": begun, "jobs": jobs})
-    return MemberDecision(end=True, why=f"it was idle for {now - begun:.0f} s")
+    return MemberDecision(end=True, why=f"it has been idle for {now - begun:.0f} s")
 
 
 def is_idle(view: MemberView, *, first: bool) -> bool:

@@ -35,7 +35,7 @@ class MoreJobsOptions(Table, frozen=True, rename="camel"):
     retired: ClassVar[Mapping[str, str]] = {
         "count": "set count of the jobs",
         **dict.fromkeys(
-            ("failureTarget", "mostTime"), "name stop beside it, which has it"
+            ("failureTarget", "mostTime"), "also list the algorithm stop, which has it"
         ),
     }
 

@@ -61,7 +61,7 @@ class Stop:
             if share >= options.failure_share:
                 return f"{100 * share:.0f} % of {tally.finished} jobs have failed"
         if now - view.started >= options.most_time:
-            return f"it exists for {format_fsd(now - view.started)}"
+            return f"it has existed for {format_fsd(now - view.started)}"
         if 0 < options.most_money <= view.spent:
             return f"it has cost {view.spent:.2f}"
         return ""

@@ -147,7 +147,7 @@ def _decision(
         end=any(action.name in ("terminate", "end") for action in done),
         custom=tuple(action.label for action in done if action.name == "custom"),
         memory=memory,
-        why=f"rules said: {', '.join(dict.fromkeys(names))}" if done else "",
+        why=f"rules triggered: {', '.join(dict.fromkeys(names))}" if done else "",
     )
 
 

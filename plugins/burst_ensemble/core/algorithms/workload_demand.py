@@ -134,7 +134,7 @@ def _never_submitted(view: MemberView) -> list[OptionProblem]:
     return [
         OptionProblem(
             "",
-            f"jobs {group.name} have count 0, of which workload-demand submits none",
+            f"jobs {group.name} have count 0, and workload-demand submits no such jobs",
             "give them a count, or use more-jobs or triggers",
         )
         for group in view.jobs
@@ -171,7 +171,7 @@ def _shrink(
         return MemberDecision(memory={"free": spare, "free_since": begun})
     nodes = max(view.least, view.nodes - spare)
     return MemberDecision(
-        nodes=nodes, why=f"{spare} nodes were free for {now - begun:.0f} s"
+        nodes=nodes, why=f"{spare} nodes have been free for {now - begun:.0f} s"
     )
 
 

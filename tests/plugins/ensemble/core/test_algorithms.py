@@ -215,8 +215,8 @@ def test_jobs_without_a_count_it_would_never_submit() -> None:
         ({"failureShare": 0.5}, view(tally=JobTally(finished=10, failed=4)), ""),
         # Of fewer jobs a share says little.
         ({"failureShare": 0.5}, view(tally=JobTally(finished=9, failed=9)), ""),
-        ({"mostTime": "15m"}, view(), "it exists for 16.7m"),
-        ({"mostTime": "1000s"}, view(), "it exists for 16.7m"),
+        ({"mostTime": "15m"}, view(), "it has existed for 16.7m"),
+        ({"mostTime": "1000s"}, view(), "it has existed for 16.7m"),
         ({"mostTime": "1001s"}, view(), ""),
         ({"mostMoney": 2.0}, view(spent=2.5), "it has cost 2.50"),
         ({"mostMoney": 2.5}, view(spent=2.5), "it has cost 2.50"),
@@ -298,7 +298,7 @@ def test_start_happens_once() -> None:
     rules = [rule("start", "submit", label="x", repetitions=5)]
     found = sequence(rules, [view(jobs=(group(left=2),))] * 3)
     assert [each.again for each in found] == [("x", "x"), (), ()]
-    assert found[0].why == "rules said: submit x"
+    assert found[0].why == "rules triggered: submit x"
 
 
 def test_an_action_is_repeated_with_a_back_off_in_checks() -> None:

@@ -144,7 +144,7 @@ def test_members_share_the_limit_of_nodes_by_weight() -> None:
         {"a": wants(8), "b": wants(8)},
     )
     assert sizes(step.record) == {"a": 6, "b": 3}
-    told = "of 8 nodes that it wants [limits] nodes and its fair share leave 6"
+    told = "it wants 8 nodes, but [limits] nodes and its fair share leave 6"
     assert step.record.members["a"].limited == told
     assert told in step.record.members["a"].why
 
@@ -232,7 +232,9 @@ def test_an_ended_member_whose_jobs_are_still_there_is_ended_again() -> None:
 def test_the_limit_of_time_ends_all() -> None:
     spec = limited(member(), time=1000.0)
     step = stepped(spec, begun(spec, m=4), {"m": reading(4)}, {"m": wants(8)})
-    assert step.intents == (EndMember(member="m", why="[limits] time: 16.7m are over"),)
+    assert step.intents == (
+        EndMember(member="m", why="[limits] time: 16.7m have passed"),
+    )
 
 
 @pytest.mark.parametrize(("spent", "ends"), [(4.9, False), (4.98, True), (6.0, True)])
@@ -253,7 +255,7 @@ def test_nothing_grows_that_could_not_be_paid_for_ten_minutes(
     paid = {"m": reading(4, price=price, spent=2.0)}
     step = stepped(spec, begun(spec, m=4), paid, {"m": wants(8)})
     assert sizes(step.record) == {"m": expected}
-    told = "of 8 nodes that it wants what is left of [limits] money leaves 4"
+    told = "it wants 8 nodes, but what is left of [limits] money leaves 4"
     assert step.record.members["m"].limited == (told if expected == 4 else "")
 
 
@@ -318,7 +320,7 @@ def test_a_clock_that_was_set_back_stops_nothing() -> None:
         (7, "returned int"),
         (MemberDecision(nodes="many"), "cannot be used"),  # type: ignore[arg-type]
         (MemberDecision(memory={"a": object()}), "cannot be used"),
-        (MemberDecision(memory={"a": "x" * MEMORY_MOST}), "the most"),
+        (MemberDecision(memory={"a": "x" * MEMORY_MOST}), "the limit is"),
         (MemberDecision(submit=("other",)), "a job other"),
         (MemberDecision(again=("other",)), "a job other"),
         (MemberDecision(custom=("rm",)), "a command rm"),
@@ -340,7 +342,7 @@ def test_the_first_algorithm_that_says_a_size_decides_and_any_may_end() -> None:
     assert step.record.members["m"].memory == {"a0": {}, "a1": {}, "a2": {"x": [1]}}
     unsaid = [wants(5), MemberDecision(end=True)]
     ended = stepped(spec, begun(spec, m=2), {"m": reading(2)}, {"m": unsaid})
-    assert ended.record.members["m"].why == "a1 said so"
+    assert ended.record.members["m"].why == "a1 decided to end it"
 
 
 def test_jobs_are_given_out_once_and_submitted_until_they_are_confirmed() -> None:

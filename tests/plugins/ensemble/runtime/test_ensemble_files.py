@@ -115,7 +115,7 @@ def test_a_changed_file_is_told_and_not_started(
     given.wait()
     given.wait()
     assert given.started == began
-    assert caplog.text.count("another name there starts it, too") == 1
+    assert caplog.text.count("use another name there to start it") == 1
     given.file.write_text(FILE.format(most=3).replace("sweep", "second"))
     given.wait()
     known = given.site.store.read()

@@ -401,7 +401,7 @@ def test_a_person_submits_jobs_of_the_file() -> None:
         submit("a", "md", 1)
     site.step()
     assert len(site.lead.names) == 2
-    with pytest.raises(BurstError, match="of md the file has 1 jobs left, not 2"):
+    with pytest.raises(BurstError, match="the file has 1 jobs of md left, not 2"):
         submit("a", "md", 2)
     submit("b", "all", 5)
     site.step()
@@ -605,7 +605,7 @@ def test_a_look_that_fails_is_not_the_last(caplog: pytest.LogCaptureFixture) -> 
     finally:
         ensembles.close()
     assert "ensembles: the daemon finished no" in caplog.text
-    assert "ensembles were not looked at" in caplog.text
+    assert "checking the ensembles failed" in caplog.text
 
 
 def test_where_nobody_tells_of_external_members_nothing_is_decided_for_them() -> None:
