@@ -128,6 +128,13 @@ class JoinedBehaviour:
         elif burst.state is State.ONLINE and world.lead is not None:
             _act_online(tx, burst, world, settings)
 
+    def may_end_late(self, *_: object) -> bool:
+        """Tell whether a deadline that has passed may end a burst: always.
+
+        The lead shows what joined; jobs of the burst are placed again.
+        """
+        return True
+
     def end_late_join(
         self, tx: Transaction, burst: Burst, world: World, settings: Settings
     ) -> None:
