@@ -289,12 +289,16 @@ def _act_online(
     tx: Transaction, burst: Burst, world: World, settings: Settings
 ) -> None:
     now, deadlines = tx.now, settings.deadlines
+    lost = burst.lost_since
+    if lost is not None:
+        # While the lead was down nothing could join it.
+        lost = max(lost, world.identity.started)
     made_for_jobs = burst.lease.made_for_jobs
     if drained := find_flux_drain(burst, world):
         # No job can use drained nodes, and all nodes of a burst are alike.
         begin_drain(tx, burst, Result.FAILED, drained.note)
         count_flux_drain(tx, burst, drained, settings.limits)
-    elif burst.lost_since is not None and now - burst.lost_since > deadlines.rejoin:
+    elif lost is not None and now - lost > deadlines.rejoin:
         note = f"ranks were lost and not back within {format_fsd(deadlines.rejoin)}"
         cause = burst.reclaimed or cause_of_loss(burst)
         why = "; ".join(filter(None, (cause, note)))
