@@ -190,7 +190,8 @@ class Purchases:
             provider=before.provider,
             lease_end=burst.lease.end,
             run_times=(demand.duration,),
-            online=burst.state not in COMES_UP,
+            # As `accounts` reserves: a job may wait for nodes that are coming.
+            online=burst.state not in COMES_UP and not burst.coming,
         )
         ends = lives_until(life, self._settings, self._now)
         payers, borne = self._payers(demand), before.borne

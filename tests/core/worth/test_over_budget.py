@@ -10,7 +10,7 @@ from burst.model.burst import State
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
 from tests.builders import whole
-from tests.core.worth.money_sim import BOUND, refusal, sim, submit, used
+from tests.core.worth.money_sim import BOUND, refusal, resize, sim, submit, used
 
 
 def test_a_job_that_would_pass_it_waits_and_is_told_what_is_left_and_until_when():
@@ -98,6 +98,25 @@ def test_a_live_burst_is_kept_for_a_further_job_only_within_the_budget(
     its.engine.tick(its.now + 0.5)
     assert (second in its.burst.jobs) is reused
     assert used(its) <= BOUND + 100 + 400
+
+
+def test_a_job_joins_a_burst_that_grows_only_within_the_budget():
+    """Its money is reserved for the time that the further nodes may take, too."""
+    limit = 3 * (BOUND + 50)
+    its = sim(limit)
+    its.tables["limits"] = {"max_bursts": 1}
+    its.boot()
+    its.tick(2)
+    its.request(burst_requests.request_nodes(1))
+    its.until(its.in_state(State.ONLINE))
+    its.cloud.stalled = True
+    resize(its, 3)
+    assert its.burst.coming
+    job = its.submit_lent(1, duration=100.0)
+    its.tick(5)
+    assert used(its) <= limit
+    assert refusal(its, job).reason is Reason.LIMIT_BURSTS
+    assert not its.burst.jobs
 
 
 def test_an_isolated_burst_is_bought_within_the_budget():
