@@ -56,7 +56,7 @@ _PHASES: dict[State, Phase] = {
 def keep_accounts(tx: Transaction, world: World, settings: Settings) -> None:
     """Reserve money for bursts, count their use, and settle those that ended.
 
-    A record that cannot be read is left as it is.
+    A record that cannot be read is left as it is; its burst may still cost something.
     """
     accounts = _Accounts(tx, world, settings)
     for burst in tx.live:
@@ -68,6 +68,9 @@ def keep_accounts(tx: Transaction, world: World, settings: Settings) -> None:
             accounts.keep(entry, known)
         elif f"burst/{name}" not in tx.unreadable:
             _settle(tx, entry)
+        elif (grown := ledger.outlive(entry, tx.now)) is not entry:
+            # It has no record in which that could be an event.
+            tx.entries[name] = grown
     _drop_settled(tx, world.archived)
     merged = periods.merge_old(tx.periods, tx.unreadable, tx.now)
     for period, changed in merged.items():
