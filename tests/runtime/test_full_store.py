@@ -30,7 +30,11 @@ def resized(nodes, before):
     sim.until(sim.in_state(State.ONLINE))
     sim.joins = False
     wanted = WantedSize(sim.burst.id, nodes)
-    sim.ask(lambda *seen: resize_burst(*seen[:3], wanted, seen[3]))
+    sim.ask(
+        lambda records, world, its_settings, now: resize_burst(
+            records, world, its_settings, wanted, now
+        )
+    )
     assert sim.burst.resize
     return sim
 

@@ -94,12 +94,15 @@ def reserve_longer(
     """Reserve money for an idle burst that is kept; tell whether the budgets allow it.
 
     It is reserved for longer than the burst takes to end, so that it can end in time.
+    What this tick has bought before is reserved first.
     """
     entry, lease = tx.entries.get(burst.id), burst.lease
     life = Life(provider=lease.provider, lease_end=lease.end, online=True)
     ends = lives_until(life, settings, tx.now)
     if entry is None or ends <= entry.until:
         return True
+    keep_accounts(tx, world, settings)
+    entry = tx.entries[burst.id]
     before = commitment_of(entry, tx.now)
     until = ends + _KEPT_LONGER_S
     after = msgspec.structs.replace(before, until=until)
