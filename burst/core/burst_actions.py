@@ -92,18 +92,24 @@ def _provision(tx: Transaction, burst: Burst, world: World, settings: Settings) 
     if _is_unneeded(burst):
         tx.fail(burst.id, "canceled", UNNEEDED)
     elif tx.now - burst.since > limit and world.lead is not None:
-        why = provider_message(burst, world) or "its provider does not say why"
-        note = f"not all followers were started within {format_fsd(limit)}: {why}"
-        tx.fail_late(burst, note, settings.limits)
+        # Until it may end it is not called again either: what the provider shows would
+        # count only if it was read after that call.
+        if behaviour_of(burst).may_end_late(tx, burst, world, burst.since + limit):
+            why = provider_message(burst, world) or "its provider does not say why"
+            note = f"not all followers were started within {format_fsd(limit)}: {why}"
+            tx.fail_late(burst, note, settings.limits)
     elif may_call(tx, burst, world, Verb.PROVISION):
         tx.actions.append(ProvisionBurst(burst.id))
 
 
 def _join(tx: Transaction, burst: Burst, world: World, settings: Settings) -> None:
+    its, limit = behaviour_of(burst), settings.deadlines.join
     if _is_unneeded(burst):
         tx.fail(burst.id, "canceled", UNNEEDED)
-    elif tx.now - burst.since > settings.deadlines.join:
-        behaviour_of(burst).end_late_join(tx, burst, world, settings)
+    elif tx.now - burst.since > limit and its.may_end_late(
+        tx, burst, world, burst.since + limit
+    ):
+        its.end_late_join(tx, burst, world, settings)
 
 
 def _is_unneeded(burst: Burst) -> bool:

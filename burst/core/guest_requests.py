@@ -9,6 +9,7 @@ from burst.config import GuestSettings, Settings
 from burst.core.burst_requests import request_nodes
 from burst.core.commands import take_down_burst
 from burst.core.plan.demands import Demand
+from burst.core.plan.unread_use import unread_use
 from burst.core.records import Records
 from burst.core.select.association_limits import LimitsInUse
 from burst.core.tick import TickResult
@@ -54,6 +55,9 @@ class GuestLimits:
         most = self._settings.guests.request_nodes
         live = self._records.live
         has = sum(b.lease.nodes for b in live if b.lease.requester == userid)
+        # Which of those were requested is not known: they count, too.
+        unread = unread_use(self._records, self._world).values()
+        has += sum(use.nodes for use in unread if userid in use.charged)
         if not most:
             raise Denied(
                 "users may not request bursts on this instance",

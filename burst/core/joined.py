@@ -130,6 +130,13 @@ class JoinedBehaviour:
         elif burst.state is State.ONLINE and world.lead is not None:
             _act_online(tx, burst, world, settings)
 
+    def may_end_late(self, *_: object) -> bool:
+        """Tell whether a deadline that has passed may end a burst: always.
+
+        The lead shows what joined; jobs of the burst are placed again.
+        """
+        return True
+
     def end_late_join(
         self, tx: Transaction, burst: Burst, world: World, settings: Settings
     ) -> None:
@@ -284,12 +291,16 @@ def _act_online(
     tx: Transaction, burst: Burst, world: World, settings: Settings
 ) -> None:
     now, deadlines = tx.now, settings.deadlines
+    lost = burst.lost_since
+    if lost is not None:
+        # While the lead was down nothing could join it.
+        lost = max(lost, world.identity.started)
     made_for_jobs = burst.lease.made_for_jobs
     if drained := find_flux_drain(burst, world):
         # No job can use drained nodes, and all nodes of a burst are alike.
         begin_drain(tx, burst, Result.FAILED, drained.note)
         count_flux_drain(tx, burst, drained, settings.limits)
-    elif burst.lost_since is not None and now - burst.lost_since > deadlines.rejoin:
+    elif lost is not None and now - lost > deadlines.rejoin:
         limit = format_fsd(deadlines.rejoin)
         note = f"ranks were lost and did not come back within {limit}"
         cause = burst.reclaimed or cause_of_loss(burst)

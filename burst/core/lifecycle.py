@@ -86,7 +86,7 @@ NOTES: dict[str, tuple[State, ...]] = {
     "rank-drain": (State.DRAIN, State.REAP),
     "housekeeping-kill": (State.ONLINE, State.DRAIN, State.REAP),
     "undrain": (State.INACTIVE,),
-    "overdue": (State.ONLINE, State.DRAIN, State.REAP),
+    "overdue": (State.PROVISION, State.JOIN, State.ONLINE, State.DRAIN, State.REAP),
     "outlived": tuple(State),
     "unread": (*BEFORE_REAP, State.REAP),
     "quarantine": tuple(State),

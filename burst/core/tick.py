@@ -30,7 +30,11 @@ from burst.core.plan.refusal_inputs import refusal_inputs
 from burst.core.plan.shortfall import update_shortfalls
 from burst.core.records import Records, Transaction
 from burst.core.resizing import begin_growth
-from burst.core.select.assignments import end_late_bursts, expire_assignments
+from burst.core.select.assignments import (
+    end_late_bursts,
+    end_unreleased,
+    expire_assignments,
+)
 from burst.core.select.job_context import JobContext, job_context
 from burst.core.select.job_holds import plan_job_holds
 from burst.core.select.triage import triage
@@ -133,12 +137,15 @@ def free_unused(
     """Record what happened, and take down what is not needed; begin nothing. Pure.
 
     Used while the store refuses the records: nothing may be begun then, but idle bursts
-    still cost money. Isolated bursts stay, as the results of their jobs would be lost.
+    still cost money, as do those whose jobs can only be released on record. Isolated
+    bursts stay, as the results of their jobs would be lost.
     """
     tx = Transaction(records, now)
     sync(tx, world, settings, {})
+    if world.lead is not None and world.store_trouble is not None:
+        end_unreleased(tx, world.lead, world.store_trouble, settings.deadlines.release)
     for burst in list(tx.bursts.values()):
-        if not (burst.quarantined or burst.lease.isolated or burst.resize):
+        if not (burst.quarantined or burst.lease.isolated):
             act_on_burst(tx, burst, world, settings)
     keep_accounts(tx, world, settings)
     tx.actions = [action for action in tx.actions if isinstance(action, FREEING)]

@@ -229,6 +229,27 @@ def test_what_its_provider_does_not_explain_is_told_as_seen(follower, words):
 JOB = JobId(1)
 
 
+@pytest.mark.parametrize("joins", [True, False])
+def test_after_a_pause_of_the_lead_followers_have_all_their_time_to_rejoin(joins):
+    """The lead saw that they were gone before it was stopped."""
+    sim, _ = running()
+    sim.joins = False
+    for rank in sim.burst.lease.ranks:
+        sim.lead.lose(rank)
+    sim.tick(2)
+    assert sim.burst.lost_since is not None
+    sim.now += 200.0
+    restart_lead(sim)
+    sim.tick()
+    assert sim.state() is State.ONLINE
+    sim.joins = joins
+    sim.tick(18)
+    assert sim.state() is State.ONLINE
+    assert ("back" in sim.names()) == joins
+    sim.tick(3)
+    assert (sim.burst.exception == "lost") != joins
+
+
 @pytest.mark.parametrize(
     ("started", "ended", "context", "blamed"),
     [

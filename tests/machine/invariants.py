@@ -327,7 +327,7 @@ class Invariants:
             b.id for b in unneeded if b.state in _COUNTED_ON[:3] and b.lease.userids
         ]
         # What a person makes larger ahead of jobs is idle from then on.
-        online = [b for b in online if not b.coming and (storing or not b.resize)]
+        online = [b for b in online if not b.coming]
         idle = [b.id for b in unneeded if b in online and not self._is_kept(b)]
         self._unneeded.note([*coming, *idle], world.elapsed)
         idling = [b for b in online if b.id not in used and not self._is_kept(b)]

@@ -15,7 +15,7 @@ from burst.model.reason import Reason
 from burst.provider import Failure
 from burst.runtime import service_answers
 from burst.runtime.manual_burst import manual_burst_settings
-from tests.builders import T0
+from tests.builders import T0, whole
 from tests.sim import Sim
 
 
@@ -197,6 +197,21 @@ def test_a_budget_bounds_it():
     assert s.live == []
     (why,) = s.engine.snapshot.standing.values()
     assert "budget" in why
+
+
+def test_what_stands_is_kept_only_with_what_the_same_tick_buys_in_the_budget():
+    """Each of both would fit alone: its next ten minutes, or a burst for the job."""
+    s = sim({"nodes": 1}, budget=[{"limit": 825}])
+    s.until(online(s, 1))
+    (entry,) = s.records.entries.values()
+    s.until(lambda: s.now + 36 > entry.until, ticks=200)
+    assert s.records.entries[entry.burst].until == entry.until
+    s.lead.submit(whole(1, constraint='{"hostlist":["burst-1-[0-3]"]}'), duration=100.0)
+    s.tick()
+    assert len(s.bursts) == 2
+    (state,) = budgets_at(s.records, s.settings, {}, s.now).states()
+    assert state.used <= state.limit
+    assert "no money left" in s.story()
 
 
 def test_it_is_told_why_a_burst_exists_and_that_it_is_made_again():

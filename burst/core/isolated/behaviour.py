@@ -13,6 +13,7 @@ from burst.core.isolated import decision, observation
 from burst.core.isolated.observation import UNDER_WAY
 from burst.core.job_events import record_job_events
 from burst.core.observation import is_in_reach, provider_message, reported_message
+from burst.core.provider_calls import report_overdue
 from burst.core.records import UNNEEDED, Records, Transaction
 from burst.core.world import World
 from burst.model.burst import NOT_HELD, Burst, State
@@ -27,6 +28,9 @@ SETTLED = 1.0
 # A program with a time limit ends by itself, but it began a little after its burst was
 # online: wait so much longer for its end, in seconds.
 LATE = 60.0
+# How often, in seconds, it is recorded that a deadline has passed and the provider
+# cannot be read. A daemon that was just started has not read it yet.
+_REPORTED_EVERY_S = 600.0
 
 
 class IsolatedBehaviour:
@@ -60,7 +64,13 @@ class IsolatedBehaviour:
         if burst.state is State.NEW:
             _provision(tx, burst, world, settings.deadlines.provision)
         elif burst.state is State.ONLINE:
-            _run(tx, burst, settings)
+            _run(tx, burst, world, settings)
+
+    def may_end_late(
+        self, tx: Transaction, burst: Burst, world: World, deadline: float
+    ) -> bool:
+        """Tell whether a deadline that has passed may end a burst; see below."""
+        return _may_end_late(tx, burst, world, deadline)
 
     def end_late_join(
         self, tx: Transaction, burst: Burst, world: World, settings: Settings
@@ -156,16 +166,37 @@ def _provision(tx: Transaction, burst: Burst, world: World, limit: float) -> Non
         tx.fail(burst.id, NOT_HELD, f"{what} within {format_fsd(limit)}")
 
 
-def _run(tx: Transaction, burst: Burst, settings: Settings) -> None:
+def _run(tx: Transaction, burst: Burst, world: World, settings: Settings) -> None:
     """End a burst that no job needs, that takes too long, or whose lease is over."""
-    lease = burst.lease
+    lease, until = burst.lease, run_until(burst, settings)
+    ends = min(until, lease.end or math.inf)
     if lease.userids and not burst.jobs:
         tx.fail(burst.id, "canceled", UNNEEDED)
-    elif tx.now > run_until(burst, settings):
+    elif tx.now <= ends or not _may_end_late(tx, burst, world, ends):
+        return
+    elif tx.now > until:
         took = format_fsd(round(tx.now - burst.since))
         tx.fail(burst.id, "timeout", f"its program did not end within {took}")
-    elif lease.end and tx.now > lease.end:
+    else:
         tx.fail(burst.id, "timeout", "its lease is over")
+
+
+def _may_end_late(tx: Transaction, burst: Burst, world: World, deadline: float) -> bool:
+    """Tell whether a deadline that has passed may end a burst.
+
+    It may not before the provider was read after it, which shows whether the program
+    has begun or ended in time: the result would be lost, and it cannot be run again.
+    If the provider does not answer, nothing could be deleted there either. A person
+    can end the burst.
+    """
+    name = burst.lease.provider
+    view = world.providers.get(name)
+    if view is not None and not view.trouble and view.read_at > deadline:
+        return True
+    why = "it is not enabled" if view is None else view.trouble or "no answer yet"
+    note = f"it is not ended before provider {name} was read again"
+    report_overdue(tx, burst, _REPORTED_EVERY_S, f"{note}: {why}", deadline)
+    return False
 
 
 def run_until(burst: Burst, settings: Settings) -> float:

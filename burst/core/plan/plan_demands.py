@@ -22,6 +22,7 @@ from burst.core.plan.plan_growth import GrowthContext, with_growths
 from burst.core.plan.planner import make_plan
 from burst.core.plan.purchases import Purchases
 from burst.core.plan.rank_table import RankTable
+from burst.core.plan.unread_use import unread_use
 from burst.core.records import RecordsView, Transaction
 from burst.core.select.constraints import Constraints
 from burst.core.world import World
@@ -99,7 +100,7 @@ def plan_context(
 
 
 def _usage(records: RecordsView, world: World, settings: Settings, now: float) -> Usage:
-    """Return what live bursts use of limits and budgets."""
+    """Return what bursts use of limits and budgets that may cost something."""
     lead = world.lead
     assert lead is not None
     budgets = budgets_at(records, settings, world.userids, now)
@@ -116,7 +117,8 @@ def _usage(records: RecordsView, world: World, settings: Settings, now: float) -
         for offer in view.offers or ()
     }
     live = {burst.id: usage_of(burst, lead) for burst in records.live}
-    return Usage(settings.limits, live, purchases, totals)
+    there = {**unread_use(records, world), **live}
+    return Usage(settings.limits, there, purchases, totals)
 
 
 def _without_address(plan: Plan) -> Plan:

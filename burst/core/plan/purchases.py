@@ -127,8 +127,10 @@ class Purchases:
 
         None if it may be. `key` is that of its offer.
         """
-        if not self._budgets or burst not in self._live:
+        if not self._budgets:
             return None
+        if burst not in self._live:
+            return self._unbooked(key)
         before, after = self._used(demand, burst)
         return self._refusal(key, [after], before)
 
@@ -147,8 +149,10 @@ class Purchases:
         They cost money from now on, for as long as money is reserved for the burst.
         `key` is that of its offer.
         """
-        if not self._budgets or burst not in self._live:
+        if not self._budgets:
             return None
+        if burst not in self._live:
+            return self._unbooked(key)
         _, before = self._live[burst]
         further = self._further(before, more)
         return self._refusal(key, [before, further], before)
@@ -173,6 +177,16 @@ class Purchases:
         self._budgets.commit([kept, further], before)
         return True
 
+    def _unbooked(self, key: str) -> OfferRejection | None:
+        """Return why a burst without an entry costs no more; None if it may.
+
+        What an entry that cannot be read has reserved is not known, and it is not
+        changed. A burst without any, of before there was a ledger, gets one by the end
+        of this tick.
+        """
+        states = self._budgets.states()
+        return next((_unread(key, state) for state in states if state.unread), None)
+
     def _further(self, bought: Commitment, more: int) -> Commitment:
         """Return what is reserved for `more` further nodes of a live burst."""
         return msgspec.structs.replace(
@@ -190,7 +204,8 @@ class Purchases:
             provider=before.provider,
             lease_end=burst.lease.end,
             run_times=(demand.duration,),
-            online=burst.state not in COMES_UP,
+            # As `accounts` reserves: a job may wait for nodes that are coming.
+            online=burst.state not in COMES_UP and not burst.coming,
         )
         ends = lives_until(life, self._settings, self._now)
         payers, borne = self._payers(demand), before.borne
@@ -243,8 +258,7 @@ class Purchases:
             return None
         state, need = refusing
         if state.unread:
-            unread = {"budget": str(state.budget), "record": state.unread}
-            return OfferRejection(key, Reason.BUDGET_UNREAD, unread)
+            return _unread(key, state)
         budget = {"budget": str(state.budget)}
         if state.over:
             last = budget | {"last": str(state.budget.until)}
@@ -256,6 +270,12 @@ class Purchases:
         again = f"its next period begins on {moment(state.window.ends)}"
         facts = sums | {"left": format_money(state.left), "again": again}
         return OfferRejection(key, Reason.OVER_BUDGET, facts)
+
+
+def _unread(key: str, state: BudgetState) -> OfferRejection:
+    """Return the refusal of a budget of which a record cannot be read."""
+    facts = {"budget": str(state.budget), "record": state.unread}
+    return OfferRejection(key, Reason.BUDGET_UNREAD, facts)
 
 
 def _life(candidate: ProviderOffer, demand: Demand) -> Life:

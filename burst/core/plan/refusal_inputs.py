@@ -12,7 +12,9 @@ from burst.config import Settings
 from burst.core.plan.capacity import own_ranks
 from burst.core.plan.failures import coming_bursts, running_trials
 from burst.core.plan.leasable import LeasableRanks, leasable_ranks
+from burst.core.plan.limits import FurtherUse
 from burst.core.plan.slots import RankSlot
+from burst.core.plan.unread_use import unread_use
 from burst.core.provider_health import Health, expiry_times
 from burst.core.records import Transaction
 from burst.core.select.burst_worth import forecast_due
@@ -50,6 +52,8 @@ class RefusalInputs(msgspec.Struct, frozen=True, kw_only=True):
     """Providers and offers whose trial is a burst that is not online yet."""
     unreadable: frozenset[str] = frozenset()
     """Keys of records that cannot be read: nothing is made that one of them may be."""
+    unread_use: Mapping[BurstId, FurtherUse] = {}
+    """What the bursts of such records use of the limits."""
     banks: Banks = NOT_VERIFIED
     open_rules: int = 1
     """The rules that were within their hours, as bits."""
@@ -91,6 +95,7 @@ def refusal_inputs(
         own=frozenset(own_ranks(tx, lead, world.identity)),
         trials=running_trials(tx.health, coming_bursts(live), tx.now),
         unreadable=frozenset(tx.unreadable),
+        unread_use=unread_use(tx, world),
         banks=world.banks,
         open_rules=rules.open_at(tx.now),
         forecasts=world.forecasts,

@@ -20,7 +20,7 @@ from burst.core.plan.lease_times import drain_time
 from burst.core.provider_health import MOST_TIMES
 from burst.core.records import ASSIGNABLE, Transaction
 from burst.core.select.hindrance import find_hindrance, is_displaced
-from burst.core.world import World
+from burst.core.world import StoreTrouble, World
 from burst.model.burst import Burst, State
 from burst.model.decision import Decision, clock_time, moment
 from burst.model.event import cut
@@ -84,6 +84,25 @@ def expire_assignments(tx: Transaction, world: World) -> None:
                 note = f"it gets other nodes: {_what_stood(view, both, lead, identity)}"
             else:
                 continue
+            tx.record(burst.id, "job-leave", {"id": format_f58(job), "note": note})
+
+
+def end_unreleased(
+    tx: Transaction, lead: LeadView, trouble: StoreTrouble, limit: float
+) -> None:
+    """Remove jobs from bursts on which nothing runs while the store is in trouble.
+
+    They cannot be released then, for as long as that lasts. This counts as no failure
+    to start: they are placed again as soon as the store takes the records.
+    """
+    for burst in list(tx.bursts.values()):
+        if burst.state is not State.ONLINE or burst.quarantined or burst.lease.isolated:
+            continue
+        since = max(burst.since, trouble.since)
+        if tx.now - since <= limit or not lead.in_use.isdisjoint(burst.lease.ranks):
+            continue
+        for job in sorted(burst.jobs - burst.started):
+            note = "it cannot be released while the store refuses the records"
             tx.record(burst.id, "job-leave", {"id": format_f58(job), "note": note})
 
 

@@ -56,7 +56,7 @@ _PHASES: dict[State, Phase] = {
 def keep_accounts(tx: Transaction, world: World, settings: Settings) -> None:
     """Reserve money for bursts, count their use, and settle those that ended.
 
-    A record that cannot be read is left as it is.
+    A record that cannot be read is left as it is; its burst may still cost something.
     """
     accounts = _Accounts(tx, world, settings)
     for burst in tx.live:
@@ -68,6 +68,9 @@ def keep_accounts(tx: Transaction, world: World, settings: Settings) -> None:
             accounts.keep(entry, known)
         elif f"burst/{name}" not in tx.unreadable:
             _settle(tx, entry)
+        elif (grown := ledger.outlive(entry, tx.now)) is not entry:
+            # It has no record in which that could be an event.
+            tx.entries[name] = grown
     _drop_settled(tx, world.archived)
     merged = periods.merge_old(tx.periods, tx.unreadable, tx.now)
     for period, changed in merged.items():
@@ -91,12 +94,15 @@ def reserve_longer(
     """Reserve money for an idle burst that is kept; tell whether the budgets allow it.
 
     It is reserved for longer than the burst takes to end, so that it can end in time.
+    What this tick has bought before is reserved first.
     """
     entry, lease = tx.entries.get(burst.id), burst.lease
     life = Life(provider=lease.provider, lease_end=lease.end, online=True)
     ends = lives_until(life, settings, tx.now)
     if entry is None or ends <= entry.until:
         return True
+    keep_accounts(tx, world, settings)
+    entry = tx.entries[burst.id]
     before = commitment_of(entry, tx.now)
     until = ends + _KEPT_LONGER_S
     after = msgspec.structs.replace(before, until=until)

@@ -70,7 +70,7 @@ _OF_BURSTS = (
     Metric(
         "overdue_bursts",
         "gauge",
-        "Bursts whose drain or deletion takes longer than its deadline.",
+        "Bursts that are in their state for longer than its deadline.",
         _OF_PROVIDER,
     ),
     Metric(

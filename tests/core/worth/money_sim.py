@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A simulated site where bursts cost money."""
 
+from burst.core.resize_request import WantedSize, resize_burst
 from burst.core.worth.money import UNIT
 from tests.builders import LENT, whole
 from tests.sim import Sim
@@ -23,6 +24,16 @@ def sim(limit, modes=("joined",), nodes=8, **fields):
 def submit(its, nodes=1, duration=100.0, **fields):
     request = whole(nodes, constraint=LENT)
     return its.lead.submit(request, duration=duration, **fields)
+
+
+def resize(its, nodes):
+    """Have the one burst grow or shrink, as `burst resize` does."""
+    wanted = WantedSize(its.burst.id, nodes)
+    return its.ask(
+        lambda records, world, its_settings, now: resize_burst(
+            records, world, its_settings, wanted, now
+        )
+    )
 
 
 def used(its):

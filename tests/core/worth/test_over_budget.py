@@ -6,11 +6,12 @@ import datetime
 import pytest
 
 from burst.core import burst_requests
+from burst.errors import BurstError
 from burst.model.burst import State
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
 from tests.builders import whole
-from tests.core.worth.money_sim import BOUND, refusal, sim, submit, used
+from tests.core.worth.money_sim import BOUND, refusal, resize, sim, submit, used
 
 
 def test_a_job_that_would_pass_it_waits_and_is_told_what_is_left_and_until_when():
@@ -100,6 +101,25 @@ def test_a_live_burst_is_kept_for_a_further_job_only_within_the_budget(
     assert used(its) <= BOUND + 100 + 400
 
 
+def test_a_job_joins_a_burst_that_grows_only_within_the_budget():
+    """Its money is reserved for the time that the further nodes may take, too."""
+    limit = 3 * (BOUND + 50)
+    its = sim(limit)
+    its.tables["limits"] = {"max_bursts": 1}
+    its.boot()
+    its.tick(2)
+    its.request(burst_requests.request_nodes(1))
+    its.until(its.in_state(State.ONLINE))
+    its.cloud.stalled = True
+    resize(its, 3)
+    assert its.burst.coming
+    job = its.submit_lent(1, duration=100.0)
+    its.tick(5)
+    assert used(its) <= limit
+    assert refusal(its, job).reason is Reason.LIMIT_BURSTS
+    assert not its.burst.jobs
+
+
 def test_an_isolated_burst_is_bought_within_the_budget():
     alone = BurstPreferences(mode="isolated", wait=0)
     its = sim(3 * (BOUND + 100), modes=("joined", "isolated"))
@@ -153,6 +173,46 @@ def test_what_cannot_be_read_keeps_everything_from_being_bought():
         "budget everything, per month: record ledger/1970-01-12 cannot be read, so"
         " nothing is bought"
     )
+
+
+def unbooked():
+    """A burst that is idle, and of which nobody knows what is reserved for it."""
+    its = sim(1e6)
+    its.tick(2)
+    its.request(burst_requests.request_nodes(1))
+    its.until(its.in_state(State.ONLINE))
+    its.lead.disk.records[f"entry/{its.burst.id}"] = "{"
+    its.boot()
+    its.tick(2)
+    return its
+
+
+def test_a_burst_whose_money_record_cannot_be_read_gets_no_job():
+    its = unbooked()
+    job = its.submit_lent(1, duration=100.0)
+    its.tick(2)
+    assert not its.burst.jobs
+    assert {each.reason for each in its.decision(job).refusals} == {
+        Reason.BUDGET_UNREAD
+    }
+
+
+def test_a_burst_whose_money_record_cannot_be_read_does_not_grow():
+    its = unbooked()
+    why = f"record entry/{its.burst.id} cannot be read, so nothing is bought"
+    with pytest.raises(BurstError, match=f"budget everything, per month: {why}"):
+        resize(its, 3)
+    assert its.burst.lease.nodes == 1
+
+
+def test_a_burst_of_before_there_was_a_ledger_gets_jobs_at_once():
+    its = unbooked()
+    del its.lead.disk.records[f"entry/{its.burst.id}"]
+    its.boot()
+    its.submit_lent(1, duration=100.0)
+    its.tick()
+    assert its.burst.jobs
+    assert used(its) == 180 + 100
 
 
 @pytest.mark.parametrize(("limit", "bought"), [(179.0, False), (180.0, True)])

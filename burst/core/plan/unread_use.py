@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: MIT
+"""What bursts use of the limits whose records cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from burst.core.plan.limits import FurtherUse
+from burst.core.records import RecordsView
+from burst.core.world import World
+from burst.model.burst import BurstId
+
+
+def unread_use(records: RecordsView, world: World) -> Mapping[BurstId, FurtherUse]:
+    """Return what each burst uses whose record cannot be read, as far as is known.
+
+    Its nodes are paid for until a person has it taken down. The entry of its money
+    tells their number, and for whom they are. A burst without an entry has ended, or
+    that cannot be read either; then the followers count that a provider shows.
+    """
+    names = (
+        BurstId(key.removeprefix("burst/"))
+        for key in records.unreadable
+        if key.startswith("burst/")
+    )
+    found = {name: _use_of(name, records, world) for name in names}
+    return {name: use for name, use in found.items() if use is not None}
+
+
+def _use_of(name: BurstId, records: RecordsView, world: World) -> FurtherUse | None:
+    entry = records.entries.get(name)
+    if entry is not None:
+        users = {payer.userid for payer in entry.payers if payer.userid is not None}
+        return FurtherUse(
+            offer=f"{entry.provider}/{entry.offer}",
+            nodes=entry.nodes,
+            bursts=1,
+            charged=dict.fromkeys(users, entry.nodes),
+        )
+    for view in world.providers.values():
+        if name in view.statuses:
+            return FurtherUse(nodes=len(view.statuses[name].followers), bursts=1)
+    return None
