@@ -101,7 +101,9 @@ def test_a_certificate_is_made_and_never_replaced_unasked(place: Path) -> None:
     told = f"certificate of site, fingerprint {first.fingerprint}"
     assert line == f"{path}: {told}"
     error = burst("keygen", str(path)).error
-    assert error.startswith(f"{path}: exists already; its followers could not")
+    assert error.startswith(
+        f"{path}: exists already; with another certificate its followers could not"
+    )
     assert certificate.read(path) == first
     burst("keygen", str(path), "--force")
     assert certificate.read(path) != first

@@ -78,7 +78,7 @@ def test_one_of_his_banks_has_to_have_room_where_no_default_is_known() -> None:
     plugins = Banks(Associations(ACCOUNTS.banks))
     check(5, banks=plugins, max_nodes=4)  # there is no limit in the other
     only = Banks(Associations({ANN: frozenset({"physics"})}))
-    with pytest.raises(BurstError, match="max_nodes 4 of bank physics: 0 in use, "):
+    with pytest.raises(BurstError, match="max_nodes 4 of bank physics: 0 in use "):
         check(5, banks=only, max_nodes=4)
 
 

@@ -173,7 +173,7 @@ def _other_ranks(spec: BurstSpec) -> BurstSpec:
         (_open_certificate, "open to group or others"),
         (_other_ranks, "burst-0-0 is not at rank 2"),
         (lambda s: msgspec.structs.replace(s, burst_id="../x"), "be a directory name"),
-        (lambda s: msgspec.structs.replace(s, shape=Shape(9)), "with 9 cores a node"),
+        (lambda s: msgspec.structs.replace(s, shape=Shape(9)), "with 9 cores per node"),
         (lambda s: msgspec.structs.replace(s, shape=Shape(1, 1)), "set cores and gpus"),
         (lambda s: msgspec.structs.replace(s, offer="gpu"), "no offer 'gpu'"),
     ],
