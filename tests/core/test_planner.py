@@ -3,8 +3,10 @@ import math
 
 import pytest
 
+from burst.core.plan.demands import LiveBurstWorth
 from burst.core.plan.fit import NodePool
 from burst.core.plan.limits import FurtherUse
+from burst.core.worth.estimate import StartEstimate
 from burst.model.burst import BurstId
 from burst.model.decision import name_ranks
 from burst.model.reason import Reason
@@ -272,6 +274,20 @@ def test_the_room_of_live_bursts_is_used_first():
     assert made.assignments == {4: ("burst-0-aaaaaa",)}
     assert made.decisions[4].text() == "burst burst-0-aaaaaa has room for it"
     assert leases(made) == [("burst-1", "local", 1, [1]), ("burst-1", "local", 3, [3])]
+
+
+def test_a_live_burst_that_is_not_worth_it_to_one_job_serves_an_equal_one_behind_it():
+    pool = NodePool({2: NODE, 3: NODE}, {2: NODE, 3: NODE})
+    room = live_burst(
+        "burst-0-aaaaaa", pool, idle=False, userids=frozenset({100}), nodes=2
+    )
+    soon = StartEstimate(expected=T0, latest=T0, earliest=T0)
+    ahead = but(demand(1, whole(2)), live_worth=LiveBurstWorth(soon, 60.0, 1.0, T0))
+    slots_taken = {"live": [room], "taken": ["burst-0", "burst-1"]}
+    made = plan(ahead, demand(2, whole(2)), **slots_taken)
+
+    assert made.decisions[1].reason is Reason.TURNED_DOWN
+    assert made.assignments == {2: ("burst-0-aaaaaa",)}
 
 
 def test_a_request_ahead_of_jobs_has_a_burst_of_its_own():

@@ -15,6 +15,7 @@ from burst.core.plan.demands import Promise
 from burst.core.plan.leasable import LeasableRanks
 from burst.core.plan.refusal_cache import (
     AT_ONCE,
+    FEW,
     JobDecisions,
     RefusalCache,
     Standing,
@@ -112,30 +113,52 @@ def test_all_are_judged_anew_once_something_changed(before, now, at):
     found = stand(before, now, at)
     assert found.decisions == {}
     assert found.pause == at
-    # Not again before a while.
+    # So few are judged in each tick until all have been.
     paused = but(before, pause=at + 1)
-    assert stand(paused, now, at) == Standing(VERDICTS, (), True, at + 1)
+    assert stand(paused, now, at) == Standing({}, (), True, at + 1)
+
+
+@pytest.mark.parametrize("urgency", [0, 9], ids=["held", "not held"])
+def test_the_first_are_judged_in_each_tick_until_all_have_been(urgency: int) -> None:
+    """The most urgent first; the urgency of a held job is that before its hold."""
+    last = FEW + 1
+    jobs = [job(n, whole(1), urgency=urgency) for n in range(1, last + 1)]
+    seen = view(*jobs)
+    same = dict.fromkeys(seen.jobs, REFUSED)
+    hold = Hold(urgency=9, state=HoldState.HELD, since=T0)
+    holds = dict.fromkeys(seen.jobs, hold) if not urgency else {}
+    fields = {"jobs": seen.jobs, "decisions": same, "pause": T0 + 1, "changed": True}
+    before = standing(**fields, holds=holds)
+    found = standing_refusals(before, same, BEFORE, seen, T0)
+    assert found == Standing({JobId(last): REFUSED}, (), True, T0 + 1)
+    # One that its user made more urgent is before all others.
+    if urgency:
+        seen = view(*jobs[:-1], job(last, whole(1), urgency=16))
+    else:
+        urgent = Hold(urgency=16, state=HoldState.HELD, since=T0)
+        before = standing(**fields, holds={**holds, JobId(last): urgent})
+    found = standing_refusals(before, same, BEFORE, seen, T0)
+    assert found.decisions.keys() == {FEW}
 
 
 def test_they_are_judged_in_parts_the_most_urgent_first() -> None:
     jobs = [job(n, whole(1), urgency=n // (AT_ONCE + 1)) for n in range(1, AT_ONCE + 9)]
     seen = view(*jobs)
     same = dict.fromkeys(seen.jobs, REFUSED)
-    before = standing(changed=True, jobs=seen.jobs, decisions=same)
+    before = standing(changed=True, jobs=seen.jobs, decisions=same, holds={})
     first = standing_refusals(before, same, BEFORE, seen, T0)
     assert first.outdated == tuple(range(AT_ONCE - 7, AT_ONCE + 1))
     assert first.decisions == dict.fromkeys(first.outdated, REFUSED)
     assert (first.changed, first.pause) == (False, T0 + 0.001 * (len(jobs) - 100))
     # Then the others, but for those that are gone or refused for something else.
     kept = {job: found for job, found in same.items() if job != AT_ONCE}
-    before = standing(
-        jobs=seen.jobs, decisions=kept, outdated=first.outdated, pause=first.pause
-    )
-    # What changes meanwhile waits for its turn.
+    fields = {"jobs": seen.jobs, "decisions": kept, "pause": first.pause}
+    before = standing(**fields, outdated=first.outdated, holds={})
+    # What changes meanwhile waits for its turn, but for the first ones.
     other = with_inputs(offers={"new": ()})
     second = standing_refusals(before, kept, other, seen, T0 + 9)
     assert second.outdated == ()
-    assert second.decisions.keys() == kept.keys() - set(first.outdated)
+    assert second.decisions.keys() == set(range(FEW - 7, AT_ONCE - 7))
     assert second.changed
 
 

@@ -93,7 +93,8 @@ class _Planner:
         others = _may_use_other_bursts(demand)
         if refused:
             # A live burst that is not worth it to one job may be worth it to another.
-            if others and demand.live_worth and self._reuse(demand):
+            asks = demand.live_worth or self._refused.by_worth(key)
+            if others and asks and self._reuse(demand):
                 return set()
         elif others and (self._reuse(demand) or self._planned.join(demand, key)):
             return set()
@@ -103,7 +104,7 @@ class _Planner:
                 return set()
             if demand.not_bought is None:
                 shorter = bool(self._promises.made)
-                self._refused.add(key, demand if shorter else None, refused)
+                self._refused.add(key, demand, refused, shorter=shorter)
         self._decisions[demand.job] = demand.not_bought or refused
         return set() if demand.not_bought else self._promise(demand, key, refused)
 
@@ -194,21 +195,28 @@ class _Refused:
     """The refusals of one plan, by the key that jobs share which are refused alike."""
 
     def __init__(self) -> None:
-        self._found: dict[DemandKey, tuple[float, Decision]] = {}
+        self._found: dict[DemandKey, tuple[float, bool, Decision]] = {}
         self._for_good: set[DemandKey] = set()
 
     def find(self, key: DemandKey, demand: Demand) -> Decision | None:
         """Return the refusal of an equal job that was no longer than this one."""
-        brief, decision = self._found.get(key, (math.inf, None))
+        brief, _, decision = self._found.get(key, (math.inf, False, None))
         return decision if demand.end(0.0) >= brief else None
 
-    def add(self, key: DemandKey, demand: Demand | None, decision: Decision) -> None:
-        """Note a refusal of all equal jobs, or of those at least as long as `demand`.
+    def by_worth(self, key: DemandKey) -> bool:
+        """Tell whether live bursts may have been refused for their worth alone."""
+        return self._found[key][1]
 
-        A shorter job may end before ranks that are promised to others are needed.
+    def add(
+        self, key: DemandKey, demand: Demand, decision: Decision, *, shorter: bool
+    ) -> None:
+        """Note a refusal of all jobs with this key.
+
+        With `shorter` only of those that are at least as long as `demand`: a shorter
+        job may end before ranks that are promised to others are needed.
         """
-        brief = -math.inf if demand is None else demand.end(0.0)
-        self._found[key] = brief, decision
+        brief = demand.end(0.0) if shorter else -math.inf
+        self._found[key] = brief, demand.live_worth is not None, decision
 
     def give_up(self, key: DemandKey) -> None:
         """Note that jobs with this key are promised nothing in this plan."""

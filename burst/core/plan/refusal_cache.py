@@ -6,11 +6,13 @@ tick would be spent on refusing them again. So a refused job that is held, or th
 where it harms nobody, is not looked at again until the job itself changes, or something
 on which refusals rest. Then all of them are judged anew, the most urgent first, at most
 AT_ONCE in each tick. If they are many, the next round begins only after the daemon has
-had twenty times as long for other work.
+had twenty times as long for other work. Meanwhile the first of them are judged in each
+tick: what becomes free goes to them, not to the jobs whose turn it is to be judged.
 """
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Mapping, Set
 from typing import NamedTuple
 
@@ -30,16 +32,16 @@ from burst.core.world import World
 from burst.core.worth.rules import RuleSet
 from burst.model.burst import BurstId
 from burst.model.decision import Decision
-from burst.model.hold import Hold, HoldState
+from burst.model.hold import HELD_BY_US, Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.lead import JobView, LeadView
 
 AT_ONCE = 500
 """The most jobs that are judged anew in one tick."""
-_FEW = 100
+FEW = 100
 """Up to so many jobs are judged anew on each change: that takes five milliseconds."""
 _PAUSE_S = 0.001
-"""The pause before the next round, in seconds for each job beyond `_FEW`: twenty times
+"""The pause before the next round, in seconds for each job beyond `FEW`: twenty times
 what judging that job takes."""
 
 
@@ -141,15 +143,21 @@ def standing_refusals(
 
     `same` are the refusals of jobs that have not changed.
     """
+
+    def place(job: JobId) -> tuple[int, JobId]:
+        hold = before.holds.get(job)
+        ours = hold is not None and hold.state in HELD_BY_US
+        return -(hold.urgency if hold and ours else lead.jobs[job].urgency), job
+
     changed = before.changed or _has_changed(before, inputs, lead, now)
     queue = [job for job in before.outdated if job in same]
     pause = before.pause
-    if changed and not queue and now >= pause:
-        queue = sorted(same, key=lambda job: (-lead.jobs[job].urgency, job))
-        changed, pause = False, now + _PAUSE_S * max(0, len(queue) - _FEW)
-    if not queue:
+    if not (changed or queue):
         return Standing(same, (), changed, pause)
-    due = set(queue[:AT_ONCE])
+    if changed and not queue and now >= pause:
+        queue = sorted(same, key=place)
+        changed, pause = False, now + _PAUSE_S * max(0, len(queue) - FEW)
+    due = {*queue[:AT_ONCE], *heapq.nsmallest(FEW, same, key=place)}
     stand = {job: found for job, found in same.items() if job not in due}
     return Standing(stand, tuple(queue[AT_ONCE:]), changed, pause)
 
