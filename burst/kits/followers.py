@@ -90,18 +90,18 @@ for name in {inherited}; do
   [ -z "$there" ] || set -- "$@" "$name=$value"
 done
 [ -z "$stopped" ] || {{ clean; exit 143; }}
-{for_systemd}env -i "$@" {command} < /dev/null &
+# A shell that has just forked may lose a signal. So the follower begins only once that
+# is over, if nobody has stopped the script before: then it gets each signal once.
+{for_systemd}(
+  : > "$rundir/forked"
+  until [ -e "$rundir/begin" ]; do kill -0 $$ 2> /dev/null && sleep 0.01 || exit; done
+  exec env -i "$@" {command} < /dev/null
+) &
 started=$!
-# Until it is env, it may lose a signal, as a shell that forks does.
-{{
-  read -r shell < /proc/$$/comm
-  while read -r name < "/proc/$started/comm" && [ "$name" = "$shell" ]; do
-    sleep 0.01
-  done
-}} 2> /dev/null
+until [ -e "$rundir/forked" ] || ! kill -0 "$started" 2> /dev/null; do sleep 0.01; done
 child=$started
-# Who stopped the script before that may have been heard by nobody.
-[ -z "$stopped" ] || tell
+[ -z "$stopped" ] || {{ kill -TERM "$child" 2> /dev/null; clean; exit 143; }}
+: > "$rundir/begin"
 outlives() {{ timeout "$1" tail -f --pid="$child" /dev/null; [ $? -eq 124 ]; }}
 end={end}
 if [ "$end" -gt 0 ]; then

@@ -184,6 +184,29 @@ def test_a_signal_at_any_moment_of_the_start_ends_it(
             assert list(rundirs.iterdir()) == []
 
 
+def test_a_follower_that_could_not_begin_ends_with_its_script(
+    spec: BurstSpec, tmp_path: Path
+) -> None:
+    with short_directory() as rundirs:
+        start = write(spec, tmp_path, rundirs)
+        text = start.read_text()
+        known = ': > "$rundir/begin"\n'
+        assert known in text
+        start.write_text(text.replace(known, "kill -KILL $$\n"))
+        script = subprocess.Popen(["sh", start, "host"], start_new_session=True)
+        assert script.wait(HANG_S) == -signal.SIGKILL
+        wait_until(lambda: not _is_group(script.pid), "the follower's end")
+        assert not (tmp_path / "ready").exists()
+
+
+def _is_group(number: int) -> bool:
+    try:
+        os.killpg(number, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 def test_a_follower_that_ends_at_once_is_told_with_its_status(
     spec: BurstSpec, tmp_path: Path
 ) -> None:
@@ -191,20 +214,25 @@ def test_a_follower_that_ends_at_once_is_told_with_its_status(
     with short_directory() as rundirs:
         start = write(spec, tmp_path, rundirs, "#!/bin/sh\nkill -KILL $$\n")
         text = start.read_text()
-        known = "child=$started\n"
+        known = ': > "$rundir/begin"\n'
         assert known in text
         start.write_text(text.replace(known, f"{known}sleep 0.3\n"))
         done = subprocess.run(["sh", start, "host"], timeout=HANG_S, check=False)
     assert done.returncode == 128 + signal.SIGKILL
 
 
+@pytest.mark.parametrize("pause", ["", "sleep 0.5\n"])
 def test_where_a_signal_reaches_all_the_follower_gets_it_once(
-    spec: BurstSpec, tmp_path: Path
+    spec: BurstSpec, tmp_path: Path, pause: str
 ) -> None:
+    """Also where the script has not seen yet that the follower has begun."""
     # As long as it may be, so that what watches it is there.
     spec = msgspec.structs.replace(spec, lease_end=time.time() + HANG_S)
     with short_directory() as rundirs:
         start = write(spec, tmp_path, rundirs, LEAVES_SLOWLY, signals_reach_all=True)
+        begun = ': > "$rundir/begin"\n'
+        assert begun in start.read_text()
+        start.write_text(start.read_text().replace(begun, begun + pause))
         command = ["/bin/sh", str(start), "burst-0-0"]
         with subprocess.Popen(command, start_new_session=True) as script:
             wait_until((tmp_path / "ready").exists, "the follower")
