@@ -302,8 +302,8 @@ class Reason(enum.Enum):
     )
     # Not final: a lead can get further rank slots.
     NO_ROOM = _waits(
-        "it needs {need!n}; offers have that many, but no rank slot of the lead holds"
-        " more than {most} (burst lead add-slot, then restart the lead)",
+        "it needs {need!n}; offers have that many, but on the lead's rank slots it can"
+        " have at most {most} (burst lead add-slot, then restart the lead)",
         lasting=True,
     )
     OVER_LIMIT = _impossible(

@@ -62,15 +62,17 @@ def test_what_another_mode_held_is_released():
 
 @pytest.mark.parametrize("mode", ["queue", "scheduler"])
 def test_where_nothing_could_serve_a_job_it_is_failed_with_the_real_reason(mode):
-    made = tick_once(world(view(job(1, whole(9)))), mode)
+    seen = world(view(job(1, whole(9))), local=(offer(total=8),))
+    made = tick_once(seen, mode)
 
     assert made.actions == (
         FailJob(ONE, "it needs 9 nodes; the most that it could ever have is 8"),
     )
 
 
-def test_a_job_larger_than_the_instance_waits_while_a_provider_could_serve_it():
-    many = (offer(max_nodes=100),)
+@pytest.mark.parametrize("most", [100, 3])
+def test_a_job_larger_than_the_instance_waits_while_a_provider_could_serve_it(most):
+    many = (offer(max_nodes=most),)
 
     made = tick_once(world(view(job(1, whole(100))), local=many), "scheduler")
 
@@ -98,7 +100,8 @@ def test_a_job_that_the_own_nodes_could_run_is_never_failed():
 
 
 def test_impossible_jobs_wait_where_the_site_wants_that():
-    made = tick_once(world(view(job(1, whole(9)))), "scheduler", impossible="hold")
+    seen = world(view(job(1, whole(9))), local=(offer(total=8),))
+    made = tick_once(seen, "scheduler", impossible="hold")
 
     assert made.actions == ()
 

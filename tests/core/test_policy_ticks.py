@@ -484,7 +484,8 @@ def test_a_rule_marks_jobs_as_burstable() -> None:
 def test_a_job_that_only_a_rule_marks_is_never_failed() -> None:
     large = but(job(1, whole(99)), burstable=False)
     mine = job(2, whole(99))
-    made = tick_once(seen(large, mine), **MARKS)
+    offers = {"local": (offer(total=8),)}
+    made = tick_once(seen(large, mine, offers=offers), **MARKS)
     assert reason(made, 1) is Reason.TURNED_DOWN
     assert [a.job for a in made.actions if isinstance(a, FailJob)] == [TWO]
 
