@@ -227,8 +227,9 @@ class _JobTriage:
         if late is None and nodes.awaited:
             late = next(burst for burst in bursts if burst.coming)
         if late is None:
+            constraints = self._context.plan.slots.constraints
             return decide_on_queue(job, lead, self._intake) or waiting_decision(
-                job, self._context.hold(job), bursts, self._world
+                job, self._context.hold(job), bursts, self._world, constraints
             )
         ends = lease_warning(job, bursts)
         return behaviour_of(late).decide(late, self._world, ends)
