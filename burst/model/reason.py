@@ -320,6 +320,17 @@ class Reason(enum.Enum):
         final=True,
         by_rule=False,
     )
+    # Never in a plan, too. Flux's schedulers refuse it with these words.
+    DISCRETE_COUNT = JobReason(
+        text="its node or slot count specifies discrete valid values that {scheduler}"
+        " does not support; use a simple min-max range instead",
+        memo="impossible",
+        left_alone=False,
+        refused=False,
+        lasting=False,
+        final=True,
+        by_rule=False,
+    )
     TOO_LONG = _impossible(
         "it may run for longer than {most}, and no burst runs jobs for longer (an"
         " offer's lifetime, or [deadlines] lease, less drain)",
