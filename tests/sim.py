@@ -22,13 +22,21 @@ class Sim:
 
     provider_type = FakeProvider
 
-    def __init__(self, lead=None, nodes=8, capacity=1_000, modes=("joined",), **tables):
+    def __init__(
+        self,
+        lead=None,
+        nodes=8,
+        capacity=1_000,
+        modes=("joined",),
+        total=0,
+        **tables,
+    ):
         self.now = T0
         self.lead = lead or FakeLead()
         self.cloud = FakeCloud()
         self.tables = {"providers": {"local": {"type": "fake"}}, **tables}
         self.fake_settings = FakeSettings(
-            max_nodes=nodes, shape=NODE, capacity=capacity, modes=modes
+            max_nodes=nodes, shape=NODE, capacity=capacity, modes=modes, total=total
         )
         self.joins = True
         self.enabled = True

@@ -149,10 +149,12 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
     ),
     Reason.TOO_LARGE: _user("submits it for fewer nodes"),
     Reason.NO_ROOM: _admin(
-        "declares larger rank slots: burst lead add-slot, then a restart of the lead"
+        "declares more or larger rank slots: burst lead add-slot, then a restart of"
+        " the lead"
     ),
     Reason.OVER_LIMIT: _admin("raises {key}, or its user asks for fewer nodes"),
     Reason.UNMOVABLE: _user("submits it without --requires"),
+    Reason.DISCRETE_COUNT: _user("submits it with a simple min-max range"),
     Reason.TOO_LONG: _user("submits it with a shorter time limit"),
     Reason.NEVER_FITS: _user("submits it for smaller nodes"),
     Reason.EXCLUDED: _user("submits it with other constraints"),

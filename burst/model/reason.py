@@ -302,8 +302,8 @@ class Reason(enum.Enum):
     )
     # Not final: a lead can get further rank slots.
     NO_ROOM = _waits(
-        "it needs {need!n}; offers have that many, but no rank slot of the lead holds"
-        " more than {most} (burst lead add-slot, then restart the lead)",
+        "it needs {need!n}; offers have that many, but on the lead's rank slots it can"
+        " have at most {most} (burst lead add-slot, then restart the lead)",
         lasting=True,
     )
     OVER_LIMIT = _impossible(
@@ -313,6 +313,17 @@ class Reason(enum.Enum):
     UNMOVABLE = JobReason(
         text="it has constraints beyond those of queue {queue}, so Flux does not let it"
         " change its queue; submit it without --requires",
+        memo="impossible",
+        left_alone=False,
+        refused=False,
+        lasting=False,
+        final=True,
+        by_rule=False,
+    )
+    # Never in a plan, too. Flux's schedulers refuse it with these words.
+    DISCRETE_COUNT = JobReason(
+        text="its node or slot count specifies discrete valid values that {scheduler}"
+        " does not support; use a simple min-max range instead",
         memo="impossible",
         left_alone=False,
         refused=False,

@@ -12,7 +12,7 @@ from burst.decode import from_plain
 from burst.errors import MALFORMED, JobspecError
 from burst.model.confinement import split_confinement
 from burst.model.constraint import canonical
-from burst.model.resource_count import LARGEST_COUNT, least_count
+from burst.model.resource_count import LARGEST_COUNT, read_count
 
 # A jobspec nests node, slot and core; a malicious one may nest without end.
 _DEEPEST = 100
@@ -48,6 +48,9 @@ class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True
     most_nodes: int = 0
     """The most nodes that the limit of its queue allows it, 0 for any number. Flux
     itself does not count the nodes of a job that asks for slots only."""
+    discrete: bool = False
+    """Whether its number of nodes or slots is one of a list, such as powers of two. Of
+    Flux's schedulers, only Fluxion starts such a job."""
 
     def __str__(self) -> str:
         slot = f"{self.cores_per_slot} core{'s' * (self.cores_per_slot != 1)}"
@@ -142,6 +145,7 @@ def parse_request(jobspec: Mapping[str, Any]) -> ResourceRequest:
             cores_per_slot=found.cores,
             gpus_per_slot=found.gpus,
             exclusive=found.exclusive,
+            discrete=found.discrete_nodes or found.discrete_slots,
             constraint=canonical(constraint) if constraint else "",
         )
     except MALFORMED as error:
@@ -301,6 +305,8 @@ class _Found(msgspec.Struct):
     cores: int | None = None
     gpus: int = 0
     exclusive: bool = False
+    discrete_nodes: bool = False
+    discrete_slots: bool = False
 
 
 def _system(jobspec: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -316,15 +322,15 @@ def _walk(
         raise ValueError("resources nest too deeply")
     for vertex in resources:
         kind = vertex.get("type")
-        count = least_count(vertex.get("count", 1))
+        count, discrete = read_count(vertex.get("count", 1))
         below = vertex.get("with", ())
         if kind == "node":
-            found.nodes = count * factor
+            found.nodes, found.discrete_nodes = count * factor, discrete
             found.exclusive |= bool(vertex.get("exclusive"))
             _walk(below, factor, found, depth + 1)
             continue
         if kind == "slot":
-            found.slots = count
+            found.slots, found.discrete_slots = count, discrete
             found.exclusive |= bool(vertex.get("exclusive"))
         elif kind == "core":
             found.cores = count

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from burst.model.ranks import parse_idset
 
@@ -13,14 +13,23 @@ LARGEST_COUNT = 2**31 - 1
 """The largest count in Flux, which counts with C's int."""
 # Flux lists the values of a count with steps, and refuses to list more than this.
 _MANY = 65536
+_EACH = ("+", 1)
+"""The step of a range with all its values."""
 _COUNT = re.compile(r"(\d+)(?:(?:-(\d+)|(\+))(?::(\d+)(?::([+*^]))?)?)?", re.ASCII)
 
 
-def least_count(count: Any) -> int:
-    """Return the minimum of 4, `{"min": 2, "max": 8}` (RFC 14) or "2-8" (RFC 45).
+class Count(NamedTuple):
+    """What matters of a count."""
 
-    Raises ValueError for a count that Flux's scheduler would refuse, as the job can
-    never start.
+    least: int
+    discrete: bool
+    """Whether it lists its values, as by steps (2-8:2) or in a set (3,7-9)."""
+
+
+def read_count(count: Any) -> Count:
+    """Return what matters of 4, `{"min": 2, "max": 8}` (RFC 14) or "2-8" (RFC 45).
+
+    Raises ValueError for a count that Flux cannot read, as the job can never start.
     """
     if isinstance(count, int) and not isinstance(count, bool):
         return _bounded(count, count)
@@ -39,7 +48,7 @@ def least_count(count: Any) -> int:
         text = text[1:-1]
     if "," in text and ":" not in text:
         ids = parse_idset(text, _MANY)
-        return _bounded(min(ids), max(ids))
+        return Count(_bounded(min(ids), max(ids)).least, discrete=True)
     match = _COUNT.fullmatch(text)
     if not match:
         raise ValueError(f"not a count: {count!r}")
@@ -48,10 +57,10 @@ def least_count(count: Any) -> int:
     return _bounded(least, most, (match[5] or "+", int(match[4] or 1)))
 
 
-def _bounded(least: int, most: int | None, step: tuple[str, int] = ("+", 1)) -> int:
+def _bounded(least: int, most: int | None, step: tuple[str, int] = _EACH) -> Count:
     operator, operand = step
     if most is None:
-        good = step == ("+", 1)
+        good = step == _EACH
     elif operator == "+":
         good = operand == 1 or (operand > 0 and (most - least) // operand < _MANY)
     else:
@@ -60,4 +69,4 @@ def _bounded(least: int, most: int | None, step: tuple[str, int] = ("+", 1)) -> 
         raise ValueError("a count larger than Flux supports")
     if least < 1 or (most is not None and most < least) or not good:
         raise ValueError(f"not a count: {least} to {most} by {operator}{operand}")
-    return least
+    return Count(least, discrete=step != _EACH)

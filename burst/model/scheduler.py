@@ -58,6 +58,14 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
         return self.name == FLUXION
 
     @property
+    def takes_discrete(self) -> bool:
+        """Whether it may start a job with a count of discrete values.
+
+        While no scheduler is loaded, that is not known.
+        """
+        return self.is_fluxion or not self.name
+
+    @property
     def title(self) -> str:
         """The scheduler's name in messages."""
         if self.is_fluxion:

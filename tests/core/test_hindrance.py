@@ -3,6 +3,7 @@
 
 import pytest
 
+from burst.core.select.constraints import Constraints
 from burst.core.select.hindrance import find_hindrance, is_displaced
 from burst.model.burst import State
 from burst.model.jobid import format_f58
@@ -19,10 +20,13 @@ BURST = run("provision-start", "provision-finish", "online")
 RANKS = frozenset(LEASE.ranks)
 FACTS = {"by": " at 12:00:00 ([deadlines] release)", "ends": ""}
 UP = {0, 1, *RANKS}
+ADMITS = Constraints(identity())
+FIRST, *_ = LEASE.ranks
+ON_FIRST = '{"hostlist":["burst-0-0"]}'
 
 
 def found(wanted, lead):
-    return find_hindrance(wanted, [BURST], lead, identity(), FACTS)
+    return find_hindrance(wanted, [BURST], world(lead), ADMITS, FACTS)
 
 
 def lead(*jobs, **changes):
@@ -79,7 +83,22 @@ def test_a_job_is_displaced_by_those_that_keep_its_nodes(taken, free, displaced)
     other = job(3, whole(1), **fields)
     wanted = job(5, whole(1))
     seen = view(other, wanted, online=UP | free.keys(), allocated=RANKS, free={**free})
-    assert is_displaced(wanted, [BURST], world(seen), T0 + 300) is displaced
+    ends = T0 + 300
+    assert is_displaced(wanted, [BURST], world(seen), ADMITS, ends) is displaced
+
+
+def test_free_nodes_that_its_constraint_excludes_are_of_no_use_to_a_job():
+    """Not those of its burst, nor those of another."""
+    other = job(3, whole(1), state=JobState.RUN, ranks={FIRST}, t_start=T0)
+    wanted = job(5, whole(1, constraint=ON_FIRST))
+    free = {**dict.fromkeys(RANKS - {FIRST}, NODE), **OTHER_SLOT}
+    up = UP | OTHER_SLOT.keys()
+    seen = view(other, wanted, online=up, allocated={FIRST}, free=free)
+    told = found(wanted, seen)
+    assert told.reason is Reason.NODES_TAKEN
+    assert f"Flux has allocated rank {FIRST} to " in told.text()
+    assert is_displaced(wanted, [BURST], world(seen), ADMITS, T0 + 300)
+    assert found(wanted, view(wanted, online=UP)) is None
 
 
 def test_many_jobs_are_counted():

@@ -3,7 +3,7 @@
 
 import pytest
 
-from burst.core.actions import FailJob, HoldJobs, MoveJobs, ReleaseJobs
+from burst.core.actions import FailJob, HoldJobs, MoveJobs, ProvisionBurst, ReleaseJobs
 from burst.core.records import Records
 from burst.core.select.confinement import rank_leases
 from burst.core.tick import run_tick
@@ -11,7 +11,8 @@ from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, LeasedRanks
 from burst.model.reason import Reason
-from burst.model.request import BurstPreferences
+from burst.model.request import BurstPreferences, parse_request
+from burst.model.scheduler import FLUXION, Scheduler
 from tests.builders import (
     LENT,
     T0,
@@ -62,21 +63,58 @@ def test_what_another_mode_held_is_released():
 
 @pytest.mark.parametrize("mode", ["queue", "scheduler"])
 def test_where_nothing_could_serve_a_job_it_is_failed_with_the_real_reason(mode):
-    made = tick_once(world(view(job(1, whole(9)))), mode)
+    seen = world(view(job(1, whole(9))), local=(offer(total=8),))
+    made = tick_once(seen, mode)
 
     assert made.actions == (
         FailJob(ONE, "it needs 9 nodes; the most that it could ever have is 8"),
     )
 
 
-def test_a_job_larger_than_the_instance_waits_while_a_provider_could_serve_it():
-    many = (offer(max_nodes=100),)
+@pytest.mark.parametrize("most", [100, 3])
+def test_a_job_larger_than_the_instance_waits_while_a_provider_could_serve_it(most):
+    many = (offer(max_nodes=most),)
 
     made = tick_once(world(view(job(1, whole(100))), local=many), "scheduler")
 
     assert made.actions == ()
     assert made.decisions[1].reason is Reason.NO_ROOM
     assert "burst lead add-slot" in made.decisions[1].text()
+
+
+COUNT = {"min": 2, "max": 8, "operator": "*", "operand": 2}
+PER_SLOT = {"version": 1, "tasks": [], "attributes": {"system": {"duration": 0}}}
+CORE = {"type": "core", "count": 4}
+SLOT = {"type": "slot", "count": 1, "label": "a", "with": [CORE]}
+NODES = {"type": "node", "count": COUNT, "with": [SLOT]}
+SLOTS = {"type": "slot", "count": "2-8:2", "label": "a", "with": [CORE]}
+
+
+@pytest.mark.parametrize("resources", [NODES, SLOTS])
+@pytest.mark.parametrize(
+    ("mode", "scheduler", "given"),
+    [
+        ("hold", "sched-simple", [HoldJobs]),
+        ("scheduler", "sched-burst", [FailJob]),
+        ("hold", FLUXION, [HoldJobs, ProvisionBurst]),
+        # None is loaded, and which one will be is not known.
+        ("scheduler", "", [ProvisionBurst]),
+    ],
+)
+def test_no_burst_is_made_for_a_count_that_the_scheduler_refuses(
+    resources, mode, scheduler, given
+):
+    request = parse_request({**PER_SLOT, "resources": [resources]})
+    seen = view(job(1, request), busy={0, 1}, scheduler=Scheduler(name=scheduler))
+    made = tick_once(world(seen), mode)
+    assert set(kinds(made)) >= set(given)
+    makes = ProvisionBurst in given
+    assert bool(made.records.bursts) is makes
+    if not makes:
+        assert made.decisions[1].text() == (
+            "its node or slot count specifies discrete valid values that"
+            f" {scheduler} does not support; use a simple min-max range instead"
+        )
 
 
 @pytest.mark.parametrize("key", ["max_nodes", "max_nodes_per_user"])
@@ -98,7 +136,8 @@ def test_a_job_that_the_own_nodes_could_run_is_never_failed():
 
 
 def test_impossible_jobs_wait_where_the_site_wants_that():
-    made = tick_once(world(view(job(1, whole(9)))), "scheduler", impossible="hold")
+    seen = world(view(job(1, whole(9))), local=(offer(total=8),))
+    made = tick_once(seen, "scheduler", impossible="hold")
 
     assert made.actions == ()
 

@@ -239,8 +239,8 @@ def test_a_large_job_gets_several_slots_where_allowed():
     made = plan(demand(1, whole(6)), spread=False)
     assert reasons(made, 1) == (Reason.NO_ROOM, [("local/small", Reason.SLOTS_SMALL)])
     assert made.decisions[1].text() == (
-        "it needs 6 nodes; offers have that many, but no rank slot of the lead holds"
-        " more than 4 (burst lead add-slot, then restart the lead)"
+        "it needs 6 nodes; offers have that many, but on the lead's rank slots it can"
+        " have at most 4 (burst lead add-slot, then restart the lead)"
     )
 
 
@@ -372,7 +372,7 @@ EXCLUDED = whole(1, constraint='{"properties":["^burst"]}')
         (EXCLUDED, {}, Reason.EXCLUDED, ("local/small", Reason.SLOTS_SMALL)),
         (slots(1, 9), {}, Reason.NEVER_FITS, ("local/small", Reason.NODE_SMALL)),
         (whole(1), TINY, Reason.TURNED_DOWN, ("local/small", Reason.SHAPE_MISMATCH)),
-        (whole(9), {}, Reason.TOO_LARGE, ("local/small", Reason.SLOTS_SMALL)),
+        (whole(9), {}, Reason.NO_ROOM, ("local/small", Reason.SLOTS_SMALL)),
     ],
 )
 def test_says_why_nothing_can_be_had(what, changes, reason, refusal):
@@ -411,6 +411,27 @@ def test_a_job_may_have_nodes_of_several_offers_which_have_too_few_each():
     assert made.decisions[1].reason is Reason.TOO_LARGE
 
 
+THREE_SLOTS = identity("lead-0,burst-0-[0-3],burst-1-[0-3],burst-2-[0-3]")
+
+
+@pytest.mark.parametrize(("total", "never"), [(6, True), (7, False), (0, False)])
+def test_a_job_that_a_further_rank_slot_would_serve_waits_for_it(total, never):
+    """It may be spread, so no single burst needs to have all its nodes."""
+    offers = {"local": [offer(max_nodes=3, total=total)]}
+    decision = plan(demand(1, whole(7)), offers=offers).decisions[1]
+    assert decision.reason is (Reason.TOO_LARGE if never else Reason.NO_ROOM)
+    assert decision.facts["most"] == 6
+    made = plan(demand(1, whole(7)), offers=offers, lead=THREE_SLOTS)
+    sizes = [nodes for _, _, nodes, _ in leases(made)]
+    assert sizes == ([] if never else [3, 3, 1])
+
+
+def test_a_slot_larger_than_any_burst_is_no_reason_to_fail_a_job():
+    large = identity("lead-0,burst-0-[0-15]")
+    made = plan(demand(1, whole(12)), lead=large)
+    assert reasons(made, 1)[0] is Reason.NO_ROOM
+
+
 def test_a_slot_with_a_providers_name_is_kept_for_it():
     ranks = {"gke": frozenset(range(1, 5)), "burst": frozenset(range(1, 9))}
     lead = identity("lead-0,burst-0-[0-3],burst-1-[0-3]", properties=ranks)
@@ -423,7 +444,7 @@ def test_a_slot_with_a_providers_name_is_kept_for_it():
 
 @pytest.mark.parametrize("asked", [whole(5), whole(1, gpus_per_slot=2)])
 def test_nothing_is_impossible_before_each_provider_has_answered(asked):
-    offers = {"local": [offer(max_nodes=1)], "gke": None}
+    offers = {"local": [offer(total=1)], "gke": None}
     for wish in ("", "gke"):
         made = plan(demand(1, asked, provider=wish), offers=offers)
         assert not made.decisions[1].reason.about_job.final

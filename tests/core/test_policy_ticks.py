@@ -20,6 +20,7 @@ from burst.model.lead import JobView
 from burst.model.ranks import format_idset
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
+from burst.model.scheduler import Scheduler
 from burst.model.shape import Shape
 from tests.builders import (
     LENT,
@@ -484,9 +485,19 @@ def test_a_rule_marks_jobs_as_burstable() -> None:
 def test_a_job_that_only_a_rule_marks_is_never_failed() -> None:
     large = but(job(1, whole(99)), burstable=False)
     mine = job(2, whole(99))
-    made = tick_once(seen(large, mine), **MARKS)
+    offers = {"local": (offer(total=8),)}
+    made = tick_once(seen(large, mine, offers=offers), **MARKS)
     assert reason(made, 1) is Reason.TURNED_DOWN
     assert [a.job for a in made.actions if isinstance(a, FailJob)] == [TWO]
+
+
+def test_a_job_that_only_a_rule_marks_is_left_to_a_scheduler_that_refuses_it() -> None:
+    marked = but(job(1, but(whole(2), discrete=True)), burstable=False)
+    simple = Scheduler(name="sched-simple")
+    lead = view(marked, busy=(0, 1), scheduler=simple)
+    made = tick_once(but(seen(marked), lead=lead), **MARKS)
+    assert reason(made, 1) is Reason.UNREADABLE
+    assert made.actions == ()
 
 
 def test_jobs_are_judged_by_the_offers_that_each_may_have() -> None:

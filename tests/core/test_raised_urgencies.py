@@ -6,6 +6,7 @@ import pytest
 from burst.model.burst import State
 from burst.model.hold import HoldState
 from burst.model.lead import JobState
+from burst.model.reason import Reason
 from tests.builders import LENT, NODE, identity, whole
 from tests.fakes import FakeLead
 from tests.sim import Sim
@@ -109,6 +110,26 @@ def test_what_takes_its_nodes_takes_its_place_ahead_too():
     s.lead.finish(other)
     s.lead.schedule = schedule
     s.until(lambda: job in s.lead.running(), ticks=70)
+
+
+def test_a_job_does_not_go_ahead_for_nodes_that_its_constraint_excludes():
+    """Other nodes of its burst are free; it would block the queue from the front."""
+    s = Sim(deadlines={"release": "10m", "idle": "1h"})
+    first = s.run_job(whole(4))
+    s.lead.finish(first)
+    s.tick()
+    s.lead.schedule = lambda: None  # type: ignore[method-assign]
+    job = s.lead.submit(whole(1, constraint='{"hostlist":["burst-0-0"]}'))
+    s.until(lambda: s.names().count("job-release") == 2)
+    other = s.lead.submit(whole(1), duration=300.0)
+    ranks = frozenset({s.lead.known.hosts.index("burst-0-0")})
+    fields = {"state": JobState.RUN, "ranks": ranks, "ran_on": ranks}
+    s.lead.change(other, **fields, t_start=s.now)
+    s.tick()
+    for _ in range(20):
+        s.tick()
+        assert urgency(s, job) == 16
+    assert s.decision(job).reason is Reason.NODES_TAKEN
 
 
 def test_own_nodes_that_another_waits_for_are_not_taken():

@@ -250,7 +250,7 @@ def test_what_is_still_to_be_done_about_a_refused_job_is_not_forgotten(
     wish: BurstPreferences, impossible: str, rests: bool
 ) -> None:
     one = job(1, whole(9), preferences=wish)
-    seen = but(WORLD, lead=view(one, lead=LEAD))
+    seen = world(view(one, lead=LEAD), LEAD, local=(offer(total=8),))
     scheduler = tables(intake={"mode": "scheduler", "impossible": impossible})
     made = run_tick(Records(), seen, scheduler, T0 + 3)
     assert made.refusal_cache

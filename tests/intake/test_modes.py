@@ -55,7 +55,7 @@ def test_a_job_larger_than_all_slots_runs_once_the_lead_has_larger_ones(
     many = {"providers": {"local": local}, "plan": {"spread": False}}
     with serve("hold", **many) as daemon:
         job = user.submit("--burst", "-N5", *HOSTNAME)
-        why = "no rank slot of the lead holds more than 4"
+        why = "on the lead's rank slots it can have at most 4"
         wait_until(lambda: why in cli.run("explain", job).stdout, why)
         add = ("lead", "add-slot", str(instance.directory), "burst-2-[0-4]:4")
         assert "as ranks 10-14, each 4 cores" in burst(*add).stdout

@@ -200,5 +200,7 @@ def same_request(jobspec: dict[str, Any]) -> None:
     assert ours.cores_per_slot == flux.slot_size
     assert ours.gpus_per_slot == flux.gpu_per_slot
     assert ours.exclusive == flux.exclusive
+    counts = [each for each in (flux.node_count, flux.slot_count) if each]
+    assert ours.discrete == any(each._values is not None for each in counts)
     assert json.loads(ours.constraint or "null") == (flux.constraint or None)
     assert parse_duration(jobspec) == flux.duration

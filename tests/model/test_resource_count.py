@@ -5,11 +5,31 @@ from typing import Any
 
 import pytest
 
-from burst.model.resource_count import least_count
+from burst.model.resource_count import read_count
 
 
 @pytest.mark.parametrize("form", [int, str, "{}+".format, lambda n: {"min": n}])
 def test_a_count_is_an_int_of_c(form: Any) -> None:
-    assert least_count(form(2**31 - 1)) == 2**31 - 1
+    assert read_count(form(2**31 - 1)) == (2**31 - 1, False)
     with pytest.raises(ValueError, match="larger than Flux supports"):
-        least_count(form(2**31))
+        read_count(form(2**31))
+
+
+@pytest.mark.parametrize(
+    ("count", "least", "discrete"),
+    [
+        ({"min": 2, "max": 8, "operator": "*", "operand": 2}, 2, True),
+        ("2-8:2", 2, True),
+        ("2-8:2:^", 2, True),
+        ("3,7-9", 3, True),
+        ({"min": 2, "max": 8, "operator": "+", "operand": 1}, 2, False),
+        ({"min": 2}, 2, False),
+        ("2-8:1", 2, False),
+        ("2-8", 2, False),
+        ("[4]", 4, False),
+    ],
+)
+def test_a_count_by_steps_or_in_a_set_is_discrete(
+    count: object, least: int, discrete: bool
+) -> None:
+    assert read_count(count) == (least, discrete)

@@ -118,7 +118,7 @@ def test_jobs_that_wait_are_listed_where_that_is_asked_for():
     assert "jobs" not in asking.ask("status")
     rows = asking.ask("status", jobs=9)["jobs"]
     assert [row["id"] for row in rows] == [format_f58(his), format_f58(other)]
-    assert [row["verdict"] for row in rows] == ["coming", "too-large"]
+    assert [row["verdict"] for row in rows] == ["coming", "no-room"]
     assert rows[0]["bursts"] == [asking.sim.burst.id]
     assert asking.ask("status", jobs=1)["jobs"] == rows[:1]
     assert asking.ask("status", jobs=9, guest=True)["jobs"] == rows[:1]
@@ -139,7 +139,7 @@ def test_the_story_of_a_job():
     names = [e["name"] for e in story["bursts"][0]["events"]]
     assert names == ["provision-start", "job-hold", "provision-finish"]
     story = asking.ask("explain", id=format_f58(held))
-    assert story["verdict"] == "too-large"
+    assert story["verdict"] == "no-room"
     # What was free when that was decided is no reason for it.
     assert story["refusals"] == []
     asking.sim.joins = True
@@ -171,7 +171,7 @@ def test_nodes_are_had_on_request_and_taken_down():
     made = asking.ask("request", nodes=3)
     (burst,) = made["bursts"]
     assert made["text"] == f"3 nodes of local/nodes as {burst}"
-    with pytest.raises(LeadError, match="the most that it could ever have is 8"):
+    with pytest.raises(LeadError, match="rank slots it can have at most 8"):
         asking.ask("request", nodes=9)
     with pytest.raises(BurstError, match="no provider gke; the settings have local"):
         asking.ask("request", nodes=2, provider="gke")

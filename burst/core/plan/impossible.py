@@ -95,7 +95,8 @@ def _too_large(
     least = context.slots.least_nodes(demand.request)
     if spread and in_all < least - demand.coming:
         return Reason.TOO_LARGE, {"need": least, "most": int(in_all)}
-    if never is not None and max(wanted.most_nodes.values()) >= least:
-        # A lead can get further rank slots, a provider no further nodes.
+    if never is not None and (spread or max(wanted.most_nodes.values()) >= least):
+        # A lead can get further rank slots, a provider no further nodes. A spread job
+        # has one burst in each, so none of its bursts needs to have all its nodes.
         return Reason.NO_ROOM, never[1]
     return never

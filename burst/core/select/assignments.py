@@ -19,6 +19,7 @@ from burst.core.plan.capacity import is_up
 from burst.core.plan.lease_times import drain_time
 from burst.core.provider_health import MOST_TIMES
 from burst.core.records import ASSIGNABLE, Transaction
+from burst.core.select.constraints import Constraints
 from burst.core.select.hindrance import find_hindrance, is_displaced
 from burst.core.world import StoreTrouble, World
 from burst.model.burst import Burst, State
@@ -27,7 +28,7 @@ from burst.model.event import cut
 from burst.model.fsd import LONGEST, format_fsd
 from burst.model.hold import HELD_BY_US, Hold, HoldState
 from burst.model.jobid import format_f58
-from burst.model.lead import PENDING, JobState, JobView, LeadIdentity, LeadView
+from burst.model.lead import PENDING, JobState, JobView, LeadView
 from burst.model.reason import Reason
 
 _COMING = (State.PROVISION, State.JOIN)
@@ -52,7 +53,8 @@ def end_late_bursts(tx: Transaction, world: World, limits: LimitSettings) -> Non
 def expire_assignments(tx: Transaction, world: World) -> None:
     """Remove jobs from bursts on which Flux did not start them in time, or cannot."""
     assert world.lead is not None
-    lead, identity, limit = world.lead, world.identity, world.deadlines.release
+    lead, limit = world.lead, world.deadlines.release
+    constraints = Constraints(world.identity)
     # A copy: a job that leaves one of its bursts begins no new wait on another.
     holds = dict(tx.holds)
     bursts_by_job = tx.bursts_by_job()
@@ -75,13 +77,14 @@ def expire_assignments(tx: Transaction, world: World) -> None:
                 continue
             both = bursts_by_job[job]
             if tx.now - since > limit:
-                stood = _what_stood(view, both, lead, identity)
+                stood = _what_stood(view, both, world, constraints)
                 note = f"Flux did not start it within {format_fsd(limit)}: {stood}"
                 _remember(tx, view, stood)
             elif tx.now - since > _AT_ONCE_S and is_displaced(
-                view, both, world, since + limit
+                view, both, world, constraints, since + limit
             ):
-                note = f"it gets other nodes: {_what_stood(view, both, lead, identity)}"
+                stood = _what_stood(view, both, world, constraints)
+                note = f"it gets other nodes: {stood}"
             else:
                 continue
             tx.record(burst.id, "job-leave", {"id": format_f58(job), "note": note})
@@ -131,6 +134,7 @@ def waiting_decision(
     hold: Hold | None,
     bursts: Sequence[Burst],
     world: World,
+    constraints: Constraints,
 ) -> Decision:
     """Return the decision on a job that Flux may start on its bursts, but has not."""
     assert world.lead is not None
@@ -141,7 +145,7 @@ def waiting_decision(
     facts = {"by": f"{ends} ([deadlines] release)", "ends": lease_warning(job, bursts)}
     found = None
     if known and world.lead.read_at - max(known) > _AT_ONCE_S:
-        found = find_hindrance(job, bursts, world.lead, world.identity, facts)
+        found = find_hindrance(job, bursts, world, constraints, facts)
     return found or Decision(Reason.RELEASED, facts)
 
 
@@ -155,14 +159,14 @@ def lease_warning(job: JobView, bursts: Sequence[Burst]) -> str:
 
 
 def _what_stood(
-    job: JobView, bursts: Sequence[Burst], lead: LeadView, identity: LeadIdentity
+    job: JobView, bursts: Sequence[Burst], world: World, constraints: Constraints
 ) -> str:
     """Return what stood in the way of a job, as part of a sentence."""
     if job.urgency == 0:
         return "Flux refused to let it start there (burst's log has the error)"
     if job.state is not JobState.SCHED:
         return "Flux has no priority for it yet"
-    found = find_hindrance(job, bursts, lead, identity, {"by": "", "ends": ""})
+    found = find_hindrance(job, bursts, world, constraints, {"by": "", "ends": ""})
     if found is None:
         return _UNKNOWN
     return found.text().partition(", but ")[2].partition("; ")[0] or found.text()

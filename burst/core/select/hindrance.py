@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from burst.core.plan.fit import NodePool
+from burst.core.select.constraints import Constraints
 from burst.core.world import World
 from burst.model.burst import Burst
 from burst.model.decision import Decision
@@ -22,20 +23,23 @@ _NAMED = 3
 def find_hindrance(
     job: JobView,
     bursts: Sequence[Burst],
-    lead: LeadView,
-    identity: LeadIdentity,
+    world: World,
+    constraints: Constraints,
     facts: Mapping[str, Any],
 ) -> Decision | None:
     """Return what stands in the way of a job that Flux may start; None if nothing does.
 
     `facts` are part of every such decision.
     """
+    lead = world.lead
+    assert lead is not None
     assert job.request is not None
     if job.state is not JobState.SCHED or not job.urgency:
         return None
     if not job.priority:
         return Decision(Reason.PRIORITY_ZERO, facts)
-    found = _on_its_nodes(job.request, _ranks_of(bursts, lead), lead, identity)
+    ranks = _ranks_of(bursts, lead, constraints.admitted_to(job.request))
+    found = _on_its_nodes(job.request, ranks, lead, world.identity)
     if found is not None:
         reason, there = found
         more = {**facts, "ranks": format_idset(there)}
@@ -52,6 +56,7 @@ def is_displaced(
     job: JobView,
     bursts: Sequence[Burst],
     world: World,
+    constraints: Constraints,
     until: float,
 ) -> bool:
     """Tell whether other jobs have the nodes of a job, and may for longer than `until`.
@@ -65,25 +70,30 @@ def is_displaced(
     assert job.request is not None
     if job.state is not JobState.SCHED or not (job.urgency and job.priority):
         return False
-    found = _on_its_nodes(job.request, _ranks_of(bursts, lead), lead, identity)
+    admitted = constraints.admitted_to(job.request)
+    ranks = _ranks_of(bursts, lead, admitted)
+    found = _on_its_nodes(job.request, ranks, lead, identity)
     if found is None or found[0] is not Reason.NODES_TAKEN:
         return False
-    ranks = found[1]
-    on = [other for other in lead.jobs.values() if other.ranks & ranks]
+    taken = found[1]
+    on = [other for other in lead.jobs.values() if other.ranks & taken]
     # The job itself may have started on these, and the lead has not told us yet.
-    unexplained = ranks.difference(*(other.ranks for other in on))
+    unexplained = taken.difference(*(other.ranks for other in on))
     if unexplained or any(o.duration and o.t_start + o.duration <= until for o in on):
         return False
     lent = {rank for slot in world.slots for rank in slot.ranks}
     whole = {rank: identity.shapes[rank] for rank in lent & lead.usable}
     free = {rank: lead.free[rank] for rank in whole if rank in lead.free}
     sole = lead.scheduler.whole_nodes
-    return not NodePool(free, whole, whole_nodes=sole).fit(job.request)
+    return not NodePool(free, whole, whole_nodes=sole).fit(job.request, admitted)
 
 
-def _ranks_of(bursts: Sequence[Burst], lead: LeadView) -> frozenset[int]:
-    """Return the ranks of bursts on which a job can start."""
-    return frozenset().union(*(burst.expected for burst in bursts)) & lead.usable
+def _ranks_of(
+    bursts: Sequence[Burst], lead: LeadView, admitted: frozenset[int] | None
+) -> frozenset[int]:
+    """Return the ranks of bursts on which a job can start, by its constraint, too."""
+    ranks = frozenset().union(*(burst.expected for burst in bursts)) & lead.usable
+    return ranks if admitted is None else ranks & admitted
 
 
 def _on_its_nodes(

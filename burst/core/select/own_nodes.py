@@ -24,6 +24,7 @@ class OwnNodes:
     ) -> None:
         assert world.lead is not None
         self._world, self._lead = world, world.lead
+        self.constraints = constraints
         self._admitted_to = constraints.admitted_to
         self._own = frozenset(own_ranks(records, world.lead, world.identity))
         self._free = self._pool(self._own, world.lead.free)

@@ -96,11 +96,12 @@ class RaisedUrgencies:
         """Tell whether Flux could start the job now, and on its lent nodes alone."""
         if decision.reason not in _STARTABLE or not all(map(is_up, bursts)):
             return False
-        lead, identity = self._world.lead, self._world.identity
+        lead = self._world.lead
         assert lead is not None
         assert job.request is not None
         facts = {"by": "", "ends": ""}
-        found = find_hindrance(job, bursts, lead, identity, facts)
+        constraints = self._own_nodes.constraints
+        found = find_hindrance(job, bursts, self._world, constraints, facts)
         if found is not None and found.reason is not Reason.JOBS_AHEAD:
             return False
         ranks = frozenset().union(*(burst.expected for burst in bursts)) & lead.usable

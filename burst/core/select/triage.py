@@ -122,11 +122,26 @@ class _JobTriage:
         assert job.request is not None
         if not bursts and job.request.constraint in self._found.unread:
             return Decision(Reason.NOT_YET_READ)
+        if not bursts and (refused := self._decide_on_count(job, job.request)):
+            return refused
         found = self._decide(job, job.request, bursts)
         if isinstance(found, Demand) and self._may_be_starting(job, job.request):
             scheduler = self._context.lead.scheduler.title
             return Decision(Reason.STARTING, {"scheduler": scheduler})
         return found
+
+    def _decide_on_count(
+        self, job: JobView, request: ResourceRequest
+    ) -> Decision | None:
+        """Return that the scheduler starts no job with such a count; None if it may."""
+        scheduler = self._context.lead.scheduler
+        if not request.discrete or scheduler.takes_discrete:
+            return None
+        never = Decision(Reason.DISCRETE_COUNT, {"scheduler": scheduler.title})
+        if job.burstable:
+            return never
+        # It is for Flux to fail a job that only a rule marks.
+        return Decision(Reason.UNREADABLE, {"why": never.text()})
 
     def _decide(
         self, job: JobView, request: ResourceRequest, bursts: list[Burst]
@@ -227,8 +242,9 @@ class _JobTriage:
         if late is None and nodes.awaited:
             late = next(burst for burst in bursts if burst.coming)
         if late is None:
+            constraints = self._context.plan.slots.constraints
             return decide_on_queue(job, lead, self._intake) or waiting_decision(
-                job, self._context.hold(job), bursts, self._world
+                job, self._context.hold(job), bursts, self._world, constraints
             )
         ends = lease_warning(job, bursts)
         return behaviour_of(late).decide(late, self._world, ends)
