@@ -14,9 +14,9 @@ import msgspec
 from burst.provider import Failure, Phase
 
 SETTLES_S = 60.0
-"""Seconds after the submission before a reason counts as want of capacity: Slurm gives
-some of them for a moment, as while a node boots or a scheduling pass is due. Also how
-long a job must be missing before it counts as forgotten."""
+"""Seconds that a reason must have lasted before it counts as want of capacity: Slurm
+gives some of them for a moment, as while a node boots or a scheduling pass is due. Also
+how long a job must be missing before it counts as forgotten."""
 
 
 class SlurmState(msgspec.Struct, frozen=True):
@@ -96,7 +96,7 @@ class PendingReason(msgspec.Struct, frozen=True):
     failure: Failure | None = None
     """The failure of the burst; None if waiting may help."""
     after: float = 0.0
-    """Seconds after the submission before the burst counts as failed."""
+    """Seconds that such reasons must have lasted before the burst counts as failed."""
 
 
 _FORBIDDEN = PendingReason("asks for more than a limit allows", Failure.REFUSED)
