@@ -105,6 +105,12 @@ _QUOTA = PendingReason("waits, as a quota is used up", Failure.CAPACITY, SETTLES
 _AWAY = PendingReason(
     "waits for nodes that are down, drained or reserved", Failure.CAPACITY, SETTLES_S
 )
+# Slurm gives the same reason for both.
+_TOO_MANY = PendingReason(
+    "needs more nodes than its partition allows, or nodes that are down or drained",
+    Failure.CAPACITY,
+    SETTLES_S,
+)
 _LAUNCH = PendingReason("could not be launched, so Slurm holds it", Failure.OTHER)
 _PERSON = PendingReason("is held, and a person has to release it (scontrol release)")
 
@@ -125,7 +131,8 @@ _REASONS = tuple(
         (r"Licenses", PendingReason("waits for licenses")),
         (r"Reservation$", PendingReason("waits for its reservation to begin")),
         (r"ReqNodeNotAvail|NodeDown|FrontEndDown|Partition(Down|Inactive)", _AWAY),
-        (r"Partition(Node|Time)Limit|PartitionConfig|BadConstraints", _FORBIDDEN),
+        (r"PartitionNodeLimit", _TOO_MANY),
+        (r"PartitionTimeLimit|PartitionConfig|BadConstraints", _FORBIDDEN),
         (r"(Association|QOS)TimeLimit|MaxMemPerLimit", _FORBIDDEN),
         (LIMIT_OF_ONE_JOB, _FORBIDDEN),
         (r"Invalid(Account|QOS)|(Account|QOS)NotAllowed|DependencyNever", _DENIED),

@@ -31,6 +31,7 @@ from tests.support.reaping import reap_until_gone
         (
             Failure.CAPACITY,
             "ReqNodeNotAvail ReqNodeNotAvail,_UnavailableNodes:n[1-3] NodeDown"
+            " PartitionNodeLimit"
             " ReqNodeNotAvail,_Reserved_for_maintenance PartitionDown PartitionInactive"
             " AssocGrpNodeLimit AssocGrpCPUMinutesLimit AssocMaxJobsLimit"
             " AssociationJobLimit AssociationResourceLimit QOSGrpCpuLimit QOSJobLimit"
@@ -40,7 +41,7 @@ from tests.support.reaping import reap_until_gone
         ),
         (
             Failure.REFUSED,
-            "PartitionNodeLimit PartitionTimeLimit PartitionConfig BadConstraints"
+            "PartitionTimeLimit PartitionConfig BadConstraints"
             " AssocMaxNodePerJobLimit AssocMaxWallDurationPerJobLimit"
             " AssocMaxCpuPerJobLimit QOSMaxNodePerJobLimit QOSMaxCpuPerNode"
             " QOSMaxWallDurationPerJobLimit QOSMaxMemoryPerJob QOSMinCpuNotSatisfied"
@@ -63,6 +64,8 @@ def test_a_reason_has_a_kind(kind: Failure | None, reasons: str) -> None:
         ("JobHeldUser", 9999, "is held, and a person has to release it", None),
         ("ReqNodeNotAvail", SETTLES_S - 9, "waits for nodes that are down,", None),
         ("ReqNodeNotAvail", SETTLES_S + 9, "waits for nodes", Failure.CAPACITY),
+        ("PartitionNodeLimit", SETTLES_S - 9, "needs more nodes than", None),
+        ("PartitionNodeLimit", SETTLES_S, "needs more nodes than", Failure.CAPACITY),
         ("QOSMaxNodePerJobLimit", 0, "asks for more than", Failure.REFUSED),
         ("launch failed requeued held", 0, "could not be launched", Failure.OTHER),
     ],
