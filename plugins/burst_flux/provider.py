@@ -51,6 +51,8 @@ class FluxProvider(JobProvider[FluxJob]):
         """How a burst's job ended, by burst: asked only once, as it does not change."""
         self._missing: dict[str, float] = {}
         """By burst: since when its submitted job has been in no list."""
+        self._stuck: dict[str, float] = {}
+        """By burst: since when each look has found that its job is stuck."""
 
     def place(self) -> str:
         """Return the instance, and the directory in which bursts have their files."""
@@ -90,12 +92,18 @@ class FluxProvider(JobProvider[FluxJob]):
         now = self._clock()
         if jobs:
             self._missing.pop(burst_id, None)
-            asked = states.waits_for_a_queue(jobs[0], now)
-            closed = self._flux.closed(jobs[0].queue) if asked else ""
-            return states.describe(jobs[0], now, closed)
+            return self._describe(burst_id, jobs[0], now)
         if self.files(burst_id).submission() is None:
             return NOT_SUBMITTED
         return self._ended.get(burst_id) or self._ask_for(burst_id, now)
+
+    def _describe(self, burst_id: BurstId, job: FluxJob, now: float) -> JobSeen:
+        closed = self._flux.closed(job.queue) if states.may_start(job) else ""
+        if not states.is_stuck(job, closed):
+            self._stuck.pop(burst_id, None)
+            return states.describe(job, now, closed)
+        since = self._stuck.setdefault(burst_id, now)
+        return states.describe(job, now, closed, now - since)
 
     def _ask_for(self, burst_id: BurstId, now: float) -> JobSeen:
         """Return the state of a submitted job that is not among the live jobs."""
@@ -126,6 +134,7 @@ class FluxProvider(JobProvider[FluxJob]):
     def _forget(self, burst_id: BurstId) -> None:
         self._ended.pop(burst_id, None)
         self._missing.pop(burst_id, None)
+        self._stuck.pop(burst_id, None)
 
     def force_reap(self, burst_id: BurstId) -> None:
         """Reap the burst; if the instance does not answer, take its job as ended."""

@@ -11,10 +11,11 @@ from burst.provider import Failure, Phase
 from burst_flux.jobs import FluxJob
 
 SETTLES_S = 60.0
-"""Seconds that a job must have waited before a stopped queue or a used-up limit counts
-as want of capacity: a queue may be stopped for a moment, and jobs that end free limits.
-A job counts as forgotten only after it was missing for so long: the module job-list
-learns of jobs some time after their submission."""
+"""Seconds for which a job must have waited for a stopped queue or a used-up limit until
+that counts as want of capacity: a queue may be stopped for a moment, and jobs that end
+free limits. A job counts as forgotten only after it was missing for so long: the module
+job-list learns of jobs some time after their submission."""
+_PENDING = ("DEPEND", "PRIORITY", "SCHED")
 _CANCELED, _REFUSED = "cancel", "alloc"
 _ENDED = {
     _CANCELED: "was canceled",
@@ -28,19 +29,28 @@ UNLISTED = JobSeen(
 FORGOTTEN = JobSeen(Phase.FAILED, "its job is not known there any more")
 
 
-def waits_for_a_queue(job: FluxJob, now: float) -> bool:
-    """Return whether the job has waited so long that its queue should be looked at."""
-    return job.state == "SCHED" and job.urgency > 0 and _is_late(job, now)
+def may_start(job: FluxJob) -> bool:
+    """Return whether the job waits for nothing but nodes and its queue."""
+    return job.state == "SCHED" and job.urgency > 0
 
 
-def describe(job: FluxJob, now: float, closed: str = "") -> JobSeen:
-    """Return what a job's state means. `closed`: why no job starts in its queue."""
-    phase, what, failure = _classify(job, now, closed)
+def is_stuck(job: FluxJob, closed: str) -> bool:
+    """Return whether the job waits for what fails the burst once it has lasted."""
+    return job.state in _PENDING and _pending(job, closed)[1]
+
+
+def describe(job: FluxJob, now: float, closed: str = "", stuck: float = 0.0) -> JobSeen:
+    """Return what a job's state means.
+
+    `closed`: why no job starts in its queue. `stuck`: for how many seconds each look at
+    the job has found that it `is_stuck`.
+    """
+    phase, what, failure = _classify(job, closed, stuck)
     why = f"Flux job {job.jobid} {what}" if what else ""
     return JobSeen(phase, why, failure, now - job.t_run)
 
 
-def _classify(job: FluxJob, now: float, closed: str) -> tuple[Phase, str, Failure]:
+def _classify(job: FluxJob, closed: str, stuck: float) -> tuple[Phase, str, Failure]:
     error = job.exception
     fatal = error.type if error.severity == 0 else ""
     if job.over or (job.state == "CLEANUP" and fatal not in ("", _CANCELED)):
@@ -59,7 +69,7 @@ def _classify(job: FluxJob, now: float, closed: str) -> tuple[Phase, str, Failur
     if job.state == "RUN":
         return Phase.RUNNING, "", Failure.OTHER
     what, scarce = _pending(job, closed)
-    if scarce and _is_late(job, now):
+    if scarce and stuck >= SETTLES_S:
         return Phase.FAILED, what, Failure.CAPACITY
     return Phase.PENDING, what, Failure.OTHER
 
@@ -79,7 +89,3 @@ def _pending(job: FluxJob, closed: str) -> tuple[str, bool]:
         stopped = f"waits in a queue that is {closed}"
         return (stopped, True) if closed else ("waits for nodes", False)
     return "waits for its priority", False
-
-
-def _is_late(job: FluxJob, now: float) -> bool:
-    return now - job.t_submit >= SETTLES_S

@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from burst.kits.private_dir import is_safe_name
 from burst.model.host import is_host_name
 from burst_local.burst_dirs import FollowerDirectory, ProviderDirectory
-from burst_local.processes import Process, may_signal
+from burst_local.processes import Process, ProcessIdentity, may_signal
 
 
 class FollowerProcesses(msgspec.Struct, frozen=True):
@@ -44,7 +44,8 @@ def find_members(
     user's shell the same FLUX_URI, so both are needed. For a process of another user,
     such as a guest's job that outlived its follower, the number is enough, because its
     environment cannot be read: it gets no signal, but while it runs the burst is not
-    gone.
+    gone. After a reboot, or once another process has the number, nothing of that
+    session is left.
     """
     tagged = _tagged(processes, tags)
     sessions: dict[int, list[Process]] = defaultdict(list)
@@ -91,7 +92,7 @@ def _members(
         if leader is None:
             session = [
                 p
-                for p in session
+                for p in _left_by(identity, session)
                 if not may_signal(p) or p.environ.get("FLUX_URI") == uri
             ]
     else:
@@ -102,3 +103,14 @@ def _members(
         session = sessions.get(leader.pid, []) if leader else []
     others = {p.pid: p for p in (*tagged, *session) if p is not leader}
     return FollowerProcesses(leader, tuple(others.values()))
+
+
+def _left_by(leader: ProcessIdentity, session: Sequence[Process]) -> Sequence[Process]:
+    """Return the session of that number if this process, which has ended, led it.
+
+    Linux gives the number to no other process while one is in the session.
+    """
+    is_another = any(
+        p.pid == leader.pid or p.identity.boot != leader.boot for p in session
+    )
+    return () if is_another else session

@@ -34,9 +34,9 @@ from burst_slurm.states import LIMIT_OF_ONE_JOB, SlurmState, reason_of, state_of
 # Slurm's programs give up after 10 s if no controller answers.
 _LIMIT_S = 25.0
 _MINE = ("--me", "--all", "--noheader")
-_FORMAT = "%i|%T|%S|%V|%r|%j"
+_FORMAT = "%i|%T|%S|%r|%j"
 _LINE = re.compile(
-    r"(?P<number>\d+)\|(?P<state>[A-Z_]+)\|(?P<start>[^|]*)\|(?P<submitted>[^|]*)"
+    r"(?P<number>\d+)\|(?P<state>[A-Z_]+)\|(?P<start>[^|]*)"
     r"\|(?P<reason>[^|]*)\|(?P<name>[^|]*)\Z"
 )
 # `batch*|1-00:00:00`, `few|30:00`, `long|infinite`
@@ -90,7 +90,6 @@ class SlurmJob(msgspec.Struct, frozen=True):
     reason: str = ""
     start: float = 0.0
     """When it started, or is expected to, seconds since the epoch; 0 if not known."""
-    submitted: float = 0.0
 
     @property
     def state(self) -> SlurmState:
@@ -102,15 +101,26 @@ class SlurmJob(msgspec.Struct, frozen=True):
         """Whether it has ended, so that nothing of it runs or will run."""
         return self.state.over
 
+    @property
+    def is_stuck(self) -> bool:
+        """Whether it is pending for a reason that fails the burst once it has lasted.
 
-def describe(job: SlurmJob, now: float) -> JobSeen:
-    """Return what the state of a burst's job means for the burst, with a reason."""
+        squeue shows only one of several reasons, so it may be another at the next look.
+        """
+        return self.name == "PENDING" and reason_of(self.reason).after > 0
+
+
+def describe(job: SlurmJob, now: float, stuck: float = 0.0) -> JobSeen:
+    """Return what the state of a burst's job means for the burst, with a reason.
+
+    `stuck`: for how many seconds each look at the job has found that it `is_stuck`.
+    """
     state, words = job.state, [job.reason] if job.reason else []
     phase, failure, told = state.phase, state.failure, state.words
     if job.name == "PENDING":
         reason = reason_of(job.reason)
         told = reason.words
-        if reason.failure and now - job.submitted >= reason.after:
+        if reason.failure and stuck >= reason.after:
             phase, failure = Phase.FAILED, reason.failure
     else:
         words = [job.name, *words]
@@ -244,15 +254,10 @@ def _order(job: SlurmJob) -> tuple[bool, int]:
 
 
 def _job(line: re.Match[str]) -> SlurmJob:
-    start, submitted = (
-        float(text) if text.isdecimal() else 0.0
-        for text in (line["start"], line["submitted"])
-    )
-    reason = line["reason"]
+    start, reason = line["start"], line["reason"]
     return SlurmJob(
         int(line["number"]),
         line["state"],
         "" if reason == "None" else reason,
-        start,
-        submitted,
+        float(start) if start.isdecimal() else 0.0,
     )

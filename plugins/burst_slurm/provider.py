@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from burst.kits.job_provider import JobProvider
-from burst.kits.job_tasks import NOT_SUBMITTED, JobTasks
+from burst.kits.job_tasks import NOT_SUBMITTED, JobSeen, JobTasks
 from burst.model.finding import Finding
 from burst.model.lead import LeadIdentity
 from burst.provider import BurstId, BurstSpec, BurstStatus
@@ -41,6 +41,8 @@ class SlurmProvider(JobProvider[SlurmJob]):
         self._slurm = Slurm(self._prefix, settings.cluster)
         self._unlisted: dict[str, float] = {}
         """Since when a submitted job is not listed, by burst."""
+        self._stuck: dict[str, float] = {}
+        """Since when each look at a burst's job has found that it is stuck."""
 
     def place(self) -> str:
         """Return the cluster, and the directory in which bursts have their files."""
@@ -69,8 +71,15 @@ class SlurmProvider(JobProvider[SlurmJob]):
     def status(self, burst_id: BurstId, jobs: Sequence[SlurmJob]) -> BurstStatus:
         """Return the burst's status by the first of its jobs."""
         known = self._known(burst_id, jobs)
-        seen = describe(known[0], self._clock()) if known else NOT_SUBMITTED
+        seen = self._see(burst_id, known[0]) if known else NOT_SUBMITTED
         return self.files(burst_id).status(burst_id, seen)
+
+    def _see(self, burst_id: BurstId, job: SlurmJob) -> JobSeen:
+        now = self._clock()
+        if not job.is_stuck:
+            self._stuck.pop(burst_id, None)
+            return describe(job, now)
+        return describe(job, now, now - self._stuck.setdefault(burst_id, now))
 
     def end_jobs(self, burst_id: BurstId) -> bool:
         """Cancel the burst's listed jobs that live; return whether a job may live."""
@@ -81,6 +90,7 @@ class SlurmProvider(JobProvider[SlurmJob]):
             self._slurm.cancel(live)
         if not live:
             self._unlisted.pop(burst_id, None)
+            self._stuck.pop(burst_id, None)
         return bool(live)
 
     def examine_jobs(self, lead: LeadIdentity | None) -> Iterator[Finding]:

@@ -14,9 +14,9 @@ import msgspec
 from burst.provider import Failure, Phase
 
 SETTLES_S = 60.0
-"""Seconds after the submission before a reason counts as want of capacity: Slurm gives
-some of them for a moment, as while a node boots or a scheduling pass is due. Also how
-long a job must be missing before it counts as forgotten."""
+"""Seconds that a reason must have lasted before it counts as want of capacity: Slurm
+gives some of them for a moment, as while a node boots or a scheduling pass is due. Also
+how long a job must be missing before it counts as forgotten."""
 
 
 class SlurmState(msgspec.Struct, frozen=True):
@@ -96,7 +96,7 @@ class PendingReason(msgspec.Struct, frozen=True):
     failure: Failure | None = None
     """The failure of the burst; None if waiting may help."""
     after: float = 0.0
-    """Seconds after the submission before the burst counts as failed."""
+    """Seconds that such reasons must have lasted before the burst counts as failed."""
 
 
 _FORBIDDEN = PendingReason("asks for more than a limit allows", Failure.REFUSED)
@@ -104,6 +104,12 @@ _DENIED = PendingReason("may not run with these settings", Failure.REFUSED)
 _QUOTA = PendingReason("waits, as a quota is used up", Failure.CAPACITY, SETTLES_S)
 _AWAY = PendingReason(
     "waits for nodes that are down, drained or reserved", Failure.CAPACITY, SETTLES_S
+)
+# Slurm gives the same reason for both.
+_TOO_MANY = PendingReason(
+    "needs more nodes than its partition allows, or nodes that are down or drained",
+    Failure.CAPACITY,
+    SETTLES_S,
 )
 _LAUNCH = PendingReason("could not be launched, so Slurm holds it", Failure.OTHER)
 _PERSON = PendingReason("is held, and a person has to release it (scontrol release)")
@@ -125,7 +131,8 @@ _REASONS = tuple(
         (r"Licenses", PendingReason("waits for licenses")),
         (r"Reservation$", PendingReason("waits for its reservation to begin")),
         (r"ReqNodeNotAvail|NodeDown|FrontEndDown|Partition(Down|Inactive)", _AWAY),
-        (r"Partition(Node|Time)Limit|PartitionConfig|BadConstraints", _FORBIDDEN),
+        (r"PartitionNodeLimit", _TOO_MANY),
+        (r"PartitionTimeLimit|PartitionConfig|BadConstraints", _FORBIDDEN),
         (r"(Association|QOS)TimeLimit|MaxMemPerLimit", _FORBIDDEN),
         (LIMIT_OF_ONE_JOB, _FORBIDDEN),
         (r"Invalid(Account|QOS)|(Account|QOS)NotAllowed|DependencyNever", _DENIED),

@@ -26,6 +26,7 @@ from burst.decode import from_json
 from burst.errors import BurstError, Transient
 from burst.kits import followers
 from burst.kits.munge_key import read_munge_key
+from burst.kits.rotation import running_certificate
 from burst.provider import BurstSpec
 from burst_vm.handover import Handover, TokenRefused
 from burst_vm.settings import VmSettings
@@ -101,6 +102,10 @@ class FollowerFiles:
     def files(self, home: Path, spec: BurstSpec) -> FetchAnswer:
         """Return what a VM of a burst gets. Raises Refused if it could not join."""
         settings = self._settings
+        # The certificate may have been replaced since the VM was requested.
+        path = running_certificate(spec.lead)
+        lead = msgspec.structs.replace(spec.lead, certificate=path)
+        spec = msgspec.structs.replace(spec, lead=lead)
         texts = followers.Files(flux=settings.flux).contents(home, spec)
         files = [
             (str(home / name), text.encode(), settings.user)

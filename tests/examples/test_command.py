@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -127,13 +129,42 @@ def test_a_machine_that_is_away_is_taken_until_it_answers(world: World) -> None:
     away = world.path / "m1-is-away"
     away.touch()
     [status] = provider.observe()
-    assert (status.phase, status.why) == (Phase.FAILED, "m1: it does not answer")
+    assert (status.phase, status.why) == (Phase.RUNNING, "m1: it does not answer")
     provider.reap(spec.burst_id)
     assert (world.path / "taken" / "m1").is_symlink()
     away.unlink()
     provider.reap(spec.burst_id)
     with pytest.raises(NotFound):
         provider.reap(spec.burst_id)
+
+
+def test_one_machine_that_does_not_answer_for_a_moment_ends_no_burst(
+    world: World,
+) -> None:
+    start = world.path / "start"
+    start.write_text("sleep 1000 & wait\n")
+    for number, machine in enumerate(["m1", "m2"]):
+        world.take(machine, f"check-1.site.burst-0 burst-0-{number} {start}")
+    away = world.path / "m2-is-away"
+    away.touch()
+    asked = {"arguments": {"machines": MACHINES, "taken": f"{world.path}/taken"}}
+    script = ["sh", str(start), "burst-0-0"]
+    with subprocess.Popen(script, start_new_session=True) as first:
+        try:
+            [row] = json.loads(world.ask("ssh", "list", asked))
+            away.unlink()
+            [later] = json.loads(world.ask("ssh", "list", asked))
+        finally:
+            os.killpg(first.pid, signal.SIGKILL)
+    runs = {"host": "burst-0-0", "state": "running"}
+    why = "it does not answer"
+    assert (row["state"], row["why"]) == ("running", f"m2: {why}")
+    silent = {"host": "burst-0-1", "state": "running", "why": why}
+    assert row["nodes"] == [runs, silent]
+    why = "nothing runs there"
+    assert (later["state"], later["why"]) == ("failed", f"m2: {why}")
+    lost = {"host": "burst-0-1", "state": "failed", "lost": why}
+    assert later["nodes"] == [runs, lost]
 
 
 def test_a_machine_that_cannot_tell_what_runs_stays_taken(world: World) -> None:
@@ -216,4 +247,4 @@ def test_its_settings_are_read() -> None:
 
 def test_the_programs_are_short() -> None:
     for file in EXAMPLES.glob("burst-*"):
-        assert len(file.read_text().splitlines()) <= 70, file
+        assert len(file.read_text().splitlines()) <= 75, file

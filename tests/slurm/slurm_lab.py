@@ -138,12 +138,18 @@ class SlurmLab:
         owner: str = "owner-a",
         name: str = "slurm",
         *,
-        later: float = 0.0,
+        pace: float = 1.0,
         **changes: Any,
     ) -> SlurmProvider:
-        """Return a provider for which it is so many seconds later."""
+        """Return a provider whose clock is so many times as fast from now on."""
         settings = msgspec.structs.replace(self.settings, **changes)
-        return SlurmProvider(name, settings, owner, clock=lambda: time.time() + later)
+        begun = time.time()
+        return SlurmProvider(
+            name,
+            settings,
+            owner,
+            clock=lambda: begun + pace * (time.time() - begun),
+        )
 
     def slurm(self, *words: str) -> str:
         """Return what one of Slurm's programs prints. Fails if it does."""
@@ -210,8 +216,8 @@ class SlurmLab:
         self.slurm("scontrol", "update", "PartitionName=batch", "State=UP")
 
     def full(self, owner: str) -> Provider:
-        # By its clock the job has waited long enough for the partition.
-        return self.provider(owner, partition="away", later=120.0)
+        # By its clock the job has soon waited long enough for the partition.
+        return self.provider(owner, partition="away", pace=30.0)
 
     @contextlib.contextmanager
     def crash(self, *, submitted: bool) -> Iterator[None]:

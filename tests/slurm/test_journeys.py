@@ -227,10 +227,22 @@ def test_one_follower_is_lost_and_the_other_goes_on(place: Cluster) -> None:
 
 def test_what_slurm_does_not_start_is_told_with_its_reason(place: Cluster) -> None:
     """One for which there is no room now is the contract's."""
-    place.make(partition="few", time=Seconds(300)).provision(place.spec)
+    hosts, ranks = place.spec.hosts[:1], place.spec.ranks[:1]
+    place.spec = msgspec.structs.replace(place.spec, hosts=hosts, ranks=ranks)
+    place.make(partition="few", time=Seconds(600)).provision(place.spec)
     wait_until(lambda: place.status().failure is Failure.REFUSED, place.status)
     assert place.status().phase is Phase.FAILED
-    assert "(Partition" in place.status().why
+    assert "(PartitionTimeLimit)" in place.status().why
+
+
+def test_more_nodes_than_a_partition_allows_are_told_once_that_has_lasted(
+    place: Cluster,
+) -> None:
+    """Slurm gives the same reason while nodes are down."""
+    place.provider = place.make(partition="few", time=Seconds(300), pace=30.0)
+    place.provider.provision(place.spec)
+    wait_until(lambda: place.status().failure is Failure.CAPACITY, place.status)
+    assert "(PartitionNodeLimit)" in place.status().why
 
 
 def test_a_controller_that_hangs_decides_nothing_and_makes_no_second_job(

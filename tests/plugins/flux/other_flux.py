@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -75,14 +75,12 @@ class OtherInstance:
         name: str = "other",
         *,
         limit: float = HANG_S,
-        later: float = 0.0,
+        clock: Callable[[], float] = time.time,
         **changes: Any,
     ) -> FluxProvider:
         """Return a provider of that owner, with changes of the settings."""
         settings = msgspec.structs.replace(self.settings, **changes)
-        return FluxProvider(
-            name, settings, owner, limit=limit, clock=lambda: time.time() + later
-        )
+        return FluxProvider(name, settings, owner, limit=limit, clock=clock)
 
     def runs(self) -> bool:
         """Return whether all its brokers are up."""

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from burst_flux.provider import FluxProvider
+from burst_flux.states import SETTLES_S
 
 from burst.errors import Transient
 from burst.model.finding import Level
@@ -188,7 +189,10 @@ def test_a_burst_waits_in_a_full_queue_until_nodes_are_free(burst: Burst) -> Non
     [job] = set(burst.other.jobs()) - {others}
     wait_until(lambda: burst.status().why.endswith("waits for nodes"), burst.status)
     assert burst.status().phase is Phase.PENDING
-    late = burst.other.provider(burst.spec.owner, later=3600.0)
+    now = [time.time()]
+    late = burst.other.provider(burst.spec.owner, clock=lambda: now[0])
+    late.observe()
+    now[0] += 3600.0
     [status] = late.observe()
     assert (status.phase, status.why) == (
         Phase.PENDING,
@@ -203,10 +207,14 @@ def test_what_does_not_start_is_told(burst: Burst) -> None:
         burst.provider.provision(burst.spec)
         assert burst.status().phase is Phase.PENDING
         wait_until(burst.jobs, "its job to be listed")
-        late = burst.other.provider(burst.spec.owner, later=100.0)
+        now = [time.time()]
+        late = burst.other.provider(burst.spec.owner, clock=lambda: now[0])
+        told = "waits in a queue that is stopped"
+        wait_until(lambda: late.observe()[0].why.endswith(told), burst.status)
+        now[0] += SETTLES_S
         [status] = late.observe()
         assert status.failure is Failure.CAPACITY
-        assert status.why.endswith("waits in a queue that is stopped")
+        assert status.why.endswith(told)
         reap_until_gone(burst.provider, burst.spec.burst_id)
     picky = ("--requires=no-such-property",)
     refused = burst.other.provider(burst.spec.owner, options=picky)

@@ -13,6 +13,7 @@ import msgspec
 import pytest
 from burst_flux.jobs import count_nodes
 from burst_flux.settings import FluxSettings
+from burst_flux.states import SETTLES_S
 
 from burst.config import convert
 from burst.errors import (
@@ -26,7 +27,7 @@ from burst.errors import (
 )
 from burst.model.finding import Level
 from burst.model.shape import Shape
-from burst.provider import BurstId, Phase
+from burst.provider import BurstId, Failure, Phase
 from tests.plugins.flux.flux_program import Other, job
 
 
@@ -149,6 +150,31 @@ def test_a_job_that_began_between_two_questions_is_told(other: Other) -> None:
     other.flux.jobs(job("another", "RUN"), ended=[job(other.name, "RUN", t_run=1.0)])
     [status] = other.provider().observe()
     assert status.phase is Phase.RUNNING
+
+
+def test_a_queue_that_is_stopped_for_a_moment_ends_no_burst_that_has_waited_for_long(
+    other: Other,
+) -> None:
+    now = [3600.0]
+    provider = other.provider(lambda: now[0])
+    provider.provision(other.spec)
+    other.flux.jobs(job(other.name, "SCHED", t_submit=1.0))
+    looks = [
+        (0.0, "started", Phase.PENDING),
+        (1.0, "stopped", Phase.PENDING),
+        (SETTLES_S - 1, "stopped", Phase.PENDING),
+        (1.0, "started", Phase.PENDING),
+        (1.0, "stopped", Phase.PENDING),
+        (SETTLES_S, "stopped", Phase.FAILED),
+    ]
+    seen = []
+    for later, scheduling, _ in looks:
+        now[0] += later
+        other.flux.answer("queue", f"enabled|{scheduling}")
+        [status] = provider.observe()
+        seen.append((later, scheduling, status.phase))
+    assert seen == looks
+    assert status.failure is Failure.CAPACITY
 
 
 def test_what_cannot_be_a_burst_has_nothing_to_reap(other: Other) -> None:

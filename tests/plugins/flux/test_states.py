@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from burst_flux.jobs import FluxJob, JobException
-from burst_flux.states import SETTLES_S, describe
+from burst_flux.states import SETTLES_S, describe, is_stuck
 
 from burst.provider import Failure, Phase
 
@@ -46,6 +46,7 @@ STOPPED = "waits in a queue that is stopped"
     ],
 )
 def test_each_state_is_told_in_words(given: FluxJob, phase: Phase, what: str) -> None:
+    assert is_stuck(given, "") is (what is LIMIT)
     seen = describe(given, 1.0)
     assert seen.phase is phase
     assert seen.failure is Failure.OTHER
@@ -70,8 +71,10 @@ def test_what_the_scheduler_refuses_is_refused(state: str) -> None:
 def test_want_of_capacity_is_told_once_it_has_lasted(
     given: FluxJob, closed: str, what: str
 ) -> None:
-    assert describe(given, SETTLES_S - 1, closed).phase is Phase.PENDING
-    seen = describe(given, SETTLES_S, closed)
+    assert is_stuck(given, closed)
+    early = describe(given, 3600.0, closed, SETTLES_S - 1)
+    assert early.phase is Phase.PENDING
+    seen = describe(given, 3600.0, closed, SETTLES_S)
     assert (seen.phase, seen.failure) == (Phase.FAILED, Failure.CAPACITY)
     assert seen.why == f"Flux job f1 {what}"
 

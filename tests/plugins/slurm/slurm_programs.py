@@ -29,7 +29,7 @@ from typing import IO
 
 # As a site's wrapper prints them, and as a job of the same user may be called.
 _BANNER = "Welcome to the cluster\n7 nodes are down|for|good"
-_OTHERS = ("1|RUNNING|0|0|None|two\nlines|of a name", "x_[1-3]|PENDING|N/A|0|None|a|b")
+_OTHERS = ("1|RUNNING|0|None|two\nlines|of a name", "x_[1-3]|PENDING|N/A|None|a|b")
 _LIMITS = {"batch*": "1-00:00:00", "few": "30:00"}
 _DONE = "Job/step already completing or completed"
 
@@ -72,7 +72,7 @@ class World:
         say(f"{number};cluster")
 
     def squeue(self, words: Sequence[str]) -> None:
-        """List all jobs, as `--format=%i|%T|%S|%V|%r|%j` does.
+        """List all jobs, as `--format=%i|%T|%S|%r|%j` does.
 
         Without `--states=all` the names of those that have not ended.
         """
@@ -89,7 +89,7 @@ class World:
                 if state in _LIVE:
                     say(said[1])
                 continue
-            say("|".join((job.name, state, *said[:1], *said[:1], reason, said[1])))
+            say("|".join((job.name, state, said[0], reason, said[1])))
 
     def scancel(self, words: Sequence[str]) -> None:
         """Cancel jobs: SIGTERM to all their processes, once."""

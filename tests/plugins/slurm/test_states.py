@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from burst_slurm.states import SETTLES_S, reason_of
 
@@ -29,6 +31,7 @@ from tests.support.reaping import reap_until_gone
         (
             Failure.CAPACITY,
             "ReqNodeNotAvail ReqNodeNotAvail,_UnavailableNodes:n[1-3] NodeDown"
+            " PartitionNodeLimit"
             " ReqNodeNotAvail,_Reserved_for_maintenance PartitionDown PartitionInactive"
             " AssocGrpNodeLimit AssocGrpCPUMinutesLimit AssocMaxJobsLimit"
             " AssociationJobLimit AssociationResourceLimit QOSGrpCpuLimit QOSJobLimit"
@@ -38,7 +41,7 @@ from tests.support.reaping import reap_until_gone
         ),
         (
             Failure.REFUSED,
-            "PartitionNodeLimit PartitionTimeLimit PartitionConfig BadConstraints"
+            "PartitionTimeLimit PartitionConfig BadConstraints"
             " AssocMaxNodePerJobLimit AssocMaxWallDurationPerJobLimit"
             " AssocMaxCpuPerJobLimit QOSMaxNodePerJobLimit QOSMaxCpuPerNode"
             " QOSMaxWallDurationPerJobLimit QOSMaxMemoryPerJob QOSMinCpuNotSatisfied"
@@ -55,27 +58,63 @@ def test_a_reason_has_a_kind(kind: Failure | None, reasons: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "age", "words", "failure"),
+    ("reason", "lasted", "words", "failure"),
     [
         ("Resources", 9999, "waits for nodes that are in use (Resources)", None),
         ("JobHeldUser", 9999, "is held, and a person has to release it", None),
         ("ReqNodeNotAvail", SETTLES_S - 9, "waits for nodes that are down,", None),
         ("ReqNodeNotAvail", SETTLES_S + 9, "waits for nodes", Failure.CAPACITY),
+        ("PartitionNodeLimit", SETTLES_S - 9, "needs more nodes than", None),
+        ("PartitionNodeLimit", SETTLES_S, "needs more nodes than", Failure.CAPACITY),
         ("QOSMaxNodePerJobLimit", 0, "asks for more than", Failure.REFUSED),
         ("launch failed requeued held", 0, "could not be launched", Failure.OTHER),
     ],
 )
 def test_a_pending_job_is_told_with_its_reason_and_failed_if_it_will_not_start(
-    cluster: FakeCluster, reason: str, age: float, words: str, failure: Failure | None
+    cluster: FakeCluster,
+    reason: str,
+    lasted: float,
+    words: str,
+    failure: Failure | None,
 ) -> None:
     cluster.set("stalled")
-    cluster.provider().provision(cluster.spec())
+    now = [time.time()]
+    provider = cluster.provider(clock=lambda: now[0])
+    provider.provision(cluster.spec())
     cluster.set("state", f"PENDING|{reason}")
-    [status] = cluster.later(age).observe()
+    provider.observe()
+    now[0] += lasted
+    [status] = provider.observe()
     assert status.phase is (Phase.FAILED if failure else Phase.PENDING)
     assert status.failure is (failure or Failure.OTHER)
     assert status.why.startswith(f"Slurm job 11 {words}")
     assert reason in status.why
+
+
+def test_a_reason_of_a_moment_ends_no_burst_that_has_waited_for_long(
+    cluster: FakeCluster,
+) -> None:
+    """squeue shows one of several reasons, now this one, now that one."""
+    cluster.set("stalled")
+    now = [time.time()]
+    provider = cluster.provider(clock=lambda: now[0])
+    provider.provision(cluster.spec())
+    looks = [
+        (3600, "Resources", Phase.PENDING),
+        (1, "ReqNodeNotAvail", Phase.PENDING),
+        (SETTLES_S - 1, "AssocGrpNodeLimit", Phase.PENDING),
+        (1, "Priority", Phase.PENDING),
+        (1, "ReqNodeNotAvail", Phase.PENDING),
+        (SETTLES_S - 1, "ReqNodeNotAvail", Phase.PENDING),
+        (1, "AssocGrpNodeLimit", Phase.FAILED),
+    ]
+    seen = []
+    for later, reason, _ in looks:
+        now[0] += later
+        cluster.set("state", f"PENDING|{reason}")
+        [status] = provider.observe()
+        seen.append((later, reason, status.phase))
+    assert seen == looks
 
 
 @pytest.mark.parametrize(

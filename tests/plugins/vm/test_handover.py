@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from burst_vm import fetch, listener
 from burst_vm.provider import VmProvider
@@ -23,6 +24,7 @@ from burst_vm.waiting_clients import MOST_OF_ONE
 
 from burst.errors import Transient
 from burst.kits import certificate
+from burst.kits.rotation import rotate
 from burst.provider import BurstSpec, Phase
 from burst.testing import example_spec
 from tests.plugins.vm.fake_cloud import FakeCloud
@@ -78,6 +80,21 @@ def test_a_vm_gets_what_its_follower_needs(
         assert stat.S_IMODE((home / name).stat().st_mode) == 0o600
     [status] = provider.observe()
     assert status.phase is Phase.RUNNING
+
+
+def test_a_certificate_that_was_replaced_meanwhile_is_the_one_of_the_running_lead(
+    cloud: FakeCloud,
+) -> None:
+    spec = cloud.spec(1)
+    path = Path(spec.lead.certificate)
+    # The lead started with it, and reads no other before it is restarted.
+    lead = msgspec.structs.replace(spec.lead, started=path.stat().st_mtime)
+    provider = cloud.provider(user=this_user())
+    provider.provision(msgspec.structs.replace(spec, lead=lead))
+    before = certificate.read(path)
+    rotate(path)
+    assert run_fetch(cloud).returncode == 0
+    assert certificate.read(cloud.path / "vm/burst.cert") == before
 
 
 @pytest.mark.usefixtures("provider")
