@@ -49,7 +49,7 @@ beat={place}/beat.$1.$(hostname).$$
 trap 'rm -f "$beat"; exit 0' TERM INT HUP
 end=$(($(date +%s) + {seconds}))
 while [ "$(date +%s)" -lt "$end" ]; do
-  date +%s > "$beat"
+  date +%s > "$beat" || exit
   sleep {beat}
 done
 rm -f "$beat"
