@@ -66,6 +66,17 @@ def test_it_goes_although_pods_cannot_be_read_or_do_not_end() -> None:
     assert it.deleted == 2
 
 
+def test_a_clock_that_is_set_back_keeps_no_place() -> None:
+    it = Reaping()
+    it.reap(Place())
+    it.now -= 3600
+    it.reap(Place())
+    assert it.deleted == 0, "the pods have their time, counted anew"
+    it.now += LEAVE_S + 1
+    it.reap(Place())
+    assert it.deleted == 1
+
+
 def test_without_a_place_the_pods_decide() -> None:
     it = Reaping()
     it.reap(None)

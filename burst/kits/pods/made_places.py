@@ -69,9 +69,11 @@ class MadePlaces:
             # There are no pods, or they cannot be read. Nodes cost money, so the place
             # is deleted in both cases.
             trouble = error
-        since = self._leaving.setdefault(burst_id, self._clock())
+        now = self._clock()
+        # Not later than now: the clock may have been set back.
+        since = self._leaving[burst_id] = min(now, self._leaving.get(burst_id, now))
         if place is not None:
-            late = self._clock() - since > LEAVE_S
+            late = now - since > LEAVE_S
             if place.phase is not Phase.ENDING and (late or trouble):
                 delete()
         elif trouble is not None:
