@@ -100,7 +100,7 @@ class EksProvider(PodProvider):
         Raises Transient while EKS is making the node group.
         """
         check_burst(spec, self._settings, self.tags, self._clock)
-        self.bursts()  # before anything is made that costs
+        kept = self.bursts()  # before anything is made that costs
         name = groups.name_of(self.tags, spec.burst_id)
         group = self._cloud.group(name)
         if group is None:
@@ -120,6 +120,7 @@ class EksProvider(PodProvider):
             settings = groups.pod_settings(self._settings, spec, self.tags)
             cluster = self._reached.connection(self._settings.cluster)
             self._make(cluster, settings, self.tags).provision(spec)
+            kept.expect(spec.burst_id)
 
     def observe(self) -> Sequence[BurstStatus]:
         """Return all bursts that have a node group or an object in the cluster."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Sequence
+from enum import IntEnum
 from typing import Any
 
 import google.auth
@@ -246,7 +247,7 @@ def _pool(pool: NodePool) -> GkeResource:
 
 def _judge(thing: Cluster | NodePool) -> dict[str, Any]:
     """Return phase, reason and failure of a resource, by its status and conditions."""
-    phase = _PHASES.get(thing.status.name, Phase.PENDING)
+    phase = _PHASES.get(_name(thing.status), Phase.PENDING)
     fault = _fault_of(thing.conditions, thing.status_message)
     if phase is Phase.PENDING and fault.meaning in (*LACKS, *LASTING):
         # GKE itself would report the failure only after half an hour. What it makes
@@ -257,7 +258,7 @@ def _judge(thing: Cluster | NodePool) -> dict[str, Any]:
     said = f": {fault.message}" if fault.message else ""
     return {
         "phase": phase,
-        "why": f"{thing.name} is {thing.status.name}{said}",
+        "why": f"{thing.name} is {_name(thing.status)}{said}",
         "fault": fault,
     }
 
@@ -266,13 +267,21 @@ def _fault_of(conditions: Sequence[StatusCondition], message: str) -> CloudFailu
     """Return the failure by the conditions of a resource, or by its older field."""
     conditions = [c for c in conditions if c.code not in _NOTICES]
     said = dict.fromkeys(c.message for c in conditions if c.message)
-    codes = dict.fromkeys(c.code.name for c in conditions if c.code)
+    codes = dict.fromkeys(_name(c.code) for c in conditions if c.code)
     canonical = (_code_name(int(c.canonical_code)) for c in conditions)
     return CloudFailure(
         code=next((name for name in canonical if name != "UNKNOWN"), "UNKNOWN"),
         message="; ".join(said) or message,
         reasons=tuple(codes),
     )
+
+
+def _name(value: IntEnum | int) -> str:
+    """Return the name of an enumeration's value.
+
+    A value that is newer than the client, which it reads as an int, has its number.
+    """
+    return value.name if isinstance(value, IntEnum) else str(value)
 
 
 def _code_name(number: int) -> str:
@@ -298,7 +307,7 @@ def _operation(operation: Operation) -> GkeOperation:
         # The older field for an error.
         fault = CloudFailure(code="UNKNOWN", message=operation.status_message)
     return GkeOperation(
-        kind=operation.operation_type.name.lower(),
+        kind=_name(operation.operation_type).lower(),
         done=operation.status == Operation.Status.DONE,
         fault=fault,
     )

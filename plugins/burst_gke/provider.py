@@ -156,6 +156,7 @@ class GkeProvider(PodSettingsProvider):
         settings = pod_settings(self._settings, spec)
         lent = with_lease(self._settings, spec, self._clock())
         self._pods(resources.cluster, settings).provision(lent)
+        self._pods(resources.cluster).expect(spec.burst_id)
 
     def observe(self) -> Sequence[BurstStatus]:
         """Return all bursts that have a cluster, a pool or an object in a cluster."""
@@ -201,13 +202,17 @@ class GkeProvider(PodSettingsProvider):
         # The pods of a growth end when their nodes do.
         spec = with_lease(self._settings, spec, self._clock())
         for cluster in self._inhabited(clusters, [resources] if resources else []):
-            pods = self._pods(cluster, settings)
-            if resources is None:
-                pods.resize(spec)  # the nodes are not ours
-            elif cluster.name == resources.cluster.name:
-                self._resizer.resize(spec, resources, pods)
-            else:
+            if resources and cluster.name != resources.cluster.name:
                 continue
+            pods = self._pods(cluster, settings)
+            try:
+                if resources is None:
+                    pods.resize(spec)  # the nodes are not ours
+                else:
+                    self._resizer.resize(spec, resources, pods)
+            finally:
+                # Also after an error: the next read has to show what was changed.
+                self._pods(cluster).expect(spec.burst_id, anew=True)
             return
         raise Transient(f"the cluster of {spec.burst_id} is not running")
 
@@ -310,6 +315,7 @@ class GkeProvider(PodSettingsProvider):
         """Return the pods in a cluster.
 
         `settings` other than the provider's give a new object with the same connection.
+        What it makes or changes, the object that observes has to expect.
         Raises Refused if the cluster lacks the endpoint that the settings name.
         """
         url, authority = cluster.reach(self._settings.endpoint)

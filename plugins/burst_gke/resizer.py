@@ -138,8 +138,9 @@ class PoolResizer:
         placed = members.pods if members else ()
         if any(each.host not in spec.hosts for each in placed):
             return
-        if not leaving.since:
-            leaving = msgspec.structs.replace(leaving, since=self._clock())
+        now = self._clock()
+        if not 0 < leaving.since <= now:  # none yet, or the clock was set back
+            leaving = msgspec.structs.replace(leaving, since=now)
             pods.note(burst_id, leaving)
         # Before a VM is deleted, so that GKE's own pods on it get no new node. The VMs
         # cost, so they are deleted even if this is declined or not done yet.

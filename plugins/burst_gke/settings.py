@@ -135,9 +135,9 @@ class GkeSettings(PodSettings, frozen=True, kw_only=True):
     whatever the number of its nodes."""
     max_run_duration: Seconds = Seconds(math.inf)
     """Longest run time of each VM made for a burst, 30 seconds to 120 days. Google then
-    deletes the VM, and Kubernetes ends the pods, even if no daemon runs. A burst's own
-    cluster stays, and costs its fee, until the daemon or `burst gc` deletes it. With
-    `pool`, only the pods are ended."""
+    deletes the VM, and Kubernetes ends the pods, even if no daemon runs. The daemon
+    drains a burst before that time. A burst's own cluster stays, and costs its fee,
+    until the daemon or `burst gc` deletes it. With `pool`, only the pods are ended."""
 
     retired: ClassVar[Mapping[str, str]] = {
         **PodSettings.retired,
@@ -208,12 +208,22 @@ class GkeSettings(PodSettings, frozen=True, kw_only=True):
 
 
 def offers_of(settings: GkeSettings) -> list[Offer]:
-    """Return the offers, with the cluster's fee, and a join time if none is set."""
+    """Return the offers, with the cluster's fee, and a join time if none is set.
+
+    Bursts live for at most `max_run_duration`, so that the daemon drains them before
+    Google deletes their nodes.
+    """
     time, fee = _CLUSTER_TIME_S, settings.cluster_fee
     if settings.cluster:
         time, fee = _NODE_TIME_S if settings.pool else _POOL_TIME_S, 0.0
+    life = settings.max_run_duration
     return [
-        msgspec.structs.replace(offer, join_time=offer.join_time or time, fee=fee)
+        msgspec.structs.replace(
+            offer,
+            join_time=offer.join_time or time,
+            fee=fee,
+            lifetime=life if math.isfinite(life) else 0.0,
+        )
         for offer in offers(settings)
     ]
 

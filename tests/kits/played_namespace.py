@@ -6,7 +6,7 @@ from typing import Any
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods.names import HOSTS, ID, INDEX, SPEC, STARTED
 from burst.provider import Phase
-from tests.kits.kubeserver import Said, Watch
+from tests.kits.kubeserver import ABSENT, Said, Watch
 from tests.kits.pods import bursts_in
 from tests.support.waiting import wait_until
 
@@ -43,6 +43,17 @@ def pod(burst: str, restarts: int = 0, **state: Any) -> Manifest:
         "spec": {"nodeName": "n", "containers": [{"name": "broker", "env": ["big"]}]},
         "status": {"phase": "Running", "containerStatuses": [status]},
     }
+
+
+def let_provision(server: Said, burst: str) -> Manifest:
+    """Let a burst be made, of which no watch tells; return its Job."""
+    made = job(burst)
+    made["metadata"]["namespace"] = "jobs"
+    for path in (JOBS, f"{ROOT}/configmaps", f"{ROOT}/secrets", f"{ROOT}/services"):
+        server.answer("GET", f"{path}/{burst}", ABSENT)
+        server.answer("POST", path, (201, made))
+    server.answer("PATCH", f"{JOBS}/{burst}", (200, made))
+    return made
 
 
 class Namespace:

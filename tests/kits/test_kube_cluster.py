@@ -60,6 +60,8 @@ CASES: list[tuple[Kind, Any, type[ProviderError], str]] = [
     (JOB, status(429, "TooManyRequests", "slow down"), Transient, "slow down"),
     (JOB, status(500, "InternalError", "etcd"), Transient, "etcd"),
     (JOB, (503, "<html>a proxy</html>"), Transient, "status 503"),
+    (JOB, (408, "<html>a proxy</html>"), Transient, "status 408"),
+    (JOB, (425, "<html>a proxy</html>"), Transient, "status 425"),
     (JOB, status(409, "Conflict", "other"), Transient, "other"),
     (
         JOB,

@@ -15,7 +15,7 @@ from burst.kits.pods.made_places import (
     describe_all,
 )
 from burst.model.burst import BurstId
-from burst.provider import BurstStatus, Failure, Phase
+from burst.provider import BurstStatus, Failure, FollowerStatus, Phase
 
 BURST = BurstId("burst-0-a")
 
@@ -66,6 +66,17 @@ def test_it_goes_although_pods_cannot_be_read_or_do_not_end() -> None:
     assert it.deleted == 2
 
 
+def test_a_clock_that_is_set_back_keeps_no_place() -> None:
+    it = Reaping()
+    it.reap(Place())
+    it.now -= 3600
+    it.reap(Place())
+    assert it.deleted == 0, "the pods have their time, counted anew"
+    it.now += LEAVE_S + 1
+    it.reap(Place())
+    assert it.deleted == 1
+
+
 def test_without_a_place_the_pods_decide() -> None:
     it = Reaping()
     it.reap(None)
@@ -79,7 +90,10 @@ def test_without_a_place_the_pods_decide() -> None:
     [
         (Place(), None, Phase.PENDING, "its pods are not made yet"),
         (Place(Phase.PENDING, "is made"), None, Phase.PENDING, "is made"),
-        (Place(Phase.FAILED, "no VM"), Phase.RUNNING, Phase.FAILED, "no VM"),
+        (Place(Phase.FAILED, "no VM"), None, Phase.FAILED, "no VM"),
+        (Place(Phase.FAILED, "no VM"), Phase.PENDING, Phase.FAILED, "no VM"),
+        (Place(Phase.FAILED, "no VM"), Phase.FAILED, Phase.FAILED, "no VM"),
+        (Place(Phase.ENDING, "goes"), Phase.RUNNING, Phase.ENDING, "goes"),
         (Place(), Phase.RUNNING, Phase.RUNNING, "pods"),
         (Place(why="few nodes"), Phase.PENDING, Phase.PENDING, "pods; few nodes"),
         (None, Phase.PENDING, Phase.PENDING, "pods"),
@@ -91,6 +105,17 @@ def test_a_burst_is_what_its_place_and_its_pods_are(
     listed = [BurstStatus(burst_id=BURST, phase=pods, why="pods")] if pods else []
     (found,) = describe_all({BURST: place} if place else {}, listed)
     assert (found.burst_id, found.phase, found.why) == (BURST, phase, why)
+
+
+@pytest.mark.parametrize("second", [Phase.RUNNING, Phase.PENDING, Phase.FAILED])
+def test_followers_that_run_outlive_an_impaired_place(
+    second: Phase,
+) -> None:
+    """One that lost its pod may get it again; the other's jobs go on until then."""
+    pair = FollowerStatus("h0", Phase.RUNNING), FollowerStatus("h1", second)
+    pods = BurstStatus(burst_id=BURST, phase=second, followers=pair)
+    (found,) = describe_all({BURST: Place(Phase.FAILED, "no VM")}, [pods])
+    assert (found.phase, found.why, found.followers) == (second, "no VM", pair)
 
 
 def test_a_cluster_at_another_address_is_reached_anew() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from burst.kits.pods.lifecycle.reaper import Reaper
+from burst.kits.pods.lifecycle.reaper import SETTLE_S, Reaper
 from burst.kits.pods.names import ALONE_SINCE
 from burst.model.burst import BurstId
 from tests.kits.kubeserver import ABSENT, Said, cluster_of
@@ -20,6 +20,32 @@ TAKEN = 409, {"kind": "Status", "reason": "AlreadyExists"}
 FORBIDDEN = 403, {"kind": "Status", "reason": "Forbidden"}
 
 
+def let_all_be_gone(server: Said, since: float) -> None:
+    """Serve a MiniCluster's marker, which has been the only object for so long."""
+    server.serve_nothing()
+    server.serve(MINICLUSTERS)
+    meta = {
+        "name": BURST,
+        "namespace": "jobs",
+        "uid": "u",
+        "labels": TAGS.labels(BURST),
+    }
+    marker = {"metadata": {**meta, "annotations": {ALONE_SINCE: str(since)}}}
+    server.serve(f"{CORE}/configmaps", marker)
+    for kind in (MINICLUSTERS, JOBS, f"{CORE}/services"):
+        server.answer("GET", f"{kind}/{BURST}", ABSENT)
+    server.answer("GET", f"{MARKER}-entrypoint", ABSENT)
+    server.answer("DELETE", MARKER, (200, {}))
+
+
+def reaper_in(server: Said) -> Reaper:
+    return Reaper(cluster_of(server), replace(SETTINGS, form="operator"), TAGS)
+
+
+def deletions(server: Said) -> list[str]:
+    return [path for method, path, _ in server.asked if method == "DELETE"]
+
+
 @pytest.mark.parametrize(
     ("answers", "looks"),
     [([TAKEN, TAKEN, (201, {})], 3), ([FORBIDDEN], 1)],
@@ -29,29 +55,27 @@ def test_a_minicluster_is_not_gone_before_its_secret(
     server: Said, answers: list[tuple[int, Any]], looks: int
 ) -> None:
     """All that can be listed is gone for long, but for the marker."""
-    server.serve_nothing()
-    server.serve(MINICLUSTERS)
-    meta = {
-        "name": BURST,
-        "namespace": "jobs",
-        "uid": "u",
-        "labels": TAGS.labels(BURST),
-    }
-    marker = {"metadata": {**meta, "annotations": {ALONE_SINCE: "100"}}}
-    server.serve(f"{CORE}/configmaps", marker)
-    for kind in (MINICLUSTERS, JOBS, f"{CORE}/services"):
-        server.answer("GET", f"{kind}/{BURST}", ABSENT)
-    server.answer("GET", f"{MARKER}-entrypoint", ABSENT)
+    let_all_be_gone(server, since=100.0)
     server.answer("POST", f"{CORE}/secrets", *answers)
-    server.answer("DELETE", MARKER, (200, {}))
-    reaper = Reaper(cluster_of(server), replace(SETTINGS, form="operator"), TAGS)
-
-    def deletions() -> list[str]:
-        return [path for method, path, _ in server.asked if method == "DELETE"]
-
+    reaper = reaper_in(server)
     for _ in range(looks):
-        assert not deletions()
+        assert not deletions(server)
         reaper.reap(BURST, 200.0)
-    assert deletions() == [MARKER]
+    assert deletions(server) == [MARKER]
     asked = [path for method, path, _ in server.asked if method == "POST"]
     assert all("dryRun=All" in path for path in asked)
+
+
+def test_a_clock_that_is_set_back_keeps_no_marker(server: Said) -> None:
+    """The time is noted anew, also if another host's clock is ahead."""
+    let_all_be_gone(server, since=3800.0)
+    server.answer("PATCH", MARKER, (200, {}))
+    server.answer("POST", f"{CORE}/secrets", FORBIDDEN)
+    reaper = reaper_in(server)
+    reaper.reap(BURST, 200.0)
+    assert not deletions(server)
+    (noted,) = (body for body in server.bodies if body and "metadata" in body)
+    assert noted["metadata"]["annotations"] == {ALONE_SINCE: "200.000"}
+    let_all_be_gone(server, since=200.0)
+    reaper.reap(BURST, 200.0 + SETTLE_S)
+    assert deletions(server) == [MARKER]

@@ -13,7 +13,6 @@ from burst.kits.kube.kinds import Manifest
 from burst.kits.pods.names import HOSTS, ID, INDEX, SPOT, STARTED
 from burst.kits.pods.status.kept_fields import KeptObject
 from burst.provider import Phase
-from tests.kits.kubeserver import ABSENT
 from tests.kits.played_namespace import (
     BURSTS,
     JOBS,
@@ -21,9 +20,9 @@ from tests.kits.played_namespace import (
     NOW,
     PODS,
     REFUSED,
-    ROOT,
     Namespace,
     job,
+    let_provision,
     pod,
 )
 from tests.kits.pods import bursts_in, make_spec, replace
@@ -110,12 +109,7 @@ def test_a_log_that_cannot_be_read_is_asked_for_again(namespace: Namespace) -> N
 def provision(namespace: Namespace, place: Path) -> tuple[str, Manifest]:
     """Provision a burst; return its id and its Job, of which no watch tells yet."""
     spec = make_spec(place)
-    made = job(spec.burst_id)
-    made["metadata"]["namespace"] = "jobs"
-    for path in (JOBS, f"{ROOT}/configmaps", f"{ROOT}/secrets", f"{ROOT}/services"):
-        namespace.server.answer("GET", f"{path}/{spec.burst_id}", ABSENT)
-        namespace.server.answer("POST", path, (201, made))
-    namespace.server.answer("PATCH", f"{JOBS}/{spec.burst_id}", (200, made))
+    made = let_provision(namespace.server, spec.burst_id)
     namespace.bursts.provision(spec)
     return spec.burst_id, made
 

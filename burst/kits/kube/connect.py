@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import re
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -42,6 +43,10 @@ _EXITED = "process returned"
 # earlier: a cloud's token service, or an authenticator behind the API server, may be
 # down for a minute, and then the answer is the same as for a wrong token.
 _CREDENTIALS_RETRIED_S = 120.0
+# TLS that the other side ended, as an API server does that is starting or stopping.
+_BROKEN_OFF = ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError
+# How OpenSSL's names for the alerts of the other side begin.
+_ALERTS = "SSLV3_ALERT_", "TLSV1_", "TLSV13_"
 # What the client raises for a wrong file; its parser also passes on the others.
 _UNUSABLE = config.ConfigException, *UNREADABLE
 
@@ -248,7 +253,8 @@ def _authorization(settings: Any) -> dict[str, str]:
 
 def _unreachable(access: Access, host: str, error: Exception) -> Transient | Refused:
     reason = getattr(error, "reason", None) or error
-    if isinstance(reason, urllib3.exceptions.SSLError):
+    of_tls = isinstance(reason, urllib3.exceptions.SSLError)
+    if of_tls and not _is_broken_off(reason):
         return Refused(
             f"{host} is not the API server that {access} names: {shorten(reason)}",
             "get the cluster's current kubeconfig, which has its certificate authority",
@@ -257,11 +263,23 @@ def _unreachable(access: Access, host: str, error: Exception) -> Transient | Ref
     absent = isinstance(reason, urllib3.exceptions.NewConnectionError)
     words = "does not answer in time" if late and not absent else "cannot be reached"
     # The text before the first colon names an object of the library.
-    text = str(reason).partition(": ")[2] or str(reason)
+    text = "" if of_tls else str(reason).partition(": ")[2]
     return Transient(
-        f"the API server at {host} {words}: {shorten(text)}",
+        f"the API server at {host} {words}: {shorten(text or reason)}",
         "check that the cluster runs and that this host can connect to it",
     )
+
+
+def _is_broken_off(error: Exception) -> bool:
+    """Return whether the other side ended TLS, which may pass.
+
+    A certificate of another authority, no TLS at all, or a client's key that cannot be
+    used do not pass.
+    """
+    cause = error.args[0] if error.args else None
+    if isinstance(cause, _BROKEN_OFF):
+        return True
+    return isinstance(cause, ssl.SSLError) and (cause.reason or "").startswith(_ALERTS)
 
 
 @contextlib.contextmanager

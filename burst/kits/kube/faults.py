@@ -37,8 +37,9 @@ _DENIED = re.compile(
 )
 # From the admission plug-in OwnerReferencesPermissionEnforcement.
 _OWNER = "cannot set blockOwnerDeletion"
-# A conflict, an old list, too many requests.
-_AGAIN = (409, 410, 429)
+# A timeout and an early request, both from proxies; a conflict, an old list, too many
+# requests.
+_AGAIN = (408, 409, 410, 425, 429)
 # In place of a message about a Secret, as it may quote the Secret's values.
 _WITHHELD = "(the message is not shown, as it may quote the Secret)"
 _MAKES = ("create", "patch")

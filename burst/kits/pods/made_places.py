@@ -69,9 +69,11 @@ class MadePlaces:
             # There are no pods, or they cannot be read. Nodes cost money, so the place
             # is deleted in both cases.
             trouble = error
-        since = self._leaving.setdefault(burst_id, self._clock())
+        now = self._clock()
+        # Not later than now: the clock may have been set back.
+        since = self._leaving[burst_id] = min(now, self._leaving.get(burst_id, now))
         if place is not None:
-            late = self._clock() - since > LEAVE_S
+            late = now - since > LEAVE_S
             if place.phase is not Phase.ENDING and (late or trouble):
                 delete()
         elif trouble is not None:
@@ -93,13 +95,16 @@ def describe(
 ) -> BurstStatus:
     """Return the status of a burst; at least one of `place` and `pods` is not None.
 
-    It is the status of its pods once pods can be created in its place.
+    It is the status of its pods once pods can be created in its place, and also if the
+    place has failed but a follower runs: some places that a cloud calls failed are only
+    impaired, such as a node pool that lacks a node.
     """
-    if place is None or (pods and place.phase is Phase.RUNNING):
+    if place is None:
         assert pods is not None, "a burst has a place or pods"
-        if place and place.why and pods.phase is Phase.PENDING:
-            return msgspec.structs.replace(pods, why=f"{pods.why}; {place.why}")
         return pods
+    if pods and (place.phase is Phase.RUNNING or _is_only_impaired(place, pods)):
+        why = "; ".join(filter(None, (pods.why, place.why)))
+        return msgspec.structs.replace(pods, why=why)
     return BurstStatus(
         burst_id=burst_id,
         phase=Phase.PENDING if place.phase is Phase.RUNNING else place.phase,
@@ -108,6 +113,13 @@ def describe(
         failure=place.failure,
         instance=pods.instance if pods else None,
     )
+
+
+def _is_only_impaired(place: MadePlace, pods: BurstStatus) -> bool:
+    """Return whether a place is called failed in which a follower runs nevertheless."""
+    alive = pods.phase in (Phase.PENDING, Phase.RUNNING)
+    runs = any(each.phase is Phase.RUNNING for each in pods.followers)
+    return place.phase is Phase.FAILED and alive and runs
 
 
 class ReachedClusters(Generic[_Bursts]):

@@ -96,7 +96,7 @@ class PodBursts:
                 self._creator.create(objects, spec)
             except OtherHosts:
                 self._resizer.provision_again(spec, self._clock())
-        self._source.expect(spec.burst_id)
+        self.expect(spec.burst_id)
 
     def resize(self, spec: BurstSpec) -> None:
         """Make the burst have the followers of `spec`; see `Provider.resize`.
@@ -108,7 +108,15 @@ class PodBursts:
                 self._resizer.resize(spec, self._clock())
         finally:
             # Also after an error: the next read has to show what was changed.
-            self._source.expect(spec.burst_id, anew=True)
+            self.expect(spec.burst_id, anew=True)
+
+    def expect(self, burst_id: BurstId, *, anew: bool = False) -> None:
+        """Note that the burst was provisioned, or with `anew` changed.
+
+        The next `observe` of this object then lists it, as a watch may lag. Call it if
+        another object for the same cluster did that, such as one with other settings.
+        """
+        self._source.expect(burst_id, anew=anew)
 
     def observe(self) -> Sequence[BurstStatus]:
         """Return all bursts that have an object; none if the namespace is gone."""

@@ -42,6 +42,13 @@ class Bursts(Protocol):
         """Do what `Provider.resize` does."""
         ...
 
+    def expect(self, burst_id: BurstId, *, anew: bool = False) -> None:
+        """Note that another object made the burst, or with `anew` changed it.
+
+        The next `observe` then shows it, even if it learns of changes late.
+        """
+        ...
+
     def observe(self) -> Sequence[BurstStatus]:
         """Return every burst that has an object."""
         ...

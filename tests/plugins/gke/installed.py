@@ -57,6 +57,9 @@ class FollowersAtHome(LocalProvider):
     def leaving(self, _: BurstId) -> LeavingHosts:
         return LeavingHosts()
 
+    def expect(self, burst_id: BurstId, *, anew: bool = False) -> None:
+        """Nothing is late here."""
+
     def note(self, _: BurstId, leaving: LeavingHosts) -> None:
         """Not kept: no node of GKE is given back here."""
 

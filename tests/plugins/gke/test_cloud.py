@@ -13,9 +13,12 @@ from burst_gke.provider import GkeProvider
 from google.auth.credentials import Credentials
 from google.auth.exceptions import RefreshError, TransportError
 from google.cloud.container_v1 import ClusterManagerClient
+from google.cloud.container_v1.types import NodePool, Operation, StatusCondition
 
 from burst.errors import BurstError, Refused, Transient
+from burst.provider import Phase
 from tests.plugins.gke import build
+from tests.plugins.gke.build import World
 from tests.plugins.gke.gke import Gke
 from tests.plugins.gke.server import Token
 
@@ -88,3 +91,27 @@ def test_a_hanging_service_is_given_up(gke: Gke, client: ClusterManagerClient) -
     cloud = Cloud(PARENT, client=client, credentials=Token(), timeout=0.2)
     with pytest.raises(Transient, match="Deadline Exceeded"):
         cloud.clusters()
+
+
+@pytest.mark.filterwarnings("ignore:Unrecognized .* enum value")
+def test_values_that_are_newer_than_the_client_hide_and_keep_nothing(
+    form: World,
+) -> None:
+    """The client reads a number that it does not know as a plain int."""
+    form.provision()
+    thing = next(iter(form.gke.things().values()))
+    condition = StatusCondition(message="be careful")
+    StatusCondition.pb(condition).code = 99
+    thing.conditions = [condition]
+    type(thing).pb(thing).status = 42
+    (job,) = form.gke.jobs
+    Operation.pb(job.operation).operation_type = 77
+    status = form.status()
+    assert status.phase is Phase.PENDING
+    assert status.why == f"{form.name} is 42: be careful"
+    cloud = Cloud(PARENT, client=form.client, credentials=Token())
+    target = "clusters/shared/nodePools" if isinstance(thing, NodePool) else "clusters"
+    (operation,) = cloud.operations(f"{target}/{form.name}")
+    assert operation.kind == "77"
+    form.reap()
+    assert form.gke.things() == {}

@@ -15,7 +15,7 @@ from google.rpc.code_pb2 import Code
 from burst.errors import InsufficientCapacity, NotFound, Refused, Transient
 from burst.kits import certificate
 from burst.model.shape import Shape
-from burst.provider import Event, Failure, Phase
+from burst.provider import Event, Failure, Phase, Program
 from tests.plugins.gke.build import POOL, World, orders
 from tests.plugins.gke.gke import EXHAUSTED, STOCKOUT, Denied, Fate
 
@@ -89,12 +89,28 @@ def test_what_comes_out_broken_has_failed_with_why(world: World, remains: str) -
 
 
 def test_a_cluster_that_runs_without_its_nodes_has_failed(world: World) -> None:
+    world.gke.stalled = True
     world.provision()
     pool: Any = world.gke.clusters[world.name].node_pools[0]
     pool.status = NodePool.Status.RUNNING_WITH_ERROR
     pool.status_message = "quota CPUS exceeded"
     status = world.status()
     assert (status.phase, status.failure) == (Phase.FAILED, Failure.CAPACITY)
+
+
+def test_what_is_impaired_later_ends_no_pods_that_run(form: World) -> None:
+    """An upgrade of a node failed, say: an isolated burst runs on, with its result."""
+    program = Program(kind="interactive")
+    form.spec = msgspec.structs.replace(form.spec, program=program)
+    form.provision()
+    *_, pool = form.gke.things().values()
+    pool.status = NodePool.Status.RUNNING_WITH_ERROR
+    pool.status_message = "the upgrade failed"
+    status = form.status()
+    assert status.phase is Phase.RUNNING
+    assert status.instance is not None
+    assert status.instance.online
+    assert status.why == f"{form.name} is RUNNING_WITH_ERROR: the upgrade failed"
 
 
 def test_deleted_by_others_while_it_is_made_it_is_not_made_again(form: World) -> None:

@@ -282,6 +282,21 @@ def _unused(sizes: SizedBurst) -> list[str]:
     return [name for name in sizes.vms if name not in sizes.entry.nodes.values()]
 
 
+def test_a_clock_that_is_set_back_does_not_keep_nodes_that_cannot_be_seen(
+    pooled: World,
+) -> None:
+    pooled.google.failing = {"listManagedInstances": 403}
+    sizes = SizedBurst(pooled, 2)
+    for _ in range(9):
+        sizes.once(1)
+    pooled.clock.now -= 86400
+    sizes.once(1)
+    assert sizes.listed() == ["burst-0-0", "burst-0-1"]
+    pooled.clock.now += UNSEEN_S + 1
+    sizes.once(1)
+    assert sizes.listed() == ["burst-0-0"]
+
+
 @pytest.mark.parametrize("lacks", ["right", "all", "groups"])
 def test_nodes_that_cannot_be_seen_count_as_long_as_they_may_exist(
     pooled: World, lacks: str

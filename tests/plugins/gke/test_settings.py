@@ -113,3 +113,12 @@ def test_a_cluster_that_is_made_has_a_fee_whatever_its_nodes() -> None:
     assert fees() == [0.10]
     assert fees(cluster_fee=0) == [0.0]
     assert fees(**POOL) == fees(**NAMED_POOL, cluster_fee=5) == [0.0]
+
+
+@pytest.mark.parametrize(("limit", "lifetime"), [("2h", 7200.0), ("inf", 0.0)])
+def test_a_burst_is_over_before_google_deletes_its_nodes(
+    limit: str, lifetime: float
+) -> None:
+    """The daemon drains a burst by this; otherwise its jobs would be killed."""
+    (offer,) = offers_of(settings(max_run_duration=limit))
+    assert offer.lifetime == lifetime

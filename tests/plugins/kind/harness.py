@@ -69,6 +69,9 @@ class Pods(FakeProvider):
             found.ends_in = 1
         super().reap(burst_id)
 
+    def expect(self, burst_id: BurstId, *, anew: bool = False) -> None:
+        """Nothing is late here."""
+
     def record_event(self, burst_id: BurstId, event: Event, text: str) -> None:
         self.told = (*self.told, f"{burst_id} {event.name} {text}")
 

@@ -192,10 +192,11 @@ class Reaper:
     def _is_settled(self, marker: Manifest, now: float) -> bool:
         """Return whether the marker has been the only object left for SETTLE_S.
 
-        If the marker has no time yet, write the present time into it.
+        If the marker has no time yet, write the present time into it; also if it has
+        one in the future, as by a clock that was set back, or by another host's.
         """
         since = annotations_of(marker).get(ALONE_SINCE)
-        if since is not None:
+        if since is not None and float(since) <= now:
             return now - float(since) >= SETTLE_S and not self._has_secret(marker)
         noted = {"annotations": {ALONE_SINCE: f"{now:.3f}"}}
         self._cluster.merge(marker, {"metadata": noted})
