@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -32,7 +32,7 @@ from burst.flux.job_state import (
 from burst.flux.loop import Loop
 from burst.flux.queue_table import QueueTable
 from burst.flux.stream import Stream
-from burst.lead import MayBurst, QueueListener
+from burst.lead import KnownJobs, MayBurst, QueueListener, no_known_jobs
 from burst.model.active_job import ActiveJob
 from burst.model.job_record import RecordedEvent, RecordEvent
 from burst.model.jobid import JobId
@@ -107,8 +107,10 @@ class Journal:
         self._clock = clock
         self._picture_deadline_s = picture_deadline_s
         self._attribute = attribute
-        self._known: frozenset[JobId] = frozenset()
-        """Jobs that are shown although they may not be burstable."""
+        self._read_known = no_known_jobs
+        self.known: frozenset[JobId] = frozenset()
+        """Jobs that are shown although they may not be burstable; as of when all jobs
+        were last begun to be read."""
         self._mark = msgspec.json.encode(attribute)
         self._wake = wake
         self._jobs: dict[int, JournalJob] = {}
@@ -140,14 +142,16 @@ class Journal:
         self._may_burst = may_burst if listener else None
         self._record = record if listener else None
 
-    def start(self, known: Collection[JobId] = ()) -> None:
+    def start(self, known: KnownJobs = no_known_jobs) -> None:
         """Begin to follow the journal; return once all existing jobs are known.
 
-        The jobs in `known` are shown although they may not be burstable.
+        The jobs that `known` returns are shown although they may not be burstable. It
+        is called again, on the loop's thread, each time the jobs are read again.
 
         Raises Denied to guests, Unreadable, LeadGone.
         """
-        self._known = frozenset(known)
+        self._read_known = known
+        self.known = frozenset(known())
 
         def begin(first: Future[None]) -> None:
             self._first = first
@@ -296,7 +300,7 @@ class Journal:
             number = _HEAD.decode(payload).id
             if number == _SENTINEL:
                 self._sync()
-            if number not in self._jobs and number not in self._known:
+            if number not in self._jobs and number not in self.known:
                 return
         self._update(_ENTRY.decode(payload))
 
@@ -310,7 +314,7 @@ class Journal:
         if self._record is not None:
             for event in entry.events:
                 self._record(_recorded(entry, event))
-        shown = entry.id in self._jobs or entry.id in self._known
+        shown = entry.id in self._jobs or entry.id in self.known
         if shown or self._mark in payload or self._may_burst is not None:
             self._update(entry)
 
@@ -353,8 +357,8 @@ class Journal:
 
         def is_wanted(spec: Mapping[str, Any]) -> bool:
             may_burst = self._may_burst
-            if number in self._known or may_burst is None:
-                return number in self._known
+            if number in self.known or may_burst is None:
+                return number in self.known
             return may_burst(int(entry.events[0].context["userid"]), spec)
 
         job = job_from_jobspec(number, jobspec, self._attribute, is_wanted)
@@ -378,6 +382,9 @@ class Journal:
 
     def _read_again(self) -> None:
         """Forget the active jobs, which the backlog brings again; keep ended ones."""
+        # A job may be on record that no longer is burstable: its attribute or the rule
+        # that marked it is gone. It has to be shown to be released.
+        self.known = frozenset(self._read_known())
         self._jobs = {job: self._jobs[job] for job in self._ended}
         self._views.clear()
         self._changed = {job.id for job in self._jobs.values()}

@@ -197,7 +197,8 @@ class Session:
         self._log_not_enabled()
         self._read_banks()
         self._queue.follow(self._config)
-        self.lead.listen(self.wake, jobs_on_record(self.engine.snapshot.records))
+        engine = self.engine
+        self.lead.listen(self.wake, lambda: jobs_on_record(engine.snapshot.records))
 
     def start_packages(self) -> None:
         """Start what other packages run beside the ticks."""

@@ -18,7 +18,7 @@ from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from tests.flux.fake_handle import FakeHandle, Fault
 from tests.flux.told_of_queue import Told
-from tests.support.waiting import HANG_S
+from tests.support.waiting import HANG_S, wait_until
 
 TOPIC = "job-manager.events-journal"
 PING = "job-manager.ping"
@@ -106,7 +106,7 @@ def test_jobs_that_ended_before_are_shown_if_they_are_known(
 ) -> None:
     told = Told()
     journal.follow_queue(told, None)
-    journal.start(known=[JobId(n) for n in (1, 2, 3, 5)])
+    journal.start(lambda: [JobId(n) for n in (1, 2, 3, 5)])
     woken.wait()
     fake.push(TOPIC, submitted(1, burstable=False))
     woken.wait()
@@ -289,6 +289,54 @@ def test_a_journal_that_is_followed_otherwise_is_canceled_and_read_anew(
     views = synced.job_views()
     assert set(views) == {2}
     assert not views[JobId(2)].burstable
+
+
+def test_a_job_on_record_is_shown_though_no_rule_marks_it_any_more(
+    fake: FakeHandle, journal: Journal, woken: Woken
+) -> None:
+    on_record: list[JobId] = []
+    journal.follow_queue(Told(), lambda *_: True)
+    journal.start(lambda: on_record)
+    woken.wait()
+    for job in (1, 2):
+        fake.push(TOPIC, submitted(job, burstable=False))
+    assert set(journal.job_views()) == {1, 2}
+    on_record.append(JobId(1))
+
+    backlog = [submitted(1, burstable=False), submitted(2, burstable=False)]
+    fake.services[TOPIC] = lambda _: None
+
+    def restart() -> None:
+        journal.restart(Told(), None)
+
+    other = threading.Thread(target=restart)
+    before = fake.streams[TOPIC]
+    other.start()
+    wait_until(lambda: fake.streams[TOPIC] != before, "the jobs to be read again")
+    for entry in (*backlog, SENTINEL):
+        fake.push(TOPIC, entry)
+    other.join(HANG_S)
+    views = journal.job_views()
+    assert set(views) == {1}
+    assert not views[JobId(1)].burstable
+
+
+def test_a_job_on_record_that_lost_its_attribute_outlasts_the_stream(
+    fake: FakeHandle, journal: Journal, woken: Woken
+) -> None:
+    on_record: list[JobId] = []
+    journal.start(lambda: on_record)
+    woken.wait()
+    fake.push(TOPIC, submitted(1))
+    assert set(journal.job_views()) == {1}
+    on_record.append(JobId(1))
+    before = fake.streams[TOPIC]
+    fake.services[TOPIC] = lambda _: None
+    fake.push(TOPIC, "job manager unloaded", errno.ENODATA)
+    wait_until(lambda: fake.streams[TOPIC] != before, "the jobs to be read again")
+    for entry in (submitted(1, burstable=False), SENTINEL):
+        fake.push(TOPIC, entry)
+    assert set(journal.job_views()) == {1}
 
 
 def test_a_jobspec_of_which_it_cannot_be_told_whether_it_may_burst(

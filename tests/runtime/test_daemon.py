@@ -13,6 +13,7 @@ from burst.config import LeadSettings, Seconds, Settings, parse
 from burst.config.usual_paths import LOOKED_FOR
 from burst.daemon import Daemon
 from burst.errors import ConfigError, LeadError, LeadGone, ServiceTaken, Unreadable
+from burst.lead import no_known_jobs
 from burst.model.burst import Burst
 from burst.model.record import encode_record
 from tests.builders import but
@@ -26,7 +27,7 @@ class LeadAtListen(FakeLead):
 
     at_listen: Callable[[], None]
 
-    def listen(self, wake, known=()):
+    def listen(self, wake, known=no_known_jobs):
         self.at_listen()
 
 
