@@ -252,10 +252,11 @@ class Session:
         self._check_left_out(config.settings)
         self._check_places(config)
         prepare_intake(self.lead, config.settings)
+        # The last that may fail, so that all that follows is done.
+        self._queue.follow(config)
         old, self._config = self._config, config
         self.engine.change(config)
         self._read_banks()
-        self._queue.follow(config)
         self.wake()
         return [
             name
