@@ -115,7 +115,7 @@ class Lead(Protocol):
         `observe` then shows the burstable jobs and the jobs that `known` returns: jobs
         on record, which may have been marked as burstable by another attribute or rule.
         It is called each time the lead reads all jobs, from any thread. Jobs that have
-        ended are shown for one more minute.
+        ended are shown for one more minute after `observe` has first shown that.
         `wake` is called from that thread whenever anything changed; it must be quick.
         Returns once the jobs that exist are known. When the job manager is reloaded,
         the lead reads all jobs again in the background; until then `observe` raises.

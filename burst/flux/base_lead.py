@@ -128,8 +128,10 @@ class BaseLead(ABC):
             loop.check()
         jobs = journal.job_views()
         view = self.read_ranks(journal, jobs)
+        changed = journal.changed()
+        journal.observed()
         return msgspec.structs.replace(
-            view, jobs=jobs, changed=journal.changed(), shuts_down=self.shuts_down()
+            view, jobs=jobs, changed=changed, shuts_down=self.shuts_down()
         )
 
     def _followed(self) -> Journal:

@@ -10,12 +10,14 @@ responses are parsed while all active jobs are followed (`follow_queue`).
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
+from itertools import takewhile
 from typing import Any, TypeVar
 
 import msgspec
@@ -44,7 +46,7 @@ SYNC_DEADLINE_S = 120.0
 PICTURE_DEADLINE_S = 30.0
 """How long the job manager may take to answer a ping, its earlier work included."""
 ENDED_KEPT_S = 60.0
-"""How long an ended job is still shown."""
+"""How long an ended job is still shown, after an observation has first shown it."""
 
 SOON_S = 0.1
 """How long to delay the wake-up for a change of a job that is not ready yet."""
@@ -118,7 +120,10 @@ class Journal:
         """What `job_views` returned last; the views of `_changed` are out of date."""
         self._changed: set[JobId] = set()
         self._ended: OrderedDict[int, float] = OrderedDict()
-        """When each inactive job was seen to end, by the clock."""
+        """When an observation first showed each inactive job, by the clock; math.inf
+        for the last ones, which none has shown yet."""
+        self._showing: list[int] = []
+        """The jobs of `_ended` that `job_views` has returned for the first time."""
         self._synced = False
         self._waking = False
         """Whether a wake-up for jobs that are not ready is on its way."""
@@ -234,6 +239,15 @@ class Journal:
         """
         return self._read_after_ping(self._show)
 
+    def observed(self) -> None:
+        """Note that what `job_views` returned last was used. From any thread.
+
+        The lead may be unreadable in other parts for long. The end of a job that
+        happens then must be told once it is readable.
+        """
+        now = self._clock()
+        self._loop.post(lambda: self._note_shown(now))
+
     def changed(self) -> frozenset[JobId]:
         """Return the jobs that have changed since `job_views` last showed them.
 
@@ -247,7 +261,16 @@ class Journal:
         for job in self._changed:
             self._views[job] = self._jobs[job].view()
         self._changed.clear()
+        # The last ones: there may be many others, at each tick.
+        self._showing = list(
+            takewhile(lambda job: self._ended[job] == math.inf, reversed(self._ended))
+        )
         return dict(self._views)
+
+    def _note_shown(self, now: float) -> None:
+        for job in self._showing:
+            self._ended[job] = now
+        self._showing = []
 
     def _read_after_ping(self, read_jobs: Callable[[], _T]) -> _T:
         """Call `read_jobs` once all events that were sent so far are taken in."""
@@ -329,7 +352,7 @@ class Journal:
             job.apply(event, entry.R)
         self._changed.add(job.id)
         if job.state is JobState.INACTIVE:
-            self._ended.setdefault(job.id, self._clock())
+            self._ended.setdefault(job.id, math.inf)
             self._forget()
         if self._synced:
             self._tell(job)

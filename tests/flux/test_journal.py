@@ -4,18 +4,19 @@ from __future__ import annotations
 import errno
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 import pytest
 
 from burst.errors import LeadGone, Unreadable
+from burst.flux.base_lead import BaseLead
 from burst.flux.handle import ResponseMessage
-from burst.flux.journal import SOON_S, Journal
+from burst.flux.journal import ENDED_KEPT_S, SOON_S, Journal
 from burst.flux.loop import Loop
 from burst.model.jobid import JobId
-from burst.model.lead import JobState
+from burst.model.lead import JobState, JobView, LeadView
 from tests.flux.fake_handle import FakeHandle, Fault
 from tests.flux.told_of_queue import Told
 from tests.support.waiting import HANG_S, wait_until
@@ -58,6 +59,30 @@ class Woken:
     def wait(self) -> None:
         assert self._event.wait(HANG_S)
         self._event.clear()
+
+
+class OneJournal(BaseLead):
+    """A lead with that journal, whose ranks cannot be read at times."""
+
+    def __init__(self, handle: FakeHandle, journal: Journal) -> None:
+        super().__init__(handle.as_handle, "burstable")
+        self._journal = journal
+        self.trouble: Unreadable | None = None
+
+    def read_ranks(self, _journal: Journal, jobs: Mapping[JobId, JobView]) -> LeadView:
+        if self.trouble:
+            raise self.trouble
+        return LeadView(
+            read_at=0.0,
+            jobs=jobs,
+            online=frozenset(),
+            drained={},
+            allocated=frozenset(),
+            free={},
+        )
+
+    def forget_ranks(self, ranks: frozenset[int]) -> None:
+        raise AssertionError(ranks)
 
 
 @pytest.fixture
@@ -214,10 +239,35 @@ def test_an_ended_job_is_kept_and_then_forgotten(
         fake.push(TOPIC, {"id": job, "events": [canceled]})
         fake.push(TOPIC, {"id": job, "events": [event("clean")]})
         assert journal.job_views()[JobId(job)].result == "canceled"
+        journal.observed()
+        assert job in journal.job_views()
         now[0] += 40.0
     assert set(journal.job_views()) == {6}
     now[0] += 40.0
     assert not journal.job_views()
+
+
+def test_an_end_is_shown_until_an_observation_that_succeeds_has_shown_it(
+    fake: FakeHandle, loop: Loop, woken: Woken
+) -> None:
+    now = [100.0]
+    journal = Journal(loop, "burstable", woken, clock=lambda: now[0])
+    lead = OneJournal(fake, journal)
+    journal.start()
+    fake.push(TOPIC, submitted(5))
+    fake.push(TOPIC, {"id": 5, "events": [event("clean")]})
+    lead.trouble = Unreadable("the resource module is reloading")
+    for _ in range(3):
+        with pytest.raises(Unreadable, match="reloading"):
+            lead.observe()
+        now[0] += ENDED_KEPT_S + 1
+    lead.trouble = None
+
+    assert lead.observe().jobs[JobId(5)].state is JobState.INACTIVE
+    now[0] += ENDED_KEPT_S - 1
+    assert set(lead.observe().jobs) == {5}
+    now[0] += 1
+    assert not lead.observe().jobs
 
 
 def test_a_journal_that_ends_is_read_anew(
