@@ -305,7 +305,7 @@ class Daemon:
         not answer all calls yet. Raises LeadError after that time. Raises LeadError at
         once if the lead was shut down: its followers end with it, and whoever starts it
         again starts the daemon with it. Raises ServiceTaken if another daemon serves
-        the lead by then.
+        the lead by then, and ConfigError, StoreError or Denied if this one cannot.
         """
         if self._shut_down:
             self._leave_bursts()
@@ -323,6 +323,11 @@ class Daemon:
                 f"the lead did not come back within {format_fsd(limit)}: {error}",
                 "start the daemon with the lead; lead.reconnect sets how long it waits",
             ) from error
+        except BurstError:
+            # The lead is back, and its jobs may run on these bursts: none is deleted.
+            if self._left is not None:
+                self._left.say_commands()
+            raise
 
     def _leave_bursts(self) -> None:
         """Take down the bursts of a lead that was lost for good, or log how to."""

@@ -64,14 +64,14 @@ class BurstsLeft(msgspec.Struct, frozen=True, kw_only=True):
         )
         log.say(
             "live bursts: %s; they go on if the lead is back within %s"
-            " (lead.reconnect), else %s",
+            " (lead.reconnect); if it is not, %s",
             names,
             limit,
             late,
             level=logging.WARNING,
         )
         if not self._reaps:
-            self._say_commands()
+            self.say_commands()
 
     def end(self, load: LoadProviders = provider_registry.load_providers) -> None:
         """Reap the bursts if `[daemon] on_stop` says so; log how to delete the rest.
@@ -84,7 +84,7 @@ class BurstsLeft(msgspec.Struct, frozen=True, kw_only=True):
         left = self
         if self._reaps:
             left = msgspec.structs.replace(self, bursts=self._reap(load))
-        left._say_commands()
+        left.say_commands()
 
     def _reap(self, load: LoadProviders) -> tuple[ProviderBurst, ...]:
         """Delete the bursts; return those that are still there."""
@@ -101,7 +101,8 @@ class BurstsLeft(msgspec.Struct, frozen=True, kw_only=True):
             key for key in self.bursts if key[0] not in providers or key[1] in left
         )
 
-    def _say_commands(self) -> None:
+    def say_commands(self) -> None:
+        """Log how to delete the bursts."""
         for provider in dict.fromkeys(provider for provider, _ in self.bursts):
             names = ", ".join(name for found, name in self.bursts if found == provider)
             how = f"without the lead: {self._command(provider)}"

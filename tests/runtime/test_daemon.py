@@ -201,6 +201,25 @@ def test_a_key_that_does_not_fit_the_lead_is_told_with_its_file(
         daemon.run()
 
 
+def test_a_daemon_that_cannot_serve_the_lead_again_tells_how_to_delete_bursts(
+    said: Callable[[], str],
+) -> None:
+    lead, burst = lead_with_a_burst()
+    lead.at_observe = going_lead().observe
+    wrong = RaisingLead("identity", ConfigError("the lead has no such queue"))
+    leads = iter([lead, wrong])
+    tables = {"local": {"type": "local"}}
+    settings = parse({"daemon": {"on_stop": "reap"}, "providers": tables}, "x.toml")
+    log.start("text")
+    daemon = Daemon(lambda: settings, Path("/x.toml"), lambda _, __: next(leads))
+    with pytest.raises(ConfigError, match="no such queue"):
+        daemon.run()
+    told = said()
+    assert f"{burst.id} of provider local: to delete what is left" in told
+    assert "burst gc --provider local --owner " in told
+    assert "deleting all bursts" not in told
+
+
 def lead_with_a_burst() -> tuple[WatchedLead, Burst]:
     lead, burst = WatchedLead(), run(*WHOLE_WAY[:4])
     lead.disk.records[f"burst/{burst.id}"] = encode_record(burst)
