@@ -29,6 +29,7 @@ from burst.runtime import provider_registry
 from burst.runtime.access_watch import AccessWatch
 from burst.runtime.address_watch import AddressWatch
 from burst.runtime.bank_reader import BankReader
+from burst.runtime.call_line import CallLines
 from burst.runtime.clock import Clock
 from burst.runtime.connect import require_owner
 from burst.runtime.daemon_package import (
@@ -86,6 +87,9 @@ class DaemonProcess(NamedTuple):
     """The counts of the process, shared by all its sessions; None to begin new ones."""
     notifier: Notifier | None = None
     """Tells the notices of all sessions of the process; None: no notice is told."""
+    lines: CallLines | None = None
+    """The calls of providers, of all sessions of the process; None to begin new lines.
+    """
     reload_limit: float = RELOAD_S
     """How long a reload may take to make the providers, in seconds."""
 
@@ -114,7 +118,7 @@ class Session:
         limit = max(_FIRST_LIMIT, process.reload_limit)
         making = ConfigMaker(lambda: make_config(self.load, seen, settings), limit)
         self._config = making.result()
-        self._workers = ProviderWorkers(self.clock, self.wake)
+        self._workers = ProviderWorkers(self.clock, self.wake, process.lines)
         self._tally = process.tally or Tally()
         self._reload_limit = process.reload_limit
         forecaster = (
