@@ -35,6 +35,7 @@ from burst.model.lead import LeadIdentity
 from burst.runtime.address_watch import ADDRESS_S
 from burst.runtime.alive_file import AliveFile
 from burst.runtime.bursts_left import BurstsLeft
+from burst.runtime.call_line import CallLines
 from burst.runtime.connect import connect
 from burst.runtime.daemon_state import DaemonState, Served
 from burst.runtime.notifier import Notifier
@@ -74,6 +75,7 @@ class Daemon:
         self._state = DaemonState(self._tally)
         self._http = HttpService(self._state)
         self._notifier = Notifier(self._wakeup.wake)
+        self._lines = CallLines()
         self._left: BurstsLeft | None = None
         self._shut_down = False
         """Whether the lead that was lost last had announced its shutdown."""
@@ -94,6 +96,7 @@ class Daemon:
         except ConfigError as error:
             raise self._reloads.with_file(error) from error
         finally:
+            self._lines.close()
             self._notifier.close()
             self._http.close()
 
@@ -192,7 +195,7 @@ class Daemon:
                 self._settings,
                 self._wakeup,
                 self._reloads.ask,
-                DaemonProcess(path, self._tally, self._notifier),
+                DaemonProcess(path, self._tally, self._notifier, self._lines),
             )
         except ConfigError as error:
             raise self._reloads.with_file(error) from error
@@ -305,7 +308,7 @@ class Daemon:
         not answer all calls yet. Raises LeadError after that time. Raises LeadError at
         once if the lead was shut down: its followers end with it, and whoever starts it
         again starts the daemon with it. Raises ServiceTaken if another daemon serves
-        the lead by then.
+        the lead by then, and ConfigError, StoreError or Denied if this one cannot.
         """
         if self._shut_down:
             self._leave_bursts()
@@ -323,11 +326,16 @@ class Daemon:
                 f"the lead did not come back within {format_fsd(limit)}: {error}",
                 "start the daemon with the lead; lead.reconnect sets how long it waits",
             ) from error
+        except BurstError:
+            # The lead is back, and its jobs may run on these bursts: none is deleted.
+            if self._left is not None:
+                self._left.say_commands()
+            raise
 
     def _leave_bursts(self) -> None:
         """Take down the bursts of a lead that was lost for good, or log how to."""
         if self._left is not None:
-            self._left.end()
+            self._left.end(self._lines)
 
     def _await_address(self, identity: LeadIdentity) -> bool:
         """Return True once followers could reach the lead at the configured address.

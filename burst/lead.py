@@ -90,6 +90,16 @@ def admit_all(_method: str, _userid: int, _owner: bool) -> None:
     """Take every request; a RequestGate."""
 
 
+KnownJobs = Callable[[], Collection[JobId]]
+"""Returns jobs that are to be shown although they may not be burstable. Called on any
+thread; must be quick."""
+
+
+def no_known_jobs() -> Collection[JobId]:
+    """Return no job; a KnownJobs."""
+    return ()
+
+
 class Lead(Protocol):
     """A running instance, as its owner uses it. Every lead has these methods."""
 
@@ -97,12 +107,15 @@ class Lead(Protocol):
         """Return what is fixed while the lead runs; read once, then remembered."""
         ...
 
-    def listen(self, wake: Callable[[], None], known: Collection[JobId] = ()) -> None:
+    def listen(
+        self, wake: Callable[[], None], known: KnownJobs = no_known_jobs
+    ) -> None:
         """Begin to follow jobs and ranks, on a thread and a handle of its own.
 
-        `observe` then shows the burstable jobs and the jobs in `known`: jobs on record,
-        which may have been marked as burstable by another attribute. Jobs that have
-        ended are shown for one more minute.
+        `observe` then shows the burstable jobs and the jobs that `known` returns: jobs
+        on record, which may have been marked as burstable by another attribute or rule.
+        It is called each time the lead reads all jobs, from any thread. Jobs that have
+        ended are shown for one more minute after `observe` has first shown that.
         `wake` is called from that thread whenever anything changed; it must be quick.
         Returns once the jobs that exist are known. When the job manager is reloaded,
         the lead reads all jobs again in the background; until then `observe` raises.

@@ -108,7 +108,9 @@ class _Lane:
         """The waiting work of each user; the user whose turn it is comes first."""
         self._working: Counter[int] = Counter()
         """The number of threads that do work of each user."""
-        self._threads = self._idle = 0
+        self._threads = 0
+        self._idle = 0
+        """The number of threads that wait, or are about to take the work that came."""
         self._closed = False
 
     def put(self, userid: int, work: _Work) -> None:
@@ -116,7 +118,9 @@ class _Lane:
             if self._closed:
                 return
             self._waiting.setdefault(userid, deque()).append(work)
-            new = not self._idle and self._threads < self._most
+            # A thread that was notified of earlier work is idle until it has the lock.
+            works = sum(map(len, self._waiting.values()))
+            new = works > self._idle and self._threads < self._most
             self._threads += new
             self._changed.notify()
         if new:

@@ -12,7 +12,7 @@ import msgspec
 from burst.config import IntakeSettings
 from burst.core.select.constraints import Constraints
 from burst.errors import ConfigError, LeadError, LeadGone, StoreError, Unreadable
-from burst.lead import ServiceRequest, admit_all
+from burst.lead import ServiceRequest, admit_all, no_known_jobs
 from burst.model.event import Event
 from burst.model.jobid import JobId
 from burst.model.lead import (
@@ -246,9 +246,9 @@ class FakeLead:
     def shared_store(self):
         return self.disk
 
-    def listen(self, wake, known=()):
+    def listen(self, wake, known=no_known_jobs):
         self.wake = wake
-        self.remembered = frozenset(known)
+        self.remembered = frozenset(known())
 
     def serve(self, handler, holder, admit=admit_all):
         self.handler, self.admit = handler, admit

@@ -60,7 +60,9 @@ class Sim:
         self.executor = HandExecutor(lambda: self.now)
         calls = self.runs_calls()
         self.engine = Engine(self.lead, self.config(), calls, self.now, self.beside)
-        self.lead.listen(lambda: None, jobs_on_record(self.engine.snapshot.records))
+        self.lead.listen(
+            lambda: None, lambda: jobs_on_record(self.engine.snapshot.records)
+        )
 
     def config(self, **changes):
         """What the engine goes by, with these parts changed."""

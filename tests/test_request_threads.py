@@ -84,6 +84,17 @@ def test_a_caller_has_so_many_requests_at_a_time(
             time.sleep(0.01)
 
 
+def test_a_request_right_after_a_long_one_has_a_thread_of_its_own() -> None:
+    for _ in range(20):
+        asked = Asked()
+        assert asked.answered("status", OWNER)
+        time.sleep(0.01)  # mostly, that thread is idle then
+        asked.slow(OWNER)
+        assert asked.answered("status", OWNER)
+        asked.go_on.set()
+        asked.answerers.close()
+
+
 def test_after_the_close_nothing_is_begun(asked: Asked) -> None:
     for _ in range(5):
         asked.slow(OWNER)

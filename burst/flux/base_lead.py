@@ -30,12 +30,14 @@ from burst.flux.submit import find_jobs, job_outcomes, submit_jobs
 from burst.lead import (
     ANSWER_S,
     JobFailures,
+    KnownJobs,
     MayBurst,
     NewJob,
     QueueListener,
     RequestGate,
     RequestHandler,
     admit_all,
+    no_known_jobs,
 )
 from burst.model.active_job import ActiveJob, JobOutcome, QueuePicture, picture_of
 from burst.model.event import Event
@@ -98,14 +100,16 @@ class BaseLead(ABC):
     def forget_ranks(self, ranks: frozenset[int]) -> None:
         """Note that these ranks are about to be drained or undrained."""
 
-    def listen(self, wake: Callable[[], None], known: Collection[JobId] = ()) -> None:
+    def listen(
+        self, wake: Callable[[], None], known: KnownJobs = no_known_jobs
+    ) -> None:
         """See `burst.lead.Lead`."""
         self._wake = wake
         loop = self._loop("burst-journal")
         journal = Journal(loop, self._attribute, wake)
         journal.follow_queue(*self._queue)
         journal.start(known)
-        if ended := sorted(set(known) - journal.job_views().keys()):
+        if ended := sorted(journal.known - journal.job_views().keys()):
             journal.take_ended(read_ended(self._client, ended))
         ResourceWatcher(loop, wake).start()
         self._state = BrokerState(loop)
@@ -124,8 +128,10 @@ class BaseLead(ABC):
             loop.check()
         jobs = journal.job_views()
         view = self.read_ranks(journal, jobs)
+        changed = journal.changed()
+        journal.observed()
         return msgspec.structs.replace(
-            view, jobs=jobs, changed=journal.changed(), shuts_down=self.shuts_down()
+            view, jobs=jobs, changed=changed, shuts_down=self.shuts_down()
         )
 
     def _followed(self) -> Journal:

@@ -10,12 +10,14 @@ responses are parsed while all active jobs are followed (`follow_queue`).
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
+from itertools import takewhile
 from typing import Any, TypeVar
 
 import msgspec
@@ -32,7 +34,7 @@ from burst.flux.job_state import (
 from burst.flux.loop import Loop
 from burst.flux.queue_table import QueueTable
 from burst.flux.stream import Stream
-from burst.lead import MayBurst, QueueListener
+from burst.lead import KnownJobs, MayBurst, QueueListener, no_known_jobs
 from burst.model.active_job import ActiveJob
 from burst.model.job_record import RecordedEvent, RecordEvent
 from burst.model.jobid import JobId
@@ -44,7 +46,7 @@ SYNC_DEADLINE_S = 120.0
 PICTURE_DEADLINE_S = 30.0
 """How long the job manager may take to answer a ping, its earlier work included."""
 ENDED_KEPT_S = 60.0
-"""How long an ended job is still shown."""
+"""How long an ended job is still shown, after an observation has first shown it."""
 
 SOON_S = 0.1
 """How long to delay the wake-up for a change of a job that is not ready yet."""
@@ -107,8 +109,10 @@ class Journal:
         self._clock = clock
         self._picture_deadline_s = picture_deadline_s
         self._attribute = attribute
-        self._known: frozenset[JobId] = frozenset()
-        """Jobs that are shown although they may not be burstable."""
+        self._read_known = no_known_jobs
+        self.known: frozenset[JobId] = frozenset()
+        """Jobs that are shown although they may not be burstable; as of when all jobs
+        were last begun to be read."""
         self._mark = msgspec.json.encode(attribute)
         self._wake = wake
         self._jobs: dict[int, JournalJob] = {}
@@ -116,7 +120,10 @@ class Journal:
         """What `job_views` returned last; the views of `_changed` are out of date."""
         self._changed: set[JobId] = set()
         self._ended: OrderedDict[int, float] = OrderedDict()
-        """When each inactive job was seen to end, by the clock."""
+        """When an observation first showed each inactive job, by the clock; math.inf
+        for the last ones, which none has shown yet."""
+        self._showing: list[int] = []
+        """The jobs of `_ended` that `job_views` has returned for the first time."""
         self._synced = False
         self._waking = False
         """Whether a wake-up for jobs that are not ready is on its way."""
@@ -140,14 +147,16 @@ class Journal:
         self._may_burst = may_burst if listener else None
         self._record = record if listener else None
 
-    def start(self, known: Collection[JobId] = ()) -> None:
+    def start(self, known: KnownJobs = no_known_jobs) -> None:
         """Begin to follow the journal; return once all existing jobs are known.
 
-        The jobs in `known` are shown although they may not be burstable.
+        The jobs that `known` returns are shown although they may not be burstable. It
+        is called again, on the loop's thread, each time the jobs are read again.
 
         Raises Denied to guests, Unreadable, LeadGone.
         """
-        self._known = frozenset(known)
+        self._read_known = known
+        self.known = frozenset(known())
 
         def begin(first: Future[None]) -> None:
             self._first = first
@@ -230,6 +239,15 @@ class Journal:
         """
         return self._read_after_ping(self._show)
 
+    def observed(self) -> None:
+        """Note that what `job_views` returned last was used. From any thread.
+
+        The lead may be unreadable in other parts for long. The end of a job that
+        happens then must be told once it is readable.
+        """
+        now = self._clock()
+        self._loop.post(lambda: self._note_shown(now))
+
     def changed(self) -> frozenset[JobId]:
         """Return the jobs that have changed since `job_views` last showed them.
 
@@ -243,7 +261,16 @@ class Journal:
         for job in self._changed:
             self._views[job] = self._jobs[job].view()
         self._changed.clear()
+        # The last ones: there may be many others, at each tick.
+        self._showing = list(
+            takewhile(lambda job: self._ended[job] == math.inf, reversed(self._ended))
+        )
         return dict(self._views)
+
+    def _note_shown(self, now: float) -> None:
+        for job in self._showing:
+            self._ended[job] = now
+        self._showing = []
 
     def _read_after_ping(self, read_jobs: Callable[[], _T]) -> _T:
         """Call `read_jobs` once all events that were sent so far are taken in."""
@@ -296,7 +323,7 @@ class Journal:
             number = _HEAD.decode(payload).id
             if number == _SENTINEL:
                 self._sync()
-            if number not in self._jobs and number not in self._known:
+            if number not in self._jobs and number not in self.known:
                 return
         self._update(_ENTRY.decode(payload))
 
@@ -310,7 +337,7 @@ class Journal:
         if self._record is not None:
             for event in entry.events:
                 self._record(_recorded(entry, event))
-        shown = entry.id in self._jobs or entry.id in self._known
+        shown = entry.id in self._jobs or entry.id in self.known
         if shown or self._mark in payload or self._may_burst is not None:
             self._update(entry)
 
@@ -325,7 +352,7 @@ class Journal:
             job.apply(event, entry.R)
         self._changed.add(job.id)
         if job.state is JobState.INACTIVE:
-            self._ended.setdefault(job.id, self._clock())
+            self._ended.setdefault(job.id, math.inf)
             self._forget()
         if self._synced:
             self._tell(job)
@@ -353,8 +380,8 @@ class Journal:
 
         def is_wanted(spec: Mapping[str, Any]) -> bool:
             may_burst = self._may_burst
-            if number in self._known or may_burst is None:
-                return number in self._known
+            if number in self.known or may_burst is None:
+                return number in self.known
             return may_burst(int(entry.events[0].context["userid"]), spec)
 
         job = job_from_jobspec(number, jobspec, self._attribute, is_wanted)
@@ -378,6 +405,9 @@ class Journal:
 
     def _read_again(self) -> None:
         """Forget the active jobs, which the backlog brings again; keep ended ones."""
+        # A job may be on record that no longer is burstable: its attribute or the rule
+        # that marked it is gone. It has to be shown to be released.
+        self.known = frozenset(self._read_known())
         self._jobs = {job: self._jobs[job] for job in self._ended}
         self._views.clear()
         self._changed = {job.id for job in self._jobs.values()}

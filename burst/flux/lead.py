@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from typing import Any
 
@@ -30,7 +30,14 @@ from burst.flux.scheduler import SchedulerReader, check_scheduler
 from burst.flux.scheduler_status import SchedulerStatus
 from burst.flux.service import FluxService, call_service
 from burst.flux.store import FluxStore, SharedStore
-from burst.lead import JobFailures, RequestGate, RequestHandler, admit_all
+from burst.lead import (
+    JobFailures,
+    KnownJobs,
+    RequestGate,
+    RequestHandler,
+    admit_all,
+    no_known_jobs,
+)
 from burst.model.banks import Associations
 from burst.model.job_limits import parse_limits
 from burst.model.jobid import JobId
@@ -80,7 +87,9 @@ class FluxLead(BaseLead):
             self._identity = read_identity(self._client, self._store)
         return self._identity
 
-    def listen(self, wake: Callable[[], None], known: Collection[JobId] = ()) -> None:
+    def listen(
+        self, wake: Callable[[], None], known: KnownJobs = no_known_jobs
+    ) -> None:
         """See `burst.lead.Lead`. Raises LeadError away from rank 0."""
         self._check_rank()
         super().listen(wake, known)

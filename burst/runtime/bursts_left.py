@@ -16,6 +16,8 @@ from burst.core.world import LastCall
 from burst.errors import BurstError
 from burst.model.fsd import format_fsd
 from burst.runtime import provider_registry
+from burst.runtime.call_line import CallLines
+from burst.runtime.clock import Clock
 from burst.runtime.engine_config import LoadProviders
 from burst.runtime.last_call import ProviderBurst
 from burst.runtime.reap_bursts import reap_until_gone
@@ -64,18 +66,24 @@ class BurstsLeft(msgspec.Struct, frozen=True, kw_only=True):
         )
         log.say(
             "live bursts: %s; they go on if the lead is back within %s"
-            " (lead.reconnect), else %s",
+            " (lead.reconnect); if it is not, %s",
             names,
             limit,
             late,
             level=logging.WARNING,
         )
         if not self._reaps:
-            self._say_commands()
+            self.say_commands()
 
-    def end(self, load: LoadProviders = provider_registry.load_providers) -> None:
+    def end(
+        self,
+        lines: CallLines,
+        load: LoadProviders = provider_registry.load_providers,
+    ) -> None:
         """Reap the bursts if `[daemon] on_stop` says so; log how to delete the rest.
 
+        A burst is reaped once no call of `lines` for its provider is under way: it may
+        still be making that burst.
         For a daemon that ends without its lead. Deleted bursts stay on record, and the
         next daemon of the lead finds that nothing of them is left.
         """
@@ -83,25 +91,34 @@ class BurstsLeft(msgspec.Struct, frozen=True, kw_only=True):
             return
         left = self
         if self._reaps:
-            left = msgspec.structs.replace(self, bursts=self._reap(load))
-        left._say_commands()
+            left = msgspec.structs.replace(self, bursts=self._reap(lines, load))
+        left.say_commands()
 
-    def _reap(self, load: LoadProviders) -> tuple[ProviderBurst, ...]:
+    def _reap(self, lines: CallLines, load: LoadProviders) -> tuple[ProviderBurst, ...]:
         """Delete the bursts; return those that are still there."""
         limit = self.settings.deadlines.reap
+        clock = Clock()
+        ends = clock() + limit
         log.say("deleting all bursts, for at most %s", format_fsd(limit))
         try:
             providers = load(self.settings, self.owner)
         except BurstError as error:
             log.say("%s", error, level=logging.WARNING)
             return self.bursts
-        known = [key for key in self.bursts if key[0] in providers]
-        left = reap_until_gone(known, providers, _tell, limit)
-        return tuple(
-            key for key in self.bursts if key[0] not in providers or key[1] in left
-        )
+        # Those with a call under way come last: it may hang for all of the time.
+        busy = {name for name in providers if lines.of(name).busy}
+        groups = [providers.keys() - busy, *({name} for name in sorted(busy))]
+        gone: set[ProviderBurst] = set()
+        for names in groups:
+            if not all(lines.of(name).is_quiet(ends - clock()) for name in names):
+                continue
+            bursts = [key for key in self.bursts if key[0] in names]
+            left = reap_until_gone(bursts, providers, _tell, ends - clock())
+            gone |= {key for key in bursts if key[1] not in left}
+        return tuple(key for key in self.bursts if key not in gone)
 
-    def _say_commands(self) -> None:
+    def say_commands(self) -> None:
+        """Log how to delete the bursts."""
         for provider in dict.fromkeys(provider for provider, _ in self.bursts):
             names = ", ".join(name for found, name in self.bursts if found == provider)
             how = f"without the lead: {self._command(provider)}"

@@ -25,7 +25,7 @@ from burst.errors import (
     SpecRefused,
     Transient,
 )
-from burst.runtime.call_line import CallLine
+from burst.runtime.call_line import CallLine, CallLines
 from burst.runtime.queued_call import QueuedCall
 
 Clock = Callable[[], float]
@@ -81,23 +81,31 @@ class ProviderWorkers:
     """Runs calls on daemon threads: one for each provider, or its `concurrency`.
 
     Only one call at a time is made for a burst, one of `observe`, and one of `offers`.
-    After a reload, calls of the old provider object end before the new one is called.
+    After a reload, calls of the old provider object end before the new one is called;
+    so do the calls of another ProviderWorkers with the same lines.
     """
 
-    def __init__(self, clock: Clock, wake: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        wake: Callable[[], None],
+        lines: CallLines | None = None,
+    ) -> None:
+        """`lines` outlive this object; None for lines of its own, closed with it."""
         self._clock = clock
-        self._wake = wake
-        self._lines: dict[str, CallLine] = {}
+        self.wake = wake
+        self._own = lines is None
+        self._lines = CallLines() if lines is None else lines
         self._threads: list[threading.Thread] = []
         self._results: queue.SimpleQueue[CallResult] = queue.SimpleQueue()
 
     def submit(self, call: QueuedCall) -> None:
         """Queue the call for its provider's threads."""
-        line = self._lines.setdefault(call.provider, CallLine())
-        if line.put(call):
+        line = self._lines.of(call.provider)
+        if line.put(call, self):
             # A daemon thread, so that the process can end while a provider hangs.
             thread = threading.Thread(
-                target=self._work,
+                target=_work,
                 args=(line,),
                 name=f"provider-{call.provider}",
                 daemon=True,
@@ -114,28 +122,33 @@ class ProviderWorkers:
 
     def busy(self, provider: str) -> bool:
         """Tell whether a call of the provider is under way."""
-        return provider in self._lines and self._lines[provider].busy
+        return self._lines.of(provider).busy
 
     def close(self) -> None:
-        """Have each thread end after the calls that were submitted before."""
-        for line in self._lines.values():
-            line.close()
+        """See `Executor`. Calls that wait are not made any more."""
+        self._lines.drop(self)
+        if self._own:
+            self._lines.close()
 
     def finish(self, timeout: float) -> bool:
         """Take no more calls; tell whether those submitted end within `timeout` s."""
-        self.close()
+        self._lines.close()
         ends = self._clock() + timeout
         for thread in self._threads:
             thread.join(max(0.0, ends - self._clock()))
         return not any(thread.is_alive() for thread in self._threads)
 
-    def _work(self, line: CallLine) -> None:
-        while call := line.take():
-            result = run_call(call, self._clock)
-            # Put first: a caller that sees no call under way must find its result.
-            self._results.put(result)
-            line.done(call)
-            self._wake()
+    def run(self, call: QueuedCall) -> None:
+        """See `CallOwner`."""
+        self._results.put(run_call(call, self._clock))
+
+
+def _work(line: CallLine) -> None:
+    while taken := line.take():
+        # First: a caller that sees no call under way must find its result.
+        taken.owner.run(taken.call)
+        line.done(taken)
+        taken.owner.wake()
 
 
 def run_call(call: QueuedCall, clock: Clock) -> CallResult:

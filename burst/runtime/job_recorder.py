@@ -45,13 +45,13 @@ class JobRecorder:
         clock: Callable[[], float] = time.time,
     ) -> None:
         """Raises ConfigError if the file cannot be written."""
-        self._path = path
+        self.path = path
         self._file_bytes = file_bytes
         self._kept = kept
         self._clock = clock
         self._events: queue.SimpleQueue[RecordedEvent | None] = queue.SimpleQueue()
         # When it is followed, a lead first repeats the events of active jobs.
-        self._recorded_until = _last_timestamp(path)
+        self._recorded_until = self._newest = _last_timestamp(path)
         try:
             self._file = _open(path)
         except OSError as error:
@@ -72,7 +72,12 @@ class JobRecorder:
         """
         now = self._clock()
         if event.timestamp > min(self._recorded_until, now - _NEWS_S):
+            self._newest = max(self._newest, event.timestamp)
             self._events.put(event)
+
+    def expect_repeats(self) -> None:
+        """Pass over what is recorded already: the lead repeats events once more."""
+        self._recorded_until = self._newest
 
     def close(self) -> None:
         """Write what is left, and end."""
@@ -89,7 +94,7 @@ class JobRecorder:
             except OSError as error:
                 failed = True
                 text = "jobs are not recorded until the daemon starts again: %s: %s"
-                log.say(text, self._path, error.strerror, level=logging.WARNING)
+                log.say(text, self.path, error.strerror, level=logging.WARNING)
         self._file.close()
 
     def _write(self, line: bytes) -> None:
@@ -101,11 +106,11 @@ class JobRecorder:
     def _rotate(self) -> None:
         self._file.close()
         for number in range(self._kept - 1, 0, -1):
-            older = _numbered(self._path, number)
+            older = _numbered(self.path, number)
             if older.exists():
-                older.replace(_numbered(self._path, number + 1))
-        self._path.replace(_numbered(self._path, 1))
-        self._file = _open(self._path)
+                older.replace(_numbered(self.path, number + 1))
+        self.path.replace(_numbered(self.path, 1))
+        self._file = _open(self.path)
 
 
 def _numbered(path: Path, number: int) -> Path:

@@ -29,6 +29,7 @@ from burst.runtime import provider_registry
 from burst.runtime.access_watch import AccessWatch
 from burst.runtime.address_watch import AddressWatch
 from burst.runtime.bank_reader import BankReader
+from burst.runtime.call_line import CallLines
 from burst.runtime.clock import Clock
 from burst.runtime.connect import require_owner
 from burst.runtime.daemon_package import (
@@ -86,6 +87,9 @@ class DaemonProcess(NamedTuple):
     """The counts of the process, shared by all its sessions; None to begin new ones."""
     notifier: Notifier | None = None
     """Tells the notices of all sessions of the process; None: no notice is told."""
+    lines: CallLines | None = None
+    """The calls of providers, of all sessions of the process; None to begin new lines.
+    """
     reload_limit: float = RELOAD_S
     """How long a reload may take to make the providers, in seconds."""
 
@@ -114,7 +118,7 @@ class Session:
         limit = max(_FIRST_LIMIT, process.reload_limit)
         making = ConfigMaker(lambda: make_config(self.load, seen, settings), limit)
         self._config = making.result()
-        self._workers = ProviderWorkers(self.clock, self.wake)
+        self._workers = ProviderWorkers(self.clock, self.wake, process.lines)
         self._tally = process.tally or Tally()
         self._reload_limit = process.reload_limit
         forecaster = (
@@ -197,7 +201,8 @@ class Session:
         self._log_not_enabled()
         self._read_banks()
         self._queue.follow(self._config)
-        self.lead.listen(self.wake, jobs_on_record(self.engine.snapshot.records))
+        engine = self.engine
+        self.lead.listen(self.wake, lambda: jobs_on_record(engine.snapshot.records))
 
     def start_packages(self) -> None:
         """Start what other packages run beside the ticks."""
@@ -251,10 +256,11 @@ class Session:
         self._check_left_out(config.settings)
         self._check_places(config)
         prepare_intake(self.lead, config.settings)
+        # The last that may fail, so that all that follows is done.
+        self._queue.follow(config)
         old, self._config = self._config, config
         self.engine.change(config)
         self._read_banks()
-        self._queue.follow(config)
         self.wake()
         return [
             name

@@ -95,7 +95,7 @@ class JobsContract(WithInstance):
         def told() -> bool:
             # The events of a job are stored a moment after they are sent.
             with closing(instance.lead()) as lead:
-                lead.listen(lambda: None, [ran, waited, JobId(12345)])
+                lead.listen(lambda: None, lambda: [ran, waited, JobId(12345)])
                 jobs.update(lead.observe().jobs)
             return {ran, waited} <= jobs.keys()
 

@@ -20,10 +20,10 @@ _LOOK_S = 0.2
 class Watch:
     """A lead that is listened to."""
 
-    def __init__(self, lead: Lead, known: Collection[JobId] = ()) -> None:
+    def __init__(self, lead: Lead, known: Collection[JobId] = frozenset()) -> None:
         self.lead = lead
         self._woken = threading.Event()
-        lead.listen(self._woken.set, known)
+        lead.listen(self._woken.set, lambda: known)
 
     def until(self, holds: Callable[[LeadView], bool], what: str) -> LeadView:
         """Return the first picture for which it holds; fail at the deadline."""

@@ -178,6 +178,24 @@ class WholeQueueContract(WithInstance):
         instance.cancel(large)
         watch.state(large, JobState.INACTIVE)
 
+    def test_a_job_on_record_is_shown_after_its_rule_is_gone(
+        self, instance: Instance, lead: Lead
+    ) -> None:
+        assert isinstance(lead, WholeQueue)
+        lead.follow_queue(QueueReader(lead), may_be_large)
+        on_record: list[JobId] = []
+        lead.listen(lambda: None, lambda: on_record)
+        jobs = [
+            instance.submit(
+                nodes=4, burstable=False, attributes={"job": {"name": "large"}}
+            )
+            for _ in range(2)
+        ]
+        wait_until(lambda: lead.observe().jobs.keys() == set(jobs), "both jobs")
+        on_record.append(jobs[0])
+        lead.follow_queue(None)
+        assert lead.observe().jobs.keys() == {jobs[0]}
+
     def test_what_happens_to_jobs_is_recorded(
         self, instance: Instance, lead: Lead
     ) -> None:

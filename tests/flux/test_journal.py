@@ -4,21 +4,22 @@ from __future__ import annotations
 import errno
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 import pytest
 
 from burst.errors import LeadGone, Unreadable
+from burst.flux.base_lead import BaseLead
 from burst.flux.handle import ResponseMessage
-from burst.flux.journal import SOON_S, Journal
+from burst.flux.journal import ENDED_KEPT_S, SOON_S, Journal
 from burst.flux.loop import Loop
 from burst.model.jobid import JobId
-from burst.model.lead import JobState
+from burst.model.lead import JobState, JobView, LeadView
 from tests.flux.fake_handle import FakeHandle, Fault
 from tests.flux.told_of_queue import Told
-from tests.support.waiting import HANG_S
+from tests.support.waiting import HANG_S, wait_until
 
 TOPIC = "job-manager.events-journal"
 PING = "job-manager.ping"
@@ -58,6 +59,30 @@ class Woken:
     def wait(self) -> None:
         assert self._event.wait(HANG_S)
         self._event.clear()
+
+
+class OneJournal(BaseLead):
+    """A lead with that journal, whose ranks cannot be read at times."""
+
+    def __init__(self, handle: FakeHandle, journal: Journal) -> None:
+        super().__init__(handle.as_handle, "burstable")
+        self._journal = journal
+        self.trouble: Unreadable | None = None
+
+    def read_ranks(self, _journal: Journal, jobs: Mapping[JobId, JobView]) -> LeadView:
+        if self.trouble:
+            raise self.trouble
+        return LeadView(
+            read_at=0.0,
+            jobs=jobs,
+            online=frozenset(),
+            drained={},
+            allocated=frozenset(),
+            free={},
+        )
+
+    def forget_ranks(self, ranks: frozenset[int]) -> None:
+        raise AssertionError(ranks)
 
 
 @pytest.fixture
@@ -106,7 +131,7 @@ def test_jobs_that_ended_before_are_shown_if_they_are_known(
 ) -> None:
     told = Told()
     journal.follow_queue(told, None)
-    journal.start(known=[JobId(n) for n in (1, 2, 3, 5)])
+    journal.start(lambda: [JobId(n) for n in (1, 2, 3, 5)])
     woken.wait()
     fake.push(TOPIC, submitted(1, burstable=False))
     woken.wait()
@@ -214,10 +239,35 @@ def test_an_ended_job_is_kept_and_then_forgotten(
         fake.push(TOPIC, {"id": job, "events": [canceled]})
         fake.push(TOPIC, {"id": job, "events": [event("clean")]})
         assert journal.job_views()[JobId(job)].result == "canceled"
+        journal.observed()
+        assert job in journal.job_views()
         now[0] += 40.0
     assert set(journal.job_views()) == {6}
     now[0] += 40.0
     assert not journal.job_views()
+
+
+def test_an_end_is_shown_until_an_observation_that_succeeds_has_shown_it(
+    fake: FakeHandle, loop: Loop, woken: Woken
+) -> None:
+    now = [100.0]
+    journal = Journal(loop, "burstable", woken, clock=lambda: now[0])
+    lead = OneJournal(fake, journal)
+    journal.start()
+    fake.push(TOPIC, submitted(5))
+    fake.push(TOPIC, {"id": 5, "events": [event("clean")]})
+    lead.trouble = Unreadable("the resource module is reloading")
+    for _ in range(3):
+        with pytest.raises(Unreadable, match="reloading"):
+            lead.observe()
+        now[0] += ENDED_KEPT_S + 1
+    lead.trouble = None
+
+    assert lead.observe().jobs[JobId(5)].state is JobState.INACTIVE
+    now[0] += ENDED_KEPT_S - 1
+    assert set(lead.observe().jobs) == {5}
+    now[0] += 1
+    assert not lead.observe().jobs
 
 
 def test_a_journal_that_ends_is_read_anew(
@@ -289,6 +339,54 @@ def test_a_journal_that_is_followed_otherwise_is_canceled_and_read_anew(
     views = synced.job_views()
     assert set(views) == {2}
     assert not views[JobId(2)].burstable
+
+
+def test_a_job_on_record_is_shown_though_no_rule_marks_it_any_more(
+    fake: FakeHandle, journal: Journal, woken: Woken
+) -> None:
+    on_record: list[JobId] = []
+    journal.follow_queue(Told(), lambda *_: True)
+    journal.start(lambda: on_record)
+    woken.wait()
+    for job in (1, 2):
+        fake.push(TOPIC, submitted(job, burstable=False))
+    assert set(journal.job_views()) == {1, 2}
+    on_record.append(JobId(1))
+
+    backlog = [submitted(1, burstable=False), submitted(2, burstable=False)]
+    fake.services[TOPIC] = lambda _: None
+
+    def restart() -> None:
+        journal.restart(Told(), None)
+
+    other = threading.Thread(target=restart)
+    before = fake.streams[TOPIC]
+    other.start()
+    wait_until(lambda: fake.streams[TOPIC] != before, "the jobs to be read again")
+    for entry in (*backlog, SENTINEL):
+        fake.push(TOPIC, entry)
+    other.join(HANG_S)
+    views = journal.job_views()
+    assert set(views) == {1}
+    assert not views[JobId(1)].burstable
+
+
+def test_a_job_on_record_that_lost_its_attribute_outlasts_the_stream(
+    fake: FakeHandle, journal: Journal, woken: Woken
+) -> None:
+    on_record: list[JobId] = []
+    journal.start(lambda: on_record)
+    woken.wait()
+    fake.push(TOPIC, submitted(1))
+    assert set(journal.job_views()) == {1}
+    on_record.append(JobId(1))
+    before = fake.streams[TOPIC]
+    fake.services[TOPIC] = lambda _: None
+    fake.push(TOPIC, "job manager unloaded", errno.ENODATA)
+    wait_until(lambda: fake.streams[TOPIC] != before, "the jobs to be read again")
+    for entry in (submitted(1, burstable=False), SENTINEL):
+        fake.push(TOPIC, entry)
+    assert set(journal.job_views()) == {1}
 
 
 def test_a_jobspec_of_which_it_cannot_be_told_whether_it_may_burst(

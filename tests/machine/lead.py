@@ -20,6 +20,7 @@ import msgspec
 from burst.core.plan.fit import nodes_needed
 from burst.core.select.constraints import Constraints
 from burst.errors import Unreadable
+from burst.lead import no_known_jobs
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView, LeadView
 from burst.model.shape import Shape
@@ -131,11 +132,11 @@ class SimLead(FakeLead):
         """Tell whether a job that ended is shown, as it is for a while."""
         return self.now - self.ends_shown.setdefault(job, self.now) < _REMEMBERED
 
-    def listen(self, wake, known=()):
+    def listen(self, wake, known=no_known_jobs):
         """Show to a new daemon, of the jobs that have ended, those that it knows."""
         super().listen(wake, known)
         over = (job.id for job in self.jobs.values() if job.t_finish)
-        self.ends_shown = {job: -math.inf for job in over if job not in known}
+        self.ends_shown = {job: -math.inf for job in over if job not in known()}
 
     def settle(self):
         """Let the journal come to what the scheduler has done, and jobs begin."""

@@ -146,7 +146,7 @@ class World:
         self.engine = Engine(self.lead, self._config(), self.executor, self.now, beside)
         self.engine.reload_records(self.now, self.clock)
         self.lead.now = self.now
-        self.lead.listen(lambda: None, jobs_on_record(self.records))
+        self.lead.listen(lambda: None, lambda: jobs_on_record(self.records))
 
     @property
     def elapsed(self) -> float:

@@ -13,6 +13,7 @@ from burst.config import LeadSettings, Seconds, Settings, parse
 from burst.config.usual_paths import LOOKED_FOR
 from burst.daemon import Daemon
 from burst.errors import ConfigError, LeadError, LeadGone, ServiceTaken, Unreadable
+from burst.lead import no_known_jobs
 from burst.model.burst import Burst
 from burst.model.record import encode_record
 from tests.builders import but
@@ -26,7 +27,7 @@ class LeadAtListen(FakeLead):
 
     at_listen: Callable[[], None]
 
-    def listen(self, wake, known=()):
+    def listen(self, wake, known=no_known_jobs):
         self.at_listen()
 
 
@@ -198,6 +199,25 @@ def test_a_key_that_does_not_fit_the_lead_is_told_with_its_file(
     told = r"site\.toml: lead\.slots: x-\[0-1\] is not in the lead's hosts; ranks are"
     with pytest.raises(ConfigError, match=told):
         daemon.run()
+
+
+def test_a_daemon_that_cannot_serve_the_lead_again_tells_how_to_delete_bursts(
+    said: Callable[[], str],
+) -> None:
+    lead, burst = lead_with_a_burst()
+    lead.at_observe = going_lead().observe
+    wrong = RaisingLead("identity", ConfigError("the lead has no such queue"))
+    leads = iter([lead, wrong])
+    tables = {"local": {"type": "local"}}
+    settings = parse({"daemon": {"on_stop": "reap"}, "providers": tables}, "x.toml")
+    log.start("text")
+    daemon = Daemon(lambda: settings, Path("/x.toml"), lambda _, __: next(leads))
+    with pytest.raises(ConfigError, match="no such queue"):
+        daemon.run()
+    told = said()
+    assert f"{burst.id} of provider local: to delete what is left" in told
+    assert "burst gc --provider local --owner " in told
+    assert "deleting all bursts" not in told
 
 
 def lead_with_a_burst() -> tuple[WatchedLead, Burst]:

@@ -72,6 +72,18 @@ def test_what_is_in_the_file_is_not_written_again(tmp_path: Path) -> None:
     assert [json.loads(line)["timestamp"] for line in lines] == [1.0, 2.0, 3.0]
 
 
+def test_what_the_lead_repeats_is_not_written_again(tmp_path: Path) -> None:
+    path = tmp_path / "jobs"
+    recorder = JobRecorder(path)
+    for at in (1.0, 2.0):
+        recorder.record(event(at))
+    recorder.expect_repeats()
+    for at in (1.0, 2.0, 3.0):
+        recorder.record(event(at))
+    recorder.close()
+    assert [each["timestamp"] for each in read(path)] == [1.0, 2.0, 3.0]
+
+
 def test_what_happens_after_the_clock_was_set_back_is_recorded(tmp_path: Path) -> None:
     path = tmp_path / "jobs"
     write(path, event(5000.0), event(9000.0, "finish"))

@@ -12,9 +12,13 @@ import pytest
 
 from burst.config import Settings, parse
 from burst.core.commands import take_down_burst
-from burst.errors import BurstError, ConfigError, Refused
+from burst.errors import BurstError, ConfigError, Refused, Unreadable
 from burst.http.service import HttpService
+from burst.lead import MayBurst, QueueListener
+from burst.model.active_job import ActiveJob, QueuePicture
 from burst.model.burst import State
+from burst.model.job_record import RecordedEvent, RecordEvent
+from burst.model.jobid import JobId
 from burst.provider import Provider
 from burst.runtime.daemon_state import DaemonState
 from burst.runtime.engine_config import RELOAD_S
@@ -25,7 +29,7 @@ from burst.testing import FakeCloud, FakeProvider, FakeSettings
 from burst.wakeup import WakeUp
 from tests.builders import NODE, whole
 from tests.fakes import FakeLead
-from tests.support.waiting import HANG_S
+from tests.support.waiting import HANG_S, wait_until
 
 QUICK = {"cadence": "0.2s"}
 
@@ -38,11 +42,49 @@ class Fakes(Session):
         super().__init__(*parts)
 
 
+class QueueLead(FakeLead):
+    """Shows all jobs, of which it has none, and has them recorded."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.record: RecordEvent | None = None
+        self.trouble: Unreadable | None = None
+        """Raised once jobs are followed in another way."""
+
+    def follow_queue(
+        self,
+        _listener: QueueListener | None,
+        _may_burst: MayBurst | None = None,
+        record: RecordEvent | None = None,
+    ) -> None:
+        self.record = record
+        if self.trouble:
+            raise self.trouble
+
+    def queue_picture(self) -> QueuePicture:
+        return QueuePicture()
+
+    def active_job(self, _number: JobId) -> ActiveJob | None:
+        return None
+
+    def records_in(self, path: Path) -> None:
+        """Wait until an event that it tells of now is in that file."""
+        assert self.record is not None
+        size = path.stat().st_size
+        event = RecordedEvent(id=JobId(7), timestamp=time.time(), name="start")
+        self.record(event)
+        wait_until(lambda: path.stat().st_size > size, "the event to be recorded")
+
+
 class Bench:
     """A session whose providers are fakes, and the file of its settings."""
 
     def __init__(
-        self, *names: str, reload_limit: float = RELOAD_S, **tables: object
+        self,
+        *names: str,
+        lead: FakeLead | None = None,
+        reload_limit: float = RELOAD_S,
+        **tables: object,
     ) -> None:
         self.tables = {"daemon": QUICK, **tables}
         self.site = {name: {"type": "fake"} for name in names or ("local",)}
@@ -50,7 +92,7 @@ class Bench:
         self.made: list[str] = []
         self.failing: dict[str, BaseException] = {}
         self.stuck: dict[str, threading.Event] = {}
-        self.lead = FakeLead()
+        self.lead = lead or FakeLead()
         self.wakeup = WakeUp()
         self.http = HttpService(DaemonState(Tally()))
         self.reloads = SettingsReloader(
@@ -327,3 +369,33 @@ def test_a_reload_that_the_session_refuses_leaves_http_as_it_was(bench, tmp_path
     with pytest.raises(ConfigError, match="made in fake cloud"):
         one.reload()
     assert answers(one.http.port)
+
+
+def test_a_file_that_cannot_be_written_refuses_the_reload_and_all_stays(
+    bench, tmp_path
+):
+    lead = QueueLead()
+    first, second = tmp_path / "jobs", tmp_path / "new" / "jobs"
+    one = bench(lead=lead, daemon={**QUICK, "record": str(first)})
+    one.tables["daemon"] = {**QUICK, "record": str(second)}
+    one.tables["limits"] = {"max_nodes": 3}
+    with pytest.raises(ConfigError, match=r"daemon\.record: .*new"):
+        one.reload()
+    assert one.session.settings.limits.max_nodes == 0
+    lead.records_in(first)
+
+    second.parent.mkdir()
+    assert one.reload()["changed"] == ["daemon.record", "limits.max_nodes"]
+    lead.records_in(second)
+
+
+def test_jobs_that_take_long_to_be_read_again_do_not_refuse_the_reload(bench, tmp_path):
+    lead = QueueLead()
+    one = bench(lead=lead)
+    lead.trouble = Unreadable("reading the journal of jobs: not done within 120s")
+    file = tmp_path / "jobs"
+    one.tables["daemon"] = {**QUICK, "record": str(file)}
+
+    assert one.reload() == {"changed": ["daemon.record"], "late": []}
+    assert one.session.settings.daemon.record == str(file)
+    lead.records_in(file)
