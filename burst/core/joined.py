@@ -291,10 +291,11 @@ def _act_online(
     tx: Transaction, burst: Burst, world: World, settings: Settings
 ) -> None:
     now, deadlines = tx.now, settings.deadlines
-    lost = burst.lost_since
-    if lost is not None:
-        # While the lead was down nothing could join it.
-        lost = max(lost, world.identity.started)
+    lost, started = burst.lost_since, world.identity.started
+    if lost is not None and started <= now:
+        # While the lead was down nothing could join it. If its clock was ahead when it
+        # started, that time is not known.
+        lost = max(lost, started)
     made_for_jobs = burst.lease.made_for_jobs
     if drained := find_flux_drain(burst, world):
         # No job can use drained nodes, and all nodes of a burst are alike.

@@ -54,5 +54,8 @@ def forget_unusable(tx: Transaction, burst: Burst, lead: LeadView) -> None:
 
 def _count(tx: Transaction, burst: Burst, why: str, limits: LimitSettings) -> None:
     known = tx.health_of(burst.lease.provider)
+    row = known.row(FailureKind.UNUSABLE, burst.lease.offer)
+    if row is not None and burst.lease.created < row.at:
+        return  # one cause may end several bursts that were made before
     health = cooldowns.count_unusable(known, burst.lease.offer, why, limits, tx.now)
     tx.set_health(burst.lease.provider, health)

@@ -101,7 +101,7 @@ started=$!
 until [ -e "$rundir/forked" ] || ! kill -0 "$started" 2> /dev/null; do sleep 0.01; done
 child=$started
 [ -z "$stopped" ] || {{ kill -TERM "$child" 2> /dev/null; clean; exit 143; }}
-: > "$rundir/begin"
+true > "$rundir/begin" || {{ kill -TERM "$child" 2> /dev/null; clean; exit 1; }}
 outlives() {{ timeout "$1" tail -f --pid="$child" /dev/null; [ $? -eq 124 ]; }}
 end={end}
 if [ "$end" -gt 0 ]; then

@@ -64,14 +64,13 @@ class CallLine:
     def take(self) -> LineCall | None:
         """Wait for a call that may run now, and return it; None if closed and empty."""
         with self._changed:
-            while True:
-                for index, waits in enumerate(self._waiting):
-                    if self._may_run(index):
-                        self._running.append((waits, _provider_of(waits.call)))
-                        return self._waiting.pop(index)
+            while (index := self._first()) is None:
                 if self._closed and not self._waiting:
                     return None
                 self._changed.wait()
+            taken = self._waiting.pop(index)
+            self._running.append((taken, _provider_of(taken.call)))
+            return taken
 
     def done(self, call: LineCall) -> None:
         """Note that a call has ended."""
@@ -97,6 +96,10 @@ class CallLine:
         with self._changed:
             self._closed = True
             self._changed.notify_all()
+
+    def _first(self) -> int | None:
+        """Return the place of the first call that may run now; None if none may."""
+        return next(filter(self._may_run, range(len(self._waiting))), None)
 
     def _may_run(self, index: int) -> bool:
         call = self._waiting[index].call

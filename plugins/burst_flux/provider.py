@@ -102,7 +102,8 @@ class FluxProvider(JobProvider[FluxJob]):
         if not states.is_stuck(job, closed):
             self._stuck.pop(burst_id, None)
             return states.describe(job, now, closed)
-        since = self._stuck.setdefault(burst_id, now)
+        # Not later than now: the clock may have been set back.
+        since = self._stuck[burst_id] = min(now, self._stuck.get(burst_id, now))
         return states.describe(job, now, closed, now - since)
 
     def _ask_for(self, burst_id: BurstId, now: float) -> JobSeen:

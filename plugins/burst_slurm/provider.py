@@ -79,7 +79,9 @@ class SlurmProvider(JobProvider[SlurmJob]):
         if not job.is_stuck:
             self._stuck.pop(burst_id, None)
             return describe(job, now)
-        return describe(job, now, now - self._stuck.setdefault(burst_id, now))
+        # Not later than now: the clock may have been set back.
+        since = self._stuck[burst_id] = min(now, self._stuck.get(burst_id, now))
+        return describe(job, now, now - since)
 
     def end_jobs(self, burst_id: BurstId) -> bool:
         """Cancel the burst's listed jobs that live; return whether a job may live."""

@@ -96,7 +96,9 @@ class FollowerFiles:
         except TokenRefused as error:
             about = f", for {host!r} of {burst!r}"
             about += error.advice and f": {error.advice}"
-            return self._refuse(error.what, whence, about)
+            # An advice is for a VM that is known, so it is logged for each of these.
+            key = about if error.advice else ""
+            return self._refuse(error.what, whence, about, key)
         return found
 
     def files(self, home: Path, spec: BurstSpec) -> FetchAnswer:
@@ -117,9 +119,14 @@ class FollowerFiles:
         first = ("/etc/munge/munge.key", key, "munge")
         return FetchAnswer((first, *files), ("munge",))
 
-    def _refuse(self, why: str, whence: str, about: str = "") -> FetchRefusal:
-        """Return a refusal; log it, but not again and again for the same client."""
-        now, what = self._clock(), (whence, why)
+    def _refuse(
+        self, why: str, whence: str, about: str = "", key: str = ""
+    ) -> FetchRefusal:
+        """Return a refusal; log it, but not again and again for the same client.
+
+        A refusal with another `key` is logged as well.
+        """
+        now, what = self._clock(), (whence, why + key)
         if not 0 <= now - self._logged.get(what, -math.inf) < _LOGGED_AGAIN_S:
             if len(self._logged) >= _MOST_LOGGED:
                 self._logged.clear()

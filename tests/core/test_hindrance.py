@@ -101,6 +101,13 @@ def test_free_nodes_that_its_constraint_excludes_are_of_no_use_to_a_job():
     assert found(wanted, view(wanted, online=UP)) is None
 
 
+def test_a_drained_node_of_its_own_is_not_said_to_be_taken():
+    wanted = job(5, whole(1, constraint=ON_FIRST))
+    seen = lead(wanted, drained={FIRST: "a broken fan"})
+    assert found(wanted, seen) is None
+    assert not is_displaced(wanted, [BURST], world(seen), ADMITS, T0 + 300)
+
+
 def test_many_jobs_are_counted():
     others = [job(n, cores(1), state=JobState.RUN, ranks=RANKS) for n in range(1, 6)]
     wanted = job(9, whole(1))

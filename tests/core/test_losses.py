@@ -250,6 +250,16 @@ def test_after_a_pause_of_the_lead_followers_have_all_their_time_to_rejoin(joins
     assert (sim.burst.exception == "lost") != joins
 
 
+def test_a_lead_that_started_while_its_clock_was_ahead_keeps_no_lost_burst():
+    sim, _ = running()
+    sim.lead.known = but(sim.lead.known, started=sim.now + 6 * 3600)
+    sim.boot()
+    sim.joins = False
+    for rank in sim.burst.lease.ranks:
+        sim.lead.lose(rank)
+    sim.until(sim.in_state(State.REAP), ticks=90)
+
+
 @pytest.mark.parametrize(
     ("started", "ended", "context", "blamed"),
     [

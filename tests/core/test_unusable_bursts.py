@@ -84,6 +84,13 @@ def test_a_job_that_began_since_the_last_tick_shows_that_it_can_run_jobs(s):
     assert failures(s) == 0
 
 
+def test_bursts_that_were_made_before_the_first_failed_count_as_one(s):
+    made = [come_online(s) for _ in range(2)]
+    for burst, job in made:
+        fail(s, burst, job)
+    assert failures(s) == 1
+
+
 def test_a_burst_that_is_canceled_does_not_count(s):
     burst, job = come_online(s)
     s.take_down(burst.id)

@@ -184,15 +184,30 @@ def test_a_signal_at_any_moment_of_the_start_ends_it(
             assert list(rundirs.iterdir()) == []
 
 
+def test_a_script_that_cannot_have_its_follower_begin_leaves_nothing(
+    spec: BurstSpec, tmp_path: Path
+) -> None:
+    with short_directory() as rundirs:
+        start = write(spec, tmp_path, rundirs)
+        known = 'true > "$rundir/begin"'
+        text = start.read_text()
+        assert known in text
+        start.write_text(text.replace(known, 'true > "$rundir/no/begin"'))
+        done = subprocess.run(["sh", start, "host"], timeout=HANG_S, check=False)
+        assert done.returncode == 1
+        assert list(rundirs.iterdir()) == []
+    assert not (tmp_path / "ready").exists()
+
+
 def test_a_follower_that_could_not_begin_ends_with_its_script(
     spec: BurstSpec, tmp_path: Path
 ) -> None:
     with short_directory() as rundirs:
         start = write(spec, tmp_path, rundirs)
         text = start.read_text()
-        known = ': > "$rundir/begin"\n'
+        known = 'true > "$rundir/begin"'
         assert known in text
-        start.write_text(text.replace(known, "kill -KILL $$\n"))
+        start.write_text(text.replace(known, f"kill -KILL $$\n{known}"))
         script = subprocess.Popen(["sh", start, "host"], start_new_session=True)
         assert script.wait(HANG_S) == -signal.SIGKILL
         wait_until(lambda: not _is_group(script.pid), "the follower's end")
@@ -200,11 +215,15 @@ def test_a_follower_that_could_not_begin_ends_with_its_script(
 
 
 def _is_group(number: int) -> bool:
-    try:
-        os.killpg(number, 0)
-    except ProcessLookupError:
-        return False
-    return True
+    """Tell whether a process of the group runs; PID 1 may not reap those that ended."""
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, group, *_ = path.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # it has just ended
+        if int(group) == number and state != "Z":
+            return True
+    return False
 
 
 def test_a_follower_that_ends_at_once_is_told_with_its_status(
@@ -214,9 +233,9 @@ def test_a_follower_that_ends_at_once_is_told_with_its_status(
     with short_directory() as rundirs:
         start = write(spec, tmp_path, rundirs, "#!/bin/sh\nkill -KILL $$\n")
         text = start.read_text()
-        known = ': > "$rundir/begin"\n'
+        known = "outlives() {"
         assert known in text
-        start.write_text(text.replace(known, f"{known}sleep 0.3\n"))
+        start.write_text(text.replace(known, f"sleep 0.3\n{known}"))
         done = subprocess.run(["sh", start, "host"], timeout=HANG_S, check=False)
     assert done.returncode == 128 + signal.SIGKILL
 
@@ -230,9 +249,9 @@ def test_where_a_signal_reaches_all_the_follower_gets_it_once(
     spec = msgspec.structs.replace(spec, lease_end=time.time() + HANG_S)
     with short_directory() as rundirs:
         start = write(spec, tmp_path, rundirs, LEAVES_SLOWLY, signals_reach_all=True)
-        begun = ': > "$rundir/begin"\n'
+        begun = "outlives() {"
         assert begun in start.read_text()
-        start.write_text(start.read_text().replace(begun, begun + pause))
+        start.write_text(start.read_text().replace(begun, pause + begun))
         command = ["/bin/sh", str(start), "burst-0-0"]
         with subprocess.Popen(command, start_new_session=True) as script:
             wait_until((tmp_path / "ready").exists, "the follower")

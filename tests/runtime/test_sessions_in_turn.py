@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from typing import Any
@@ -168,6 +170,26 @@ def test_a_call_that_waits_when_its_session_ends_is_not_made_nor_is_any_result_t
 
     assert provider.reaped == [ONE, "burst-3"]
     assert [result.call.burst for result in second.collect()] == ["burst-3"]
+
+
+def test_a_thread_that_waits_keeps_nothing_of_an_ended_session(site: Site) -> None:
+    class Owner(ProviderWorkers):
+        """What would refer to the session."""
+
+    provider, woken = Reaped(), threading.Semaphore(0)
+    provider.go_on.set()
+    first = Owner(lambda: 0.0, woken.release, site.lines)
+    first.submit(reaping(provider, ONE))
+    assert woken.acquire(timeout=HANG_S)
+    first.close()
+    kept = weakref.ref(first)
+    del first
+
+    def is_gone() -> bool:
+        gc.collect()
+        return kept() is None
+
+    wait_until(is_gone, "the owner of the call to go")
 
 
 def bursts_left(limit: str) -> BurstsLeft:

@@ -40,7 +40,7 @@ def find_hindrance(
         return Decision(Reason.PRIORITY_ZERO, facts)
     ranks = _ranks_of(bursts, lead, constraints.admitted_to(job.request))
     found = _on_its_nodes(job.request, ranks, lead, world.identity)
-    if found is not None:
+    if found is not None and found[1]:
         reason, there = found
         more = {**facts, "ranks": format_idset(there)}
         if reason is not Reason.NODES_CLEANED:
@@ -76,6 +76,8 @@ def is_displaced(
     if found is None or found[0] is not Reason.NODES_TAKEN:
         return False
     taken = found[1]
+    if not taken:
+        return False  # nobody has its nodes, but it cannot have them: a drain, say
     on = [other for other in lead.jobs.values() if other.ranks & taken]
     # The job itself may have started on these, and the lead has not told us yet.
     unexplained = taken.difference(*(other.ranks for other in on))

@@ -220,16 +220,26 @@ def test_a_client_that_speaks_no_tls_holds_up_nobody(cloud: FakeCloud) -> None:
 
 @pytest.mark.usefixtures("provider")
 def test_clients_that_send_nothing_take_no_place_of_a_vm(cloud: FakeCloud) -> None:
-    where = ("127.0.0.1", cloud.port)
+    where, other = ("127.0.0.1", cloud.port), ("127.0.0.2", 0)
     with contextlib.ExitStack() as stack:
-        silent = [
-            stack.enter_context(socket.create_connection(where, HANG_S))
-            for _ in range(3 * MOST_OF_ONE)
-        ]
-        # The oldest are shut down for those that come after them.
-        for connection in silent[: 2 * MOST_OF_ONE]:
-            assert connection.recv(1) == b""
+        for _ in range(3 * MOST_OF_ONE):
+            silent = socket.create_connection(where, HANG_S, source_address=other)
+            stack.enter_context(silent)
         assert "files" in ask(cloud)
+
+
+def test_each_vm_whose_token_was_used_before_is_logged(
+    cloud: FakeCloud, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also where all of them have one address, behind a router."""
+    provider = cloud.provider(user=this_user())
+    provider.provision(cloud.spec(2))
+    for _ in range(2):
+        for number in range(2):
+            fetch.ask({**cloud.handover(number), "home": "/run/vm"})
+    told = [m for m in caplog.messages if "the token was used before, for" in m]
+    assert [m for m in told if "burst-0-0" in m]
+    assert [m for m in told if "burst-0-1" in m]
 
 
 @pytest.mark.usefixtures("provider")
