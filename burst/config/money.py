@@ -59,7 +59,7 @@ class BudgetSettings(Table, frozen=True):
         found = [
             f"{key} {', '.join(map(str, as_tuple(value)))}"
             for key, value in msgspec.structs.asdict(self.match).items()
-            if value
+            if as_tuple(value)
         ]
         return f"{', '.join(found) or 'everything'}, per {self.per}"
 

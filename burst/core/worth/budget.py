@@ -223,7 +223,8 @@ class _Terms:
     def __init__(self, budget: BudgetSettings, userids: Mapping[str, int]) -> None:
         self.budget = budget
         match = budget.match
-        self._users = numbers_of(as_tuple(match.user), userids) if match.user else None
+        users = as_tuple(match.user)  # 0 is a user, too
+        self._users = numbers_of(users, userids) if users else None
         self._banks = _words(match.bank)
         self._queues = _words(match.queue)
         self._providers = _words(match.provider)

@@ -153,10 +153,10 @@ class Ensembles:
         for name, one in self._store.read().items():
             try:
                 running = self._running(one)
-                if is_over(one, nodes, pending):
-                    running.due = math.inf
-                    continue
-                self._step_if_due(running, one, nodes)
+                over = is_over(one, nodes, pending)
+                running.note_over(over)
+                if not over:
+                    self._step_if_due(running, one, nodes)
             except BurstError as error:
                 self._say(name, str(error))
             except Exception as error:  # noqa: BLE001 - one ensemble must not end others
@@ -282,6 +282,16 @@ class _Running:
         self.fault: ConfigError | None = None
         """Why it has no algorithms; None if it has them."""
         self.due = 0.0
+
+    def note_over(self, over: bool) -> None:
+        """Note whether no step is due for it any more.
+
+        One that is over may have to go on: somebody submits a job with its tag.
+        """
+        if over:
+            self.due = math.inf
+        elif math.isinf(self.due):
+            self.due = 0.0
 
 
 def _log_changes(name: str, before: EnsembleRecord, after: EnsembleRecord) -> None:

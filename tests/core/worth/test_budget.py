@@ -55,6 +55,7 @@ def test_a_burst_counts_for_as_long_as_it_lives():
         ({"user": "2"}, 3),
         ({"user": "ann"}, 4),
         ({"user": "nobody"}, 0),
+        ({"user": 0}, 0),
         ({"bank": "physics"}, 4),
         ({"queue": "gpu"}, 4),
         ({"bank": "maths", "queue": "gpu"}, 0),

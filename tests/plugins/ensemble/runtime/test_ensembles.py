@@ -168,6 +168,23 @@ def test_down_cancels_what_waits_and_lets_what_runs_end() -> None:
     assert site.records.live == []
 
 
+def test_a_job_that_is_submitted_after_its_end_is_canceled() -> None:
+    site, _ = started()
+    site.step(2)
+    site.down()
+    site.step(6)
+    assert site.rows()[0]["state"] == "ended"
+    late = site.sim.lead.submit(
+        whole(1),
+        userid=USER,
+        urgency=0,
+        preferences=BurstPreferences(tag="sweep/a", urgency=16),
+    )
+    site.step(4)
+    assert site.sim.lead.jobs[late].state is JobState.INACTIVE
+    assert site.rows()[0]["state"] == "ended"
+
+
 def test_bursts_of_an_ensemble_that_is_not_on_record_are_taken_down() -> None:
     site, _ = started()
     site.step(3)
