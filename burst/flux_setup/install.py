@@ -2,7 +2,8 @@
 """`burst setup`: writes files where Flux looks, and removes exactly those it wrote.
 
 `burst-setup.json` lists each file that was written, with its digest. A file that is not
-on the list, or was changed since, is not overwritten and not removed.
+on the list, or was changed since, is not overwritten and not removed. The list has the
+files before they are written, so that an interrupted setup can be repeated or undone.
 """
 
 from __future__ import annotations
@@ -42,9 +43,11 @@ class FileStep(msgspec.Struct, frozen=True):
     path: Path
 
 
-class _Installed(msgspec.Struct):
+class _Installed(msgspec.Struct, omit_defaults=True):
     files: dict[str, str] = {}
     """The digest of what was written, by path."""
+    begun: dict[str, str] = {}
+    """The digest of what is written next, by path; empty once all files are."""
     directories: list[str] = []
     """The directories that were made, outermost first."""
 
@@ -89,23 +92,30 @@ def apply_files(
     """
     steps = plan_files(own, wanted)
     known = _read(own / LIST)
+    # Not SAME: a file that had this content before is not ours to remove.
+    known.begun = {
+        str(step.path): _digest(wanted[step.path])
+        for step in steps
+        if step.change in {Change.WRITE, Change.UPDATE}
+    }
     try:
+        if known.begun:
+            for directory in (own, *(Path(name).parent for name in known.begun)):
+                known.directories += _make_directory(directory, for_all)
+            _write_list(own, known, for_all)
         for step in steps:
             if step.change in {Change.WRITE, Change.UPDATE}:
-                known.directories += _make_directory(step.path.parent, for_all)
                 write_atomically(step.path, wanted[step.path])
                 if for_all:
                     step.path.chmod(0o644)
-                # Not SAME: a file that had this content before is not ours to remove.
-                known.files[str(step.path)] = _digest(wanted[step.path])
             elif step.change is Change.REMOVE:
                 step.path.unlink()
-        known.files = {k: v for k, v in known.files.items() if Path(k) in wanted}
+        files = {**known.files, **known.begun}
+        known.files = {k: v for k, v in files.items() if Path(k) in wanted}
+        known.begun = {}
         if wanted:
             known.directories += _make_directory(own, for_all)
-            write_atomically(own / LIST, msgspec.json.encode(known).decode() + "\n")
-            if for_all:
-                (own / LIST).chmod(0o644)
+            _write_list(own, known, for_all)
         else:
             _remove_list(own, known.directories)
     except OSError as error:
@@ -116,6 +126,12 @@ def apply_files(
             f"{error.filename}: cannot be changed: {error.strerror}", advice
         ) from error
     return steps
+
+
+def _write_list(own: Path, known: _Installed, for_all: bool) -> None:
+    write_atomically(own / LIST, msgspec.json.encode(known).decode() + "\n")
+    if for_all:
+        (own / LIST).chmod(0o644)
 
 
 def _remove_list(own: Path, directories: list[str]) -> None:
@@ -135,8 +151,12 @@ def _make_directory(directory: Path, for_all: bool) -> list[str]:
 
 
 def _read(path: Path) -> _Installed:
+    """Return the list, also after a setup that was interrupted.
+
+    A file that it was to replace then has the digest of the old or of the new content.
+    """
     try:
-        return from_json(path.read_bytes(), _Installed)
+        known = from_json(path.read_bytes(), _Installed)
     except FileNotFoundError:
         return _Installed()
     except (OSError, msgspec.MsgspecError) as error:
@@ -144,6 +164,10 @@ def _read(path: Path) -> _Installed:
             f"{path}: the list of installed files cannot be read: {error}",
             "restore it, or remove the files by hand",
         ) from error
+    for name, begun in known.begun.items():
+        if name not in known.files or _digest_of(Path(name)) == begun:
+            known.files[name] = begun
+    return msgspec.structs.replace(known, begun={})
 
 
 def _digest_of(path: Path) -> str | None:

@@ -180,8 +180,6 @@ def compare_with_running(
     tables = read_config(directory)
     files, runs = declared_hosts(tables), identity.hosts
     same = min(len(files), len(runs))
-    if files == runs:
-        return ["the lead runs with the hosts of its files; no restart is needed"], True
     said = []
     moved = files[:same] != runs[:same] or len(files) < len(runs)
     if moved:
@@ -190,6 +188,8 @@ def compare_with_running(
             " records of bursts and drained ranks would be about other hosts; restore"
             " the order first"
         )
+    elif files == runs:
+        said.append("a restart changes no ranks: the lead has the hosts of its files")
     else:
         new = format_hostlist(files[same:])
         said.append(

@@ -35,7 +35,7 @@ from burst.lead_setup.lead_plan import (
 )
 from burst.lead_setup.lead_resources import declared_resources
 from burst.lead_setup.provider_table import tell_to_fill_in
-from burst.lead_setup.site_files import replace_files
+from burst.lead_setup.site_files import digest, read_record, replace_files
 from burst.lead_setup.system_files import DAEMON_UNIT
 from burst.lead_setup.system_lead import install_unit
 from burst.lead_setup.system_units import SystemPlaces, daemon_unit
@@ -112,6 +112,14 @@ def adopt_lead(asked: AdoptRequest) -> AdoptedLead:
         *_other_shapes(asked.config, asked.slots, groups),
     )
     texts = _daemon_files(asked, text, there)
+    unit = asked.settings.with_name(DAEMON_UNIT)
+    edited = _is_other(unit, texts[unit], asked.config)
+    if edited:
+        del texts[unit]
+        unlike += (
+            f"{unit} is not what was written for burst, so it stays; to have it written"
+            " again, move it away and repeat this command",
+        )
     more = plan_slots(asked.config, missing) if missing else SlotPlan()
     hosts = [slot.hosts for slot in asked.slots]
     copies = replace_files(asked.config, more.texts, hosts, texts)
@@ -120,7 +128,7 @@ def adopt_lead(asked: AdoptRequest) -> AdoptedLead:
         added=more.added,
         copies=copies,
         written=written,
-        kept=(asked.settings,) if there else (),
+        kept=(*((unit,) if edited else ()), *((asked.settings,) if there else ())),
         unlike=unlike,
         fill_in="" if there else tell_to_fill_in(asked.settings, asked.provider, text),
     )
@@ -170,6 +178,23 @@ def _daemon_files(
     texts = {} if there else {asked.settings: text + intake_text(asked.mode)}
     unit = daemon_unit(asked.places, asked.settings, has_followers=here)
     return {**texts, asked.settings.with_name(DAEMON_UNIT): unit}
+
+
+def _is_other(unit: Path, text: str, config: Path) -> bool:
+    """Return whether the unit exists, and is neither this nor what adopt wrote.
+
+    What adopt of an earlier version wrote is replaced. Raises ConfigError.
+    """
+    record = read_record(config)
+    known = record.written.get(str(unit)) if record else None
+    try:
+        return digest(unit.read_bytes()) not in {known, digest(text.encode())}
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise ConfigError(
+            f"{unit}: cannot be read: {error.strerror}", "run it as root"
+        ) from error
 
 
 def _write_daemon_files(texts: Mapping[Path, str]) -> tuple[Path, ...]:

@@ -34,7 +34,7 @@ class ChangedFile(msgspec.Struct):
     copies: list[str] = []
     """Paths of its copies; the first is the file as it was before the first change."""
     after: list[str] = []
-    """Digests of the contents that were written into it."""
+    """Digests of the contents that were written into it and have no other change."""
 
 
 class AdoptionRecord(msgspec.Struct):
@@ -123,13 +123,18 @@ def replace_files(
 def _note(
     record: AdoptionRecord, texts: Mapping[Path, str], kept: Mapping[Path, Path]
 ) -> None:
-    """Note in the record which files are changed, to what, and their copies."""
+    """Note in the record which files are changed, to what, and their copies.
+
+    A file that others changed since the last time keeps their change in its new
+    content. So that content counts as changed by others: to restore the file would
+    undo their change too.
+    """
     for path, text in texts.items():
-        entry = record.changed.setdefault(
-            str(path), ChangedFile(digest(kept[path].read_bytes()))
-        )
+        found = digest(kept[path].read_bytes())
+        entry = record.changed.setdefault(str(path), ChangedFile(found))
         entry.copies.append(str(kept[path]))
-        entry.after.append(digest(text.encode()))
+        if found in {entry.before, *entry.after}:
+            entry.after.append(digest(text.encode()))
 
 
 def check_places(paths: Iterable[Path]) -> None:

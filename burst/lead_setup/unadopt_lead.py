@@ -85,7 +85,7 @@ def plan_unadopt(place: Path, setup: Path, units: Path = UNITS) -> UndoPlan:
         # The file that declares resources was changed last, and is restored first.
         *(UndoStep(Undo.RESTORE, path) for path in reversed(restored)),
         *_written(record, units),
-        *(UndoStep(Undo.REMOVE, path) for path in _copies(record)),
+        *_copies(record),
         UndoStep(Undo.REMOVE, record_path(place)),
     ]
     return UndoPlan(place, setup, record, tuple(steps))
@@ -167,8 +167,8 @@ def _check_slots_gone(
         raise ConfigError(
             f"{names}: changed by others since `burst lead adopt`{what}; it cannot be"
             " restored",
-            "remove by hand what adopt added to it; the copy beside it, *.old, is the"
-            " file without that. Then run this command again",
+            "remove by hand what adopt added to it; the first copy beside it, *.old, is"
+            " the file before that. Then run this command again",
         )
 
 
@@ -210,9 +210,14 @@ def _written(record: AdoptionRecord, units: Path) -> Iterator[UndoStep]:
             yield UndoStep(Undo.REMOVE if found == of_ours else Undo.KEEP, Path(name))
 
 
-def _copies(record: AdoptionRecord) -> Iterator[Path]:
+def _copies(record: AdoptionRecord) -> Iterator[UndoStep]:
+    """Yield the steps for the copies; one with a change of others stays."""
     for file in record.changed.values():
-        yield from (path for path in map(Path, file.copies) if path.exists())
+        ours = {file.before, *file.after}
+        for path in map(Path, file.copies):
+            found = _digest_of(path)
+            if found:
+                yield UndoStep(Undo.REMOVE if found in ours else Undo.KEEP, path)
 
 
 def _digest_of(path: Path) -> str:

@@ -50,11 +50,59 @@ def site(tmp_path: Path) -> Path:
 
 def test_a_full_disk_is_told_with_what_to_do(tmp_path: Path) -> None:
     own = tmp_path / "flux"
-    with pytest.raises(ConfigError) as caught, room_for(8):
-        apply_files(own, {own / "a": "x" * 100})
+    with pytest.raises(ConfigError) as caught, room_for(4096):
+        apply_files(own, {own / "a": "x" * 8192})
     assert caught.value.what == f"{own / 'a'}: cannot be changed: File too large"
     assert caught.value.advice == "make room there, then run it again"
-    assert changes(apply_files(own, {own / "a": "x" * 100})) == [Change.WRITE]
+    assert changes(apply_files(own, {own / "a": "x" * 8192})) == [Change.WRITE]
+
+
+def interrupt(own: Path, text: str, files: dict[Path, str]) -> None:
+    """Write the first of the files, which sorts before `zz`, and fail at `zz`."""
+    with pytest.raises(ConfigError, match="zz: cannot be changed"), room_for(4096):
+        apply_files(own, {**files, own / "zz": text * 8192})
+
+
+def test_what_an_interrupted_setup_wrote_is_its_own(site: Path) -> None:
+    before = below(site)
+    own, first = site / "flux" / "own", site / "flux" / "a" / "first"
+    interrupt(own, "1", {first: "1"})
+    assert first.read_text() == "1"
+    # The next release has other files, and may be interrupted too.
+    assert changes(plan_files(own, {first: "2"})) == [Change.UPDATE]
+    interrupt(own, "2", {first: "2"})
+    assert first.read_text() == "2"
+    apply_files(own, {first: "2"})
+    assert changes(plan_files(own, {first: "3"})) == [Change.UPDATE]
+    assert changes(apply_files(own, {})) == [Change.REMOVE]
+    assert below(site) == before
+    interrupt(own, "1", {first: "1"})
+    apply_files(own, {})
+    assert below(site) == before
+
+
+def test_an_interrupted_setup_takes_no_file_of_others_for_its_own(site: Path) -> None:
+    own, first = site / "flux" / "own", site / "flux" / "first"
+    interrupt(own, "1", {first: "1", site / "there" / "mine": "keep"})
+    (own / "zz").write_text("theirs")
+    first.write_text("theirs")
+    with pytest.raises(ConfigError, match="is not what `burst setup` wrote"):
+        plan_files(own, {own / "zz": "2"})
+    assert changes(apply_files(own, {})) == [Change.KEEP, Change.KEEP]
+    assert (own / "zz").read_text() == first.read_text() == "theirs"
+    assert (site / "there" / "mine").read_text() == "keep"
+
+
+def test_a_file_that_an_interrupted_update_did_not_reach_is_its_own(
+    tmp_path: Path,
+) -> None:
+    own = tmp_path / "flux"
+    apply_files(own, {own / "a": "1", own / "zz": "1", own / "zzz": "1"})
+    interrupt(own, "2", {own / "a": "2", own / "zzz": "2"})
+    assert [(own / name).read_text() for name in ("a", "zz", "zzz")] == ["2", "1", "1"]
+    assert set(changes(plan_files(own, {}))) == {Change.REMOVE}
+    apply_files(own, {})
+    assert not own.exists()
 
 
 @pytest.mark.parametrize("mode", ["hold", "queue", "scheduler"])

@@ -65,7 +65,7 @@ def test_a_job_larger_than_all_slots_runs_once_the_lead_has_larger_ones(
         assert daemon.wait() == 1, "it waits for no lead that was shut down"
     instance.start()
     with serve("hold", **many):
-        assert "no restart is needed" in burst(*asked).stdout
+        assert "a restart changes no ranks" in burst(*asked).stdout
         user.ended(job)
         assert user.hosts(job) == "burst-2-[0-4]"
         leave_nothing(cli)

@@ -213,10 +213,12 @@ def test_a_directory_without_a_lead_is_told(lead: Path) -> None:
 
 def test_what_a_restart_would_change_is_said(lead: Path) -> None:
     runs = identity("lead-[0-1],burst-0-[0-3]")
-    assert compare_with_running(lead, runs, view()) == (
-        ["the lead runs with the hosts of its files; no restart is needed"],
-        True,
-    )
+    unchanged = "a restart changes no ranks: the lead has the hosts of its files"
+    assert compare_with_running(lead, runs, view()) == ([unchanged], True)
+    said, safe = compare_with_running(lead, runs, view(busy=(1,)))
+    assert not safe, "other changes of the files may need a restart too"
+    assert said[0] == unchanged
+    assert said[1].startswith("jobs run on ranks 1, and would end with the broker")
     add_slots(lead, [NEW])
     said, safe = compare_with_running(lead, runs, view())
     assert safe

@@ -103,6 +103,27 @@ def test_a_second_time_nothing_is_added_and_settings_are_kept(site: Path) -> Non
     assert [slot.hosts for slot in more.added] == ["burst-1-[0-1]"]
 
 
+def test_a_unit_that_was_edited_is_kept_and_told(site: Path) -> None:
+    settings, unit = adopt_lead(request(site)).written
+    ours = unit.read_text()
+    # Not edited, it follows the settings.
+    asked = request(site)
+    moved = SystemPlaces(user="flux", group="flux", run=Path("/srv/flux"))
+    found = adopt_lead(msgspec.structs.replace(asked, places=moved))
+    assert found.written == (unit,)
+    assert unit.read_text() != ours
+    edited = f"{ours}# of the site\n"
+    unit.write_text(edited)
+    found = adopt_lead(asked)
+    assert (found.written, found.kept) == ((), (unit, settings))
+    (told,) = found.unlike
+    assert told.startswith(f"{unit} is not what was written for burst")
+    assert unit.read_text() == edited
+    unit.unlink()
+    assert adopt_lead(asked).written == (unit,)
+    assert unit.read_text() == ours
+
+
 def test_a_slot_that_is_there_with_other_nodes_is_told(site: Path) -> None:
     assert adopt_lead(request(site, "burst-0-[0-3]:8")).unlike == ()
     before = (site / "R").read_text()

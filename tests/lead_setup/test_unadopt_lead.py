@@ -114,6 +114,32 @@ def test_a_file_that_others_changed_has_to_lose_the_slots_by_hand(site: Site) ->
     assert site.files() == site.before
 
 
+@pytest.mark.parametrize("again", [1, 2])
+def test_an_edit_before_more_slots_were_added_is_not_undone(
+    site: Site, again: int
+) -> None:
+    site.adopt()
+    edited = f"{site.hosts.read_text()}# of the site\n"
+    site.hosts.write_text(edited)
+    for number in range(again):
+        add_slots(site.config, [parse_slot(f"more-{number}:4", Shape(1))])
+    before = site.files()
+    with pytest.raises(ConfigError, match=r"net.toml: changed by others since"):
+        site.plan()
+    assert site.files() == before
+    # Without the slots it is taken for done; the copy with the edit is not removed.
+    site.hosts.write_text(BOOTSTRAP)
+    site.unadopt()
+    copies = {
+        name: text.decode()
+        for name, (text, _) in site.files().items()
+        if name not in site.before
+    }
+    assert edited in copies.values()
+    assert len(copies) == again
+    assert site.hosts.read_text() == BOOTSTRAP
+
+
 @pytest.mark.parametrize(
     ("entries", "more", "told"),
     [
