@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from burst.cli.daemon_call import call_daemon
 from burst.cli.progress import show_wait
 from burst.cli.target import CONFIG_PLACE, Target, target_options
 from burst.config import Settings
 from burst.core.commands import held_jobs
-from burst.errors import ConfigError, LeadError
+from burst.errors import ConfigError, LeadGone
 from burst.flux.owner_rights import owner_rights
 from burst.flux_setup.running_instance import read_jobs_in
 from burst.flux_setup.setup_files import FluxDirectories, system_directories
@@ -45,13 +46,14 @@ def unadopt(directory: Path, dry_run: bool, target: Target) -> None:
     did: files of the site are restored byte for byte, and files that were written for
     burst are removed, except those that were changed since. Says what it does with each
     file. Refuses while a daemon serves the instance, bursts live, jobs are held, or
-    jobs wait in a queue that is removed. The instance is without burst after a restart.
+    jobs wait in a queue that is removed. Asks the instance that was adopted, if neither
+    --uri nor the settings name one. The instance is without burst after a restart.
     """
     places = system_directories()
     plan = plan_unadopt(directory, places.own)
     has_queues = not are_all_queues_ours(places)
     with show_wait("reading what is on record"):
-        owner = _check_idle(target, places)
+        owner = _check_idle(_settings(target, plan.record.uri), places)
     for step in plan.steps:
         click.echo(f"{step.undo.value:<8} {step.path}")
     if dry_run:
@@ -74,16 +76,27 @@ def unadopt(directory: Path, dry_run: bool, target: Target) -> None:
         click.echo(f"    {command}")
 
 
-def _check_idle(target: Target, places: FluxDirectories) -> str:
-    """Raise BurstError if bursts live or could begin.
+def _settings(target: Target, adopted: str) -> Settings:
+    """Return the settings, with the URI that `burst lead adopt` noted if they lack one.
+
+    FLUX_URI may name another instance, such as the one in which this shell runs.
+    """
+    settings = target.settings()
+    lead = settings.lead
+    return msgspec.structs.replace(
+        settings, lead=msgspec.structs.replace(lead, uri=lead.uri or adopted)
+    )
+
+
+def _check_idle(settings: Settings, places: FluxDirectories) -> str:
+    """Raise BurstError if bursts live or could begin, or if that cannot be known.
 
     Return the owner of the instance; empty if it does not run.
     """
-    settings = target.settings()
     with owner_rights(settings.lead.uri):
         try:
             lead = connect(settings.lead.uri, settings.intake.attribute)
-        except LeadError as error:
+        except LeadGone as error:
             # No error: it may be the reason for this command, and nothing can join.
             click.echo(f"the instance is not running, so no record was read: {error}")
             return ""
