@@ -117,6 +117,6 @@ def _check_intake(asked: AdoptRequest) -> None:
     intake = load(asked.settings).intake if there else IntakeSettings()
     check_intake(
         read_config(asked.config),
-        read_running(f"local://{asked.places.run}/local"),
+        read_running(asked.places.uri),
         msgspec.structs.replace(intake, mode=asked.mode),
     )

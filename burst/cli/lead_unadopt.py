@@ -5,29 +5,28 @@ from __future__ import annotations
 
 import os
 import pwd
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import click
+import msgspec
 
 from burst.cli.daemon_call import call_daemon
 from burst.cli.progress import show_wait
+from burst.cli.removed_queues import jobs_in_removed
 from burst.cli.target import CONFIG_PLACE, Target, target_options
 from burst.config import Settings
 from burst.core.commands import held_jobs
-from burst.errors import ConfigError, LeadError
+from burst.errors import ConfigError, LeadGone
 from burst.flux.owner_rights import owner_rights
-from burst.flux_setup.running_instance import read_jobs_in
 from burst.flux_setup.setup_files import FluxDirectories, system_directories
 from burst.flux_setup.site_tables import (
     are_all_queues_ours,
-    is_for_ordinary_jobs,
     our_tables,
 )
 from burst.lead import Lead
 from burst.lead_setup.unadopt_lead import apply_unadopt, next_commands, plan_unadopt
-from burst.model.jobid import JobId, format_f58
+from burst.model.jobid import format_f58
 from burst.runtime.connect import connect, is_flux
 from burst.runtime.offline import read_records_snapshot
 
@@ -45,13 +44,14 @@ def unadopt(directory: Path, dry_run: bool, target: Target) -> None:
     did: files of the site are restored byte for byte, and files that were written for
     burst are removed, except those that were changed since. Says what it does with each
     file. Refuses while a daemon serves the instance, bursts live, jobs are held, or
-    jobs wait in a queue that is removed. The instance is without burst after a restart.
+    jobs wait in a queue that is removed. Asks the instance that was adopted, if neither
+    --uri nor the settings name one. The instance is without burst after a restart.
     """
     places = system_directories()
     plan = plan_unadopt(directory, places.own)
     has_queues = not are_all_queues_ours(places)
     with show_wait("reading what is on record"):
-        owner = _check_idle(target, places)
+        owner = _check_idle(_settings(target, plan.record.uri), places)
     for step in plan.steps:
         click.echo(f"{step.undo.value:<8} {step.path}")
     if dry_run:
@@ -74,16 +74,27 @@ def unadopt(directory: Path, dry_run: bool, target: Target) -> None:
         click.echo(f"    {command}")
 
 
-def _check_idle(target: Target, places: FluxDirectories) -> str:
-    """Raise BurstError if bursts live or could begin.
+def _settings(target: Target, adopted: str) -> Settings:
+    """Return the settings, with the URI that `burst lead adopt` noted if they lack one.
+
+    FLUX_URI may name another instance, such as the one in which this shell runs.
+    """
+    settings = target.settings()
+    lead = settings.lead
+    return msgspec.structs.replace(
+        settings, lead=msgspec.structs.replace(lead, uri=lead.uri or adopted)
+    )
+
+
+def _check_idle(settings: Settings, places: FluxDirectories) -> str:
+    """Raise BurstError if bursts live or could begin, or if that cannot be known.
 
     Return the owner of the instance; empty if it does not run.
     """
-    settings = target.settings()
     with owner_rights(settings.lead.uri):
         try:
             lead = connect(settings.lead.uri, settings.intake.attribute)
-        except LeadError as error:
+        except LeadGone as error:
             # No error: it may be the reason for this command, and nothing can join.
             click.echo(f"the instance is not running, so no record was read: {error}")
             return ""
@@ -111,34 +122,6 @@ def _obstacles(
         yield f"burst holds jobs: {held}", "burst release --all"
     if is_flux(settings.lead.uri):
         queues = our_tables(places).get("queues", {})
-        yield from _jobs_in_queues(settings.lead.uri, queues)
+        yield from jobs_in_removed(settings.lead.uri, queues)
     if served is not None:
         yield "a daemon serves the instance", "systemctl disable --now burst"
-
-
-def _jobs_in_queues(uri: str, queues: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield which jobs wait in queues that are removed, and what to do about them.
-
-    The queues are those of our piece of the configuration. Flux cannot take a job out
-    of its queue (`flux update` refuses an empty name), and starts none whose queue is
-    gone.
-    """
-    ordinary = {name for name, table in queues.items() if is_for_ordinary_jobs(table)}
-    names = ", ".join(sorted(ordinary))
-    waiting = _listed(read_jobs_in(uri, ordinary))
-    if waiting:
-        yield (
-            f"ordinary jobs wait in queue {names}, which is removed: {waiting}",
-            'flux queue disable --all -m "burst is taken out" keeps users from'
-            " submitting more; let these jobs run, or cancel them",
-        )
-    queued = _listed(read_jobs_in(uri, queues.keys() - ordinary))
-    if queued:
-        yield (
-            f"jobs are in queues that are removed: {queued}",
-            f"flux cancel {queued}, and have their users submit them again",
-        )
-
-
-def _listed(jobs: Iterable[JobId]) -> str:
-    return " ".join(map(format_f58, jobs))

@@ -13,8 +13,9 @@ import click
 import msgspec
 
 from burst.cli.intake_check import check_intake, read_running
+from burst.cli.removed_queues import check_removed_queues
 from burst.cli.target import Target, target_options
-from burst.config import Mode
+from burst.config import Mode, Settings
 from burst.flux_setup.config_files import ConfigFiles
 from burst.flux_setup.install import Change, FileStep, apply_files, plan_files
 from burst.flux_setup.running_instance import RunningInstance
@@ -31,6 +32,7 @@ from burst.flux_setup.setup_files import (
 )
 from burst.flux_setup.site_tables import (
     SiteTables,
+    are_all_queues_ours,
     check_frobnicator_unused,
     check_names,
     files_after_ours,
@@ -80,6 +82,7 @@ def setup(
     directory: Path | None,
     removing: bool,
     dry_run: bool,
+    target: Target,
     **asked: Any,
 ) -> None:
     """Install the files that Flux loads for burst, by default for this user.
@@ -87,23 +90,34 @@ def setup(
     The files are the command-line plugin (flux submit --burst), the frobnicator that
     keeps other jobs off lent nodes, the format of flux jobs -o burst, and a piece of
     the lead's configuration with the queues or the scheduler of the mode. Each change
-    is shown. --remove removes exactly the files that were written.
+    is shown. --remove removes exactly the files that were written. Refuses while jobs
+    of the running lead wait in a queue that is removed.
     """
     if where and directory:
         raise click.UsageError("--dir cannot be used with --user or --system")
     directories = _directories(where, directory)
     system = where == "system"
-    choice = None if removing else _choice(directories, system=system, **asked)
+    settings = target.settings()
+    uri = settings.lead.uri or os.environ.get("FLUX_URI", "")
+    instance = _running(uri, system)
+    choice = None if removing else _choice(directories, settings, instance, **asked)
     wanted = make_files(directories, choice) if choice else {}
     steps = plan_files(directories.own, wanted)
     _show(steps)
     check_frobnicator_unused(directories.config, steps)
+    if instance is not None:
+        check_removed_queues(uri, instance, directories, wanted, steps)
+    last_queues = are_all_queues_ours(directories)
     if dry_run:
         return
     apply_files(directories.own, wanted, for_all=system)
-    if choice is None:
+    if choice is not None:
+        lines = _how_to_go_on(directories, choice)
+    elif instance is not None and _names_removed(instance, steps):
+        lines = _how_to_drop_frobnicator(directories, last_queues=last_queues)
+    else:
         return
-    for line in _how_to_go_on(directories, choice):
+    for line in lines:
         click.echo(line)
 
 
@@ -115,21 +129,16 @@ def _directories(where: str | None, directory: Path | None) -> FluxDirectories:
 
 def _choice(
     places: FluxDirectories,
-    target: Target,
+    settings: Settings,
+    instance: RunningInstance | None,
     mode: Mode | None,
     policy: Policy,
-    system: bool,
 ) -> IntakeChoice:
-    """Return what the options ask for. Raises an error if that is not possible.
-
-    With `system`, the files are for the host's own instance, which is Flux's default.
-    """
-    settings = target.settings()
+    """Return what the options ask for. Raises an error if that is not possible."""
     intake = settings.intake
     if mode:
         intake = msgspec.structs.replace(intake, mode=mode)
     check_flux_version(intake)
-    instance = _running(settings.lead.uri or os.environ.get("FLUX_URI", ""), system)
     files = site_files(places)
     if files is not None and files.files:
         check_intake(files.tables, instance, intake)
@@ -151,7 +160,10 @@ def _choice(
 
 
 def _running(uri: str, system: bool) -> RunningInstance | None:
-    """Return what the instance reports; None, with a message, if that is not known."""
+    """Return what the instance reports; None, with a message, if that is not known.
+
+    With `system`, the files are for the host's own instance, which is Flux's default.
+    """
     if not (uri or system) or not is_flux(uri):
         click.echo(
             "no running Flux was found, so its queues and scheduler are not known"
@@ -189,6 +201,33 @@ def _show(steps: Sequence[FileStep]) -> None:
         click.echo(f"{step.change.value:9}  {step.path}")
     if all(step.change is Change.SAME for step in steps):
         click.echo("nothing changes")
+
+
+def _names_removed(instance: RunningInstance, steps: Sequence[FileStep]) -> bool:
+    """Tell whether the instance has a frobnicator in use that is removed."""
+    gone = {each.path.resolve() for each in steps if each.change is Change.REMOVE}
+    return any(Path(name).resolve() in gone for name in instance.frobnicators)
+
+
+def _how_to_drop_frobnicator(
+    directories: FluxDirectories, *, last_queues: bool
+) -> Iterator[str]:
+    """Yield how an instance goes on whose frobnicator was removed.
+
+    Its brokers look for it when they start a process that checks jobs, which ends when
+    it has had nothing to do for some seconds. `last_queues` tells whether no named
+    queues are left: see `burst.lead_setup.unadopt_lead.next_commands`.
+    """
+    yield "\nThe running lead still has burst's frobnicator in its configuration, and"
+    yield "refuses each job that is submitted until it has none."
+    if directories.environment:
+        yield "If the piece was merged into a file of its own, take it out there first."
+    if last_queues:
+        yield "No named queues are left. Flux accepts that only at a restart: do not"
+        yield "have it reload its configuration, and restart it now."
+    else:
+        yield "As its owner, have it read its configuration again now:\n"
+        yield "    flux config reload --follower-noop"
 
 
 def _how_to_go_on(directories: FluxDirectories, choice: IntakeChoice) -> Iterator[str]:

@@ -122,7 +122,7 @@ def adopt_lead(asked: AdoptRequest) -> AdoptedLead:
         )
     more = plan_slots(asked.config, missing) if missing else SlotPlan()
     hosts = [slot.hosts for slot in asked.slots]
-    copies = replace_files(asked.config, more.texts, hosts, texts)
+    copies = replace_files(asked.config, more.texts, hosts, texts, asked.places.uri)
     written = _write_daemon_files(texts)
     return AdoptedLead(
         added=more.added,

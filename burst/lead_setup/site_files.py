@@ -46,6 +46,8 @@ class AdoptionRecord(msgspec.Struct):
     """The changed files by path."""
     written: dict[str, str] = {}
     """The digest of each file that did not exist before, by path."""
+    uri: str = ""
+    """URI of the instance; empty if an earlier version adopted it."""
 
 
 def digest(content: bytes) -> str:
@@ -89,13 +91,15 @@ def replace_files(
     texts: Mapping[Path, str],
     hosts: Iterable[str],
     written: Mapping[Path, str] | None = None,
+    uri: str = "",
 ) -> list[Path]:
     """Rewrite files of the configuration at `place`, in this order, for these slots.
 
     `written` are files that the caller writes after this; with it, the instance counts
-    as adopted. The record of an adopted instance lists all changes before they are
-    made. Returns the copy of each file. Raises ConfigError; then nothing was changed,
-    unless a file can be read but not written.
+    as adopted. `uri` is that of the instance, empty to keep the one on record. The
+    record of an adopted instance lists all changes before they are made. Returns the
+    copy of each file. Raises ConfigError; then nothing was changed, unless a file can
+    be read but not written.
     """
     record = read_record(place)
     if record is None and written is not None:
@@ -107,6 +111,7 @@ def replace_files(
             kept[path] = _keep(path)
         if record is not None:
             _note(record, texts, kept)
+            record.uri = uri or record.uri
             record.hosts = list(dict.fromkeys([*record.hosts, *hosts]))
             for path, text in (written or {}).items():
                 record.written[str(path)] = digest(text.encode())

@@ -143,6 +143,11 @@ class SystemPlaces(msgspec.Struct, frozen=True, kw_only=True):
     """The directory of the state; mode 0700, since it contains what jobs print."""
 
     @property
+    def uri(self) -> str:
+        """The URI of the instance."""
+        return f"local://{self.run}/local"
+
+    @property
     def followers(self) -> Path:
         """The directory of followers on this host; burst.service makes it."""
         return _RUN / "burst" / self.user
@@ -162,7 +167,7 @@ def broker_unit(
     where = {
         "statedir": places.state,
         "rundir": places.run,
-        "local-uri": f"local://{places.run}/local",
+        "local-uri": places.uri,
         # By default the quorum is the size.
         "broker.quorum": quorum,
     }
@@ -174,7 +179,7 @@ def broker_unit(
         environment=_environment(environment),
         command=" \\\n    ".join(_quote(word) for word in command),
         flux=_quote(broker[0]),
-        uri=f"local://{places.run}/local",
+        uri=places.uri,
         places="".join(f"{line}\n" for line in _directories(places)),
     )
 
@@ -201,7 +206,7 @@ def daemon_unit(
     return _DAEMON.format(
         user=places.user,
         group=places.group,
-        uri=f"local://{places.run}/local",
+        uri=places.uri,
         daemon=shlex.join(daemon),
         before=f"ExecStartPre={_quote(str(before))}\n" if before else "",
         rights=rights,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 from collections.abc import Iterator
@@ -19,11 +20,21 @@ from burst.flux_setup.setup_files import (
     lead_tables,
     single_directory,
 )
+from burst.lead_setup.site_files import RECORD
 from burst.model.jobid import format_f58
 from tests.cli.cli_harness import CliHarness, CommandResult, burst
 from tests.contract.instance import SLEEP
 from tests.embedded_instance import EmbeddedInstance, short_directory
 from tests.lead_setup.adopted_site import Site
+
+POINTS = "[burst.leads]\nmismatched = mismatched:connect\n"
+LEAD = """\
+from burst.errors import LeadError
+
+
+def connect(uri, attribute):
+    raise LeadError("the bindings found are of another version")
+"""
 
 
 @pytest.fixture
@@ -94,6 +105,39 @@ def test_it_needs_no_instance_and_says_that_nothing_is_left_to_do(
     assert "`burst lead adopt` did nothing here" in again.error
     assert again.stdout == "", "no command is told"
     assert site.files() == site.before
+
+
+def test_an_instance_that_cannot_be_asked_may_still_run(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mismatched.py").write_text(LEAD)
+    info = tmp_path / "mismatched-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mismatched\n")
+    (info / "entry_points.txt").write_text(POINTS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    adopted = site.files()
+    asked = (str(site.config), "--uri", "mismatched://", "-c", os.devnull)
+    refused = burst("lead", "unadopt", *asked)
+    assert refused.error == "the bindings found are of another version"
+    assert site.files() == adopted
+
+
+def test_the_instance_that_was_adopted_is_asked(
+    site: Site,
+    cli: CliHarness,
+    instance: EmbeddedInstance,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    record = site.config / RECORD
+    tables = json.loads(record.read_text())
+    record.write_text(json.dumps({**tables, "uri": instance.uri}))
+    monkeypatch.setenv("FLUX_URI", f"embedded://{site.directory}/none")
+    adopted = site.files()
+    with cli.daemon():
+        refused = burst("lead", "unadopt", str(site.config), "-c", os.devnull)
+    assert refused.error.startswith("a daemon serves the instance; ")
+    assert site.files() == adopted
 
 
 def test_files_are_the_same_from_every_directory_and_through_links(

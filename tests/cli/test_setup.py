@@ -5,14 +5,22 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tomli_w
 
+from burst.flux_setup.install import apply_files
+from burst.model.jobid import format_f58
 from tests.cli.cli_harness import burst
+from tests.flux_instance import FLUX
 from tests.flux_pool import FluxPool
 
 pytestmark = pytest.mark.flux
+
+BATCH = {"batch": {"requires": ["^burst"]}}
+OURS = {name: {"requires": ["burst"]} for name in ("burst", "burst-ready")}
+DEFAULT = {"jobspec": {"defaults": {"system": {"queue": "batch"}}}}
 
 
 @pytest.fixture(autouse=True)
@@ -140,3 +148,59 @@ def test_a_site_without_a_frobnicator_is_refused_it(home: Path) -> None:
     said = burst("setup", "--dir", str(place), "--mode", "hold")
     assert "[ingest.frobnicator] disable is true" in said.error
     assert files(place) == {"conf.d/site.toml"}
+
+
+def test_a_queue_in_which_jobs_wait_is_not_removed(
+    home: Path, flux_pool: FluxPool
+) -> None:
+    asked = ("setup", "--dir", str(home / "d"))
+    burst(*asked, "--mode", "queue")
+    piece = tomllib.loads((home / "d/conf.d/zz-burst-lead.toml").read_text())
+    assert piece["queues"] == {**OURS, **BATCH}
+    before = files(home)
+    with flux_pool.lend({"queues": {**OURS, **BATCH}, "policy": DEFAULT}) as instance:
+        job = instance.submit(nodes=1, urgency=0, attributes={"queue": "batch"})
+        asked = (*asked, "--uri", instance.uri)
+        assert burst(*asked, "--mode", "queue").status == 0
+        waiting = (
+            f"ordinary jobs wait in queue batch, which is removed: {format_f58(job)};"
+        )
+        for change in (("--mode", "scheduler"), ("--mode", "hold"), ("--remove",)):
+            refused = burst(*asked, *change)
+            assert refused.error.startswith(waiting), change
+            assert files(home) == before
+        instance.cancel(job)
+        other = instance.submit(nodes=1, urgency=0, attributes={"queue": "burst"})
+        refused = burst(*asked, "--mode", "hold")
+        assert f"queues that are removed: {format_f58(other)};" in refused.error
+        instance.cancel(other)
+        assert burst(*asked, "--mode", "hold").status == 0
+
+
+@pytest.mark.parametrize("own", [{}, {"debug": {}}], ids=["ours", "own"])
+def test_after_removal_the_lead_has_to_drop_the_frobnicator(
+    home: Path, flux_pool: FluxPool, monkeypatch: pytest.MonkeyPatch, own: Any
+) -> None:
+    config = home / "flux/system/conf.d"
+    frobnicator = home / "flux/burst/frob-burst.py"
+    listed = {"frobnicator": {"plugins": ["defaults", str(frobnicator)]}}
+    queues = OURS if own else {**OURS, **BATCH}
+    piece = {"queues": queues, "ingest": listed}
+    installed = {
+        frobnicator: "",
+        config / "zz-burst-lead.toml": tomli_w.dumps(piece),
+    }
+    apply_files(home / "flux/burst", installed)
+    (config / "site.toml").write_text(tomli_w.dumps({"access": {}, "queues": own}))
+    flux = home / "bin/flux"
+    flux.parent.mkdir()
+    where = f'*confdir*) echo {home}/flux ;; *) exec {FLUX} "$@" ;;'
+    flux.write_text(f'#!/bin/sh\ncase "$*" in {where} esac\n')
+    flux.chmod(0o755)
+    with flux_pool.lend({"queues": {**queues, **own}, "ingest": listed}) as instance:
+        monkeypatch.setenv("PATH", str(flux.parent), prepend=":")
+        said = burst("setup", "--system", "--remove", "--uri", instance.uri)
+    assert not frobnicator.exists()
+    assert f"remove     {frobnicator}" in said.lines
+    assert ("    flux config reload --follower-noop" in said.lines) is bool(own)
+    assert ("restart it now" in said.stdout) is not bool(own)

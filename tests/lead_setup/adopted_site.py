@@ -67,14 +67,14 @@ class Site:
             for path in found
         }
 
-    def adopt(self) -> None:
+    def adopt(self, run: Path = Path("/run/flux")) -> None:
         asked = AdoptRequest(
             config=self.config,
             settings=self.settings,
             slots=(SLOT,),
             provider="local",
             mode="queue",
-            places=SystemPlaces(user="flux", group="flux"),
+            places=SystemPlaces(user="flux", group="flux", run=run),
         )
         adopt_lead(asked)
 

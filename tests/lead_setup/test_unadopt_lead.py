@@ -48,6 +48,12 @@ def test_a_second_adoption_remembers_the_first(site: Site) -> None:
     assert site.files() == site.before
 
 
+def test_the_instance_is_on_record(site: Site) -> None:
+    site.adopt(site.directory / "run")
+    add_slots(site.config, [MORE])
+    assert site.plan().record.uri == f"local://{site.directory}/run/local"
+
+
 def _nothing_was_rewritten(site: Site) -> None:
     for path in (site.hosts, site.resources):
         path.write_bytes(site.before[str(path)][0])

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT
+"""Finds jobs that would never start, as their queue is removed; for setup, unadopt."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from burst.errors import ConfigError
+from burst.flux.owner_rights import owner_rights
+from burst.flux_setup.install import Change, FileStep
+from burst.flux_setup.running_instance import RunningInstance, read_jobs_in
+from burst.flux_setup.setup_files import LEAD_PIECE, FluxDirectories
+from burst.flux_setup.site_tables import is_for_ordinary_jobs, our_tables, site_files
+from burst.model.jobid import JobId, format_f58
+
+
+def check_removed_queues(
+    uri: str,
+    instance: RunningInstance,
+    places: FluxDirectories,
+    wanted: Mapping[Path, str],
+    steps: Sequence[FileStep],
+) -> None:
+    """Raise ConfigError if jobs wait in queues that `burst setup` takes away.
+
+    `steps` are those that install the files in `wanted`; call it before they are done.
+    Raises LeadError and Denied if the instance at this URI cannot be asked.
+    """
+    queues = _removed(instance, places, wanted, steps)
+    with owner_rights(uri):
+        for what, advice in jobs_in_removed(uri, queues):
+            raise ConfigError(what, advice)
+
+
+def jobs_in_removed(uri: str, queues: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield which jobs wait in queues that are removed, and what to do about them.
+
+    The queues are those of our piece of the configuration. Flux cannot take a job out
+    of its queue (`flux update` refuses an empty name), and starts none whose queue is
+    gone.
+    """
+    ordinary = {name for name, table in queues.items() if is_for_ordinary_jobs(table)}
+    names = ", ".join(sorted(ordinary))
+    waiting = _listed(read_jobs_in(uri, ordinary))
+    if waiting:
+        yield (
+            f"ordinary jobs wait in queue {names}, which is removed: {waiting}",
+            'flux queue disable --all -m "queues are removed" keeps users from'
+            " submitting more; let these jobs run, or cancel them",
+        )
+    queued = _listed(read_jobs_in(uri, queues.keys() - ordinary))
+    if queued:
+        yield (
+            f"jobs are in queues that are removed: {queued}",
+            f"flux cancel {queued}, and have their users submit them again",
+        )
+
+
+def _removed(
+    instance: RunningInstance,
+    places: FluxDirectories,
+    wanted: Mapping[Path, str],
+    steps: Sequence[FileStep],
+) -> dict[str, Any]:
+    """Return the tables of the instance's queues that go with our piece.
+
+    An instance with a queue of the same name may have it from elsewhere: the piece may
+    be for another instance.
+    """
+    changed = {Change.UPDATE, Change.REMOVE}
+    # A piece that was edited is kept.
+    if not any(s.path.parent == places.config and s.change in changed for s in steps):
+        return {}
+    files = site_files(places)
+    stay = {
+        **(files.tables.get("queues", {}) if files else {}),
+        **tomllib.loads(wanted.get(places.config / LEAD_PIECE, "")).get("queues", {}),
+    }
+    return {
+        name: table
+        for name, table in our_tables(places).get("queues", {}).items()
+        if name not in stay
+        and instance.queues.get(name, {}).get("requires") == table.get("requires")
+    }
+
+
+def _listed(jobs: Iterable[JobId]) -> str:
+    return " ".join(map(format_f58, jobs))
