@@ -153,7 +153,7 @@ def test_a_site_without_a_frobnicator_is_refused_it(home: Path) -> None:
 def test_a_queue_in_which_jobs_wait_is_not_removed(
     home: Path, flux_pool: FluxPool
 ) -> None:
-    asked = ("setup", "--dir", str(home / "d"))
+    asked: tuple[str, ...] = ("setup", "--dir", str(home / "d"))
     burst(*asked, "--mode", "queue")
     piece = tomllib.loads((home / "d/conf.d/zz-burst-lead.toml").read_text())
     assert piece["queues"] == {**OURS, **BATCH}
