@@ -153,14 +153,14 @@ def test_a_site_without_a_frobnicator_is_refused_it(home: Path) -> None:
 def test_a_queue_in_which_jobs_wait_is_not_removed(
     home: Path, flux_pool: FluxPool
 ) -> None:
-    asked: tuple[str, ...] = ("setup", "--dir", str(home / "d"))
-    burst(*asked, "--mode", "queue")
+    place = ("setup", "--dir", str(home / "d"))
+    burst(*place, "--mode", "queue")
     piece = tomllib.loads((home / "d/conf.d/zz-burst-lead.toml").read_text())
     assert piece["queues"] == {**OURS, **BATCH}
     before = files(home)
     with flux_pool.lend({"queues": {**OURS, **BATCH}, "policy": DEFAULT}) as instance:
         job = instance.submit(nodes=1, urgency=0, attributes={"queue": "batch"})
-        asked = (*asked, "--uri", instance.uri)
+        asked = (*place, "--uri", instance.uri)
         assert burst(*asked, "--mode", "queue").status == 0
         waiting = (
             f"ordinary jobs wait in queue batch, which is removed: {format_f58(job)};"
@@ -175,6 +175,19 @@ def test_a_queue_in_which_jobs_wait_is_not_removed(
         assert f"queues that are removed: {format_f58(other)};" in refused.error
         instance.cancel(other)
         assert burst(*asked, "--mode", "hold").status == 0
+
+
+def test_a_queue_of_an_instance_without_our_piece_keeps_nobody_from_it(
+    home: Path, flux_pool: FluxPool
+) -> None:
+    place = ("setup", "--dir", str(home / "d"))
+    burst(*place, "--mode", "queue")
+    with flux_pool.lend({"queues": {"batch": {}}, "policy": DEFAULT}) as instance:
+        instance.submit(nodes=1, urgency=0, attributes={"queue": "batch"})
+        removed = burst(*place, "--remove", "--uri", instance.uri)
+    assert removed.status == 0, removed.stderr
+    assert not (home / "d").exists()
+    assert "config reload" not in removed.stdout
 
 
 @pytest.mark.parametrize("own", [{}, {"debug": {}}], ids=["ours", "own"])
