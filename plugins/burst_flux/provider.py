@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from burst.errors import SpecRefused, Transient
 from burst.kits.job_provider import JobProvider
 from burst.kits.job_tasks import NOT_SUBMITTED, JobSeen, JobTasks
+from burst.kits.lasting import Lasting
 from burst.model.finding import Finding, note, ok, wrong
 from burst.model.lead import LeadIdentity
 from burst.model.ranks import parse_idset
@@ -49,10 +50,10 @@ class FluxProvider(JobProvider[FluxJob]):
         """How many nodes had the offer's shape at the last call; too few: ask again."""
         self._ended: dict[str, JobSeen] = {}
         """How a burst's job ended, by burst: asked only once, as it does not change."""
-        self._missing: dict[str, float] = {}
-        """By burst: since when its submitted job has been in no list."""
-        self._stuck: dict[str, float] = {}
-        """By burst: since when each look has found that its job is stuck."""
+        self._missing = Lasting(clock)
+        """Bursts whose submitted job is in no list."""
+        self._stuck = Lasting(clock)
+        """Bursts whose job is stuck."""
 
     def place(self) -> str:
         """Return the instance, and the directory in which bursts have their files."""
@@ -91,7 +92,7 @@ class FluxProvider(JobProvider[FluxJob]):
     def _see(self, burst_id: BurstId, jobs: Sequence[FluxJob]) -> JobSeen:
         now = self._clock()
         if jobs:
-            self._missing.pop(burst_id, None)
+            self._missing.end(burst_id)
             return self._describe(burst_id, jobs[0], now)
         if self.files(burst_id).submission() is None:
             return NOT_SUBMITTED
@@ -100,21 +101,17 @@ class FluxProvider(JobProvider[FluxJob]):
     def _describe(self, burst_id: BurstId, job: FluxJob, now: float) -> JobSeen:
         closed = self._flux.closed(job.queue) if states.may_start(job) else ""
         if not states.is_stuck(job, closed):
-            self._stuck.pop(burst_id, None)
+            self._stuck.end(burst_id)
             return states.describe(job, now, closed)
-        # Not later than now: the clock may have been set back.
-        since = self._stuck[burst_id] = min(now, self._stuck.get(burst_id, now))
-        return states.describe(job, now, closed, now - since)
+        return states.describe(job, now, closed, self._stuck.seconds(burst_id))
 
     def _ask_for(self, burst_id: BurstId, now: float) -> JobSeen:
         """Return the state of a submitted job that is not among the live jobs."""
         found = self._flux.named(self._prefix + burst_id)
         if found:
-            self._missing.pop(burst_id, None)
-        else:
-            since = self._missing.setdefault(burst_id, now)
-            if now - since < states.SETTLES_S:
-                return states.UNLISTED
+            self._missing.end(burst_id)
+        elif self._missing.seconds(burst_id) < states.SETTLES_S:
+            return states.UNLISTED
         if found and not found[0].over:
             return states.describe(found[0], now)
         last = states.describe(found[-1], now) if found else states.FORGOTTEN
@@ -134,8 +131,8 @@ class FluxProvider(JobProvider[FluxJob]):
 
     def _forget(self, burst_id: BurstId) -> None:
         self._ended.pop(burst_id, None)
-        self._missing.pop(burst_id, None)
-        self._stuck.pop(burst_id, None)
+        self._missing.end(burst_id)
+        self._stuck.end(burst_id)
 
     def force_reap(self, burst_id: BurstId) -> None:
         """Reap the burst; if the instance does not answer, take its job as ended."""

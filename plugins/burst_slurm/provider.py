@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from burst.kits.job_provider import JobProvider
 from burst.kits.job_tasks import NOT_SUBMITTED, JobSeen, JobTasks
+from burst.kits.lasting import Lasting
 from burst.model.finding import Finding
 from burst.model.lead import LeadIdentity
 from burst.provider import BurstId, BurstSpec, BurstStatus
@@ -39,10 +40,10 @@ class SlurmProvider(JobProvider[SlurmJob]):
         super().__init__(name, settings, owner, settings.time, clock)
         self._settings = settings
         self._slurm = Slurm(self._prefix, settings.cluster)
-        self._unlisted: dict[str, float] = {}
-        """Since when a submitted job is not listed, by burst."""
-        self._stuck: dict[str, float] = {}
-        """Since when each look at a burst's job has found that it is stuck."""
+        self._unlisted = Lasting(clock)
+        """Bursts whose submitted job is not listed."""
+        self._stuck = Lasting(clock)
+        """Bursts whose job is stuck."""
 
     def place(self) -> str:
         """Return the cluster, and the directory in which bursts have their files."""
@@ -77,11 +78,9 @@ class SlurmProvider(JobProvider[SlurmJob]):
     def _see(self, burst_id: BurstId, job: SlurmJob) -> JobSeen:
         now = self._clock()
         if not job.is_stuck:
-            self._stuck.pop(burst_id, None)
+            self._stuck.end(burst_id)
             return describe(job, now)
-        # Not later than now: the clock may have been set back.
-        since = self._stuck[burst_id] = min(now, self._stuck.get(burst_id, now))
-        return describe(job, now, now - since)
+        return describe(job, now, self._stuck.seconds(burst_id))
 
     def end_jobs(self, burst_id: BurstId) -> bool:
         """Cancel the burst's listed jobs that live; return whether a job may live."""
@@ -91,8 +90,8 @@ class SlurmProvider(JobProvider[SlurmJob]):
         if live and listed:
             self._slurm.cancel(live)
         if not live:
-            self._unlisted.pop(burst_id, None)
-            self._stuck.pop(burst_id, None)
+            self._unlisted.end(burst_id)
+            self._stuck.end(burst_id)
         return bool(live)
 
     def examine_jobs(self, lead: LeadIdentity | None) -> Iterator[Finding]:
@@ -108,11 +107,10 @@ class SlurmProvider(JobProvider[SlurmJob]):
         """
         noted = None if listed else self.files(name).submission()
         if noted is None:
-            self._unlisted.pop(name, None)
+            self._unlisted.end(name)
             return listed
         number = int(noted or 0)
         if number and (ended := self._slurm.ended(number, name)):
             return [ended]
-        now = self._clock()
-        waited = now - self._unlisted.setdefault(name, now)
+        waited = self._unlisted.seconds(name)
         return [SlurmJob(number, FORGOTTEN if waited >= SETTLES_S else UNLISTED)]

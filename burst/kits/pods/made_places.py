@@ -15,6 +15,7 @@ import msgspec
 
 from burst.errors import NotFound, ProviderError
 from burst.kits.kube.cluster import Cluster
+from burst.kits.lasting import Lasting
 from burst.kits.pods.pod_provider import Bursts
 from burst.model.burst import BurstId
 from burst.provider import BurstStatus, Failure, Phase
@@ -44,10 +45,9 @@ class MadePlaces:
     """Deletes the places of one provider's bursts. For one thread."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._leaving: dict[BurstId, float] = {}
-        """When the deletion of a burst's pods began. A restart of the daemon forgets
-        it, so the pods then get LEAVE_S again."""
+        self._leaving = Lasting(clock)
+        """Bursts whose pods are being deleted. A restart of the daemon forgets for how
+        long, so the pods then get LEAVE_S again."""
 
     def reap(
         self,
@@ -69,15 +69,12 @@ class MadePlaces:
             # There are no pods, or they cannot be read. Nodes cost money, so the place
             # is deleted in both cases.
             trouble = error
-        now = self._clock()
-        # Not later than now: the clock may have been set back.
-        since = self._leaving[burst_id] = min(now, self._leaving.get(burst_id, now))
+        late = self._leaving.seconds(burst_id) > LEAVE_S
         if place is not None:
-            late = now - since > LEAVE_S
             if place.phase is not Phase.ENDING and (late or trouble):
                 delete()
         elif trouble is not None:
-            self._leaving.pop(burst_id, None)
+            self._leaving.end(burst_id)
             raise trouble
 
 
