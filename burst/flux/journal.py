@@ -10,14 +10,11 @@ responses are parsed while all active jobs are followed (`follow_queue`).
 
 from __future__ import annotations
 
-import math
 import re
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
-from itertools import takewhile
 from typing import Any, TypeVar
 
 import msgspec
@@ -33,6 +30,7 @@ from burst.flux.job_state import (
 )
 from burst.flux.loop import Loop
 from burst.flux.queue_table import QueueTable
+from burst.flux.shown_ends import ShownEnds
 from burst.flux.stream import Stream
 from burst.lead import KnownJobs, MayBurst, QueueListener, no_known_jobs
 from burst.model.active_job import ActiveJob
@@ -45,8 +43,6 @@ SYNC_DEADLINE_S = 120.0
 """How long the backlog of events may take; 100,000 jobs take five seconds."""
 PICTURE_DEADLINE_S = 30.0
 """How long the job manager may take to answer a ping, its earlier work included."""
-ENDED_KEPT_S = 60.0
-"""How long an ended job is still shown, after an observation has first shown it."""
 
 SOON_S = 0.1
 """How long to delay the wake-up for a change of a job that is not ready yet."""
@@ -119,11 +115,7 @@ class Journal:
         self._views: dict[JobId, JobView] = {}
         """What `job_views` returned last; the views of `_changed` are out of date."""
         self._changed: set[JobId] = set()
-        self._ended: OrderedDict[int, float] = OrderedDict()
-        """When an observation first showed each inactive job, by the clock; math.inf
-        for the last ones, which none has shown yet."""
-        self._showing: list[int] = []
-        """The jobs of `_ended` that `job_views` has returned for the first time."""
+        self._ended = ShownEnds()
         self._synced = False
         self._waking = False
         """Whether a wake-up for jobs that are not ready is on its way."""
@@ -240,13 +232,9 @@ class Journal:
         return self._read_after_ping(self._show)
 
     def observed(self) -> None:
-        """Note that what `job_views` returned last was used. From any thread.
-
-        The lead may be unreadable in other parts for long. The end of a job that
-        happens then must be told once it is readable.
-        """
+        """Note that what `job_views` returned last was used. From any thread."""
         now = self._clock()
-        self._loop.post(lambda: self._note_shown(now))
+        self._loop.post(lambda: self._ended.note_seen(now))
 
     def changed(self) -> frozenset[JobId]:
         """Return the jobs that have changed since `job_views` last showed them.
@@ -261,16 +249,8 @@ class Journal:
         for job in self._changed:
             self._views[job] = self._jobs[job].view()
         self._changed.clear()
-        # The last ones: there may be many others, at each tick.
-        self._showing = list(
-            takewhile(lambda job: self._ended[job] == math.inf, reversed(self._ended))
-        )
+        self._ended.show()
         return dict(self._views)
-
-    def _note_shown(self, now: float) -> None:
-        for job in self._showing:
-            self._ended[job] = now
-        self._showing = []
 
     def _read_after_ping(self, read_jobs: Callable[[], _T]) -> _T:
         """Call `read_jobs` once all events that were sent so far are taken in."""
@@ -352,7 +332,7 @@ class Journal:
             job.apply(event, entry.R)
         self._changed.add(job.id)
         if job.state is JobState.INACTIVE:
-            self._ended.setdefault(job.id, math.inf)
+            self._ended.add(job.id)
             self._forget()
         if self._synced:
             self._tell(job)
@@ -416,9 +396,7 @@ class Journal:
             self._table.clear()
 
     def _forget(self) -> None:
-        before = self._clock() - ENDED_KEPT_S
-        while self._ended and next(iter(self._ended.values())) <= before:
-            number, _ = self._ended.popitem(last=False)
+        for number in self._ended.pop_old(self._clock()):
             job = self._jobs.pop(number).id
             self._changed.discard(job)
             self._views.pop(job, None)

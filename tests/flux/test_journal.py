@@ -13,8 +13,9 @@ import pytest
 from burst.errors import LeadGone, Unreadable
 from burst.flux.base_lead import BaseLead
 from burst.flux.handle import ResponseMessage
-from burst.flux.journal import ENDED_KEPT_S, SOON_S, Journal
+from burst.flux.journal import SOON_S, Journal
 from burst.flux.loop import Loop
+from burst.flux.shown_ends import ENDED_KEPT_S
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView, LeadView
 from tests.flux.fake_handle import FakeHandle, Fault
