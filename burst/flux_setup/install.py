@@ -103,12 +103,10 @@ def apply_files(
             for directory in (own, *(Path(name).parent for name in known.begun)):
                 known.directories += _make_directory(directory, for_all)
             _write_list(own, known, for_all)
+        for name in known.begun:
+            _write(Path(name), wanted[Path(name)], for_all)
         for step in steps:
-            if step.change in {Change.WRITE, Change.UPDATE}:
-                write_atomically(step.path, wanted[step.path])
-                if for_all:
-                    step.path.chmod(0o644)
-            elif step.change is Change.REMOVE:
+            if step.change is Change.REMOVE:
                 step.path.unlink()
         files = {**known.files, **known.begun}
         known.files = {k: v for k, v in files.items() if Path(k) in wanted}
@@ -129,9 +127,13 @@ def apply_files(
 
 
 def _write_list(own: Path, known: _Installed, for_all: bool) -> None:
-    write_atomically(own / LIST, msgspec.json.encode(known).decode() + "\n")
+    _write(own / LIST, msgspec.json.encode(known).decode() + "\n", for_all)
+
+
+def _write(path: Path, text: str, for_all: bool) -> None:
+    write_atomically(path, text)
     if for_all:
-        (own / LIST).chmod(0o644)
+        path.chmod(0o644)
 
 
 def _remove_list(own: Path, directories: list[str]) -> None:

@@ -42,6 +42,11 @@ from burst.lead_setup.system_units import SystemPlaces, daemon_unit
 from burst.model.ranks import format_hostlist
 from burst.provider_type import provider_type
 
+_STAYS = (
+    "{} is not what was written for burst, so it stays; to have it written again, move"
+    " it away and repeat this command"
+)
+
 
 class AdoptRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be added to an instance."""
@@ -107,19 +112,12 @@ def adopt_lead(asked: AdoptRequest) -> AdoptedLead:
         asked.provider,
         str(asked.places.followers),
     )
+    texts, kept = _daemon_files(asked, text, there)
     unlike = (
         *(unlike_choice(there, asked.provider, asked.mode) if there else ()),
         *_other_shapes(asked.config, asked.slots, groups),
+        *(_STAYS.format(path) for path in kept if path != asked.settings),
     )
-    texts = _daemon_files(asked, text, there)
-    unit = asked.settings.with_name(DAEMON_UNIT)
-    edited = _is_other(unit, texts[unit], asked.config)
-    if edited:
-        del texts[unit]
-        unlike += (
-            f"{unit} is not what was written for burst, so it stays; to have it written"
-            " again, move it away and repeat this command",
-        )
     more = plan_slots(asked.config, missing) if missing else SlotPlan()
     hosts = [slot.hosts for slot in asked.slots]
     copies = replace_files(asked.config, more.texts, hosts, texts, asked.places.uri)
@@ -128,7 +126,7 @@ def adopt_lead(asked: AdoptRequest) -> AdoptedLead:
         added=more.added,
         copies=copies,
         written=written,
-        kept=(*((unit,) if edited else ()), *((asked.settings,) if there else ())),
+        kept=kept,
         unlike=unlike,
         fill_in="" if there else tell_to_fill_in(asked.settings, asked.provider, text),
     )
@@ -171,13 +169,21 @@ def _own_hosts(
 
 def _daemon_files(
     asked: AdoptRequest, text: str, there: Settings | None
-) -> dict[Path, str]:
-    """Return the text of the unit, and of the settings unless `there` has some."""
+) -> tuple[dict[Path, str], tuple[Path, ...]]:
+    """Return the settings and the unit that are to be written, and those that stay.
+
+    Settings stay if there are some (`there`), a unit if somebody has edited it. Raises
+    ConfigError.
+    """
     types = {asked.provider, *(_types(there) if there else ())}
     here = any(provider_type(kind).own_host for kind in types)
+    unit = asked.settings.with_name(DAEMON_UNIT)
+    its_text = daemon_unit(asked.places, asked.settings, has_followers=here)
+    edited = _is_other(unit, its_text, asked.config)
     texts = {} if there else {asked.settings: text + intake_text(asked.mode)}
-    unit = daemon_unit(asked.places, asked.settings, has_followers=here)
-    return {**texts, asked.settings.with_name(DAEMON_UNIT): unit}
+    if not edited:
+        texts[unit] = its_text
+    return texts, (*([unit] if edited else ()), *([asked.settings] if there else ()))
 
 
 def _is_other(unit: Path, text: str, config: Path) -> bool:

@@ -101,6 +101,11 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return msgspec.structs.replace(self, state=state, since=now)
 
 
+def urgency_before(hold: Hold | None, shown: int) -> int:
+    """Return the urgency that Flux shows for a job or, if we hold it, had shown."""
+    return hold.urgency if hold and hold.state in HELD_BY_US else shown
+
+
 def encode_hold(hold: Hold) -> str:
     """Return the JSON text for the store."""
     return msgspec.json.encode(hold).decode()

@@ -86,6 +86,11 @@ def _impossible(text: str) -> JobReason:
     return msgspec.structs.replace(refused, memo="impossible", final=True)
 
 
+def _hopeless(text: str) -> JobReason:
+    """Return a reason why Flux never starts a job, known before anything is planned."""
+    return msgspec.structs.replace(_not_refused(text, "impossible"), final=True)
+
+
 def _offer(text: str, *, passing: bool, guests: str = "") -> OfferReason:
     return OfferReason(text=text, guests=guests or text, passing=passing, lasting=False)
 
@@ -309,27 +314,14 @@ class Reason(enum.Enum):
     OVER_LIMIT = _impossible(
         "it needs {need!n}; the limit {key} is {limit}",
     )
-    # Never in a plan: that a job cannot be moved is found before it is placed.
-    UNMOVABLE = JobReason(
-        text="it has constraints beyond those of queue {queue}, so Flux does not let it"
+    UNMOVABLE = _hopeless(
+        "it has constraints beyond those of queue {queue}, so Flux does not let it"
         " change its queue; submit it without --requires",
-        memo="impossible",
-        left_alone=False,
-        refused=False,
-        lasting=False,
-        final=True,
-        by_rule=False,
     )
-    # Never in a plan, too. Flux's schedulers refuse it with these words.
-    DISCRETE_COUNT = JobReason(
-        text="its node or slot count specifies discrete valid values that {scheduler}"
-        " does not support; use a simple min-max range instead",
-        memo="impossible",
-        left_alone=False,
-        refused=False,
-        lasting=False,
-        final=True,
-        by_rule=False,
+    # The words with which Flux's schedulers refuse it.
+    DISCRETE_COUNT = _hopeless(
+        "its node or slot count specifies discrete valid values that {scheduler} does"
+        " not support; use a simple min-max range instead",
     )
     TOO_LONG = _impossible(
         "it may run for longer than {most}, and no burst runs jobs for longer (an"

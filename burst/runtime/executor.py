@@ -96,7 +96,6 @@ class ProviderWorkers:
         self.wake = wake
         self._own = lines is None
         self._lines = CallLines() if lines is None else lines
-        self._threads: list[threading.Thread] = []
         self._results: queue.SimpleQueue[CallResult] = queue.SimpleQueue()
 
     def submit(self, call: QueuedCall) -> None:
@@ -104,14 +103,12 @@ class ProviderWorkers:
         line = self._lines.of(call.provider)
         if line.put(call, self):
             # A daemon thread, so that the process can end while a provider hangs.
-            thread = threading.Thread(
+            threading.Thread(
                 target=_work,
                 args=(line,),
                 name=f"provider-{call.provider}",
                 daemon=True,
-            )
-            self._threads.append(thread)
-            thread.start()
+            ).start()
 
     def collect(self) -> list[CallResult]:
         """See `Executor`."""
@@ -129,14 +126,6 @@ class ProviderWorkers:
         self._lines.drop(self)
         if self._own:
             self._lines.close()
-
-    def finish(self, timeout: float) -> bool:
-        """Take no more calls; tell whether those submitted end within `timeout` s."""
-        self._lines.close()
-        ends = self._clock() + timeout
-        for thread in self._threads:
-            thread.join(max(0.0, ends - self._clock()))
-        return not any(thread.is_alive() for thread in self._threads)
 
     def run(self, call: QueuedCall) -> None:
         """See `CallOwner`."""

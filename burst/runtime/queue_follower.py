@@ -53,8 +53,9 @@ class QueueFollower:
         except Unreadable as error:
             # The lead has begun, and goes on with it. If it is gone, a tick tells that.
             log.say("all jobs are still being read: %s", error, level=logging.WARNING)
-        if before is not None and before is not recorder:
-            before.close()
+        finally:
+            if before is not None and before is not recorder:
+                before.close()
 
     def close(self) -> None:
         """End the forecaster, and close the file."""

@@ -32,7 +32,7 @@ from burst.core.world import World
 from burst.core.worth.rules import RuleSet
 from burst.model.burst import BurstId
 from burst.model.decision import Decision
-from burst.model.hold import HELD_BY_US, Hold, HoldState
+from burst.model.hold import Hold, HoldState, urgency_before
 from burst.model.jobid import JobId
 from burst.model.lead import JobView, LeadView
 
@@ -145,9 +145,7 @@ def standing_refusals(
     """
 
     def place(job: JobId) -> tuple[int, JobId]:
-        hold = before.holds.get(job)
-        ours = hold is not None and hold.state in HELD_BY_US
-        return -(hold.urgency if hold and ours else lead.jobs[job].urgency), job
+        return -urgency_before(before.holds.get(job), lead.jobs[job].urgency), job
 
     changed = before.changed or _has_changed(before, inputs, lead, now)
     queue = [job for job in before.outdated if job in same]

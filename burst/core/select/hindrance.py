@@ -40,7 +40,7 @@ def find_hindrance(
         return Decision(Reason.PRIORITY_ZERO, facts)
     ranks = _ranks_of(bursts, lead, constraints.admitted_to(job.request))
     found = _on_its_nodes(job.request, ranks, lead, world.identity)
-    if found is not None and found[1]:
+    if found is not None:
         reason, there = found
         more = {**facts, "ranks": format_idset(there)}
         if reason is not Reason.NODES_CLEANED:
@@ -76,8 +76,6 @@ def is_displaced(
     if found is None or found[0] is not Reason.NODES_TAKEN:
         return False
     taken = found[1]
-    if not taken:
-        return False  # nobody has its nodes, but it cannot have them: a drain, say
     on = [other for other in lead.jobs.values() if other.ranks & taken]
     # The job itself may have started on these, and the lead has not told us yet.
     unexplained = taken.difference(*(other.ranks for other in on))
@@ -104,7 +102,10 @@ def _on_its_nodes(
     lead: LeadView,
     identity: LeadIdentity,
 ) -> tuple[Reason, frozenset[int]] | None:
-    """Return why nodes of a job are taken, and which; None if it fits on free ones."""
+    """Return why nodes of a job are taken, and which; None if none is in its way.
+
+    It may lack nodes all the same, such as one that a person has drained.
+    """
     whole = {rank: identity.shapes[rank] for rank in ranks}
     idle = {rank: shape for rank, shape in whole.items() if rank not in lead.allocated}
     if NodePool(idle, whole).fit(request):
@@ -112,6 +113,8 @@ def _on_its_nodes(
     if cleaned := ranks & lead.housekeeping.keys():
         return Reason.NODES_CLEANED, cleaned
     taken = ranks & lead.allocated
+    if not taken:
+        return None
     free = {rank: lead.free[rank] for rank in ranks if rank in lead.free}
     fits = bool(NodePool(free, whole).fit(request))
     return (Reason.NODES_SHARED if fits else Reason.NODES_TAKEN), taken

@@ -18,7 +18,7 @@ from burst.core.world import World
 from burst.core.worth.rules import RuleSet
 from burst.model.burst import Isolated
 from burst.model.decision import Decision
-from burst.model.hold import HELD_BY_US, Hold
+from burst.model.hold import Hold, urgency_before
 from burst.model.jobid import JobId
 from burst.model.lead import JobView, LeadView
 from burst.model.reason import Reason
@@ -47,8 +47,7 @@ class JobContext(msgspec.Struct, frozen=True, kw_only=True):
 
     def urgency(self, job: JobView) -> int:
         """Return the urgency the job has or, where we hold it, had before."""
-        hold = self.hold(job)
-        return hold.urgency if hold and hold.state in HELD_BY_US else job.urgency
+        return urgency_before(self.hold(job), job.urgency)
 
     def demand(self, job: JobView, coming: int = 0) -> Demand:
         """Return the demand of a job whose request could be read.
