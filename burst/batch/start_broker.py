@@ -29,7 +29,7 @@ from burst.batch.batch_plan import (
     read_allocation,
 )
 from burst.batch.flux_command import run_flux
-from burst.batch.lead_directory import LeadDirectory
+from burst.batch.lead_directory import BatchJob, LeadDirectory
 from burst.config import parse, read_settings
 from burst.errors import BurstError, ConfigError, LeadError
 from burst.flux.bindings import find_program
@@ -96,6 +96,10 @@ def run_node(
     task = read_task()
     try:
         broker = prepare_broker(directory, task, options, script)
+        if task.rank == 0 and directory.job() is None:
+            # The command that submitted the job may have ended before it wrote that,
+            # and `burst lead sweep` takes a lead without a job for one that ended.
+            directory.set_job(BatchJob(task.job, os.environ["FLUX_URI"]))
         status = _run_broker(directory, task, broker)
     except BurstError as error:
         if task.rank == 0:

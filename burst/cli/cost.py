@@ -78,7 +78,8 @@ def cost(
     Amounts are in the unit of the prices. The cost of time without a job counts as
     wasted. Costs are known by day for at least 40 days, then by month. Without --since,
     --by job counts only the last 1,000 bursts. Users other than the instance owner see
-    their own part. Without a daemon, the owner sees what is on record.
+    their own part. Without a daemon, the owner sees what is on record. A FORMAT is for
+    the rows of --by, else for the months.
     """
     day = since.isoformat() if since else ""
     asked = {"by": by or "", "since": day}
@@ -91,16 +92,18 @@ def cost(
     if listing.as_json:
         print_json(found)
         return
+    if listing.form is not None:
+        # The fields of the tables differ, so a format is for one of them.
+        print_rows(found["rows"] if by else found["months"], (), listing)
+        return
     if not found["months"]:
         click.echo("nothing is settled or reserved" + (f" since {day}" if day else ""))
     for title, rows in _tables(found):
         print_rows(rows, title, listing)
-        if listing.form is None:
-            click.echo()
-    if listing.form is None:
-        for line in _notes(found):
-            click.echo(line)
-    if listing.form is None and found["budgets"]:
+        click.echo()
+    for line in _notes(found):
+        click.echo(line)
+    if found["budgets"]:
         print_rows(found["budgets"], _BUDGETS, listing)
 
 

@@ -21,7 +21,7 @@ Row = Mapping[str, Any]
 _SHORTEST_S = 3600.0
 _LONGEST_S = 86400.0
 _FAR_S = 43200.0
-_LEAST_COLUMNS = 16
+_LEAST_COLUMNS = 17
 _LABEL_COLUMNS = 44
 _GAPS = 6
 _JOBS_NAMED = 2
@@ -108,7 +108,8 @@ def _horizon(rows: Sequence[Row], now: float) -> float:
 
 
 def _axis(now: float, end: float, columns: int) -> str:
-    first, last = _told(now, now), _told(end, now)
+    # Without the year, so that both fit.
+    first, last = _told(now, now), _told(end, now)[-len("12-31 23:59") :]
     return f"{first}{last:>{max(0, columns - len(first))}}"
 
 

@@ -4,16 +4,14 @@
 from __future__ import annotations
 
 import secrets
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import click
 
 from burst.cli.complete_names import complete_provider
 from burst.cli.doctor import print_findings
 from burst.cli.help_texts import CommandGroup
+from burst.cli.signals import signals_as_ctrl_c
 from burst.cli.target import Target, target_options
 from burst.config import Settings
 from burst.errors import ConfigError
@@ -43,22 +41,10 @@ def check(name: str, target: Target) -> None:
             f"provider {name} has no program of the site to test",
             f"burst doctor --provider {name} checks what it needs",
         )
-    with _signals_as_ctrl_c():
+    with signals_as_ctrl_c():
         found = made.check(lambda line: click.echo(line, err=True))
     print_findings(found)
     sys.exit(any(finding.level is Level.WRONG for finding in found))
-
-
-@contextmanager
-def _signals_as_ctrl_c() -> Iterator[None]:
-    """Have SIGTERM and SIGHUP raise KeyboardInterrupt, so that nothing is left."""
-    ends = (signal.SIGTERM, signal.SIGHUP)
-    before = [signal.signal(each, signal.default_int_handler) for each in ends]
-    try:
-        yield
-    finally:
-        for each, handler in zip(ends, before, strict=True):
-            signal.signal(each, handler)
 
 
 def _make(settings: Settings, name: str) -> Provider:

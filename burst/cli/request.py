@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from typing import Any
 
@@ -120,9 +121,10 @@ def request(
         # An iterator, so that only the wait for the first burst prints the line.
         said = iter([made["text"]])
         for burst in made["bursts"]:
-            ends = command or wanted["batch"]
+            ends = bool(command or wanted["batch"])
             until = "inactive" if ends else "online"
-            wait_for_burst(lambda: lead.call("status", {}), burst, until, said)
+            look = functools.partial(lead.call, "status", {})
+            wait_for_burst(look, burst, until, said, runs=ends)
             if ends:
                 show_output(lead.call("output", {"id": burst}))
             elif wanted["isolated"]:

@@ -16,6 +16,7 @@ from rich.status import Status
 from burst import log
 from burst.cli.complete_names import complete_provider, complete_slot_name
 from burst.cli.run_burst_options import GivenFlags, provider_flag_options
+from burst.cli.signals import signals_as_ctrl_c
 from burst.cli.target import Target, run_command, target_options
 from burst.cli.wait_for_burst import line_of, wait_for_burst, wait_for_state
 from burst.config import ProviderTable, Settings
@@ -168,7 +169,8 @@ class _ManualBurst:
         provider = self._provider
         log.start("text", level="warning")
         console = Console(stderr=True)
-        with console.status("reading the lead and the offers") as spinner:
+        reads = "reading the lead and the offers"
+        with signals_as_ctrl_c(), console.status(reads) as spinner:
             show = _ProgressLines(console, spinner)
             settings = manual_burst_settings(settings, provider, slot)
             one = ManualBurst(lead, settings)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import io
 import os
 import sys
 import warnings
@@ -32,6 +33,9 @@ CONFIG_PLACE = click.Path(path_type=Path, resolve_path=True)
 def run_command(command: click.Command) -> None:
     """Run as a program; a BurstError ends it with status 1 and one line."""
     warnings.showwarning = log.show_warning
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        # Jobids and names may have characters that the locale's encoding lacks.
+        sys.stdout.reconfigure(errors="replace")
     try:
         command.main()
     except BurstError as error:

@@ -29,15 +29,25 @@ Look = Callable[[], Row]
 
 
 def wait_for_burst(
-    look: Look, burst_id: str, until: str = "online", said: Iterable[str] = ()
+    look: Look,
+    burst_id: str,
+    until: str = "online",
+    said: Iterable[str] = (),
+    *,
+    runs: bool = False,
 ) -> dict[str, Any]:
     """Wait until a burst is online, or `inactive`, and return its row.
 
-    `look` returns what `burst status` shows. `said` are lines to print before. Raises
-    BurstError once the burst cannot reach that state. Ctrl-C ends only the wait.
+    `look` returns what `burst status` shows. `said` are lines to print before. `runs`
+    tells that the burst ends by itself, after what runs there. Raises BurstError once
+    the burst cannot reach that state. Ctrl-C ends only the wait.
     """
     began = time.monotonic()
-    with _progress(burst_id, _goes_on(burst_id, until), said) as show:
+    goes_on = "it is still taken down"
+    if until == "online" or runs:
+        still = "it still runs" if runs else "it is still made"
+        goes_on = f"{still} (burst down {burst_id} ends that)"
+    with _progress(burst_id, goes_on, said) as show:
         row = wait_for_state(
             _rows(look, burst_id),
             until,
@@ -93,13 +103,6 @@ def _progress(
         told = f"{burst_id}: only the waiting ended, {goes_on}; `burst status` shows it"
         click.echo(f"\n{told}", err=True)
         raise
-
-
-def _goes_on(burst_id: str, until: str) -> str:
-    """Return in words what the daemon does after Ctrl-C has ended the wait."""
-    if until == "inactive":
-        return "it is still taken down"
-    return f"it is still made (burst down {burst_id} ends that)"
 
 
 def _spinner(what: str) -> AbstractContextManager[Callable[[str], None]]:

@@ -249,10 +249,17 @@ class WatchApp(App[None]):
 
     def _selected(self, kind: str) -> Row | None:
         """Return the selected row if it is in the table of that kind, else None."""
-        table = self.focused
-        if not isinstance(table, SectionTable) or table.section.kind != kind:
+        table = self._table()
+        if table is None or table.section.kind != kind:
             return None
         return table.section.rows[table.cursor_row]
+
+    def _table(self) -> SectionTable | None:
+        """Return the table with the selected row. An empty one keeps the focus."""
+        table = self.focused
+        if isinstance(table, SectionTable) and table.section.rows:
+            return table
+        return None
 
     def _burst(self) -> str:
         """Return the selected burst, or that of the selected slot; empty for none."""
@@ -263,12 +270,12 @@ class WatchApp(App[None]):
 
     def action_explain(self) -> None:
         """Show what the daemon, or its last answer, says about the selected row."""
-        table, job = self.focused, self._selected("job")
+        table, job = self._table(), self._selected("job")
         name = job["id"] if job else self._burst()
-        self._say("" if isinstance(table, SectionTable) else "nothing is selected")
+        self._say("" if table else "nothing is selected")
         if name:
             self._calls.post(DaemonCall("explain", {"id": name}, name))
-        elif isinstance(table, SectionTable):
+        elif table:
             row = table.section.rows[table.cursor_row]
             cells = (f"{c.title}: {c.show(row)}" for c in table.section.columns)
             told = provider_notices(row, row["now"]) if table.id == "provider" else []

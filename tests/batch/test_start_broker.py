@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from burst.batch.batch_plan import LeadRequest, SlotRequest
-from burst.batch.lead_directory import LeadDirectory, default_parent
+from burst.batch.lead_directory import BatchJob, LeadDirectory, default_parent
 from burst.batch.start_broker import (
     ENDING,
     BatchTask,
@@ -178,6 +178,7 @@ def in_job(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("FLUX_TASK_RANK", "0")
     monkeypatch.setenv("FLUX_JOB_ID", "f1")
     monkeypatch.setenv("FLUX_JOB_TMPDIR", str(directory / "tmp"))
+    monkeypatch.setenv("FLUX_URI", "local:///parent")
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
@@ -196,6 +197,8 @@ def test_a_node_has_the_status_of_its_broker_and_leaves_nothing(
     place.set_owner("me-1")
     assert run_node(place, [], ["script"]) == 128 + 9
     assert place.owner() == "me-1"
+    # The command that submitted the job ended before it could write that.
+    assert place.job() == BatchJob("f1", "local:///parent")
 
 
 @pytest.mark.usefixtures("in_job")

@@ -35,6 +35,9 @@ def test_what_a_burst_costs_is_shown_with_a_daemon_and_without(
         titles = [line.split()[0] for line in lines if line]
         assert titles[::2] == ["MONTH", "PROVIDER", "OFFER", "BUDGET"]
         assert "local/local  3.60   [prices]  0 of 0" in lines
+        by_provider = ("--by", "provider", "-o", "{name} {settled}")
+        assert cli.run("cost", *by_provider).lines == ["local 0.0"]
+        assert cli.run("cost", "-o", "{settled} month").lines == ["0.0 month"]
         said = cli.run("status").lines
         assert any(line.startswith("budget everything, per month: ") for line in said)
         assert any(

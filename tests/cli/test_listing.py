@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -103,3 +106,14 @@ def test_json_has_all_that_users_wrote_and_commands_no_terminal(
     assert printed.replace("\n", "").isprintable()
     assert "ƒ1" in printed
     assert json.loads(printed) == {"ƒ1": HOSTILE}
+
+
+def test_a_locale_without_a_letter_of_jobids_is_no_error() -> None:
+    program = (
+        "import click\n"
+        "from burst.cli.target import run_command\n"
+        "run_command(click.command()(lambda: click.echo('ƒ3x')))\n"
+    )
+    environment = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    told = subprocess.check_output([sys.executable, "-c", program], env=environment)
+    assert told == b"?3x\n"

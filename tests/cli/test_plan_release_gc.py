@@ -8,6 +8,9 @@ from contextlib import closing
 
 import pytest
 
+from burst.cli.release import tell_released
+from burst.errors import BurstError
+from burst.lead import JobFailures
 from burst.model.jobid import JobId, format_f58
 from tests.cli.cli_harness import CliHarness
 from tests.cli.conftest import Quiet
@@ -94,6 +97,16 @@ def test_jobs_that_a_daemon_left_held_are_released_without_one(
 
 def test_what_is_no_job_is_refused(quiet: CliHarness) -> None:
     assert "not a job id: '?'" in quiet.run("release", "?").error
+
+
+def test_jobs_that_stay_held_are_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    failures: JobFailures = {1: "no answer"}
+    with pytest.raises(BurstError, match=r"not released: ƒ2: no answer; run it again"):
+        tell_released(["ƒ3"], failures)
+    assert capsys.readouterr().out == "released: ƒ3\n"
+    with pytest.raises(BurstError):
+        tell_released([], failures)
+    assert capsys.readouterr().out == ""
 
 
 def test_orphans_are_listed_and_deleted_without_a_daemon(quiet: CliHarness) -> None:

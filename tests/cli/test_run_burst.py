@@ -141,11 +141,14 @@ def stuck(quiet: CliHarness) -> Iterator[CliHarness]:
     quiet.write()
 
 
-def test_an_interruption_takes_down_what_was_begun(stuck: CliHarness) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interruption_takes_down_what_was_begun(
+    number: signal.Signals, stuck: CliHarness
+) -> None:
     process = begin(stuck)
     try:
         wait_until(lambda: bool(left(stuck)), "a burst")
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
     finally:
         said = end(process)
     assert said.status == 1

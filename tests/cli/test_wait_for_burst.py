@@ -27,18 +27,19 @@ def looks(state: str) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("state", "until", "told"),
+    ("state", "until", "runs", "told"),
     [
-        ("drain", "inactive", "it is still taken down; `burst status` shows it"),
-        ("join", "online", "it is still made (burst down burst-0-a ends that)"),
+        ("drain", "inactive", False, "it is still taken down; `burst status` shows it"),
+        ("join", "online", False, "it is still made (burst down burst-0-a ends that)"),
+        ("join", "inactive", True, "it still runs (burst down burst-0-a ends that)"),
     ],
 )
 def test_an_interrupted_wait_says_that_it_goes_on(
-    state: str, until: str, told: str, capsys: pytest.CaptureFixture[str]
+    state: str, until: str, runs: bool, told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     seen = looks(state)
     with pytest.raises(KeyboardInterrupt):
-        wait_for_burst(lambda: next(seen), "burst-0-a", until)
+        wait_for_burst(lambda: next(seen), "burst-0-a", until, runs=runs)
     said = capsys.readouterr().err
     assert f"burst-0-a: only the waiting ended, {told}" in said
 

@@ -121,6 +121,8 @@ def test_what_cannot_be_is_told_and_leaves_nothing(user: User) -> None:
         ),
         (("-N1", "plain.sh"), "echo hi", "plain.sh does not appear to start with '#!'"),
         (("-N1", "--conf=x=1", "plain.sh"), "#!/bin/sh", "leave --conf out"),
+        (("-N1", "--quiet", "plain.sh"), "#!/bin/sh", "needs the jobid; leave it out"),
+        (("-N1", "plain.sh"), "#!/bin/sh\n#flux: --quiet", "needs the jobid; leave"),
     ):
         (user.directory / "plain.sh").write_text(text)
         said = user.batch(*words)

@@ -290,6 +290,21 @@ def test_a_held_job_is_released() -> None:
     assert daemon.asked == [("release", {"ids": ["ƒjob1"]})]
 
 
+def test_a_table_whose_last_row_went_has_none_selected() -> None:
+    daemon = FakeDaemon()
+
+    async def story(app: WatchApp, pilot: Pilot[None]) -> None:
+        await until(pilot, lambda: selected(app))
+        daemon.status = answer(bursts=[])
+        await until(pilot, lambda: not selected(app))
+        await pilot.press("d")
+        await shows(pilot, "select a burst to take it down")
+        await pilot.press("e")
+        await shows(pilot, "nothing is selected")
+
+    watch(daemon, story)
+
+
 def test_a_call_that_fails_is_told() -> None:
     daemon = FakeDaemon()
 

@@ -27,6 +27,8 @@ class LeadBatchPlugin(CLIPlugin):
             raise ValueError(
                 "--conf: the lead writes a configuration of its own; leave --conf out"
             )
+        if args.quiet:
+            raise ValueError("--quiet: burst lead batch needs the jobid; leave it out")
 
     def modify_jobspec(self, args, jobspec):
         told = json.loads(os.environ[_VARIABLE])
