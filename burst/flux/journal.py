@@ -68,6 +68,12 @@ class _Entry(msgspec.Struct):
     R: ResourceSet | None = None
 
 
+class _Ended(msgspec.Struct):
+    eventlog: list[JournalEvent]
+    jobspec: msgspec.Raw
+    R: ResourceSet | None = None
+
+
 def _recorded(entry: _Entry, event: JournalEvent) -> RecordedEvent:
     """Return an event with the jobspec or R that the journal sent with it."""
     unset = msgspec.UNSET
@@ -87,6 +93,7 @@ def _recorded(entry: _Entry, event: JournalEvent) -> RecordedEvent:
 
 _HEAD = json_decoder(_Head)
 _ENTRY = json_decoder(_Entry)
+_ENDED = json_decoder(_Ended)
 
 
 class Journal:
@@ -179,8 +186,7 @@ class Journal:
     def take_ended(self, entries: Mapping[JobId, bytes]) -> None:
         """Show jobs that ended before `start`, as `read_ended` returns them.
 
-        A job that has not ended by these events is left out: its last events were not
-        stored yet, and the journal has sent them.
+        A job that has not ended by these events is left out: the journal sends it.
         """
 
         def take(done: Future[None]) -> None:
@@ -189,7 +195,9 @@ class Journal:
                     continue
                 # What the job's user wrote may nest too deeply to be read.
                 with suppress(RecursionError):
-                    self._update(_ENTRY.decode(payload))
+                    found = _ENDED.decode(payload)
+                    entry = _Entry(number, found.eventlog, found.jobspec, found.R)
+                    self._update(entry)
                 job = self._jobs.get(number)
                 if job is not None and job.state is not JobState.INACTIVE:
                     del self._jobs[number]

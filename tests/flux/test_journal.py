@@ -139,9 +139,9 @@ def test_jobs_that_ended_before_are_shown_if_they_are_known(
     ended, cut, other, first = (submitted(n, burstable=False) for n in (2, 3, 4, 1))
     for entry in (ended, other, first):
         entry["events"] += [event("clean")]
-    deep = b'{"id":5,"events":[{"context":{"a":%b}}]}' % (b"[" * 1500 + b"]" * 1500)
+    deep = b'{"eventlog":[{"context":{"a":%b}}]}' % (b"[" * 1500 + b"]" * 1500)
     entries = {
-        JobId(each["id"]): msgspec.json.encode(each)
+        JobId(each["id"]): msgspec.json.encode({**each, "eventlog": each["events"]})
         for each in (ended, cut, other, first)
     }
     journal.take_ended({**entries, JobId(5): deep})
