@@ -196,7 +196,8 @@ class Lead(Protocol):
     def drain(self, ranks: frozenset[int], reason: str) -> None:
         """Drain these ranks, so that no new job starts there.
 
-        Ranks that are drained already keep their reason.
+        Ranks that are drained already keep their reason. If they have none, they get
+        this one, as in Flux.
 
         Raises LeadError.
         """

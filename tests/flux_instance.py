@@ -271,7 +271,8 @@ class FluxInstance(LastingInstance, SharedInstance):
         return event.context["type"], event.context["note"]
 
     def drain(self, host: str, reason: str) -> None:
-        self.rpc("resource.drain", {"targets": str(rank_of(host)), "reason": reason})
+        why = {"reason": reason} if reason else {}
+        self.rpc("resource.drain", {"targets": str(rank_of(host)), **why})
 
     @contextlib.contextmanager
     def store_late(self) -> Iterator[None]:

@@ -134,7 +134,7 @@ class Instance(Protocol):
         ...
 
     def drain(self, host: str, reason: str) -> None:
-        """Drain a rank, as the instance's administrator does."""
+        """Drain a rank, as the instance's administrator does; "" is no reason."""
         ...
 
     def store_late(self) -> AbstractContextManager[None]:
