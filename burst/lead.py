@@ -57,8 +57,9 @@ class Store(Protocol):
     def write(self, changes: Mapping[str, str | None]) -> None:
         """Write all of these values, or none of them; None deletes the key.
 
-        Returns once the values survive a crash of the lead and of the machine.
-        Raises StoreError, Unreadable.
+        Returns once the values survive a crash of the lead. A power failure of its host
+        may undo the writes of the last seconds, but none in part. Raises StoreError,
+        Unreadable.
         """
         ...
 
