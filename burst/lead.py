@@ -57,8 +57,9 @@ class Store(Protocol):
     def write(self, changes: Mapping[str, str | None]) -> None:
         """Write all of these values, or none of them; None deletes the key.
 
-        Returns once the values survive a crash of the lead and of the machine.
-        Raises StoreError, Unreadable.
+        Returns once the values survive a crash of the lead. A power failure of its host
+        may undo the writes of the last seconds, but none in part. Raises StoreError,
+        Unreadable.
         """
         ...
 
@@ -196,7 +197,8 @@ class Lead(Protocol):
     def drain(self, ranks: frozenset[int], reason: str) -> None:
         """Drain these ranks, so that no new job starts there.
 
-        Ranks that are drained already keep their reason.
+        Ranks that are drained already keep their reason. If they have none, they get
+        this one, as in Flux.
 
         Raises LeadError.
         """

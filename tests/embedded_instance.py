@@ -19,7 +19,13 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    closing,
+    contextmanager,
+    nullcontext,
+)
 from pathlib import Path
 from typing import Any
 
@@ -92,9 +98,9 @@ def write_files(directory: Path, port: int) -> Path:
 
 
 class _Entry(msgspec.Struct):
-    """A job as the journal tells of it."""
+    """A job as the job manager keeps it."""
 
-    events: list[JournalEvent]
+    eventlog: list[JournalEvent]
     jobspec: msgspec.Raw
     R: ResourceSet | None = None
 
@@ -234,7 +240,7 @@ class EmbeddedInstance(LastingInstance):
         entry = from_json(told, _Entry)
         found = job_from_jobspec(job, bytes(entry.jobspec), "", lambda _: True)
         assert found is not None
-        for event in entry.events:
+        for event in entry.eventlog:
             found.apply(event, entry.R)
         return found.view()
 
@@ -257,6 +263,9 @@ class EmbeddedInstance(LastingInstance):
     def drain(self, host: str, reason: str) -> None:
         ranks = str(rank_of(host))
         self.call("resource.drain", {"targets": ranks, "reason": reason})
+
+    def store_late(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def call(self, topic: str, payload: Mapping[str, Any]) -> dict[str, Any]:
         """Call the lead as a client of its own would."""

@@ -228,7 +228,7 @@ class FakeLead:
         if max(ranks, default=0) >= len(self.known.hosts):
             raise LeadError("resource.drain: idset is out of range")
         for rank in ranks:
-            self.drained.setdefault(rank, reason)
+            self.drained[rank] = self.drained.get(rank) or reason
 
     def undrain(self, ranks):
         for rank in ranks:

@@ -271,7 +271,18 @@ class FluxInstance(LastingInstance, SharedInstance):
         return event.context["type"], event.context["note"]
 
     def drain(self, host: str, reason: str) -> None:
-        self.rpc("resource.drain", {"targets": str(rank_of(host)), "reason": reason})
+        why = {"reason": reason} if reason else {}
+        self.rpc("resource.drain", {"targets": str(rank_of(host)), **why})
+
+    @contextlib.contextmanager
+    def store_late(self) -> Iterator[None]:
+        topic = "job-manager.set-batch-timeout"
+        # What is submitted next has to wait as long.
+        self.rpc(topic, {"timeout": 2.0})
+        try:
+            yield
+        finally:
+            self.rpc(topic, {"timeout": 0.01})
 
     def _start(self, host: str, *options: str) -> subprocess.Popen[bytes]:
         own = self.directory / host

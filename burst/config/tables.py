@@ -79,9 +79,8 @@ class DaemonSettings(Table, frozen=True):
     is not gone by then."""
     orphans: Literal["report", "reap"] = "report"
     """What to do with resources that have the owner tag and that no record explains.
-    They are only reported by default: records are written before money is spent, so an
-    orphan means that the store was lost, and a person should look first (`burst
-    gc`)."""
+    They are only reported by default: an orphan means that records were lost, and a
+    person should look first (`burst gc`)."""
     log: Literal["text", "json"] = "text"
     """Format of the log on standard error."""
     alive: str = ""

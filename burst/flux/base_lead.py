@@ -109,8 +109,6 @@ class BaseLead(ABC):
         journal = Journal(loop, self._attribute, wake)
         journal.follow_queue(*self._queue)
         journal.start(known)
-        if ended := sorted(journal.known - journal.job_views().keys()):
-            journal.take_ended(read_ended(self._client, ended))
         ResourceWatcher(loop, wake).start()
         self._state = BrokerState(loop)
         self._state.start()
@@ -126,13 +124,20 @@ class BaseLead(ABC):
         journal = self._followed()
         for loop in self._loops:
             loop.check()
-        jobs = journal.job_views()
+        jobs = self._read_jobs(journal)
         view = self.read_ranks(journal, jobs)
         changed = journal.changed()
         journal.observed()
         return msgspec.structs.replace(
             view, jobs=jobs, changed=changed, shuts_down=self.shuts_down()
         )
+
+    def _read_jobs(self, journal: Journal) -> dict[JobId, JobView]:
+        jobs = journal.job_views()
+        if not (missing := journal.missing):
+            return jobs
+        journal.take_ended(missing, read_ended(self._client, missing))
+        return journal.job_views()
 
     def _followed(self) -> Journal:
         """Return the journal. Raises Unreadable before `listen`."""

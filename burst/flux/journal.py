@@ -68,6 +68,12 @@ class _Entry(msgspec.Struct):
     R: ResourceSet | None = None
 
 
+class _Ended(msgspec.Struct):
+    eventlog: list[JournalEvent]
+    jobspec: msgspec.Raw
+    R: ResourceSet | None = None
+
+
 def _recorded(entry: _Entry, event: JournalEvent) -> RecordedEvent:
     """Return an event with the jobspec or R that the journal sent with it."""
     unset = msgspec.UNSET
@@ -87,6 +93,7 @@ def _recorded(entry: _Entry, event: JournalEvent) -> RecordedEvent:
 
 _HEAD = json_decoder(_Head)
 _ENTRY = json_decoder(_Entry)
+_ENDED = json_decoder(_Ended)
 
 
 class Journal:
@@ -106,9 +113,12 @@ class Journal:
         self._picture_deadline_s = picture_deadline_s
         self._attribute = attribute
         self._read_known = no_known_jobs
-        self.known: frozenset[JobId] = frozenset()
+        self._known: frozenset[JobId] = frozenset()
         """Jobs that are shown although they may not be burstable; as of when all jobs
         were last begun to be read."""
+        self.missing: frozenset[JobId] = frozenset()
+        """Those of them that the journal did not send, as they had ended: `take_ended`
+        shows them."""
         self._mark = msgspec.json.encode(attribute)
         self._wake = wake
         self._jobs: dict[int, JournalJob] = {}
@@ -148,7 +158,7 @@ class Journal:
         Raises Denied to guests, Unreadable, LeadGone.
         """
         self._read_known = known
-        self.known = frozenset(known())
+        self._known = frozenset(known())
 
         def begin(first: Future[None]) -> None:
             self._first = first
@@ -176,20 +186,24 @@ class Journal:
 
         self._loop.wait_for(begin, SYNC_DEADLINE_S, "reading the journal of jobs")
 
-    def take_ended(self, entries: Mapping[JobId, bytes]) -> None:
-        """Show jobs that ended before `start`, as `read_ended` returns them.
+    def take_ended(
+        self, jobs: frozenset[JobId], entries: Mapping[JobId, bytes]
+    ) -> None:
+        """Show jobs that were missing, with what `read_ended` returned for them.
 
-        A job that has not ended by these events is left out: its last events were not
-        stored yet, and the journal has sent them.
+        A job that has not ended by these events is left out: the journal sends it.
         """
 
         def take(done: Future[None]) -> None:
+            self.missing -= jobs
             for number, payload in entries.items():
                 if number in self._jobs:
                     continue
                 # What the job's user wrote may nest too deeply to be read.
                 with suppress(RecursionError):
-                    self._update(_ENTRY.decode(payload))
+                    found = _ENDED.decode(payload)
+                    entry = _Entry(number, found.eventlog, found.jobspec, found.R)
+                    self._update(entry)
                 job = self._jobs.get(number)
                 if job is not None and job.state is not JobState.INACTIVE:
                     del self._jobs[number]
@@ -303,7 +317,7 @@ class Journal:
             number = _HEAD.decode(payload).id
             if number == _SENTINEL:
                 self._sync()
-            if number not in self._jobs and number not in self.known:
+            if number not in self._jobs and number not in self._known:
                 return
         self._update(_ENTRY.decode(payload))
 
@@ -317,7 +331,7 @@ class Journal:
         if self._record is not None:
             for event in entry.events:
                 self._record(_recorded(entry, event))
-        shown = entry.id in self._jobs or entry.id in self.known
+        shown = entry.id in self._jobs or entry.id in self._known
         if shown or self._mark in payload or self._may_burst is not None:
             self._update(entry)
 
@@ -360,8 +374,8 @@ class Journal:
 
         def is_wanted(spec: Mapping[str, Any]) -> bool:
             may_burst = self._may_burst
-            if number in self.known or may_burst is None:
-                return number in self.known
+            if number in self._known or may_burst is None:
+                return number in self._known
             return may_burst(int(entry.events[0].context["userid"]), spec)
 
         job = job_from_jobspec(number, jobspec, self._attribute, is_wanted)
@@ -371,6 +385,7 @@ class Journal:
 
     def _sync(self) -> None:
         self._synced = True
+        self.missing = self._known - self._jobs.keys()
         if not self._first.done():
             self._first.set_result(None)
         self._wake()
@@ -387,7 +402,7 @@ class Journal:
         """Forget the active jobs, which the backlog brings again; keep ended ones."""
         # A job may be on record that no longer is burstable: its attribute or the rule
         # that marked it is gone. It has to be shown to be released.
-        self.known = frozenset(self._read_known())
+        self._known = frozenset(self._read_known())
         self._jobs = {job: self._jobs[job] for job in self._ended}
         self._views.clear()
         self._changed = {job.id for job in self._jobs.values()}

@@ -2,10 +2,12 @@
 """Records in Flux's KVS, next to the jobs they serve: the directory `burst`.
 
 `flux kvs dir -R burst` lists them. Each write is one transaction, committed with
-FLUX_KVS_SYNC: without it a commit is lost when the lead is killed. The `/` of a key is
-part of its name in the KVS, so that one key may be a prefix of another. `flux dump`
-writes it as a directory, which it is after `flux restore`: such a record is read as
-well, and replaced when it is next written.
+FLUX_KVS_SYNC: without it a commit is lost when the lead is killed. A power failure may
+still undo the last commits, as Flux's content-sqlite does not wait for the disk, unless
+`[content-sqlite] synchronous` is FULL (0.66 or later). The `/` of a key is part of its
+name in the KVS, so that one key may be a prefix of another. `flux dump` writes it as a
+directory, which it is after `flux restore`: such a record is read as well, and replaced
+when it is next written.
 
 Records are spread over 256 directories by a hash of the key. A commit rewrites each
 directory that it changes: with 10,000 held jobs in one directory it took 80 ms, spread

@@ -71,6 +71,14 @@ class Backend:
         """Return what tells followers where the lead is: broker.toml, variables."""
         missing("given", "the lead's endpoint in what followers are given")
 
+    def environment(self, spec: BurstSpec) -> str:
+        """Return the variables of all followers, each as a line `NAME=VALUE`."""
+        missing("environment", "variables that users' jobs inherit from followers")
+
+    def runs(self, spec: BurstSpec) -> int:
+        """Return how often the program of an isolated burst was started."""
+        missing("runs", "an isolated burst whose program is run again")
+
     def left(self, spec: BurstSpec) -> Sequence[str]:
         """Return the names of all files, objects and records that a burst has left."""
         missing("left", "files, certificates and objects that outlive a burst")

@@ -102,6 +102,9 @@ class FakeCloud:
     begun: list[BurstId] = field(default_factory=list)
     """Isolated bursts, once for each start of their program."""
 
+    environment: dict[str, str] = field(default_factory=lambda: {"PATH": "/usr/bin"})
+    """The variables of followers."""
+
     files: dict[str, str] = field(default_factory=dict)
     """The files of followers, by `BURST_ID/NAME`; deleted with their burst."""
 

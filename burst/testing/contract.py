@@ -17,6 +17,7 @@ from burst.errors import (
 )
 from burst.model.burst import BurstId
 from burst.provider import BurstSpec, Provider
+from burst.testing.backend import Backend
 from burst.testing.contract_failures import FailureChecks
 from burst.testing.contract_resize import ResizeChecks
 from burst.testing.contract_threads import ThreadChecks
@@ -210,6 +211,25 @@ class ProviderContract(FailureChecks, TraceChecks, ThreadChecks, ResizeChecks):
     def test_isolated_it_tells_how_its_program_ended(
         self, trial: Trial, begin: Begin, spec: BurstSpec
     ) -> None:
+        isolated = self._run_isolated(trial, begin, spec)
+        trial.reap_all(isolated.burst_id)
+        trial.wait_empty(isolated)
+
+    def test_isolated_its_program_runs_once(
+        self, trial: Trial, begin: Begin, spec: BurstSpec, backend: Backend
+    ) -> None:
+        isolated = self._run_isolated(trial, begin, spec)
+        assert backend.runs(isolated) == 1
+
+    def test_misconfigured_it_says_so_in_errors_of_the_taxonomy(
+        self, misconfigured: Callable[[], Provider], spec: BurstSpec
+    ) -> None:
+        with pytest.raises((ConfigError, ProviderError)) as caught:
+            _use(misconfigured(), spec)
+        assert caught.value.what
+
+    def _run_isolated(self, trial: Trial, begin: Begin, spec: BurstSpec) -> BurstSpec:
+        """Run a program until two daemons have seen its end; return its spec."""
         sold = [offer for offer in trial.offers() if "isolated" in offer.modes]
         if not (self.programs and sold):
             pytest.skip("there is no offer of isolated bursts, or no program runs here")
@@ -220,15 +240,7 @@ class ProviderContract(FailureChecks, TraceChecks, ThreadChecks, ResizeChecks):
         later = begin(spec.owner)
         later.provision(isolated)
         later.wait_ended(isolated.burst_id)
-        trial.reap_all(isolated.burst_id)
-        trial.wait_empty(isolated)
-
-    def test_misconfigured_it_says_so_in_errors_of_the_taxonomy(
-        self, misconfigured: Callable[[], Provider], spec: BurstSpec
-    ) -> None:
-        with pytest.raises((ConfigError, ProviderError)) as caught:
-            _use(misconfigured(), spec)
-        assert caught.value.what
+        return isolated
 
 
 def _use(provider: Provider, spec: BurstSpec) -> None:

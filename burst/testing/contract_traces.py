@@ -40,6 +40,22 @@ class TraceChecks(ContractFixtures):
         trial.wait_running(spec)
         assert spec.lead.endpoint in backend.given(spec)
 
+    def test_no_variable_of_the_daemon_reaches_followers(
+        self,
+        trial: Trial,
+        spec: BurstSpec,
+        backend: Backend,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setenv("BURST_CONTRACT_SECRET", "secret of the daemon")
+        trial.provision(spec)
+        trial.wait_running(spec)
+        lines = backend.environment(spec).splitlines()
+        names = {line.partition("=")[0] for line in lines}
+        assert "PATH" in names, "a follower needs it"
+        assert not names & {"FLUX_URI", "BURST_CONTRACT_SECRET"}
+        trial.check_secrets("\n".join(lines))
+
     def test_its_followers_join_the_lead_and_leave_it(
         self, trial: Trial, spec: BurstSpec, backend: Backend
     ) -> None:

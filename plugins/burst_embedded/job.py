@@ -75,6 +75,6 @@ class Job(msgspec.Struct, kw_only=True):
         """Its result as in RFC 21; empty while it is active."""
         if not self.is_over:
             return ""
-        if self.time_of("start") and self.status == 0:
+        if self.time_of("start") and self.status == 0 and not self.fatal:
             return "completed"
         return {"cancel": "canceled", "timeout": "timeout"}.get(self.fatal, "failed")

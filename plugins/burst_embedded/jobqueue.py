@@ -208,10 +208,11 @@ class JobQueue:
     def drain(self, targets: str, reason: str) -> None:
         """Let no new job start on an idset of ranks.
 
-        A rank that is drained already keeps its reason. Raises LeadError.
+        A rank that is drained already keeps its reason, if it has one. Raises
+        LeadError.
         """
         for rank in self._ranks(targets):
-            self.pool.drained.setdefault(rank, reason)
+            self.pool.drained[rank] = self.pool.drained.get(rank) or reason
         self._move()
 
     def undrain(self, targets: str) -> None:

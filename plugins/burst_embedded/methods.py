@@ -131,9 +131,7 @@ class LeadMethods:
             "J": f"none.{signed}.none",
             "R": found.R,
         }
-        if any(values.get(key) is None for key in keys):
-            raise Failed(errno.ENOENT, f"the job lacks one of {', '.join(keys)}")
-        asked = {key: values[key] for key in keys}
+        asked = _present(values, keys)
         if flags & _DECODED:
             return asked
         return {
@@ -153,9 +151,15 @@ class LeadMethods:
         """Return one job. Raises Failed."""
         return {"job": _listed(self._queue.find(job))}
 
-    def read_attributes(self, job: JobId) -> dict[str, Any]:
-        """Return the jobspec of an active job. Raises LeadError."""
-        return {"jobspec": _without_environment(self._queue.find(job).jobspec)}
+    def read_attributes(self, job: JobId, attrs: Sequence[str]) -> dict[str, Any]:
+        """Return these attributes of a job. Raises Failed if the job lacks one."""
+        found = self._queue.find(job)
+        values = {
+            "eventlog": found.events,
+            "jobspec": _without_environment(found.jobspec),
+            "R": found.R,
+        }
+        return _present(values, attrs)
 
     def post_event(self, job: JobId, name: str, context: dict[str, Any]) -> None:
         """Change the constraint of a job. Raises LeadError."""
@@ -241,6 +245,12 @@ class LeadMethods:
             f"{expected} is configured as rank {rank}: mismatched config? Hosts must be"
             " in the lead's order"
         )
+
+
+def _present(values: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
+    if any(values.get(key) is None for key in keys):
+        raise Failed(errno.ENOENT, f"the job lacks one of {', '.join(keys)}")
+    return {key: values[key] for key in keys}
 
 
 def _entry(job: Job, events: Sequence[Event], allow: Mapping[str, int]) -> Any:

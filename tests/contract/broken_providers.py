@@ -81,6 +81,13 @@ class ForgetsTheEndAtARestart(FakeProvider):
         super().provision(spec)
 
 
+@caught_by("isolated_its_program_runs_once")
+class RunsItsProgramOnARepeat(FakeProvider):
+    def provision(self, spec: BurstSpec) -> None:
+        super().provision(spec)
+        self.cloud.begun.append(spec.burst_id)
+
+
 @caught_by("offers_are_sane")
 class SellsOneTwice(FakeProvider):
     def offers(self) -> Sequence[Offer]:
@@ -457,6 +464,20 @@ class LeavesATemporaryFile(FakeProvider):
         super().provision(spec)
         handle, _ = tempfile.mkstemp(prefix=spec.burst_id)
         os.close(handle)
+
+
+@caught_by("no_variable_of_the_daemon_reaches_followers")
+class PassesItsVariablesOn(FakeProvider):
+    def provision(self, spec: BurstSpec) -> None:
+        self.cloud.environment = dict(os.environ)
+        super().provision(spec)
+
+
+@caught_by("no_variable_of_the_daemon_reaches_followers")
+class PutsTheSecretIntoAVariable(FakeProvider):
+    def provision(self, spec: BurstSpec) -> None:
+        self.cloud.environment["CERTIFICATE"] = _secret(spec)
+        super().provision(spec)
 
 
 @caught_by("followers_are_given_the_leads_endpoint")

@@ -79,6 +79,12 @@ class FakeBackend(Backend):
     def given(self, spec: BurstSpec) -> str:
         return self.cloud.files[f"{spec.burst_id}/broker.toml"]
 
+    def environment(self, spec: BurstSpec) -> str:
+        return "\n".join(f"{k}={v}" for k, v in self.cloud.environment.items())
+
+    def runs(self, spec: BurstSpec) -> int:
+        return self.cloud.begun.count(spec.burst_id)
+
     def left(self, spec: BurstSpec) -> Sequence[str]:
         return self.cloud.files_of(spec.burst_id)
 

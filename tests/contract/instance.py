@@ -15,6 +15,7 @@ sockets and state are in a private directory with a short path.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import msgspec
@@ -133,7 +134,11 @@ class Instance(Protocol):
         ...
 
     def drain(self, host: str, reason: str) -> None:
-        """Drain a rank, as the instance's administrator does."""
+        """Drain a rank, as the instance's administrator does; "" is no reason."""
+        ...
+
+    def store_late(self) -> AbstractContextManager[None]:
+        """Have what happens to jobs be stored late, if it is ever stored late."""
         ...
 
 

@@ -8,12 +8,11 @@ import time
 from contextlib import closing
 
 from burst.model.jobid import JobId
-from burst.model.lead import JobState, JobView
+from burst.model.lead import JobState
 from burst.model.request import BurstPreferences, ResourceRequest
 from tests.contract.base import WithInstance
 from tests.contract.instance import SLEEP, Instance
 from tests.contract.watching import Watch
-from tests.support.waiting import wait_until
 
 
 class JobsContract(WithInstance):
@@ -85,23 +84,16 @@ class JobsContract(WithInstance):
     def test_a_job_on_record_that_ended_before_is_told_with_its_times(
         self, instance: Instance, watch: Watch
     ) -> None:
-        ran = instance.submit(slots=1, command=("true",))
-        waited = instance.submit(nodes=4)
-        watch.state(waited, JobState.SCHED)
-        instance.cancel(waited)
-        before = [watch.state(job, JobState.INACTIVE) for job in (ran, waited)]
-        jobs: dict[JobId, JobView] = {}
-
-        def told() -> bool:
-            # The events of a job are stored a moment after they are sent.
-            with closing(instance.lead()) as lead:
-                lead.listen(lambda: None, lambda: [ran, waited, JobId(12345)])
-                jobs.update(lead.observe().jobs)
-            return {ran, waited} <= jobs.keys()
-
-        wait_until(told, "the jobs to be stored")
-        assert [jobs[ran], jobs[waited]] == before
-        assert jobs[ran].t_start > 0
+        jobs = [instance.submit(slots=1, command=SLEEP), instance.submit(nodes=4)]
+        watch.job(jobs[0], lambda view: view.t_start > 0, "started")
+        watch.state(jobs[1], JobState.SCHED)
+        with instance.store_late(), closing(instance.lead()) as lead:
+            for job in jobs:
+                instance.cancel(job)
+            before = {job: watch.state(job, JobState.INACTIVE) for job in jobs}
+            lead.listen(lambda: None, lambda: [*jobs, JobId(12345)])
+            assert lead.observe().jobs == before
+        assert before[jobs[0]].t_start > 0
 
     def test_where_and_when_jobs_run_and_how_they_end_is_told(
         self, instance: Instance, watch: Watch

@@ -15,6 +15,7 @@ from burst_local.launch import Command
 from burst_local.processes import Process, scan
 from burst_local.provider import LocalProvider, LocalSettings
 
+from burst.kits.process_environs import read_environs
 from burst.provider import BurstSpec, Provider
 from burst.testing import Backend
 from burst.testing.backend import Moment, missing
@@ -73,14 +74,17 @@ class LocalBackend(Backend):
         self._signal(spec, host, signal.SIGTERM)
 
     def _signal(self, spec: BurstSpec, host: str, signum: signal.Signals) -> None:
+        for pid in self._leaders(spec, host):
+            os.kill(pid, signum)
+
+    def _leaders(self, spec: BurstSpec, host: str) -> list[int]:
         def leaders() -> list[int]:
             found = processes(spec, host)
             return [each.pid for each in found if each.pid == each.session]
 
         # While it begins to run a program it may not be told by its environment.
         wait_until(leaders, f"{host} of {spec.burst_id}")
-        for pid in leaders():
-            os.kill(pid, signum)
+        return leaders()
 
     def public(self, spec: BurstSpec) -> str:
         found = [each for host in spec.hosts for each in processes(spec, host)]
@@ -89,6 +93,11 @@ class LocalBackend(Backend):
 
     def given(self, spec: BurstSpec) -> str:
         return "\n".join(_text(p) for p in self._files() if p.name == "broker.toml")
+
+    def environment(self, spec: BurstSpec) -> str:
+        pids = [pid for host in spec.hosts for pid in self._leaders(spec, host)]
+        found = b"".join(read_environs(pids).values())
+        return found.decode(errors="replace").replace("\0", "\n")
 
     def left(self, spec: BurstSpec) -> Sequence[str]:
         base = Path(self.settings.dir)

@@ -101,6 +101,14 @@ class RanksContract(WithInstance):
             watch.lead.undrain(frozenset(ranks))
             assert not watch.lead.observe().drained
 
+    def test_a_drain_without_a_reason_gets_one(
+        self, instance: Instance, watch: Watch
+    ) -> None:
+        instance.drain("burst-0-0", "")
+        assert watch.lead.observe().drained == {RANK: ""}
+        watch.lead.drain(frozenset({RANK}), "burst: idle")
+        assert watch.lead.observe().drained == {RANK: "burst: idle"}
+
     def test_a_drain_is_seen_by_each_client_and_survives_the_follower(
         self, instance: Instance, watch: Watch, follower: str
     ) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from burst.model.lead import JobState
 from tests.contract.base import WithInstance
 from tests.contract.instance import Instance
 from tests.contract.watching import Watch
+from tests.support.waiting import wait_until
 
 
 def jobspec(name: str, *command: str, nodes: int = 4, **system: Any) -> dict[str, Any]:
@@ -121,6 +123,18 @@ class SubmitContract(WithInstance):
         found = submitter(lead).find_jobs(["twice", "waits", "never"])
         assert found == {"twice": ended, "waits": waits}
         assert submitter(lead).find_jobs([]) == {}
+
+    def test_a_canceled_job_is_canceled_also_if_its_task_then_succeeds(
+        self, instance: Instance, lead: Lead, watch: Watch, tmp_path: Path
+    ) -> None:
+        ready = tmp_path / "ready"
+        script = f'trap "exit 0" TERM; touch {ready}; sleep 600 & wait'
+        spec = jobspec("stubborn", "sh", "-c", script, nodes=1)
+        (job,) = ids(submitter(lead).submit_jobs([NewJob(spec)]))
+        wait_until(ready.exists, "the trap")
+        instance.cancel(job)
+        assert watch.state(job, JobState.INACTIVE).result == "canceled"
+        assert submitter(lead).outcomes([job])[job].result == "canceled"
 
     def test_how_jobs_ended(self, instance: Instance, lead: Lead, watch: Watch) -> None:
         commands = [("true",), ("false",), ("sleep", "600"), ("true",)]

@@ -196,6 +196,19 @@ class WholeQueueContract(WithInstance):
         lead.follow_queue(None)
         assert lead.observe().jobs.keys() == {jobs[0]}
 
+    def test_a_job_on_record_that_has_ended_is_shown_once_jobs_are_read_again(
+        self, instance: Instance, lead: Lead
+    ) -> None:
+        assert isinstance(lead, WholeQueue)
+        on_record: list[JobId] = []
+        lead.listen(lambda: None, lambda: on_record)
+        job = instance.submit(burstable=False)
+        instance.output(job)
+        assert not lead.observe().jobs
+        on_record.append(job)
+        lead.follow_queue(None)
+        assert lead.observe().jobs[job].result == "completed"
+
     def test_what_happens_to_jobs_is_recorded(
         self, instance: Instance, lead: Lead
     ) -> None:

@@ -70,7 +70,7 @@ def test_what_a_lead_said_before_its_end_is_read() -> None:
 @pytest.mark.parametrize(
     ("topic", "payload", "kind", "why"),
     [
-        ("job-manager.getattr", {"id": 1}, RequestFailed, "unknown job"),
+        ("job-list.list-id", {"id": 1}, RequestFailed, "unknown job"),
         ("job-ingest.submit", {"jobspec": {}, "urgency": 16}, RequestFailed, ""),
         ("job-ingest.submit", {"jobspec": {}}, RequestFailed, "urgency"),
         ("resource.drain", {"targets": 3, "reason": ""}, RequestFailed, "targets"),

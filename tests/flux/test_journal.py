@@ -24,6 +24,7 @@ from tests.support.waiting import HANG_S, wait_until
 
 TOPIC = "job-manager.events-journal"
 PING = "job-manager.ping"
+GETATTR = "job-manager.getattr"
 SENTINEL = {"id": -1, "events": []}
 
 
@@ -139,12 +140,14 @@ def test_jobs_that_ended_before_are_shown_if_they_are_known(
     ended, cut, other, first = (submitted(n, burstable=False) for n in (2, 3, 4, 1))
     for entry in (ended, other, first):
         entry["events"] += [event("clean")]
-    deep = b'{"id":5,"events":[{"context":{"a":%b}}]}' % (b"[" * 1500 + b"]" * 1500)
+    deep = b'{"eventlog":[{"context":{"a":%b}}]}' % (b"[" * 1500 + b"]" * 1500)
     entries = {
-        JobId(each["id"]): msgspec.json.encode(each)
+        JobId(each["id"]): msgspec.json.encode({**each, "eventlog": each["events"]})
         for each in (ended, cut, other, first)
     }
-    journal.take_ended({**entries, JobId(5): deep})
+    assert journal.missing == {1, 2, 3, 5}
+    journal.take_ended(journal.missing, {**entries, JobId(5): deep})
+    assert not journal.missing
     views = journal.job_views()
     assert {job: view.state for job, view in views.items()} == {
         1: JobState.SCHED,  # of which the journal has told already
@@ -292,6 +295,31 @@ def test_a_journal_that_ends_is_read_anew(
     fake.push(TOPIC, SENTINEL)
     # 5 ended while nobody listened; 6 was seen to end and is still shown.
     assert set(synced.job_views()) == {6, 7}
+
+
+def test_a_job_on_record_that_ended_while_nobody_listened_is_shown(
+    fake: FakeHandle, journal: Journal
+) -> None:
+    manager = FakeHandle({GETATTR: lambda _: Fault(errno.ENOSYS)})
+    lead = OneJournal(manager, journal)
+    on_record: list[JobId] = []
+    journal.start(lambda: on_record)
+    fake.push(TOPIC, submitted(5))
+    assert lead.observe().jobs.keys() == {5}
+    on_record.append(JobId(5))
+    before = fake.streams[TOPIC]
+    fake.push(TOPIC, "job manager unloaded", errno.ENODATA)
+    wait_until(lambda: fake.streams[TOPIC] != before, "the jobs to be read again")
+    for _ in range(2):
+        with pytest.raises(Unreadable, match=GETATTR):
+            lead.observe()
+    over = submitted(5)
+    over |= {"eventlog": [*over["events"], event("clean")], "R": None}
+    manager.services[GETATTR] = lambda asked: {key: over[key] for key in asked["attrs"]}
+    assert lead.observe().jobs[JobId(5)].state is JobState.INACTIVE
+    manager.services[GETATTR] = lambda _: Fault(errno.ENOSYS)
+    assert lead.observe().jobs.keys() == {5}, "it is read once"
+    lead.close()
 
 
 def test_a_job_manager_that_is_away_is_unreadable(
