@@ -141,9 +141,6 @@ class ScriptRunner:
             daemon.wait(grace)
         daemon.kill()
         try:
-            if self._script is None:
-                # No script, no jobs; so no bursts.
-                self._directory.clear_owner()
             reap_lead(self._directory, self._tell)
         except BurstError as error:
             self._tell(f"ERROR: {error}")
