@@ -72,6 +72,10 @@ class Late(LeadError):
     """
 
 
+class JobRefused(LeadError):
+    """The lead will never accept this job: do not submit it again."""
+
+
 class ServiceTaken(LeadError):
     """Another daemon serves this lead: do not start."""
 

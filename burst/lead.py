@@ -475,7 +475,8 @@ class JobSubmitter(Protocol):
     """
 
     def submit_jobs(self, jobs: Sequence[NewJob]) -> Sequence[JobId | BurstError]:
-        """Submit these jobs; return the id of each, or the error that refused it.
+        """Submit these jobs; return the id of each, or the error that refused it:
+        JobRefused if the lead will never accept it.
 
         The jobs may get their ids, and so their places in the queue, in another order.
         Raises LeadGone, Unreadable: then any of them may have been submitted.

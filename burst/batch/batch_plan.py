@@ -138,9 +138,10 @@ def batch_tables(
     with it bounds what a burst may cost if all of the allocation is killed at once.
     """
     found = {key: value for key, value in tables.items() if key not in {"lead"}}
-    # Its lead and rank slots are those of the allocation, whatever the file has.
+    # Its lead and rank slots are those of the allocation, whatever the file has. All
+    # that has its owner tag is deleted at its end: the tag of the file is another's.
     own = tables.get("lead", {}).items()
-    found["lead"] = {k: v for k, v in own if k not in {"uri", "slots"}}
+    found["lead"] = {k: v for k, v in own if k not in {"uri", "slots", "owner"}}
     found["daemon"] = {**tables.get("daemon", {}), "on_stop": "reap"}
     deadlines = tables.get("deadlines", {})
     if left_s is not None and "lease" not in deadlines:

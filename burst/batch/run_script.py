@@ -25,7 +25,7 @@ from burst.errors import BurstError, LeadError, NoDaemon
 from burst.lead import Lead
 from burst.model.exit_status import shell_status
 from burst.runtime.address_watch import ADDRESS_S
-from burst.runtime.connect import connect, owner_tag
+from burst.runtime.connect import connect
 
 SERVE_DEADLINE_S = 60.0
 """How long the daemon may take to serve after its start, in addition to ADDRESS_S."""
@@ -69,7 +69,7 @@ class ScriptRunner:
         settings = load(self._directory.settings)
         with contextlib.closing(connect("", settings.intake.attribute)) as lead:
             # Written before anything can be made that has this tag.
-            self._directory.set_owner(owner_tag(lead.identity(), settings.lead))
+            self._directory.set_owner(lead.identity().owner)
             daemon = DaemonSupervisor(self._directory, self._tell)
             try:
                 limit = SERVE_DEADLINE_S + ADDRESS_S
@@ -141,9 +141,6 @@ class ScriptRunner:
             daemon.wait(grace)
         daemon.kill()
         try:
-            if self._script is None:
-                # No script, no jobs; so no bursts.
-                self._directory.clear_owner()
             reap_lead(self._directory, self._tell)
         except BurstError as error:
             self._tell(f"ERROR: {error}")

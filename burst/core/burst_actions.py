@@ -57,13 +57,18 @@ def _act_in_state(
         _undrain(tx, burst, world)
 
 
-def next_deadline(burst: Burst, settings: Settings) -> float:
-    """Return when a waiting state of the burst ends; math.inf if none does."""
+def next_deadline(
+    burst: Burst, settings: Settings, started: float, now: float
+) -> float:
+    """Return when a waiting state of the burst ends; math.inf if none does.
+
+    `started` is the start of the lead.
+    """
     if burst.state is State.PROVISION:
         return burst.since + settings.provision_limit(burst.lease.provider)
     if burst.state is State.JOIN:
         return burst.since + settings.deadlines.join
-    ends = behaviour_of(burst).next_deadline(burst, settings)
+    ends = behaviour_of(burst).next_deadline(burst, settings, started, now)
     return min(ends, growth_end(burst, settings))
 
 

@@ -81,9 +81,12 @@ _STAGES = (
 
 
 def burst_story(
-    records: RecordsView, burst: Burst, settings: Settings, now: float
+    records: RecordsView, burst: Burst, settings: Settings, started: float, now: float
 ) -> dict[str, Any]:
-    """Return all that is known about a burst; times are in seconds since the epoch."""
+    """Return all that is known about a burst; times are in seconds since the epoch.
+
+    `started` is the start of the lead.
+    """
     lease = burst.lease
     return {
         "burst": burst.id,
@@ -93,7 +96,7 @@ def burst_story(
         "result": burst.result.value if burst.result else None,
         "nodes": lease.nodes,
         "standing": lease.standing,
-        "next": next_step_of(burst, settings, now),
+        "next": next_step_of(burst, settings, started, now),
         "hosts": format_hostlist(lease.hosts),
         "ranks": format_idset(lease.ranks),
         "events": [
@@ -111,7 +114,7 @@ def burst_story(
     }
 
 
-def next_step_of(burst: Burst, settings: Settings, now: float) -> str:
+def next_step_of(burst: Burst, settings: Settings, started: float, now: float) -> str:
     """Return who acts next on a burst, and by when; empty for one that has ended."""
     lost = burst.state is State.ONLINE and burst.lost_since is not None
     step = LOST if lost else BURST_STEPS[burst.state]
@@ -122,7 +125,7 @@ def next_step_of(burst: Burst, settings: Settings, now: float) -> str:
         State.DRAIN: settings.deadlines.drain,
         State.REAP: settings.deadlines.reap,
     }
-    end = next_deadline(burst, settings)
+    end = next_deadline(burst, settings, started, now)
     if burst.state is State.ONLINE and stands(burst.lease, settings, now):
         end = math.inf
     if burst.state in limits:

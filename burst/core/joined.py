@@ -163,15 +163,21 @@ class JoinedBehaviour:
         """Drain an online burst; what runs on it continues to its end."""
         begin_drain(tx, burst, Result.CANCELED, note)
 
-    def next_deadline(self, burst: Burst, settings: Settings) -> float:
-        """Return when an online burst will be drained or given up; else math.inf."""
+    def next_deadline(
+        self, burst: Burst, settings: Settings, started: float, now: float
+    ) -> float:
+        """Return when an online burst will be drained or given up; else math.inf.
+
+        `started` is the start of the lead.
+        """
         if burst.state is not State.ONLINE:
             return math.inf
         ends = [_drained_from(burst, settings)]
         if burst.idle_since is not None:
             ends.append(burst.idle_since + idle_limit(burst, settings))
-        if burst.lost_since is not None:
-            ends.append(burst.lost_since + settings.deadlines.rejoin)
+        lost = _lost_from(burst, started, now)
+        if lost is not None:
+            ends.append(lost + settings.deadlines.rejoin)
         return min(ends)
 
     def nodes_up(self, burst: Burst, world: World, /) -> int | None:
@@ -291,11 +297,7 @@ def _act_online(
     tx: Transaction, burst: Burst, world: World, settings: Settings
 ) -> None:
     now, deadlines = tx.now, settings.deadlines
-    lost, started = burst.lost_since, world.identity.started
-    if lost is not None and started <= now:
-        # While the lead was down nothing could join it. If its clock was ahead when it
-        # started, that time is not known.
-        lost = max(lost, started)
+    lost = _lost_from(burst, world.identity.started, now)
     made_for_jobs = burst.lease.made_for_jobs
     if drained := find_flux_drain(burst, world):
         # No job can use drained nodes, and all nodes of a burst are alike.
@@ -327,6 +329,17 @@ def _act_online(
             # Flux would not start its jobs on the next burst in time, either.
             why = "no job had started on it when it was drained"
             tx.cool_down(burst, why, settings.limits)
+
+
+def _lost_from(burst: Burst, started: float, now: float) -> float | None:
+    """Return from when a burst has time to rejoin; None if it has lost no ranks.
+
+    While the lead was down nothing could join it. If its clock was ahead when it
+    started, that time is not known.
+    """
+    if burst.lost_since is None or started > now:
+        return burst.lost_since
+    return max(burst.lost_since, started)
 
 
 def _ends_as_idle(

@@ -46,7 +46,10 @@ class Connection(Protocol):
         ...
 
     def submitted_job(self, future: Any, timeout_s: float) -> int:
-        """Return the id of a job that was sent. Raises LeadError, Unreadable."""
+        """Return the id of a job that was sent.
+
+        Raises LeadError, JobRefused if it is for good, and Unreadable.
+        """
         ...
 
     def respond(self, request: RequestMessage, payload: Mapping[str, Any]) -> None:

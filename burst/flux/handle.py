@@ -25,6 +25,7 @@ import msgspec
 
 from burst.errors import Denied, LeadError, LeadGone, Unreadable
 from burst.flux.bindings import import_core
+from burst.flux.refusal import refusal
 
 SEND_DEADLINE_S = 10.0
 """How long a broker may refuse to take a message before it counts as gone."""
@@ -159,8 +160,8 @@ class Handle:
     def submitted_job(self, future: Any, timeout_s: float) -> int:
         """Return the id of a job that was sent.
 
-        Raises LeadError with what job-ingest said, and Unreadable if it did not answer
-        within the timeout.
+        Raises LeadError with what job-ingest said, JobRefused if it is for good, and
+        Unreadable if it did not answer within the timeout.
         """
         if self._lib.flux_future_wait_for(future, timeout_s) < 0:
             if self._ffi.errno == errno.ETIMEDOUT:
@@ -168,8 +169,9 @@ class Handle:
             raise self._gone()
         job = self._ffi.new("flux_jobid_t *")
         if self._lib.flux_job_submit_get_id(future, job) < 0:
+            errnum = self._ffi.errno
             text = self._text(self._lib.flux_future_error_string(future))
-            raise LeadError(f"the lead does not accept the job: {text}")
+            raise refusal(errnum, text)
         return int(job[0])
 
     def respond(self, request: RequestMessage, payload: Mapping[str, Any]) -> None:

@@ -265,7 +265,8 @@ class Engine:
             return due
         records = self._records.now
         live = [burst for burst in records.live if not burst.quarantined]
-        ends = [next_deadline(burst, self._config.settings) for burst in live]
+        settings, started = self._config.settings, self._config.identity.started
+        ends = [next_deadline(burst, settings, started, now) for burst in live]
         ends.append(next_provision(records, now))
         # Just after a deadline, not just before it.
         later = (end + _LATE if end >= now else now + _UNMET_PAUSE for end in ends)

@@ -116,8 +116,8 @@ def waiting_jobs(snapshot: Snapshot, most: int, userid: int | None = None) -> li
 
 
 def _story_of(burst: Burst, snapshot: Snapshot) -> Row:
-    settings, now = snapshot.settings, snapshot.now
-    return burst_story(snapshot.records, burst, settings, now)
+    settings, started = snapshot.settings, snapshot.world.identity.started
+    return burst_story(snapshot.records, burst, settings, started, snapshot.now)
 
 
 def explain(

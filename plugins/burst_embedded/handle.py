@@ -15,7 +15,8 @@ from zmq.utils.monitor import parse_monitor_message
 
 from burst.errors import ConfigError, LeadGone
 from burst.flux.handle import RequestMessage, ResponseMessage
-from burst.flux.rpc import RpcClient
+from burst.flux.refusal import refusal
+from burst.flux.rpc import RequestFailed, RpcClient
 from burst.kits.broker import check_socket
 from burst_embedded.boot import BrokerConfig
 from burst_embedded.wire import GOODBYE, Message, calling_socket, decode
@@ -146,8 +147,11 @@ class EmbeddedHandle:
         return {"jobspec": msgspec.Raw(jobspec), "urgency": urgency}
 
     def submitted_job(self, future: Mapping[str, Any], timeout_s: float) -> int:
-        """Return the id of the job. Raises LeadError, Unreadable."""
-        answer = RpcClient(self).ask("job-ingest.submit", future, timeout_s)
+        """Return the id of the job. Raises LeadError, JobRefused, Unreadable."""
+        try:
+            answer = RpcClient(self).ask("job-ingest.submit", future, timeout_s)
+        except RequestFailed as error:
+            raise refusal(error.errnum, str(error)) from error
         return int(answer["id"])
 
     def respond(self, request: RequestMessage, payload: Mapping[str, Any]) -> None:

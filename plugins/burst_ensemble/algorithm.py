@@ -132,7 +132,7 @@ class JobTally(msgspec.Struct, frozen=True, kw_only=True):
     success: int = 0
     failed: int = 0
     """Jobs that ended with an exit status other than 0, or by an exception, even before
-    they ran."""
+    they ran, and jobs that the lead will never accept."""
     duration: Spread = Spread()
     """From start to finish, for jobs that have started."""
     pending: Spread = Spread()

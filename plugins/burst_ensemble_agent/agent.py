@@ -18,7 +18,14 @@ from typing import Any, Protocol, runtime_checkable
 import msgspec
 
 from burst import log
-from burst.errors import BurstError, ConfigError, LeadError, ServiceTaken, Unreadable
+from burst.errors import (
+    BurstError,
+    ConfigError,
+    JobRefused,
+    LeadError,
+    ServiceTaken,
+    Unreadable,
+)
 from burst.lead import JobSubmitter, Lead, NewJob, ServiceRequest, WholeQueue
 from burst.model.active_job import ActiveJob
 from burst.model.backoff import backoff
@@ -83,6 +90,7 @@ class EnsembleAgent:
         self._began, self._number = time.time(), 0
         self._submitted: dict[str, JobId] = {}
         self._refused: dict[str, str] = {}
+        self._never_taken: dict[str, str] = {}
         self._asked: tuple[JobId, ...] = ()
         self._failures = 0
         self._said = ""
@@ -186,12 +194,14 @@ class EnsembleAgent:
             number=self._number,
             submitted=dict(self._submitted),
             refused=dict(self._refused),
+            failed=dict(self._never_taken),
         )
 
     def _obey(self, lead: AgentLead, answer: AgentAnswer) -> float:
         """Do what the answer says; return the seconds until the next report."""
-        names = self._submitted.keys() & answer.submit.keys()
-        self._submitted = {name: self._submitted[name] for name in names}
+        names = answer.submit.keys()
+        self._submitted = {k: v for k, v in self._submitted.items() if k in names}
+        self._never_taken = {k: v for k, v in self._never_taken.items() if k in names}
         self._refused, self._asked = {}, answer.ask
         if answer.end:
             # Look again after jobs were canceled: another may have been submitted
@@ -206,7 +216,8 @@ class EnsembleAgent:
 
     def _submit(self, lead: AgentLead, jobs: Mapping[str, dict[str, Any]]) -> bool:
         """Submit the jobs that the instance lacks; tell whether it has new ones now."""
-        unknown = [name for name in jobs if name not in self._submitted]
+        known = self._submitted.keys() | self._never_taken.keys()
+        unknown = [name for name in jobs if name not in known]
         if not unknown:
             return False
         there = lead.find_jobs(unknown)
@@ -216,7 +227,9 @@ class EnsembleAgent:
         answers = lead.submit_jobs(new) if new else []
         taken = dict(there)
         for name, made in zip(rest, answers, strict=True):
-            if isinstance(made, BurstError):
+            if isinstance(made, JobRefused):
+                self._never_taken[name] = cut(str(made), 300)
+            elif isinstance(made, BurstError):
                 self._refused[name] = cut(str(made), 300)
             else:
                 taken[name] = made
@@ -226,7 +239,7 @@ class EnsembleAgent:
                 "%s: %d jobs submitted, %d refused, %d already there",
                 self._site.about,
                 len(taken) - len(there),
-                len(self._refused),
+                len(rest) + len(there) - len(taken),
                 len(there),
             )
         self._await(lead, set(taken.values()) - set(there.values()))

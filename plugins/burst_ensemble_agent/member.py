@@ -50,6 +50,11 @@ class AgentMember(Member, frozen=True):
                 for name, ref in names.items()
                 if name in report.submitted
             },
+            {
+                ref: report.failed[name]
+                for name, ref in names.items()
+                if name in report.failed
+            },
         )
 
     def read(self, report: AgentReport, now: float) -> MemberState:

@@ -73,6 +73,11 @@ class AgentReport(msgspec.Struct, frozen=True, kw_only=True):
         msgspec.Meta(max_length=_NAMES_MOST),
     ] = {}
     """Why the instance refused jobs of the last `AgentAnswer.submit`, by name."""
+    failed: Annotated[
+        Mapping[_JobName, Annotated[str, msgspec.Meta(max_length=300)]],
+        msgspec.Meta(max_length=_NAMES_MOST),
+    ] = {}
+    """The same for jobs that it will never accept."""
     outcomes: Annotated[
         Mapping[JobId, JobOutcome], msgspec.Meta(max_length=ASK_MOST)
     ] = {}
@@ -87,8 +92,9 @@ class AgentAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds until its next report."""
     submit: Mapping[str, dict[str, Any]] = {}
     """Jobspecs by the unique name of the job, in the order in which they are submitted.
-    A job is repeated until the record says that the instance has it. The jobspecs have
-    no environment, and no `cwd` if the file sets none: the agent adds its own."""
+    A job is repeated until the record says that the instance has it, or will never
+    accept it. The jobspecs have no environment, and no `cwd` if the file sets none: the
+    agent adds its own."""
     ask: tuple[JobId, ...] = ()
     """Jobs that are no longer in the report: the next report says how they ended."""
     end: str = ""

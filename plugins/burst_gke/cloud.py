@@ -46,6 +46,7 @@ _PHASES = {
     "DEGRADED": Phase.FAILED,
     "RUNNING_WITH_ERROR": Phase.FAILED,
 }
+_IMPAIRED = ("DEGRADED", "RUNNING_WITH_ERROR")
 _MESSAGES = {"cluster": CreateClusterRequest, "node_pool": CreateNodePoolRequest}
 
 # Conditions that are no failure: resources are made in spite of them.
@@ -260,6 +261,7 @@ def _judge(thing: Cluster | NodePool) -> dict[str, Any]:
         "phase": phase,
         "why": f"{thing.name} is {_name(thing.status)}{said}",
         "fault": fault,
+        "impaired": _name(thing.status) in _IMPAIRED,
     }
 
 

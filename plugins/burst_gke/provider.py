@@ -182,9 +182,8 @@ class GkeProvider(PodSettingsProvider):
         places = {name: resources.decisive for name, resources in bursts.items()}
         for name, resources in bursts.items():
             trouble = troubles.get(resources.cluster.name)
-            if trouble and not places[name].why:
-                # Its pods cannot be read, so the burst makes no progress.
-                places[name] = msgspec.structs.replace(places[name], why=str(trouble))
+            if trouble:
+                places[name] = _unreachable(places[name], trouble)
         return describe_all(places, statuses.values())
 
     def resize(self, spec: BurstSpec) -> None:
@@ -345,3 +344,14 @@ class GkeProvider(PodSettingsProvider):
         if self._settings.pool:
             return listed
         return [self._resizer.complete(status, pods) for status in listed]
+
+
+def _unreachable(place: GkeResource, trouble: ProviderError) -> GkeResource:
+    """Return the place of a burst whose pods cannot be read.
+
+    The burst makes no progress. Pods may run in a place that is only impaired.
+    """
+    if place.phase is not Phase.RUNNING and not place.impaired:
+        return place
+    why = "; ".join(filter(None, (place.why, str(trouble))))
+    return msgspec.structs.replace(place, phase=Phase.RUNNING, why=why, fault=None)

@@ -25,6 +25,8 @@ class GkeResource(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
     fault: CloudFailure | None = None
     """What GKE reports of it; None while it runs."""
+    impaired: bool = False
+    """Whether it exists and may be usable, although GKE calls it failed."""
     endpoint: str = ""
     """Address of a cluster's API server, without a scheme; empty if it has none yet."""
     private_endpoint: str = ""

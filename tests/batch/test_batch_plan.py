@@ -119,7 +119,8 @@ def test_rank_0_is_reached_by_its_nodes_name_where_another_host_has_to(
 
 
 def test_the_daemon_of_an_allocation_takes_all_down_and_keeps_to_its_lead() -> None:
-    lead = {"uri": "local:///else", "slots": ["a-[0-1]"], "address": "nat", "port": 7}
+    others = {"uri": "local:///else", "slots": ["a-[0-1]"], "owner": "site-a"}
+    lead = {**others, "address": "nat", "port": 7}
     tables = {**LOCAL, "lead": lead, "daemon": {"log": "json"}}
     found = batch_tables(tables, parse(tables, ""), None)
     assert found == {

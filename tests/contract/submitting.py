@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from burst.errors import BurstError, LeadError
+from burst.errors import BurstError, JobRefused, LeadError
 from burst.lead import JobSubmitter, Lead, NewJob
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
@@ -100,7 +100,7 @@ class SubmitContract(WithInstance):
         bad: Mapping[str, Any] = {**jobspec("bad"), "resources": []}
         good = jobspec("good", "true")
         refused, taken = submitter(lead).submit_jobs([NewJob(bad), NewJob(good)])
-        assert isinstance(refused, BurstError)
+        assert isinstance(refused, JobRefused)
         assert str(refused)
         assert not isinstance(taken, BurstError)
         assert submitter(lead).find_jobs(["bad", "good"]) == {"good": taken}

@@ -34,7 +34,7 @@ def test_it_is_told_in_order_with_durations_sums_and_cost() -> None:
         (21, "reaped", {}),
     ):
         burst = lifecycle.apply(burst, Event(T0 + seconds, name, context))
-    found = burst_story(Records(), burst, settings(), T0 + 100)
+    found = burst_story(Records(), burst, settings(), 0.0, T0 + 100)
     assert [event["text"] for event in found["events"]] == [
         "it was planned",
         "its provider is called to make it",
@@ -58,7 +58,7 @@ def test_it_is_told_in_order_with_durations_sums_and_cost() -> None:
 
 def test_a_burst_that_is_set_apart_says_so() -> None:
     burst = lifecycle.quarantine(lifecycle.begin(LEASE, {}, T0), "odd", T0 + 1)
-    found = burst_story(Records(), burst, settings(), T0 + 2)
+    found = burst_story(Records(), burst, settings(), 0.0, T0 + 2)
     assert found["state"] == "quarantined"
     assert found["events"][-1]["text"].endswith("the daemon does not act on it: odd")
 
@@ -78,17 +78,17 @@ def test_who_acts_next_on_a_burst_and_by_when() -> None:
             "the provider starts the lost followers again, within [deadlines] rejoin (",
         ),
     ):
-        assert says in next_step_of(run(*events), limits, T0)
-    assert next_step_of(run(*ONLINE, "exception", "reaped"), limits, T0) == ""
+        assert says in next_step_of(run(*events), limits, 0.0, T0)
+    assert next_step_of(run(*ONLINE, "exception", "reaped"), limits, 0.0, T0) == ""
     odd = lifecycle.quarantine(run(*ONLINE), "odd", T0)
-    assert next_step_of(odd, limits, T0) == (
+    assert next_step_of(odd, limits, 0.0, T0) == (
         f"an administrator takes it down: burst down {odd.id}"
     )
 
 
 def test_what_ends_on_another_day_is_told_with_its_day() -> None:
     limits = settings(deadlines={"join": "30h"})
-    told = next_step_of(run("provision-start", "provision-finish"), limits, T0)
+    told = next_step_of(run("provision-start", "provision-finish"), limits, 0.0, T0)
     end = T0 + 2 + 30 * 3600
     assert told.endswith(f"({moment(end)[:10]} {clock_time(end)})")
 

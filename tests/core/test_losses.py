@@ -8,10 +8,12 @@ from burst.core.guest_view import OWNER_SEES, records_for_guests
 from burst.core.losses import last_loss, loss_of
 from burst.core.report import burst_note
 from burst.model.burst import Burst, JobTimes, Result, State
+from burst.model.decision import clock_time
 from burst.model.event import Event
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.provider import FollowerStatus, Phase
+from burst.runtime.service_answers import explain
 from tests.builders import LENT, T0, but, whole
 from tests.lifecycles import LEASE
 from tests.sim import Sim
@@ -242,6 +244,9 @@ def test_after_a_pause_of_the_lead_followers_have_all_their_time_to_rejoin(joins
     restart_lead(sim)
     sim.tick()
     assert sim.state() is State.ONLINE
+    until = clock_time(sim.lead.known.started + 20.0)
+    told = explain(sim.engine.snapshot, sim.burst.id)["next"]
+    assert f"within [deadlines] rejoin ({until})" in told
     sim.joins = joins
     sim.tick(18)
     assert sim.state() is State.ONLINE

@@ -212,7 +212,7 @@ def test_it_grows_by_the_free_ranks_above_it_and_each_step_is_on_record():
     assert kinds(site.answer()) == [], "nor once it was taken"
     assert site.row()["resize"] == {"kind": "grow", "before": 2, "nodes": 4}
     assert site.row()["note"] == "grows from 2 to 4 nodes"
-    assert next_deadline(site.burst, SETTINGS) == NOW + 150
+    assert next_deadline(site.burst, SETTINGS, 0.0, site.now) == NOW + 150
     site.online |= {4}
     site.tick()
     assert site.burst.resize is not None
@@ -221,10 +221,10 @@ def test_it_grows_by_the_free_ranks_above_it_and_each_step_is_on_record():
     assert site.last == "grown"
     assert site.burst.resize is None
     assert site.burst.expected == {2, 3, 4, 5}
-    assert next_deadline(site.burst, SETTINGS) == math.inf
+    assert next_deadline(site.burst, SETTINGS, 0.0, site.now) == math.inf
     assert site.ask(4).text == f"{ID} has 4 nodes"
     assert site.row()["resize"] is None
-    story = burst_story(site.records, site.burst, site.settings, site.now)
+    story = burst_story(site.records, site.burst, site.settings, 0.0, site.now)
     texts = [event["text"] for event in story["events"]]
     assert "it has 4 nodes now, all online: by request" in texts
 

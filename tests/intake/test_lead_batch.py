@@ -112,6 +112,30 @@ def test_a_script_that_cannot_be_run_is_told_as_a_shell_does(user: User) -> None
     user.ends_clean()
 
 
+def test_what_exists_without_a_script_is_swept_from_outside(user: User) -> None:
+    """Standing nodes are rented without a job."""
+    stuck, program = user.directory / "stuck", user.directory / "program"
+    stuck.touch()
+    program.write_text(f"""#!/bin/sh
+        owner=$(cat {user.base}/*/owner)
+        [ "$1" = list ] || exit 0
+        [ -e {stuck} ] || {{ echo '[]'; exit; }}
+        echo '[{{"name": "'$owner'.site.burst-0-1a2b3c", "state": "running"}}]'
+    """)
+    program.chmod(0o755)
+    shared = {"dir": str(user.directory / "followers"), "cores": 2, "max_nodes": 4}
+    site = {"type": "command", "program": [str(program)], **shared}
+    user.tables |= {"providers": {"site": site}, "deadlines": {"reap": "2s"}}
+    (user.directory / "script.sh").write_text("#!/no/such/shell\n")
+    (job,) = user.batch("-N1", "script.sh").lines
+    assert user.status(job) == 127
+    assert "not all gone within 2s (deadlines.reap): burst-0-1a2b3c" in user.output()
+    (place,) = user.base.iterdir()
+    stuck.unlink()
+    said = user.run(BURST, "lead", "sweep")
+    assert said.lines == [f"{place}: nothing is left"]
+
+
 def test_what_cannot_be_is_told_and_leaves_nothing(user: User) -> None:
     for words, text, told in (
         (

@@ -231,9 +231,10 @@ class Invariants:
         if (away or begins) and not world.stepped:
             self._no_work_unread()
         self._read_at, self._missed, self._boots = world.now, False, world.boots
+        started, now = world.lead.known.started, world.now
         self._left = {
-            burst.id: (burst.state, next_deadline(burst, world.settings) - world.now)
-            for burst in world.live
+            b.id: (b.state, next_deadline(b, world.settings, started, now) - now)
+            for b in world.live
         }
 
     def _no_work_unread(self):

@@ -218,7 +218,7 @@ def test_it_is_told_why_a_burst_exists_and_that_it_is_made_again():
     s = sim({"nodes": 2})
     s.until(online(s, 1))
     s.tick(20)
-    story = burst_story(s.records, s.burst, s.settings, s.now)
+    story = burst_story(s.records, s.burst, s.settings, 0.0, s.now)
     assert story["standing"] == "2 nodes of local"
     assert "(" not in story["next"], "it does not end"
     first = s.burst.id

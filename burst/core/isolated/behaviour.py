@@ -85,7 +85,7 @@ class IsolatedBehaviour:
         """End a burst at once: the lead knows no ranks of it that could be drained."""
         tx.fail(burst.id, "canceled", note)
 
-    def next_deadline(self, burst: Burst, settings: Settings) -> float:
+    def next_deadline(self, burst: Burst, settings: Settings, *_: object) -> float:
         """Return when its program or its lease ends; math.inf if neither does."""
         if burst.state is not State.ONLINE:
             return math.inf

@@ -7,7 +7,6 @@ import os
 import signal
 import time
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -230,8 +229,8 @@ def _lasted(member: Row) -> float:
 
 def _note(row: Row) -> str:
     member = row["member"]
-    found: Any = member["trouble"] or member["waits_for"] or member["why"]
-    return str(found or "-")
+    found = member["trouble"] or member["waits_for"] or member["why"]
+    return "; ".join(filter(None, (found, member["failed"]))) or "-"
 
 
 _MEMBERS = (

@@ -25,7 +25,7 @@ from burst_ensemble.core.intents import (
     RunCustom,
     SubmitJobs,
 )
-from burst_ensemble.core.job_rows import MemberState
+from burst_ensemble.core.job_rows import MemberState, count_failed
 from burst_ensemble.core.member_job import find_group
 from burst_ensemble.core.reading import SizedReading
 from burst_ensemble.core.record import (
@@ -129,11 +129,14 @@ def confirm(
     """Return the record after the intents of a step were done or refused.
 
     The submitted jobs are known from now on: if one ends before the next reading, the
-    next step asks for its outcome. Sizes and ends need no confirmation.
+    next step asks for its outcome. Those that the lead will never accept have failed.
+    Sizes and ends need no confirmation.
     """
     refused = dict.fromkeys(record.members, "")
     for intent, what in done:
-        name, member = intent.member, record.members[intent.member]
+        name = intent.member
+        member = count_failed(record.members[name], what.failed)
+        record = record.with_members({name: member})
         groups = {job: find_group(spec, name, ref) for ref, job in what.jobs.items()}
         new = {
             job: KnownJob(group.name, group.nodes, counted="", submitted=now, seen=now)

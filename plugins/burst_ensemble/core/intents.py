@@ -69,7 +69,9 @@ class Done(msgspec.Struct, frozen=True):
     """The outcome of an intent."""
 
     refused: str = ""
-    """Why the member does not reach its size, or a job was refused; empty if all was
-    done."""
+    """Why the member does not reach its size, or a job was refused for now; empty if
+    neither."""
     jobs: Mapping[JobRef, JobId] = {}
     """For SubmitJobs: the jobs that the lead has now."""
+    failed: Mapping[JobRef, str] = {}
+    """For SubmitJobs: the jobs that the lead will never accept, and why."""

@@ -17,6 +17,7 @@ from burst.model.active_job import JobOutcome
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst_ensemble.algorithm import JobTally, QueueCounts
+from burst_ensemble.core.intents import JobRef
 from burst_ensemble.core.reading import JobEvent, SizedReading, with_event
 from burst_ensemble.core.record import KnownJob, MemberRecord
 
@@ -115,6 +116,23 @@ def count_jobs(before: MemberRecord, seen: JobsSeen, now: float) -> MemberState:
         before, jobs=jobs, statistics=count.statistics, total=count.total
     )
     return MemberState(reading, after)
+
+
+def count_failed(before: MemberRecord, failed: Mapping[JobRef, str]) -> MemberRecord:
+    """Return the record in which unconfirmed jobs have failed, with the reason of each:
+    the lead will never accept them.
+    """
+    statistics, total, why = dict(before.statistics), before.total, before.failed
+    for job in before.unconfirmed:
+        if job in failed:
+            tally = statistics.get(job.group, JobTally())
+            statistics[job.group] = with_event(tally, "exception", failed=True)
+            total = with_event(total, "exception", failed=True)
+            why = failed[job]
+    left = tuple(job for job in before.unconfirmed if job not in failed)
+    return msgspec.structs.replace(
+        before, unconfirmed=left, statistics=statistics, total=total, failed=why
+    )
 
 
 class _Count:

@@ -14,8 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from burst import log
 from burst.core.tagged_nodes import TaggedBurst, TaggedJob, TaggedNodes
-from burst.errors import BurstError, Late, LeadError, Unreadable
+from burst.errors import BurstError, JobRefused, Late, LeadError, Unreadable
 from burst.model.active_job import JobOutcome
+from burst.model.event import cut
 from burst.model.jobid import JobId
 from burst.model.ranks import format_hostlist
 from burst.runtime.service_answers import Row
@@ -25,6 +26,7 @@ from burst_ensemble.core.intents import (
     Done,
     EndMember,
     Intent,
+    JobRef,
     ResizeMember,
     RunCustom,
     SubmitJobs,
@@ -138,7 +140,8 @@ class MemberActions:
             return {}, error.what
 
     def _submit(self, before: Ensemble, to: SubmitJobs, nodes: TaggedNodes) -> Done:
-        """Submit jobs of a member; return which of them the lead has now.
+        """Submit jobs of a member; return which of them the lead has now, and which it
+        will never accept.
 
         The lead may have jobs already that were unconfirmed before the step.
         """
@@ -156,13 +159,15 @@ class MemberActions:
         rest = [ref for ref in to.jobs if ref not in ids]
         jobs = [make_job(start, member, ref, names[ref], site) for ref in rest]
         answers = self._daemon.submitter.submit_jobs(jobs) if jobs else []
-        refused = ""
+        refused, failed = "", dict[JobRef, str]()
         for ref, answer in zip(rest, answers, strict=True):
-            if isinstance(answer, BurstError):
+            if isinstance(answer, JobRefused):
+                failed[ref] = cut(str(answer), 300)
+            elif isinstance(answer, BurstError):
                 refused = refused or str(answer)
             else:
                 ids[ref] = answer
-        return Done(refused, ids)
+        return Done(refused, ids, failed)
 
 
 def _site_of(start: EnsembleStart, member: str, nodes: TaggedNodes) -> JobSite | None:

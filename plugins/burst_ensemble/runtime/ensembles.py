@@ -233,7 +233,7 @@ class Ensembles:
 
         `before` is the ensemble that the step was decided for.
         """
-        name, done = before.record.name, list[tuple[Intent, Done]]()
+        done: list[tuple[Intent, Done]] = []
         try:
             for intent in intents:
                 done.append((intent, self._do_one(before, intent)))
@@ -243,15 +243,8 @@ class Ensembles:
                 lambda current: confirm_run(current, before.record, done, now)
             )
         for intent, what in done:
-            earlier = before.record.members[intent.member].refused
-            if isinstance(intent, SubmitJobs) and what.refused not in ("", earlier):
-                log.say(
-                    "ensemble %s: the lead does not accept a job of %s: %s",
-                    name,
-                    intent.member,
-                    what.refused,
-                    level=logging.WARNING,
-                )
+            if isinstance(intent, SubmitJobs):
+                _log_refusals(before.record, intent.member, what)
 
     def _do_one(self, before: Ensemble, intent: Intent) -> Done:
         if not before.start.spec.member(intent.member).is_external:
@@ -292,6 +285,18 @@ class _Running:
             self.due = math.inf
         elif math.isinf(self.due):
             self.due = 0.0
+
+
+def _log_refusals(before: EnsembleRecord, member: str, what: Done) -> None:
+    """Log each reason for which jobs were refused, unless it is on record already."""
+    known, label = before.members[member], f"ensemble {before.name}"
+    if what.refused not in ("", known.refused):
+        text, why = "%s: the lead does not accept a job of %s: %s", what.refused
+        log.say(text, label, member, why, level=logging.WARNING)
+    for why in dict.fromkeys(what.failed.values()):
+        if why != known.failed:
+            text = "%s: a job of %s has failed, as it can never be submitted: %s"
+            log.say(text, label, member, why, level=logging.WARNING)
 
 
 def _log_changes(name: str, before: EnsembleRecord, after: EnsembleRecord) -> None:

@@ -17,7 +17,7 @@ from burst_ensemble_agent.report import (
     make_report,
 )
 
-from burst.errors import BurstError, ConfigError, LeadError, Unreadable
+from burst.errors import BurstError, ConfigError, JobRefused, LeadError, Unreadable
 from burst.lead import Lead, NewJob
 from burst.model.active_job import ActiveJob, JobOutcome, QueuePicture
 from burst.model.jobid import JobId
@@ -34,6 +34,7 @@ class Instance(FakeLead):
     """A fake instance that takes jobs."""
 
     refuses = ""
+    never_takes = False
     names: dict[str, JobId]
     outcome: Mapping[JobId, JobOutcome] = {}
     failed: tuple[JobId, ...] = ()
@@ -52,7 +53,8 @@ class Instance(FakeLead):
     def submit_jobs(self, jobs: Sequence[NewJob]) -> Sequence[JobId | BurstError]:
         self.submitted += tuple(jobs)
         if self.refuses:
-            return [BurstError(self.refuses)] * len(jobs)
+            kind = JobRefused if self.never_takes else BurstError
+            return [kind(self.refuses)] * len(jobs)
         made = [self._take(new) for new in jobs]
         if self.lost:
             self.lost = False
@@ -149,6 +151,19 @@ def test_what_the_instance_refuses_is_told(instance: Instance) -> None:
     daemon = Daemon(said(submit=asked("a")))
     run(instance, daemon)
     assert daemon.reports[1].refused == {"a": "the queue is disabled"}
+
+
+def test_what_the_instance_never_takes_is_told_until_the_daemon_knows(
+    instance: Instance,
+) -> None:
+    instance.refuses, instance.never_takes = "it is too large", True
+    one = said(submit=asked("a"))
+    daemon = Daemon(one, one, said())
+    run(instance, daemon)
+    assert len(instance.submitted) == 1
+    told = [(dict(each.refused), dict(each.failed)) for each in daemon.reports[:4]]
+    why = {"a": "it is too large"}
+    assert told == [({}, {}), ({}, why), ({}, why), ({}, {})]
 
 
 def test_how_lost_jobs_ended_is_told_when_asked(instance: Instance) -> None:

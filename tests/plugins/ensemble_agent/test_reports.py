@@ -36,6 +36,21 @@ def test_jobs_go_to_the_agent_and_are_confirmed_by_it() -> None:
     assert outside.site.member("m").jobs.keys() == {1, 2}
 
 
+def test_a_job_that_the_instance_never_takes_has_failed() -> None:
+    outside = Outside()
+    outside.send()
+    outside.says.says = MemberDecision(submit=("step",))
+    outside.site.step()
+    outside.says.says = MemberDecision()
+    (job,) = outside.send().submit
+    outside.send(failed={job: "it is too large"})
+    outside.site.step()
+    member = outside.site.member("m")
+    assert (member.unconfirmed, member.total.failed) == ((), 1)
+    assert outside.row()["member"]["failed"] == "it is too large"
+    assert outside.send().submit == {}
+
+
 def test_a_restart_of_the_daemon_gives_the_same_jobs_and_counts_none_twice() -> None:
     outside = Outside()
     outside.send()

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from google.cloud.container_v1.types import NodePool
+from google.cloud.container_v1.types import Cluster, NodePool
 from google.rpc.code_pb2 import Code
 
 from burst.errors import InsufficientCapacity, NotFound, Refused, Transient
@@ -111,6 +111,29 @@ def test_what_is_impaired_later_ends_no_pods_that_run(form: World) -> None:
     assert status.instance is not None
     assert status.instance.online
     assert status.why == f"{form.name} is RUNNING_WITH_ERROR: the upgrade failed"
+
+
+@pytest.mark.parametrize(
+    ("status", "phase"),
+    [
+        (Cluster.Status.DEGRADED, Phase.PENDING),
+        (Cluster.Status.ERROR, Phase.FAILED),
+    ],
+)
+def test_what_is_impaired_and_does_not_answer_is_not_lost(
+    world: World, status: Cluster.Status, phase: Phase
+) -> None:
+    world.provision()
+    cluster: Any = world.gke.clusters[world.name]
+    cluster.status = status
+    cluster.status_message = "the control plane is down"
+    world.kubernetes.trouble = Transient("no API server")
+    found = world.status()
+    assert found.phase is phase
+    told = f"{world.name} is {status.name}: the control plane is down"
+    assert found.why == told + ("; no API server" if phase is Phase.PENDING else "")
+    world.kubernetes.trouble = None
+    assert world.status().phase is Phase.RUNNING
 
 
 def test_deleted_by_others_while_it_is_made_it_is_not_made_again(form: World) -> None:

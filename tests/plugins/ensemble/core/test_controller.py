@@ -430,6 +430,18 @@ def test_what_was_done_is_confirmed_for_the_run_of_which_it_is() -> None:
     assert confirm_run(known, other, done, NOW) is known
 
 
+def test_a_job_that_can_never_be_submitted_is_counted_once() -> None:
+    spec, first, second = ensemble(), JobRef("x", 0), JobRef("x", 1)
+    record = begun(spec, m=1).with_member("m", unconfirmed=(first, second))
+    intent = SubmitJobs(member="m", jobs=(first, second))
+    done = [(intent, Done(failed={first: "no"}))]
+    record = confirm(spec, record, done, NOW)
+    found = record.members["m"]
+    assert (found.unconfirmed, found.failed) == ((second,), "no")
+    assert (found.statistics["x"].failed, found.total.failed) == (1, 1)
+    assert confirm(spec, record, done, NOW) == record
+
+
 @pytest.mark.parametrize(("later", "ends"), [(200.0, False), (301.0, True)])
 def test_a_member_whose_jobs_the_lead_does_not_show_yet_is_not_idle(
     later: float, ends: bool

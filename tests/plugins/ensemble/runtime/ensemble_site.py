@@ -23,7 +23,7 @@ from burst_ensemble.runtime.service import EnsembleService
 from burst.config.convert import convert
 from burst.core.records import Records
 from burst.core.tagged_nodes import TaggedNodes, tagged_nodes
-from burst.errors import BurstError
+from burst.errors import BurstError, JobRefused
 from burst.lead import NewJob, ServiceRequest
 from burst.model.active_job import JobOutcome
 from burst.model.jobid import JobId
@@ -63,6 +63,8 @@ class Submitted:
         self._sim = sim
         self.identity, self.shared_store = sim.lead.identity, sim.lead.shared_store
         self.refuses = ""
+        self.never_takes = ""
+        """Why the lead will never accept a job; empty if it does."""
         self.lost = False
         """Whether the answer to a submission is lost; the jobs are there."""
         self.names: dict[str, JobId] = {}
@@ -71,6 +73,8 @@ class Submitted:
     def submit_jobs(self, jobs: Sequence[NewJob]) -> Sequence[JobId | BurstError]:
         if self.refuses:
             return [BurstError(self.refuses)] * len(jobs)
+        if self.never_takes:
+            return [JobRefused(self.never_takes)] * len(jobs)
         answers = [self._take(job) for job in jobs]
         if self.lost:
             raise BurstError("the answer was lost")

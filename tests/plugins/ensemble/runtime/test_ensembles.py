@@ -13,6 +13,7 @@ from burst_ensemble.algorithm import MemberDecision, MemberView, Memory
 from burst_ensemble.config.file import EnsembleFile
 from burst_ensemble.config.spec import EnsembleSpec
 from burst_ensemble.core import commands
+from burst_ensemble.core.algorithms.workload_demand import DemandOptions, WorkloadDemand
 from burst_ensemble.core.controller import end_all
 from burst_ensemble.core.intents import JobRef
 from burst_ensemble.core.member_job import job_name
@@ -134,6 +135,37 @@ def test_what_the_lead_does_not_take_is_tried_again_and_told(
     site.lead.refuses = ""
     site.step()
     assert len(site.sim.lead.jobs) == 1
+
+
+def test_a_job_that_the_lead_never_takes_has_failed_and_others_come_after_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    site, says = started()
+    why = "the lead does not accept the job: requested nnodes exceeds policy limit"
+    site.lead.never_takes = why
+    site.once("md", "md")
+    site.lead.never_takes = ""
+    site.restart()
+    assert site.member("a").unconfirmed == ()
+    site.step()
+    tally = says.saw[-1].tally
+    assert (tally.finished, tally.failed, tally.events) == (2, 2, {"exception": 2})
+    assert says.saw[-1].jobs[0].tally == tally
+    assert site.shown()["member"]["failed"] == why
+    assert caplog.text.count(why) == 1
+    site.once("md")
+    assert [name.split("-")[0] for name in site.lead.names] == ["sweep.a.md.2"]
+
+
+def test_a_member_all_of_whose_jobs_are_never_taken_ends() -> None:
+    site = EnsembleSite()
+    jobs = [{**JOBS["jobs"][0], "count": 300}]
+    site.up(members=[{**MEMBER, "jobs": jobs}])
+    site.algorithms["a"] = WorkloadDemand(DemandOptions())
+    site.lead.never_takes = "the lead does not accept the job: it is too large"
+    site.step(14)
+    assert "idle" in site.member("a").why
+    assert site.member("a").total.failed == 300
 
 
 def test_an_algorithm_that_raises_leaves_its_member_as_it_is_and_that_is_logged(
