@@ -22,7 +22,6 @@ from burst.core.plan.refusal_cache import (
     JobDecisions,
     RefusalCache,
     cache_refusals,
-    rules_of,
     standing_refusals,
     unchanged_jobs_refusals,
 )
@@ -43,6 +42,7 @@ from burst.core.unread_time import postponed
 from burst.core.world import World
 from burst.core.worth.accounts import keep_accounts
 from burst.core.worth.online_times import learn_times
+from burst.core.worth.rules import RuleSet
 from burst.model.burst import Burst, BurstId, State
 from burst.model.decision import Decision
 from burst.model.event import Event
@@ -173,7 +173,7 @@ def _decide_on_jobs(
     assert world.lead is not None
     end_late_bursts(tx, world, settings.limits)
     expire_assignments(tx, world)
-    rules = rules_of(cache, settings, world)
+    rules = RuleSet(settings.rules, world.userids)
     inputs = refusal_inputs(tx, world, settings, rules)
     before = cache or RefusalCache(inputs=inputs)
     standing = standing_refusals(before, same, inputs, world.lead, tx.now)
@@ -193,7 +193,6 @@ def _decide_on_jobs(
         outdated=standing.outdated,
         changed=standing.changed or plan.gives or plan.promises != before.promises,
         pause=standing.pause,
-        rules=rules,
         shortfalls=update_shortfalls(
             tx, before.shortfalls, fresh, settings, standing.decisions
         ),

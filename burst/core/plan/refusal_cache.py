@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from burst.config import Settings
 from burst.core.idle_parts import IdlePart
 from burst.core.plan.demands import Promise
 from burst.core.plan.refusal_inputs import RefusalInputs
@@ -28,8 +27,6 @@ from burst.core.select.burst_worth import BY_FORECAST
 from burst.core.select.job_context import never_on_own_nodes
 from burst.core.select.job_holds import is_failed
 from burst.core.select.queues import in_stopped_queue
-from burst.core.world import World
-from burst.core.worth.rules import RuleSet
 from burst.model.burst import BurstId
 from burst.model.decision import Decision
 from burst.model.hold import Hold, HoldState, urgency_before
@@ -65,8 +62,6 @@ class RefusalCache(msgspec.Struct, frozen=True, kw_only=True):
     """When the next round may begin, in seconds since the epoch."""
     shortfalls: Mapping[JobId, Shortfall] = {}
     """The shortfalls of jobs that could not have all the nodes that they need."""
-    rules: RuleSet | None = None
-    """The rules of the settings, with what they remember of jobs; None for none."""
     promises: tuple[Promise, ...] = ()
     """What was promised to others when these jobs were refused."""
     overtaken: Mapping[JobId, int] = {}
@@ -102,16 +97,6 @@ class JobDecisions(msgspec.Struct, frozen=True, kw_only=True):
     """Whether some job may be starting at this moment."""
     behind: bool = False
     """Whether some jobs are left for a later tick."""
-
-
-def rules_of(before: RefusalCache | None, settings: Settings, world: World) -> RuleSet:
-    """Return the rules of the settings; those of the tick before if nothing changed."""
-    known = before.rules if before is not None else None
-    if known is not None and before is not None:
-        same = before.inputs.settings is settings
-        if same and known.userids == world.userids:
-            return known
-    return RuleSet(settings.rules, world.userids)
 
 
 def unchanged_jobs_refusals(
