@@ -55,7 +55,7 @@ def begin_growth(
         "note": note,
         "online": format_idset(burst.expected),
     }
-    tx.record(burst.id, "grow", size_context(burst, hosts, ranks, tx.now, **facts))
+    tx.record(burst.id, "grow", size_context(burst, hosts, ranks, **facts))
 
 
 def begin_shrink(
@@ -70,7 +70,7 @@ def begin_shrink(
         "note": note,
         "online": format_idset(burst.expected.intersection(lease.ranks[:nodes])),
     }
-    context = size_context(burst, lease.hosts, lease.ranks, tx.now, **facts)
+    context = size_context(burst, lease.hosts, lease.ranks, **facts)
     tx.record(burst.id, "shrink", context)
 
 
@@ -127,7 +127,7 @@ def _grow(tx: Transaction, burst: Burst, world: World, settings: Settings) -> No
             "online": online,
             "growth_failed": False,
         }
-        context = size_context(burst, lease.hosts, lease.ranks, tx.now, **facts)
+        context = size_context(burst, lease.hosts, lease.ranks, **facts)
         tx.record(burst.id, "grown", context)
     elif not resize.requested and not burst.jobs - burst.started:
         give_back(tx, burst, _NOT_NEEDED)
@@ -224,7 +224,7 @@ def _end_shrink(
     nodes, why, lease = burst.resize.nodes, burst.resize.why, burst.lease
     hosts, kept = lease.hosts[:nodes], lease.ranks[:nodes]
     facts = {"nodes": nodes, "note": why, "online": format_idset(burst.expected)}
-    tx.record(burst.id, "shrunk", size_context(burst, hosts, kept, tx.now, **facts))
+    tx.record(burst.id, "shrunk", size_context(burst, hosts, kept, **facts))
 
 
 def _is_empty(
