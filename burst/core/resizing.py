@@ -25,13 +25,12 @@ from burst.core.observation import (
     status_of,
 )
 from burst.core.obstacles import holding_ranks, why_in_use
-from burst.core.plan.growth import FurtherRanks
 from burst.core.plan.slots import DRAIN_TAG
 from burst.core.provider_calls import is_resize_taken, may_resize, report_overdue
 from burst.core.records import Transaction
 from burst.core.sizes import size_context
 from burst.core.world import World
-from burst.model.burst import Burst
+from burst.model.burst import Burst, Lease
 from burst.model.fsd import format_fsd
 from burst.model.lead import LeadView
 from burst.model.ranks import format_idset
@@ -42,20 +41,21 @@ _LEAD_ANEW = "the lead was restarted while it grew"
 _NOT_NEEDED = "no waiting job needs its added nodes any more"
 
 
-def begin_growth(
-    tx: Transaction, burst: Burst, more: FurtherRanks, note: str, *, requested: bool
-) -> None:
-    """Lease further ranks for an online burst; a later tick calls its provider."""
-    lease = burst.lease
-    hosts, ranks = (*lease.hosts, *more.hosts), (*lease.ranks, *more.ranks)
+def begin_growth(tx: Transaction, larger: Lease, note: str, *, requested: bool) -> None:
+    """Lease further ranks for an online burst; a later tick calls its provider.
+
+    `larger` is what `with_ranks` returns.
+    """
+    burst = tx.bursts[larger.id]
     facts = {
-        "nodes": len(hosts),
-        "before": lease.nodes,
+        "nodes": larger.nodes,
+        "before": burst.lease.nodes,
         "requested": requested,
         "note": note,
         "online": format_idset(burst.expected),
     }
-    tx.record(burst.id, "grow", size_context(burst, hosts, ranks, **facts))
+    context = size_context(burst, larger.hosts, larger.ranks, **facts)
+    tx.record(burst.id, "grow", context)
 
 
 def begin_shrink(

@@ -15,7 +15,7 @@ from burst.core.burst_actions import act_on_burst, drain_for_job
 from burst.core.flux_drains import undrain_free_ranks
 from burst.core.idle_parts import shrink_idle
 from burst.core.plan.demands import Demand, Plan
-from burst.core.plan.growth import FurtherRanks
+from burst.core.plan.growth import with_ranks
 from burst.core.plan.job_accounts import with_accounts
 from burst.core.plan.plan_demands import plan_context, plan_demands
 from burst.core.plan.refusal_cache import (
@@ -264,10 +264,10 @@ def _record_plan(
         its = (jobs[job] for job in proposal.jobs)
         tx.plan_burst(with_accounts(proposal.lease, its, world.banks), submitted)
     for growth in plan.growths:
-        more = FurtherRanks(growth.hosts, growth.ranks)
         note = f"for job {format_f58(growth.job)}"
-        grows = tx.bursts[growth.burst]
-        begin_growth(tx, grows, more, note, requested=False)
+        lease = tx.bursts[growth.burst].lease
+        larger = with_ranks(lease, growth.ranks, world.identity)
+        begin_growth(tx, larger, note, requested=False)
     assigned: dict[BurstId, dict[str, float]] = {}
     for job, bursts in plan.assignments.items():
         for burst in bursts:
