@@ -220,7 +220,7 @@ class Openings:
     ) -> OfferRejection:
         """Return why no rank of any slot can be had."""
         table, key = self._context.table, source.key
-        for slot_class in table.classes(source.terms.provider):
+        for slot_class in table.classes(source.provider):
             need = nodes_wanted(asks.demand, source, slot_class[0])
             where = (slot_class, want)
             if not isinstance(need, OfferRejection):
