@@ -124,7 +124,7 @@ def run_tick(
         return msgspec.structs.replace(made, refusal_cache=cache)
     return msgspec.structs.replace(
         made,
-        decisions={**decided.still_refused, **decided.fresh},
+        decisions={**decided.left.decisions, **decided.fresh},
         refusal_cache=cache_refusals(decided, made.records),
         unsettled=decided.unsettled,
         behind=decided.behind,
@@ -186,13 +186,12 @@ def _decide_on_jobs(
     fresh = {**found.decisions, **jobs.downgrade_final(plan.decisions)}
     # Refusals depend on what the plan left, not on what is given back after it.
     left = refusal_inputs(tx, world, settings, rules)
-    after = RefusalCache(
+    after = msgspec.structs.replace(
+        standing,
         inputs=left,
         jobs=world.lead.jobs,
         here=found.here,
-        outdated=standing.outdated,
         changed=standing.changed or plan.gives or plan.promises != before.promises,
-        pause=standing.pause,
         shortfalls=update_shortfalls(
             tx, before.shortfalls, fresh, settings, standing.decisions
         ),
@@ -201,7 +200,6 @@ def _decide_on_jobs(
             **{job: n for job, n in before.overtaken.items() if job in fresh},
             **plan.overtaken,
         },
-        idle_parts=before.idle_parts,
     )
     decided = JobDecisions(
         left=after,
@@ -211,7 +209,6 @@ def _decide_on_jobs(
         left_to_flux=_may_wait(jobs, fresh, found.unread)
         if inputs.own <= left.own
         else frozenset(),
-        still_refused=standing.decisions,
         fresh=fresh,
         unsettled=any(each.reason is Reason.STARTING for each in fresh.values()),
         behind=bool(found.unread or standing.outdated),
@@ -228,7 +225,7 @@ def _act_on_jobs(
     """
     after, world = decided.left, jobs.world
     plan_job_holds(tx, jobs, unread, decided.fresh)
-    refused = (*decided.still_refused.values(), *decided.fresh.values())
+    refused = (*after.decisions.values(), *decided.fresh.values())
     jobs_wait = bool(after.promises) or any(map(_may_have_nodes_later, refused))
     after = msgspec.structs.replace(
         after,
