@@ -28,8 +28,6 @@ SENTENCES = {
     "provision-start": "its provider is called to make it",
     "provision-finish": "all its followers were started",
     "assign": "further jobs were assigned to it",
-    "race": "{note}",
-    "raced": "{note}",
     "joined": "{ranks!i} joined the lead",
     "online": "it is online, with {ranks!i}",
     "lost": "it lost {ranks!i}: {note}",

@@ -63,9 +63,6 @@ EDGES: dict[tuple[State, str], State] = {
 NOTES: dict[str, tuple[State, ...]] = {
     # Flux may start a job on the burst before the drain takes effect.
     "assign": (*BEFORE_REAP, State.REAP),
-    # Only in records of earlier versions.
-    "race": (State.NEW, State.PROVISION),
-    "raced": (State.NEW, State.PROVISION, State.JOIN, State.ONLINE),
     "job-leave": tuple(State),
     "job-hold": tuple(State),
     "job-release": tuple(State),
@@ -95,9 +92,6 @@ NOTES: dict[str, tuple[State, ...]] = {
 
 OUT_OF_REACH = "out-of-reach"
 """The cause of quarantine if the provider of a burst is set to another place."""
-_MOVED_NOTE = "it was made in another place than that of its provider"
-# Old names of events, in records of earlier versions, and their present names.
-_RENAMED = {"acquit": "unquarantine"}
 
 RESULTS = {
     "canceled": Result.CANCELED,
@@ -106,8 +100,6 @@ RESULTS = {
     LEAD_MOVED: Result.CANCELED,
     "timeout": Result.TIMEOUT,
     RECLAIMED: Result.RECLAIMED,
-    # Only in records of earlier versions.
-    "raced": Result.CANCELED,
 }
 """Types of `exception` with a result other than FAILED; all others are failures."""
 
@@ -135,8 +127,7 @@ def restore(record: BurstRecord, jobs: Mapping[JobId, JobTimes]) -> Burst:
         ),
     )
     for event in record.events:
-        name = _RENAMED.get(event.name, event.name)
-        burst = apply(burst, msgspec.structs.replace(event, name=name))
+        burst = apply(burst, event)
     return burst
 
 
@@ -277,10 +268,8 @@ def _unread(burst: Burst, event: Event) -> dict[str, Any]:
 
 
 def _quarantined(_: Burst, event: Event) -> dict[str, Any]:
-    note = event.context["note"]
-    # Records of earlier versions have no cause, but their note shows it.
-    moved = event.context.get("cause") == OUT_OF_REACH or note.startswith(_MOVED_NOTE)
-    return {"quarantined": note, "out_of_reach": moved}
+    moved = event.context.get("cause") == OUT_OF_REACH
+    return {"quarantined": event.context["note"], "out_of_reach": moved}
 
 
 _DERIVED: dict[str, Callable[[Burst, Event], dict[str, Any]]] = {
