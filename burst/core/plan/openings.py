@@ -91,7 +91,8 @@ class Openings:
                 return found
             refusals.append(found)
         if not context.slots and not wanted.some_isolated:
-            return Decision(Reason.NO_SLOTS)
+            lead = context.eligible.isolated.identity
+            return Decision(Reason.NO_SLOTS if lead.endpoint else Reason.NO_ADDRESS)
         refusals.extend(context.catalog.refusals)
         if not refusals:
             return Decision(Reason.NO_OFFERS)
