@@ -160,14 +160,14 @@ def step(burst: Burst, event: Event) -> tuple[Burst, Event]:
     edge = EDGES.get((burst.state, event.name))
     if edge is None and burst.state not in NOTES.get(event.name, ()):
         why = f"unexpected event {event.name} in state {burst.state.value}"
-        return _quarantine(burst, why, event.timestamp)
+        return step(burst, Event(event.timestamp, "quarantine", {"note": why}))
     try:
         event = cut_note(event)
         changes = _derive(burst, event)
         events = kept(burst.events, event)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         why = f"event {event.name} cannot be read: {error!r}"
-        return _quarantine(burst, why, event.timestamp)
+        return step(burst, Event(event.timestamp, "quarantine", {"note": why}))
     if edge is not None:
         changes |= {"state": edge, "since": event.timestamp}
     if events is not burst.events:
@@ -176,21 +176,9 @@ def step(burst: Burst, event: Event) -> tuple[Burst, Event]:
     return after, event
 
 
-def quarantine(burst: Burst, why: str, now: float, cause: str = "") -> Burst:
-    """Return the burst quarantined: nothing is done to it until a person decides.
-
-    `cause` is OUT_OF_REACH if the quarantine ends by itself together with its cause.
-    """
-    context = {"note": why, "cause": cause} if cause else {"note": why}
-    event = cut_note(Event(now, "quarantine", context))
-    return msgspec.structs.replace(
-        burst, events=kept(burst.events, event), **_quarantined(burst, event)
-    )
-
-
-def _quarantine(burst: Burst, why: str, now: float) -> tuple[Burst, Event]:
-    after = quarantine(burst, why, now)
-    return after, after.events[-1]
+def quarantine(burst: Burst, why: str, now: float) -> Burst:
+    """Return the burst quarantined: nothing is done to it until a person decides."""
+    return apply(burst, Event(now, "quarantine", {"note": why}))
 
 
 def _derive(burst: Burst, event: Event) -> dict[str, Any]:

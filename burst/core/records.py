@@ -174,10 +174,12 @@ class Transaction:
             self.cool_down(burst, why, limits)
 
     def quarantine(self, burst: BurstId, why: str, cause: str = "") -> None:
-        """Quarantine a burst; `cause` as for `lifecycle.quarantine`."""
-        after = lifecycle.quarantine(self.bursts[burst], why, self.now, cause)
-        self.bursts[burst] = after
-        self.events.append((burst, after.events[-1]))
+        """Quarantine a burst: nothing is done to it until a person decides.
+
+        `cause` is OUT_OF_REACH if the quarantine ends by itself together with it.
+        """
+        context = {"note": why, "cause": cause} if cause else {"note": why}
+        self.record(burst, "quarantine", context)
 
     def plan_burst(self, lease: Lease, jobs: Mapping[JobId, float]) -> None:
         """Record a new burst, and have its provider make it.
