@@ -11,6 +11,7 @@ then are they free for other bursts.
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import msgspec
 
@@ -24,7 +25,7 @@ from burst.core.observation import (
     ranks_of,
     status_of,
 )
-from burst.core.obstacles import holding_ranks, why_in_use
+from burst.core.obstacles import is_empty, why_in_use
 from burst.core.plan.slots import DRAIN_TAG
 from burst.core.provider_calls import is_resize_taken, may_resize, report_overdue
 from burst.core.records import Transaction
@@ -189,8 +190,10 @@ def _shrink(tx: Transaction, burst: Burst, world: World, settings: Settings) -> 
     assert resize is not None
     assert lead is not None
     ranks = _leaving_ranks(burst, world)
+    drain = DrainBurst(ranks, f"{DRAIN_TAG}{burst.id} shrinks")
+    empty = partial(is_empty, tx, lead, drain, settings.deadlines, resize.since)
     if resize.called is None:
-        if not _is_empty(tx, burst, ranks, world, settings):
+        if not empty():
             note = f"shrink: {why_in_use(burst, ranks, world)}"
             report_overdue(tx, burst, settings.deadlines.drain, note, resize.since)
             return
@@ -198,7 +201,7 @@ def _shrink(tx: Transaction, burst: Burst, world: World, settings: Settings) -> 
     elif _is_gone(burst, world) and not ranks & lead.online:
         _end_shrink(tx, burst, ranks, lead)
         return
-    elif not _is_empty(tx, burst, ranks, world, settings):
+    elif not empty():
         return
     if may_resize(tx, burst, world):
         tx.actions.append(ResizeBurst(burst.id))
@@ -227,28 +230,6 @@ def _end_shrink(
     tx.record(burst.id, "shrunk", size_context(burst, hosts, kept, **facts))
 
 
-def _is_empty(
-    tx: Transaction,
-    burst: Burst,
-    ranks: frozenset[int],
-    world: World,
-    settings: Settings,
-) -> bool:
-    """Drain ranks; tell whether nothing runs or can start there any more."""
-    lead, resize = world.lead, burst.resize
-    assert lead is not None
-    assert resize is not None
-    open_ranks = ranks - lead.closed
-    if open_ranks:
-        tx.actions.append(_drain(burst, open_ranks))
-        return False
-    busy = holding_ranks(ranks, lead, settings.deadlines, tx.now)
-    if tx.now - resize.since > settings.deadlines.rejoin:
-        # Nothing runs on a node whose broker is gone (see `burst_actions`).
-        busy &= lead.online
-    return not busy
-
-
 def _is_gone(burst: Burst, world: World) -> bool:
     """Tell whether the provider lists none of the followers that leave any more."""
     status = _listed_since_call(burst, world)
@@ -267,10 +248,6 @@ def _listed_since_call(burst: Burst, world: World) -> BurstStatus | None:
     read_at = world.providers[burst.lease.provider].read_at
     unread = provider_phase(burst, world) is ProviderPhase.UNREAD
     return None if unread or read_at < world.calls[burst.id].taken_at else status
-
-
-def _drain(burst: Burst, ranks: frozenset[int]) -> DrainBurst:
-    return DrainBurst(ranks, f"{DRAIN_TAG}{burst.id} shrinks")
 
 
 def _leaving_ranks(burst: Burst, world: World) -> frozenset[int]:
