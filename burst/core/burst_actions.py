@@ -6,7 +6,7 @@ from __future__ import annotations
 from burst.config import Settings
 from burst.core.actions import ProvisionBurst, ReapBurst, UndrainBurst
 from burst.core.behaviour import behaviour_of
-from burst.core.joined import begin_drain, drain_action
+from burst.core.joined import drain_action
 from burst.core.observation import provider_message, ranks_of
 from burst.core.obstacles import describe_obstacle, end_late_housekeeping, is_empty
 from burst.core.plan.slots import DRAIN_TAG
@@ -16,7 +16,7 @@ from burst.core.records import UNNEEDED, Transaction
 from burst.core.resizing import act_on_resize, growth_end
 from burst.core.timeline import timeline
 from burst.core.world import World
-from burst.model.burst import Burst, Result, State
+from burst.model.burst import Burst, State
 from burst.model.fsd import format_fsd
 from burst.model.ranks import format_idset
 
@@ -78,13 +78,6 @@ def take_down(tx: Transaction, burst: Burst, note: str) -> None:
         behaviour_of(burst).take_down_online(tx, burst, note)
     elif burst.state not in {State.DRAIN, State.REAP, State.INACTIVE}:
         tx.fail(burst.id, "canceled", note)
-
-
-def drain_for_job(tx: Transaction, burst: Burst) -> None:
-    """Drain an idle burst whose ranks are promised to a job that cannot use it."""
-    if burst.state is State.ONLINE:
-        note = "its ranks are needed for a job that cannot use it as it is"
-        begin_drain(tx, burst, Result.COMPLETED, note)
 
 
 def _provision(tx: Transaction, burst: Burst, world: World, settings: Settings) -> None:

@@ -11,9 +11,10 @@ import msgspec
 from burst.config import Settings
 from burst.core import lifecycle
 from burst.core.actions import FREEING, Action
-from burst.core.burst_actions import act_on_burst, drain_for_job
+from burst.core.burst_actions import act_on_burst
 from burst.core.flux_drains import undrain_free_ranks
 from burst.core.idle_parts import shrink_idle
+from burst.core.joined import begin_drain
 from burst.core.plan.demands import Demand, Plan
 from burst.core.plan.growth import with_ranks
 from burst.core.plan.job_accounts import with_accounts
@@ -43,7 +44,7 @@ from burst.core.world import World
 from burst.core.worth.accounts import keep_accounts
 from burst.core.worth.online_times import learn_times
 from burst.core.worth.rules import RuleSet
-from burst.model.burst import Burst, BurstId, State
+from burst.model.burst import Burst, BurstId, Result, State
 from burst.model.decision import Decision
 from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58
@@ -54,6 +55,7 @@ KEPT_ENDED = 100
 # How long an ended burst with a tag stays on record at least, in seconds from its end.
 # Whoever requested it reads in this time what it cost, and when its isolated job ran.
 TAGGED_KEPT_S = 900.0
+_IN_THE_WAY = "its ranks are needed for a job that cannot use it as it is"
 
 
 class TickResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -274,7 +276,7 @@ def _record_plan(
     _note_forecasts(tx, [*assigned, *(p.lease.id for p in plan.proposals)], world)
     tx.awaited = plan.awaited
     for ending in sorted(plan.ending):
-        drain_for_job(tx, tx.bursts[ending])
+        begin_drain(tx, tx.bursts[ending], Result.COMPLETED, _IN_THE_WAY)
 
 
 def _note_forecasts(tx: Transaction, bursts: list[BurstId], world: World) -> None:
