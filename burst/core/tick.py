@@ -187,7 +187,8 @@ def _decide_on_jobs(
     _record_plan(tx, plan, found.demands, world)
     fresh = {**found.decisions, **jobs.downgrade_final(plan.decisions)}
     # Refusals depend on what the plan left, not on what is given back after it.
-    left = refusal_inputs(tx, world, settings, rules)
+    changes = plan.gives or plan.ending
+    left = refusal_inputs(tx, world, settings, rules) if changes else inputs
     after = msgspec.structs.replace(
         standing,
         inputs=left,
@@ -229,12 +230,8 @@ def _act_on_jobs(
     plan_job_holds(tx, jobs, unread, decided.fresh)
     refused = (*after.decisions.values(), *decided.fresh.values())
     jobs_wait = bool(after.promises) or any(map(_may_have_nodes_later, refused))
-    after = msgspec.structs.replace(
-        after,
-        idle_parts=shrink_idle(
-            tx, after.idle_parts, world, jobs.settings, jobs_wait=jobs_wait
-        ),
-    )
+    idle = shrink_idle(tx, after.idle_parts, world, jobs.settings, jobs_wait=jobs_wait)
+    after = msgspec.structs.replace(after, idle_parts=idle)
     return msgspec.structs.replace(decided, left=after)
 
 
