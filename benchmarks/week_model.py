@@ -15,8 +15,7 @@ from typing import Any
 import msgspec
 
 from benchmarks.week_jobs import LENT_NODES, RunResult, WeekJob
-from burst.core.sizes import node_seconds
-from burst.model.burst import Burst, BurstId
+from burst.model.burst import BurstId, State
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView, LeadView
 from tests.builders import NODE, identity, whole
@@ -121,11 +120,15 @@ class ModelSim(Sim):
         self.made: dict[tuple[BurstId, str], float] = {}
         super().__init__(lead, nodes=LENT_NODES, **tables)
         self.due = 0.0
-        self.seen: dict[BurstId, Burst] = {}
+        self.seen: set[BurstId] = set()
+        self.paid = 0.0
+        """Node-seconds of bursts from the call of `provision` until they are gone."""
         self.jobs_before: list[tuple[JobId, JobState, int]] = []
 
     def pass_time(self) -> None:
         """Advance the time by one step."""
+        made = (each for each in self.bursts if each.live and each.state != State.NEW)
+        self.paid += STEP_S * sum(each.lease.nodes for each in made)
         self.now = round(self.now + STEP_S, 3)
         self.lead.now = self.now
 
@@ -139,8 +142,7 @@ class ModelSim(Sim):
         if woken or self.due <= self.now or self.changed():
             self.due = self.engine.tick(self.now)
             self.lead.schedule()
-            for burst in self.bursts:
-                self.seen[burst.id] = burst
+            self.seen.update(burst.id for burst in self.bursts)
 
     def changed(self) -> bool:
         """Tell whether the lead has news since the last call."""
@@ -186,7 +188,7 @@ def run_model(
         sim.step(woken=woken)
         sim.pass_time()
     makespan = sim.now - began
-    at_end = paid_for(sim.seen, sim.now)
+    at_end = sim.paid
     while any(burst.live for burst in sim.bursts):
         sim.step(woken=False)
         sim.pass_time()
@@ -194,7 +196,7 @@ def run_model(
         makespan=makespan,
         waits=waits_of(lead),
         used=used_by_jobs(lead),
-        paid=paid_for(sim.seen, sim.now),
+        paid=sim.paid,
         paid_at_end=at_end,
         bursts=len(sim.seen),
         started=len(lead.ranks_of),
@@ -215,12 +217,3 @@ def used_by_jobs(lead: ModelLead) -> float:
     return sum(
         lead.runs[number] * len(ranks - {0}) for number, ranks in lead.ranks_of.items()
     )
-
-
-def paid_for(bursts: Mapping[BurstId, Burst], now: float) -> float:
-    """Return the cost of bursts until a time, in node-seconds."""
-    total = 0.0
-    for burst in bursts.values():
-        ends = now if burst.live else min(now, burst.since)
-        total += node_seconds(burst, ends)
-    return total

@@ -6,9 +6,9 @@ from __future__ import annotations
 from burst.config import Settings
 from burst.core.actions import ProvisionBurst, ReapBurst, UndrainBurst
 from burst.core.behaviour import behaviour_of
-from burst.core.joined import begin_drain, drain_action
+from burst.core.joined import drain_action
 from burst.core.observation import provider_message, ranks_of
-from burst.core.obstacles import describe_obstacle, end_late_housekeeping, holding_ranks
+from burst.core.obstacles import describe_obstacle, end_late_housekeeping, is_empty
 from burst.core.plan.slots import DRAIN_TAG
 from burst.core.provider_calls import may_call, report_overdue
 from burst.core.provider_health import Outcome, Verb
@@ -16,7 +16,7 @@ from burst.core.records import UNNEEDED, Transaction
 from burst.core.resizing import act_on_resize, growth_end
 from burst.core.timeline import timeline
 from burst.core.world import World
-from burst.model.burst import Burst, Result, State
+from burst.model.burst import Burst, State
 from burst.model.fsd import format_fsd
 from burst.model.ranks import format_idset
 
@@ -83,13 +83,6 @@ def take_down(tx: Transaction, burst: Burst, note: str) -> None:
         behaviour_of(burst).take_down_online(tx, burst, note)
     elif burst.state not in {State.DRAIN, State.REAP, State.INACTIVE}:
         tx.fail(burst.id, "canceled", note)
-
-
-def drain_for_job(tx: Transaction, burst: Burst) -> None:
-    """Drain an idle burst whose ranks are promised to a job that cannot use it."""
-    if burst.state is State.ONLINE:
-        note = "its ranks are needed for a job that cannot use it as it is"
-        begin_drain(tx, burst, Result.COMPLETED, note)
 
 
 def _provision(tx: Transaction, burst: Burst, world: World, settings: Settings) -> None:
@@ -198,14 +191,5 @@ def _is_drained(
     if not open_ranks | ours <= burst.drained:
         context = {"ranks": format_idset(open_ranks | ours)}
         tx.record(burst.id, "rank-drain", context)
-    if open_ranks:
-        tx.actions.append(drain_action(burst, open_ranks))
-        return False
-    busy = holding_ranks(ranks, lead, settings.deadlines, tx.now)
-    if tx.now - burst.since > settings.deadlines.rejoin:
-        # Nothing runs on a node whose broker is gone. Flux ends its jobs, except an
-        # instance of `flux batch` that continues without the node and, in flux-core
-        # 0.88, a job whose start was on its way to that broker. These do not use the
-        # offline ranks any more, so the burst does not wait for them.
-        busy &= lead.online
-    return not busy
+    drain = drain_action(burst, ranks)
+    return is_empty(tx, lead, drain, settings.deadlines, burst.since)

@@ -15,7 +15,7 @@ from burst.core.burst_actions import next_deadline
 from burst.core.cost import cost
 from burst.core.records import RecordsView
 from burst.core.standing import stands
-from burst.core.timeline import begin_time, known_events, timeline
+from burst.core.timeline import known_events, timeline
 from burst.model.burst import Burst, State
 from burst.model.decision import filled, time_after
 from burst.model.event import Event
@@ -28,8 +28,6 @@ SENTENCES = {
     "provision-start": "its provider is called to make it",
     "provision-finish": "all its followers were started",
     "assign": "further jobs were assigned to it",
-    "race": "{note}",
-    "raced": "{note}",
     "joined": "{ranks!i} joined the lead",
     "online": "it is online, with {ranks!i}",
     "lost": "it lost {ranks!i}: {note}",
@@ -103,7 +101,6 @@ def burst_story(
             {"timestamp": event.timestamp, "name": event.name, "text": sentence(event)}
             for event in known_events(burst)
         ],
-        "t_begin": begin_time(burst),
         "stages": _stages(timeline(burst)),
         "jobs": [format_f58(job) for job in sorted(burst.jobs)],
         "ended_jobs": dict(burst.sums.results),

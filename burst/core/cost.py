@@ -13,7 +13,7 @@ from typing import Any
 from burst.config import Settings
 from burst.core.plan.slots import RankSlot
 from burst.core.records import RecordsView
-from burst.core.sizes import node_seconds, provisioned_at
+from burst.core.sizes import provisioned_at
 from burst.core.standing import stands
 from burst.core.worth.ledger import settle
 from burst.core.worth.money import to_units
@@ -31,8 +31,8 @@ def cost(records: RecordsView, burst: Burst, now: float) -> float:
     """Return what a burst has cost until now, or until nothing of it was left.
 
     It is the amount in budgets and `burst cost`. If the ledger has no row of the burst,
-    it is computed from the first call of `provision`: the true cost may be less, as
-    providers bill from the time when the nodes exist.
+    it is computed from the first call of `provision`, for as many nodes as it has now:
+    the true cost may be less, as providers bill from the time when the nodes exist.
     """
     entry, settled = records.entries.get(burst.id), records.settled.get(burst.id)
     if entry is not None:
@@ -43,8 +43,7 @@ def cost(records: RecordsView, burst: Burst, now: float) -> float:
     if since is None:
         return 0.0
     ends = now if burst.live else burst.since
-    nodes = node_seconds(burst, ends) * burst.lease.price
-    return (nodes + max(0.0, ends - since) * burst.lease.fee) / _HOUR_S
+    return max(0.0, ends - since) * rate(burst) / _HOUR_S
 
 
 def seconds_until_drain(burst: Burst, settings: Settings, now: float) -> float | None:

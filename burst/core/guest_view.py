@@ -33,9 +33,7 @@ _BURST = re.compile(
 
 
 # Types of exceptions with a note by the daemon; other notes may quote a provider.
-_OUR_WORDS = frozenset(
-    {"canceled", "lead-moved", "lost", "not-held", "raced", "reclaimed"}
-)
+_OUR_WORDS = frozenset({"canceled", "lead-moved", "lost", "not-held", "reclaimed"})
 
 
 def records_for_guests(records: Records) -> Records:

@@ -72,9 +72,6 @@ def _comes_up_since_before(burst: Burst, moment: float) -> bool:
 class JoinedBehaviour:
     """The behaviour of bursts that join the lead; see `burst.core.behaviour`."""
 
-    holds_its_job = False
-    """Whether a burst's job stays held and assigned to it until the burst ends."""
-
     def record_states(
         self, tx: Transaction, burst: Burst, world: World, limits: LimitSettings
     ) -> None:

@@ -63,9 +63,6 @@ EDGES: dict[tuple[State, str], State] = {
 NOTES: dict[str, tuple[State, ...]] = {
     # Flux may start a job on the burst before the drain takes effect.
     "assign": (*BEFORE_REAP, State.REAP),
-    # Only in records of earlier versions.
-    "race": (State.NEW, State.PROVISION),
-    "raced": (State.NEW, State.PROVISION, State.JOIN, State.ONLINE),
     "job-leave": tuple(State),
     "job-hold": tuple(State),
     "job-release": tuple(State),
@@ -95,9 +92,6 @@ NOTES: dict[str, tuple[State, ...]] = {
 
 OUT_OF_REACH = "out-of-reach"
 """The cause of quarantine if the provider of a burst is set to another place."""
-_MOVED_NOTE = "it was made in another place than that of its provider"
-# Old names of events, in records of earlier versions, and their present names.
-_RENAMED = {"acquit": "unquarantine"}
 
 RESULTS = {
     "canceled": Result.CANCELED,
@@ -106,8 +100,6 @@ RESULTS = {
     LEAD_MOVED: Result.CANCELED,
     "timeout": Result.TIMEOUT,
     RECLAIMED: Result.RECLAIMED,
-    # Only in records of earlier versions.
-    "raced": Result.CANCELED,
 }
 """Types of `exception` with a result other than FAILED; all others are failures."""
 
@@ -135,8 +127,7 @@ def restore(record: BurstRecord, jobs: Mapping[JobId, JobTimes]) -> Burst:
         ),
     )
     for event in record.events:
-        name = _RENAMED.get(event.name, event.name)
-        burst = apply(burst, msgspec.structs.replace(event, name=name))
+        burst = apply(burst, event)
     return burst
 
 
@@ -169,14 +160,14 @@ def step(burst: Burst, event: Event) -> tuple[Burst, Event]:
     edge = EDGES.get((burst.state, event.name))
     if edge is None and burst.state not in NOTES.get(event.name, ()):
         why = f"unexpected event {event.name} in state {burst.state.value}"
-        return _quarantine(burst, why, event.timestamp)
+        return step(burst, Event(event.timestamp, "quarantine", {"note": why}))
     try:
         event = cut_note(event)
         changes = _derive(burst, event)
         events = kept(burst.events, event)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         why = f"event {event.name} cannot be read: {error!r}"
-        return _quarantine(burst, why, event.timestamp)
+        return step(burst, Event(event.timestamp, "quarantine", {"note": why}))
     if edge is not None:
         changes |= {"state": edge, "since": event.timestamp}
     if events is not burst.events:
@@ -185,21 +176,9 @@ def step(burst: Burst, event: Event) -> tuple[Burst, Event]:
     return after, event
 
 
-def quarantine(burst: Burst, why: str, now: float, cause: str = "") -> Burst:
-    """Return the burst quarantined: nothing is done to it until a person decides.
-
-    `cause` is OUT_OF_REACH if the quarantine ends by itself together with its cause.
-    """
-    context = {"note": why, "cause": cause} if cause else {"note": why}
-    event = cut_note(Event(now, "quarantine", context))
-    return msgspec.structs.replace(
-        burst, events=kept(burst.events, event), **_quarantined(burst, event)
-    )
-
-
-def _quarantine(burst: Burst, why: str, now: float) -> tuple[Burst, Event]:
-    after = quarantine(burst, why, now)
-    return after, after.events[-1]
+def quarantine(burst: Burst, why: str, now: float) -> Burst:
+    """Return the burst quarantined: nothing is done to it until a person decides."""
+    return apply(burst, Event(now, "quarantine", {"note": why}))
 
 
 def _derive(burst: Burst, event: Event) -> dict[str, Any]:
@@ -277,10 +256,8 @@ def _unread(burst: Burst, event: Event) -> dict[str, Any]:
 
 
 def _quarantined(_: Burst, event: Event) -> dict[str, Any]:
-    note = event.context["note"]
-    # Records of earlier versions have no cause, but their note shows it.
-    moved = event.context.get("cause") == OUT_OF_REACH or note.startswith(_MOVED_NOTE)
-    return {"quarantined": note, "out_of_reach": moved}
+    moved = event.context.get("cause") == OUT_OF_REACH
+    return {"quarantined": event.context["note"], "out_of_reach": moved}
 
 
 _DERIVED: dict[str, Callable[[Burst, Event], dict[str, Any]]] = {

@@ -17,8 +17,10 @@ from __future__ import annotations
 import signal
 from collections.abc import Mapping, Set
 
+import msgspec
+
 from burst.config import DeadlineSettings
-from burst.core.actions import EndHousekeeping
+from burst.core.actions import DrainBurst, EndHousekeeping
 from burst.core.observation import ranks_of
 from burst.core.provider_health import Outcome, Verb
 from burst.core.records import Transaction
@@ -105,6 +107,30 @@ def holding_ranks(
     late = now - deadlines.housekeeping
     stuck |= {rank for rank, began in lead.epilogs.items() if began < late}
     return lead.allocated & ranks - stuck
+
+
+def is_empty(
+    tx: Transaction,
+    lead: LeadView,
+    drain: DrainBurst,
+    deadlines: DeadlineSettings,
+    since: float,
+) -> bool:
+    """Drain ranks; tell whether nothing runs or can start there any more.
+
+    `since` is when they began to leave.
+    """
+    if open_ranks := drain.ranks - lead.closed:
+        tx.actions.append(msgspec.structs.replace(drain, ranks=open_ranks))
+        return False
+    busy = holding_ranks(drain.ranks, lead, deadlines, tx.now)
+    if tx.now - since > deadlines.rejoin:
+        # Nothing runs on a node whose broker is gone. Flux ends its jobs, except an
+        # instance of `flux batch` that continues without the node and, in flux-core
+        # 0.88, a job whose start was on its way to that broker. These do not use the
+        # offline ranks any more, so the burst does not wait for them.
+        busy &= lead.online
+    return not busy
 
 
 def describe_obstacle(burst: Burst, world: World) -> str:

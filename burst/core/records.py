@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -31,9 +31,6 @@ from burst.model.event import Event
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.repeat import Repeat
-
-_K = TypeVar("_K")
-_V = TypeVar("_V")
 
 ASSIGNABLE = (State.NEW, State.PROVISION, State.JOIN, State.ONLINE)
 """States of a burst to which jobs may be assigned: it is not being taken down."""
@@ -84,20 +81,6 @@ class Records(msgspec.Struct, frozen=True, kw_only=True):
         return burst
 
 
-class ChangedDict(dict[_K, _V]):
-    """A copy of one of the mappings of records that knows whether it was changed."""
-
-    changed = False
-
-    def __setitem__(self, key: _K, value: _V) -> None:
-        self.changed = True
-        super().__setitem__(key, value)
-
-    def __delitem__(self, key: _K) -> None:
-        self.changed = True
-        super().__delitem__(key)
-
-
 class Transaction:
     """A copy of the records that a tick changes, with the events and the actions.
 
@@ -107,15 +90,15 @@ class Transaction:
     def __init__(self, records: Records, now: float) -> None:
         self.now = now
         self._before = records
-        self.bursts = ChangedDict(records.bursts)
-        self.holds = ChangedDict(records.holds)
-        self.health = ChangedDict(records.health)
-        self.outputs = ChangedDict(records.outputs)
-        self.entries = ChangedDict(records.entries)
-        self.periods = ChangedDict(records.periods)
-        self.settled = ChangedDict(records.settled)
-        self.times = ChangedDict(records.times)
-        self.repeats = ChangedDict(records.repeats)
+        self.bursts = dict(records.bursts)
+        self.holds = dict(records.holds)
+        self.health = dict(records.health)
+        self.outputs = dict(records.outputs)
+        self.entries = dict(records.entries)
+        self.periods = dict(records.periods)
+        self.settled = dict(records.settled)
+        self.times = dict(records.times)
+        self.repeats = dict(records.repeats)
         self.unreadable = records.unreadable
         self.awaited: frozenset[BurstId] = frozenset()
         """Idle bursts that the first waiting job will have, with nodes busy now."""
@@ -126,10 +109,11 @@ class Transaction:
 
     def result(self) -> Records:
         """Return the new records; a mapping that did not change is the same object."""
+        mine = {name: getattr(self, name) for name in Records.__struct_fields__}
         new = {
-            name: dict(mine)
-            for name, mine in vars(self).items()
-            if isinstance(mine, ChangedDict) and mine.changed
+            name: dict(mapping)
+            for name, mapping in mine.items()
+            if mapping != getattr(self._before, name)
         }
         return msgspec.structs.replace(self._before, **new)
 
@@ -190,10 +174,12 @@ class Transaction:
             self.cool_down(burst, why, limits)
 
     def quarantine(self, burst: BurstId, why: str, cause: str = "") -> None:
-        """Quarantine a burst; `cause` as for `lifecycle.quarantine`."""
-        after = lifecycle.quarantine(self.bursts[burst], why, self.now, cause)
-        self.bursts[burst] = after
-        self.events.append((burst, after.events[-1]))
+        """Quarantine a burst: nothing is done to it until a person decides.
+
+        `cause` is OUT_OF_REACH if the quarantine ends by itself together with it.
+        """
+        context = {"note": why, "cause": cause} if cause else {"note": why}
+        self.record(burst, "quarantine", context)
 
     def plan_burst(self, lease: Lease, jobs: Mapping[JobId, float]) -> None:
         """Record a new burst, and have its provider make it.

@@ -9,7 +9,7 @@ import msgspec
 
 from burst.config import Settings
 from burst.core.plan.capacity import job_nodes
-from burst.core.plan.growth import FurtherRanks, free_above, growing, growth_portion
+from burst.core.plan.growth import free_above, growing, growth_portion, with_ranks
 from burst.core.plan.plan_demands import plan_context
 from burst.core.records import Records, Transaction
 from burst.core.resizing import begin_growth, begin_shrink, give_back
@@ -82,7 +82,8 @@ def resize_burst(
         begin_shrink(tx, burst, nodes, note, requested=True)
     else:
         more = _find_further(tx, burst, nodes - before, world, settings)
-        begin_growth(tx, burst, more, note, requested=True)
+        larger = with_ranks(burst.lease, more, world.identity)
+        begin_growth(tx, larger, note, requested=True)
     keep_accounts(tx, world, settings)
     return result_of(tx), ResizeAnswer(burst.id, before, nodes, text)
 
@@ -146,15 +147,15 @@ def _check_shrink(tx: Transaction, burst: Burst, nodes: int, world: World) -> No
 
 def _find_further(
     tx: Transaction, burst: Burst, more: int, world: World, settings: Settings
-) -> FurtherRanks:
+) -> list[int]:
     """Return the ranks by which a burst can grow. Raises BurstError with the reason."""
     assert world.lead is not None
     if world.closing:
         raise BurstError("the daemon is stopping and adds no nodes", "start it again")
     found = free_above(burst, world.slots, tx, world.lead)
-    if len(found.ranks) < more:
+    if len(found) < more:
         raise BurstError(
-            f"the rank slot of {burst.id} has {len(found.ranks)} free ranks above it,"
+            f"the rank slot of {burst.id} has {len(found)} free ranks above it,"
             f" and {more} are needed",
             "burst request makes another burst in another slot; burst lead add-slot"
             " adds ranks",
@@ -166,4 +167,4 @@ def _find_further(
         raise BurstError(
             f"{burst.id} cannot have {more} more nodes: {why.offer}: {why.text()}"
         )
-    return FurtherRanks(found.hosts[:more], found.ranks[:more])
+    return sorted(found)[:more]

@@ -11,6 +11,7 @@ then are they free for other bursts.
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import msgspec
 
@@ -24,14 +25,13 @@ from burst.core.observation import (
     ranks_of,
     status_of,
 )
-from burst.core.obstacles import holding_ranks, why_in_use
-from burst.core.plan.growth import FurtherRanks
+from burst.core.obstacles import is_empty, why_in_use
 from burst.core.plan.slots import DRAIN_TAG
 from burst.core.provider_calls import is_resize_taken, may_resize, report_overdue
 from burst.core.records import Transaction
 from burst.core.sizes import size_context
 from burst.core.world import World
-from burst.model.burst import Burst
+from burst.model.burst import Burst, Lease
 from burst.model.fsd import format_fsd
 from burst.model.lead import LeadView
 from burst.model.ranks import format_idset
@@ -42,20 +42,21 @@ _LEAD_ANEW = "the lead was restarted while it grew"
 _NOT_NEEDED = "no waiting job needs its added nodes any more"
 
 
-def begin_growth(
-    tx: Transaction, burst: Burst, more: FurtherRanks, note: str, *, requested: bool
-) -> None:
-    """Lease further ranks for an online burst; a later tick calls its provider."""
-    lease = burst.lease
-    hosts, ranks = (*lease.hosts, *more.hosts), (*lease.ranks, *more.ranks)
+def begin_growth(tx: Transaction, larger: Lease, note: str, *, requested: bool) -> None:
+    """Lease further ranks for an online burst; a later tick calls its provider.
+
+    `larger` is what `with_ranks` returns.
+    """
+    burst = tx.bursts[larger.id]
     facts = {
-        "nodes": len(hosts),
-        "before": lease.nodes,
+        "nodes": larger.nodes,
+        "before": burst.lease.nodes,
         "requested": requested,
         "note": note,
         "online": format_idset(burst.expected),
     }
-    tx.record(burst.id, "grow", size_context(burst, hosts, ranks, tx.now, **facts))
+    context = size_context(burst, larger.hosts, larger.ranks, **facts)
+    tx.record(burst.id, "grow", context)
 
 
 def begin_shrink(
@@ -70,7 +71,7 @@ def begin_shrink(
         "note": note,
         "online": format_idset(burst.expected.intersection(lease.ranks[:nodes])),
     }
-    context = size_context(burst, lease.hosts, lease.ranks, tx.now, **facts)
+    context = size_context(burst, lease.hosts, lease.ranks, **facts)
     tx.record(burst.id, "shrink", context)
 
 
@@ -127,7 +128,7 @@ def _grow(tx: Transaction, burst: Burst, world: World, settings: Settings) -> No
             "online": online,
             "growth_failed": False,
         }
-        context = size_context(burst, lease.hosts, lease.ranks, tx.now, **facts)
+        context = size_context(burst, lease.hosts, lease.ranks, **facts)
         tx.record(burst.id, "grown", context)
     elif not resize.requested and not burst.jobs - burst.started:
         give_back(tx, burst, _NOT_NEEDED)
@@ -189,8 +190,10 @@ def _shrink(tx: Transaction, burst: Burst, world: World, settings: Settings) -> 
     assert resize is not None
     assert lead is not None
     ranks = _leaving_ranks(burst, world)
+    drain = DrainBurst(ranks, f"{DRAIN_TAG}{burst.id} shrinks")
+    empty = partial(is_empty, tx, lead, drain, settings.deadlines, resize.since)
     if resize.called is None:
-        if not _is_empty(tx, burst, ranks, world, settings):
+        if not empty():
             note = f"shrink: {why_in_use(burst, ranks, world)}"
             report_overdue(tx, burst, settings.deadlines.drain, note, resize.since)
             return
@@ -198,7 +201,7 @@ def _shrink(tx: Transaction, burst: Burst, world: World, settings: Settings) -> 
     elif _is_gone(burst, world) and not ranks & lead.online:
         _end_shrink(tx, burst, ranks, lead)
         return
-    elif not _is_empty(tx, burst, ranks, world, settings):
+    elif not empty():
         return
     if may_resize(tx, burst, world):
         tx.actions.append(ResizeBurst(burst.id))
@@ -224,29 +227,7 @@ def _end_shrink(
     nodes, why, lease = burst.resize.nodes, burst.resize.why, burst.lease
     hosts, kept = lease.hosts[:nodes], lease.ranks[:nodes]
     facts = {"nodes": nodes, "note": why, "online": format_idset(burst.expected)}
-    tx.record(burst.id, "shrunk", size_context(burst, hosts, kept, tx.now, **facts))
-
-
-def _is_empty(
-    tx: Transaction,
-    burst: Burst,
-    ranks: frozenset[int],
-    world: World,
-    settings: Settings,
-) -> bool:
-    """Drain ranks; tell whether nothing runs or can start there any more."""
-    lead, resize = world.lead, burst.resize
-    assert lead is not None
-    assert resize is not None
-    open_ranks = ranks - lead.closed
-    if open_ranks:
-        tx.actions.append(_drain(burst, open_ranks))
-        return False
-    busy = holding_ranks(ranks, lead, settings.deadlines, tx.now)
-    if tx.now - resize.since > settings.deadlines.rejoin:
-        # Nothing runs on a node whose broker is gone (see `burst_actions`).
-        busy &= lead.online
-    return not busy
+    tx.record(burst.id, "shrunk", size_context(burst, hosts, kept, **facts))
 
 
 def _is_gone(burst: Burst, world: World) -> bool:
@@ -267,10 +248,6 @@ def _listed_since_call(burst: Burst, world: World) -> BurstStatus | None:
     read_at = world.providers[burst.lease.provider].read_at
     unread = provider_phase(burst, world) is ProviderPhase.UNREAD
     return None if unread or read_at < world.calls[burst.id].taken_at else status
-
-
-def _drain(burst: Burst, ranks: frozenset[int]) -> DrainBurst:
-    return DrainBurst(ranks, f"{DRAIN_TAG}{burst.id} shrinks")
 
 
 def _leaving_ranks(burst: Burst, world: World) -> frozenset[int]:

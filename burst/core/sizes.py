@@ -8,48 +8,32 @@ same burst as all of them.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
 
 from burst.core.burst_jobs import IN_USE
-from burst.model.burst import Burst, NodeTime, Resize
+from burst.model.burst import Burst, Resize
 from burst.model.event import Event
 from burst.model.ranks import format_hostlist, format_idset, parse_hostlist, parse_idset
 
 
 def size_context(
-    burst: Burst, hosts: Sequence[str], ranks: Sequence[int], now: float, **more: Any
+    burst: Burst, hosts: Sequence[str], ranks: Sequence[int], **more: Any
 ) -> dict[str, Any]:
     """Return the context of an event after which a burst has these hosts.
 
     `more` must have `online`: the ranks that have to stay online. A failed growth is
     remembered unless `more` has another `growth_failed`.
     """
-    paid = burst.paid
-    if len(hosts) != burst.lease.nodes:
-        paid = NodeTime(now, node_seconds(burst, now))
     known = {"growth_failed": True} if burst.growth_failed else {}
-    context = {
+    return {
         "hosts": format_hostlist(hosts),
         "ranks": format_idset(ranks),
         **known,
         **more,
     }
-    if paid is not None:
-        context |= {"paid_at": paid.at, "node_seconds": paid.node_seconds}
-    return context
-
-
-def node_seconds(burst: Burst, until: float) -> float:
-    """Return the node-seconds of a burst from its first `provision` to `until`."""
-    begin = provisioned_at(burst)
-    if begin is None:
-        return 0.0
-    paid = burst.paid or NodeTime(begin, 0.0)
-    return paid.node_seconds + max(0.0, until - paid.at) * burst.lease.nodes
 
 
 def provisioned_at(burst: Burst) -> float | None:
@@ -107,14 +91,8 @@ def _sizes(burst: Burst, event: Event) -> dict[str, Any]:
     ranks = tuple(sorted(parse_idset(context["ranks"])))
     if not hosts or len(hosts) != len(ranks):
         raise ValueError(f"{len(hosts)} hosts, {len(ranks)} ranks")
-    paid = None
-    if "paid_at" in context:
-        paid = NodeTime(float(context["paid_at"]), float(context["node_seconds"]))
-        if not math.isfinite(paid.at + paid.node_seconds):
-            raise ValueError(f"paid: {paid}")
     return {
         "lease": msgspec.structs.replace(burst.lease, hosts=hosts, ranks=ranks),
         "expected": parse_idset(context["online"]),
-        "paid": paid,
         "growth_failed": bool(context.get("growth_failed")),
     }

@@ -11,18 +11,18 @@ import msgspec
 from burst.config import Settings
 from burst.core import lifecycle
 from burst.core.actions import FREEING, Action
-from burst.core.burst_actions import act_on_burst, drain_for_job
+from burst.core.burst_actions import act_on_burst
 from burst.core.flux_drains import undrain_free_ranks
 from burst.core.idle_parts import shrink_idle
+from burst.core.joined import begin_drain
 from burst.core.plan.demands import Demand, Plan
-from burst.core.plan.growth import FurtherRanks
+from burst.core.plan.growth import with_ranks
 from burst.core.plan.job_accounts import with_accounts
 from burst.core.plan.plan_demands import plan_context, plan_demands
 from burst.core.plan.refusal_cache import (
     JobDecisions,
     RefusalCache,
     cache_refusals,
-    rules_of,
     standing_refusals,
     unchanged_jobs_refusals,
 )
@@ -43,7 +43,8 @@ from burst.core.unread_time import postponed
 from burst.core.world import World
 from burst.core.worth.accounts import keep_accounts
 from burst.core.worth.online_times import learn_times
-from burst.model.burst import Burst, BurstId, State
+from burst.core.worth.rules import RuleSet
+from burst.model.burst import Burst, BurstId, Result, State
 from burst.model.decision import Decision
 from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58
@@ -54,6 +55,7 @@ KEPT_ENDED = 100
 # How long an ended burst with a tag stays on record at least, in seconds from its end.
 # Whoever requested it reads in this time what it cost, and when its isolated job ran.
 TAGGED_KEPT_S = 900.0
+_IN_THE_WAY = "its ranks are needed for a job that cannot use it as it is"
 
 
 class TickResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,7 +126,7 @@ def run_tick(
         return msgspec.structs.replace(made, refusal_cache=cache)
     return msgspec.structs.replace(
         made,
-        decisions={**decided.still_refused, **decided.fresh},
+        decisions={**decided.left.decisions, **decided.fresh},
         refusal_cache=cache_refusals(decided, made.records),
         unsettled=decided.unsettled,
         behind=decided.behind,
@@ -173,7 +175,7 @@ def _decide_on_jobs(
     assert world.lead is not None
     end_late_bursts(tx, world, settings.limits)
     expire_assignments(tx, world)
-    rules = rules_of(cache, settings, world)
+    rules = RuleSet(settings.rules, world.userids)
     inputs = refusal_inputs(tx, world, settings, rules)
     before = cache or RefusalCache(inputs=inputs)
     standing = standing_refusals(before, same, inputs, world.lead, tx.now)
@@ -185,15 +187,14 @@ def _decide_on_jobs(
     _record_plan(tx, plan, found.demands, world)
     fresh = {**found.decisions, **jobs.downgrade_final(plan.decisions)}
     # Refusals depend on what the plan left, not on what is given back after it.
-    left = refusal_inputs(tx, world, settings, rules)
-    after = RefusalCache(
+    changes = plan.gives or plan.ending
+    left = refusal_inputs(tx, world, settings, rules) if changes else inputs
+    after = msgspec.structs.replace(
+        standing,
         inputs=left,
         jobs=world.lead.jobs,
         here=found.here,
-        outdated=standing.outdated,
         changed=standing.changed or plan.gives or plan.promises != before.promises,
-        pause=standing.pause,
-        rules=rules,
         shortfalls=update_shortfalls(
             tx, before.shortfalls, fresh, settings, standing.decisions
         ),
@@ -202,7 +203,6 @@ def _decide_on_jobs(
             **{job: n for job, n in before.overtaken.items() if job in fresh},
             **plan.overtaken,
         },
-        idle_parts=before.idle_parts,
     )
     decided = JobDecisions(
         left=after,
@@ -212,7 +212,6 @@ def _decide_on_jobs(
         left_to_flux=_may_wait(jobs, fresh, found.unread)
         if inputs.own <= left.own
         else frozenset(),
-        still_refused=standing.decisions,
         fresh=fresh,
         unsettled=any(each.reason is Reason.STARTING for each in fresh.values()),
         behind=bool(found.unread or standing.outdated),
@@ -229,14 +228,10 @@ def _act_on_jobs(
     """
     after, world = decided.left, jobs.world
     plan_job_holds(tx, jobs, unread, decided.fresh)
-    refused = (*decided.still_refused.values(), *decided.fresh.values())
+    refused = (*after.decisions.values(), *decided.fresh.values())
     jobs_wait = bool(after.promises) or any(map(_may_have_nodes_later, refused))
-    after = msgspec.structs.replace(
-        after,
-        idle_parts=shrink_idle(
-            tx, after.idle_parts, world, jobs.settings, jobs_wait=jobs_wait
-        ),
-    )
+    idle = shrink_idle(tx, after.idle_parts, world, jobs.settings, jobs_wait=jobs_wait)
+    after = msgspec.structs.replace(after, idle_parts=idle)
     return msgspec.structs.replace(decided, left=after)
 
 
@@ -265,10 +260,10 @@ def _record_plan(
         its = (jobs[job] for job in proposal.jobs)
         tx.plan_burst(with_accounts(proposal.lease, its, world.banks), submitted)
     for growth in plan.growths:
-        more = FurtherRanks(growth.hosts, growth.ranks)
         note = f"for job {format_f58(growth.job)}"
-        grows = tx.bursts[growth.burst]
-        begin_growth(tx, grows, more, note, requested=False)
+        lease = tx.bursts[growth.burst].lease
+        larger = with_ranks(lease, growth.ranks, world.identity)
+        begin_growth(tx, larger, note, requested=False)
     assigned: dict[BurstId, dict[str, float]] = {}
     for job, bursts in plan.assignments.items():
         for burst in bursts:
@@ -278,7 +273,7 @@ def _record_plan(
     _note_forecasts(tx, [*assigned, *(p.lease.id for p in plan.proposals)], world)
     tx.awaited = plan.awaited
     for ending in sorted(plan.ending):
-        drain_for_job(tx, tx.bursts[ending])
+        begin_drain(tx, tx.bursts[ending], Result.COMPLETED, _IN_THE_WAY)
 
 
 def _note_forecasts(tx: Transaction, bursts: list[BurstId], world: World) -> None:

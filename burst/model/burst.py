@@ -181,14 +181,6 @@ class Resize(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
 
 
-class NodeTime(msgspec.Struct, frozen=True):
-    """The node-seconds of a burst up to its last change of size."""
-
-    at: float
-    """When its size changed last, in seconds since the epoch."""
-    node_seconds: float
-
-
 class JobTimes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """When things happened to one job of a burst, in seconds since the epoch.
 
@@ -281,8 +273,6 @@ class Burst(msgspec.Struct, frozen=True, kw_only=True):
     growth_failed: bool = False
     """Whether its last growth failed: then it does not grow for jobs any more, only for
     a request."""
-    paid: NodeTime | None = None
-    """Its node-seconds before its present size; None if its size has never changed."""
     out_of_reach: bool = False
     """Whether it is quarantined because its provider is set to another place; it is
     unquarantined as soon as the provider is set to the place of the burst again."""

@@ -34,6 +34,7 @@ from burst.core.plan.never import AllSlots
 from burst.core.plan.offers import ProviderOffer
 from burst.core.plan.purchases import Purchases
 from burst.core.plan.rank_table import RankTable
+from burst.core.plan.sources import new_burst
 from burst.core.select.constraints import Constraints
 from burst.core.worth.budget import next_begin
 from burst.core.worth.comparison import purchase_of
@@ -123,7 +124,9 @@ class ReplayBursts:
         self._purchase = cache(partial(purchase_of, times=OnlineTimes(self._times)))
         # The offers that a job may have by its preferences, in order.
         self._wanted = cache(
-            lambda wish: [o for o in site.offers if not why_unwanted(wish, o.terms)]
+            lambda wish: [
+                o for o in site.offers if not why_unwanted(wish, new_burst(o))
+            ]
         )
         self._on: dict[int, int] = {}
         self._live: dict[int, BoughtBurst] = {}

@@ -13,7 +13,7 @@ from burst.core.plan.leasable import LeasableRanks
 from burst.core.plan.lenders import LiveBurst
 from burst.core.plan.limits import Usage
 from burst.core.plan.never import AllSlots
-from burst.core.plan.offers import Terms, provider_offers
+from burst.core.plan.offers import provider_offers
 from burst.core.plan.planner import make_plan
 from burst.core.plan.rank_table import RankTable
 from burst.core.plan.slots import find_slots
@@ -33,9 +33,8 @@ def demand(number, request, user=100, provider="", coming=0):
 
 def live_burst(name, pool, idle=True, jobs=frozenset(), **source):
     """Return a live burst of offer `local/small` that may take further jobs."""
-    source.setdefault("terms", Terms(provider="local", offer="small"))
-    source.setdefault("lasts", math.inf)
-    found = Source(burst=BurstId(name), **source)
+    given = {"provider": "local", "offer": "small", "lasts": math.inf, **source}
+    found = Source(burst=BurstId(name), **given)
     return LiveBurst(source=found, idle=idle, jobs=jobs, pool=pool)
 
 

@@ -104,8 +104,6 @@ def events(draw):
         context["hosts"] = format_hostlist(f"burst-0-{n}" for n in range(nodes))
         context["online"] = format_idset(range(2, 2 + draw(st.integers(1, nodes))))
         context["requested"] = draw(st.booleans())
-        if draw(st.booleans()):
-            context |= {"paid_at": T0 + nodes, "node_seconds": 7.0}
     if name == "idle" and draw(st.booleans()):
         context["keep"] = 90.0
     return Event(T0 + draw(st.integers(0, 1000)), name, context)

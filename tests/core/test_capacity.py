@@ -5,10 +5,12 @@ import math
 
 import pytest
 
-from burst.core.plan.capacity import lending_bursts
+from burst.core.plan.capacity import lending_bursts, source_of
+from burst.core.plan.eligible import why_unwanted
 from burst.core.records import Records
 from burst.model.lead import JobState
-from tests.builders import T0, job, settings, view, whole
+from burst.model.request import BurstPreferences
+from tests.builders import T0, but, job, settings, view, whole
 from tests.lifecycles import run
 
 
@@ -47,3 +49,12 @@ def test_a_burst_is_kept_until_its_job_ends(started, duration, kept):
     seen = view(job(1, whole(1), state=state, **times), online=range(4))
     (found,) = lending_bursts(records, seen, settings(), T0)
     assert found.source.stays == kept
+
+
+def test_a_price_of_the_site_is_named_as_such():
+    burst = run("provision-start")
+    burst = but(burst, lease=but(burst.lease, price=2.0, priced_by="site"))
+    source = source_of(burst, settings(), T0)
+    refused = why_unwanted(BurstPreferences(max_price=1.0), source)
+    assert refused is not None
+    assert "2.0 per node-hour by [prices]" in refused.text()

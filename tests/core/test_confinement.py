@@ -214,7 +214,7 @@ def test_ranks_that_a_pending_job_may_have_are_leased_to_nobody():
     assert free_ranks(slots, (), over) == {*range(2, 10)}
     records = Records(bursts={UP.id: UP})
     spare = view(held(confined_to=frozenset({4})), online=UP_NOW, lead=LEAD)
-    assert free_above(UP, slots, records, spare).ranks == (5,)
+    assert free_above(UP, slots, records, spare) == {5}
     assert free_ranks(slots, [UP], spare) == {*range(5, 10)}
 
 

@@ -11,7 +11,7 @@ from burst.core.plan.demands import LiveBurstWorth
 from burst.core.plan.eligible import Eligibility, IsolatedFacts, nodes_wanted
 from burst.core.plan.failures import Failures
 from burst.core.plan.limits import FurtherUse, Joined, Usage
-from burst.core.plan.offers import Terms, provider_offers
+from burst.core.plan.offers import provider_offers
 from burst.core.plan.sources import Portion, Source, new_burst
 from burst.core.provider_health import FailureRecord, Health
 from burst.core.worth.estimate import StartEstimate
@@ -24,9 +24,6 @@ from tests.builders import NODE, T0, but, identity, offer, whole
 from tests.core.plans import demand
 from tests.lifecycles import LEASE
 
-TERMS = Terms(provider="local", offer="small")
-SPOT = but(TERMS, spot=True)
-DEAR = but(TERMS, price=2.0)
 PAYS_1 = BurstPreferences(max_price=1.0)
 PAYS_LESS, RULE = Reason.PRICE_TOO_HIGH, Reason.RULE_PRICE
 """Of the job and its rule, the one that pays less is named."""
@@ -50,8 +47,10 @@ def sold(**changes):
 
 
 def live(**changes):
-    fields = {"burst": BurstId("burst-0-aaaaaa"), "nodes": 2, "lasts": math.inf}
-    return Source(**{"terms": TERMS, **fields, **changes})
+    """Return the source of a live burst of offer `local/small`."""
+    fields = {"provider": "local", "offer": "small", "lasts": math.inf}
+    burst = BurstId("burst-0-aaaaaa")
+    return Source(**{"burst": burst, "nodes": 2, **fields, **changes})
 
 
 def asks(user=100, **changes):
@@ -82,14 +81,14 @@ SOON = StartEstimate(expected=T0, latest=T0, earliest=T0)
         (asks(), live(requester=100), None),
         (asks(preferences=BurstPreferences("other")), live(), Reason.OTHER_PROVIDER),
         (asks(preferences=BurstPreferences(offer="big")), live(), Reason.OTHER_OFFER),
-        (asks(preferences=PAYS_1), live(terms=but(TERMS, price=1.0)), None),
-        (asks(preferences=PAYS_1), live(terms=DEAR), PAYS_LESS),
-        (asks(preferences=but(PAYS_1, allowed_price=1.5)), live(terms=DEAR), PAYS_LESS),
-        (asks(preferences=but(PAYS_1, allowed_price=1.0)), live(terms=DEAR), RULE),
-        (asks(preferences=but(PAYS_1, allowed_price=0.5)), live(terms=DEAR), RULE),
+        (asks(preferences=PAYS_1), live(price=1.0), None),
+        (asks(preferences=PAYS_1), live(price=2.0), PAYS_LESS),
+        (asks(preferences=but(PAYS_1, allowed_price=1.5)), live(price=2.0), PAYS_LESS),
+        (asks(preferences=but(PAYS_1, allowed_price=1.0)), live(price=2.0), RULE),
+        (asks(preferences=but(PAYS_1, allowed_price=0.5)), live(price=2.0), RULE),
         (asks(preferences=BurstPreferences(losses=2)), live(), None),
-        (asks(preferences=BurstPreferences(losses=1)), live(terms=SPOT), None),
-        (asks(preferences=BurstPreferences(losses=2)), live(terms=SPOT), Reason.SPOT),
+        (asks(preferences=BurstPreferences(losses=1)), live(spot=True), None),
+        (asks(preferences=BurstPreferences(losses=2)), live(spot=True), Reason.SPOT),
         (
             asks(live_worth=LiveBurstWorth(SOON, 60.0, 1.0, T0)),
             live(),
@@ -114,9 +113,8 @@ def test_users_who_do_not_share_are_kept_apart():
 
 def test_of_an_older_record_nobody_knows_whether_guests_can_run_there():
     guest = asks(preferences=BurstPreferences(guest=True))
-    terms = but(TERMS, guests=None)
-    assert why(eligible(), guest, live(terms=terms)) is Reason.NO_GUESTS
-    made_for = live(terms=terms, userids=frozenset({100}))
+    assert why(eligible(), guest, live(guests=None)) is Reason.NO_GUESTS
+    made_for = live(guests=None, userids=frozenset({100}))
     assert why(eligible(), guest, made_for) is None
 
 
@@ -153,7 +151,7 @@ JOINS = Burst(
     ],
 )
 def test_a_growth_asks_the_same_with_or_without_a_job(nodes, more, reason):
-    use = FurtherUse(offer=TERMS.key, sizes=(nodes,), nodes=nodes)
+    use = FurtherUse(offer="local/small", sizes=(nodes,), nodes=nodes)
     share = Portion(use, (("burst-0", nodes),))
     grows, found = live(candidate=sold()), eligible(**more)
     assert why(found, asks(), grows, share) is reason

@@ -4,12 +4,11 @@ import math
 
 import pytest
 
-from burst.core.lifecycle import EDGES, apply, restore
+from burst.core.lifecycle import EDGES, apply
 from burst.model.burst import Result, State
 from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58
-from burst.model.record import decode_record, encode_record
-from tests.builders import T0, but
+from tests.builders import T0
 from tests.lifecycles import WHOLE_WAY, run
 
 
@@ -96,15 +95,3 @@ def test_an_event_that_cannot_be_read_quarantines():
     assert "event joined cannot be read" in burst.quarantined
     burst = apply(run("provision-start"), Event(T0, "assign", {"jobs": 7}))
     assert "event assign cannot be read" in burst.quarantined
-
-
-def test_events_of_earlier_versions_are_read_by_their_present_names():
-    burst = apply(run("provision-start"), Event(T0 + 50, "quarantine", {"note": "odd"}))
-    record = decode_record(encode_record(burst))
-    old = Event(T0 + 60, "acquit", {"note": "a person decided"})
-    record = but(record, events=(*record.events, old))
-
-    burst = restore(record, {})
-
-    assert not burst.quarantined
-    assert burst.events[-1].name == "unquarantine"

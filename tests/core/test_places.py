@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: MIT
 """A lease knows the place it was made in: elsewhere, its absence says nothing."""
 
-from burst.core.lifecycle import apply, restore
+from burst.core.lifecycle import apply
 from burst.core.tick import run_tick
 from burst.core.world import ABSENT_READS, ProviderView
 from burst.model.burst import State
 from burst.model.event import Event
-from burst.model.record import decode_record, encode_record
 from tests.builders import T0, but, job, settings, view, whole, world
 from tests.core.ticks import ID, recorded, tick_once
 from tests.lifecycles import leased, run
@@ -77,20 +76,6 @@ def test_a_record_without_a_place_is_trusted():
         (burst,) = made.records.bursts.values()
         assert not burst.quarantined
         assert burst.state is State.REAP
-
-
-def test_a_quarantine_of_an_earlier_version_ends_as_its_provider_is_back():
-    note = "it was made in another place than that of its provider: in kube a, and"
-    burst = placed("kube a", *UP)
-    old = Event(T0 + 50, "quarantine", {"note": note})
-    record = decode_record(encode_record(apply(burst, old)))
-
-    stored = restore(record, {})
-    assert stored.out_of_reach
-    (burst,) = tick_once(at("kube a"), recorded(stored)).records.bursts.values()
-
-    assert not burst.quarantined
-    assert not burst.out_of_reach
 
 
 def test_a_quarantine_for_another_reason_stays():

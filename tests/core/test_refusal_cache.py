@@ -18,7 +18,6 @@ from burst.core.plan.refusal_cache import (
     FEW,
     JobDecisions,
     RefusalCache,
-    Standing,
     cache_refusals,
     standing_refusals,
     unchanged_jobs_refusals,
@@ -78,13 +77,13 @@ def standing(inputs: RefusalInputs = BEFORE, **changes: Any) -> RefusalCache:
 
 def stand(
     before: RefusalCache, now: RefusalInputs = BEFORE, at: float = T0
-) -> Standing:
+) -> RefusalCache:
     return standing_refusals(before, VERDICTS, now, LEAD_VIEW, at)
 
 
 def test_while_nothing_changes_all_refusals_stand() -> None:
     found = stand(standing())
-    assert found == Standing(VERDICTS)
+    assert found == standing()
     assert found.decisions is VERDICTS
     again = with_inputs(offers={})
     assert stand(standing(), again).decisions is VERDICTS
@@ -115,7 +114,7 @@ def test_all_are_judged_anew_once_something_changed(before, now, at):
     assert found.pause == at
     # So few are judged in each tick until all have been.
     paused = but(before, pause=at + 1)
-    assert stand(paused, now, at) == Standing({}, (), True, at + 1)
+    assert stand(paused, now, at) == but(paused, decisions={}, changed=True)
 
 
 @pytest.mark.parametrize("urgency", [0, 9], ids=["held", "not held"])
@@ -130,7 +129,7 @@ def test_the_first_are_judged_in_each_tick_until_all_have_been(urgency: int) -> 
     fields = {"jobs": seen.jobs, "decisions": same, "pause": T0 + 1, "changed": True}
     before = standing(**fields, holds=holds)
     found = standing_refusals(before, same, BEFORE, seen, T0)
-    assert found == Standing({JobId(last): REFUSED}, (), True, T0 + 1)
+    assert found == but(before, decisions={JobId(last): REFUSED})
     # One that its user made more urgent is before all others.
     if urgency:
         seen = view(*jobs[:-1], job(last, whole(1), urgency=16))
@@ -245,7 +244,7 @@ def test_what_stands_is_a_refusal_of_a_job_that_is_held(reason, state, still_ref
     holds = {ONE: Hold(urgency=16, state=state, since=T0)} if state else {}
     fresh = {ONE: Decision(reason)}
     left = RefusalCache(inputs=BEFORE, jobs={ONE: one})
-    judged = JobDecisions(left=left, still_refused={}, fresh=fresh)
+    judged = JobDecisions(left=left, fresh=fresh)
     made = cache_refusals(judged, Records(holds=holds))
     assert made.decisions == (fresh if still_refused else {})
 
@@ -258,7 +257,7 @@ def test_in_our_scheduler_a_job_may_wait_unless_it_is_to_run_elsewhere(
     fresh = {ONE: Decision(Reason.TURNED_DOWN)}
     in_scheduler = with_inputs(settings=settings(intake={"mode": "scheduler"}))
     left = RefusalCache(inputs=in_scheduler, jobs={ONE: one})
-    judged = JobDecisions(left=left, still_refused={}, fresh=fresh)
+    judged = JobDecisions(left=left, fresh=fresh)
     assert cache_refusals(judged, Records()).decisions == (
         fresh if still_refused else {}
     )

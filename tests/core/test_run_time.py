@@ -6,14 +6,12 @@ import math
 import pytest
 
 from burst.core.actions import FailJob, ProvisionBurst
-from burst.core.burst_actions import drain_for_job
 from burst.core.plan.lease_times import drain_time
-from burst.core.records import Records, Transaction
+from burst.core.records import Records
 from burst.core.tick import run_tick
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
 from tests.builders import T0, job, offer, settings, view, whole, world
-from tests.lifecycles import WHOLE_WAY, run
 from tests.sim import Sim
 
 HOUR = 3600.0
@@ -174,12 +172,3 @@ def test_a_lease_longer_than_a_date_can_say_has_no_end(long):
     made = tick_once(job(1, whole(2)), deadlines={"lease": long, "drain": "30m"})
     (burst,) = made.records.bursts.values()
     assert burst.lease.end == 0.0
-
-
-def test_only_what_is_online_makes_way():
-    """What is taken down by then is on its way already."""
-    burst = run(*WHOLE_WAY[:8])
-    tx = Transaction(Records(bursts={burst.id: burst}), T0 + 99)
-    drain_for_job(tx, burst)
-    assert not tx.events
-    assert not tx.actions

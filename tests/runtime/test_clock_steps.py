@@ -89,14 +89,13 @@ def ages(records: Records) -> list[float]:
     live, hold = records.bursts[ENTRY.burst], records.holds[JobId(7)]
     entry = records.entries[ENTRY.burst]
     assert live.resize
-    assert live.paid
     assert live.sums.started
     lost_since = records.bursts[LOST_BURST].lost_since
     assert lost_since
     return [
         *(lost_since, hold.raised_since),
         *(live.since, live.lease.created, live.lease.end, live.resize.since),
-        *(live.paid.at, live.sums.started, live.times[JobId(1)].submitted),
+        *(live.sums.started, live.times[JobId(1)].submitted),
         *(hold.since, hold.letting, entry.made, entry.until, entry.at),
     ]
 

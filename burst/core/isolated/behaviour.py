@@ -36,8 +36,6 @@ _REPORTED_EVERY_S = 600.0
 class IsolatedBehaviour:
     """What isolated bursts do; see `burst.core.behaviour`."""
 
-    holds_its_job = True
-
     def record_states(
         self, tx: Transaction, burst: Burst, world: World, limits: LimitSettings
     ) -> None:

@@ -15,7 +15,6 @@ from burst.core.cost import idle_limit
 from burst.core.plan.fit import NodePool, merged, nodes_needed
 from burst.core.plan.lease_times import remaining_run_time
 from burst.core.plan.lenders import LiveBurst
-from burst.core.plan.offers import Terms
 from burst.core.plan.sources import Source
 from burst.core.records import RecordsView
 from burst.core.standing import stands
@@ -118,15 +117,13 @@ def lending_bursts(
 def source_of(burst: Burst, settings: Settings, now: float) -> Source:
     """Return the facts that decide which further jobs may use a live burst."""
     lease = burst.lease
-    terms = Terms(
+    return Source(
         provider=lease.provider,
         offer=lease.offer,
         price=lease.price,
+        priced_by=lease.priced_by,
         guests=lease.guests,
         spot=lease.spot,
-    )
-    return Source(
-        terms=terms,
         lasts=remaining_run_time(lease, settings.deadlines, now),
         burst=burst.id,
         nodes=lease.nodes,

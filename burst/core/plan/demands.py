@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -78,8 +78,7 @@ class Growth(msgspec.Struct, frozen=True):
     """Further nodes for a live burst."""
 
     burst: BurstId
-    hosts: tuple[str, ...]
-    ranks: tuple[int, ...]
+    ranks: Sequence[int]
     job: JobId
     """The job for which the burst grows."""
 

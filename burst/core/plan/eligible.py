@@ -15,7 +15,6 @@ from burst.core.plan.catalog import OfferCatalog
 from burst.core.plan.demands import Demand
 from burst.core.plan.fit import describe_need, nodes_needed
 from burst.core.plan.limits import Usage
-from burst.core.plan.offers import Terms
 from burst.core.plan.run_time import RunTimes
 from burst.core.plan.sources import Portion, Source
 from burst.model.burst import PRICE_SOURCES
@@ -66,7 +65,7 @@ class Eligibility:
         """
         return (
             self._of_others(demand, source)
-            or why_unwanted(demand.preferences, source.terms)
+            or why_unwanted(demand.preferences, source)
             or _not_worth(demand, source)
             or self._not_tried(source)
             or self._too_short(demand, source)
@@ -103,7 +102,7 @@ class Eligibility:
             or (apart and source.userids != {demand.userid})
         ):
             return _reject(source, Reason.FOR_OTHERS)
-        unknown = demand.preferences.guest and source.terms.guests is None
+        unknown = demand.preferences.guest and source.guests is None
         if unknown and demand.userid not in source.userids:
             # Nodes that were made for a guest can run its jobs.
             return _reject(source, Reason.NO_GUESTS)
@@ -194,22 +193,22 @@ def burst_mode(
     return preferences.mode if preferences.mode in modes else None
 
 
-def why_unwanted(preferences: BurstPreferences, terms: Terms) -> OfferRejection | None:
-    """Return why a job does not want nodes on these terms, None if it does."""
-    key = terms.key
-    if preferences.provider not in {"", terms.provider}:
-        facts: dict[str, object] = {"preferred": preferences.provider}
-        return OfferRejection(key, Reason.OTHER_PROVIDER, facts)
-    if preferences.offer not in {"", terms.offer}:
-        facts = {"preferred": preferences.offer}
-        return OfferRejection(key, Reason.OTHER_OFFER, facts)
-    if not preferences.takes(terms.provider):
-        facts = {"rule": preferences.rule, "allowed": ", ".join(preferences.allowed)}
-        return OfferRejection(key, Reason.RULE_PROVIDER, facts)
-    return _too_dear(preferences, terms) or _why_of_no_use(preferences, terms)
+def why_unwanted(
+    preferences: BurstPreferences, source: Source
+) -> OfferRejection | None:
+    """Return why a job does not want nodes of a source, None if it does."""
+    provider, offer = preferences.provider, preferences.offer
+    if provider not in {"", source.provider}:
+        return _reject(source, Reason.OTHER_PROVIDER, preferred=provider)
+    if offer not in {"", source.offer}:
+        return _reject(source, Reason.OTHER_OFFER, preferred=offer)
+    if not preferences.takes(source.provider):
+        rule, allowed = preferences.rule, ", ".join(preferences.allowed)
+        return _reject(source, Reason.RULE_PROVIDER, rule=rule, allowed=allowed)
+    return _too_dear(preferences, source) or _why_of_no_use(preferences, source)
 
 
-def _too_dear(preferences: BurstPreferences, terms: Terms) -> OfferRejection | None:
+def _too_dear(preferences: BurstPreferences, source: Source) -> OfferRejection | None:
     """Return that a node costs more than the job or its rule pays; None if it does not.
 
     If both have a highest price, the lower one counts.
@@ -217,27 +216,26 @@ def _too_dear(preferences: BurstPreferences, terms: Terms) -> OfferRejection | N
     most, allowed = preferences.max_price, preferences.allowed_price
     by_rule = allowed is not None and (most is None or allowed <= most)
     most = allowed if by_rule else most
-    if most is None or terms.price <= most:
+    if most is None or source.price <= most:
         return None
-    source, rule = PRICE_SOURCES[terms.priced_by], preferences.rule
-    facts = {"price": terms.price, "source": source, "most": most, "rule": rule}
+    priced, rule = PRICE_SOURCES[source.priced_by], preferences.rule
+    facts = {"price": source.price, "source": priced, "most": most, "rule": rule}
     why = Reason.RULE_PRICE if by_rule else Reason.PRICE_TOO_HIGH
-    return OfferRejection(terms.key, why, facts)
+    return OfferRejection(source.key, why, facts)
 
 
 def _why_of_no_use(
-    preferences: BurstPreferences, terms: Terms
+    preferences: BurstPreferences, source: Source
 ) -> OfferRejection | None:
-    """Return why the job could not run as it has to on nodes on these terms."""
-    if preferences.guest and terms.guests is False:
+    """Return why the job could not run as it has to on nodes of a source."""
+    if preferences.guest and source.guests is False:
         # Its nodes would cost money, and the job would fail on them.
-        return OfferRejection(terms.key, Reason.NO_GUESTS)
-    if burst_mode(preferences, terms.modes) is None:
+        return _reject(source, Reason.NO_GUESTS)
+    if burst_mode(preferences, source.modes) is None:
         isolated = preferences.mode == "isolated"
-        why = Reason.NOT_ISOLATED if isolated else Reason.NOT_JOINED
-        return OfferRejection(terms.key, why)
-    if terms.spot and preferences.losses >= MOST_REPEATS:
-        return OfferRejection(terms.key, Reason.SPOT, {"losses": preferences.losses})
+        return _reject(source, Reason.NOT_ISOLATED if isolated else Reason.NOT_JOINED)
+    if source.spot and preferences.losses >= MOST_REPEATS:
+        return _reject(source, Reason.SPOT, losses=preferences.losses)
     return None
 
 

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from burst.config import Settings
 from burst.core.plan.capacity import source_of
@@ -14,15 +15,8 @@ from burst.core.plan.limits import FurtherUse
 from burst.core.plan.slots import RankSlot
 from burst.core.plan.sources import Portion, Source
 from burst.core.records import RecordsView
-from burst.model.burst import Burst
-from burst.model.lead import LeadView
-
-
-class FurtherRanks(NamedTuple):
-    """Ranks that a burst is to have beside its own, and the hosts that have them."""
-
-    hosts: tuple[str, ...]
-    ranks: tuple[int, ...]
+from burst.model.burst import Burst, Lease
+from burst.model.lead import LeadIdentity, LeadView
 
 
 def slot_of(burst: Burst, slots: Sequence[RankSlot]) -> RankSlot | None:
@@ -33,23 +27,23 @@ def slot_of(burst: Burst, slots: Sequence[RankSlot]) -> RankSlot | None:
 
 def free_above(
     burst: Burst, slots: Sequence[RankSlot], records: RecordsView, view: LeadView
-) -> FurtherRanks:
-    """Return the free ranks of a burst's slot above its last one, in the lead's order.
+) -> frozenset[int]:
+    """Return the free ranks of a burst's slot above its last one.
 
     They are free as for a new burst: a slot whose hosts join through a gateway has
     none, as it is leased as a whole.
     """
     slot = slot_of(burst, slots)
-    last = max(burst.lease.ranks, default=0)
     if slot is None:
-        return FurtherRanks((), ())
+        return frozenset()
     free = free_ranks([slot], records.live, view, records.unread_leases)
-    pairs = [
-        (host, rank)
-        for host, rank in zip(slot.hosts, slot.ranks, strict=True)
-        if rank in free and rank > last
-    ]
-    return FurtherRanks(tuple(h for h, _ in pairs), tuple(r for _, r in pairs))
+    return frozenset(rank for rank in free if rank > max(burst.lease.ranks))
+
+
+def with_ranks(lease: Lease, more: Sequence[int], identity: LeadIdentity) -> Lease:
+    """Return the lease of a burst that has further ranks, too."""
+    hosts = (*lease.hosts, *(identity.hosts[rank] for rank in more))
+    return msgspec.structs.replace(lease, hosts=hosts, ranks=(*lease.ranks, *more))
 
 
 def growing(

@@ -81,7 +81,7 @@ def _too_large(
     """Return why slots, offers and live bursts have not enough nodes together."""
     caps, lent = dict(wanted.most_nodes), Counter[str]()
     for live in bursts:
-        provider, nodes = live.source.terms.provider, _size(demand, live, context)
+        provider, nodes = live.source.provider, _size(demand, live, context)
         caps[provider] = max(caps.get(provider, 0), nodes)
         lent[live.source.key] += nodes
     spread = context.may_spread(demand)

@@ -53,7 +53,7 @@ class AllSlots:
         may have several bursts.
         """
         classes = (
-            kind for kind in self._by_class if may_lease(source.terms.provider, kind[1])
+            kind for kind in self._by_class if may_lease(source.provider, kind[1])
         )
         for kind in by_need(demand.request, classes):
             need = nodes_wanted(demand, source, kind[0])

@@ -11,32 +11,9 @@ import msgspec
 from burst.config import DeadlineSettings
 from burst.core.plan.lease_times import lease_end, offered_run_time
 from burst.model.burst import PriceSource
-from burst.model.request import BurstMode
 from burst.provider import Offer
 
 _NO_PRICES: Mapping[str, float] = MappingProxyType({})
-
-
-class Terms(msgspec.Struct, frozen=True, kw_only=True):
-    """The terms on which nodes are offered, or were."""
-
-    provider: str
-    offer: str
-    """Name of the offer."""
-    price: float = 0.0
-    """Price for a node and hour."""
-    priced_by: PriceSource = "offer"
-    guests: bool | None = True
-    """Whether jobs of guests can run on the nodes; None where an older record does not
-    say it."""
-    modes: tuple[BurstMode, ...] = ("joined",)
-    spot: bool = False
-    """Whether the cloud may take the nodes back."""
-
-    @property
-    def key(self) -> str:
-        """`provider/offer`, as people see it."""
-        return f"{self.provider}/{self.offer}"
 
 
 class ProviderOffer(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,19 +34,6 @@ class ProviderOffer(msgspec.Struct, frozen=True, kw_only=True):
     def key(self) -> str:
         """`provider/offer`, as people see it."""
         return f"{self.provider}/{self.offer.name}"
-
-    @property
-    def terms(self) -> Terms:
-        """The terms of the offer."""
-        return Terms(
-            provider=self.provider,
-            offer=self.offer.name,
-            price=self.offer.price,
-            priced_by=self.priced_by,
-            guests=self.offer.guests,
-            modes=self.offer.modes,
-            spot=self.offer.spot,
-        )
 
 
 def price_of(

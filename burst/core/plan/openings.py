@@ -91,7 +91,8 @@ class Openings:
                 return found
             refusals.append(found)
         if not context.slots and not wanted.some_isolated:
-            return Decision(Reason.NO_SLOTS)
+            lead = context.eligible.isolated.identity
+            return Decision(Reason.NO_SLOTS if lead.endpoint else Reason.NO_ADDRESS)
         refusals.extend(context.catalog.refusals)
         if not refusals:
             return Decision(Reason.NO_OFFERS)
@@ -220,7 +221,7 @@ class Openings:
     ) -> OfferRejection:
         """Return why no rank of any slot can be had."""
         table, key = self._context.table, source.key
-        for slot_class in table.classes(source.terms.provider):
+        for slot_class in table.classes(source.provider):
             need = nodes_wanted(asks.demand, source, slot_class[0])
             where = (slot_class, want)
             if not isinstance(need, OfferRejection):

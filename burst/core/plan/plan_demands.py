@@ -6,8 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-import msgspec
-
 from burst.config import Settings
 from burst.core.isolated.placement import unreadable_isolated_record
 from burst.core.plan.capacity import lending_bursts
@@ -59,10 +57,7 @@ def plan_demands(
     plan = make_plan(demands, context, tx.bursts)
     constraints, eligible = context.slots.constraints, context.eligible
     growing = GrowthContext(tx, world, settings, constraints, eligible, demands)
-    plan = with_growths(plan, growing)
-    if not world.identity.endpoint:
-        plan = _without_address(plan)
-    return plan
+    return with_growths(plan, growing)
 
 
 def plan_context(
@@ -119,13 +114,3 @@ def _usage(records: RecordsView, world: World, settings: Settings, now: float) -
     live = {burst.id: usage_of(burst, lead) for burst in records.live}
     there = {**unread_use(records, world), **live}
     return Usage(settings.limits, there, purchases, totals)
-
-
-def _without_address(plan: Plan) -> Plan:
-    """Return the plan with the missing address as the reason why nothing can join."""
-    unreachable = Decision(Reason.NO_ADDRESS)
-    decisions = {
-        job: unreachable if decision.reason is Reason.NO_SLOTS else decision
-        for job, decision in plan.decisions.items()
-    }
-    return msgspec.structs.replace(plan, decisions=decisions)

@@ -22,7 +22,7 @@ import msgspec
 from burst.config import Settings
 from burst.core.plan.demands import Demand, Growth, Plan, Proposal
 from burst.core.plan.eligible import Eligibility
-from burst.core.plan.growth import FurtherRanks, free_above, growing, growth_portion
+from burst.core.plan.growth import free_above, growing, growth_portion
 from burst.core.records import Transaction
 from burst.core.select.constraints import Constraints
 from burst.core.world import World
@@ -115,10 +115,10 @@ class _GrowthFinder:
             if self._may_grow(burst, proposal, self._demands[job]):
                 more = self._ranks_for(burst, proposal, self._lead.jobs[job])
                 purchases = self._context.eligible.usage.purchases
-                if more is not None and purchases.grow(burst.id, len(more.ranks)):
+                if more is not None and purchases.grow(burst.id, len(more)):
                     self._taken.difference_update(proposal.lease.ranks)
-                    self._taken.update(more.ranks)
-                    self.found.append(Growth(burst.id, more.hosts, more.ranks, job))
+                    self._taken.update(more)
+                    self.found.append(Growth(burst.id, more, job))
                     return self.found[-1]
         return None
 
@@ -152,18 +152,13 @@ class _GrowthFinder:
 
     def _ranks_for(
         self, burst: Burst, proposal: Proposal, job: JobView
-    ) -> FurtherRanks | None:
+    ) -> list[int] | None:
         """Return the ranks by which a burst may grow; None if there are too few."""
         context = self._context
-        found = free_above(burst, context.world.slots, context.tx, self._lead)
+        free = free_above(burst, context.world.slots, context.tx, self._lead)
         assert job.request is not None
         admitted = context.constraints.admitted_to(job.request)
         taken = self._taken.difference(proposal.lease.ranks) | self._promised
-        pairs = [
-            (host, rank)
-            for host, rank in zip(found.hosts, found.ranks, strict=True)
-            if rank not in taken and (admitted is None or rank in admitted)
-        ][: proposal.lease.nodes]
-        if len(pairs) < proposal.lease.nodes:
-            return None
-        return FurtherRanks(tuple(h for h, _ in pairs), tuple(r for _, r in pairs))
+        ranks = sorted((free if admitted is None else free & admitted) - taken)
+        need = proposal.lease.nodes
+        return ranks[:need] if len(ranks) >= need else None

@@ -114,7 +114,7 @@ class Promises:
         """
         context = self._context
         found: list[tuple[Place, Set[BurstId]]] = []
-        classes = context.table.classes(source.terms.provider)
+        classes = context.table.classes(source.provider)
         for slot_class in by_need(demand.request, classes):
             sizes = self._sizes(source, demand, slot_class, spread)
             if sizes is not None:

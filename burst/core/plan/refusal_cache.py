@@ -14,11 +14,9 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping, Set
-from typing import NamedTuple
 
 import msgspec
 
-from burst.config import Settings
 from burst.core.idle_parts import IdlePart
 from burst.core.plan.demands import Promise
 from burst.core.plan.refusal_inputs import RefusalInputs
@@ -28,8 +26,6 @@ from burst.core.select.burst_worth import BY_FORECAST
 from burst.core.select.job_context import never_on_own_nodes
 from burst.core.select.job_holds import is_failed
 from burst.core.select.queues import in_stopped_queue
-from burst.core.world import World
-from burst.core.worth.rules import RuleSet
 from burst.model.burst import BurstId
 from burst.model.decision import Decision
 from burst.model.hold import Hold, HoldState, urgency_before
@@ -43,6 +39,8 @@ FEW = 100
 _PAUSE_S = 0.001
 """The pause before the next round, in seconds for each job beyond `FEW`: twenty times
 what judging that job takes."""
+
+_replace = msgspec.structs.replace
 
 
 class RefusalCache(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,8 +63,6 @@ class RefusalCache(msgspec.Struct, frozen=True, kw_only=True):
     """When the next round may begin, in seconds since the epoch."""
     shortfalls: Mapping[JobId, Shortfall] = {}
     """The shortfalls of jobs that could not have all the nodes that they need."""
-    rules: RuleSet | None = None
-    """The rules of the settings, with what they remember of jobs; None for none."""
     promises: tuple[Promise, ...] = ()
     """What was promised to others when these jobs were refused."""
     overtaken: Mapping[JobId, int] = {}
@@ -75,43 +71,21 @@ class RefusalCache(msgspec.Struct, frozen=True, kw_only=True):
     """Bursts whose last nodes are idle while their other nodes work."""
 
 
-class Standing(NamedTuple):
-    """The refusals that stand in a tick."""
-
-    decisions: Mapping[JobId, Decision]
-    outdated: tuple[JobId, ...] = ()
-    """This and the fields below are those of `RefusalCache`, for the next tick."""
-    changed: bool = False
-    pause: float = 0.0
-
-
 class JobDecisions(msgspec.Struct, frozen=True, kw_only=True):
     """What one tick decided about its jobs."""
 
     left: RefusalCache
-    """What the tick saw, and what it left over; without its refusals."""
+    """What the tick saw, and what it left over; of its refusals those that stood."""
     helped: Set[JobId] = frozenset()
     """Jobs that have bursts, though not enough."""
     left_to_flux: Set[JobId] = frozenset()
     """Jobs that could run on own nodes: if Flux has them, they block nobody."""
-    still_refused: Mapping[JobId, Decision]
-    """The decisions on jobs that were not looked at again."""
     fresh: Mapping[JobId, Decision]
-    """The decisions on all other pending jobs."""
+    """The decisions on all pending jobs that were looked at."""
     unsettled: bool = False
     """Whether some job may be starting at this moment."""
     behind: bool = False
     """Whether some jobs are left for a later tick."""
-
-
-def rules_of(before: RefusalCache | None, settings: Settings, world: World) -> RuleSet:
-    """Return the rules of the settings; those of the tick before if nothing changed."""
-    known = before.rules if before is not None else None
-    if known is not None and before is not None:
-        same = before.inputs.settings is settings
-        if same and known.userids == world.userids:
-            return known
-    return RuleSet(settings.rules, world.userids)
 
 
 def unchanged_jobs_refusals(
@@ -138,8 +112,8 @@ def standing_refusals(
     inputs: RefusalInputs,
     lead: LeadView,
     now: float,
-) -> Standing:
-    """Return which refusals stand, and which jobs are judged anew in later ticks.
+) -> RefusalCache:
+    """Return the cache with the refusals that stand, and what is judged anew later.
 
     `same` are the refusals of jobs that have not changed.
     """
@@ -151,13 +125,16 @@ def standing_refusals(
     queue = [job for job in before.outdated if job in same]
     pause = before.pause
     if not (changed or queue):
-        return Standing(same, (), changed, pause)
+        return _replace(before, decisions=same, outdated=())
     if changed and not queue and now >= pause:
         queue = sorted(same, key=place)
         changed, pause = False, now + _PAUSE_S * max(0, len(queue) - FEW)
     due = {*queue[:AT_ONCE], *heapq.nsmallest(FEW, same, key=place)}
     stand = {job: found for job, found in same.items() if job not in due}
-    return Standing(stand, tuple(queue[AT_ONCE:]), changed, pause)
+    later = tuple(queue[AT_ONCE:])
+    return _replace(
+        before, decisions=stand, outdated=later, changed=changed, pause=pause
+    )
 
 
 def _has_changed(
@@ -183,11 +160,9 @@ def cache_refusals(made: JobDecisions, records: Records) -> RefusalCache:
         and job not in made.helped
         and _rests(made, job, records.holds.get(job))
     }
-    return msgspec.structs.replace(
-        made.left,
-        holds=records.holds,
-        decisions={**made.still_refused, **new} if new else made.still_refused,
-    )
+    stood = made.left.decisions
+    decisions = {**stood, **new} if new else stood
+    return _replace(made.left, holds=records.holds, decisions=decisions)
 
 
 def _rests(made: JobDecisions, job: JobId, hold: Hold | None) -> bool:

@@ -10,7 +10,6 @@ import msgspec
 
 from burst.config import Settings
 from burst.core.plan.capacity import own_ranks
-from burst.core.plan.failures import coming_bursts, running_trials
 from burst.core.plan.leasable import LeasableRanks, leasable_ranks
 from burst.core.plan.limits import FurtherUse
 from burst.core.plan.slots import RankSlot
@@ -48,8 +47,6 @@ class RefusalInputs(msgspec.Struct, frozen=True, kw_only=True):
     """What is free on each rank that can run jobs, own ranks and ranks of bursts."""
     own: frozenset[int] = frozenset()
     """The ranks that can run jobs and that no burst leases, as `own_ranks` has them."""
-    trials: frozenset[str] = frozenset()
-    """Providers and offers whose trial is a burst that is not online yet."""
     unreadable: frozenset[str] = frozenset()
     """Keys of records that cannot be read: nothing is made that one of them may be."""
     unread_use: Mapping[BurstId, FurtherUse] = {}
@@ -75,7 +72,6 @@ def refusal_inputs(
     """Return what refusals of this tick rest on."""
     lead = world.lead
     assert lead is not None
-    live = tx.live
     return RefusalInputs(
         settings=settings,
         identity=world.identity,
@@ -89,11 +85,10 @@ def refusal_inputs(
                 bool(burst.coming or burst.quarantined),
                 burst.jobs - burst.started,
             )
-            for burst in live
+            for burst in tx.live
         },
         free={rank: lead.free[rank] for rank in lead.usable if rank in lead.free},
         own=frozenset(own_ranks(tx, lead, world.identity)),
-        trials=running_trials(tx.health, coming_bursts(live), tx.now),
         unreadable=frozenset(tx.unreadable),
         unread_use=unread_use(tx, world),
         banks=world.banks,

@@ -9,9 +9,10 @@ import msgspec
 
 from burst.core.plan.demands import Demand
 from burst.core.plan.limits import FurtherUse
-from burst.core.plan.offers import ProviderOffer, Terms
+from burst.core.plan.offers import ProviderOffer
 from burst.core.worth.budget import Commitment
-from burst.model.burst import BurstId, Tag
+from burst.model.burst import BurstId, PriceSource, Tag
+from burst.model.request import BurstMode
 
 
 class Source(msgspec.Struct, kw_only=True):
@@ -19,7 +20,18 @@ class Source(msgspec.Struct, kw_only=True):
     the facts that decide which jobs may.
     """
 
-    terms: Terms
+    provider: str
+    offer: str
+    """Name of the offer."""
+    price: float = 0.0
+    """Price for a node and hour."""
+    priced_by: PriceSource = "offer"
+    guests: bool | None = True
+    """Whether jobs of guests can run on the nodes; None where an older record does not
+    say it."""
+    modes: tuple[BurstMode, ...] = ("joined",)
+    spot: bool = False
+    """Whether the cloud may take the nodes back."""
     lasts: float
     """For how many seconds jobs can run on it."""
     candidate: ProviderOffer | None = None
@@ -47,7 +59,7 @@ class Source(msgspec.Struct, kw_only=True):
     @property
     def key(self) -> str:
         """`provider/offer`, as people see it."""
-        return self.terms.key
+        return f"{self.provider}/{self.offer}"
 
     def joined_by(self, demand: Demand) -> int:
         """Return how many of its nodes newly count against a job's user."""
@@ -58,7 +70,13 @@ class Source(msgspec.Struct, kw_only=True):
 def new_burst(candidate: ProviderOffer, isolated: bool = False) -> Source:
     """Return the source that a new burst of an offer would be."""
     return Source(
-        terms=candidate.terms,
+        provider=candidate.provider,
+        offer=candidate.offer.name,
+        price=candidate.offer.price,
+        priced_by=candidate.priced_by,
+        guests=candidate.offer.guests,
+        modes=candidate.offer.modes,
+        spot=candidate.offer.spot,
         lasts=candidate.run_time,
         candidate=candidate,
         isolated=isolated,

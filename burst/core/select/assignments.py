@@ -14,7 +14,6 @@ from collections.abc import Sequence
 import msgspec
 
 from burst.config import LimitSettings
-from burst.core.behaviour import behaviour_of
 from burst.core.plan.capacity import is_up
 from burst.core.plan.lease_times import drain_time
 from burst.core.provider_health import MOST_TIMES
@@ -44,7 +43,7 @@ _UNKNOWN = (
 def end_late_bursts(tx: Transaction, world: World, limits: LimitSettings) -> None:
     """End bursts that come up too late to be of use, and set their offers aside."""
     for burst in list(tx.bursts.values()):
-        if burst.quarantined or behaviour_of(burst).holds_its_job:
+        if burst.quarantined or burst.lease.isolated:
             continue
         if late := _comes_too_late(burst, world, tx.now):
             tx.fail_late(burst, late, limits)
@@ -59,9 +58,8 @@ def expire_assignments(tx: Transaction, world: World) -> None:
     holds = dict(tx.holds)
     bursts_by_job = tx.bursts_by_job()
     for burst in list(tx.bursts.values()):
-        if burst.state not in ASSIGNABLE or burst.quarantined:
-            continue
-        if behaviour_of(burst).holds_its_job:
+        # The job of an isolated burst stays assigned to it until the burst ends.
+        if burst.quarantined or burst.lease.isolated or burst.state not in ASSIGNABLE:
             continue
         for job in sorted(burst.jobs - burst.started):
             view = lead.jobs.get(job)

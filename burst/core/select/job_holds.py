@@ -28,7 +28,6 @@ from burst.core.actions import (
     MoveJobs,
     ReleaseJobs,
 )
-from burst.core.behaviour import behaviour_of
 from burst.core.records import Transaction
 from burst.core.select.confinement import Confinement, lacks_nodes
 from burst.core.select.job_context import JobContext, never_on_own_nodes
@@ -136,7 +135,7 @@ class _HoldPlan:
         tx, settings = self._tx, self._settings
         # A job that an isolated burst runs, or with a tag, is held in every mode.
         never_here = never_on_own_nodes(job) or any(
-            behaviour_of(burst).holds_its_job for burst in bursts
+            burst.lease.isolated for burst in bursts
         )
         if blocks and (never_here or not _waits_harmlessly(job, settings)):
             _ask_since(tx, job, 0.0)

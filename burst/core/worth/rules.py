@@ -6,11 +6,9 @@ from __future__ import annotations
 import datetime
 import fnmatch
 import math
-import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
 
 import msgspec
 
@@ -28,10 +26,6 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 _NO_IDS: Mapping[str, int] = MappingProxyType({})
 NOT_SET = ("", "0", "false")
 """Values with which an attribute counts as not set."""
-# How many values of one field of jobs are remembered: durations may be any number.
-_MOST_KNOWN = 10_000
-
-_Test = Callable[[Any], bool]
 
 
 class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +43,9 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     """How many nodes it needs."""
     duration: float = 0.0
     """Its time limit in seconds, 0 for none."""
+
+
+_Test = Callable[[JobFacts], bool]
 
 
 class MatchTerms(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,12 +68,7 @@ class MatchTerms(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RuleSet:
-    """Rules in their order, ready to be compared with many jobs.
-
-    A set of rules is a number with a bit for each rule, the lowest for the first rule.
-    For each value that jobs have in common (queue, user, nodes), the set of rules that
-    allow it is remembered, so that the time for a job hardly grows with the rules.
-    """
+    """Rules in their order, ready to be compared with many jobs."""
 
     def __init__(
         self,
@@ -91,9 +83,7 @@ class RuleSet:
         self.terms = [(rule, read_match(rule.match, userids)) for rule in rules]
         """Each rule, and what it compares."""
         allowed = [terms for _, terms in self.terms]
-        fields = [_Field(*field, allowed) for field in _FIELDS]
-        self._fields = [field for field in fields if any(field.tests)]
-        self._further = [_further_tests(terms) for terms in allowed]
+        self._tests = [_tests(terms) for terms in allowed]
         self._by_hours = any(terms.hours is not None for terms in allowed)
         self._open_at = -math.inf
         self._open = (1 << len(rules)) - 1
@@ -117,40 +107,16 @@ class RuleSet:
 
     def find(self, job: JobFacts, now: float) -> PolicyRule:
         """Return the first rule that a job fits at that time: it decides on the job."""
-        left = self.open_at(now)
-        for field in self._fields:
-            left &= field.allowing(job)
-        while left:
-            place = (left & -left).bit_length() - 1
-            if all(test(job) for test in self._further[place]):
-                return self.terms[place][0]
-            left &= left - 1
+        open_ = self.open_at(now)
+        for place, (rule, _) in enumerate(self.terms):
+            if not open_ >> place & 1:
+                continue
+            for test in self._tests[place]:
+                if not test(job):
+                    break
+            else:
+                return rule
         raise AssertionError("the last rule matches all jobs")
-
-
-class _Field:
-    """Tells which rules one field of a job fits."""
-
-    def __init__(
-        self,
-        names: Sequence[str],
-        test_of: Callable[[MatchTerms], _Test | None],
-        allowed: Sequence[MatchTerms],
-    ) -> None:
-        self._get = operator.attrgetter(*names)
-        self.tests = [test_of(terms) for terms in allowed]
-        self._known: dict[object, int] = {}
-
-    def allowing(self, job: JobFacts) -> int:
-        """Return the rules that this field of the job fits, as bits."""
-        value = self._get(job)
-        known = self._known.get(value)
-        if known is None:
-            if len(self._known) >= _MOST_KNOWN:
-                self._known.clear()
-            known = _bits(test is None or test(value) for test in self.tests)
-            self._known[value] = known
-        return known
 
 
 def _bits(values: Iterable[bool]) -> int:
@@ -197,53 +163,32 @@ def _attribute(text: str) -> tuple[str, str | None]:
     return key, value if equals else None
 
 
-def _among(values: frozenset[str] | None) -> _Test | None:
-    return None if values is None else lambda value: value in values
-
-
-def _within(interval: Interval | None) -> _Test | None:
-    if interval is None:
-        return None
-    least, most = interval
-    return lambda value: least <= value <= most
-
-
-def _within_duration(interval: Interval | None) -> _Test | None:
-    within = _within(interval)
-    return within and (lambda value: within(value or math.inf))
-
-
-def _user_test(terms: MatchTerms) -> _Test | None:
-    ids, names = terms.userids, terms.users
-    if ids is None or names is None:
-        return None
-    return lambda user: user[0] in ids or user[1] in names
-
-
-_FIELDS: Sequence[tuple[Sequence[str], Callable[[MatchTerms], _Test | None]]] = (
-    (("queue",), lambda terms: _among(terms.queues)),
-    (("nodes",), lambda terms: _within(terms.nodes)),
-    (("duration",), lambda terms: _within_duration(terms.duration)),
-    (("userid", "user"), _user_test),
-    (("bank",), lambda terms: _among(terms.banks)),
-)
-
-
-def _further_tests(terms: MatchTerms) -> tuple[Callable[[JobFacts], bool], ...]:
-    """Return the tests of fields that differ from job to job."""
-    tests: list[Callable[[JobFacts], bool]] = []
+def _tests(terms: MatchTerms) -> list[_Test]:
+    """Return what tells whether a job has what a match asks, except the hours."""
+    queues, banks, users, ids = terms.queues, terms.banks, terms.users, terms.userids
+    tests: list[_Test] = []
+    if queues is not None:
+        tests.append(lambda job: job.queue in queues)
+    if banks is not None:
+        tests.append(lambda job: job.bank in banks)
+    if terms.nodes is not None:
+        least, most = terms.nodes
+        tests.append(lambda job: least <= job.nodes <= most)
+    if terms.duration is not None:
+        low, high = terms.duration
+        tests.append(lambda job: low <= (job.duration or math.inf) <= high)
+    if ids is not None and users is not None:
+        tests.append(lambda job: job.userid in ids or job.user in users)
     if terms.attributes is not None:
         tests.append(_attribute_test(terms.attributes))
     if terms.names is not None:
         patterns = "|".join(fnmatch.translate(name) for name in terms.names)
         named = re.compile(patterns).match
         tests.append(lambda job: named(job.name) is not None)
-    return tuple(tests)
+    return tests
 
 
-def _attribute_test(
-    asked: frozenset[tuple[str, str | None]],
-) -> Callable[[JobFacts], bool]:
+def _attribute_test(asked: frozenset[tuple[str, str | None]]) -> _Test:
     def has_one(job: JobFacts) -> bool:
         return any(
             job.attributes.get(key, "") not in NOT_SET

@@ -262,11 +262,3 @@ def test_in_mode_queue_worth_changes_nothing() -> None:
     )
     assert warning.startswith("in [intake] mode queue, worth changes nothing")
     assert not list(find_rule_warnings(settings(intake={"mode": "queue"})))
-
-
-def test_what_is_remembered_of_jobs_is_bounded() -> None:
-    found = RuleSet(rules({"duration": "<2h"}))
-    for number in range(10_002):
-        job = JobFacts(nodes=1, duration=float(number + 1))
-        short = number + 1 < 2 * HOUR
-        assert (found.find(job, 0.0).name == "policy-1") is short
