@@ -7,13 +7,11 @@ pod ends. Once the pods are gone, nothing else names the hosts whose nodes still
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import msgspec
 
 from burst.kits.kube import Cluster
 from burst.kits.kube.kinds import POD, Manifest, annotations_of, name_of
-from burst.kits.pods import Bursts, PodBursts, Tags
+from burst.kits.pods import PodBursts, Tags
 from burst.kits.pods.lifecycle.reaper import find_ours, kinds_of, may_exist
 from burst.kits.pods.lifecycle.stuck_pods import node_of
 from burst.kits.pods.status.burst_objects import BurstObjects
@@ -54,22 +52,6 @@ class Members(msgspec.Struct, frozen=True):
     """All pods that exist, also those that are ending."""
     ending: bool = False
     """Whether the burst is being deleted."""
-
-
-class GkeBursts(Bursts, Protocol):
-    """The bursts of one provider in a cluster, such as `GkePods`."""
-
-    def members(self, burst_id: BurstId) -> Members | None:
-        """Return a burst's hosts and pods; None if it has no Job or MiniCluster."""
-        ...
-
-    def leaving(self, burst_id: BurstId) -> LeavingHosts:
-        """Return the hosts that are noted as leaving a burst."""
-        ...
-
-    def note(self, burst_id: BurstId, leaving: LeavingHosts) -> None:
-        """Note the hosts that a burst gives back, unless the burst is gone."""
-        ...
 
 
 class GkePods(PodBursts):

@@ -16,13 +16,13 @@ import msgspec
 from burst.errors import NotFound, ProviderError
 from burst.kits.kube.cluster import Cluster
 from burst.kits.lasting import Lasting
-from burst.kits.pods.pod_provider import Bursts
+from burst.kits.pods.pod_bursts import PodBursts
 from burst.model.burst import BurstId
 from burst.provider import BurstStatus, Failure, Phase
 
 LEAVE_S = 60.0
 """Seconds after which a place is deleted even if pods are left in it."""
-_Bursts = TypeVar("_Bursts", bound=Bursts)
+_Bursts = TypeVar("_Bursts", bound=PodBursts)
 
 
 class MadePlace(Protocol):
@@ -120,7 +120,7 @@ def _is_only_impaired(place: MadePlace, pods: BurstStatus) -> bool:
 
 
 class ReachedClusters(Generic[_Bursts]):
-    """Keeps one `Bursts` object for each cluster, as it knows what has changed there.
+    """Keeps one `PodBursts` for each cluster, as it knows what has changed there.
 
     A cluster is identified by its name. If its address changes, as for a new cluster of
     the same name, a new connection is made.

@@ -55,6 +55,6 @@ class EksHere(EksProvider):
 
     def __init__(self, name: str, settings: HereSettings, owner: str) -> None:
         table = {**settings.processes, "flux": settings.flux}
-        pods = Processes(name, convert(LocalSettings, table, name), owner)
+        pods: Any = Processes(name, convert(LocalSettings, table, name), owner)
         given = EksDependencies(EksCloud(settings), lambda *_: pods)
         super().__init__(name, settings, owner, given)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import grpc
 import msgspec
@@ -90,4 +91,5 @@ class InstalledGke(GkeProvider):
         transport = ClusterManagerGrpcTransport(channel=channel)
         client = ClusterManagerClient(transport=transport)
         cloud = Cloud(settings.parent, client=client, credentials=Token())
-        super().__init__(name, settings, owner, Dependencies(cloud, FollowersAtHome))
+        pods: Any = FollowersAtHome
+        super().__init__(name, settings, owner, Dependencies(cloud, pods))

@@ -135,8 +135,8 @@ class KindHarness:
         nowhere = {"PATH": str(self.path / "nowhere")}
         return KindProvider("far", self.settings, self.owner, environment=nowhere)
 
-    def reach(self, kubeconfig: Path, owner: str) -> Pods:
-        """Return the bursts in the cluster that a kubeconfig is for."""
+    def reach(self, kubeconfig: Path, owner: str) -> Any:
+        """Return the `Pods` in the cluster that a kubeconfig is for."""
         cloud = self.clouds.setdefault(kubeconfig.read_text(), FakeCloud())
         self.tell()
         settings = FakeSettings(shape=self.shape, modes=("joined", "isolated"))
