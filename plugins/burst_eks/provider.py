@@ -87,10 +87,10 @@ class EksProvider(PodProvider):
         """
         found = self._cloud.cluster()
 
-        def reach() -> tuple[Cluster, PodBursts]:
+        def reach() -> PodBursts:
             access = Endpoint(*found, self._cloud.token)
             made = Cluster(access, timeout=self._settings.timeout)
-            return made, self._make(made, self._settings, self.tags)
+            return self._make(made, self._settings, self.tags)
 
         return self._reached.bursts(self._settings.cluster, found, reach)
 
@@ -118,8 +118,7 @@ class EksProvider(PodProvider):
             raise group.meaning.raised(f"{group.why}; what was made is deleted")
         if group.phase is Phase.RUNNING:
             settings = groups.pod_settings(self._settings, spec, self.tags)
-            cluster = self._reached.connection(self._settings.cluster)
-            self._make(cluster, settings, self.tags).provision(spec)
+            self._make(kept.cluster, settings, self.tags).provision(spec)
             kept.expect(spec.burst_id)
 
     def observe(self) -> Sequence[BurstStatus]:

@@ -320,15 +320,15 @@ class GkeProvider(PodSettingsProvider):
         """
         url, authority = cluster.reach(self._settings.endpoint)
 
-        def reach() -> tuple[Cluster, GkePods]:
+        def reach() -> GkePods:
             access = Endpoint(url, authority, self._cloud.token)
             made = Cluster(access, timeout=self._settings.timeout)
-            return made, self._make(made, self._settings, self.tags)
+            return self._make(made, self._settings, self.tags)
 
         pods = self._reached.bursts(cluster.name, (url, authority), reach)
         if settings is None:
             return pods
-        return self._make(self._reached.connection(cluster.name), settings, self.tags)
+        return self._make(pods.cluster, settings, self.tags)
 
     def _inhabited(
         self, clusters: Sequence[GkeResource], bursts: Iterable[BurstResources]

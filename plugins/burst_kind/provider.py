@@ -239,10 +239,10 @@ class KindProvider(PodSettingsProvider):
     def _bursts(self, view: ClusterView) -> PodBursts:
         """Return the bursts in the cluster, which must exist."""
 
-        def reach() -> tuple[None, PodBursts]:
+        def reach() -> PodBursts:
             self._directory.open()
             self._cluster.export_kubeconfig()
-            return None, self._reach(self._cluster.kubeconfig)
+            return self._reach(self._cluster.kubeconfig)
 
         return self._reached.bursts(self._cluster.name, view.nodes[0].id, reach)
 

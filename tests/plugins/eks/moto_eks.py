@@ -201,6 +201,7 @@ class MotoEks:
         self.settings_of_pods.append(settings)
         kind = FakeSettings(modes=("joined", "isolated"))
         pods = Pods(tags.provider, kind, tags.owner, self.pods)
+        pods.cluster = cluster
         self.made.append(pods)
         return pods
 

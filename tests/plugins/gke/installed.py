@@ -36,7 +36,8 @@ from tests.plugins.gke.server import Token
 class FollowersAtHome(LocalProvider):
     """Processes on this host in the place of pods in a cluster."""
 
-    def __init__(self, _: Cluster, __: GkeSettings, tags: Tags) -> None:
+    def __init__(self, cluster: Cluster, _: GkeSettings, tags: Tags) -> None:
+        self.cluster = cluster
         home = os.environ["BURST_TEST_GKE_HOME"]
         local = LocalSettings(dir=home, cores=64, gpus=8)
         super().__init__(f"{tags.provider}-pods", local, tags.owner)

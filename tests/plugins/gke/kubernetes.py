@@ -94,6 +94,7 @@ class Pods(harness.Pods):
     ) -> None:
         assert isinstance(cluster.access, Endpoint)
         self._world, self._access, self._given = world, cluster.access, settings
+        self.cluster = cluster
         self._address = cluster.access.url.removeprefix("https://")
         kind = FakeSettings(
             shape=Shape(1000, 1000),

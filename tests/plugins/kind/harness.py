@@ -16,6 +16,7 @@ from burst_kind.provider import KindProvider
 from burst_kind.settings import KindSettings
 
 from burst.errors import Transient
+from burst.kits.kube import Cluster, Endpoint
 from burst.kits.pods import OfferTable
 from burst.model.burst import BurstId
 from burst.model.event import Event
@@ -57,6 +58,7 @@ exec {python} -IS {script} {world} {name} "$@"
 class Pods(FakeProvider):
     """Bursts in one cluster."""
 
+    cluster = Cluster(Endpoint("http://127.0.0.1:1", "", str))
     given: LeadIdentity | None = None
     told: tuple[str, ...] = ()
 
