@@ -98,11 +98,6 @@ class WatchedBursts:
         """
         self._expected.put((burst, anew))
 
-    def close(self) -> None:
-        """Close the connections of all watches."""
-        for watched in self._watched.values():
-            watched.close()
-
     def _read(self) -> None:
         for kind in kinds_of(self._settings):
             if kind not in self._watched:
