@@ -15,6 +15,7 @@ from burst.kits.pods import PodBursts, Tags
 from burst.kits.pods.lifecycle.reaper import find_ours, kinds_of, may_exist
 from burst.kits.pods.lifecycle.stuck_pods import node_of
 from burst.kits.pods.status.burst_objects import BurstObjects
+from burst.kits.pods.status.pod_status import phase_of
 from burst.kits.resource_tags import parse_seconds
 from burst.model.burst import BurstId
 from burst.model.ranks import format_hostlist, parse_hostlist
@@ -108,5 +109,4 @@ def _node_of(pod: Manifest) -> str:
     If its node ended the pod, as a spot VM that is taken back does, the node may be
     gone, or may be given back: another pod has taken the pod's place.
     """
-    ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
-    return "" if ended else node_of(pod)
+    return "" if phase_of(pod) in ("Succeeded", "Failed") else node_of(pod)
