@@ -21,7 +21,7 @@ from burst.kits.pods.template.containers import (
 )
 from burst.kits.shorten import shorten
 from burst.model.decision import clock_time
-from burst.provider import Failure, Phase
+from burst.provider import Phase
 
 STARTING = "is being started"
 WAITS = "waits for a node"
@@ -54,7 +54,6 @@ class PodStatus(msgspec.Struct, frozen=True):
     since: float = 0.0
     """Since when it waits for capacity, in seconds since the epoch; 0 if it does
     not."""
-    failure: Failure = Failure.OTHER
     crashed: bool = False
     """Whether its broker ended at least once, so that its log may say why."""
     reclaimed: bool = False
