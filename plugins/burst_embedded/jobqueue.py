@@ -25,7 +25,7 @@ from burst.model.request import parse_confinement, parse_duration, parse_request
 from burst.model.resource_set import ResourceSet
 from burst_embedded.job import HIGHEST_URGENCY, Job
 from burst_embedded.jobspec import parse_command
-from burst_embedded.pool import Infeasible, ResourcePool, slots_of, summary
+from burst_embedded.pool import Infeasible, ResourcePool, slots_of
 from burst_embedded.wire import Ended, Failed, KillTasks, Output, RunTasks
 
 # FLUIDs count milliseconds in 40 bits. Counted from this time, they last until 2054,
@@ -241,8 +241,7 @@ class JobQueue:
         job.running = dict(enumerate(slots))
         job.state = JobState.RUN
         self._running[job.id] = job
-        annotations = {"sched": {"resource_summary": summary(allocation)}}
-        self._post(job, "alloc", annotations=annotations)
+        self._post(job, "alloc")
         self._post(job, "start")
         command = parse_command(job.jobspec)
         environment = {
