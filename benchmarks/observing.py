@@ -11,7 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -96,7 +96,7 @@ def listing(kubeconfig: str, namespace: str, owner: str) -> Observer:
     """Return an object that observes in the way of the baseline, with lists."""
     cluster = PlayedLogs(Kubeconfig(kubeconfig), timeout=60)
     settings = settings_for(namespace)
-    source = ListedBursts(cluster, settings, Tags(owner, NAME))
+    source: Any = ListedBursts(cluster, settings, Tags(owner, NAME))
     return Observer(cluster, settings, source, time.time)
 
 

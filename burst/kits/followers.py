@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 import shlex
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -83,8 +82,10 @@ trap '{on_signal}' TERM INT HUP
 # Whoever ends a burst repeats that: a further signal to all would end rm half-way.
 clean() {{ trap '' TERM INT HUP; rm -rf "$rundir"; }}
 # A signal to all would end mktemp after it has made the directory.
-rundir=$(trap '' TERM INT HUP; exec mktemp -d {rundirs}/{burst}-XXXXXX) || exit 1
-{for_guests}set -- {environment}
+rundir=$(trap '' TERM INT HUP; exec mktemp -d /tmp/{burst}-XXXXXX) || exit 1
+{for_guests}# A broker runs its rc scripts with $SHELL and a socket as standard input.
+# Bash takes this for a remote login, and would read ~/.bashrc.
+set -- SHELL=/bin/sh
 for name in {inherited}; do
   eval "value=\\${{$name-}} there=\\${{$name+1}}"
   [ -z "$there" ] || set -- "$@" "$name=$value"
@@ -123,11 +124,6 @@ class Files(msgspec.Struct, frozen=True, kw_only=True):
 
     flux: str = "flux"
     """The flux program on the nodes."""
-    environment: Mapping[str, str] = {}
-    """Variables that are added to the followers' environment."""
-    rundirs: str = "/tmp"  # noqa: S108  mktemp makes a private one in it
-    """A local directory of each node, for the rundirs. Its path has to be short, as the
-    path of a unix socket begins with it."""
     signals_reach_all: bool = False
     """Whether a signal to stop the script goes to all its processes at once, as with
     Slurm. Then the script does not pass it on."""
@@ -166,11 +162,9 @@ class Files(msgspec.Struct, frozen=True, kw_only=True):
     def _script(self, place: Path, spec: BurstSpec) -> str:
         return _SCRIPT.format(
             burst=spec.burst_id,
-            rundirs=shlex.quote(self.rundirs),
             on_signal=_KEEP if self.signals_reach_all else _FORWARD,
             again=_AGAIN_S,
             for_guests=_FOR_GUESTS if spec.lead.access.allow_guest_user else "",
-            environment=shlex.join(_variables(self.environment)),
             for_systemd=SHELL_VARIABLES if spec.lead.systemd else "",
             inherited=" ".join(INHERITED),
             # In whole seconds, rounded up so that it is not before the lease ends.
@@ -190,13 +184,6 @@ def remove(place: Path) -> None:
             shutil.rmtree(place)
         except FileNotFoundError:
             return
-
-
-def _variables(environment: Mapping[str, str]) -> list[str]:
-    # A broker runs its rc scripts with $SHELL and a socket as standard input. Bash
-    # takes this for a remote login, and would read ~/.bashrc.
-    given = {"SHELL": "/bin/sh", **environment}
-    return [f"{name}={value}" for name, value in given.items()]
 
 
 def _command(spec: BurstSpec, config: Path, flux: str) -> str:

@@ -16,11 +16,10 @@ from burst.provider_type import ProviderFlag, ProviderType, TableRequest
 if TYPE_CHECKING:
     from burst.kits.pods.diagnose.own_image import OwnImage
 
-IMAGE = """\
+_IMAGE = """\
 # Fill in. Its Flux has the lead's major and minor version.
 # image = "registry.example.org/flux:0.88.0"
 """
-"""Lines for a table template about the image."""
 _OFFER = """
 [providers.{kind}.offers.{name}]
 # What each follower has, as R declares for a node of a rank slot.
@@ -43,9 +42,21 @@ def _own_image() -> OwnImage:
 class PodType(ProviderType):
     """Flags for the keys of `PodSettings` that a burst made by hand may need to set."""
 
-    def __init__(self, own_image: Callable[[], OwnImage] = _own_image) -> None:
-        """`own_image` returns the image of the lead's pod, the default of `--image`."""
+    def __init__(
+        self,
+        own_image: Callable[[], OwnImage] = _own_image,
+        *,
+        kind: str = "",
+        table: str = "",
+        more: str = "",
+    ) -> None:
+        """`own_image` returns the image of the lead's pod, the default of `--image`.
+
+        With `kind`, the type's name, there is a table template: `table`, with `{image}`
+        for the lines about the image, and offers, each with `more` at its end.
+        """
         self._own_image = own_image
+        self._kind, self._table, self._more = kind, table, more
 
     flags: Sequence[ProviderFlag] = (
         ProviderFlag("namespace", "Namespace of the followers' pods."),
@@ -110,26 +121,25 @@ class PodType(ProviderType):
             )
         return found
 
+    def table_template(self, wanted: TableRequest) -> str:
+        """Return the table, with an offer for each shape that R declares."""
+        if not self._kind:
+            return super().table_template(wanted)
+        offers = (
+            _OFFER.format(
+                kind=self._kind,
+                name=each.name,
+                cores=each.shape.cores,
+                gpus=each.shape.gpus,
+                nodes=each.nodes,
+                cpu=max(1, each.shape.cores * 1000 - 500),
+            )
+            + self._more
+            for each in wanted.each
+        )
+        return "".join((self._table.format(image=_IMAGE), *offers))
+
     def _own(self) -> dict[str, str]:
         """Return the keys `image` and `view` with the values of the lead's own pod."""
         own = self._own_image()
         return {"image": own.image, **({"view": own.view} if own.view else {})}
-
-
-def pod_offer(kind: str, wanted: TableRequest, more: str = "") -> str:
-    """Return the end of a table template: an offer for each shape that R declares.
-
-    `more` is added at the end of each offer.
-    """
-    return "".join(
-        _OFFER.format(
-            kind=kind,
-            name=each.name,
-            cores=each.shape.cores,
-            gpus=each.shape.gpus,
-            nodes=each.nodes,
-            cpu=max(1, each.shape.cores * 1000 - 500),
-        )
-        + more
-        for each in wanted.each
-    )

@@ -116,7 +116,7 @@ def init_lead(
         mode = choice.intake.mode if choice else "hold"
         unlike = unlike_plan(settings, text, groups, provider, mode)
     extra = _install(directory, choice)
-    files = write_lead(directory, plan, replace=replace, extra=extra)
+    files = write_lead(directory, plan, extra=extra)
     if settings not in kept:
         if choice:
             text += intake_text(choice.intake.mode)

@@ -69,20 +69,17 @@ def write_lead(
     directory: Path,
     plan: LeadPlan,
     *,
-    replace: bool = False,
     extra: LeadExtras = LeadExtras(),  # noqa: B008 - it is frozen
 ) -> LeadFiles:
     """Write the files into the directory, which is made if it does not exist.
 
-    With `replace`, broker.toml and R are written anew, and an existing certificate is
-    kept, since followers elsewhere may have copies of it. Raises ConfigError, before
-    anything is written, for a plan that cannot work or, without `replace`, for files
-    that exist, and CertificateError for an existing certificate that cannot be used.
+    broker.toml and R are written anew, and an existing certificate is kept, since
+    followers elsewhere may have copies of it. Raises ConfigError, before anything is
+    written, for a plan that cannot work, and CertificateError for an existing
+    certificate that cannot be used.
     """
     groups = resolve_plan(plan)
     files = _name(directory.absolute(), groups[0], extra)
-    if not replace:
-        refuse_existing(directory)
     tables = {**_tables(plan, files, groups), **extra.tables}
     kept = files.certificate.exists()
     if kept:

@@ -15,7 +15,7 @@ import msgspec
 
 from burst.errors import Transient
 from burst.kits.kube import Cluster, Endpoint
-from burst.kits.pods import Bursts, PodBursts, PodProvider, Tags, check_burst
+from burst.kits.pods import PodBursts, PodProvider, Tags, check_burst
 from burst.kits.pods.made_places import MadePlaces, ReachedClusters, describe_all
 from burst.kits.pods.status.kubectl_command import pods_command
 from burst.kits.resource_tags import distinct
@@ -28,7 +28,7 @@ from burst_eks import groups
 from burst_eks.cloud import EksCloud
 from burst_eks.settings import EksSettings
 
-MakePods = Callable[[Cluster, EksSettings, Tags], Bursts]
+MakePods = Callable[[Cluster, EksSettings, Tags], PodBursts]
 # After how many seconds to repeat a provision that waits for EKS, which takes minutes.
 _LOOK_AGAIN_S = 5.0
 # AWS declines a time that is past by its own clock. A burst whose lease ends within
@@ -61,7 +61,7 @@ class EksProvider(PodProvider):
         self._settings = settings
         self._cloud, self._make, self._clock = given.cloud, given.pods, given.clock
         self._can_resize = False
-        self._reached = ReachedClusters[Bursts]()
+        self._reached = ReachedClusters[PodBursts]()
         self._places = MadePlaces(given.clock)
 
     def place(self) -> str:
@@ -79,7 +79,7 @@ class EksProvider(PodProvider):
         words += [f"--profile={known.profile}"] if known.profile else []
         return [shlex.join(words), pods_command(known.namespace, self.tags, burst_id)]
 
-    def bursts(self) -> Bursts:
+    def bursts(self) -> PodBursts:
         """Return the pods in the cluster: always one object, as it knows what changed.
 
         The cluster is looked up each time: a new one of the same name has another
@@ -87,10 +87,10 @@ class EksProvider(PodProvider):
         """
         found = self._cloud.cluster()
 
-        def reach() -> tuple[Cluster, Bursts]:
+        def reach() -> PodBursts:
             access = Endpoint(*found, self._cloud.token)
             made = Cluster(access, timeout=self._settings.timeout)
-            return made, self._make(made, self._settings, self.tags)
+            return self._make(made, self._settings, self.tags)
 
         return self._reached.bursts(self._settings.cluster, found, reach)
 
@@ -118,8 +118,7 @@ class EksProvider(PodProvider):
             raise group.meaning.raised(f"{group.why}; what was made is deleted")
         if group.phase is Phase.RUNNING:
             settings = groups.pod_settings(self._settings, spec, self.tags)
-            cluster = self._reached.connection(self._settings.cluster)
-            self._make(cluster, settings, self.tags).provision(spec)
+            self._make(kept.cluster, settings, self.tags).provision(spec)
             kept.expect(spec.burst_id)
 
     def observe(self) -> Sequence[BurstStatus]:

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from burst.kits.pod_type import IMAGE, PodType, pod_offer
-from burst.provider_type import TableRequest
+from burst.kits.pod_type import PodType
 
 _TABLE = """\
 [providers.eks]
@@ -24,13 +23,4 @@ _INSTANCES = """\
 # price = 0.71
 """
 
-
-class EksType(PodType):
-    """Pods on node groups that are made for bursts."""
-
-    def table_template(self, wanted: TableRequest) -> str:
-        """Return the table of a provider in an EKS cluster."""
-        return _TABLE.format(image=IMAGE) + pod_offer("eks", wanted, _INSTANCES)
-
-
-TYPE = EksType()
+TYPE = PodType(kind="eks", table=_TABLE, more=_INSTANCES)

@@ -8,7 +8,7 @@ Flux needs are ignored, so that one file serves both.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -81,11 +81,8 @@ def read_broker_config(path: Path, hostname: str) -> BrokerConfig:
     )
 
 
-def read_resources(path: Path, hosts: Sequence[HostEntry]) -> ResourceSet:
-    """Return R, read from the file that `[resource] path` names.
-
-    Raises ConfigError, also if R and `hosts` do not have the same hosts.
-    """
+def read_resources(path: Path) -> ResourceSet:
+    """Return R, read from the file that `[resource] path` names. Raises ConfigError."""
     table = read_toml(path).get("resource", {})
     source = table.get("path") if isinstance(table, Mapping) else None
     if not isinstance(source, str):
@@ -97,27 +94,11 @@ def read_resources(path: Path, hosts: Sequence[HostEntry]) -> ResourceSet:
     where = Path(source)
     resources = lead_resources.read_resources(where)
     try:
-        nodes = resources.nodes
-        useless = [each for each in nodes if not shape_of(each.children).cores]
+        for node in resources.nodes:
+            shape_of(node.children)
     except ValueError as error:
         raise ConfigError(
             f"{where}: is not a valid R: {error}",
             "make one with `burst lead init` or `flux R encode`",
         ) from error
-    if useless:
-        raise ConfigError(f"{where}: rank {useless[0].rank} has no cores")
-    ours, theirs = [node.host for node in nodes], [entry.host for entry in hosts]
-    if [node.rank for node in nodes] != list(range(len(nodes))) or ours != theirs:
-        raise ConfigError(
-            f"{where}: does not match bootstrap.hosts of {path}: "
-            + _difference(ours, theirs),
-            "both must name the same hosts in the same order",
-        )
     return resources
-
-
-def _difference(named: Sequence[str], hosts: Sequence[str]) -> str:
-    for rank, (ours, theirs) in enumerate(zip(named, hosts, strict=False)):
-        if ours != theirs:
-            return f"rank {rank} is {ours} there and {theirs} here"
-    return f"{len(named)} hosts there, {len(hosts)} here"

@@ -59,7 +59,6 @@ class EmbeddedHandle:
 
     def __init__(self, endpoint: str, boot: BrokerConfig | None = None) -> None:
         self._endpoint = endpoint
-        self._is_up = False
         self._tag = 0
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._socket = calling_socket(self._context, boot)
@@ -79,11 +78,10 @@ class EmbeddedHandle:
         if not self._monitor.poll(int(limit * 1000)) or self._event() != _UP:
             self.drop()
             raise self._gone("is not there")
-        self._is_up = True
 
     def close(self) -> None:
         """Send a goodbye and disconnect. The lead ends our services and streams."""
-        if self._is_up and not self._socket.closed and not self._monitor.poll(0):
+        if not self._socket.closed and not self._monitor.poll(0):
             self._socket.setsockopt(zmq.LINGER, _GOODBYE_MS)
             self._send(Message(0, GOODBYE))
         self.drop()

@@ -25,7 +25,7 @@ from burst.model.request import parse_confinement, parse_duration, parse_request
 from burst.model.resource_set import ResourceSet
 from burst_embedded.job import HIGHEST_URGENCY, Job
 from burst_embedded.jobspec import parse_command
-from burst_embedded.pool import Infeasible, ResourcePool, slots_of, summary
+from burst_embedded.pool import Infeasible, ResourcePool, slots_of
 from burst_embedded.wire import Ended, Failed, KillTasks, Output, RunTasks
 
 # FLUIDs count milliseconds in 40 bits. Counted from this time, they last until 2054,
@@ -37,9 +37,9 @@ _KILLED = 9
 class JobQueue:
     """All jobs of the lead, and the resources that they share.
 
-    The owner of this object sends the `orders` to ranks, calls `schedule` while it is
-    `unsettled`, sends clients the `news` and the fact that ranks `moved`, and clears
-    all of these.
+    The owner of this object calls `schedule` after each change, sends the `orders` to
+    ranks, sends clients the `news` and the fact that ranks `moved`, and clears all of
+    these.
     """
 
     def __init__(
@@ -49,7 +49,6 @@ class JobQueue:
         self.jobs: dict[JobId, Job] = {}
         self.orders: list[tuple[int, RunTasks | KillTasks]] = []
         self.news: list[tuple[Job, Event]] = []
-        self.unsettled = False
         self.moved = False
         self._clock = clock
         self._line: list[tuple[int, JobId]] = []
@@ -189,12 +188,12 @@ class JobQueue:
     def rank_online(self, rank: int) -> None:
         """Let jobs start on a rank, unless it is drained."""
         self.pool.online.add(rank)
-        self._move()
+        self.moved = True
 
     def rank_lost(self, rank: int) -> None:
         """Let no job start on a rank, and fail the jobs that have tasks there."""
         self.pool.online.discard(rank)
-        self._move()
+        self.moved = True
         host = self.pool.hosts[rank]
         for job in list(self._running.values()):
             tasks = [task for task, where in job.running.items() if where == rank]
@@ -213,13 +212,13 @@ class JobQueue:
         """
         for rank in self._ranks(targets):
             self.pool.drained[rank] = self.pool.drained.get(rank) or reason
-        self._move()
+        self.moved = True
 
     def undrain(self, targets: str) -> None:
         """Let jobs start on an idset of ranks again. Raises LeadError."""
         for rank in self._ranks(targets):
             self.pool.drained.pop(rank, None)
-        self._move()
+        self.moved = True
 
     def _line_up(self, job: Job) -> None:
         self._post(job, "priority", priority=job.priority)
@@ -243,8 +242,7 @@ class JobQueue:
         job.running = dict(enumerate(slots))
         job.state = JobState.RUN
         self._running[job.id] = job
-        annotations = {"sched": {"resource_summary": summary(allocation)}}
-        self._post(job, "alloc", annotations=annotations)
+        self._post(job, "alloc")
         self._post(job, "start")
         command = parse_command(job.jobspec)
         environment = {
@@ -291,10 +289,6 @@ class JobQueue:
         event = Event(self._clock(), name, context)
         job.events.append(event)
         self.news.append((job, event))
-        self.unsettled = True
-
-    def _move(self) -> None:
-        self.unsettled = self.moved = True
 
     def _next_id(self) -> JobId:
         """Return a FLUID (RFC 19) of generator 0 that is larger than all before."""

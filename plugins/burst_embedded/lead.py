@@ -108,12 +108,12 @@ class LeadBroker:
     def _settle(self) -> None:
         """Start and end jobs until nothing changes, and send clients the changes."""
         self._queue.expire()
-        while self._queue.unsettled:
-            self._queue.unsettled = False
-            self._queue.schedule()
-            orders, self._queue.orders = self._queue.orders, []
+        self._queue.schedule()
+        while orders := self._queue.orders:
+            self._queue.orders = []
             for rank, order in orders:
                 self._order(rank, order)
+            self._queue.schedule()
         self._methods.push()
 
     def _order(self, rank: int, order: RunTasks | KillTasks) -> None:

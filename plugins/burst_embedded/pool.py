@@ -121,15 +121,6 @@ def slots_of(request: ResourceRequest, group: ResourceGroup) -> int:
     return len(group.ids("core")) // request.cores_per_slot
 
 
-def summary(resources: ResourceSet) -> str:
-    """Return an allocation in the form of Flux's annotation: `rank4/core[0-3]`."""
-    parts = []
-    for group in resources.groups:
-        had = ",".join(f"{name}[{ids}]" for name, ids in group.children.items())
-        parts.append(f"rank{group.rank}/{had}")
-    return " ".join(parts)
-
-
 def _ids(resources: ResourceSet) -> dict[int, _Ids]:
     return {
         rank: (group.ids("core"), group.ids("gpu"))

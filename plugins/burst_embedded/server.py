@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import errno
 import itertools
-import logging
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
@@ -19,7 +17,6 @@ from typing import Any, NamedTuple, get_type_hints
 import msgspec
 import zmq
 from zmq.utils import z85
-from zmq.utils.monitor import parse_monitor_message
 
 from burst.decode import json_decoder
 from burst.errors import BurstError, LeadError
@@ -36,8 +33,6 @@ from burst_embedded.wire import (
 )
 
 _ZAP = "inproc://zeromq.zap.01"
-_REPEAT_S = 60.0
-"""Seconds between two log messages about connections without our certificate."""
 _KEYS = {"job": "id", "kind": "type"}
 """Parameters of methods whose key in requests has another name, a built-in of Python's.
 """
@@ -117,13 +112,9 @@ class Server:
         """Requests to services, by our tag: the caller, and the peer that answers."""
         self._tags = itertools.count(1)
         self._unreachable: set[Peer] = set()
-        self._strangers_said = 0.0
         self._zap = context.socket(zmq.ROUTER)
         self._zap.bind(_ZAP)
         self._remote = serving_socket(context, boot)
-        self._monitor = self._remote.get_monitor_socket(
-            zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
-        )
         self._local = serving_socket(context)
         _bind(self._remote, boot)
         self._local.bind(f"ipc://{path}")
@@ -143,12 +134,11 @@ class Server:
     @property
     def sockets(self) -> tuple[zmq.Socket[bytes], ...]:
         """Sockets to poll."""
-        return self._local, self._remote, self._zap, self._monitor
+        return self._local, self._remote, self._zap
 
     def receive(self) -> None:
         """Carry out the requests that have arrived."""
         self._admit()
-        self._note_strangers()
         for socket in (self._local, self._remote):
             while socket.poll(0):
                 identity, *_, frame = socket.recv_multipart()
@@ -196,7 +186,6 @@ class Server:
 
     def close(self) -> None:
         """Close the sockets."""
-        self._remote.disable_monitor()
         for socket in self.sockets:
             socket.close()
 
@@ -287,19 +276,6 @@ class Server:
                 say("refused %s: its key is not the certificate's", address.decode())
             answer = [b"200", b"OK"] if known else [b"400", b"not the certificate's"]
             self._zap.send_multipart([*envelope, version, request, *answer, b"", b""])
-
-    def _note_strangers(self) -> None:
-        """Log connections that failed before ZeroMQ asked about their key."""
-        while self._monitor.poll(0):
-            parse_monitor_message(self._monitor.recv_multipart())
-            now = time.monotonic()
-            if now - self._strangers_said > _REPEAT_S or not self._strangers_said:
-                self._strangers_said = now
-                say(
-                    "refused a connection: the other side has another certificate, or"
-                    " none (logged once a minute)",
-                    level=logging.WARNING,
-                )
 
 
 def _no_service(what: str) -> Failed:

@@ -7,16 +7,15 @@ pod ends. Once the pods are gone, nothing else names the hosts whose nodes still
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import msgspec
 
 from burst.kits.kube import Cluster
 from burst.kits.kube.kinds import POD, Manifest, annotations_of, name_of
-from burst.kits.pods import Bursts, PodBursts, Tags
+from burst.kits.pods import PodBursts, Tags
 from burst.kits.pods.lifecycle.reaper import find_ours, kinds_of, may_exist
 from burst.kits.pods.lifecycle.stuck_pods import node_of
 from burst.kits.pods.status.burst_objects import BurstObjects
+from burst.kits.pods.status.pod_status import phase_of
 from burst.kits.resource_tags import parse_seconds
 from burst.model.burst import BurstId
 from burst.model.ranks import format_hostlist, parse_hostlist
@@ -54,22 +53,6 @@ class Members(msgspec.Struct, frozen=True):
     """All pods that exist, also those that are ending."""
     ending: bool = False
     """Whether the burst is being deleted."""
-
-
-class GkeBursts(Bursts, Protocol):
-    """The bursts of one provider in a cluster, such as `GkePods`."""
-
-    def members(self, burst_id: BurstId) -> Members | None:
-        """Return a burst's hosts and pods; None if it has no Job or MiniCluster."""
-        ...
-
-    def leaving(self, burst_id: BurstId) -> LeavingHosts:
-        """Return the hosts that are noted as leaving a burst."""
-        ...
-
-    def note(self, burst_id: BurstId, leaving: LeavingHosts) -> None:
-        """Note the hosts that a burst gives back, unless the burst is gone."""
-        ...
 
 
 class GkePods(PodBursts):
@@ -126,5 +109,4 @@ def _node_of(pod: Manifest) -> str:
     If its node ended the pod, as a spot VM that is taken back does, the node may be
     gone, or may be given back: another pod has taken the pod's place.
     """
-    ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
-    return "" if ended else node_of(pod)
+    return "" if phase_of(pod) in ("Succeeded", "Failed") else node_of(pod)

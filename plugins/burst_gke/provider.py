@@ -41,7 +41,7 @@ from burst_gke.cloud import Cloud
 from burst_gke.examine import examine_cloud
 from burst_gke.examine_project import examine_project
 from burst_gke.failures import LACKS, LASTING, CloudFailure
-from burst_gke.followers import GkeBursts, GkePods
+from burst_gke.followers import GkePods
 from burst_gke.names import Labels
 from burst_gke.provisioner import Provisioner
 from burst_gke.requests import on_pool, pod_settings, with_lease
@@ -56,7 +56,7 @@ from burst_gke.settings import GkeSettings, offers_alike, offers_of
 
 # Flags of `gcloud container clusters get-credentials`, by `endpoint` of the settings.
 _ENDPOINTS = {"default": [], "private": ["--internal-ip"], "dns": ["--dns-endpoint"]}
-MakePods = Callable[[Cluster, GkeSettings, Tags], GkeBursts]
+MakePods = Callable[[Cluster, GkeSettings, Tags], GkePods]
 
 
 class Dependencies(msgspec.Struct, frozen=True):
@@ -101,7 +101,7 @@ class GkeProvider(PodSettingsProvider):
             dependencies.clock,
         )
         self._make = dependencies.followers
-        self._reached = ReachedClusters[GkeBursts]()
+        self._reached = ReachedClusters[GkePods]()
         self._clock = dependencies.clock
         self._places = MadePlaces(dependencies.clock)
 
@@ -310,7 +310,7 @@ class GkeProvider(PodSettingsProvider):
 
     def _pods(
         self, cluster: GkeResource, settings: GkeSettings | None = None
-    ) -> GkeBursts:
+    ) -> GkePods:
         """Return the pods in a cluster.
 
         `settings` other than the provider's give a new object with the same connection.
@@ -319,15 +319,15 @@ class GkeProvider(PodSettingsProvider):
         """
         url, authority = cluster.reach(self._settings.endpoint)
 
-        def reach() -> tuple[Cluster, GkeBursts]:
+        def reach() -> GkePods:
             access = Endpoint(url, authority, self._cloud.token)
             made = Cluster(access, timeout=self._settings.timeout)
-            return made, self._make(made, self._settings, self.tags)
+            return self._make(made, self._settings, self.tags)
 
         pods = self._reached.bursts(cluster.name, (url, authority), reach)
         if settings is None:
             return pods
-        return self._make(self._reached.connection(cluster.name), settings, self.tags)
+        return self._make(pods.cluster, settings, self.tags)
 
     def _inhabited(
         self, clusters: Sequence[GkeResource], bursts: Iterable[BurstResources]
@@ -339,7 +339,7 @@ class GkeProvider(PodSettingsProvider):
         running = [c for c in clusters if c.name in names and c.endpoint]
         return [c for c in running if c.phase in (Phase.RUNNING, Phase.FAILED)]
 
-    def _observe_in(self, pods: GkeBursts) -> Sequence[BurstStatus]:
+    def _observe_in(self, pods: GkePods) -> Sequence[BurstStatus]:
         listed = pods.observe()
         if self._settings.pool:
             return listed

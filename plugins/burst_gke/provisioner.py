@@ -111,7 +111,7 @@ class Provisioner:
                 " labels, so it is not ours",
                 "delete it, or rename the rank slot",
             )
-        if found.get(SPEC) not in (labels[SPEC], self._hash(spec)):
+        if found.get(SPEC) != labels[SPEC]:
             raise SpecRefused(
                 f"{name} exists with other hosts or another machine type",
                 "reap it first",
@@ -172,16 +172,10 @@ class Provisioner:
         first = msgspec.structs.replace(
             spec, hosts=spec.hosts[:1], ranks=spec.ranks[:1]
         )
-        return self._labels.labels_of(spec, self._hash(first))
-
-    def _hash(self, spec: BurstSpec) -> str:
-        """Return the hash of a spec's hosts and machines.
-
-        Bursts that were made before bursts could grow have the hash of all their hosts.
-        """
         machine = self._settings.machine(spec.offer)
         kind = (machine.machine_type, machine.accelerator, machine.gpus, machine.spot)
-        return spec_hash(spec, *kind, self._settings.node_zone)
+        known = spec_hash(first, *kind, self._settings.node_zone)
+        return self._labels.labels_of(spec, known)
 
     def _operations(self, burst_id: BurstId) -> list[GkeOperation]:
         name, shared = self._settings.name_of(burst_id), self._settings.cluster

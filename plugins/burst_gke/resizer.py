@@ -29,7 +29,7 @@ from burst.model.burst import BurstId
 from burst.provider import BurstSpec, BurstStatus, FollowerStatus, Phase
 from burst_gke.apis import GoogleApis, ManagedVm
 from burst_gke.cloud import Cloud
-from burst_gke.followers import GkeBursts, LeavingHosts, Members, Placement
+from burst_gke.followers import GkePods, LeavingHosts, Members, Placement
 from burst_gke.requests import autoscaling
 from burst_gke.resources import BurstResources, GkeResource
 from burst_gke.settings import GkeSettings
@@ -70,9 +70,7 @@ class PoolResizer:
         """Followers that left and whose nodes may still exist, by burst. A burst that
         is missing, as after a restart, is read again."""
 
-    def resize(
-        self, spec: BurstSpec, resources: BurstResources, pods: GkeBursts
-    ) -> None:
+    def resize(self, spec: BurstSpec, resources: BurstResources, pods: GkePods) -> None:
         """Do the next step. Raises what `Provider.resize` may raise."""
         members = pods.members(spec.burst_id)
         if members is None or spec.program is not None:
@@ -101,7 +99,7 @@ class PoolResizer:
             raise Transient(what, retry_after=_LOOK_AGAIN_S)
         pods.resize(spec)
 
-    def complete(self, status: BurstStatus, pods: GkeBursts) -> BurstStatus:
+    def complete(self, status: BurstStatus, pods: GkePods) -> BurstStatus:
         """Return a burst's status with the followers whose nodes may still exist."""
         if status.phase is Phase.ENDING or status.instance is not None:
             return status
@@ -130,7 +128,7 @@ class PoolResizer:
         cluster: GkeResource,
         pool: GkeResource,
         leaving: LeavingHosts,
-        pods: GkeBursts,
+        pods: GkePods,
     ) -> None:
         burst_id = spec.burst_id
         pods.resize(spec)

@@ -48,13 +48,7 @@ class NodeContainer(msgspec.Struct, frozen=True):
 class Programs:
     """docker and kind, with an environment that may have DOCKER_HOST."""
 
-    def __init__(
-        self,
-        environment: Mapping[str, str] | None = None,
-        *,
-        deadline: float = _DEADLINE_S,
-    ) -> None:
-        self._deadline = deadline
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         self.environment = os.environ if environment is None else environment
         """Their environment: the daemon's, with its proxies and DOCKER_HOST."""
 
@@ -74,7 +68,7 @@ class Programs:
         """
         return program.run(
             argv,
-            limit=self._deadline,
+            limit=_DEADLINE_S,
             environment=self.environment,
             patterns=_PATTERNS,
         )

@@ -21,7 +21,6 @@ from burst.errors import (
 )
 from burst.kits.kube import Cluster, Kubeconfig
 from burst.kits.pods import (
-    Bursts,
     PodBursts,
     PodSettingsProvider,
     check_burst,
@@ -57,7 +56,7 @@ class KindProvider(PodSettingsProvider):
         owner: str,
         *,
         environment: Mapping[str, str] | None = None,
-        reach: Callable[[Path], Bursts] | None = None,
+        reach: Callable[[Path], PodBursts] | None = None,
     ) -> None:
         if not settings.cluster:
             if not settings.create:
@@ -77,7 +76,7 @@ class KindProvider(PodSettingsProvider):
         self._cluster = KindCluster(
             settings, self._programs, self._directory.path, tags
         )
-        self._reached = ReachedClusters[Bursts]()
+        self._reached = ReachedClusters[PodBursts]()
         """The bursts in the cluster; a new control plane gets a new connection."""
 
     def place(self) -> str:
@@ -221,7 +220,7 @@ class KindProvider(PodSettingsProvider):
         pods = self._reached.last_in(self._cluster.name)
         pods.record_event(burst_id, event, text)
 
-    def _reach_cluster(self, kubeconfig: Path) -> Bursts:
+    def _reach_cluster(self, kubeconfig: Path) -> PodBursts:
         access = Kubeconfig(str(kubeconfig))
         cluster = Cluster(access, timeout=self._settings.timeout)
         create = self._settings.create
@@ -237,13 +236,13 @@ class KindProvider(PodSettingsProvider):
         address = self._programs.address(self._settings.lead)
         return msgspec.structs.replace(lead, endpoint=f"tcp://{address}:{port}")
 
-    def _bursts(self, view: ClusterView) -> Bursts:
+    def _bursts(self, view: ClusterView) -> PodBursts:
         """Return the bursts in the cluster, which must exist."""
 
-        def reach() -> tuple[None, Bursts]:
+        def reach() -> PodBursts:
             self._directory.open()
             self._cluster.export_kubeconfig()
-            return None, self._reach(self._cluster.kubeconfig)
+            return self._reach(self._cluster.kubeconfig)
 
         return self._reached.bursts(self._cluster.name, view.nodes[0].id, reach)
 

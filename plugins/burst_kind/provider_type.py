@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from burst.kits.pod_type import IMAGE, PodType, pod_offer
-from burst.provider_type import TableRequest
+from burst.kits.pod_type import PodType
 
 _TABLE = """\
 [providers.kind]
@@ -19,13 +18,4 @@ create = true
 lead = "host"
 """
 
-
-class KindType(PodType):
-    """Pods of a kind cluster."""
-
-    def table_template(self, wanted: TableRequest) -> str:
-        """Return the table of a provider that makes its cluster."""
-        return _TABLE.format(image=IMAGE) + pod_offer("kind", wanted)
-
-
-TYPE = KindType()
+TYPE = PodType(kind="kind", table=_TABLE)

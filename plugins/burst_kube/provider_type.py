@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from burst.kits.pod_type import IMAGE, PodType, pod_offer
-from burst.provider_type import TableRequest
+from burst.kits.pod_type import PodType
 
 _TABLE = """\
 [providers.kube]
@@ -16,13 +15,4 @@ type = "kube"
 # namespace = "default"
 """
 
-
-class KubeType(PodType):
-    """Pods of a cluster that exists."""
-
-    def table_template(self, wanted: TableRequest) -> str:
-        """Return the table of a provider in a cluster."""
-        return _TABLE.format(image=IMAGE) + pod_offer("kube", wanted)
-
-
-TYPE = KubeType()
+TYPE = PodType(kind="kube", table=_TABLE)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from burst.errors import Refused, Transient
 from burst.kits.broker import FollowerPrograms, follower_argv
+from burst.kits.followers import INHERITED
 from burst.provider import BurstSpec
 from burst_local.burst_dirs import FollowerDirectory
 from burst_local.processes import Process
@@ -20,12 +21,6 @@ from burst_local.processes import Process
 Command = Callable[[BurstSpec, str, Path, Path], list[str]]
 """Returns a follower's argv, for the spec, the host, broker.toml and the rundir."""
 
-# No other variables of the daemon, such as the credentials of a cloud, are passed on,
-# since jobs of other users run under a follower.
-_INHERITED = (
-    *("PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR"),
-    *("LD_LIBRARY_PATH", "PYTHONPATH"),
-)
 # A broker runs its rc scripts by $SHELL with a socket as standard input, which bash
 # takes for a remote login: it would read ~/.bashrc.
 _OURS = {"SHELL": "/bin/sh"}
@@ -77,7 +72,7 @@ def start(
 
     Raises Refused if the program cannot be run, Transient if the host is at a limit.
     """
-    inherited = {key: os.environ[key] for key in _INHERITED if key in os.environ}
+    inherited = {key: os.environ[key] for key in INHERITED if key in os.environ}
     log = os.open(place.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         child = subprocess.Popen(

@@ -196,17 +196,6 @@ def test_the_first_experiment(
         assert gke.clusters == {}
 
 
-def test_what_pods_could_not_do_is_not_paid_for(
-    run: Run, gke: Gke, tmp_path: Path
-) -> None:
-    operator = tmp_path / "operator.yaml"
-    operator.write_text("kind: Nothing")
-    said = run(*GOOGLE, "--flux-operator-yaml", str(operator))
-    assert said.status == 1
-    assert "the lead is not Flux" in said.stderr
-    assert gke.orders == []
-
-
 def test_a_persons_way_to_the_cluster(run: Run, gke: Gke, cli: CliHarness) -> None:
     offer = {"machine_type": "n2-standard-8", "max_nodes": 4}
     table = {

@@ -19,7 +19,14 @@ from burst.config import ProviderTable
 from burst.errors import ConfigError
 from burst.kits.pod_type import PodType
 from burst.kits.pods.diagnose.own_image import OwnImage
-from burst.provider_type import GROUP, ProviderFlag, ProviderType
+from burst.model.shape import Shape
+from burst.provider_type import (
+    GROUP,
+    NodesRequest,
+    ProviderFlag,
+    ProviderType,
+    TableRequest,
+)
 
 
 class RackType(ProviderType):
@@ -96,6 +103,9 @@ def test_pods(tmp_path: Path) -> None:
         "operator_yaml": str(tmp_path / "o.yaml"),
     }
     assert PodType().notes({}, {}) == []
+    nodes = NodesRequest(name="nodes", shape=Shape(8), nodes=4)
+    wanted = TableRequest(each=(nodes,), total=8)
+    assert PodType().table_template(wanted) == ""
     key = {"image": "x", "munge-key": str(tmp_path / "munge.key")}
     made = PodType().options(key, {}, 2)
     assert made == {"image": "x", "munge_key": str(tmp_path / "munge.key")}

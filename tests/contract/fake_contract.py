@@ -7,7 +7,6 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from pathlib import Path
 
 import pytest
 
@@ -18,11 +17,10 @@ from burst.testing import (
     FakeProvider,
     FakeSettings,
     ProviderContract,
-    example_lead,
-    example_spec,
 )
 from burst.testing.backend import Moment
-from burst.testing.contract import Count, MakeProvider, MakeSpec
+from burst.testing.contract import Count, MakeProvider
+from tests.contract.example_specs import ExampleSpecs
 
 
 class FakeBackend(Backend):
@@ -92,7 +90,7 @@ class FakeBackend(Backend):
         return self.cloud.online()
 
 
-class FakeContract(ProviderContract):
+class FakeContract(ExampleSpecs, ProviderContract):
     """The contract over one fake cloud a test."""
 
     patience = 600.0
@@ -135,13 +133,6 @@ class FakeContract(ProviderContract):
             assert isinstance(provider, FakeProvider)
             provider.build_only = 1
             return provider
-
-        return make
-
-    @pytest.fixture
-    def make_spec(self, tmp_path: Path) -> MakeSpec:
-        def make(owner: str, number: int) -> BurstSpec:
-            return example_spec(example_lead(tmp_path, owner), number, "nodes")
 
         return make
 

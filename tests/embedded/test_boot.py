@@ -62,46 +62,35 @@ def test_a_bad_file_is_refused_by_name(
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    "changes",
     [
-        ({"nodelist": ["lead-[0-1],burst-1-[0-3],burst-0-[0-3]"]}, "rank 2 is burst-1"),
-        ({"nodelist": ["lead-[0-1],burst-0-[0-3]"]}, "is not a valid R"),
-        ({"nodelist": ["lead-[0"]}, "is not a valid R"),
-        ({"R_lite": [{"rank": "0-9", "children": {"core": "x"}}]}, "is not a valid R"),
-        ({"R_lite": [{"rank": "0-9", "children": {}}]}, "rank 0 has no cores"),
-        ({"R_lite": [{"rank": "1-10", "children": {"core": "0"}}]}, "does not match"),
-        (
-            {
-                "R_lite": [{"rank": "0", "children": {"core": "0"}}],
-                "nodelist": ["lead-0"],
-            },
-            "1 hosts there, 10 here",
-        ),
+        {"nodelist": ["lead-[0-1],burst-0-[0-3]"]},
+        {"nodelist": ["lead-[0"]},
+        {"R_lite": [{"rank": "0-9", "children": {"core": "x"}}]},
     ],
 )
-def test_r_that_does_not_match_is_refused(
-    directory: Path, config: Path, changes: dict[str, Any], said: str
+def test_r_that_is_not_valid_is_refused(
+    directory: Path, config: Path, changes: dict[str, Any]
 ) -> None:
     changed: dict[str, Any] = deepcopy(R)
     changed["execution"].update(changes)
     (directory / "R").write_text(json.dumps(changed))
     with pytest.raises(ConfigError) as caught:
-        read_resources(config, read_broker_config(config, "lead-0").hosts)
-    assert str(directory / "R") in str(caught.value)
-    assert said in str(caught.value)
+        read_resources(config)
+    assert f"{directory}/R: is not a valid R" in str(caught.value)
 
 
 @pytest.mark.parametrize("content", ["", "[]", "nonsense", '{"version": 2}'])
 def test_what_is_no_r_is_refused(directory: Path, config: Path, content: str) -> None:
     (directory / "R").write_text(content)
     with pytest.raises(ConfigError, match="has to be R of RFC 20"):
-        read_resources(config, ())
+        read_resources(config)
 
 
 def test_a_lead_without_r_is_refused(directory: Path, config: Path) -> None:
     (directory / "R").unlink()
     with pytest.raises(ConfigError, match="cannot be read"):
-        read_resources(config, ())
+        read_resources(config)
     change(config, "path = ", "#")
     with pytest.raises(ConfigError, match=r"resource\.path: is missing"):
-        read_resources(config, ())
+        read_resources(config)

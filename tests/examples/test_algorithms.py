@@ -22,7 +22,7 @@ from burst_ensemble.core.algorithms import EXAMPLES as GONE
 from burst_ensemble.testing import AlgorithmContract
 
 from burst.config import convert
-from tests.plugins.ensemble.core.ensembles import NOW, queued, view
+from tests.plugins.ensemble.core.ensembles import NOW, group, queued, view
 from tests.support.examples import load_example
 
 DIRECTORY = Path(__file__).resolve().parents[2] / "examples" / "algorithms"
@@ -43,12 +43,6 @@ def decided(name: str, seen: MemberView, **options: Any) -> MemberDecision:
     made = kind(convert(kind.Options, options, "test"))
     found: MemberDecision = made.decide(seen, {}, NOW)
     return found
-
-
-def group(
-    name: str = "x", nodes: int = 1, left: int | None = 3, **more: Any
-) -> JobGroup:
-    return JobGroup(name=name, nodes=nodes, left=left, count=left or 0, **more)
 
 
 def ran(mean: float, count: int = 3) -> JobTally:

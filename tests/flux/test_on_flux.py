@@ -78,15 +78,6 @@ def test_without_a_scheduler_ranks_are_unreadable_and_what_runs_stays_allocated(
         assert new.observe().allocated == {RANK}
 
 
-def test_an_update_of_the_jobspec_is_seen(instance: FluxInstance, watch: Watch) -> None:
-    job = instance.submit(nodes=4, attributes={"duration": 60.0})
-    watch.state(job, JobState.SCHED)
-    update = {"attributes.system.duration": 90.0}
-    instance.rpc("job-manager.update", {"id": job, "updates": update})
-    view = watch.job(job, lambda view: view.duration == 90.0, "with 90s")
-    assert view.unreadable == ""
-
-
 CONFIG = {
     "tbon": {"torpid_max": "2s", "torpid_min": "1s"},
     "resource": {"exclude": "burst-0-1"},

@@ -89,7 +89,6 @@ class Namespace:
     def close(self) -> None:
         for watch in (*self.server.watches[PODS], *self.server.watches[JOBS]):
             watch.end(cut=True)
-        self.bursts.close()
 
     def asked(self, part: str) -> int:
         return sum(part in path for _, path, _ in self.server.asked)

@@ -1,72 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""Real Flux takes our certificates and configuration, and we take its certificates."""
-
-import os
-import signal
-import subprocess
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
+"""What we refuse as a certificate, real Flux refuses too."""
 
 import pytest
 
 from burst.errors import CertificateError
 from burst.kits import certificate
-from burst.kits.broker import flux_follower_argv, follower_config
 from tests.support.commands import run_captured
-from tests.support.fluxlead import (
-    FluxLead,
-    broker_environment,
-    flux_lead,
-    needs_flux,
-    short_directory,
-)
+from tests.support.fluxlead import broker_environment, needs_flux, short_directory
 from tests.support.waiting import HANG_S
 
 pytestmark = [pytest.mark.flux, needs_flux]
-
-
-@contextmanager
-def followers(lead: FluxLead, *hosts: str) -> Iterator[None]:
-    """Run followers of these names until the end of the block."""
-    identity = lead.identity()
-    ranks = [identity.hosts.index(host) for host in hosts]
-    with ExitStack() as stack:
-        place = stack.enter_context(short_directory())
-        config = place / "broker.toml"
-        config.write_text(follower_config(identity, hosts, ranks))
-        for host in hosts:
-            stack.enter_context(_follower(config, host, place / host))
-        yield
-
-
-@contextmanager
-def _follower(config: Path, host: str, rundir: Path) -> Iterator[None]:
-    rundir.mkdir(0o700)
-    process = subprocess.Popen(
-        flux_follower_argv("flux", config, host, rundir),
-        stdin=subprocess.DEVNULL,
-        env=broker_environment(),
-        start_new_session=True,
-    )
-    try:
-        yield
-    finally:
-        process.terminate()
-        try:
-            process.wait(HANG_S)
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-
-
-def test_a_follower_joins_with_flux_keygens_certificate(tmp_path: Path) -> None:
-    path = tmp_path / "c"
-    subprocess.run(["flux", "keygen", str(path)], check=True)
-    with flux_lead(certificate=path) as lead, followers(lead, "burst-0-3"):
-        output = lead.run("--requires=host:burst-0-3", "flux", "getattr", "rank")
-        assert output == ["4"]
 
 
 @pytest.mark.parametrize(

@@ -119,25 +119,28 @@ def test_followers_that_run_outlive_an_impaired_place(
 
 
 def test_a_cluster_at_another_address_is_reached_anew() -> None:
-    class Connection:
+    class Bursts:
         closed = False
+
+        @property
+        def cluster(self) -> Bursts:
+            return self
 
         def close(self) -> None:
             self.closed = True
 
-    made: list[Connection] = []
+    made: list[Bursts] = []
 
-    def reach() -> tuple[Connection, str]:
-        made.append(Connection())
-        return made[-1], f"bursts {len(made)}"
+    def reach() -> Bursts:
+        made.append(Bursts())
+        return made[-1]
 
     reached: Any = ReachedClusters()
     with pytest.raises(NotFound, match="the cluster far was not reached yet"):
         reached.last_in("far")
     found = [reached.bursts("far", url, reach) for url in ("a", "a", "b")]
-    assert found == ["bursts 1", "bursts 1", "bursts 2"]
+    assert found == [made[0], made[0], made[1]]
     assert [each.closed for each in made] == [True, False]
-    assert reached.last_in("far") == "bursts 2"
-    assert reached.connection("far") is made[1]
+    assert reached.last_in("far") is made[1]
     reached.close_others([])
     assert made[1].closed

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from burst.errors import NotFound, Refused
-from burst.kits.pods import Bursts, PodBursts, PodProvider, check_burst
+from burst.kits.pods import PodBursts, PodProvider, check_burst
 from burst.kits.pods.template.storage import known_directories
 from burst.model.burst import BurstId
 from burst.model.shape import Shape
@@ -24,7 +24,7 @@ class OnePod(PodProvider):
 
     server: Said
 
-    def bursts(self) -> Bursts:
+    def bursts(self) -> PodBursts:
         return PodBursts(cluster_of(self.server), SETTINGS, self.tags)
 
 

@@ -139,7 +139,6 @@ def test_the_state_of_its_workload_is_read_where_that_is_allowed(
     bursts.observe()
     clock.now += 10
     found = bursts.observe()
-    bursts.close()
     assert namespace.asked("/workloads") == 1
     assert found[0].phase is Phase.PENDING
     for each in words:

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """When events are read, and of which bursts: those that have waited."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from burst.kits.kube.kinds import Manifest
@@ -44,10 +42,8 @@ class Waiting:
 
 
 @pytest.fixture
-def waiting(namespace: Namespace) -> Iterator[Waiting]:
-    waiting = Waiting(namespace)
-    yield waiting
-    waiting.bursts.close()
+def waiting(namespace: Namespace) -> Waiting:
+    return Waiting(namespace)
 
 
 def test_a_burst_that_comes_up_has_no_events_read(waiting: Waiting) -> None:
@@ -123,4 +119,3 @@ def test_of_one_that_was_made_a_while_ago_events_are_read_at_once(
     before = waiting.namespace.asked("/events?")
     later.observe()
     assert waiting.namespace.asked("/events?") > before
-    later.close()

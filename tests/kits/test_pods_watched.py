@@ -79,7 +79,6 @@ def test_why_a_broker_does_not_join_is_told_until_it_has(namespace: Namespace) -
     clock.now += 900
     first, _ = bursts.observe()
     assert not first.why
-    bursts.close()
 
 
 def test_the_log_of_a_crashed_broker_is_read_once(namespace: Namespace) -> None:

@@ -21,9 +21,9 @@ from burst_eks.settings import EksSettings
 
 from burst.kits.pods import Tags
 from burst.provider import BurstSpec
-from burst.testing import example_lead, example_spec
-from burst.testing.fixtures import ContractFixtures, MakeProvider, MakeSpec
+from burst.testing.fixtures import MakeProvider
 from burst.testing.trial import Trial
+from tests.contract.example_specs import ExampleSpecs
 from tests.kubelab.cluster import Cluster
 from tests.kubernetes.access import new_namespace, played_nodes
 from tests.kubernetes.api import Api
@@ -46,7 +46,7 @@ class LabCloud(EksCloud):
         return self._lab_token
 
 
-class TestEks(ContractFixtures):
+class TestEks(ExampleSpecs):
     patience = prompt = HANG_S
     pause = 0.02
 
@@ -73,13 +73,6 @@ class TestEks(ContractFixtures):
         settings = eks.settings(**own, timeout="2m")
         cloud = LabCloud(settings, eks, lab.tokens["admin"])
         return lambda owner: EksProvider("eks", settings, owner, EksDependencies(cloud))
-
-    @pytest.fixture
-    def make_spec(self, tmp_path: Path) -> MakeSpec:
-        def make(owner: str, number: int) -> BurstSpec:
-            return example_spec(example_lead(tmp_path, owner), number, "nodes")
-
-        return make
 
     def test_it_runs_on_the_nodes_of_its_group_and_leaves_nothing(
         self, spec: BurstSpec, trial: Trial, eks: MotoEks, api: Api, place: str

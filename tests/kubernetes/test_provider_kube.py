@@ -22,10 +22,11 @@ from burst_kube.provider import KubeProvider, KubeSettings
 from burst.config import Seconds
 from burst.kits.pods import OfferTable
 from burst.provider import BurstSpec, Provider
-from burst.testing import ProviderContract, example_lead, example_spec
+from burst.testing import ProviderContract
 from burst.testing.contract_resize import ResizeChecks
 from burst.testing.contract_traces import TraceChecks
-from burst.testing.fixtures import ContractFixtures, Count, MakeProvider, MakeSpec
+from burst.testing.fixtures import Count, MakeProvider
+from tests.contract.example_specs import ExampleSpecs
 from tests.kubelab.cluster import Cluster
 from tests.kubernetes.access import new_namespace
 from tests.kubernetes.api import Api
@@ -43,7 +44,7 @@ def place(lab: Cluster) -> Iterator[str]:
         yield name
 
 
-class KubeFixtures(ContractFixtures):
+class KubeFixtures(ExampleSpecs):
     patience = prompt = HANG_S
     pause = 0.02
     ends_leases = True
@@ -92,13 +93,6 @@ class KubeFixtures(ContractFixtures):
         proxy.faults.append(Fault("POST", f"/{self.lacking}\\?", drop=True))
         cut = msgspec.structs.replace(settings, kubeconfig=str(proxy.kubeconfig))
         return lambda owner: KubeProvider("here", cut, owner)
-
-    @pytest.fixture
-    def make_spec(self, tmp_path: Path) -> MakeSpec:
-        def make(owner: str, number: int) -> BurstSpec:
-            return example_spec(example_lead(tmp_path, owner), number, "nodes")
-
-        return make
 
     @pytest.fixture
     def misconfigured(self, settings: KubeSettings) -> Callable[[], Provider]:

@@ -177,25 +177,16 @@ def test_a_place_that_cannot_be_written_is_said(place: Path) -> None:
         write_lead(place, PLAN)
 
 
-@pytest.mark.parametrize("name", ["broker.toml", "R", "burst.cert"])
-def test_files_that_are_there_are_not_overwritten(name: str, place: Path) -> None:
-    place.mkdir()
-    (place / name).write_text("mine")
-    with pytest.raises(ConfigError, match=f"{name}: exists already; name another"):
-        write_lead(place, PLAN)
-    assert {path.name: path.read_text() for path in place.iterdir()} == {name: "mine"}
-
-
-def test_told_to_replace_it_keeps_the_certificate_that_others_have(
+def test_written_again_it_keeps_the_certificate_that_others_have(
     place: Path,
 ) -> None:
     before = certificate.read(write_lead(place, PLAN).certificate)
-    files = write_lead(place, plan(slots=(SLOT,)), replace=True)
+    files = write_lead(place, plan(slots=(SLOT,)))
     assert certificate.read(files.certificate) == before
     assert len(expand_hosts(bootstrap(files.config))) == 6
     files.certificate.chmod(0o644)
     with pytest.raises(CertificateError, match="open to group"):
-        write_lead(place, PLAN, replace=True)
+        write_lead(place, PLAN)
 
 
 @pytest.mark.flux

@@ -66,20 +66,6 @@ def test_drains_of_a_burst_that_is_gone_are_taken_back_without_a_jobs_record() -
     )
 
 
-def test_a_user_who_joins_a_burst_bears_it_beside_a_new_one() -> None:
-    many = {"max_nodes": 4, "modes": ["joined", "isolated"]}
-    replay(
-        {
-            "limits": {"max_nodes_per_user": 4},
-            "plan": {"share_users": True},
-            "providers": {"a": {**many, "price": 2.0}, "b": {**many, "price": 1.0}},
-        },
-        submit(3, 3, wish=2, duration=30.0, held=True),
-        *ticks(0.1, 1.0),
-        submit(4, 2, duration=300.0),
-    )
-
-
 def test_a_job_that_does_not_start_leaves_all_of_its_bursts_at_once() -> None:
     replay(
         {"limits": {"max_nodes_per_burst": 3}, "providers": {"a": {"max_nodes": 4}}},

@@ -147,7 +147,6 @@ class FluxLead:
 def flux_lead(
     *slots: PlannedSlot,
     address: str = "127.0.0.1",
-    certificate: Path | None = None,
     gateways: bool = False,
     hosts: str = "lead-0",
 ) -> Iterator[FluxLead]:
@@ -165,8 +164,6 @@ def flux_lead(
             gateways=gateways,
         )
         files = write_lead(directory / "lead", plan)
-        if certificate:
-            files.certificate.write_bytes(certificate.read_bytes())
         lead = FluxLead(files, plan)
         try:
             lead.wait()

@@ -112,11 +112,6 @@ class WatchedKind(Generic[_T]):
         self._kept = True
         return Changes(listed, [])
 
-    def close(self) -> None:
-        """Close the connection. The next call lists all objects, as the first one."""
-        self._give_up()
-        self._kept = False
-
     def _received(self, now: float) -> Iterator[tuple[bool, _T]]:
         """Yield what the stream has brought; drop the stream if it is not reliable."""
         if self._stream is None:

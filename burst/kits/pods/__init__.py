@@ -14,7 +14,6 @@ from burst.kits.pods.offer_table import OfferTable
 from burst.kits.pods.pod_bursts import PodBursts
 from burst.kits.pods.pod_offers import offers
 from burst.kits.pods.pod_provider import (
-    Bursts,
     PodProvider,
     PodSettingsProvider,
     check_burst,
@@ -24,7 +23,6 @@ from burst.kits.pods.template.multi_user_table import MultiUserTable
 from burst.kits.pods.template.site_pod import with_pod_spec
 
 __all__ = [
-    "Bursts",
     "CommandsTable",
     "MultiUserTable",
     "OfferTable",

@@ -14,15 +14,14 @@ from typing import Generic, Protocol, TypeVar
 import msgspec
 
 from burst.errors import NotFound, ProviderError
-from burst.kits.kube.cluster import Cluster
 from burst.kits.lasting import Lasting
-from burst.kits.pods.pod_provider import Bursts
+from burst.kits.pods.pod_bursts import PodBursts
 from burst.model.burst import BurstId
 from burst.provider import BurstStatus, Failure, Phase
 
 LEAVE_S = 60.0
 """Seconds after which a place is deleted even if pods are left in it."""
-_Bursts = TypeVar("_Bursts", bound=Bursts)
+_Bursts = TypeVar("_Bursts", bound=PodBursts)
 
 
 class MadePlace(Protocol):
@@ -120,40 +119,30 @@ def _is_only_impaired(place: MadePlace, pods: BurstStatus) -> bool:
 
 
 class ReachedClusters(Generic[_Bursts]):
-    """Keeps one `Bursts` object for each cluster, as it knows what has changed there.
+    """Keeps one `PodBursts` for each cluster, as it knows what has changed there.
 
     A cluster is identified by its name. If its address changes, as for a new cluster of
     the same name, a new connection is made.
     """
 
     def __init__(self) -> None:
-        self._reached: dict[str, tuple[Hashable, Cluster | None, _Bursts]] = {}
+        self._reached: dict[str, tuple[Hashable, _Bursts]] = {}
 
     def bursts(
-        self,
-        name: str,
-        address: Hashable,
-        reach: Callable[[], tuple[Cluster | None, _Bursts]],
+        self, name: str, address: Hashable, reach: Callable[[], _Bursts]
     ) -> _Bursts:
         """Return the bursts in the cluster of this name at this address.
 
-        `reach` connects to the cluster. It returns the connection, which this class
-        closes, and the bursts.
+        `reach` connects to the cluster. This class closes the connection.
         """
         known = self._reached.get(name)
         if known is not None and known[0] == address:
-            return known[2]
-        cluster, found = reach()
-        self._reached[name] = address, cluster, found
-        if known is not None and known[1] is not None:
-            known[1].close()
+            return known[1]
+        found = reach()
+        self._reached[name] = address, found
+        if known is not None:
+            known[1].cluster.close()
         return found
-
-    def connection(self, name: str) -> Cluster:
-        """Return the connection to a cluster that was reached."""
-        cluster = self._reached[name][1]
-        assert cluster is not None
-        return cluster
 
     def last_in(self, name: str) -> _Bursts:
         """Return the bursts in a cluster that was reached before, without a request.
@@ -164,11 +153,10 @@ class ReachedClusters(Generic[_Bursts]):
         known = self._reached.get(name)
         if known is None:
             raise NotFound(f"the cluster {name} was not reached yet")
-        return known[2]
+        return known[1]
 
     def close_others(self, names: Sequence[str]) -> None:
         """Close all connections except those to these clusters."""
         for name in self._reached.keys() - set(names):
-            _, cluster, _ = self._reached.pop(name)
-            if cluster is not None:
-                cluster.close()
+            _, bursts = self._reached.pop(name)
+            bursts.cluster.close()

@@ -126,10 +126,6 @@ class PodBursts:
         except NoNamespace:
             return []
 
-    def close(self) -> None:
-        """Close the connections of watches. The next `observe` lists all objects."""
-        self._source.close()
-
     def list_all(self) -> Sequence[OwnedBurst]:
         """Return the bursts of all owners in the namespace."""
         return list_owned(self.cluster, self._settings)

@@ -7,11 +7,11 @@ import abc
 import time
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Protocol
 
 from burst.kits.kube.manifests import read_manifests
 from burst.kits.pods.lifecycle.resizer import can_resize
 from burst.kits.pods.names import Tags
+from burst.kits.pods.pod_bursts import PodBursts
 from burst.kits.pods.pod_offers import offers
 from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.template.render import render
@@ -29,51 +29,6 @@ from burst.provider import (
     OwnedBurst,
     Provider,
 )
-
-
-class Bursts(Protocol):
-    """The bursts of one provider in an existing cluster, such as `PodBursts`."""
-
-    def provision(self, spec: BurstSpec) -> None:
-        """Do what `Provider.provision` does."""
-        ...
-
-    def resize(self, spec: BurstSpec) -> None:
-        """Do what `Provider.resize` does."""
-        ...
-
-    def expect(self, burst_id: BurstId, *, anew: bool = False) -> None:
-        """Note that another object made the burst, or with `anew` changed it.
-
-        The next `observe` then shows it, even if it learns of changes late.
-        """
-        ...
-
-    def observe(self) -> Sequence[BurstStatus]:
-        """Return every burst that has an object."""
-        ...
-
-    def list_all(self) -> Sequence[OwnedBurst]:
-        """Do what `Provider.list_all` does."""
-        ...
-
-    def reap(self, burst_id: BurstId, *, force: bool = False) -> None:
-        """Delete the objects. Raises NotFound once there are none."""
-        ...
-
-    def record_event(self, burst_id: BurstId, event: Event, text: str) -> None:
-        """Do what `Provider.record_event` does."""
-        ...
-
-    def examine(self, lead: LeadIdentity | None) -> Sequence[Finding]:
-        """Do what `Provider.examine` does."""
-        ...
-
-    def probe(
-        self, lead: LeadIdentity, tell: Callable[[str], None], user: str = ""
-    ) -> Sequence[Finding]:
-        """Do what `Provider.probe` does."""
-        ...
 
 
 class PodSettingsProvider(Provider):
@@ -129,8 +84,8 @@ class PodProvider(PodSettingsProvider):
     """A provider for one cluster. A subclass adds `Settings` and `bursts`."""
 
     @abc.abstractmethod
-    def bursts(self) -> Bursts:
-        """Return the bursts in the cluster, such as a `PodBursts`.
+    def bursts(self) -> PodBursts:
+        """Return the bursts in the cluster.
 
         Each method of the provider calls it, so it should return the same object each
         time. It may raise the errors of a provider, such as Transient while the cluster

@@ -17,6 +17,7 @@ from burst_eks.settings import EksSettings
 from burst_local.provider import LocalProvider, LocalSettings
 
 from burst.config import convert
+from burst.kits.kube import Cluster
 from burst.model.burst import BurstId
 from burst.model.event import Event
 from burst.provider import BurstSpec
@@ -33,6 +34,8 @@ class HereSettings(EksSettings, frozen=True, kw_only=True):
 
 class Processes(LocalProvider):
     """The pods: a process for each, whose offer has a name of its own."""
+
+    cluster: Cluster
 
     def provision(self, spec: BurstSpec) -> None:
         super().provision(msgspec.structs.replace(spec, offer="local"))
@@ -56,5 +59,10 @@ class EksHere(EksProvider):
     def __init__(self, name: str, settings: HereSettings, owner: str) -> None:
         table = {**settings.processes, "flux": settings.flux}
         pods = Processes(name, convert(LocalSettings, table, name), owner)
-        given = EksDependencies(EksCloud(settings), lambda *_: pods)
+
+        def reach(cluster: Cluster, *_: object) -> Any:
+            pods.cluster = cluster
+            return pods
+
+        given = EksDependencies(EksCloud(settings), reach)
         super().__init__(name, settings, owner, given)

@@ -193,14 +193,15 @@ class MotoEks:
         elif left < 0 and group.status == "CREATING":
             group.status = "CREATE_FAILED" if self.issues else "ACTIVE"
 
-    def reach(self, cluster: Cluster, settings: EksSettings, tags: Tags) -> Pods:
-        """Return the bursts in the cluster."""
+    def reach(self, cluster: Cluster, settings: EksSettings, tags: Tags) -> Any:
+        """Return the `Pods` in the cluster."""
         access = cluster.access
         assert isinstance(access, Endpoint)
         self.tokens.append(access.token())
         self.settings_of_pods.append(settings)
         kind = FakeSettings(modes=("joined", "isolated"))
         pods = Pods(tags.provider, kind, tags.owner, self.pods)
+        pods.cluster = cluster
         self.made.append(pods)
         return pods
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 import pytest
 
 from burst.provider import BurstSpec, Provider
-from burst.testing import Backend, ProviderContract, example_lead, example_spec
+from burst.testing import Backend, ProviderContract
 from burst.testing.backend import Moment
-from burst.testing.contract import Count, MakeProvider, MakeSpec
+from burst.testing.contract import Count, MakeProvider
+from tests.contract.example_specs import ExampleSpecs
 from tests.plugins.eks.moto_eks import STOCKOUT, MotoEks
 from tests.support.interrupted import Interrupted
 
@@ -64,7 +64,7 @@ class EksBackend(Backend):
         return [*self.eks.groups, *map(str, self.eks.pods.bursts)]
 
 
-class TestEks(ProviderContract):
+class TestEks(ExampleSpecs, ProviderContract):
     patience = 600.0
     pause = 0.005
 
@@ -79,13 +79,6 @@ class TestEks(ProviderContract):
     @pytest.fixture
     def make_interrupted(self, backend: Backend) -> MakeProvider:
         return lambda owner: backend.crashing(owner, "after")
-
-    @pytest.fixture
-    def make_spec(self, tmp_path: Path) -> MakeSpec:
-        def make(owner: str, number: int) -> BurstSpec:
-            return example_spec(example_lead(tmp_path, owner), number, "nodes")
-
-        return make
 
     @pytest.fixture
     def misconfigured(self, eks: MotoEks) -> Callable[[], Provider]:

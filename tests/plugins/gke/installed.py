@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import grpc
 import msgspec
@@ -35,7 +36,8 @@ from tests.plugins.gke.server import Token
 class FollowersAtHome(LocalProvider):
     """Processes on this host in the place of pods in a cluster."""
 
-    def __init__(self, _: Cluster, __: GkeSettings, tags: Tags) -> None:
+    def __init__(self, cluster: Cluster, _: GkeSettings, tags: Tags) -> None:
+        self.cluster = cluster
         home = os.environ["BURST_TEST_GKE_HOME"]
         local = LocalSettings(dir=home, cores=64, gpus=8)
         super().__init__(f"{tags.provider}-pods", local, tags.owner)
@@ -90,4 +92,5 @@ class InstalledGke(GkeProvider):
         transport = ClusterManagerGrpcTransport(channel=channel)
         client = ClusterManagerClient(transport=transport)
         cloud = Cloud(settings.parent, client=client, credentials=Token())
-        super().__init__(name, settings, owner, Dependencies(cloud, FollowersAtHome))
+        pods: Any = FollowersAtHome
+        super().__init__(name, settings, owner, Dependencies(cloud, pods))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 from burst_gke.followers import LeavingHosts, Members, Placement
@@ -56,8 +57,8 @@ class Kubernetes:
     crash: bool = False
     """Whether the next provision fails after it has made its objects."""
 
-    def followers(self, cluster: Cluster, settings: GkeSettings, tags: Tags) -> Pods:
-        """Return what the provider works with."""
+    def followers(self, cluster: Cluster, settings: GkeSettings, tags: Tags) -> Any:
+        """Return the `Pods` that the provider works with."""
         return Pods(self, cluster, settings, tags)
 
     @property
@@ -93,6 +94,7 @@ class Pods(harness.Pods):
     ) -> None:
         assert isinstance(cluster.access, Endpoint)
         self._world, self._access, self._given = world, cluster.access, settings
+        self.cluster = cluster
         self._address = cluster.access.url.removeprefix("https://")
         kind = FakeSettings(
             shape=Shape(1000, 1000),

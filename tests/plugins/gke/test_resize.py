@@ -9,13 +9,11 @@ from pathlib import Path
 import msgspec
 import pytest
 from burst_gke.followers import LeavingHosts
-from burst_gke.names import SPEC
 from burst_gke.resizer import UNSEEN_S
 from google.cloud.container_v1 import types as t
 from google.rpc.code_pb2 import Code
 
 from burst.errors import NotFound, Refused, SpecRefused, Transient
-from burst.kits.pods.names import spec_hash
 from burst.provider import BurstSpec, BurstStatus, Phase, Program
 from tests.plugins.gke.build import World
 from tests.plugins.gke.gke import Denied, Fate
@@ -328,18 +326,6 @@ def test_a_cluster_without_its_pool_is_not_resized(world: World) -> None:
     cluster.node_pools[0].name = "another"
     with pytest.raises(Refused, match="has no node pool"):
         world.provider.resize(sizes.spec(1))
-
-
-def test_a_burst_of_before_goes_on(form: World) -> None:
-    """Its label has the hash of all of its hosts."""
-    sizes = SizedBurst(form, 2)
-    kind = ("n2-standard-8", "", 0, False)
-    old = spec_hash(sizes.spec(2), *kind, "us-central1-a")
-    for thing in form.gke.things().values():
-        config = getattr(thing, "config", None)
-        labels = config.resource_labels if config else thing.resource_labels
-        labels[SPEC] = old
-    form.provision()
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -16,6 +16,7 @@ from burst_kind.provider import KindProvider
 from burst_kind.settings import KindSettings
 
 from burst.errors import Transient
+from burst.kits.kube import Cluster, Endpoint
 from burst.kits.pods import OfferTable
 from burst.model.burst import BurstId
 from burst.model.event import Event
@@ -57,6 +58,7 @@ exec {python} -IS {script} {world} {name} "$@"
 class Pods(FakeProvider):
     """Bursts in one cluster."""
 
+    cluster = Cluster(Endpoint("http://127.0.0.1:1", "", str))
     given: LeadIdentity | None = None
     told: tuple[str, ...] = ()
 
@@ -135,8 +137,8 @@ class KindHarness:
         nowhere = {"PATH": str(self.path / "nowhere")}
         return KindProvider("far", self.settings, self.owner, environment=nowhere)
 
-    def reach(self, kubeconfig: Path, owner: str) -> Pods:
-        """Return the bursts in the cluster that a kubeconfig is for."""
+    def reach(self, kubeconfig: Path, owner: str) -> Any:
+        """Return the `Pods` in the cluster that a kubeconfig is for."""
         cloud = self.clouds.setdefault(kubeconfig.read_text(), FakeCloud())
         self.tell()
         settings = FakeSettings(shape=self.shape, modes=("joined", "isolated"))

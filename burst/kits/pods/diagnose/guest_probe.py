@@ -12,7 +12,6 @@ Sources: flux-imp(8), munge(1), unmunge(1).
 
 from __future__ import annotations
 
-import base64
 import pwd
 import re
 import shlex
@@ -28,8 +27,6 @@ from burst.kits.pods.template import pod
 from burst.kits.pods.template.mount_paths import OUR_PATH
 from burst.kits.pods.template.multi_user import check_lead, config_data
 from burst.kits.pods.template.multi_user_table import is_user_name
-from burst.kits.pods.template.munge import munge_data
-from burst.kits.pods.template.pod import CERTIFICATE
 from burst.kits.program import run
 from burst.model.finding import Finding, note, ok, wrong
 from burst.model.lead import LeadIdentity
@@ -122,8 +119,7 @@ def guest_objects(
     The certificate in the Secret is empty, as this pod joins no instance.
     """
     check_lead(lead, settings)
-    secret = {CERTIFICATE: "", **munge_data(settings)}
-    secret[_CREDENTIAL] = base64.b64encode(guest.credential.encode()).decode()
+    secret = {pod.CERTIFICATE: "", _CREDENTIAL: guest.credential}
     return [
         {
             "apiVersion": "v1",
@@ -131,13 +127,7 @@ def guest_objects(
             "metadata": meta,
             "data": config_data(lead, settings),
         },
-        {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": meta,
-            "type": "Opaque",
-            "data": secret,
-        },
+        pod.secret_of(meta, secret, settings),
     ]
 
 

@@ -55,6 +55,7 @@ from burst.kits.pods.names import (
 )
 from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.status.burst_objects import BurstObjects, BurstPart, is_incomplete
+from burst.kits.pods.status.pod_status import phase_of
 from burst.kits.pods.template import pod
 from burst.kits.pods.template.render import render
 from burst.model.ranks import format_hostlist
@@ -163,8 +164,7 @@ class Resizer:
         pods = [p for p in found.of(POD.name) if found.host_of(p) in leaving]
         for each in pods:
             # A Job that shrinks deletes only running pods, not those that have ended.
-            ended = (each.get("status") or {}).get("phase") in _FINISHED
-            if ended and not is_ending(each):
+            if phase_of(each) in _FINISHED and not is_ending(each):
                 self._cluster.delete(each, "Background")
         delete_stuck(self._cluster, pods, now)
         there = {found.host_of(each) for each in pods}

@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import queue
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
@@ -32,17 +31,10 @@ _Key = tuple[str, str]
 class WatchedBursts:
     """Keeps the objects as short JSON, and learns of their changes from watches."""
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        settings: PodSettings,
-        tags: Tags,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, cluster: Cluster, settings: PodSettings, tags: Tags) -> None:
         self._cluster = cluster
         self._settings = settings
         self._labels = tags.labels()
-        self._clock = clock
         self._watched: dict[Kind, WatchedKind[KeptObject]] = {}
         self._kept: dict[BurstId, dict[_Key, bytes]] = {}
         self._burst_of: dict[_Key, BurstId] = {}
@@ -98,11 +90,6 @@ class WatchedBursts:
         """
         self._expected.put((burst, anew))
 
-    def close(self) -> None:
-        """Close the connections of all watches."""
-        for watched in self._watched.values():
-            watched.close()
-
     def _read(self) -> None:
         for kind in kinds_of(self._settings):
             if kind not in self._watched:
@@ -125,7 +112,7 @@ class WatchedBursts:
 
     def _watch(self, kind: Kind) -> WatchedKind[KeptObject]:
         selected = self._selection(kind, self._labels)
-        return WatchedKind(self._cluster, selected, KeptObject, self._clock)
+        return WatchedKind(self._cluster, selected, KeptObject)
 
     def _selection(self, kind: Kind, labels: Mapping[str, str]) -> Selection:
         # A MiniCluster's containers have another form than a pod's.

@@ -16,8 +16,8 @@ import msgspec
 
 from burst.kits.kube.kinds import POD, Manifest, name_of
 from burst.kits.pods.lifecycle.stuck_pods import node_of
-from burst.kits.pods.status.pod_status import PodStatus, seconds_of
-from burst.kits.pods.status.warnings import ObjectWarning, Warnings
+from burst.kits.pods.status.pod_status import PodStatus, made_at
+from burst.kits.pods.status.warnings import ObjectWarning, Warnings, warnings_about
 from burst.model.decision import clock_time
 from burst.provider import Phase
 
@@ -60,23 +60,14 @@ def note_autoscaler(
     """
     if status.phase is not Phase.PENDING:
         return status
-    made = seconds_of(best["metadata"].get("creationTimestamp", "")) if best else 0.0
-    found = [_last(_TAKES, _of_pods(warnings, prefix), made - _FOLLOWS_S)]
+    made = made_at(best) if best else 0.0
+    ends = warnings_about(warnings, POD.name, prefix)
+    found = [_last(_TAKES, ends, made - _FOLLOWS_S)]
     if best is not None and not node_of(best):
         own = warnings.get((POD.name, name_of(best)), ())
         found.append(_last(_ADDS, own, 0.0))
     why = "; ".join(filter(None, (status.why, *found)))
     return msgspec.structs.replace(status, why=why)
-
-
-def _of_pods(warnings: Warnings, prefix: str) -> list[ObjectWarning]:
-    """Return events about pods whose names begin with `prefix`, in order of time."""
-    return sorted(
-        warning
-        for (kind, name), about in warnings.items()
-        for warning in about
-        if kind == POD.name and name.startswith(prefix)
-    )
 
 
 def _last(

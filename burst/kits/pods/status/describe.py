@@ -24,6 +24,8 @@ from burst.kits.pods.status.pod_status import (
     WAITS,
     PodStatus,
     last_words,
+    made_at,
+    phase_of,
     seconds_of,
     why_not_started,
 )
@@ -333,8 +335,7 @@ def _starved(
     return _PartStatus(failed, why, Failure.CAPACITY)
 
 
-def _liveness(pod: Manifest) -> tuple[bool, str]:
+def _liveness(pod: Manifest) -> tuple[bool, float]:
     """Return the sort key of pods of one host: live pods last, newer pods later."""
-    phase = (pod.get("status") or {}).get("phase", "Pending")
-    lives = phase in ("Pending", "Running") and not is_ending(pod)
-    return lives, pod["metadata"].get("creationTimestamp", "")
+    lives = phase_of(pod) in ("Pending", "Running") and not is_ending(pod)
+    return lives, made_at(pod)

@@ -17,7 +17,12 @@ from burst.kits.kube.kinds import (
 from burst.kits.pods.names import PROGRAM
 from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.status.burst_objects import BurstObjects, index_of
-from burst.kits.pods.status.pod_status import disruption_of, end_words, last_words
+from burst.kits.pods.status.pod_status import (
+    disruption_of,
+    end_words,
+    last_words,
+    phase_of,
+)
 from burst.kits.pods.template import isolated
 from burst.kits.pods.template.containers import container_status_of, state_of
 from burst.model.ranks import parse_idset
@@ -165,13 +170,9 @@ def _has_ended(pod: Manifest) -> bool:
 
     If the node failed, only the phase of the pod may tell it.
     """
-    return "terminated" in state_of(pod) or _phase(pod) in ("Failed", "Succeeded")
+    return "terminated" in state_of(pod) or phase_of(pod) in ("Failed", "Succeeded")
 
 
 def _has_failed(pod: Manifest) -> bool:
     ended = state_of(pod).get("terminated") or {}
-    return bool(ended.get("exitCode")) or _phase(pod) == "Failed"
-
-
-def _phase(pod: Manifest) -> str:
-    return str((pod.get("status") or {}).get("phase", "Pending"))
+    return bool(ended.get("exitCode")) or phase_of(pod) == "Failed"

@@ -8,13 +8,13 @@ its pods. So it is kept, and determined again only if one of them changes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
 
 import msgspec
 
 from burst.errors import ProviderError
 from burst.kits.kube.cluster import Cluster
 from burst.kits.kube.kinds import POD, name_of
+from burst.kits.pods.lifecycle.watched_bursts import WatchedBursts
 from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.status.burst_objects import BurstObjects
 from burst.kits.pods.status.container_log import (
@@ -53,25 +53,6 @@ class _Steady(msgspec.Struct, frozen=True):
     """The ends of the logs that do not yet say that the broker has joined, by pod."""
 
 
-class BurstSource(Protocol):
-    """Reads all bursts that have an object."""
-
-    def refresh(self) -> set[BurstId]:
-        """Read; return the bursts that changed, came or went since the last call.
-
-        Raises Transient, Refused. After an error, do not use what was read before.
-        """
-        ...
-
-    def ids(self) -> list[BurstId]:
-        """Return the ids of all bursts, in order."""
-        ...
-
-    def objects(self, burst: BurstId) -> BurstObjects:
-        """Return the objects of a burst."""
-        ...
-
-
 class Observer:
     """Observes the bursts of one owner in a namespace. For one thread."""
 
@@ -79,7 +60,7 @@ class Observer:
         self,
         cluster: Cluster,
         settings: PodSettings,
-        source: BurstSource,
+        source: WatchedBursts,
         clock: Callable[[], float],
     ) -> None:
         """`clock` returns seconds since the epoch."""

@@ -21,7 +21,7 @@ from burst.kits.pods.template.containers import (
 )
 from burst.kits.shorten import shorten
 from burst.model.decision import clock_time
-from burst.provider import Failure, Phase
+from burst.provider import Phase
 
 STARTING = "is being started"
 WAITS = "waits for a node"
@@ -54,7 +54,6 @@ class PodStatus(msgspec.Struct, frozen=True):
     since: float = 0.0
     """Since when it waits for capacity, in seconds since the epoch; 0 if it does
     not."""
-    failure: Failure = Failure.OTHER
     crashed: bool = False
     """Whether its broker ended at least once, so that its log may say why."""
     reclaimed: bool = False
@@ -75,8 +74,7 @@ _ENDED = PodStatus(Phase.FAILED, "its broker has ended", crashed=True)
 
 def pod_status_of(pod: Manifest) -> PodStatus:
     """Return the status of the follower in the pod."""
-    status = pod.get("status") or {}
-    phase = status.get("phase", "Pending")
+    phase = phase_of(pod)
     if is_ending(pod) or phase == "Failed":
         # The Job makes another pod in its place, unless the Job itself ends.
         return PodStatus(Phase.PENDING, disruption_of(pod) or "is ending")
@@ -118,6 +116,16 @@ def _initializing(pod: Manifest, init: Manifest) -> PodStatus:
 def seconds_of(time: str) -> float:
     """Return a time of Kubernetes in seconds since the epoch; 0 for an empty one."""
     return datetime.fromisoformat(time).timestamp() if time else 0.0
+
+
+def made_at(manifest: Manifest) -> float:
+    """Return when an object was made, in seconds since the epoch; 0 if not known."""
+    return seconds_of(manifest["metadata"].get("creationTimestamp") or "")
+
+
+def phase_of(pod: Manifest) -> str:
+    """Return the phase of a pod."""
+    return str((pod.get("status") or {}).get("phase", "Pending"))
 
 
 def last_words(log: str) -> str:

@@ -20,7 +20,7 @@ from burst.errors import ProviderError
 from burst.kits.kube.cluster import Cluster
 from burst.kits.kube.kinds import Kind, Manifest, name_of
 from burst.kits.pods.status.pod_status import seconds_of
-from burst.kits.pods.status.warnings import ObjectWarning, Warnings
+from burst.kits.pods.status.warnings import ObjectWarning, Warnings, warnings_about
 from burst.kits.shorten import shorten
 from burst.model.decision import clock_time
 
@@ -51,13 +51,7 @@ class QueueWords(msgspec.Struct, frozen=True):
 
 def words_of_kueue(job: Manifest, warnings: Warnings) -> QueueWords:
     """Return what Kueue last did with a suspended Job, and why it stopped the Job."""
-    begin = f"job-{name_of(job)}-"
-    about = sorted(
-        warning
-        for (kind, name), told in warnings.items()
-        for warning in told
-        if kind == WORKLOAD.name and name.startswith(begin)
-    )
+    about = warnings_about(warnings, WORKLOAD.name, f"job-{name_of(job)}-")
     known = [(w, _meaning(w.reason)) for w in about if _meaning(w.reason) is not None]
     admitted = [w.last for w, meaning in known if not meaning]
     since = max(admitted, default=0.0)

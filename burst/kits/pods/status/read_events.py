@@ -15,7 +15,7 @@ from burst.kits.kube.cluster import Cluster
 from burst.kits.kube.kinds import JOB, POD
 from burst.kits.pods.status.burst_objects import BurstObjects, is_suspended
 from burst.kits.pods.status.describe import followers
-from burst.kits.pods.status.pod_status import STARTING, WAITS, PodStatus, seconds_of
+from burst.kits.pods.status.pod_status import STARTING, WAITS, PodStatus, made_at
 from burst.kits.pods.status.queueing import (
     POD_GROUP,
     WORKLOAD,
@@ -123,8 +123,7 @@ class WarningReader:
         """
         if burst.id in self._since:
             return self._since[burst.id]
-        made = (item["metadata"].get("creationTimestamp") for item in burst.objects)
-        return min(map(seconds_of, filter(None, made)), default=now)
+        return min(filter(None, map(made_at, burst.objects)), default=now)
 
 
 def _words(burst: BurstObjects) -> list[PodStatus]:

@@ -17,8 +17,9 @@ from burst.kits.pods.status.pod_status import (
     PodStatus,
     disruption_of,
     end_of_pod,
+    made_at,
+    phase_of,
     pod_status_of,
-    seconds_of,
 )
 from burst.kits.pods.status.warnings import PREEMPTED, Warnings
 from burst.provider import Phase
@@ -68,7 +69,7 @@ def follower_status(
     Job that was started, so a person or a queue did.
     """
     status = PodStatus(Phase.PENDING, _NO_POD) if best is None else pod_status_of(best)
-    ended = [] if status.phase is Phase.RUNNING else sorted(pods, key=_made)
+    ended = [] if status.phase is Phase.RUNNING else sorted(pods, key=made_at)
     if not ended:
         return status
     why = disruption_of(ended[-1]) or (_SUSPENDED if suspended else _ended(ended[-1]))
@@ -80,18 +81,13 @@ def follower_status(
 
 def has_ended(pod: Manifest) -> bool:
     """Tell whether a whole pod is being deleted or has failed."""
-    return is_ending(pod) or (pod.get("status") or {}).get("phase") == "Failed"
+    return is_ending(pod) or phase_of(pod) == "Failed"
 
 
 def _ended(pod: Manifest) -> str:
     if is_ending(pod):
         return _DELETED
-    phase = (pod.get("status") or {}).get("phase")
-    return _FAILED if phase == "Failed" else _UNSEEN
-
-
-def _made(pod: Manifest) -> str:
-    return str(pod["metadata"].get("creationTimestamp") or "")
+    return _FAILED if phase_of(pod) == "Failed" else _UNSEEN
 
 
 def note_preemption(
@@ -115,11 +111,11 @@ def note_preemption(
     been = [pod for pod in others if name_of(pod).startswith(prefix)]
     since = 0.0
     if best is not None and _is_waiting(best):
-        since = _made_at(best) - _FOLLOWS_S
+        since = made_at(best) - _FOLLOWS_S
     elif best is not None:
         been.append(best)
-    last = max(been, key=_made, default=None)
-    since = max(since, _made_at(last)) if last else since
+    last = max(been, key=made_at, default=None)
+    since = max(since, made_at(last)) if last else since
     told = any(
         warning.reason == PREEMPTED
         and (warning.last >= since or (last is not None and name == name_of(last)))
@@ -134,12 +130,7 @@ def note_preemption(
 
 
 def _is_waiting(pod: Manifest) -> bool:
-    phase = (pod.get("status") or {}).get("phase", "Pending")
-    return phase == "Pending" and not is_ending(pod)
-
-
-def _made_at(pod: Manifest) -> float:
-    return seconds_of(_made(pod))
+    return phase_of(pod) == "Pending" and not is_ending(pod)
 
 
 def _followed(status: PodStatus, why: str, *, reclaimed: bool) -> PodStatus:

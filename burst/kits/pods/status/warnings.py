@@ -16,7 +16,7 @@ import msgspec
 
 from burst.kits.kube.denials import Why, quote, read_denial
 from burst.kits.kube.kinds import JOB, POD, Manifest, name_of
-from burst.kits.pods.status.pod_status import seconds_of
+from burst.kits.pods.status.pod_status import made_at, seconds_of
 from burst.kits.shorten import shorten
 
 _NOT_MADE = "FailedCreate"
@@ -87,6 +87,16 @@ def warnings_by_object(events: Iterable[Manifest]) -> Warnings:
     return {key: tuple(sorted(warnings)) for key, warnings in found.items()}
 
 
+def warnings_about(warnings: Warnings, kind: str, prefix: str) -> list[ObjectWarning]:
+    """Return the warnings about objects whose names begin so, in order of time."""
+    return sorted(
+        warning
+        for (known, name), told in warnings.items()
+        for warning in told
+        if known == kind and name.startswith(prefix)
+    )
+
+
 def _text_of(reason: str, message: str) -> str:
     """Return reason and message as one line; a denial is cut down to its rule."""
     if reason != _NOT_MADE:
@@ -143,7 +153,7 @@ def hindrance_of(
 
     Warnings from before its newest pod are ignored: pods could be made after them.
     """
-    newest = max(map(_made, pods), default=0.0)
+    newest = max(map(made_at, pods), default=0.0)
     about = warnings.get((JOB.name, name_of(job)), ())
     failed = [w for w in about if w.reason == _NOT_MADE and w.last > newest]
     if not failed:
@@ -154,7 +164,3 @@ def hindrance_of(
     refused = found.why is Why.RULE
     advice = f"; {found.advice}" if refused else ""
     return Hindrance(f"pods cannot be made: {text}{advice}", _CAUSES[found.why], since)
-
-
-def _made(manifest: Manifest) -> float:
-    return seconds_of(manifest["metadata"].get("creationTimestamp", ""))

@@ -10,7 +10,6 @@ result as its container's termination message.
 
 from __future__ import annotations
 
-import base64
 import shlex
 from importlib.resources import files
 from pathlib import Path
@@ -34,8 +33,7 @@ from burst.kits.pods.template.mount_paths import (
     RUN_PATH,
     SECRET_PATH,
 )
-from burst.kits.pods.template.munge import munge_data
-from burst.kits.pods.template.pod import CERTIFICATE
+from burst.kits.pods.template.pod import CERTIFICATE, secret_of
 from burst.kits.pods.template.view import flux_of
 from burst.model.ranks import format_hostlist
 from burst.model.resource_set import EMPTY, ResourceSet, group_of
@@ -165,19 +163,7 @@ def _secret(meta: Manifest, spec: BurstSpec, settings: PodSettings) -> Manifest:
             "a jobspec has the job's environment and files: submit the job with less of"
             " them",
         )
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": meta,
-        "type": "Opaque",
-        "data": {
-            **{
-                key: base64.b64encode(text.encode()).decode()
-                for key, text in content.items()
-            },
-            **munge_data(settings),
-        },
-    }
+    return secret_of(meta, content, settings)
 
 
 def _service(meta: Manifest) -> Manifest:

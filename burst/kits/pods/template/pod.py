@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+import base64
 import os
+from collections.abc import Mapping
 
 from burst.errors import SpecRefused
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods.names import LEASE, OWNER
 from burst.kits.pods.offer_table import OfferTable
 from burst.kits.pods.settings import PodSettings
+from burst.kits.pods.template.munge import munge_data
 from burst.kits.pods.template.site_pod import variables
 from burst.provider import BurstSpec
 
@@ -35,6 +38,20 @@ def pod_annotations(meta: Manifest) -> dict[str, str]:
     """
     noted = {key: text for key, text in meta["annotations"].items() if key != LEASE}
     return {**noted, **LEFT_ALONE}
+
+
+def secret_of(
+    meta: Manifest, texts: Mapping[str, str], settings: PodSettings
+) -> Manifest:
+    """Return the Secret with these texts and the munge key. Raises Refused."""
+    data = {key: base64.b64encode(texts[key].encode()).decode() for key in texts}
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": meta,
+        "type": "Opaque",
+        "data": {**data, **munge_data(settings)},
+    }
 
 
 def offer_table_for(spec: BurstSpec, settings: PodSettings) -> OfferTable:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import base64
 import math
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -27,7 +26,6 @@ from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.template import job, operator, pod
 from burst.kits.pods.template.dns_names import headless_service, host_services
 from burst.kits.pods.template.isolated import render_isolated
-from burst.kits.pods.template.munge import munge_data
 from burst.kits.pods.template.object_labels import add_labels, labels_for
 from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec
@@ -106,16 +104,7 @@ def _secret(meta: Manifest, spec: BurstSpec, settings: PodSettings) -> Manifest:
     # The file is parsed and formatted, not copied, so only a certificate is sent.
     found = certificate.read(Path(spec.lead.certificate))
     text = certificate.format_certificate(found)
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": meta,
-        "type": "Opaque",
-        "data": {
-            pod.CERTIFICATE: base64.b64encode(text.encode()).decode(),
-            **munge_data(settings),
-        },
-    }
+    return pod.secret_of(meta, {pod.CERTIFICATE: text}, settings)
 
 
 def _gateway_service(meta: Manifest, spec: BurstSpec) -> list[Manifest]:

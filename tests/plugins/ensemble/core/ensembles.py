@@ -7,7 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
-from burst_ensemble.algorithm import MemberDecision, MemberView, QueueCounts
+from burst_ensemble.algorithm import (
+    JobGroup,
+    MemberDecision,
+    MemberView,
+    QueueCounts,
+)
 from burst_ensemble.config.spec import (
     AlgorithmSpec,
     EnsembleLimits,
@@ -98,6 +103,13 @@ def queued(*sizes: int, run: int = 0) -> dict[str, Any]:
         "waiting": {size: sizes.count(size) for size in sizes},
         "next_jobs": sizes[:11],
     }
+
+
+def group(
+    name: str = "x", nodes: int = 1, left: int | None = 3, **more: Any
+) -> JobGroup:
+    """A kind of job of which some are left to submit."""
+    return JobGroup(name=name, nodes=nodes, left=left, count=left or 0, **more)
 
 
 def row(number: int, state: JobState = JobState.RUN, **changes: Any) -> JobRow:

@@ -6,24 +6,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from burst_ensemble.algorithm import JobGroup, JobTally, MemberView, QueueCounts, Spread
+from burst_ensemble.algorithm import JobTally, MemberView, QueueCounts, Spread
 
 from burst.errors import ConfigError
 from tests.plugins.ensemble.core.ensembles import (
     NOW,
     decided,
+    group,
     looked_at,
     make,
     queued,
     view,
 )
-
-
-def group(
-    name: str = "x", nodes: int = 1, left: int | None = 3, **more: Any
-) -> JobGroup:
-    return JobGroup(name=name, nodes=nodes, left=left, count=left or 0, **more)
-
 
 WAITED = {"waiting_since": NOW - 1000, "waiting": 1}
 
