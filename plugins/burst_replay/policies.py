@@ -45,6 +45,10 @@ class Policy:
         self._set = rules
         self._asks: dict[str, Asks] = {}
 
+    def next_change(self, now: float) -> float:
+        """Return when `asks` may change for a job; in seconds since the epoch."""
+        return self._set.next_change(now)
+
     def unused(self) -> list[str]:
         """Return the rules, except the last, that no job of `asks` matched."""
         return [rule.name for rule in self.rules[:-1] if rule.name not in self._asks]
