@@ -304,6 +304,7 @@ def _by_submission(read: list[TraceJob], started: float) -> tuple[TraceJob, ...]
             submit=job.submit - started,
             run_time=min(job.run_time, job.limit or longest),
             limit=job.limit or longest,
+            limited=job.limit > 0,
         )
         for job in sorted(read, key=lambda job: job.submit)
     )

@@ -64,7 +64,7 @@ class Policy:
             bank=job.bank,
             name=job.name,
             nodes=nodes,
-            duration=job.limit,
+            duration=job.limit if job.limited else 0.0,
         )
         rule = self._set.find(facts, now)
         if rule.name not in self._asks:

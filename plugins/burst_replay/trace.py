@@ -32,6 +32,8 @@ class TraceJob(msgspec.Struct, frozen=True, gc=False):
     name: str = ""
     queue: str = ""
     bank: str = ""
+    limited: bool = True
+    """Whether the job had a time limit."""
 
 
 class Machine(msgspec.Struct, frozen=True):

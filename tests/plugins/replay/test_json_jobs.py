@@ -84,7 +84,7 @@ def test_a_journal() -> None:
     assert found.left_out == {LeftOut.NEVER_RAN: 1, LeftOut.NO_TIME: 1}
     assert found.least == Machine(nodes=4, cores=4)
     assert found.jobs == (
-        TraceJob(0.0, 70.0, 8, 90.0, userid=8),
+        TraceJob(0.0, 70.0, 8, 90.0, userid=8, limited=False),
         msgspec.structs.replace(LAMMPS, submit=10.0),
     )
 

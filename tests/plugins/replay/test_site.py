@@ -104,3 +104,12 @@ def test_a_rule_is_for_the_jobs_that_it_matches(match: dict[str, Any]) -> None:
     mine = TraceJob(0.0, 3600.0, 2, 3600.0, 7, "app-1", "gpu", "bio")
     assert bought(mine, rule).waits == [math.inf]
     assert bought(TraceJob(0.0, 60.0, 3, 60.0), rule).waits == [30.0]
+
+
+@pytest.mark.parametrize(("duration", "wait"), [("<2h", 30.0), (">2h", math.inf)])
+def test_a_job_without_a_time_limit_is_longer_than_any(
+    duration: str, wait: float
+) -> None:
+    job = TraceJob(0.0, 3600.0, 2, 3600.0, limited=False)
+    rule = {"match": {"duration": duration}, "max_price": 0}
+    assert bought(job, rule).waits == [wait]
