@@ -63,6 +63,7 @@ class Policy:
             queue=job.queue,
             bank=job.bank,
             name=job.name,
+            attributes=job.attributes,
             nodes=nodes,
             duration=job.limit if job.limited else 0.0,
         )

@@ -87,6 +87,7 @@ class PolicyFiles:
             for text in (
                 *found,
                 *budget_warnings(settings.budget, userids, trace.started),
+                *_left_out(settings, trace),
             ):
                 yield f"{path}: {text}"
 
@@ -118,6 +119,16 @@ class PolicyFiles:
             settings=msgspec.structs.replace(settings, deadlines=deadlines),
             offers=sold_offers(settings, offers, options.price, options.boot),
             teardown=options.teardown,
+        )
+
+
+def _left_out(settings: Settings, trace: Trace) -> Iterator[str]:
+    """Yield what settings ask for that a replay of this trace leaves out."""
+    asking = [rule.name for rule in settings.policy if rule.match.attribute is not None]
+    if asking and not trace.has_attributes:
+        yield (
+            f"rules left out, as the log has no attributes of jobs: {', '.join(asking)};"
+            " what they change is not in the figures"
         )
 
 

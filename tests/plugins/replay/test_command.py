@@ -246,6 +246,21 @@ def test_rules_that_took_no_job_are_told(trace: Path, rules: Path) -> None:
     ]
 
 
+def test_rules_that_the_log_cannot_answer_are_told(trace: Path, rules: Path) -> None:
+    table = '[[policy]]\nname = "{}"\nmatch.attribute = "project"\nmax_price = 0\n'
+    rules.write_text(table.format("a") + table.format("b"))
+    told = run(trace, "--policy", rules).stderr
+    lacks = "rules left out, as the log has no attributes of jobs: "
+    assert told.count(lacks) == 1
+    assert f"{lacks}a, b; what they change is not in the figures\n" in told
+    event = {"id": 1, "timestamp": 9.0, "context": {"userid": 7}}
+    jobspec = {"attributes": {"system": {"project": "x"}}}
+    submit = {**event, "name": "submit", "jobspec": jobspec}
+    listed = {"userid": 7, "t_submit": 9.0, "t_run": 9.0, "t_cleanup": 99.0}
+    trace.write_text("\n".join(map(json.dumps, [submit, {**listed, "ncores": 1}])))
+    assert lacks not in run(trace, "--nodes", "1", "--policy", rules).stderr
+
+
 def test_users_are_those_of_the_host_where_the_trace_is_of_it(
     trace: Path, rules: Path
 ) -> None:

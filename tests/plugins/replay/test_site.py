@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
 from burst_replay.policies import Policy
 from burst_replay.simulator import ReplayOutcome, replay
@@ -96,12 +97,13 @@ def test_a_rule_buys_the_first_offer_that_it_allows(
     "match",
     [
         *({"user": 7}, {"queue": "gpu"}, {"bank": "bio"}, {"name": "app-*"}),
-        *({"duration": ">30m"}, {"nodes": "2"}),
+        *({"duration": ">30m"}, {"nodes": "2"}, {"attribute": "project=x"}),
     ],
 )
 def test_a_rule_is_for_the_jobs_that_it_matches(match: dict[str, Any]) -> None:
     rule = {"match": match, "max_price": 0}
     mine = TraceJob(0.0, 3600.0, 2, 3600.0, 7, "app-1", "gpu", "bio")
+    mine = msgspec.structs.replace(mine, attributes={"project": "x"})
     assert bought(mine, rule).waits == [math.inf]
     assert bought(TraceJob(0.0, 60.0, 3, 60.0), rule).waits == [30.0]
 
