@@ -12,6 +12,7 @@ import msgspec
 
 from burst.cli.listing import money
 from burst.config import Seconds, Settings, load
+from burst.core.standing import StandingMinimum
 from burst.core.worth.budget import budget_warnings
 from burst.core.worth.rule_warnings import find_rule_warnings, named_users
 from burst.core.worth.rules import RuleSet
@@ -130,6 +131,12 @@ def _left_out(settings: Settings, trace: Trace) -> Iterator[str]:
             f"rules left out, as the log has no attributes of jobs: {', '.join(asking)};"
             " what they change is not in the figures"
         )
+    for name, provider in settings.providers.items():
+        for table in provider.standing if provider.enabled else ():
+            minimum = StandingMinimum(name, table).text()
+            yield (
+                f"standing minimum left out: {minimum}; its nodes are not in the figures"
+            )
 
 
 def _offers(path: Path, settings: Settings) -> Mapping[str, Sequence[Offer]]:

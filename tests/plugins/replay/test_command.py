@@ -261,6 +261,17 @@ def test_rules_that_the_log_cannot_answer_are_told(trace: Path, rules: Path) -> 
     assert lacks not in run(trace, "--nodes", "1", "--policy", rules).stderr
 
 
+def test_standing_minimums_are_left_out_and_that_is_told(
+    trace: Path, rules: Path
+) -> None:
+    hours = '[[providers.near.standing]]\nnodes = 2\nhours = "Mo-Fr 8-18"\n'
+    rules.write_text(SITE + hours)
+    told = "standing minimum left out: 2 nodes of near, Mo-Fr 8-18; its nodes are not"
+    assert run(trace, "--policy", rules).stderr.count(told) == 1
+    rules.write_text(SITE.replace("[prices]", "enabled = false\n[prices]") + hours)
+    assert told not in run(trace, "--policy", rules).stderr
+
+
 def test_users_are_those_of_the_host_where_the_trace_is_of_it(
     trace: Path, rules: Path
 ) -> None:
