@@ -106,6 +106,12 @@ class PolicyFiles:
             f" {format_fsd(idle)}",
             err=True,
         )
+        selling = {each.provider for each in site.offers}
+        for name, provider in settings.providers.items():
+            if provider.enabled and name not in selling:
+                text = f"nothing of provider {name} is bought, as no offer is known"
+                advice = f'give the price of one: [prices] "{name}.OFFER"'
+                click.echo(f"{path}: {text}; {advice}", err=True)
         return site
 
     def _site(self, settings: Settings, offers: Mapping[str, Sequence[Offer]]) -> Site:
@@ -141,12 +147,15 @@ def _left_out(settings: Settings, trace: Trace) -> Iterator[str]:
 
 def _offers(path: Path, settings: Settings) -> Mapping[str, Sequence[Offer]]:
     """Return the offers of a file's plug-ins, without asking a cloud for them."""
-    try:
-        providers = load_providers(settings, "replay")
-        return {name: provider.offers() for name, provider in providers.items()}
-    except BurstError as error:
-        click.echo(f"{path}: its offers are not known: {error}", err=True)
-        return {}
+    known: dict[str, Sequence[Offer]] = {}
+    for name, table in settings.providers.items():
+        alone = msgspec.structs.replace(settings, providers={name: table})
+        try:
+            for provider in load_providers(alone, "replay").values():
+                known[name] = provider.offers()
+        except BurstError as error:
+            click.echo(f"{path}: offers are not known: {error}", err=True)
+    return known
 
 
 def userids_of(settings: Settings, trace: Trace) -> Mapping[str, int]:

@@ -363,9 +363,17 @@ def test_an_idle_that_never_ends_is_refused(trace: Path, rules: Path) -> None:
 
 
 def test_where_offers_cannot_be_known_that_is_told(trace: Path, rules: Path) -> None:
-    rules.write_text('[providers.a]\ntype = "nowhere"\n[prices]\n"a.x" = 4\n')
+    nowhere = '[providers.{}]\ntype = "nowhere"\n'
+    prices = '[prices]\n"a.x" = 4\n"a.y" = 6\n'
+    rules.write_text(nowhere.format("a") + nowhere.format("b") + prices)
     done = run(trace, "--policy", rules, "--json")
-    assert f"{rules}: its offers are not known: providers.a.type: no pr" in done.stderr
-    assert "costs 4.00, nodes are online in 5m, idle bursts stay 5m" in done.stderr
+    for name in ("a", "b"):
+        told = f"{rules}: offers are not known: providers.{name}.type: no pr"
+        assert told in done.stderr
+    assert "costs 4.00 (a/x), nodes are online in 5m, idle bursts stay 5m" in (
+        done.stderr
+    )
+    assert "nothing of provider b is bought, as no offer is known; give" in done.stderr
+    assert "provider a is" not in done.stderr
     found = json.loads(done.stdout)["policies"]["at once"]
     assert found["money"] == pytest.approx(4 * found["bought_node_hours"])

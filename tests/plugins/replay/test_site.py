@@ -63,6 +63,17 @@ def test_where_no_offer_has_a_price(
     assert {each[1:] for each in shown(sold)} == {(price, 300.0)}
 
 
+def test_offers_that_are_not_known_are_those_with_prices() -> None:
+    prices = {"gke.n2": 4.0, "gke.c3.spot": 2.0, "kube.pool": 3.0}
+    assert shown(sold_offers(site(prices=prices), {})) == [
+        ("gke/c3.spot", 2.0, 300.0),
+        ("kube/pool", 3.0, 300.0),
+        ("gke/n2", 4.0, 300.0),
+    ]
+    known = {"gke": (offer("n2", price=5.0),)}
+    assert [key for key, *_ in shown(sold_offers(site(), known))] == ["gke/n2"]
+
+
 def test_where_no_offer_is_known_each_provider_has_one() -> None:
     sold = sold_offers(site(), {}, boot=0.0)
     assert shown(sold) == [("gke/", 1.0, 0.0), ("kube/", 1.0, 0.0)]
