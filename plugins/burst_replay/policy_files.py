@@ -134,15 +134,13 @@ def _left_out(settings: Settings, trace: Trace) -> Iterator[str]:
     asking = [rule.name for rule in settings.policy if rule.match.attribute is not None]
     if asking and not trace.has_attributes:
         yield (
-            f"rules left out, as the log has no attributes of jobs: {', '.join(asking)};"
-            " what they change is not in the figures"
+            "rules left out, as the log has no attributes of jobs: "
+            f"{', '.join(asking)}; what they change is not in the figures"
         )
     for name, provider in settings.providers.items():
         for table in provider.standing if provider.enabled else ():
-            minimum = StandingMinimum(name, table).text()
-            yield (
-                f"standing minimum left out: {minimum}; its nodes are not in the figures"
-            )
+            text = StandingMinimum(name, table).text()
+            yield f"standing minimum left out: {text}; its nodes are not in the figures"
 
 
 def _offers(path: Path, settings: Settings) -> Mapping[str, Sequence[Offer]]:
