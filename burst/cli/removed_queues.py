@@ -35,6 +35,21 @@ def check_removed_queues(
             raise ConfigError(what, advice)
 
 
+def check_nothing_removed(
+    places: FluxDirectories, wanted: Mapping[Path, str], steps: Sequence[FileStep]
+) -> None:
+    """Raise ConfigError if queues are taken away, for an instance that did not answer.
+
+    It may have its socket elsewhere than Flux looks for it.
+    """
+    if queues := _leaving(places, wanted, steps):
+        raise ConfigError(
+            f"queues are removed ({', '.join(sorted(queues))}), and no instance answers"
+            " that knows whether jobs wait in them",
+            "name it: --uri local://RUNDIR/local, also if it does not run now",
+        )
+
+
 def jobs_in_removed(uri: str, queues: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield which jobs wait in queues that are removed, and what to do about them.
 
@@ -70,6 +85,17 @@ def _removed(
     An instance with a queue of the same name may have it from elsewhere: the piece may
     be for another instance.
     """
+    return {
+        name: table
+        for name, table in _leaving(places, wanted, steps).items()
+        if instance.queues.get(name, {}).get("requires") == table.get("requires")
+    }
+
+
+def _leaving(
+    places: FluxDirectories, wanted: Mapping[Path, str], steps: Sequence[FileStep]
+) -> dict[str, Any]:
+    """Return the tables of queues that the files have now, and then no more."""
     changed = {Change.UPDATE, Change.REMOVE}
     # A piece that was edited is kept.
     if not any(s.path.parent == places.config and s.change in changed for s in steps):
@@ -83,7 +109,6 @@ def _removed(
         name: table
         for name, table in our_tables(places).get("queues", {}).items()
         if name not in stay
-        and instance.queues.get(name, {}).get("requires") == table.get("requires")
     }
 
 

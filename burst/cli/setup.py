@@ -13,7 +13,7 @@ import click
 import msgspec
 
 from burst.cli.intake_check import check_intake, read_running
-from burst.cli.removed_queues import check_removed_queues
+from burst.cli.removed_queues import check_nothing_removed, check_removed_queues
 from burst.cli.target import Target, target_options
 from burst.config import Mode, Settings
 from burst.flux_setup.config_files import ConfigFiles
@@ -40,6 +40,7 @@ from burst.flux_setup.site_tables import (
     site_files,
     site_tables,
 )
+from burst.lead_setup.site_files import read_record
 from burst.provider_type import on_own_host
 from burst.runtime.connect import is_flux
 
@@ -91,14 +92,16 @@ def setup(
     keeps other jobs off lent nodes, the format of flux jobs -o burst, and a piece of
     the lead's configuration with the queues or the scheduler of the mode. Each change
     is shown. --remove removes exactly the files that were written. Refuses while jobs
-    of the running lead wait in a queue that is removed.
+    of the running lead wait in a queue that is removed. With --system, asks the
+    instance that was adopted, if neither --uri nor the settings name one.
     """
     if where and directory:
         raise click.UsageError("--dir cannot be used with --user or --system")
     directories = _directories(where, directory)
     system = where == "system"
     settings = target.settings()
-    uri = settings.lead.uri or os.environ.get("FLUX_URI", "")
+    uri = settings.lead.uri or (_adopted(directories) if system else "")
+    uri = uri or os.environ.get("FLUX_URI", "")
     instance = _running(uri, system)
     choice = None if removing else _choice(directories, settings, instance, **asked)
     wanted = make_files(directories, choice) if choice else {}
@@ -107,6 +110,8 @@ def setup(
     check_frobnicator_unused(directories.config, steps)
     if instance is not None:
         check_removed_queues(uri, instance, directories, wanted, steps)
+    elif system and not uri:
+        check_nothing_removed(directories, wanted, steps)
     last_queues = are_all_queues_ours(directories)
     if dry_run:
         return
@@ -159,10 +164,20 @@ def _choice(
     )
 
 
+def _adopted(directories: FluxDirectories) -> str:
+    """Return the URI that `burst lead adopt` noted; empty if it did not.
+
+    It may have been given another --rundir than Flux has.
+    """
+    record = read_record(directories.config)
+    return record.uri if record is not None else ""
+
+
 def _running(uri: str, system: bool) -> RunningInstance | None:
     """Return what the instance reports; None, with a message, if that is not known.
 
-    With `system`, the files are for the host's own instance, which is Flux's default.
+    With `system`, the files are for the host's own instance: the one at this URI, or
+    Flux's default.
     """
     if not (uri or system) or not is_flux(uri):
         click.echo(

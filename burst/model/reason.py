@@ -323,6 +323,10 @@ class Reason(enum.Enum):
         "its node or slot count specifies discrete valid values that {scheduler} does"
         " not support; use a simple min-max range instead",
     )
+    COUNT_FORM = _hopeless(
+        "{scheduler} cannot read a count of its jobspec: it reads a number, or a range"
+        " with min, max, operator and operand",
+    )
     TOO_LONG = _impossible(
         "it may run for longer than {most}, and no burst runs jobs for longer (an"
         " offer's lifetime, or [deadlines] lease, less drain)",

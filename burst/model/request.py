@@ -12,7 +12,7 @@ from burst.decode import from_plain
 from burst.errors import MALFORMED, JobspecError
 from burst.model.confinement import split_confinement
 from burst.model.constraint import canonical
-from burst.model.resource_count import LARGEST_COUNT, read_count
+from burst.model.resource_count import LARGEST_COUNT, fluxion_reads, read_count
 
 # A jobspec nests node, slot and core; a malicious one may nest without end.
 _DEEPEST = 100
@@ -51,6 +51,8 @@ class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True
     discrete: bool = False
     """Whether its number of nodes or slots is one of a list, such as powers of two. Of
     Flux's schedulers, only Fluxion starts such a job."""
+    fluxion_reads: bool = True
+    """Whether Fluxion reads its counts: see `resource_count.fluxion_reads`."""
 
     def __str__(self) -> str:
         slot = f"{self.cores_per_slot} core{'s' * (self.cores_per_slot != 1)}"
@@ -146,6 +148,7 @@ def parse_request(jobspec: Mapping[str, Any]) -> ResourceRequest:
             gpus_per_slot=found.gpus,
             exclusive=found.exclusive,
             discrete=found.discrete_nodes or found.discrete_slots,
+            fluxion_reads=found.fluxion_reads,
             constraint=canonical(constraint) if constraint else "",
         )
     except MALFORMED as error:
@@ -307,6 +310,7 @@ class _Found(msgspec.Struct):
     exclusive: bool = False
     discrete_nodes: bool = False
     discrete_slots: bool = False
+    fluxion_reads: bool = True
 
 
 def _system(jobspec: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -322,7 +326,9 @@ def _walk(
         raise ValueError("resources nest too deeply")
     for vertex in resources:
         kind = vertex.get("type")
-        count, discrete = read_count(vertex.get("count", 1))
+        written = vertex.get("count", 1)
+        count, discrete = read_count(written)
+        found.fluxion_reads &= fluxion_reads(written)
         below = vertex.get("with", ())
         if kind == "node":
             found.nodes, found.discrete_nodes = count * factor, discrete

@@ -57,6 +57,16 @@ def read_count(count: Any) -> Count:
     return _bounded(least, most, (match[5] or "+", int(match[4] or 1)))
 
 
+def fluxion_reads(count: Any) -> bool:
+    """Tell whether Fluxion reads a count, and does not refuse its job.
+
+    It reads a number, and of RFC 14 `min` alone or all keys; no text of RFC 45.
+    """
+    if isinstance(count, Mapping):
+        return len({"max", "operator", "operand"} & count.keys()) in (0, 3)
+    return str(count).isdecimal()
+
+
 def _bounded(least: int, most: int | None, step: tuple[str, int] = _EACH) -> Count:
     operator, operand = step
     if most is None:

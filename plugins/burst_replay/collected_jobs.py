@@ -22,7 +22,14 @@ from burst_replay.log_times import (
     parse_limit,
     parse_moment,
 )
-from burst_replay.trace import MOST_CORES, LeftOut, Machine, Trace, TraceJob
+from burst_replay.trace import (
+    MOST_CORES,
+    NO_ATTRIBUTES,
+    LeftOut,
+    Machine,
+    Trace,
+    TraceJob,
+)
 
 Row = dict[str, str | float]
 """The fields of a job, with values as its log writes them: `submit`, `start`, `end`,
@@ -63,6 +70,9 @@ class CollectedJobs:
         """When submission times count from, in seconds since the epoch; None if they
         are seconds since the epoch themselves."""
         self.numbers_of_host = False
+        self.has_attributes = False
+        # One object for equal attributes: a trace may have millions of jobs.
+        self._attributes: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
         self.notes: dict[str, None] = {}
 
     def read_lines(
@@ -111,13 +121,16 @@ class CollectedJobs:
         """Return why an unfinished job was left out; None if it was not."""
         return self._unfinished.get(key, (None, None))[0]
 
-    def add(self, row: Row, key: str = "") -> None:
+    def add(
+        self, row: Row, key: str = "", attributes: Mapping[str, str] = NO_ATTRIBUTES
+    ) -> None:
         """Add a job that ended, or count one that has no start. Raises ValueError.
 
         `key` is unique for this run of this job; empty if the record has none.
         """
         ran = "start" not in row or is_known(row["start"])
-        job = _job_of(row) if ran else None
+        its = self._attributes.setdefault(tuple(attributes.items()), attributes)
+        job = _job_of(row, its) if ran else None
         nodes = parse_count(row.get("nodes", 0))
         if key and key in self.known:
             self._left_out[LeftOut.REPEATED] += 1
@@ -145,6 +158,7 @@ class CollectedJobs:
             jobs=_by_submission(self._records, first if self.started is None else 0.0),
             machine=self.machine,
             numbers_of_host=self.numbers_of_host,
+            has_attributes=self.has_attributes,
             users=self._users,
             started=first if self.started is None else self.started,
             left_out={
@@ -237,7 +251,7 @@ def row_of(record: Mapping[str, Any], fields: Mapping[str, Sequence[str]]) -> Ro
     return row
 
 
-def _job_of(row: Row) -> TraceJob:
+def _job_of(row: Row, attributes: Mapping[str, str]) -> TraceJob:
     """Return the job of a row, before `_by_submission`. Raises ValueError."""
     userid = row.get("userid", 0)
     if isinstance(userid, str):
@@ -261,6 +275,7 @@ def _job_of(row: Row) -> TraceJob:
         name=name,
         queue=queue,
         bank=bank,
+        attributes=attributes,
     )
 
 
@@ -304,6 +319,7 @@ def _by_submission(read: list[TraceJob], started: float) -> tuple[TraceJob, ...]
             submit=job.submit - started,
             run_time=min(job.run_time, job.limit or longest),
             limit=job.limit or longest,
+            limited=job.limit > 0,
         )
         for job in sorted(read, key=lambda job: job.submit)
     )

@@ -24,10 +24,11 @@ from typing import Any
 import msgspec
 
 from burst.decode import from_json
+from burst.model.request import parse_attributes
 from burst.model.resource_set import resource_set, shape_of
 from burst_replay.collected_jobs import CollectedJobs, row_of
 from burst_replay.sacct import take_record
-from burst_replay.trace import LeftOut
+from burst_replay.trace import NO_ATTRIBUTES, LeftOut
 
 # An opening bracket alone may be the prompt of a shell: [ann@login1 ~]$ sacct
 _JSON = re.compile(r'\s*(\{\s*("|\}|\Z)|\[\s*(\{|\Z))')
@@ -81,7 +82,7 @@ def read_json(found: CollectedJobs, lines: Iterable[str]) -> None:
 
     found.read_lines(documents, take_all)
     for number, row in journal.items():
-        found.attempt(f"job {number}", _take_listed, row)
+        found.attempt(f"job {number}", _take_noted, row)
 
 
 def _is_whole(text: str) -> bool:
@@ -140,6 +141,7 @@ def _noted(known: Mapping[str, Any], line: Mapping[str, Any]) -> dict[str, Any]:
         system = line["jobspec"].get("attributes", {}).get("system", {})
         row |= {key: system.get(key) for key in ("duration", "queue", "bank")}
         row["name"] = system.get("job", {}).get("name")
+        row["attributes"] = parse_attributes(line["jobspec"])
     row["t_submit"] = row.get("submit")
     row["t_run"] = row.get("start", row.get("alloc", 0.0))
     row["t_cleanup"] = row.get("finish", 0.0)
@@ -148,7 +150,17 @@ def _noted(known: Mapping[str, Any], line: Mapping[str, Any]) -> dict[str, Any]:
     return row
 
 
-def _take_listed(found: CollectedJobs, row: Mapping[str, Any]) -> None:
+def _take_noted(found: CollectedJobs, row: Mapping[str, Any]) -> None:
+    """Add a job of a journal, from `_noted`. Raises one of MALFORMED."""
+    found.has_attributes = True
+    _take_listed(found, row, row.get("attributes", NO_ATTRIBUTES))
+
+
+def _take_listed(
+    found: CollectedJobs,
+    row: Mapping[str, Any],
+    attributes: Mapping[str, str] = NO_ATTRIBUTES,
+) -> None:
     """Add a job with the keys of `flux jobs`. Raises one of MALFORMED."""
     found.numbers_of_host = True
     start, end = row.get("t_run"), row.get("t_cleanup")
@@ -157,7 +169,7 @@ def _take_listed(found: CollectedJobs, row: Mapping[str, Any]) -> None:
         known = bool(row["t_submit"])
         found.leave_out(LeftOut.STILL_RAN if known else LeftOut.NO_TIME)
         return
-    found.add({"start": 0.0, **row_of(row, _LISTED)})
+    found.add({"start": 0.0, **row_of(row, _LISTED)}, attributes=attributes)
 
 
 def _record_of(job: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

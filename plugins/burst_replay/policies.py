@@ -45,6 +45,10 @@ class Policy:
         self._set = rules
         self._asks: dict[str, Asks] = {}
 
+    def next_change(self, now: float) -> float:
+        """Return when `asks` may change for a job; in seconds since the epoch."""
+        return self._set.next_change(now)
+
     def unused(self) -> list[str]:
         """Return the rules, except the last, that no job of `asks` matched."""
         return [rule.name for rule in self.rules[:-1] if rule.name not in self._asks]
@@ -59,8 +63,9 @@ class Policy:
             queue=job.queue,
             bank=job.bank,
             name=job.name,
+            attributes=job.attributes,
             nodes=nodes,
-            duration=job.limit,
+            duration=job.limit if job.limited else 0.0,
         )
         rule = self._set.find(facts, now)
         if rule.name not in self._asks:

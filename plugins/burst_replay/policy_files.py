@@ -12,6 +12,7 @@ import msgspec
 
 from burst.cli.listing import money
 from burst.config import Seconds, Settings, load
+from burst.core.standing import StandingMinimum
 from burst.core.worth.budget import budget_warnings
 from burst.core.worth.rule_warnings import find_rule_warnings, named_users
 from burst.core.worth.rules import RuleSet
@@ -87,6 +88,7 @@ class PolicyFiles:
             for text in (
                 *found,
                 *budget_warnings(settings.budget, userids, trace.started),
+                *_left_out(settings, trace),
             ):
                 yield f"{path}: {text}"
 
@@ -104,6 +106,12 @@ class PolicyFiles:
             f" {format_fsd(idle)}",
             err=True,
         )
+        selling = {each.provider for each in site.offers}
+        for name, provider in settings.providers.items():
+            if provider.enabled and name not in selling:
+                text = f"nothing of provider {name} is bought, as no offer is known"
+                advice = f'give the price of one: [prices] "{name}.OFFER"'
+                click.echo(f"{path}: {text}; {advice}", err=True)
         return site
 
     def _site(self, settings: Settings, offers: Mapping[str, Sequence[Offer]]) -> Site:
@@ -121,14 +129,31 @@ class PolicyFiles:
         )
 
 
+def _left_out(settings: Settings, trace: Trace) -> Iterator[str]:
+    """Yield what settings ask for that a replay of this trace leaves out."""
+    asking = [rule.name for rule in settings.policy if rule.match.attribute is not None]
+    if asking and not trace.has_attributes:
+        yield (
+            "rules left out, as the log has no attributes of jobs: "
+            f"{', '.join(asking)}; what they change is not in the figures"
+        )
+    for name, provider in settings.providers.items():
+        for table in provider.standing if provider.enabled else ():
+            text = StandingMinimum(name, table).text()
+            yield f"standing minimum left out: {text}; its nodes are not in the figures"
+
+
 def _offers(path: Path, settings: Settings) -> Mapping[str, Sequence[Offer]]:
     """Return the offers of a file's plug-ins, without asking a cloud for them."""
-    try:
-        providers = load_providers(settings, "replay")
-        return {name: provider.offers() for name, provider in providers.items()}
-    except BurstError as error:
-        click.echo(f"{path}: its offers are not known: {error}", err=True)
-        return {}
+    known: dict[str, Sequence[Offer]] = {}
+    for name, table in settings.providers.items():
+        alone = msgspec.structs.replace(settings, providers={name: table})
+        try:
+            for provider in load_providers(alone, "replay").values():
+                known[name] = provider.offers()
+        except BurstError as error:
+            click.echo(f"{path}: offers are not known: {error}", err=True)
+    return known
 
 
 def userids_of(settings: Settings, trace: Trace) -> Mapping[str, int]:

@@ -91,6 +91,8 @@ class Due(enum.IntEnum):
     """A job has tried own nodes for long enough."""
     LATE = 5
     """A job should have started; the number is that of the last judgement."""
+    HOURS = 6
+    """Other rules are within their hours."""
 
 
 Events = list[tuple[float, Due, int]]

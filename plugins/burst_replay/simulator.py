@@ -4,8 +4,8 @@
 Own nodes are one pool of cores, the cloud has no limit, and no job fails. A burst is
 made for one job; while it is up, its idle nodes may serve others. Decisions are those
 of the daemon: whenever a job is submitted or ends, all waiting jobs are judged in their
-order (`simulate_queue`, `judge`). With budgets, this also happens when money comes
-back.
+order (`simulate_queue`, `judge`). This also happens when money of a budget comes back,
+when a rule's `hours` begin or end, and when its `wait` is over.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from burst_replay.site import Site
 from burst_replay.trace import Trace
 
 _PROGRESS_EVERY = 128
+_ALL_HOURS_S = 8 * 86400.0
+"""In this time all hours of all rules occur: a week, longer if clocks are set back."""
 
 
 class ReplayOutcome(msgspec.Struct, frozen=True):
@@ -75,6 +77,9 @@ class _Replay:
         self._waits = [math.inf] * len(jobs)
         self._asks: dict[int, Asks] = {}
         self._judged = 0
+        # When something else than the hours of rules changed last, and when these do.
+        self._changed = 0.0
+        self._hours_at = -math.inf
         self._too_large: list[int] = []
         self._own_work = 0.0
 
@@ -103,13 +108,14 @@ class _Replay:
         )
 
     def _submit(self, job: int, now: float) -> None:
+        self._changed = now
         if not self._fits_here(job):
             self._too_large.append(job)
         elif started := self._own.submit(job, now):
             self._started(started, now)
             return
-        elif wait := self._asked(job, now).wait:
-            heappush(self._events, (now + wait, Due.ASK, job))
+        else:
+            self._asked(job, now)
         self._judge(now)
 
     def _let_happen(self, now: float) -> None:
@@ -118,6 +124,8 @@ class _Replay:
         while self._events and self._events[0][0] == now:
             _, what, number = heappop(self._events)
             changed |= self._happens(what, number, now)
+            if what is not Due.HOURS:
+                self._changed = now
         if changed:
             self._started(self._own.schedule(now), now)
             self._judge(now)
@@ -168,6 +176,18 @@ class _Replay:
         self._too_large = [
             job for job in self._too_large if not self._leaves(job, math.inf, now)
         ]
+        if self._hours_at <= now and (self._own.waiting or self._too_large):
+            self._note_hours(now)
+
+    def _note_hours(self, now: float) -> None:
+        """Judge the waiting jobs again when other rules are within their hours.
+
+        This ends if nothing else changes: a job may be larger than any rule allows.
+        """
+        again = self._policy.next_change(self._trace_began + now) - self._trace_began
+        if now < again <= self._changed + _ALL_HOURS_S:
+            self._hours_at = again
+            heappush(self._events, (again, Due.HOURS, 0))
 
     def _judge_by_starts(
         self, forecaster: TraceForecasts, waiting: Sequence[int], now: float
@@ -216,9 +236,12 @@ class _Replay:
         return self._jobs[job].cores <= self._site.machine.total
 
     def _asked(self, job: int, now: float) -> Asks:
-        if job not in self._asks or self._policy.by_hours:
+        known = self._asks.get(job)
+        if known is None or self._policy.by_hours:
             facts = self._jobs[job]
             nodes = self._site.machine.nodes_for(facts.cores)
-            at = self._trace_began + now
-            self._asks[job] = self._policy.asks(facts, nodes, at)
+            asks = self._policy.asks(facts, nodes, self._trace_began + now)
+            if asks is not known and now < facts.submit + asks.wait:
+                heappush(self._events, (facts.submit + asks.wait, Due.ASK, job))
+            self._asks[job] = asks
         return self._asks[job]

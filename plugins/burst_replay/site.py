@@ -36,18 +36,24 @@ def sold_offers(
 ) -> tuple[ProviderOffer, ...]:
     """Return the offers of a file's providers; `offers` has those known, by provider.
 
-    If no offer is known, each provider sells ANY_NODES. `price` (then there are no
-    fees) and `boot` (seconds) replace those of all offers. Without `price`, if no offer
-    has a price, each costs the lowest of `[prices]`, or DEFAULT_PRICE. Without `boot`,
-    nodes take BOOT_S if an offer does not say.
+    A provider whose offers are not known sells those that `[prices]` names. If nothing
+    is sold, each provider sells ANY_NODES. `price` (then there are no fees) and `boot`
+    (seconds) replace those of all offers. Without `price`, if no offer has a price,
+    each costs DEFAULT_PRICE. Without `boot`, nodes take BOOT_S if an offer does not
+    say.
     """
-    if not any(offers.values()):
-        offers = dict.fromkeys(settings.providers or ("",), (ANY_NODES,))
-    known = provider_offers(offers, {}, settings.deadlines, 0.0, settings.prices)
+    enabled = [name for name, table in settings.providers.items() if table.enabled]
+    sold = {
+        name: offers[name] if name in offers else _priced(name, settings.prices)
+        for name in enabled
+    }
+    if not any(sold.values()):
+        sold = dict.fromkeys(enabled or ("",), (ANY_NODES,))
+    known = provider_offers(sold, {}, settings.deadlines, 0.0, settings.prices)
     found = offer_catalog(known, Failures()).offers
     fees = {} if price is None else {"fee": 0.0}
     if price is None and not any(each.offer.price for each in found):
-        price = min(settings.prices.values(), default=DEFAULT_PRICE)
+        price = DEFAULT_PRICE
     return tuple(
         msgspec.structs.replace(
             each,
@@ -60,6 +66,15 @@ def sold_offers(
         )
         for each in found
     )
+
+
+def _priced(provider: str, prices: Mapping[str, float]) -> Sequence[Offer]:
+    """Return the offers of a provider that `[prices]` names, of any number of nodes."""
+    return [
+        msgspec.structs.replace(ANY_NODES, name=key.removeprefix(f"{provider}."))
+        for key in prices
+        if key.startswith(f"{provider}.")
+    ]
 
 
 class Site(msgspec.Struct, frozen=True):

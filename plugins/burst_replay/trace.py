@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Self
 
 import msgspec
 
 from burst.errors import BurstError
 
+NO_ATTRIBUTES: Mapping[str, str] = MappingProxyType({})
 MOST_CORES = 100_000_000
 """The most cores of a job: the largest machines have a tenth of it."""
 
@@ -32,6 +34,10 @@ class TraceJob(msgspec.Struct, frozen=True, gc=False):
     name: str = ""
     queue: str = ""
     bank: str = ""
+    limited: bool = True
+    """Whether the job had a time limit."""
+    attributes: Mapping[str, str] = NO_ATTRIBUTES
+    """Those that rules may match, as `JobFacts.attributes`."""
 
 
 class Machine(msgspec.Struct, frozen=True):
@@ -91,6 +97,8 @@ class Trace(msgspec.Struct, frozen=True):
     """Whether its user numbers are those of this host, and not made up."""
     users: Mapping[str, int] = {}
     """The numbers of its users by name; empty if the file has no names."""
+    has_attributes: bool = False
+    """Whether it has the attributes of its jobs."""
     started: float = 0.0
     """When the trace starts, in seconds since the epoch; 0 if it does not say."""
     left_out: Mapping[LeftOut, int] = {}

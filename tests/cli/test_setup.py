@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import pytest
 import tomli_w
 
 from burst.flux_setup.install import apply_files
+from burst.lead_setup.site_files import RECORD
 from burst.model.jobid import format_f58
 from tests.cli.cli_harness import burst
 from tests.flux_instance import FLUX
@@ -190,6 +193,41 @@ def test_a_queue_of_an_instance_without_our_piece_keeps_nobody_from_it(
     assert "config reload" not in removed.stdout
 
 
+def test_the_system_instance_may_have_a_rundir_of_its_own(
+    home: Path, flux_pool: FluxPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `burst lead adopt --rundir` noted it; FLUX_URI may be of another."""
+    config = home / "flux/system/conf.d"
+    monkeypatch.setenv("PATH", str(flux_with_files_at(home / "flux")), prepend=":")
+    piece = tomli_w.dumps({"queues": {**OURS, **BATCH}})
+    apply_files(home / "flux/burst", {config / "zz-burst-lead.toml": piece})
+    before = files(home)
+    asked = ("setup", "--system", "-c", os.devnull)
+    refused = burst(*asked, "--remove")
+    assert refused.error.startswith("queues are removed (batch, burst, burst-ready), ")
+    assert "; name it: --uri local://RUNDIR/local, also if it" in refused.error
+    with flux_pool.lend({"queues": {**OURS, **BATCH}, "policy": DEFAULT}) as instance:
+        job = instance.submit(nodes=1, urgency=0, attributes={"queue": "batch"})
+        (config / RECORD).write_text(json.dumps({"uri": instance.uri}))
+        monkeypatch.setenv("FLUX_URI", f"local://{home}/none")
+        refused = burst(*asked, "--remove")
+        assert f"which is removed: {format_f58(job)};" in refused.error
+        (config / RECORD).unlink()
+    assert files(home) == before
+    assert burst(*asked, "--remove", "--uri", f"local://{home}/none").status == 0
+    assert not list(config.glob("*.toml"))
+
+
+def flux_with_files_at(place: Path) -> Path:
+    """Make a Flux whose own files are there; return the directory of the command."""
+    flux = place.parent / "bin/flux"
+    flux.parent.mkdir()
+    where = f'*confdir*) echo {place} ;; *) exec {FLUX} "$@" ;;'
+    flux.write_text(f'#!/bin/sh\ncase "$*" in {where} esac\n')
+    flux.chmod(0o755)
+    return flux.parent
+
+
 @pytest.mark.parametrize("own", [{}, {"debug": {}}], ids=["ours", "own"])
 def test_after_removal_the_lead_has_to_drop_the_frobnicator(
     home: Path, flux_pool: FluxPool, monkeypatch: pytest.MonkeyPatch, own: Any
@@ -205,13 +243,9 @@ def test_after_removal_the_lead_has_to_drop_the_frobnicator(
     }
     apply_files(home / "flux/burst", installed)
     (config / "site.toml").write_text(tomli_w.dumps({"access": {}, "queues": own}))
-    flux = home / "bin/flux"
-    flux.parent.mkdir()
-    where = f'*confdir*) echo {home}/flux ;; *) exec {FLUX} "$@" ;;'
-    flux.write_text(f'#!/bin/sh\ncase "$*" in {where} esac\n')
-    flux.chmod(0o755)
+    commands = flux_with_files_at(home / "flux")
     with flux_pool.lend({"queues": {**queues, **own}, "ingest": listed}) as instance:
-        monkeypatch.setenv("PATH", str(flux.parent), prepend=":")
+        monkeypatch.setenv("PATH", str(commands), prepend=":")
         said = burst("setup", "--system", "--remove", "--uri", instance.uri)
     assert not frobnicator.exists()
     assert f"remove     {frobnicator}" in said.lines

@@ -3,7 +3,7 @@
 
 import pytest
 
-from burst.core.actions import FailJob, HoldJobs, MoveJobs, ProvisionBurst, ReleaseJobs
+from burst.core.actions import FailJob, HoldJobs, MoveJobs, ReleaseJobs
 from burst.core.records import Records
 from burst.core.select.confinement import rank_leases
 from burst.core.tick import run_tick
@@ -88,33 +88,39 @@ CORE = {"type": "core", "count": 4}
 SLOT = {"type": "slot", "count": 1, "label": "a", "with": [CORE]}
 NODES = {"type": "node", "count": COUNT, "with": [SLOT]}
 SLOTS = {"type": "slot", "count": "2-8:2", "label": "a", "with": [CORE]}
+CORES = {"type": "slot", "count": 4, "label": "a", "with": [{**CORE, "count": "4-8"}]}
+DISCRETE = "its node or slot count specifies discrete valid values that {} does not"
+NOT_READ = "{} cannot read a count of its jobspec: it reads a number, or a range with"
 
 
-@pytest.mark.parametrize("resources", [NODES, SLOTS])
 @pytest.mark.parametrize(
-    ("mode", "scheduler", "given"),
+    ("resources", "mode", "scheduler", "why"),
     [
-        ("hold", "sched-simple", [HoldJobs]),
-        ("scheduler", "sched-burst", [FailJob]),
-        ("hold", FLUXION, [HoldJobs, ProvisionBurst]),
+        (NODES, "hold", "sched-simple", DISCRETE),
+        (SLOTS, "hold", "sched-simple", DISCRETE),
+        (CORES, "hold", "sched-simple", ""),
+        (NODES, "scheduler", "sched-burst", DISCRETE),
+        (SLOTS, "scheduler", "sched-burst", DISCRETE),
+        (NODES, "hold", FLUXION, ""),
+        (SLOTS, "hold", FLUXION, NOT_READ),
+        (CORES, "hold", FLUXION, NOT_READ),
+        (CORES, "scheduler", FLUXION, NOT_READ),
         # None is loaded, and which one will be is not known.
-        ("scheduler", "", [ProvisionBurst]),
+        (NODES, "scheduler", "", ""),
+        (SLOTS, "scheduler", "", ""),
     ],
 )
 def test_no_burst_is_made_for_a_count_that_the_scheduler_refuses(
-    resources, mode, scheduler, given
+    resources, mode, scheduler, why
 ):
     request = parse_request({**PER_SLOT, "resources": [resources]})
     seen = view(job(1, request), busy={0, 1}, scheduler=Scheduler(name=scheduler))
     made = tick_once(world(seen), mode)
-    assert set(kinds(made)) >= set(given)
-    makes = ProvisionBurst in given
-    assert bool(made.records.bursts) is makes
-    if not makes:
-        assert made.decisions[1].text() == (
-            "its node or slot count specifies discrete valid values that"
-            f" {scheduler} does not support; use a simple min-max range instead"
-        )
+    assert (HoldJobs in kinds(made)) is (mode == "hold")
+    assert (FailJob in kinds(made)) is bool(mode == "scheduler" and why)
+    assert bool(made.records.bursts) == (not why)
+    title = Scheduler(name=scheduler).title
+    assert made.decisions[1].text().startswith(why.format(title))
 
 
 @pytest.mark.parametrize("key", ["max_nodes", "max_nodes_per_user"])

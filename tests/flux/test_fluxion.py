@@ -20,6 +20,7 @@ import pytest
 
 from burst.config import IntakeSettings
 from burst.errors import ConfigError
+from burst.model.resource_count import fluxion_reads
 from burst.model.scheduler import FLUXION, Order, Scheduler
 from tests.cli.cli_harness import burst, open_harness
 from tests.flux.fluxion import needs_fluxion, scheduled, use_fluxion
@@ -111,6 +112,24 @@ def test_jobs_get_as_many_nodes_as_fluxion_gives_them(site: Site) -> None:
         ranks = {site.jobs("{ranks}", job) for job in jobs}
         assert len(ranks) == 4
         site.flux("cancel", *jobs)
+
+
+STEPS = {"min": 1, "max": 8, "operator": "*", "operand": 2}
+COUNTS = (1, "1", "1-2", "1+", "[1]", "1,2", {"min": 1}, {"min": 1, "max": 2}, STEPS)
+ANY_VERSION = {"ingest": {"validator": {"args": ["--require-version=any"]}}}
+
+
+@pytest.mark.parametrize("extra", [scheduled("easy", **ANY_VERSION)])
+def test_fluxion_refuses_jobs_with_counts_that_it_cannot_read(user: UserCli) -> None:
+    spec = user.spec("-N1", "true")
+    (node,) = spec["resources"]
+    for count in COUNTS:
+        counted = {**spec, "version": 2, "resources": [{**node, "count": count}]}
+        job = user.type("job", "submit", stdin=json.dumps(counted))
+        assert job.status == 0, job.error
+        user.ended(job)
+        result = user.do("jobs", "-ano{result}", job)
+        assert result == ("COMPLETED" if fluxion_reads(count) else "FAILED"), count
 
 
 # Policies that deny.

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from burst.model.resource_count import read_count
+from burst.model.resource_count import fluxion_reads, read_count
 
 
 @pytest.mark.parametrize("form", [int, str, "{}+".format, lambda n: {"min": n}])
@@ -33,3 +33,16 @@ def test_a_count_by_steps_or_in_a_set_is_discrete(
     count: object, least: int, discrete: bool
 ) -> None:
     assert read_count(count) == (least, discrete)
+
+
+@pytest.mark.parametrize(
+    ("count", "reads"),
+    [
+        *((1, True), ("1", True), ("1-2", False), ("1+", False), ("[1]", False)),
+        *(({"min": 1}, True), ({"min": 1, "max": 2}, False)),
+        ({"min": 1, "max": 8, "operator": "*", "operand": 2}, True),
+    ],
+)
+def test_fluxion_reads_numbers_and_whole_ranges(count: object, reads: bool) -> None:
+    """As Fluxion itself does: tests/flux/test_fluxion.py."""
+    assert fluxion_reads(count) is reads

@@ -135,9 +135,13 @@ class _JobTriage:
     ) -> Decision | None:
         """Return that the scheduler starts no job with such a count; None if it may."""
         scheduler = self._context.lead.scheduler
-        if not request.discrete or scheduler.takes_discrete:
+        if scheduler.is_fluxion and not request.fluxion_reads:
+            reason = Reason.COUNT_FORM
+        elif request.discrete and not scheduler.takes_discrete:
+            reason = Reason.DISCRETE_COUNT
+        else:
             return None
-        never = Decision(Reason.DISCRETE_COUNT, {"scheduler": scheduler.title})
+        never = Decision(reason, {"scheduler": scheduler.title})
         if job.burstable:
             return never
         # It is for Flux to fail a job that only a rule marks.

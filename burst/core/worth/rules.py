@@ -15,6 +15,7 @@ import msgspec
 from burst.config import PolicyMatch, PolicyRule
 from burst.config.intervals import (
     DAY_MINUTES,
+    WEEK_MINUTES,
     Interval,
     parse_durations,
     parse_hours,
@@ -97,13 +98,25 @@ class RuleSet:
     def open_at(self, now: float) -> int:
         """Return the rules that are within their hours at that time, as bits."""
         if self._by_hours and now != self._open_at:
-            minute = minute_of_week(now)
-            self._open_at = now
-            self._open = _bits(
-                terms.hours is None or bool(terms.hours >> minute & 1)
-                for _, terms in self.terms
-            )
+            self._open_at, self._open = now, self._open_in(minute_of_week(now))
         return self._open
+
+    def next_change(self, now: float) -> float:
+        """Return when other rules will be within their hours; math.inf for never."""
+        if self._by_hours:
+            open_now = self.open_at(now)
+            # Each minute is looked at, as clocks are set forward and back.
+            for minute in range(1, WEEK_MINUTES + 1):
+                at = now - now % 60 + 60 * minute
+                if self._open_in(minute_of_week(at)) != open_now:
+                    return at
+        return math.inf
+
+    def _open_in(self, minute: int) -> int:
+        return _bits(
+            terms.hours is None or bool(terms.hours >> minute & 1)
+            for _, terms in self.terms
+        )
 
     def find(self, job: JobFacts, now: float) -> PolicyRule:
         """Return the first rule that a job fits at that time: it decides on the job."""

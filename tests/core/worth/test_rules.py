@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Which rule decides on a job."""
 
+import math
 import os
 import time
 from collections.abc import Iterator
@@ -124,6 +125,18 @@ def test_hours_follow_the_time_zone() -> None:
     time.tzset()
     assert takes({"hours": "2-3"}, now=0.0)
     assert not takes({"hours": "0-1"}, now=0.0)
+
+
+def test_the_next_change_of_hours_is_known() -> None:
+    found = RuleSet(rules({"hours": "8:30-18"}, {"hours": "Fr"}))
+    assert found.next_change(30.5) == 8.5 * HOUR
+    assert found.next_change(8.5 * HOUR) == 18 * HOUR
+    assert found.next_change(18 * HOUR) == DAY
+    assert RuleSet(rules({"nodes": 1})).next_change(0.0) == math.inf
+    # On a Sunday, 1970-03-29, clocks are set forward.
+    os.environ["TZ"] = "CET-1CEST,M3.5.0,M10.5.0/3"
+    time.tzset()
+    assert found.next_change(86 * DAY + 20 * HOUR) == 87 * DAY + 6.5 * HOUR
 
 
 def test_hours_are_looked_up_once_for_all_jobs_of_a_moment() -> None:

@@ -246,6 +246,32 @@ def test_rules_that_took_no_job_are_told(trace: Path, rules: Path) -> None:
     ]
 
 
+def test_rules_that_the_log_cannot_answer_are_told(trace: Path, rules: Path) -> None:
+    table = '[[policy]]\nname = "{}"\nmatch.attribute = "project"\nmax_price = 0\n'
+    rules.write_text(table.format("a") + table.format("b"))
+    told = run(trace, "--policy", rules).stderr
+    lacks = "rules left out, as the log has no attributes of jobs: "
+    assert told.count(lacks) == 1
+    assert f"{lacks}a, b; what they change is not in the figures\n" in told
+    event = {"id": 1, "timestamp": 9.0, "context": {"userid": 7}}
+    jobspec = {"attributes": {"system": {"project": "x"}}}
+    submit = {**event, "name": "submit", "jobspec": jobspec}
+    listed = {"userid": 7, "t_submit": 9.0, "t_run": 9.0, "t_cleanup": 99.0}
+    trace.write_text("\n".join(map(json.dumps, [submit, {**listed, "ncores": 1}])))
+    assert lacks not in run(trace, "--nodes", "1", "--policy", rules).stderr
+
+
+def test_standing_minimums_are_left_out_and_that_is_told(
+    trace: Path, rules: Path
+) -> None:
+    hours = '[[providers.near.standing]]\nnodes = 2\nhours = "Mo-Fr 8-18"\n'
+    rules.write_text(SITE + hours)
+    told = "standing minimum left out: 2 nodes of near, Mo-Fr 8-18; its nodes are not"
+    assert run(trace, "--policy", rules).stderr.count(told) == 1
+    rules.write_text(SITE.replace("[prices]", "enabled = false\n[prices]") + hours)
+    assert told not in run(trace, "--policy", rules).stderr
+
+
 def test_users_are_those_of_the_host_where_the_trace_is_of_it(
     trace: Path, rules: Path
 ) -> None:
@@ -337,9 +363,17 @@ def test_an_idle_that_never_ends_is_refused(trace: Path, rules: Path) -> None:
 
 
 def test_where_offers_cannot_be_known_that_is_told(trace: Path, rules: Path) -> None:
-    rules.write_text('[providers.a]\ntype = "nowhere"\n[prices]\n"a.x" = 4\n')
+    nowhere = '[providers.{}]\ntype = "nowhere"\n'
+    prices = '[prices]\n"a.x" = 4\n"a.y" = 6\n'
+    rules.write_text(nowhere.format("a") + nowhere.format("b") + prices)
     done = run(trace, "--policy", rules, "--json")
-    assert f"{rules}: its offers are not known: providers.a.type: no pr" in done.stderr
-    assert "costs 4.00, nodes are online in 5m, idle bursts stay 5m" in done.stderr
+    for name in ("a", "b"):
+        told = f"{rules}: offers are not known: providers.{name}.type: no pr"
+        assert told in done.stderr
+    assert "costs 4.00 (a/x), nodes are online in 5m, idle bursts stay 5m" in (
+        done.stderr
+    )
+    assert "nothing of provider b is bought, as no offer is known; give" in done.stderr
+    assert "provider a is" not in done.stderr
     found = json.loads(done.stdout)["policies"]["at once"]
     assert found["money"] == pytest.approx(4 * found["bought_node_hours"])

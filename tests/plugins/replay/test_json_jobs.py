@@ -30,9 +30,22 @@ from tests.plugins.replay.logs import (
     tres,
 )
 
-SYSTEM = {"duration": 90, "queue": "gpu", "bank": "b", "job": {"name": "lammps"}}
+SYSTEM = {
+    "duration": 90,
+    "queue": "gpu",
+    "bank": "b",
+    "job": {"name": "lammps"},
+    "project": {"of": "alpha"},
+    "environment": {"HOME": "/home/ann"},
+}
 JOBSPEC = {"attributes": {"system": SYSTEM}}
-LAMMPS = TraceJob(0.0, 60.0, 8, 90.0, 7, name="lammps", queue="gpu", bank="b")
+LAMMPS = TraceJob(
+    *(0.0, 60.0, 8, 90.0, 7),
+    name="lammps",
+    queue="gpu",
+    bank="b",
+    attributes={"project.of": "alpha"},
+)
 ONE = Machine(nodes=2, cores=4)
 
 
@@ -64,6 +77,7 @@ def test_what_a_daemon_recorded_is_read_as_the_journal_is(tmp_path: Path) -> Non
     recorder.close()
     found = read_trace(tmp_path / "jobs")
     assert (found.left_out, found.least, found.jobs) == ({}, ONE, (LAMMPS,))
+    assert found.has_attributes
 
 
 def test_a_journal() -> None:
@@ -84,7 +98,7 @@ def test_a_journal() -> None:
     assert found.left_out == {LeftOut.NEVER_RAN: 1, LeftOut.NO_TIME: 1}
     assert found.least == Machine(nodes=4, cores=4)
     assert found.jobs == (
-        TraceJob(0.0, 70.0, 8, 90.0, userid=8),
+        TraceJob(0.0, 70.0, 8, 90.0, userid=8, limited=False),
         msgspec.structs.replace(LAMMPS, submit=10.0),
     )
 
@@ -110,6 +124,7 @@ def test_what_flux_jobs_prints() -> None:
     assert found.jobs == (TraceJob(0.0, 60.0, 8, 90.0, userid=7, name="a", queue="q"),)
     assert found.left_out == {LeftOut.NEVER_RAN: 1, LeftOut.NO_CORES: 1}
     assert found.numbers_of_host
+    assert not found.has_attributes
 
 
 def test_lines_that_cannot_be_read_are_counted() -> None:

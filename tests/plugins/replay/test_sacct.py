@@ -18,7 +18,7 @@ def read(*rows: str, names: str = SACCT_NAMES) -> Trace:
 def test_fields_may_be_in_any_order_and_more() -> None:
     names = "State|MaxRSS|NCPUS|Elapsed|JobID|Submit"
     found = read("COMPLETED|4Gn|8|10:00|7|2024-03-05T08:00:00", names=names)
-    assert found.jobs == (TraceJob(0.0, 600.0, 8, 600.0),)
+    assert found.jobs == (TraceJob(0.0, 600.0, 8, 600.0, limited=False),)
 
 
 @pytest.mark.parametrize("between", [",", ";", "\t", "^", "~", "@@", " | ", "\x1f"])
@@ -199,7 +199,7 @@ def test_without_elapsed_it_is_the_end_less_the_start() -> None:
 
 def test_what_all_lines_lack_is_told() -> None:
     found = read("7|1709625600|90|3", names="JobID|Start|Elapsed|NNodes")
-    assert found.jobs == (TraceJob(0.0, 90.0, 3, 90.0),)
+    assert found.jobs == (TraceJob(0.0, 90.0, 3, 90.0, limited=False),)
     assert found.notes == (
         "it has no Submit: Start is used instead",
         "it has no NCPUS: a node is counted as one core",

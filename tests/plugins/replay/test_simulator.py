@@ -163,6 +163,24 @@ def test_those_behind_a_job_that_gets_a_burst_are_judged_without_it() -> None:
     assert hours(run([job(0, 10, 9), job(0.1, 10, 1.5)], patient)) == [0, 0.6]
 
 
+def test_hours_that_begin_and_waits_that_end_in_them_are_seen() -> None:
+    """Though nothing else happens then: a trace begins on Thursday at 0:00."""
+    jobs = [job(0, 10, 24), job(0.5, 10, 1)]
+    day = {"wait": "8h"}
+    for wait, began in (("15m", 0.6), ("90m", 1.6), ("7h", 8.1)):
+        night = {"match": {"hours": "1-7"}, "wait": wait}
+        assert hours(run(jobs, rules_of(night, day))) == [0, began]
+    weekend = {"match": {"hours": "Sa"}, "worth": 0.0}
+    never = {"max_price": 0.0}
+    large = [job(0, 11, 1)]
+    assert hours(run(large, rules_of(weekend, never))) == [48.1]
+
+
+def test_hours_that_serve_no_job_end_the_replay() -> None:
+    night, day = {"match": {"hours": "1-7"}, "max_price": 0.0}, {"max_price": 0.0}
+    assert hours(run([job(0, 11, 1)], rules_of(night, day))) == [math.inf]
+
+
 def test_where_nothing_happens_it_is_judged_again_after_an_hour() -> None:
     jobs = [
         *(job(n, 10, 0.1, limit=20) for n in range(3)),

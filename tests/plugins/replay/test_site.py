@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
 from burst_replay.policies import Policy
 from burst_replay.simulator import ReplayOutcome, replay
@@ -62,6 +63,17 @@ def test_where_no_offer_has_a_price(
     assert {each[1:] for each in shown(sold)} == {(price, 300.0)}
 
 
+def test_offers_that_are_not_known_are_those_with_prices() -> None:
+    prices = {"gke.n2": 4.0, "gke.c3.spot": 2.0, "kube.pool": 3.0}
+    assert shown(sold_offers(site(prices=prices), {})) == [
+        ("gke/c3.spot", 2.0, 300.0),
+        ("kube/pool", 3.0, 300.0),
+        ("gke/n2", 4.0, 300.0),
+    ]
+    known = {"gke": (offer("n2", price=5.0),)}
+    assert [key for key, *_ in shown(sold_offers(site(), known))] == ["gke/n2"]
+
+
 def test_where_no_offer_is_known_each_provider_has_one() -> None:
     sold = sold_offers(site(), {}, boot=0.0)
     assert shown(sold) == [("gke/", 1.0, 0.0), ("kube/", 1.0, 0.0)]
@@ -96,11 +108,21 @@ def test_a_rule_buys_the_first_offer_that_it_allows(
     "match",
     [
         *({"user": 7}, {"queue": "gpu"}, {"bank": "bio"}, {"name": "app-*"}),
-        *({"duration": ">30m"}, {"nodes": "2"}),
+        *({"duration": ">30m"}, {"nodes": "2"}, {"attribute": "project=x"}),
     ],
 )
 def test_a_rule_is_for_the_jobs_that_it_matches(match: dict[str, Any]) -> None:
     rule = {"match": match, "max_price": 0}
     mine = TraceJob(0.0, 3600.0, 2, 3600.0, 7, "app-1", "gpu", "bio")
+    mine = msgspec.structs.replace(mine, attributes={"project": "x"})
     assert bought(mine, rule).waits == [math.inf]
     assert bought(TraceJob(0.0, 60.0, 3, 60.0), rule).waits == [30.0]
+
+
+@pytest.mark.parametrize(("duration", "wait"), [("<2h", 30.0), (">2h", math.inf)])
+def test_a_job_without_a_time_limit_is_longer_than_any(
+    duration: str, wait: float
+) -> None:
+    job = TraceJob(0.0, 3600.0, 2, 3600.0, limited=False)
+    rule = {"match": {"duration": duration}, "max_price": 0}
+    assert bought(job, rule).waits == [wait]
