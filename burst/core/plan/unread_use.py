@@ -37,7 +37,8 @@ def _use_of(name: BurstId, records: RecordsView, world: World) -> FurtherUse | N
             bursts=1,
             charged=dict.fromkeys(users, entry.nodes),
         )
-    for view in world.providers.values():
+    for provider, view in world.providers.items():
         if name in view.statuses:
-            return FurtherUse(nodes=len(view.statuses[name].followers), bursts=1)
+            nodes = len(view.statuses[name].followers)
+            return FurtherUse(offer=f"{provider}/", nodes=nodes, bursts=1)
     return None
