@@ -10,7 +10,7 @@ from burst.core.joined import begin_drain, drain_action
 from burst.core.observation import provider_message, ranks_of
 from burst.core.obstacles import describe_obstacle, end_late_housekeeping, holding_ranks
 from burst.core.plan.slots import DRAIN_TAG
-from burst.core.provider_calls import may_call, report_overdue
+from burst.core.provider_calls import may_call, refused_call, report_overdue
 from burst.core.provider_health import Outcome, Verb
 from burst.core.records import UNNEEDED, Transaction
 from burst.core.resizing import act_on_resize, growth_end
@@ -89,8 +89,12 @@ def drain_for_job(tx: Transaction, burst: Burst) -> None:
 
 def _provision(tx: Transaction, burst: Burst, world: World, settings: Settings) -> None:
     limit = settings.provision_limit(burst.lease.provider)
+    refused = refused_call(burst, world)
     if _is_unneeded(burst):
         tx.fail(burst.id, "canceled", UNNEEDED)
+    elif refused is not None:
+        if behaviour_of(burst).may_end_late(tx, burst, world, refused.done_at):
+            tx.fail(burst.id, refused.outcome.value, refused.note)
     elif tx.now - burst.since > limit and world.lead is not None:
         # Until it may end it is not called again either: what the provider shows would
         # count only if it was read after that call.

@@ -131,7 +131,7 @@ class JoinedBehaviour:
             _act_online(tx, burst, world, settings)
 
     def may_end_late(self, *_: object) -> bool:
-        """Tell whether a deadline that has passed may end a burst: always.
+        """Tell whether a deadline or a refusal may end a burst: always.
 
         The lead shows what joined; jobs of the burst are placed again.
         """

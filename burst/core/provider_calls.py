@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from burst.core.observation import is_in_reach
-from burst.core.provider_health import Outcome, Verb
+from burst.core.provider_health import ENDS_BURST, Outcome, Verb
 from burst.core.records import Transaction
-from burst.core.world import World, repeat_at
+from burst.core.world import LastCall, World, repeat_at
 from burst.model.burst import Burst
 
 _LEASE_GRACE_S = 300.0
@@ -24,6 +24,14 @@ def may_call(tx: Transaction, burst: Burst, world: World, verb: Verb) -> bool:
     if verb is Verb.PROVISION and call.outcome is Outcome.OK:
         return False
     return tx.now >= repeat_at(call)
+
+
+def refused_call(burst: Burst, world: World) -> LastCall | None:
+    """Return the last call if it was a `provision` that is not made again."""
+    call = world.calls.get(burst.id)
+    if call is None or call.verb is not Verb.PROVISION:
+        return None
+    return call if call.outcome in ENDS_BURST else None
 
 
 def may_resize(tx: Transaction, burst: Burst, world: World) -> bool:

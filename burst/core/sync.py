@@ -65,7 +65,7 @@ def take_answers(tx: Transaction, world: World, limits: LimitSettings) -> None:
         tx.set_health(answer.provider, health)
         if answer.burst is not None and answer.burst in tx.bursts:
             burst = tx.bursts[answer.burst]
-            _apply_answer(tx, burst, world.calls[burst.id], limits)
+            _apply_answer(tx, burst, world, limits)
 
 
 def _check_reach(tx: Transaction, burst: Burst, world: World) -> Burst:
@@ -90,9 +90,10 @@ def _record_holds(
 
 
 def _apply_answer(
-    tx: Transaction, burst: Burst, call: LastCall, limits: LimitSettings
+    tx: Transaction, burst: Burst, world: World, limits: LimitSettings
 ) -> None:
     """Record what the provider's answer means for a burst."""
+    call = world.calls[burst.id]
     if call.verb is Verb.RESIZE:
         _apply_resize(tx, burst, call, limits)
         return
@@ -107,6 +108,7 @@ def _apply_answer(
         is_provision
         and call.outcome in provider_health.ENDS_BURST
         and burst.state in BEFORE_REAP
+        and behaviour_of(burst).may_end_late(tx, burst, world, call.done_at)
     ):
         tx.fail(burst.id, call.outcome.value, call.note)
     elif burst.state is _STATE_OF[call.verb] and not _is_recorded(burst, call):

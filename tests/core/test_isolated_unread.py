@@ -5,6 +5,7 @@ import pytest
 
 from burst.core.isolated.behaviour import run_until
 from burst.core.provider_calls import is_overdue
+from burst.errors import InsufficientCapacity, Refused, SpecRefused, Transient
 from burst.model.burst import Result, State
 from burst.testing import FakeProvider
 from tests.builders import but
@@ -110,6 +111,50 @@ def test_one_that_was_to_be_made_while_no_daemon_ran_is_looked_for_first(slow):
     slow.until(over(slow))
     assert slow.burst.exit_status == 0
     assert slow.cloud.begun == [slow.burst.id]
+
+
+def test_one_that_is_up_goes_on_though_calls_to_make_it_fail(sim):
+    """Its provider made it, and lost the answer."""
+    sim.provider.next_answer_lost, sim.provider.ends_with = True, None
+    sim.provider.starts_after = 20
+    submit(sim)
+    sim.until(lambda: sim.cloud.begun)
+    sim.provider.every_provision_error = Transient("busy", "call again")
+    sim.until(sim.in_state(State.ONLINE), ticks=100)
+    sim.provider.ends_with = 0
+    sim.until(over(sim))
+    assert sim.burst.exit_status == 0
+
+
+@pytest.mark.parametrize("error", [Refused, SpecRefused, InsufficientCapacity])
+def test_one_that_is_up_goes_on_though_a_second_call_to_make_it_is_refused(slow, error):
+    slow.provider.starts_after = 20
+    submit(slow)
+    slow.until(slow.in_state(State.PROVISION))
+    slow.tick(2)
+    slow.boot()
+    slow.provider.up, slow.provider.ends_with = True, None
+    slow.provider.next_provision_error = error("no more", "wait")
+    slow.until(slow.in_state(State.ONLINE))
+    assert slow.provider.next_provision_error is None
+    assert len(slow.bursts) == 1
+    slow.provider.ends_with = 0
+    slow.until(over(slow))
+    assert slow.burst.exit_status == 0
+
+
+def test_one_that_is_refused_ends_only_once_its_provider_was_read(sim):
+    submit(sim)
+    sim.until(lambda: sim.bursts)
+    sim.provider.settings = but(sim.provider.settings, credentials="expired")
+    sim.until(lambda: "provision" in {call.method for call in sim.provider.calls})
+    sim.tick(120, seconds=10.0)
+    assert sim.state() is State.PROVISION
+    assert is_overdue(sim.burst)
+    sim.provider.settings = but(sim.provider.settings, credentials="good")
+    sim.until(over(sim), ticks=90)
+    assert sim.burst.exception == "refused"
+    assert sim.cloud.begun == []
 
 
 def test_one_that_takes_too_long_ends_once_its_provider_is_read(sim):

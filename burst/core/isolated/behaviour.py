@@ -69,7 +69,7 @@ class IsolatedBehaviour:
     def may_end_late(
         self, tx: Transaction, burst: Burst, world: World, deadline: float
     ) -> bool:
-        """Tell whether a deadline that has passed may end a burst; see below."""
+        """Tell whether a deadline or a refusal may end a burst; see below."""
         return _may_end_late(tx, burst, world, deadline)
 
     def end_late_join(
@@ -186,6 +186,8 @@ def _may_end_late(tx: Transaction, burst: Burst, world: World, deadline: float) 
 
     It may not before the provider was read after it, which shows whether the program
     has begun or ended in time: the result would be lost, and it cannot be run again.
+    So it is with the time at which `provision` was refused: an earlier call may have
+    made the burst.
     If the provider does not answer, nothing could be deleted there either. A person
     can end the burst.
     """

@@ -45,22 +45,29 @@ class InstancePhase(enum.Enum):
     FINISHED = "finished"
 
 
+_WAS_UP = (InstancePhase.ONLINE, InstancePhase.FINISHED)
+
+
 def look_up(
     state: State, phase: ProviderPhase, instance: InstancePhase
 ) -> Observation | None:
-    """Return what the combination means; None if it cannot be: that quarantines."""
+    """Return what the combination means; None if it cannot be: that quarantines.
+
+    An instance that was seen up counts also while calls to make its burst fail.
+    """
     if state is State.NEW:
         # The provider was not called yet, so what it shows was not made for the burst.
         expected = phase in (ProviderPhase.UNREAD, ProviderPhase.ABSENT)
         return Observation.WAIT if expected else None
-    if phase is ProviderPhase.UNREAD or state not in UNDER_WAY:
+    up = instance is InstancePhase.ONLINE
+    unread = phase is ProviderPhase.UNREAD
+    if state not in UNDER_WAY or (unread and instance not in _WAS_UP):
         return Observation.WAIT
     if instance is InstancePhase.FINISHED:
         # There is a result, whatever happened to the nodes since.
         return Observation.FINISHED
     if phase in _FAILURE_OF:
         return _FAILURE_OF[phase]
-    up = instance is InstancePhase.ONLINE
     if state is State.PROVISION:
         started = up or phase is ProviderPhase.RUNNING
         return Observation.STARTED if started else Observation.WAIT
