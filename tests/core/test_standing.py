@@ -3,6 +3,7 @@
 
 import time
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given
@@ -70,7 +71,7 @@ def records(*bursts: Burst) -> Records:
     ],
 )
 def test_of_a_burst_whose_record_cannot_be_read_the_entry_tells(
-    name: str, lease: dict[str, str], made: int
+    name: str, lease: dict[str, Any], made: int
 ) -> None:
     its = burst(name, **lease).lease
     lost = Records(
