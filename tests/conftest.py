@@ -81,6 +81,15 @@ time.tzset()
 for _name in ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
     os.environ.pop(_name, None)
 
+# Neither a person's profile and region nor credentials of AWS are for tests.
+for _name in [name for name in os.environ if name.startswith("AWS_")]:
+    del os.environ[_name]
+os.environ |= {
+    "AWS_CONFIG_FILE": os.devnull,
+    "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
+
 # A site's proxy does not reach the servers that tests start on this host.
 if {"http_proxy", "https_proxy", "all_proxy"} & {name.lower() for name in os.environ}:
     _direct = os.environ.get("no_proxy") or os.environ.get("NO_PROXY", "")

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import datetime
-import pwd
 from collections.abc import Iterator, Sequence
 
 import click
@@ -23,6 +22,7 @@ from burst.cli.listing import (
 from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
 from burst.core.worth.cost_report import DIMENSIONS
+from burst.kits import user_names
 from burst.model.decision import moment
 
 
@@ -130,7 +130,4 @@ def _tables(found: Row) -> Iterator[tuple[tuple[Column, ...], Sequence[Row]]]:
 
 def user_name(name: str) -> str:
     """Return the name of a user whose number is given; the number if it is unknown."""
-    try:
-        return pwd.getpwuid(int(name)).pw_name
-    except (KeyError, ValueError, OverflowError):
-        return name
+    return user_names.user_name(int(name)) if name.isdecimal() else name

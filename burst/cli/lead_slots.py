@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import pwd
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -21,6 +20,7 @@ from burst.doctor.check_queues import check_queues
 from burst.doctor.collect_multi_user import is_multi_user, read_multi_user
 from burst.errors import ConfigError
 from burst.flux.owner_rights import owner_rights
+from burst.kits.user_names import user_name
 from burst.lead import Lead
 from burst.lead_setup.add_slots import (
     add_slots,
@@ -142,7 +142,7 @@ def _owner_for_root(lead: LeadIdentity) -> str:
     """Return the user that is to run a broker; empty for the current user."""
     if os.geteuid() or not lead.owner_userid:
         return ""
-    return pwd.getpwuid(lead.owner_userid).pw_name
+    return user_name(lead.owner_userid)
 
 
 def _check_users(directory: Path, lead: LeadIdentity, running: Lead) -> list[Finding]:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import pwd
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from burst.flux_setup.site_tables import (
     are_all_queues_ours,
     our_tables,
 )
+from burst.kits.user_names import user_name
 from burst.lead import Lead
 from burst.lead_setup.unadopt_lead import apply_unadopt, next_commands, plan_unadopt
 from burst.model.jobid import format_f58
@@ -104,7 +104,7 @@ def _check_idle(settings: Settings, places: FluxDirectories) -> str:
             owner = lead.identity().owner_userid
         finally:
             lead.close()
-    return pwd.getpwuid(os.geteuid() if owner is None else owner).pw_name
+    return user_name(os.geteuid() if owner is None else owner)
 
 
 def _obstacles(

@@ -21,6 +21,7 @@ from burst.cli.progress import show_wait
 from burst.config import Settings, load
 from burst.config.usual_paths import LOOKED_FOR, USUAL_PATHS, VARIABLE
 from burst.errors import BurstError, NoDaemon
+from burst.kits.user_names import expand_home
 from burst.lead import Lead
 from burst.model.printable import printable
 from burst.runtime.connect import connect
@@ -57,7 +58,7 @@ class Target(msgspec.Struct, frozen=True):
         named = os.environ.get(VARIABLE)
         if named:
             return Path(named)
-        usual = (Path(path).expanduser() for path in USUAL_PATHS)
+        usual = map(expand_home, USUAL_PATHS)
         return next((path for path in usual if path.exists()), None)
 
     def find_beside(self, lead: Lead) -> Path | None:

@@ -14,9 +14,10 @@ from typing import NamedTuple
 from burst.config import Settings, StandingNodes
 from burst.config.intervals import parse_hours
 from burst.config.policy import as_tuple
+from burst.core.plan.limits import FurtherUse
 from burst.core.records import ASSIGNABLE, RecordsView
 from burst.core.worth.rules import minute_of_week
-from burst.model.burst import Burst, BurstId, Lease
+from burst.model.burst import ISOLATED_STEM, Burst, BurstId, Lease
 from burst.model.decision import count_nodes
 
 
@@ -36,6 +37,13 @@ class StandingMinimum(NamedTuple):
         offers = ("", lease.offer)
         its = self.provider == lease.provider and self.table.offer in offers
         return its and not kept_for_some
+
+    def may_have(self, burst: BurstId, use: FurtherUse) -> bool:
+        """Tell whether a burst may count of which no more than its use is known."""
+        provider, _, offer = use.offer.partition("/")
+        of_offer = not (offer and self.table.offer) or offer == self.table.offer
+        isolated = burst.startswith(f"{ISOLATED_STEM}-")
+        return provider == self.provider and of_offer and not isolated
 
     def missing(self, records: RecordsView) -> int:
         """Return how many nodes are missing; 0 or less if none are.

@@ -8,14 +8,15 @@ import msgspec
 from burst.config import Settings
 from burst.core.burst_requests import MoreNodes, more_nodes, request_nodes
 from burst.core.plan.demands import Demand
+from burst.core.plan.unread_use import unread_use
 from burst.core.records import Records, Transaction
 from burst.core.standing import StandingMinimum, minimums_at
 from burst.core.tick import TickResult, joined, result_of
 from burst.core.world import World
 
 _UNREAD = (
-    "record {} cannot be read; it may belong to a burst for this minimum, which burst"
-    " down or burst gc --yes deletes"
+    "record burst/{0} cannot be read; its nodes count as some of this minimum: burst"
+    " down {0} deletes them, and others are made"
 )
 
 
@@ -33,9 +34,13 @@ def keep_minimums(
         nodes, view = minimum.missing(before), world.providers.get(minimum.provider)
         if nodes <= 0 or view is None or view.offers is None:
             continue  # a provider that has not answered yet is no reason to warn
-        if before.unread_leases:
-            why[minimum.text()] = _UNREAD.format(before.unread_leases[0])
-        else:
+        if before.unread_leases and not view.read_at:
+            continue  # it may show a burst of such a record
+        for burst, use in unread_use(before, world).items():
+            if minimum.may_have(burst, use):
+                nodes -= use.nodes
+                why[minimum.text()] = _UNREAD.format(burst)
+        if nodes > 0:
             wanted = MoreNodes(demand=_demand_of(minimum, nodes), least=1)
             made = more_nodes(before, world, settings, wanted, now)
             results.append(made.result)

@@ -60,7 +60,7 @@ from burst.doctor.check_setup import (
     check_settings,
     check_user,
 )
-from burst.doctor.collect_multi_user import is_multi_user, read_multi_user, user_name
+from burst.doctor.collect_multi_user import is_multi_user, read_multi_user
 from burst.doctor.facts import (
     LeadFacts,
     ProviderFacts,
@@ -71,6 +71,7 @@ from burst.errors import ConfigError
 from burst.extensions import load_all
 from burst.flux.boot_info import read_boot_info
 from burst.flux_setup.running_instance import RunningInstance, read_instance
+from burst.kits.user_names import user_name
 from burst.lead import Lead
 from burst.model.finding import Finding, note
 from burst.model.lead import LeadIdentity

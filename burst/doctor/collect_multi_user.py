@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import pwd
 import shutil
 import socket
 import stat
@@ -23,6 +22,7 @@ from burst.flux.rpc import RequestFailed, RpcClient, read_attribute
 from burst.kits.changeable import first_changeable
 from burst.kits.open_to_users import first_closed
 from burst.kits.program import run
+from burst.kits.user_names import user_name
 from burst.lead import Lead
 from burst.lead_setup.flux_install import (
     builtin,
@@ -209,11 +209,3 @@ def _daemon_uid(lead: Lead) -> int | None:
         return None
     found = try_call(lambda: read_file(f"/proc/{holder['pid']}"))
     return None if isinstance(found, ReadFailure) else found.uid
-
-
-def user_name(uid: int) -> str:
-    """Return the name of a user; the UID if no user has it."""
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,13 +17,13 @@ from burst.flux_setup.setup_files import (
     make_files,
     single_directory,
 )
+from burst.kits.user_names import user_name
 from burst.lead_setup.daemon_service import (
     rc1_daemon_script,
     rc1_queue_script,
     systemd_unit,
 )
 from burst.lead_setup.lead_files import LeadExtras
-from burst.lead_setup.own_host import own_user
 
 
 def install_intake(
@@ -50,7 +51,8 @@ def install_with_daemon(directory: Path, choice: IntakeChoice) -> LeadExtras:
         name = "rc1.d/burst-queues"
         programs[name] = rc1_queue_script(directory / "state", choice.local_queue)
         before = directory / "flux" / name
-    more = {**programs, "burst.service": systemd_unit(directory, own_user(), before)}
+    unit = systemd_unit(directory, user_name(os.geteuid()), before)
+    more = {**programs, "burst.service": unit}
     extra = install_intake(directory, choice, more)
     for name in programs:
         (directory / "flux" / name).chmod(0o755)

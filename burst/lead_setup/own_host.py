@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import pwd
 import socket
 from collections.abc import Collection
 from pathlib import Path
@@ -19,14 +18,6 @@ def short_name(hostname: str = "") -> str:
     """Return the first label of the host's name as a DNS label (RFC 1035)."""
     first = (hostname or socket.gethostname()).split(".", maxsplit=1)[0]
     return dns_label(first, "lead")
-
-
-def own_user() -> str:
-    """Return the name of the user who runs this, or the number if there is no name."""
-    try:
-        return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        return str(os.geteuid())
 
 
 def own_shape(root: Path = _ROOT, cpus: Collection[int] | None = None) -> Shape:

@@ -180,7 +180,13 @@ def _command(directory: Path, flux: str, host: str) -> list[str]:
 
 def _give(directory: Path, user: str) -> None:
     """Make the broker's user the owner of the files."""
-    entry = pwd.getpwnam(user)
+    try:
+        entry = pwd.getpwnam(user)
+    except KeyError:
+        raise ConfigError(
+            f"no user of this host is called {user}, as whom a broker is to start",
+            "run it as the owner of the instance",
+        ) from None
     for path in (*directory.iterdir(), directory):
         os.chown(path, entry.pw_uid, entry.pw_gid, follow_symlinks=False)
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import pwd
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ import msgspec
 
 from burst.config import LeadSettings
 from burst.errors import ConfigError, Denied, LeadError
+from burst.kits.user_names import user_name
 from burst.lead import Lead
 from burst.model.lead import LeadIdentity
 
@@ -139,10 +139,7 @@ def require_owner(identity: LeadIdentity, userid: int) -> None:
     # connection was made as another user, such as by ssh.
     if userid or not owner or not identity.access.allow_root_owner:
         return
-    try:
-        name = pwd.getpwuid(owner).pw_name
-    except KeyError:
-        name = str(owner)
+    name = user_name(owner)
     raise Denied(
         f"{name} owns the instance, and this is uid {userid}: what is started for it"
         f" would have rights that {name} does not have",

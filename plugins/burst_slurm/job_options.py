@@ -32,6 +32,7 @@ def job_options(
 ) -> list[str]:
     """Return the options of sbatch for a job of this name, number of nodes and time.
 
+    The comment is the name, too, for the case that somebody renames the job.
     A second job of the same name, as after a submission whose answer was lost, waits
     until the first has ended (`singleton`). The job has the limits (setrlimit(2)) of
     the nodes, not those of the daemon, to which systemd gives little locked memory.
@@ -40,7 +41,8 @@ def job_options(
     for example for a user without a login shell.
     """
     return [
-        *(f"--job-name={name}", "--dependency=singleton", "--no-requeue", "--no-kill"),
+        *(f"--job-name={name}", f"--comment={name}", "--dependency=singleton"),
+        *("--no-requeue", "--no-kill"),
         *(f"--output={log}", "--chdir=/", "--export=ALL", "--propagate=NONE"),
         *(f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1"),
         *(f"--cpus-per-task={settings.cores}", f"--time={math.ceil(seconds / 60)}"),

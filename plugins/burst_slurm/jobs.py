@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Calls of Slurm's programs to submit, list and cancel jobs, and their errors.
 
-A job is found by its name, `burst.OWNER.PROVIDER.BURST`. squeue lists the jobs of this
-user only, with the name as the last field. So no comment or name of another job can
-look like a job of ours, and lines that a site prints first are not taken for jobs.
+A job is found by its name, `burst.OWNER.PROVIDER.BURST`, or if somebody renamed it, by
+its comment, which is the same text. squeue lists the jobs of this user only, with the
+name as the last field: no part of a name can be taken for another field, and lines that
+a site prints first are not taken for jobs.
 `squeue --json` is not used: with it Slurm 22.05 prints all users' jobs, whatever is
 asked for, and its fields differ in each release.
 """
@@ -34,10 +35,10 @@ from burst_slurm.states import LIMIT_OF_ONE_JOB, SlurmState, reason_of, state_of
 # Slurm's programs give up after 10 s if no controller answers.
 _LIMIT_S = 25.0
 _MINE = ("--me", "--all", "--noheader")
-_FORMAT = "%i|%T|%S|%r|%j"
+_FORMAT = "%i|%T|%S|%r|%k|%j"
 _LINE = re.compile(
     r"(?P<number>\d+)\|(?P<state>[A-Z_]+)\|(?P<start>[^|]*)"
-    r"\|(?P<reason>[^|]*)\|(?P<name>[^|]*)\Z"
+    r"\|(?P<reason>[^|]*)\|(?P<comment>.*)\|(?P<name>[^|]*)\Z"
 )
 # `batch*|1-00:00:00`, `few|30:00`, `long|infinite`
 _TIME_LIMIT = re.compile(
@@ -148,9 +149,10 @@ class Slurm:
         ask = (*_MINE, "--states=all", f"--format={_FORMAT}")
         for line in self._ask("squeue", *ask):
             match = _LINE.match(line)
-            name = self._name.match(match["name"]) if match else None
-            if match and name:
-                found.setdefault(name[1], []).append(_job(match))
+            texts = match.group("name", "comment") if match else ()
+            burst = next(filter(None, map(self._name.match, texts)), None)
+            if match and burst:
+                found.setdefault(burst[1], []).append(_job(match))
         for jobs in found.values():
             jobs.sort(key=_order)
         return found

@@ -16,14 +16,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from burst.lead_setup.own_host import own_user
 from tests.cli.cli_harness import CommandResult, burst
 from tests.embedded_instance import short_directory
+from tests.support.own_name import OWN_NAME, needs_name
 
 IS_ROOT = not os.geteuid()
 # Whom root can give files to, or whoever runs this.
-USER = "nobody" if IS_ROOT else own_user()
-UID = pwd.getpwnam(USER).pw_uid
+USER = "nobody" if IS_ROOT else OWN_NAME
+UID = pwd.getpwnam(USER).pw_uid if IS_ROOT else os.geteuid()
+pytestmark = needs_name
 FLUX = """\
 #!/bin/sh
 case "$*" in

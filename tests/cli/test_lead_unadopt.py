@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import pwd
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from tests.cli.cli_harness import CliHarness, CommandResult, burst
 from tests.contract.instance import SLEEP
 from tests.embedded_instance import EmbeddedInstance, short_directory
 from tests.lead_setup.adopted_site import Site
+from tests.support.own_name import OWN_NAME
 
 POINTS = "[burst.leads]\nmismatched = mismatched:connect\n"
 LEAD = """\
@@ -169,7 +169,7 @@ def test_flux_is_not_to_reload_where_its_last_queues_go(
     (config / LEAD_PIECE).write_text(tomli_w.dumps(piece))
     asked = (str(site.config), "--uri", instance.uri, "-c", os.devnull)
     said = burst("lead", "unadopt", *asked)
-    user = pwd.getpwuid(os.geteuid()).pw_name
+    user = OWN_NAME
     command = f"    runuser -u {user} -- flux config reload --follower-noop"
     assert (command in said.lines) is reload
     assert ("restart it now" in said.stdout) is not reload

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from burst.core.records import Records
 from burst.core.select.association_limits import LimitsInUse, use_of
+from burst.core.worth.ledger import Payer, open_entry
 from burst.model.accounting import (
     AccountingFacts,
     AssociationLimits,
@@ -21,6 +22,7 @@ from burst.runtime.side_threads import SideThreads
 from tests.builders import T0, but, job, view, whole, world
 from tests.core.worth.money_sim import submit
 from tests.fakes import KnownBanks
+from tests.lifecycles import LEASE
 from tests.sim import Sim
 
 ANN, BEN = 1, 2
@@ -155,6 +157,34 @@ def seen_with(facts, *jobs):
 def decide(facts, asked, jobs=()):
     in_use = LimitsInUse(Records(), seen_with(facts, *jobs, asked))
     return in_use.decide(asked, asked.request)
+
+
+def lost(nodes, *jobs, userid=ANN):
+    """Records of which that of a burst cannot be read; its entry can."""
+    payers = {each.id: Payer(userid) for each in jobs}
+    hosts = tuple(f"burst-0-{n}" for n in range(nodes))
+    lease = but(LEASE, hosts=hosts, userids=(userid,))
+    entries = {lease.id: open_entry(lease, T0, payers, T0)}
+    return Records(unreadable={f"burst/{lease.id}": "?"}, entries=entries)
+
+
+def test_a_job_of_a_burst_whose_record_cannot_be_read_counts():
+    its = job(3, TWO, userid=ANN, bank="physics")
+    asked = job(7, TWO, userid=ANN, bank="physics")
+    seen = seen_with(limited(max_nodes=3), its, asked)
+    for records, counts in ((lost(2, its), True), (Records(), False)):
+        found = LimitsInUse(records, seen).decide(asked, asked.request)
+        assert (found is not None) is counts
+
+
+@pytest.mark.parametrize(("userid", "used"), [(ANN, 5), (BEN, 2)])
+def test_of_a_guests_burst_whose_record_cannot_be_read_all_nodes_count(userid, used):
+    runs = job(3, TWO, userid=ANN, bank="physics", state=JobState.RUN)
+    seen = seen_with(limited(max_nodes=9), runs)
+    of_job = LimitsInUse(lost(5, runs, userid=userid), seen)
+    assert of_job.nodes_in_use(ANN, "physics") == used
+    requested = LimitsInUse(lost(3, userid=userid), seen)
+    assert requested.nodes_in_use(ANN, "physics") == used
 
 
 @pytest.mark.parametrize(

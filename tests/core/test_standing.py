@@ -3,6 +3,7 @@
 
 import time
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given
@@ -12,8 +13,11 @@ from hypothesis import strategies as st
 from burst.config import Settings
 from burst.core.records import Records
 from burst.core.standing import describe_renewal, is_needed, minimums_at, stands
-from burst.model.burst import Burst, BurstId, Isolated, State, Tag
-from tests.builders import but, settings
+from burst.core.standing_requests import keep_minimums
+from burst.core.world import ProviderView
+from burst.core.worth.ledger import open_entry
+from burst.model.burst import ISOLATED_STEM, Burst, BurstId, Isolated, State, Tag
+from tests.builders import but, offer, settings, view, world
 from tests.lifecycles import LEASE
 
 DAY = 86400
@@ -55,6 +59,39 @@ def burst(
 
 def records(*bursts: Burst) -> Records:
     return Records(bursts={each.id: each for each in bursts})
+
+
+@pytest.mark.parametrize(
+    ("name", "lease", "made"),
+    [
+        ("burst-0-a", {}, 1),
+        ("burst-0-a", {"offer": "x"}, 3),
+        ("burst-0-a", {"provider": "q"}, 3),
+        (f"{ISOLATED_STEM}-a", {}, 3),
+    ],
+)
+def test_of_a_burst_whose_record_cannot_be_read_the_entry_tells(
+    name: str, lease: dict[str, Any], made: int
+) -> None:
+    its = burst(name, **lease).lease
+    lost = Records(
+        unreadable={f"burst/{name}": "?"},
+        entries={its.id: open_entry(its, MONDAY, {}, MONDAY)},
+    )
+    site = kept({"nodes": 3, "offer": "o"})
+    seen = world(view(), p=(offer("o"),))
+    result, why = keep_minimums(lost, seen, site, MONDAY)
+    assert [b.lease.nodes for b in result.records.live] == [made]
+    assert bool(why) is (made == 1)
+
+
+def test_what_the_provider_does_not_show_yet_may_be_a_burst_of_the_record() -> None:
+    lost = Records(unreadable={"burst/burst-0-a": "?"})
+    views = {"p": ProviderView(offers=(offer("o"),))}
+    seen, site = but(world(view()), providers=views), kept({"nodes": 2})
+    result, _ = keep_minimums(lost, seen, site, MONDAY)
+    assert not result.records.bursts
+    assert keep_minimums(Records(), seen, site, MONDAY)[0].records.bursts
 
 
 @pytest.mark.parametrize(

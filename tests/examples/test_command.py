@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shlex
@@ -26,11 +27,15 @@ from burst.provider import BurstSpec, Phase
 from burst.testing import example_lead, example_spec
 from tests.examples import batch_programs
 from tests.support.fluxlead import short_directory
+from tests.support.own_name import needs_name
 from tests.support.waiting import wait_until
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "command"
 PBS = ("qsub", "qstat", "qdel", "pbsdsh")
 LSF = ("bsub", "bjobs", "bkill", "blaunch")
+# qsub takes no job of a user without a name.
+by_pbs = functools.partial(pytest.param, "pbs", marks=needs_name)
+BY_PBS = by_pbs()
 MACHINES = ["m1", "m2", "m3"]
 
 
@@ -89,7 +94,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
         yield World(path)
 
 
-@pytest.mark.parametrize("name", ["pbs", "lsf", "ssh"])
+@pytest.mark.parametrize("name", [BY_PBS, "lsf", "ssh"])
 def test_it_keeps_the_rules(world: World, name: str) -> None:
     found = world.provider(name).check(lambda _: None)
     assert [each for each in found if each.level is not Level.OK] == []
@@ -100,8 +105,8 @@ def test_it_keeps_the_rules(world: World, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "says", "error"),
     [
-        ("pbs", "qsub: would exceed limit on resource ncpus", InsufficientCapacity),
-        ("pbs", "Connection refused", Transient),
+        by_pbs("qsub: would exceed limit on resource ncpus", InsufficientCapacity),
+        by_pbs("Connection refused", Transient),
         ("lsf", "Job slot limit has been reached", InsufficientCapacity),
         ("lsf", "LSF is down. Please wait ...", Transient),
     ],
@@ -185,7 +190,7 @@ def test_a_directory_may_have_any_name(world: World) -> None:
     assert [each for each in found if each.level is not Level.OK] == []
 
 
-@pytest.mark.parametrize("name", ["pbs", "lsf"])
+@pytest.mark.parametrize("name", [BY_PBS, "lsf"])
 def test_a_second_job_of_a_burst_does_nothing(world: World, name: str) -> None:
     """As after an answer that was lost, where the first job is listed only later."""
     start = world.path / "start"
@@ -205,7 +210,7 @@ def test_a_second_job_of_a_burst_does_nothing(world: World, name: str) -> None:
     assert len(started.read_text().splitlines()) == 1
 
 
-@pytest.mark.parametrize("name", ["pbs", "lsf"])
+@pytest.mark.parametrize("name", [BY_PBS, "lsf"])
 def test_a_job_lasts_until_what_it_has_started_has_ended(
     world: World, name: str
 ) -> None:
@@ -232,7 +237,7 @@ def test_a_job_lasts_until_what_it_has_started_has_ended(
     wait_until(lambda: world.ask(name, "list", burst) == "[]\n", "the job to end")
 
 
-@pytest.mark.parametrize("name", ["pbs", "lsf"])
+@pytest.mark.parametrize("name", [BY_PBS, "lsf"])
 def test_other_jobs_are_passed_over(world: World, name: str) -> None:
     assert world.provider(name).list_all() == []
 

@@ -116,10 +116,10 @@ def test_jobs_get_as_many_nodes_as_fluxion_gives_them(site: Site) -> None:
 
 STEPS = {"min": 1, "max": 8, "operator": "*", "operand": 2}
 COUNTS = (1, "1", "1-2", "1+", "[1]", "1,2", {"min": 1}, {"min": 1, "max": 2}, STEPS)
-ANY_VERSION = {"ingest": {"validator": {"args": ["--require-version=any"]}}}
+VALIDATOR = {"args": ["--require-version=any"]}
 
 
-@pytest.mark.parametrize("extra", [scheduled("easy", **ANY_VERSION)])
+@pytest.mark.parametrize("extra", [scheduled("easy", ingest={"validator": VALIDATOR})])
 def test_fluxion_refuses_jobs_with_counts_that_it_cannot_read(user: UserCli) -> None:
     spec = user.spec("-N1", "true")
     (node,) = spec["resources"]

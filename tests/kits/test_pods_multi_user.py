@@ -151,8 +151,8 @@ def test_the_configuration_of_the_imp_may_come_along(
     spec: BurstSpec, settings: PodSettings
 ) -> None:
     table = MultiUserTable(users=USERS, conf="/etc/flux")
-    ours = replace(settings, user=os.geteuid() or 1, multi_user=table)
-    name = pwd.getpwuid(ours.user or 0).pw_name
+    name = pwd.getpwuid(1).pw_name
+    ours = replace(settings, user=1, multi_user=table)
     data = by_kind(spec, ours)["ConfigMap"]["data"]
     assert tomllib.loads(data["imp.toml"]) == {
         "exec": {

@@ -2,7 +2,6 @@
 """A site's labels on what a burst is made of."""
 
 import os
-import pwd
 from typing import Any
 
 import pytest
@@ -15,13 +14,13 @@ from burst.kits.pods.template.render import render
 from burst.provider import BurstSpec
 from burst.testing import isolate
 from tests.kits.pods import SETTINGS, TAGS, replace
+from tests.support.own_name import OWN_NAME
 
 LABELS = {
     "app.kubernetes.io/name": "flux-burst",
     "example.org/user": "{user}",
     "example.org/account": "{bank}.{queue}",
 }
-ME = pwd.getpwuid(os.geteuid()).pw_name
 
 
 @pytest.mark.parametrize("form", ["job", "operator", "isolated"])
@@ -31,7 +30,7 @@ def test_all_that_is_made_has_them_and_no_selector(spec: BurstSpec, form: Any) -
     spec = replace(spec, userids=(os.geteuid(),), banks=("chem",), queues=("batch",))
     site = {
         "app.kubernetes.io/name": "flux-burst",
-        "example.org/user": ME,
+        "example.org/user": OWN_NAME,
         "example.org/account": "chem.batch",
     }
     labelled = replace(SETTINGS, form=form, object_labels=LABELS)
@@ -66,7 +65,7 @@ def test_what_is_several_or_none_is_said_so(spec: BurstSpec) -> None:
     found = labels_for({"a": "{user}", "b": "{bank}", "c": "{queue}"}, several)
     assert found == {"a": "several", "b": "several", "c": "none"}
     # A person has requested it ahead of jobs, and that is the instance's owner.
-    assert labels_for({"a": "{user}"}, replace(spec, userids=())) == {"a": ME}
+    assert labels_for({"a": "{user}"}, replace(spec, userids=())) == {"a": OWN_NAME}
     assert labels_for({"a": "{user}"}, replace(spec, userids=(54321,))) == {
         "a": "54321"
     }

@@ -3,7 +3,6 @@
 
 import json
 import os
-import pwd
 import stat
 import tomllib
 from collections.abc import Iterator
@@ -27,6 +26,7 @@ from burst.model.shape import Shape
 from tests.builders import identity, view
 from tests.lead_setup.adopted_site import BOOTSTRAP, ENTRIES, R
 from tests.support.fluxlead import short_directory
+from tests.support.own_name import OWN_NAME, needs_name
 
 SLOT = parse_slot("burst-0-[0-3]:8", Shape(1))
 
@@ -329,19 +329,20 @@ def test_an_instance_without_own_hosts_is_told_to_declare_them(
         adopt_lead(request(site, "burst-0-0:4"))
 
 
+@needs_name
 def test_only_the_user_whose_certificate_it_is_is_the_daemons(site: Path) -> None:
     path = site / "conf.d/net.toml"
     path.write_text(
         path.read_text().replace("/etc/flux/system/curve.cert", f"{site}/c")
     )
     (site / "c").touch()
-    user = "nobody" if pwd.getpwuid(os.geteuid()).pw_name != "nobody" else "root"
+    user = "nobody" if OWN_NAME != "nobody" else "root"
     places = SystemPlaces(user=user, group="x")
     asked = msgspec.structs.replace(request(site), places=places)
     with pytest.raises(ConfigError, match=f"as {user} could not read it.*--user"):
         adopt_lead(asked)
-    own = pwd.getpwuid(os.geteuid()).pw_name
-    adopt_lead(msgspec.structs.replace(asked, places=SystemPlaces(user=own, group="x")))
+    places = SystemPlaces(user=OWN_NAME, group="x")
+    adopt_lead(msgspec.structs.replace(asked, places=places))
 
 
 def test_settings_that_are_kept_and_are_otherwise_are_told(site: Path) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from burst.lead_setup.daemon_service import systemd_unit
-from burst.lead_setup.own_host import own_user
 from tests.support.commands import run_captured
+from tests.support.own_name import OWN_NAME
 
 
 def test_the_owner_runs_it_and_followers_outlive_it() -> None:
@@ -25,7 +25,7 @@ def test_the_owner_runs_it_and_followers_outlive_it() -> None:
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd here")
 def test_systemd_can_read_it(tmp_path: Path) -> None:
     path = tmp_path / "burst.service"
-    text = systemd_unit(Path("/srv/lead"), own_user())
+    text = systemd_unit(Path("/srv/lead"), OWN_NAME)
     for wrong in ("", "Nonsense=1\n"):
         path.write_text(text.replace("[Install]", f"{wrong}[Install]"))
         done = run_captured(["systemd-analyze", "verify", "--man=no", str(path)])

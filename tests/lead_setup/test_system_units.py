@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from burst.lead_setup.own_host import own_user
 from burst.lead_setup.system_units import SystemPlaces, broker_unit, daemon_unit
 from tests.support.commands import run_captured
+from tests.support.own_name import OWN_NAME
 
 PLACES = SystemPlaces(user="flux", group="hpc")
 BROKER = ("/usr/bin/flux", "broker", "--config-path=/etc/flux/burst/broker.toml")
@@ -90,7 +90,7 @@ def test_any_other_daemon_has_no_privileges() -> None:
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd here")
 @pytest.mark.parametrize("has_followers", [True, False])
 def test_systemd_can_read_them(tmp_path: Path, *, has_followers: bool) -> None:
-    places = SystemPlaces(user=own_user(), group="root")
+    places = SystemPlaces(user=OWN_NAME, group="root")
     flux = shutil.which("true") or "/bin/true"
     texts = {
         "flux.service": broker_unit(places, (flux, "broker"), {"A": "b c%"}, 1),

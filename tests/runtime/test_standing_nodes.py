@@ -287,18 +287,25 @@ def test_nothing_is_begun_while_the_daemon_stops_or_cannot_store():
     assert s.engine.snapshot.standing == {}
 
 
-def test_a_record_that_cannot_be_read_may_be_of_one():
+@pytest.mark.parametrize("kinds", [["burst"], ["burst", "entry"]])
+def test_a_burst_whose_record_cannot_be_read_counts(kinds):
     s = sim({"nodes": 2})
     s.until(online(s, 1))
     name = s.burst.id
-    s.lead.disk.records[f"burst/{name}"] = b"?"
+    for kind in kinds:
+        s.lead.disk.records[f"{kind}/{name}"] = b"?"
     s.boot()
     s.tick(20)
     assert s.live == []
     (why,) = s.engine.snapshot.standing.values()
-    assert why.startswith(f"record burst/{name} cannot be read; it may belong to")
+    assert why.startswith(f"record burst/{name} cannot be read; its nodes count as")
+    change(s, {"nodes": 3})
+    s.until(online(s, 1))
+    s.tick(20)
+    assert nodes(s) == [1]
     s.take_down(name)
-    s.until(lambda: [b.state for b in s.live if b.id != name] == [State.ONLINE])
+    s.until(lambda: [b.state for b in s.live if b.id != name] == [State.ONLINE] * 2)
+    assert nodes(s) == [1, 2]
 
 
 def test_run_burst_keeps_no_other_nodes():

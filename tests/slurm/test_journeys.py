@@ -277,6 +277,8 @@ def test_a_controller_that_hangs_decides_nothing_and_makes_no_second_job(
     assert place.status().phase is Phase.RUNNING
     with pytest.raises(NotFound):
         place.provider.reap(BurstId("burst-9-000000"))
+    place.lab.slurm("scontrol", "update", f"JobId={first}", "JobName=other")
+    assert place.status().phase is Phase.RUNNING
     reap_until_gone(place.provider, place.spec.burst_id)
     assert place.lab.jobs() == []
 

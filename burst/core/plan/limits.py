@@ -40,7 +40,7 @@ class FurtherUse(msgspec.Struct, frozen=True, kw_only=True):
     """What a demand would use in addition to what is in use, or what a burst uses."""
 
     offer: str = ""
-    """`PROVIDER/OFFER`."""
+    """`PROVIDER/OFFER`; without OFFER if that is not known."""
     sizes: tuple[int, ...] = ()
     """Number of nodes of each burst that is made or grows; empty if a job joins one."""
     nodes: int = 0

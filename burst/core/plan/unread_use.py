@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from burst.core.plan.limits import FurtherUse
 from burst.core.records import RecordsView
 from burst.core.world import World
+from burst.core.worth.ledger import Entry
 from burst.model.burst import BurstId
 
 
@@ -18,13 +19,20 @@ def unread_use(records: RecordsView, world: World) -> Mapping[BurstId, FurtherUs
     tells their number, and for whom they are. A burst without an entry has ended, or
     that cannot be read either; then the followers count that a provider shows.
     """
-    names = (
-        BurstId(key.removeprefix("burst/"))
-        for key in records.unreadable
-        if key.startswith("burst/")
-    )
-    found = {name: _use_of(name, records, world) for name in names}
+    found = {name: _use_of(name, records, world) for name in _unread(records)}
     return {name: use for name, use in found.items() if use is not None}
+
+
+def unread_entries(records: RecordsView) -> list[Entry]:
+    """Return the entries of these bursts, as far as they can be read."""
+    entries = map(records.entries.get, _unread(records))
+    return [entry for entry in entries if entry is not None]
+
+
+def _unread(records: RecordsView) -> Iterator[BurstId]:
+    for key in records.unreadable:
+        if key.startswith("burst/"):
+            yield BurstId(key.removeprefix("burst/"))
 
 
 def _use_of(name: BurstId, records: RecordsView, world: World) -> FurtherUse | None:
@@ -37,7 +45,8 @@ def _use_of(name: BurstId, records: RecordsView, world: World) -> FurtherUse | N
             bursts=1,
             charged=dict.fromkeys(users, entry.nodes),
         )
-    for view in world.providers.values():
+    for provider, view in world.providers.items():
         if name in view.statuses:
-            return FurtherUse(nodes=len(view.statuses[name].followers), bursts=1)
+            nodes = len(view.statuses[name].followers)
+            return FurtherUse(offer=f"{provider}/", nodes=nodes, bursts=1)
     return None

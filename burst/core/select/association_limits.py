@@ -9,18 +9,21 @@ job for which there is a burst uses its nodes as if it ran.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 
+from burst.core.plan.unread_use import unread_entries
 from burst.core.records import RecordsView
 from burst.core.world import World
+from burst.core.worth.ledger import Entry
 from burst.model.accounting import (
     AssociationLimits,
     AssociationUse,
     QueueLimits,
     describe_limits,
 )
-from burst.model.burst import Burst
 from burst.model.decision import Decision
+from burst.model.jobid import JobId
 from burst.model.lead import ALLOCATED, JobState, JobView
 from burst.model.reason import Reason
 from burst.model.request import ResourceRequest
@@ -33,10 +36,13 @@ class LimitsInUse:
     """What associations use of their limits; grows as jobs of a tick are decided on."""
 
     def __init__(self, records: RecordsView, world: World) -> None:
-        """The lead can be read. A job of a live burst counts as if it ran."""
+        """The lead can be read. A job of a live burst counts as if it ran.
+
+        So does a job of a burst whose record cannot be read.
+        """
         assert world.lead is not None
         self._jobs = world.lead.jobs
-        self._records = records
+        self._records, self._unread = records, unread_entries(records)
         self._banks = world.banks
         self._facts = world.accounting
 
@@ -57,23 +63,30 @@ class LimitsInUse:
     def nodes_in_use(self, userid: int, bank: str) -> int:
         """Return how many nodes count against a user in a bank, where limits are known.
 
-        Nodes of bursts that the user requested count, too, unless jobs use them.
+        Nodes of bursts that the user requested count, too, unless jobs use them; also
+        those of bursts for the user whose records cannot be read.
         """
         limits = self._facts and self._facts.associations.get((userid, bank))
         running = limits.running.nodes if limits else 0
         coming = (
             use.nodes for key, use in self._coming.items() if key[:2] == (userid, bank)
         )
-        spare = (
-            max(0, burst.lease.nodes - self._nodes_used(burst))
+        theirs: list[tuple[int, Iterable[JobId]]] = [
+            (burst.lease.nodes, burst.jobs)
             for burst in self._records.live
             if burst.lease.requester == userid
-        )
+        ]
+        theirs += [
+            (entry.nodes, _jobs_of(entry))
+            for entry in self._unread
+            if any(payer.userid == userid for payer in entry.payers)
+        ]
+        spare = (max(0, nodes - self._nodes_used(jobs)) for nodes, jobs in theirs)
         return running + sum(coming) + sum(spare)
 
-    def _nodes_used(self, burst: Burst) -> int:
-        jobs = (self._jobs[job] for job in burst.jobs & self._jobs.keys())
-        going = (job for job in jobs if job.state is not JobState.INACTIVE)
+    def _nodes_used(self, jobs: Iterable[JobId]) -> int:
+        shown = (self._jobs[job] for job in self._jobs.keys() & jobs)
+        going = (job for job in shown if job.state is not JobState.INACTIVE)
         return sum(use_of(job.request).nodes for job in going if job.request)
 
     def _key(self, job: JobView) -> _Key:
@@ -112,6 +125,7 @@ class LimitsInUse:
         assert self._facts is not None
         read_at = self._facts.read_at
         helped = {job for burst in self._records.live for job in burst.jobs}
+        helped.update(*map(_jobs_of, self._unread))
         found: dict[_Key, AssociationUse] = {}
         for job in self._jobs.values():
             if job.request is None or job.state is JobState.INACTIVE:
@@ -120,6 +134,10 @@ class LimitsInUse:
                 key = self._key(job)
                 found[key] = found.get(key, AssociationUse()).plus(use_of(job.request))
         return found
+
+
+def _jobs_of(entry: Entry) -> set[JobId]:
+    return {share.job for share in entry.shares if share.job is not None}
 
 
 def _has_started(job: JobView) -> bool:

@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 import msgspec
 import yaml
 
+from burst.kits.user_names import expand_home
+
 NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 """The file with the pod's namespace, in a pod with a service account."""
 
@@ -79,7 +81,7 @@ def server_of(access: Access) -> str:
     current = access.context
     for name in filter(None, path.split(os.pathsep)):
         try:
-            found = yaml.safe_load(Path(name).expanduser().read_text())
+            found = yaml.safe_load(expand_home(name).read_text())
             current = current or found.get("current-context", "")
             for item in found.get("contexts") or []:
                 contexts.setdefault(item["name"], item["context"]["cluster"])
@@ -99,6 +101,6 @@ def choose_access(path: str = "", context: str = "") -> Access:
     """
     named = path or context or os.environ.get("KUBECONFIG")
     in_pod = "KUBERNETES_SERVICE_HOST" in os.environ
-    if named or not in_pod or Path("~/.kube/config").expanduser().exists():
+    if named or not in_pod or expand_home("~/.kube/config").exists():
         return Kubeconfig(path, context)
     return InCluster()

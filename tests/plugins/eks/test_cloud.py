@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import base64
 import logging
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -101,13 +100,10 @@ def test_no_token_is_logged(eks: MotoEks, caplog: pytest.LogCaptureFixture) -> N
 
 
 def test_without_credentials_it_says_how_to_find_out(
-    eks: MotoEks, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    eks: MotoEks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
     for ask in (EksCloud.token, EksCloud.cluster, EksCloud.identity):
         with pytest.raises(Refused, match="aws sts get-caller-identity"):
             ask(EksCloud(eks.settings()))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """sbatch, squeue and others without Slurm: `python FILE WORLD PROGRAM ...`.
 
-A job is a directory in WORLD/jobs with the files name, output, ntasks, submitted,
-script, argv and, once it runs, group (its process group); `canceled` is there once
-scancel was told. Files in WORLD make them misbehave:
+A job is a directory in WORLD/jobs with the files name, comment, output, ntasks,
+submitted, script, argv and, once it runs, group (its process group); `canceled` is
+there once scancel was told. Files in WORLD make them misbehave:
 
     down      no controller answers
     stalled   nothing is started
@@ -29,7 +29,10 @@ from typing import IO
 
 # As a site's wrapper prints them, and as a job of the same user may be called.
 _BANNER = "Welcome to the cluster\n7 nodes are down|for|good"
-_OTHERS = ("1|RUNNING|0|None|two\nlines|of a name", "x_[1-3]|PENDING|N/A|None|a|b")
+_OTHERS = (
+    "1|RUNNING|0|None|(null)|two\nlines|of a name",
+    "x_[1-3]|PENDING|N/A|None|a|b|c",
+)
 _LIMITS = {"batch*": "1-00:00:00", "few": "30:00"}
 _DONE = "Job/step already completing or completed"
 
@@ -59,8 +62,9 @@ class World:
         number = str(len(list(self.jobs.iterdir())) + 11)
         job = self.jobs / number
         job.mkdir()
-        for file, option in (("name", "job-name"), ("output",) * 2, ("ntasks",) * 2):
-            (job / file).write_text(options[option])
+        (job / "name").write_text(options["job-name"])
+        for option in ("comment", "output", "ntasks"):
+            (job / option).write_text(options[option])
         (job / "submitted").write_text(str(int(time.time())))
         (job / "script").write_text(sys.stdin.read())
         (job / "argv").write_text("\n".join(words))
@@ -72,7 +76,7 @@ class World:
         say(f"{number};cluster")
 
     def squeue(self, words: Sequence[str]) -> None:
-        """List all jobs, as `--format=%i|%T|%S|%r|%j` does.
+        """List all jobs, as `--format=%i|%T|%S|%r|%k|%j` does.
 
         Without `--states=all` the names of those that have not ended.
         """
@@ -83,13 +87,14 @@ class World:
         # Those that are pending come first, as in Slurm.
         found = [] if self.has("forgot") else sorted(self.jobs.iterdir(), reverse=True)
         for job in found:
-            said = [(job / name).read_text() for name in ("submitted", "name")]
+            texts = ("submitted", "comment", "name")
+            submitted, *said = [(job / text).read_text() for text in texts]
             state, reason = self.state(job)
             if "--states=all" not in words:
                 if state in _LIVE:
                     say(said[1])
                 continue
-            say("|".join((job.name, state, said[0], reason, said[1])))
+            say("|".join((job.name, state, submitted, reason, *said)))
 
     def scancel(self, words: Sequence[str]) -> None:
         """Cancel jobs: SIGTERM to all their processes, once."""

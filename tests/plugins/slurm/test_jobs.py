@@ -95,6 +95,23 @@ def test_a_second_job_waits_and_both_are_canceled(cluster: FakeCluster) -> None:
 
 
 @pytest.mark.parametrize(
+    ("file", "text"), [("name", "mine"), ("comment", "a|b"), ("comment", "(null)")]
+)
+def test_a_job_is_found_by_its_name_or_its_comment(
+    cluster: FakeCluster, file: str, text: str
+) -> None:
+    """After `scontrol update`, as its user or an administrator may type it."""
+    cluster.set("stalled")
+    provider, spec = cluster.provider(), cluster.spec()
+    provider.provision(spec)
+    (cluster.world.jobs / "11" / file).write_text(text)
+    [status] = provider.observe()
+    assert status.why == "Slurm job 11 waits"
+    reap_until_gone(provider, spec.burst_id)
+    assert cluster.states() == ["CANCELLED"]
+
+
+@pytest.mark.parametrize(
     ("accounts", "why"),
     [
         ("FAILED", "Slurm job 11 has failed (FAILED)"),
@@ -170,6 +187,7 @@ def test_the_options_of_a_job_are_those_of_the_settings(cluster: FakeCluster) ->
     assert words == [
         "--parsable",
         f"--job-name=burst.owner-a.slurm.{spec.burst_id}",
+        f"--comment=burst.owner-a.slurm.{spec.burst_id}",
         *("--dependency=singleton", "--no-requeue", "--no-kill"),
         *(f"--output={place}/log", "--chdir=/", "--export=ALL", "--propagate=NONE"),
         *("--nodes=4", "--ntasks=4", "--ntasks-per-node=1", "--cpus-per-task=4"),

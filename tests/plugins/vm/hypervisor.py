@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import getpass
 import gzip
 import os
 import shlex
@@ -30,6 +29,7 @@ from burst_vm.user_data import HOME
 from tests.plugins.vm.imitation import Imitation
 from tests.plugins.vm.moto_cloud import tags_of
 from tests.support.fluxlead import short_directory
+from tests.support.own_name import OWN_NAME
 from tests.support.ports import free_port
 
 SYSTEMCTL = """#!/bin/sh
@@ -148,7 +148,7 @@ class Hypervisor:
         size = {"size": "c7i.large", "cores": 4, "gpus": 1, "max_nodes": 2}
         offer = {**size, "price": 0.1}
         found = self.cloud.table(
-            offers={"nodes": offer}, user=this_user(), port=free_port(), **changes
+            offers={"nodes": offer}, user=OWN_NAME, port=free_port(), **changes
         )
         return {"type": "vm", **found}
 
@@ -207,8 +207,3 @@ def text_of(vm: Any) -> str:
     with contextlib.suppress(ValueError):
         data = base64.b64decode(data, validate=True)
     return data.decode()
-
-
-def this_user() -> str:
-    """Return the name of who runs the tests, who has the followers' files."""
-    return getpass.getuser()

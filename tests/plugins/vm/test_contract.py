@@ -21,8 +21,9 @@ from burst.testing import Backend, ProviderContract
 from burst.testing.backend import Moment
 from burst.testing.contract import Count, MakeProvider
 from tests.plugins.vm.fake_azure import FakeAzure
-from tests.plugins.vm.hypervisor import Hypervisor, booting, this_user
+from tests.plugins.vm.hypervisor import Hypervisor, booting
 from tests.support.contract_lead import LeadBackend, WithLead
+from tests.support.own_name import OWN_NAME
 from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 
@@ -53,7 +54,7 @@ class CloudBackend(LeadBackend):
         return self.make(owner)
 
     def named(self, owner: str, name: str) -> Provider:
-        return self.cloud.provider(owner, name, user=this_user(), port=free_port())
+        return self.cloud.provider(owner, name, user=OWN_NAME, port=free_port())
 
     def kill(self, spec: BurstSpec, host: str) -> None:
         found, _ = self.hosts.of(spec.burst_id, host)
@@ -95,7 +96,7 @@ class VmContract(WithLead, ProviderContract):
         def make(owner: str, **changes: Any) -> Provider:
             # Another daemon listens at another port, one that was restarted does not.
             port = ports.setdefault(owner, free_port())
-            return hosts.cloud.provider(owner, user=this_user(), port=port, **changes)
+            return hosts.cloud.provider(owner, user=OWN_NAME, port=port, **changes)
 
         return make
 

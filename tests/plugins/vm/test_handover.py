@@ -28,9 +28,12 @@ from burst.kits.rotation import rotate
 from burst.provider import BurstSpec, Phase
 from burst.testing import example_spec
 from tests.plugins.vm.fake_cloud import FakeCloud
-from tests.plugins.vm.hypervisor import this_user
+from tests.support.own_name import OWN_NAME, needs_name
 from tests.support.reaping import reap_until_gone
 from tests.support.waiting import HANG_S
+
+# On a VM, files are given to a user by name.
+pytestmark = needs_name
 
 
 def run_fetch(
@@ -58,7 +61,7 @@ def spec(cloud: FakeCloud) -> BurstSpec:
 @pytest.fixture
 def provider(cloud: FakeCloud, spec: BurstSpec) -> VmProvider:
     """Give one that has made a burst of one VM, and listens as long as it exists."""
-    provider = cloud.provider(user=this_user())
+    provider = cloud.provider(user=OWN_NAME)
     provider.provision(spec)
     return provider
 
@@ -89,7 +92,7 @@ def test_a_certificate_that_was_replaced_meanwhile_is_the_one_of_the_running_lea
     path = Path(spec.lead.certificate)
     # The lead started with it, and reads no other before it is restarted.
     lead = msgspec.structs.replace(spec.lead, started=path.stat().st_mtime)
-    provider = cloud.provider(user=this_user())
+    provider = cloud.provider(user=OWN_NAME)
     provider.provision(msgspec.structs.replace(spec, lead=lead))
     before = certificate.read(path)
     rotate(path)
@@ -232,7 +235,7 @@ def test_each_vm_whose_token_was_used_before_is_logged(
     cloud: FakeCloud, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Also where all of them have one address, behind a router."""
-    provider = cloud.provider(user=this_user())
+    provider = cloud.provider(user=OWN_NAME)
     provider.provision(cloud.spec(2))
     for _ in range(2):
         for number in range(2):
@@ -277,7 +280,7 @@ def test_a_provider_after_a_reload_has_the_port_of_the_one_before(
 ) -> None:
     before = cloud.provider(user="somebody")
     before.provision(spec)
-    after = cloud.provider(user=this_user())
+    after = cloud.provider(user=OWN_NAME)
     after.observe()
     del before
     assert run_fetch(cloud).returncode == 0

@@ -8,13 +8,13 @@ labels. Selectors do not use them, so the setting may change while bursts live.
 from __future__ import annotations
 
 import os
-import pwd
 import re
 from collections.abc import Iterator, Mapping
 
 from burst.kits.kube.kinds import MINICLUSTER, Manifest
 from burst.kits.pods.names import is_label_value
 from burst.kits.pods.template.overlay_rules import LABELS, find_prefix
+from burst.kits.user_names import user_name
 from burst.provider import BurstSpec
 
 PLACES = ("user", "bank", "queue")
@@ -52,7 +52,7 @@ def labels_for(
     if not labels:
         return {}
     userids = spec.userids if spec else ()
-    users = sorted(_name_of(userid) for userid in userids or (os.geteuid(),))
+    users = sorted(user_name(userid) for userid in userids or (os.geteuid(),))
     facts = {
         "user": _one_of(users),
         "bank": _one_of(spec.banks if spec else ()),
@@ -94,10 +94,3 @@ def _labelled(thing: Manifest, labels: Mapping[str, str]) -> Manifest:
 def _one_of(names: tuple[str, ...] | list[str]) -> str:
     """Return the only name; "several" or "none" for another number of names."""
     return names[0] if len(names) == 1 else (_SEVERAL if names else _NONE)
-
-
-def _name_of(userid: int) -> str:
-    try:
-        return pwd.getpwuid(userid).pw_name
-    except KeyError:  # the user is not known on this host
-        return str(userid)
