@@ -174,7 +174,8 @@ def lease_of_unreadable(
 
     These are the ranks of its slot, by the names of the slot and of its hosts, as slots
     may have been declared anew since; the ranks of followers that the provider shows;
-    and the ranks that were drained for it. Ranks of other bursts are left out.
+    and the ranks that were drained for it. Ranks of other bursts are left out, also of
+    those that only providers show, as their records may be unreadable, too.
     If `provider` is empty, it is looked up; raises BurstError if it is not found.
     """
     provider = provider or _find_provider(world, burst)
@@ -186,15 +187,15 @@ def lease_of_unreadable(
     identity = world.identity
     slot = burst.rpartition("-")[0]
     isolated = _isolated(records, burst) if slot == ISOLATED_STEM else None
-    status = world.providers[provider].statuses.get(burst)
-    hosts = {follower.host for follower in status.followers} if status else set()
-    hosts.update(hosts_named_after(slot, world.slots))
+    shown, others = _shown_hosts(world, burst)
+    hosts = shown.union(hosts_named_after(slot, world.slots))
     ranks = {rank for rank, host in enumerate(identity.hosts) if host in hosts}
     ranks.update(r for known in world.slots if known.name == slot for r in known.ranks)
     drained = world.lead.drained if world.lead else {}
     tag = f"{DRAIN_TAG}{burst} "
     ranks.update(rank for rank, why in drained.items() if why.startswith(tag))
     ranks.difference_update(*(other.lease.ranks for other in records.live))
+    ranks = {rank for rank in ranks if identity.hosts[rank] not in others - shown}
     run = () if isolated else tuple(sorted(ranks))
     return Lease(
         id=burst,
@@ -209,6 +210,17 @@ def lease_of_unreadable(
         place=world.places.get(provider, ""),
         isolated=isolated,
     )
+
+
+def _shown_hosts(world: World, burst: BurstId) -> tuple[set[str], set[str]]:
+    """Return the hosts that providers show for a burst, and for all others."""
+    shown: set[str] = set()
+    others: set[str] = set()
+    for view in world.providers.values():
+        for name, status in view.statuses.items():
+            hosts = shown if name == burst else others
+            hosts.update(follower.host for follower in status.followers)
+    return shown, others
 
 
 def jobs_of_lost(lease: Lease, world: World) -> dict[JobId, float]:

@@ -8,7 +8,7 @@ Flux needs are ignored, so that one file serves both.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -81,8 +81,11 @@ def read_broker_config(path: Path, hostname: str) -> BrokerConfig:
     )
 
 
-def read_resources(path: Path) -> ResourceSet:
-    """Return R, read from the file that `[resource] path` names. Raises ConfigError."""
+def read_resources(path: Path, hosts: Sequence[HostEntry]) -> ResourceSet:
+    """Return R, read from the file that `[resource] path` names.
+
+    Raises ConfigError, also if R does not have `hosts` as ranks 0, 1 and so on.
+    """
     table = read_toml(path).get("resource", {})
     source = table.get("path") if isinstance(table, Mapping) else None
     if not isinstance(source, str):
@@ -96,9 +99,15 @@ def read_resources(path: Path) -> ResourceSet:
     try:
         for node in resources.nodes:
             shape_of(node.children)
+        named = [(node.rank, node.host) for node in resources.nodes]
     except ValueError as error:
         raise ConfigError(
             f"{where}: is not a valid R: {error}",
             "make one with `burst lead init` or `flux R encode`",
         ) from error
+    if named != list(enumerate(entry.host for entry in hosts)):
+        raise ConfigError(
+            f"{where}: does not match bootstrap.hosts of {path}",
+            "both must name the same hosts in the same order",
+        )
     return resources

@@ -85,7 +85,7 @@ def lead(config: Path, hostname: str, rundir: Path, statedir: Path | None) -> No
             f"{config}: {hostname} is rank {boot.rank}, and the lead is rank 0",
             f"say --hostname {boot.hosts[0].host}",
         )
-    resources = read_resources(config)
+    resources = read_resources(config, boot.hosts)
     if statedir:
         statedir = statedir.absolute()
         make_directory(statedir)

@@ -100,7 +100,7 @@ def test_what_is_no_job_is_refused(quiet: CliHarness) -> None:
 
 
 def test_jobs_that_stay_held_are_an_error(capsys: pytest.CaptureFixture[str]) -> None:
-    failures: JobFailures = {1: "no answer"}
+    failures: JobFailures = {JobId(1): "no answer"}
     with pytest.raises(BurstError, match=r"not released: ƒ2: no answer; run it again"):
         tell_released(["ƒ3"], failures)
     assert capsys.readouterr().out == "released: ƒ3\n"

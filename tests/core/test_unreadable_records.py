@@ -9,7 +9,7 @@ from burst.core.plan.slots import find_slots
 from burst.errors import BurstError
 from burst.model.burst import BurstId, State
 from burst.model.lead import JobState
-from tests.builders import but, whole
+from tests.builders import LENT, but, whole
 from tests.sim import Sim
 
 
@@ -88,6 +88,29 @@ def test_ranks_of_other_bursts_are_not_drained():
     sim.take_down(name)
 
     assert sim.bursts[-1].lease.ranks == (2, 3, 4)
+
+
+def test_jobs_on_two_of_one_slot_run_to_their_end():
+    sim = Sim()
+    sim.tick(2)
+    jobs = [sim.run_job(whole(2, constraint=LENT)) for _ in range(3)]
+    found = sorted(sim.bursts, key=lambda burst: burst.lease.ranks)[:2]
+    names = [burst.id for burst in found]
+    assert [burst.lease.ranks for burst in found] == [(2, 3), (4, 5)]
+    for name in names:
+        sim.lead.disk.records[f"burst/{name}"] = "torn"
+    sim.boot()
+    sim.tick(3)
+
+    for name in names:
+        sim.take_down(name)
+    sim.tick(20)
+
+    assert {sim.lead.jobs[job].state for job in jobs} == {JobState.RUN}
+    for job in jobs:
+        sim.lead.finish(job)
+    sim.tick(40)
+    assert not set(names) & set(sim.cloud.followers().values())
 
 
 def test_a_provider_that_is_not_there_cannot_be_asked():

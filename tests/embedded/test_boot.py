@@ -76,21 +76,43 @@ def test_r_that_is_not_valid_is_refused(
     changed["execution"].update(changes)
     (directory / "R").write_text(json.dumps(changed))
     with pytest.raises(ConfigError) as caught:
-        read_resources(config)
+        read_resources(config, ())
     assert f"{directory}/R: is not a valid R" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"nodelist": ["lead-[0-1],burst-1-[0-3],burst-0-[0-3]"]},
+        {"R_lite": [{"rank": "1-10", "children": {"core": "0"}}]},
+        {
+            "R_lite": [{"rank": "0", "children": {"core": "0"}}],
+            "nodelist": ["lead-0"],
+        },
+    ],
+)
+def test_r_of_other_hosts_is_refused(
+    directory: Path, config: Path, changes: dict[str, Any]
+) -> None:
+    changed: dict[str, Any] = deepcopy(R)
+    changed["execution"].update(changes)
+    (directory / "R").write_text(json.dumps(changed))
+    hosts = read_broker_config(config, "lead-0").hosts
+    with pytest.raises(ConfigError, match=r"R: does not match bootstrap\.hosts"):
+        read_resources(config, hosts)
 
 
 @pytest.mark.parametrize("content", ["", "[]", "nonsense", '{"version": 2}'])
 def test_what_is_no_r_is_refused(directory: Path, config: Path, content: str) -> None:
     (directory / "R").write_text(content)
     with pytest.raises(ConfigError, match="has to be R of RFC 20"):
-        read_resources(config)
+        read_resources(config, ())
 
 
 def test_a_lead_without_r_is_refused(directory: Path, config: Path) -> None:
     (directory / "R").unlink()
     with pytest.raises(ConfigError, match="cannot be read"):
-        read_resources(config)
+        read_resources(config, ())
     change(config, "path = ", "#")
     with pytest.raises(ConfigError, match=r"resource\.path: is missing"):
-        read_resources(config)
+        read_resources(config, ())

@@ -64,6 +64,6 @@ def test_a_lead_reads_it_once_no_other_lead_can_write_to_it(path: Path) -> None:
         other.bind(("127.0.0.1", 0))
         config = write_files(directory, other.getsockname()[1])
         boot = read_broker_config(config, HOSTS[0])
-        resources = read_resources(config)
+        resources = read_resources(config, boot.hosts)
         with pytest.raises(LeadError, match=r"cannot listen on.*ss -ltnp"):
             LeadBroker(boot, resources, directory, path.parent)

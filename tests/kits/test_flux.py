@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What we refuse as a certificate, real Flux refuses too."""
+"""We take what real Flux makes as a certificate, and what we refuse, Flux refuses."""
+
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +12,12 @@ from tests.support.fluxlead import broker_environment, needs_flux, short_directo
 from tests.support.waiting import HANG_S
 
 pytestmark = [pytest.mark.flux, needs_flux]
+
+
+def test_a_certificate_of_flux_keygen_is_taken(tmp_path: Path) -> None:
+    path = tmp_path / "curve.cert"
+    run_captured(["flux", "keygen", str(path)], env=broker_environment(), check=True)
+    certificate.read(path)
 
 
 @pytest.mark.parametrize(
