@@ -99,7 +99,9 @@ class Engine:
         self._executor = executor
         self._records = StoredRecords(lead.store(), now, settings.limits)
         log_new_budgets(self._records.now, config, now)
-        self._tracker = ProviderTracker(config.providers, executor, settings.daemon)
+        self._tracker = ProviderTracker(
+            config.providers, executor, settings.daemon, beside.tally
+        )
         self._action_runner = self._new_action_runner()
         self._commands = EngineCommands()
         self._lead_upkeep = LeadUpkeep(lead, settings, now, config.identity)

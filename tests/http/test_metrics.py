@@ -23,7 +23,7 @@ from burst.runtime.daemon_state import DaemonState, Served
 from burst.runtime.forecast_pass import Forecasts, Judged, Line
 from burst.runtime.read_records import read_records
 from burst.runtime.side_threads import SideThreads
-from burst.runtime.tally import CountedCalls, Tally
+from burst.runtime.tally import Tally
 from tests.builders import but, whole
 from tests.fakes import FakeLead
 from tests.sim import Sim
@@ -48,9 +48,6 @@ class Watched(Sim):
         self.beside = SideThreads(tally=self.tally)
         super().boot()
         self.shown.serve(Served(lambda: self.engine.snapshot, {}, no_answer))
-
-    def runs_calls(self):
-        return CountedCalls(self.executor, self.tally)
 
     def restart(self) -> None:
         """Another process: only the store remembers."""
