@@ -53,7 +53,7 @@ def check_intake(
 def _check_scheduler(
     instance: RunningInstance, intake: IntakeSettings
 ) -> Iterator[Finding]:
-    name = instance.scheduler or "no module"
+    name = instance.known.name or "no module"
     if intake.mode != "scheduler":
         yield ok(f"[intake] mode is {intake.mode}; the scheduler is {name}")
     elif name == _SCHEDULER:

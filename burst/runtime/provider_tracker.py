@@ -41,7 +41,7 @@ _OFFERS_EVERY = 60.0
 # Seconds after which a provider that has not returned from `observe` is in trouble.
 _SILENT_AFTER = 120.0
 _MOVING = (State.PROVISION, State.JOIN, State.DRAIN, State.REAP)
-_SHOULD_SHOW = (State.PROVISION, State.JOIN, State.ONLINE)
+_SHOULD_SHOW = (State.JOIN, State.ONLINE)
 
 
 class ProviderTracker:
