@@ -39,7 +39,7 @@ from burst.runtime.call_line import CallLines
 from burst.runtime.connect import connect
 from burst.runtime.daemon_state import DaemonState, Served
 from burst.runtime.notifier import Notifier
-from burst.runtime.reload import PreparedChange, SettingsReloader
+from burst.runtime.reload import SettingsReloader
 from burst.runtime.retry import Retry
 from burst.runtime.session import DaemonProcess, Session
 from burst.runtime.systemd_notify import tell_ready
@@ -91,7 +91,7 @@ class Daemon:
         """
         self._show_alive()
         try:
-            self._prepare(self._settings).commit()
+            self._prepare(self._settings)()
             self._run()
         except ConfigError as error:
             raise self._reloads.with_file(error) from error
@@ -100,19 +100,19 @@ class Daemon:
             self._notifier.close()
             self._http.close()
 
-    def _prepare(self, settings: Settings) -> PreparedChange:
+    def _prepare(self, settings: Settings) -> Callable[[], None]:
         """Prepare the notifier and the HTTP service, which outlive a session.
 
-        Raises ConfigError.
+        Return a function that changes both. Raises ConfigError.
         """
         tell = self._notifier.prepare(settings.notify)
-        http = self._http.prepare(settings.http)
+        answer = self._http.prepare(settings.http)
 
         def commit() -> None:
-            http.commit()
+            answer()
             tell()
 
-        return PreparedChange(commit, http.abandon)
+        return commit
 
     def _run(self) -> None:
         session = self._connect_first()
