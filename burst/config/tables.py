@@ -77,11 +77,6 @@ class DaemonSettings(Table, frozen=True):
     gc` line that deletes what a lead left. `"reap"`: they are drained and deleted, for
     at most `[deadlines] reap`, while jobs on them run to their end; the log names what
     is not gone by then."""
-    orphans: Literal["report", "reap"] = "report"
-    """What to do with resources that have the owner tag and that no record explains.
-    They are only reported by default: records are written before money is spent, so an
-    orphan means that the store was lost, and a person should look first (`burst
-    gc`)."""
     log: Literal["text", "json"] = "text"
     """Format of the log on standard error."""
     alive: str = ""
@@ -105,6 +100,7 @@ class DaemonSettings(Table, frozen=True):
         " directory, or beside the lead's socket; move what you have there",
         "observe": "remove it: a provider with live bursts is asked five times as often"
         " as cadence says; set cadence",
+        "orphans": "remove it: burst gc lists orphans, and with --yes deletes them",
     }
 
     @property
