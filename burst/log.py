@@ -84,17 +84,6 @@ def say(text: str, *args: object, level: int = logging.INFO) -> None:
     _LOGGER.log(level, text, *args)
 
 
-def show_warning(message: Warning | str, *_: object, **_by_name: object) -> None:
-    """Show a Python warning as one sentence: in the log, or else on standard error.
-
-    It replaces `warnings.showwarning`, so that users do not see lines of code.
-    """
-    if not _LOGGER.handlers:
-        sys.stderr.write(f"burst: {_on_one_line(message)}\n")
-    else:
-        say("%s", message, level=logging.WARNING)
-
-
 def failure(text: str, *args: object, error: BaseException | None = None) -> None:
     """Log an unexpected exception with its traceback.
 

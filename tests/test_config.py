@@ -261,6 +261,7 @@ def test_rules_have_a_name_and_a_worth_and_end_with_the_default():
             "plan.preset: is gone; write worth in its place: eager is 0, balanced 0.05,"
             " frugal 0.1",
         ),
+        ("limits.set_aside = '7m'", "limits.set_aside: is gone; write cooldown"),
         (
             "[[policy]]\nrace = true",
             "policy 1: race: is gone; remove it: one burst is made, of the first"

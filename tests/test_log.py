@@ -67,11 +67,3 @@ def test_only_what_is_as_grave_as_asked_for_is_shown(capsys):
     log.start("text")
     log.say("detail")
     assert "detail" in capsys.readouterr().err
-
-
-def test_a_python_warning_is_a_line_of_the_log(capsys):
-    log.start("text")
-
-    log.show_warning(FutureWarning("rename it"), FutureWarning, "file.py", 3)
-
-    assert capsys.readouterr().err.split(" ", 1)[1] == "rename it\n"

@@ -6,7 +6,6 @@ from __future__ import annotations
 import functools
 import os
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +14,6 @@ from typing import Any
 import click
 import msgspec
 
-from burst import log
 from burst.cli.progress import show_wait
 from burst.config import Settings, load
 from burst.config.usual_paths import LOOKED_FOR, USUAL_PATHS, VARIABLE
@@ -31,7 +29,6 @@ CONFIG_PLACE = click.Path(path_type=Path, resolve_path=True)
 
 def run_command(command: click.Command) -> None:
     """Run as a program; a BurstError ends it with status 1 and one line."""
-    warnings.showwarning = log.show_warning
     try:
         command.main()
     except BurstError as error:

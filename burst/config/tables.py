@@ -148,6 +148,11 @@ class IntakeSettings(Table, frozen=True):
     never run. auto: fail in modes queue and scheduler; hold in mode hold, in which a
     site tries bursting before its settings are final."""
 
+    retired: ClassVar[Mapping[str, str]] = {
+        "patience": "write local_wait",
+        "share": "write any_job",
+    }
+
     @property
     def fails_impossible(self) -> bool:
         """Whether a job that no offer could ever serve is failed."""
@@ -214,6 +219,7 @@ class LimitSettings(Table, frozen=True):
         "breaker": "remove it: three failures in a row are the limit",
         "breaker_pause": "remove it: it is half of cooldown; set cooldown",
         "refused_retry": "remove it: it is three times cooldown; set cooldown",
+        "set_aside": "write cooldown",
     }
 
     @property

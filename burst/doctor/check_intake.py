@@ -108,7 +108,7 @@ def _check_frobnicator(
             _SETUP,
         )
         return
-    any_job = bool(table.get("any_job", table.get("share", False)))
+    any_job = bool(table.get("any_job", False))
     if any_job != intake.any_job:
         yield wrong(
             f"{NAME} lets any job run on lent nodes: {any_job}; [intake]"

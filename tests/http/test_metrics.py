@@ -136,7 +136,7 @@ def test_what_is_live_agrees_with_the_store_at_any_tick() -> None:
         sim.tick()
         if tick % 3:
             continue
-        records, _ = read_records(sim.lead.disk.load(), sim.now)
+        records = read_records(sim.lead.disk.load(), sim.now)
         states = Counter(b.state.value for b in records.live)
         shown = {labels[1]: n for labels, n in sim.read("bursts").items() if n}
         assert shown == states

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from burst.kits.kube.kinds import Manifest
-from burst.kits.pods.names import LEASE, LEASE_END
+from burst.kits.pods.names import LEASE
 from burst.kits.pods.status.owned import group_by_owner
 from burst.kits.pods.template.render import render
 from burst.provider import BurstSpec
@@ -47,12 +47,3 @@ def test_one_without_a_lease_or_that_somebody_edited_never_expires(
         item["metadata"]["annotations"][LEASE] = edited
     (found,) = group_by_owner(objects)
     assert (found.burst_id, found.lease_end) == (spec.burst_id, 0.0)
-
-
-def test_the_lease_of_what_the_version_before_made_is_read(spec: BurstSpec) -> None:
-    objects = created(render(spec, SETTINGS, TAGS, NOW), NOW)
-    for item in objects:
-        noted = item["metadata"].setdefault("annotations", {})
-        noted[LEASE_END] = f"{NOW + 600:.0f}"
-    (found,) = group_by_owner(objects)
-    assert found.lease_end == NOW + 600.0

@@ -26,8 +26,8 @@ LEASE = "burst.flux-framework.org/lease"
 """An annotation: seconds from the object's creation to the end of its lease. The API
 server notes the time of creation, as the daemon's clock may be wrong."""
 LEASE_END = "burst.flux-framework.org/lease-end"
-"""An annotation that earlier versions wrote instead of LEASE: the end of the lease, in
-seconds since the epoch, by the clock of the daemon's host."""
+"""A tag of AWS: the end of the lease, in seconds since the epoch, by the clock of the
+daemon's host."""
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 """The label of Jobs that Kueue starts; it names the queue. Kueue may add it itself."""
 STARTED = "burst.flux-framework.org/started"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from burst.kits.kube.cluster import Cluster
 from burst.kits.kube.kinds import JOB, Manifest, annotations_of, labels_of
 from burst.kits.pods.lifecycle.reaper import find_ours
-from burst.kits.pods.names import ID, LEASE, LEASE_END, OWNER, PROVIDER
+from burst.kits.pods.names import ID, LEASE, OWNER, PROVIDER
 from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.status.pod_status import seconds_of
 from burst.kits.resource_tags import parse_seconds
@@ -62,6 +62,4 @@ def _lease_end(item: Manifest) -> float:
     """Return the end of an object's lease, in seconds since the epoch; 0 for none."""
     noted = annotations_of(item)
     lasts = parse_seconds(noted.get(LEASE, ""))
-    if LEASE not in noted:
-        return parse_seconds(noted.get(LEASE_END, ""))
     return seconds_of(item["metadata"]["creationTimestamp"]) + lasts if lasts else 0.0
