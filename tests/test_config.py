@@ -80,11 +80,6 @@ LEASE_TEXT = (
         ),
         ('deadlines.lease = "10m"', LEASE_TEXT),
         ('deadlines.drain = "inf"\ndeadlines.lease = "10d"', LEASE_TEXT),
-        (
-            'intake.queue = "b"\nintake.ready = "b"',
-            "b is intake.queue, too; name two queues: jobs wait in queue, which is"
-            " stopped, and start in ready",
-        ),
         ("providers = 1", "expected tables [providers.NAME]"),
         ('limits.cooldown = "inf"', "inf is out of range; at least 0, at most 36500d"),
         ("providers.a = 1", "expected a table; write [providers.a]"),

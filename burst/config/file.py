@@ -255,8 +255,3 @@ def _check_ranges(settings: Settings, where: str) -> None:
             f"{where}: deadlines.lease: must be longer than deadlines.drain",
             "a burst is drained that long before its lease ends",
         )
-    if settings.intake.ready == settings.intake.queue:
-        raise ConfigError(
-            f"{where}: intake.ready: {settings.intake.ready} is intake.queue, too",
-            "name two queues: jobs wait in queue, which is stopped, and start in ready",
-        )

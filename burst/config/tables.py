@@ -124,9 +124,8 @@ class IntakeSettings(Table, frozen=True):
     blocking others. hold needs no change of the site's configuration; docs/intake.md
     says which mode to choose."""
     queue: str = "burst"
-    """In mode queue: the stopped queue into which burstable jobs are submitted."""
-    ready: str = "burst-ready"
-    """In mode queue: the started queue of jobs whose nodes are online."""
+    """In mode queue: the stopped queue into which burstable jobs are submitted. When
+    their nodes are online, they move to the started queue of this name with -ready."""
     any_job: bool = False
     """Whether jobs that are not burstable may run on lent nodes, too. Off by default:
     users who pay for nodes expect them to be free. `burst setup` configures the
@@ -150,8 +149,14 @@ class IntakeSettings(Table, frozen=True):
 
     retired: ClassVar[Mapping[str, str]] = {
         "patience": "write local_wait",
+        "ready": "remove it: the queue has the name of queue, with -ready at its end",
         "share": "write any_job",
     }
+
+    @property
+    def ready(self) -> str:
+        """In mode queue: the started queue of jobs whose nodes are online."""
+        return f"{self.queue}-ready"
 
     @property
     def fails_impossible(self) -> bool:
@@ -207,13 +212,14 @@ class LimitSettings(Table, frozen=True):
     """Nodes of the live bursts made for jobs of one user."""
     cooldown: Seconds = Seconds(600)
     """How long an offer that had no capacity, or whose burst did not come online, is
-    not tried again; twice as long each further time, at most 16 times this. The default
-    is what ParallelCluster waits, since capacity comes back in minutes, not seconds. If
-    one method of a provider fails unexpectedly three times in a row, the provider gets
-    no new burst for half of this, and then one burst decides. After a provider has
-    refused its credentials, quota or settings, or a kind of burst, the daemon tries
-    again after a minute, then after twice as long each time, at most three times this.
-    `burst enable` tries at once."""
+    not tried again; twice as long each further time, at most 16 times this. A job may
+    keep a part of the nodes that it needs for as long while the rest is refused. The
+    default is what ParallelCluster waits, since capacity comes back in minutes, not
+    seconds. If one method of a provider fails unexpectedly three times in a row, the
+    provider gets no new burst for half of this, and then one burst decides. After a
+    provider has refused its credentials, quota or settings, or a kind of burst, the
+    daemon tries again after a minute, then after twice as long each time, at most three
+    times this. `burst enable` tries at once."""
 
     retired: ClassVar[Mapping[str, str]] = {
         "breaker": "remove it: three failures in a row are the limit",
@@ -304,10 +310,6 @@ class DeadlineSettings(Table, frozen=True):
     """How long the program of an isolated burst may run if its job has no time limit.
     A day by default, as nobody looks after a cluster elsewhere; raise it for longer
     jobs."""
-    complete: Seconds = Seconds(600)
-    """How long a job may keep a part of the nodes it needs while the rest is refused.
-    After this deadline its part is given back. The default is that of `[limits]
-    cooldown`: an offer that had no capacity has been tried again by then."""
     release: Seconds = Seconds(300)
     """How long a released job may wait for Flux's scheduler before it leaves its burst,
     which would cost money without use. The job is tried again later."""
@@ -317,6 +319,7 @@ class DeadlineSettings(Table, frozen=True):
         "address": "remove it: the daemon waits 2m for the lead's address; set lead"
         " where the lead itself comes later",
         "agent": "write it as agent under [ensemble]: it is a key of that package",
+        "complete": "remove it: it is [limits] cooldown",
         "forecast": "remove it: jobs wait 1m for a forecast; write worth = 0 in a rule"
         " whose jobs should not wait for one",
         "reload": "remove it: providers must start in 20s, a minute at the start",

@@ -156,6 +156,6 @@ def check_names(site: SiteTables, intake: IntakeSettings) -> None:
         if name in site.queues and site.queues[name].get("requires") != [LENT]:
             raise ConfigError(
                 f"the instance already has a queue {name} for other jobs",
-                "set other names: queue and ready under [intake] of burst.toml, which"
+                "set another name: queue under [intake] of burst.toml, which"
                 " `burst lead adopt` keeps if it is there; or choose another mode",
             )

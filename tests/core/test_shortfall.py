@@ -23,10 +23,9 @@ def more_nodes(sim):
     sim.provider.settings = found
 
 
-def spread(**changes):
+def spread():
     """A job of eight nodes, of which a cloud has no more than six."""
-    tables = {"deadlines": {"complete": "10m"}, **changes}
-    sim = Sim(capacity=6, **tables)
+    sim = Sim(capacity=6)
     sim.tick(2)
     return sim, sim.lead.submit(whole(8))
 
@@ -100,8 +99,8 @@ def test_what_comes_in_time_is_kept():
 
 
 def test_what_joined_of_a_burst_is_given_back_when_no_more_may_be_had():
-    deadlines = {"join": "30s", "provision": "60s", "complete": "5m"}
-    plan, limits = {"partial": "keep"}, {"max_nodes": 4}
+    deadlines = {"join": "30s", "provision": "60s"}
+    plan, limits = {"partial": "keep"}, {"max_nodes": 4, "cooldown": "5m"}
     sim = Sim(plan=plan, limits=limits, deadlines=deadlines)
     sim.tick(2)
     meet = sim.meet

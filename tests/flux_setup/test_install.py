@@ -243,15 +243,15 @@ def test_what_the_lead_has_to_say_follows_the_mode() -> None:
             }
         }
     }
-    queue = lead_tables(places, choice("queue", ready="go", local_queue="batch"))
+    queue = lead_tables(places, choice("queue", queue="go", local_queue="batch"))
     assert queue["queues"] == {
-        "burst": {"requires": ["burst"]},
         "go": {"requires": ["burst"]},
+        "go-ready": {"requires": ["burst"]},
         "batch": {"requires": ["^burst"]},
     }
     assert queue["policy"]["jobspec"]["defaults"]["system"]["queue"] == "batch"
-    assert queue["ingest"]["frobnicator"]["burst"]["ready"] == "go"
-    assert queue["ingest"]["frobnicator"]["burst"]["queue"] == "burst"
+    assert queue["ingest"]["frobnicator"]["burst"]["ready"] == "go-ready"
+    assert queue["ingest"]["frobnicator"]["burst"]["queue"] == "go"
     assert "policy" not in lead_tables(places, choice("queue"))
     scheduler = lead_tables(places, choice("scheduler"))
     assert scheduler["burst"] == {"scheduler": True}

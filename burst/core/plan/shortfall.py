@@ -2,8 +2,8 @@
 """Jobs that have a part of the nodes they need, and cannot get the rest.
 
 Such a job cannot start, so it stays held and its nodes cost money without use. After
-`[deadlines] complete` they are given back, and the job is left without any for as
-long, twice as long each time.
+`[limits] cooldown` they are given back, as an offer that had no capacity has been tried
+again by then. The job is left without any for as long, twice as long each time.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def update_shortfalls(
     `still_refused` are jobs whose refusal stands, which were not looked at again.
     """
     bursts_of = tx.bursts_by_job()
-    limit = settings.deadlines.complete
+    limit = settings.limits.cooldown
     found: dict[JobId, Shortfall] = {}
     for job, known in before.items():
         bursts = bursts_of.get(job, ())
