@@ -43,8 +43,7 @@ LEASE_TEXT = (
         ("limits.max_node = 1", "no such key; did you mean max_nodes?"),
         (
             "lead.zzz = 1",
-            "no such key; known keys are address, owner, port, reconnect, service,"
-            " slots, uri",
+            "no such key; known keys are address, owner, port, service, slots, uri",
         ),
         ("limit = {}", "no such key; did you mean limits?"),
         (

@@ -46,11 +46,9 @@ class LeadSettings(Table, frozen=True):
     slots: tuple[str, ...] = ()
     """Rank slots as hostlists, such as "burst-0-[0-3]"; default: one for each stem
     burst-N- in the lead's hosts."""
-    reconnect: Seconds = Seconds(300)
-    """How long the daemon tries to reach a lead that went away before it ends; whoever
-    restarts the lead then restarts the daemon, too. The default is longer than the
-    restart of a broker. The daemon does not look for a lead that was shut down in an
-    orderly manner."""
+    retired: ClassVar[Mapping[str, str]] = {
+        "reconnect": "remove it: the daemon tries for 5m to reach a lead that went away"
+    }
 
     @property
     def is_learnt(self) -> bool:
@@ -72,7 +70,7 @@ class DaemonSettings(Table, frozen=True):
     live bursts is asked five times as often."""
     on_stop: Literal["leave", "reap"] = "leave"
     """What happens to live bursts when the daemon is stopped cleanly, or when its lead
-    does not come back within `[lead] reconnect`. They are left by default, since a
+    does not come back within 5m. They are left by default, since a
     daemon is stopped for an upgrade more often than for good; the log has the `burst
     gc` line that deletes what a lead left. `"reap"`: they are drained and deleted, for
     at most `[deadlines] reap`, while jobs on them run to their end; the log names what
@@ -318,7 +316,6 @@ class DeadlineSettings(Table, frozen=True):
         "accounting": "remove it: flux-accounting has 10s to answer",
         "address": "remove it: the daemon waits 2m for the lead's address; set lead"
         " where the lead itself comes later",
-        "agent": "write it as agent under [ensemble]: it is a key of that package",
         "complete": "remove it: it is [limits] cooldown",
         "forecast": "remove it: jobs wait 1m for a forecast; write worth = 0 in a rule"
         " whose jobs should not wait for one",
