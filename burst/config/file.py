@@ -219,7 +219,6 @@ def _provider(name: str, table: Any, where: str) -> ProviderTable:
 
 RANGES: Mapping[str, tuple[float, float]] = {
     "lead.port": (0, 65535),
-    "intake.release_urgency": (0, 31),
     "daemon.cadence": (0.05, 3600),
     "daemon.forecast": (0.05, math.inf),
     "plan.worth": (0, 1e6),

@@ -133,12 +133,6 @@ class IntakeSettings(Table, frozen=True):
     local_wait: Seconds = Seconds(60)
     """How long a job that could start on nodes that are up is left to the scheduler
     before it bursts all the same."""
-    release_urgency: int = 31
-    """Urgency, 1 to 31, that a released job gets for at most ten seconds if its lent
-    nodes are free and Flux has not started it within two seconds because jobs ahead of
-    it wait for own nodes; 31 is first in the queue (flux-submit(1)). The job does not
-    get it while it could take own nodes with it (docs/intake.md). 0: the job waits for
-    its turn, while its lent nodes cost money. Mode scheduler does not need it."""
     impossible: Literal["auto", "hold", "fail"] = "auto"
     """What happens to a job that no offer could ever serve. hold: it waits without
     blocking the queue. fail: it fails with the reason, as Flux fails a job that it can
@@ -148,6 +142,7 @@ class IntakeSettings(Table, frozen=True):
     retired: ClassVar[Mapping[str, str]] = {
         "patience": "write local_wait",
         "ready": "remove it: the queue has the name of queue, with -ready at its end",
+        "release_urgency": "remove it: a released job that Flux does not start gets 31",
         "share": "write any_job",
     }
 
