@@ -34,12 +34,12 @@ from burst.model.fsd import format_fsd
 from burst.model.lead import LeadIdentity
 from burst.runtime.address_watch import ADDRESS_S
 from burst.runtime.alive_file import AliveFile
-from burst.runtime.bursts_left import BurstsLeft
+from burst.runtime.bursts_left import RECONNECT_S, BurstsLeft
 from burst.runtime.call_line import CallLines
 from burst.runtime.connect import connect
 from burst.runtime.daemon_state import DaemonState, Served
 from burst.runtime.notifier import Notifier
-from burst.runtime.reload import PreparedChange, SettingsReloader
+from burst.runtime.reload import SettingsReloader
 from burst.runtime.retry import Retry
 from burst.runtime.session import DaemonProcess, Session
 from burst.runtime.systemd_notify import tell_ready
@@ -58,6 +58,7 @@ class Daemon:
         path: Path | None,
         connector: Connector = connect,
         address_limit: float = ADDRESS_S,
+        reconnect_limit: float = RECONNECT_S,
     ) -> None:
         """Read the settings; each reload calls `read` again.
 
@@ -67,6 +68,7 @@ class Daemon:
         self._settings = read()
         self._path = path
         self._connect, self._address_limit = connector, address_limit
+        self._reconnect_limit = reconnect_limit
         # Signal handlers only use the wake-up and the flags below: none has a lock.
         self._wakeup = WakeUp()
         self._retry = Retry(self._wakeup, lambda: self._stopping)
@@ -91,7 +93,7 @@ class Daemon:
         """
         self._show_alive()
         try:
-            self._prepare(self._settings).commit()
+            self._prepare(self._settings)()
             self._run()
         except ConfigError as error:
             raise self._reloads.with_file(error) from error
@@ -100,19 +102,19 @@ class Daemon:
             self._notifier.close()
             self._http.close()
 
-    def _prepare(self, settings: Settings) -> PreparedChange:
+    def _prepare(self, settings: Settings) -> Callable[[], None]:
         """Prepare the notifier and the HTTP service, which outlive a session.
 
-        Raises ConfigError.
+        Return a function that changes both. Raises ConfigError.
         """
         tell = self._notifier.prepare(settings.notify)
-        http = self._http.prepare(settings.http)
+        answer = self._http.prepare(settings.http)
 
         def commit() -> None:
-            http.commit()
+            answer()
             tell()
 
-        return PreparedChange(commit, http.abandon)
+        return commit
 
     def _run(self) -> None:
         session = self._connect_first()
@@ -304,7 +306,7 @@ class Daemon:
     def _reconnect(self) -> Session | None:
         """Connect again after the lead was lost; return None if told to stop meanwhile.
 
-        Tries for `[lead] reconnect`, also while the broker accepts connections but does
+        Tries for RECONNECT_S, also while the broker accepts connections but does
         not answer all calls yet. Raises LeadError after that time. Raises LeadError at
         once if the lead was shut down: its followers end with it, and whoever starts it
         again starts the daemon with it. Raises ServiceTaken if another daemon serves
@@ -313,7 +315,7 @@ class Daemon:
         if self._shut_down:
             self._leave_bursts()
             raise LeadError("the lead was shut down", "start the daemon with the lead")
-        limit = self._settings.lead.reconnect
+        limit = self._reconnect_limit
         log.say("looking for the lead again, for at most %s", format_fsd(limit))
         connect = self._connect_once
         try:
@@ -324,7 +326,7 @@ class Daemon:
             self._leave_bursts()
             raise LeadError(
                 f"the lead did not come back within {format_fsd(limit)}: {error}",
-                "start the daemon with the lead; lead.reconnect sets how long it waits",
+                "start the daemon with the lead",
             ) from error
         except BurstError:
             # The lead is back, and its jobs may run on these bursts: none is deleted.

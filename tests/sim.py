@@ -58,8 +58,9 @@ class Sim:
             "local", self.fake_settings, known.owner, self.cloud
         )
         self.executor = HandExecutor(lambda: self.now)
-        calls = self.runs_calls()
-        self.engine = Engine(self.lead, self.config(), calls, self.now, self.beside)
+        self.engine = Engine(
+            self.lead, self.config(), self.executor, self.now, self.beside
+        )
         self.lead.listen(
             lambda: None, lambda: jobs_on_record(self.engine.snapshot.records)
         )
@@ -78,10 +79,6 @@ class Sim:
     def change(self, **changes):
         """Have the engine go on by another configuration, as after a reload."""
         self.engine.change(self.config(**changes))
-
-    def runs_calls(self):
-        """What the engine has providers called by."""
-        return self.executor
 
     def tick(self, ticks=1, seconds=1.0):
         for _ in range(ticks):

@@ -43,8 +43,7 @@ LEASE_TEXT = (
         ("limits.max_node = 1", "no such key; did you mean max_nodes?"),
         (
             "lead.zzz = 1",
-            "no such key; known keys are address, owner, port, reconnect, service,"
-            " slots, uri",
+            "no such key; known keys are address, owner, port, service, slots, uri",
         ),
         ("limit = {}", "no such key; did you mean limits?"),
         (
@@ -80,11 +79,6 @@ LEASE_TEXT = (
         ),
         ('deadlines.lease = "10m"', LEASE_TEXT),
         ('deadlines.drain = "inf"\ndeadlines.lease = "10d"', LEASE_TEXT),
-        (
-            'intake.queue = "b"\nintake.ready = "b"',
-            "b is intake.queue, too; name two queues: jobs wait in queue, which is"
-            " stopped, and start in ready",
-        ),
         ("providers = 1", "expected tables [providers.NAME]"),
         ('limits.cooldown = "inf"', "inf is out of range; at least 0, at most 36500d"),
         ("providers.a = 1", "expected a table; write [providers.a]"),
@@ -261,6 +255,7 @@ def test_rules_have_a_name_and_a_worth_and_end_with_the_default():
             "plan.preset: is gone; write worth in its place: eager is 0, balanced 0.05,"
             " frugal 0.1",
         ),
+        ("limits.set_aside = '7m'", "limits.set_aside: is gone; write cooldown"),
         (
             "[[policy]]\nrace = true",
             "policy 1: race: is gone; remove it: one burst is made, of the first"

@@ -19,7 +19,7 @@ def test_a_file_has_budgets_and_prices(tmp_path):
     path.write_text(
         "[[budget]]\nlimit = 5000\n"
         '[[budget]]\nmatch = { user = "u1001", provider = ["gke"] }\n'
-        'per = "week"\nlimit = 99.5\nwarn = 0.5\nuntil = 2026-12-31\n'
+        'per = "week"\nlimit = 99.5\nuntil = 2026-12-31\n'
         '[prices]\n"gke.n2" = 2.5\ngke.n3 = 3\n'
         '[providers.gke]\ntype = "gke"\n'
     )
@@ -32,7 +32,6 @@ def test_a_file_has_budgets_and_prices(tmp_path):
             limit=99.5,
             match=BudgetMatch(user="u1001", provider=("gke",)),
             per="week",
-            warn=0.5,
             until=datetime.date(2026, 12, 31),
         ),
     )
@@ -46,10 +45,6 @@ def test_a_file_has_budgets_and_prices(tmp_path):
 LIMITS = (
     "is out of range; from 0 to 1e12; with 0, nothing that the budget matches is"
     " bought; for no limit, remove the budget"
-)
-WARN = (
-    "is out of range; give a fraction of the limit, such as 0.8; 1 warns at the limit"
-    " only"
 )
 EMPTY = "is empty; leave the key out"
 
@@ -66,8 +61,10 @@ EMPTY = "is empty; leave the key out"
         ("limit = -1", f"-1.0 {LIMITS}"),
         ("limit = nan", f"nan {LIMITS}"),
         ("limit = 1e13", f"10000000000000.0 {LIMITS}"),
-        ("warn = 80", f"80.0 {WARN}"),
-        ("warn = -1", f"-1.0 {WARN}"),
+        (
+            "warn = 0.5",
+            "is gone; remove it: people are told when 80 % of the limit are used",
+        ),
         ("match.bank = ''", EMPTY),
         ("match.user = []", EMPTY),
         ("match.queue = ['a', '']", EMPTY),

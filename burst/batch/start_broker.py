@@ -30,7 +30,7 @@ from burst.batch.batch_plan import (
 )
 from burst.batch.flux_command import run_flux
 from burst.batch.lead_directory import BatchJob, LeadDirectory
-from burst.config import parse, read_settings
+from burst.config import parse, read_toml
 from burst.errors import BurstError, ConfigError, LeadError
 from burst.flux.bindings import find_program
 from burst.flux_setup.setup_files import IntakeChoice
@@ -228,7 +228,7 @@ def _make_lead(
     rundir: Path,
 ) -> Mapping[str, str]:
     """Write all files of the lead; return variables for its broker."""
-    tables = read_settings(directory.given)
+    tables = read_toml(directory.given)
     settings = parse(tables, str(directory.given))
     left_s = r.expiration - time.time() if r.expiration else None
     found = batch_tables(tables, settings, left_s)

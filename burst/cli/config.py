@@ -12,7 +12,7 @@ import msgspec
 from burst.cli.listing import Column, Listing, listing_options, print_json, print_rows
 from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
-from burst.config import Seconds, effective, parse, read_settings
+from burst.config import Seconds, effective, parse, read_toml
 from burst.runtime import provider_registry
 
 _SETTINGS = (
@@ -33,7 +33,7 @@ def show_config(target: Target, listing: Listing) -> None:
     not enabled, only the keys in its table are printed.
     """
     path = target.find()
-    tables = read_settings(path) if path else {}
+    tables = read_toml(path) if path else {}
     settings = parse(tables, str(path))
     with show_wait("loading the providers"):
         options = provider_registry.read_provider_options(settings, str(path))

@@ -148,7 +148,7 @@ def _label(row: Row, now: float) -> str:
 
 def _promised(row: Row, jobs: str, now: float) -> str:
     """Return in words from or until when `burst.core.plan.promises` keeps ranks."""
-    if not row.get("known", True):  # a daemon of an earlier version does not tell
+    if not row["known"]:
         return f"kept for {jobs} until {_told(row['until'], now)}, as no end is known"
     if row["from"] <= now:
         return f"kept for {jobs} as soon as they are free"

@@ -22,7 +22,7 @@ from burst.cli.listing import (
 from burst.cli.plan import JOBS
 from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
-from burst.config import read_settings
+from burst.config import read_toml
 from burst.errors import BurstError, LeadError
 from burst.lead import Lead
 from burst.model.jobid import format_f58, parse_jobid
@@ -84,7 +84,7 @@ def check(name: str, target: Target, listing: Listing) -> None:
 
 def _rules_of(file: Path) -> dict[str, Any]:
     """Return those tables of a file that are used. Raises ConfigError."""
-    tables = read_settings(file)
+    tables = read_toml(file)
     return {key: tables[key] for key in JUDGED if key in tables}
 
 

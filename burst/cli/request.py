@@ -112,8 +112,7 @@ def request(
     with target.lead() as lead:
         with show_wait("waiting for the daemon"):
             made = lead.call("request", asked)
-        # A daemon of an earlier version does not say these.
-        for note in filter(None, (made.get("why"), made.get("beside"))):
+        for note in filter(None, (made["why"], made["beside"])):
             click.echo(note, err=True)
         if no_wait:
             click.echo(made["text"])

@@ -87,8 +87,7 @@ def status(everything: bool, target: Target, listing: Listing) -> None:
 
 def _with_reason(row: Row, note: str) -> str:
     """Return a note on a burst, and the standing minimum it was made for, if any."""
-    # Daemons of earlier versions do not tell.
-    standing = row.get("standing") and f"standing minimum of {row['standing']}"
+    standing = row["standing"] and f"standing minimum of {row['standing']}"
     return "; ".join(filter(None, (note, standing)))
 
 
@@ -107,8 +106,7 @@ def _known(online: int | None) -> str:
 def lead_troubles(lead: Row) -> list[str]:
     """Return what is wrong with the lead and its store, from an answer to `status`."""
     why = lead["trouble"] and f"the lead cannot be read: {lead['trouble']}"
-    # Daemons of earlier versions do not send `store_trouble`.
-    return [text for text in (why, lead.get("store_trouble", "")) if text]
+    return [text for text in (why, lead["store_trouble"]) if text]
 
 
 def notices(found: Row) -> list[Line]:
@@ -124,10 +122,9 @@ def notices(found: Row) -> list[Line]:
         lines.append([(_no_daemon(found), WRONG)])
     lines += [[(text, WRONG)] for text in lead_troubles(found["lead"])]
     for slot in found["slots"]:
-        # Daemons of earlier versions do not tell.
         lines += [
             [(drain_text(slot["name"], ranks, why), NOTICE)]
-            for why, ranks in slot.get("drained", {}).items()
+            for why, ranks in slot["drained"].items()
         ]
     for provider in found["providers"]:
         lines += provider_notices(provider, found["now"])
@@ -136,14 +133,12 @@ def notices(found: Row) -> list[Line]:
     for orphan in found["orphans"]:
         text = f"orphan {orphan['id']} of {orphan['provider']}: {orphan['why']}"
         lines.append([(f"{text}; burst gc", NOTICE)])
-    # Daemons of earlier versions do not tell these.
     lines += [
         [(f"standing minimum of {text} is not met: {why}", NOTICE)]
-        for text, why in found.get("standing", {}).items()
+        for text, why in found["standing"].items()
     ]
     lines += [
-        [(f"notices cannot be sent: {why}", WRONG)]
-        for why in found.get("untold", {}).values()
+        [(f"notices cannot be sent: {why}", WRONG)] for why in found["untold"].values()
     ]
     for key, why in found["unreadable"].items():
         lines.append([(f"record {key} cannot be read: {why}", WRONG)])
@@ -199,16 +194,13 @@ def provider_notices(provider: Row, now: float) -> list[Line]:
 
 
 def _closed(key: str, offer: Row, now: float) -> Iterator[str]:
-    """Yield which bursts of an offer are not made for a while, and why.
-
-    Daemons of earlier versions do not tell why.
-    """
+    """Yield which bursts of an offer are not made for a while, and why."""
     until = offer["set_aside_until"]
     if until and until > now:
-        why = offer.get("set_aside_why", "")
+        why = offer["set_aside_why"]
         left = f"offer {key} is set aside for {fsd(round(until - now))}"
         yield ": ".join(filter(None, (left, why)))
-    for spec in offer.get("refused", ()):
+    for spec in offer["refused"]:
         if spec["until"] > now:
             these = f"bursts of {spec['nodes']} nodes in slot {spec['slot']}"
             what = these if spec["slot"] else "all bursts"

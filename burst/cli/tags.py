@@ -30,6 +30,5 @@ def tell_of_tag(answer: Mapping[str, Any]) -> None:
 
 def tell_of_renewal(answer: Mapping[str, Any]) -> None:
     """Print that another burst replaces one that was taken down by hand, if so."""
-    # Daemons of earlier versions do not tell.
     if again := answer.get("again"):
         click.echo(again, err=True)

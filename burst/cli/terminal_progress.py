@@ -30,13 +30,6 @@ def open_spinner(
 
 
 @contextlib.contextmanager
-def open_status(what: str) -> Iterator[Callable[[str], None]]:
-    """Show a spinner at once; yield a function to call with another text."""
-    with Console(stderr=True).status(what) as spinner:
-        yield spinner.update
-
-
-@contextlib.contextmanager
 def _bar(console: Console, name: str, total: int) -> Iterator[Callable[[int], None]]:
     progress = Progress(console=console, transient=True)
     task = progress.add_task(name, total=total)

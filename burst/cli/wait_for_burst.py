@@ -4,16 +4,14 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import AbstractContextManager
 from typing import Any
 
 import click
 
-from burst.cli.colours import may_be_terminal
 from burst.cli.listing import fsd
+from burst.cli.progress import show_wait
 from burst.errors import BurstError, CallsTooOften
 
 # Seconds between two calls to the daemon.
@@ -97,20 +95,12 @@ def _progress(
         # Inside `try`: a person who has read the lines may press Ctrl-C at once.
         for line in said:
             click.echo(line)
-        with _spinner(f"{burst_id}: requested") as update:
+        with show_wait(f"{burst_id}: requested") as update:
             yield lambda row: update(line_of(row))
     except KeyboardInterrupt:
         told = f"{burst_id}: only the waiting ended, {goes_on}; `burst status` shows it"
         click.echo(f"\n{told}", err=True)
         raise
-
-
-def _spinner(what: str) -> AbstractContextManager[Callable[[str], None]]:
-    if not may_be_terminal(sys.stderr):
-        return contextlib.nullcontext(lambda _: None)
-    from burst.cli import terminal_progress  # noqa: PLC0415 - see burst.cli.colours
-
-    return terminal_progress.open_status(what)
 
 
 def wait_for_state(

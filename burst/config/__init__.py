@@ -7,7 +7,7 @@ as `Seconds`; `convert` makes the Struct from the table.
 """
 
 from burst.config.convert import Seconds, convert
-from burst.config.file import RANGES, effective, load, parse, read_settings, read_toml
+from burst.config.file import RANGES, effective, load, parse, read_toml
 from burst.config.http import HttpSettings, ListenAddress, parse_listen
 from burst.config.money import MOST_UNITS, BudgetMatch, BudgetSettings, Price
 from burst.config.notify import NotifySettings
@@ -56,6 +56,5 @@ __all__ = [
     "load",
     "parse",
     "parse_listen",
-    "read_settings",
     "read_toml",
 ]

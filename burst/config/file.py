@@ -7,7 +7,6 @@ import math
 import operator
 import re
 import tomllib
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -28,25 +27,10 @@ from burst.extensions import load as load_extension
 from burst.model.fsd import LONGEST, format_fsd
 from burst.model.host import dns_label
 
-RENAMED_KEYS = {
-    ("intake", "patience"): "local_wait",
-    ("intake", "share"): "any_job",
-    ("limits", "set_aside"): "cooldown",
-}
-"""Keys, by table and old name, that this release still reads under their old name."""
-
 
 def load(path: Path) -> Settings:
     """Read and check a file. Raises ConfigError with file, key and a valid value."""
-    return parse(read_settings(path), str(path))
-
-
-def read_settings(path: Path) -> dict[str, Any]:
-    """Return the tables of a settings file, with keys under their present names.
-
-    The tables are not checked: see `parse`. Raises ConfigError.
-    """
-    return with_present_names(read_toml(path), str(path))
+    return parse(read_toml(path), str(path))
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -72,36 +56,9 @@ def _toml_words(error: Exception) -> str:
     )
 
 
-def with_present_names(tables: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return tables with the keys of RENAMED_KEYS under their present names.
-
-    A FutureWarning names each old key that is found (`burst.log.show_warning` shows
-    it). Raises ConfigError if a table has both names of a key.
-    """
-    found = dict(tables)
-    for (table, old), new in RENAMED_KEYS.items():
-        section = found.get(table)
-        if not isinstance(section, Mapping) or old not in section:
-            continue
-        if new in section:
-            raise ConfigError(
-                f"{where}: {table}.{old}: is the old name of {table}.{new},"
-                " which is set, too",
-                f"remove {old}",
-            )
-        warnings.warn(
-            f"{where}: {table}.{old} is now called {table}.{new}; the old name is an"
-            " error from the next release on: rename it in the file",
-            FutureWarning,
-            stacklevel=2,
-        )
-        found[table] = {new if key == old else key: section[key] for key in section}
-    return found
-
-
 def parse(tables: Mapping[str, Any], where: str) -> Settings:
     """Return the settings in the tables of a file. Raises ConfigError."""
-    tables = with_present_names(tables, where)
+    tables = dict(tables)
     providers = tables.pop("providers", {})
     if not isinstance(providers, Mapping):
         raise ConfigError(f"{where}: providers: expected tables [providers.NAME]")
@@ -262,7 +219,6 @@ def _provider(name: str, table: Any, where: str) -> ProviderTable:
 
 RANGES: Mapping[str, tuple[float, float]] = {
     "lead.port": (0, 65535),
-    "intake.release_urgency": (0, 31),
     "daemon.cadence": (0.05, 3600),
     "daemon.forecast": (0.05, math.inf),
     "plan.worth": (0, 1e6),
@@ -297,9 +253,4 @@ def _check_ranges(settings: Settings, where: str) -> None:
         raise ConfigError(
             f"{where}: deadlines.lease: must be longer than deadlines.drain",
             "a burst is drained that long before its lease ends",
-        )
-    if settings.intake.ready == settings.intake.queue:
-        raise ConfigError(
-            f"{where}: intake.ready: {settings.intake.ready} is intake.queue, too",
-            "name two queues: jobs wait in queue, which is stopped, and start in ready",
         )

@@ -31,7 +31,7 @@ class HttpSettings(Table, frozen=True):
     listen: str = ""
     """Address and port such as "127.0.0.1:9779", or the path of a Unix socket such as
     "unix:/run/burst/http". None by default: the daemon does not listen. Port 0 takes
-    any free port; the log says which."""
+    any free port; the log says which. A change needs a restart of the daemon."""
     token_file: str = ""
     """Path of a file with the token that clients send as `Authorization: Bearer`.
     Required if the address is not a loopback address. Without a token only metrics and

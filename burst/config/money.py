@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Collection, Iterator, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
@@ -47,13 +47,14 @@ class BudgetSettings(Table, frozen=True):
     """The bursts that count towards the budget; default: all."""
     per: Literal["day", "week", "month"] = "month"
     """The period of the budget. A month by default, as for invoices and grants."""
-    warn: float = 0.8
-    """The part of the limit from which on the log and `burst status` warn. When four
-    fifths of a month's money are spent, there is usually a week left to react."""
     until: datetime.date | None = None
     """The last day on which anything is bought that the budget matches; none by
     default. Set it if the money ends, such as that of a grant: bursts are not free of
     charge after that day."""
+
+    retired: ClassVar[Mapping[str, str]] = {
+        "warn": "remove it: people are told when 80 % of the limit are used"
+    }
 
     def __str__(self) -> str:
         found = [
@@ -129,11 +130,6 @@ def _check_budget(budget: BudgetSettings, providers: Collection[str], at: str) -
             f"{at}: limit: {budget.limit} is out of range",
             "from 0 to 1e12; with 0, nothing that the budget matches is bought; for no"
             " limit, remove the budget",
-        )
-    if not 0 < budget.warn <= 1:
-        raise ConfigError(
-            f"{at}: warn: {budget.warn} is out of range",
-            "give a fraction of the limit, such as 0.8; 1 warns at the limit only",
         )
     for key, value in msgspec.structs.asdict(budget.match).items():
         if "" in as_tuple(value) and value != ():

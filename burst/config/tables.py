@@ -46,11 +46,9 @@ class LeadSettings(Table, frozen=True):
     slots: tuple[str, ...] = ()
     """Rank slots as hostlists, such as "burst-0-[0-3]"; default: one for each stem
     burst-N- in the lead's hosts."""
-    reconnect: Seconds = Seconds(300)
-    """How long the daemon tries to reach a lead that went away before it ends; whoever
-    restarts the lead then restarts the daemon, too. The default is longer than the
-    restart of a broker. The daemon does not look for a lead that was shut down in an
-    orderly manner."""
+    retired: ClassVar[Mapping[str, str]] = {
+        "reconnect": "remove it: the daemon tries for 5m to reach a lead that went away"
+    }
 
     @property
     def is_learnt(self) -> bool:
@@ -72,15 +70,11 @@ class DaemonSettings(Table, frozen=True):
     live bursts is asked five times as often."""
     on_stop: Literal["leave", "reap"] = "leave"
     """What happens to live bursts when the daemon is stopped cleanly, or when its lead
-    does not come back within `[lead] reconnect`. They are left by default, since a
+    does not come back within 5m. They are left by default, since a
     daemon is stopped for an upgrade more often than for good; the log has the `burst
     gc` line that deletes what a lead left. `"reap"`: they are drained and deleted, for
     at most `[deadlines] reap`, while jobs on them run to their end; the log names what
     is not gone by then."""
-    orphans: Literal["report", "reap"] = "report"
-    """What to do with resources that have the owner tag and that no record explains.
-    They are only reported by default: an orphan means that records were lost, and a
-    person should look first (`burst gc`)."""
     log: Literal["text", "json"] = "text"
     """Format of the log on standard error."""
     alive: str = ""
@@ -104,6 +98,7 @@ class DaemonSettings(Table, frozen=True):
         " directory, or beside the lead's socket; move what you have there",
         "observe": "remove it: a provider with live bursts is asked five times as often"
         " as cadence says; set cadence",
+        "orphans": "remove it: burst gc lists orphans, and with --yes deletes them",
     }
 
     @property
@@ -127,9 +122,8 @@ class IntakeSettings(Table, frozen=True):
     blocking others. hold needs no change of the site's configuration; docs/intake.md
     says which mode to choose."""
     queue: str = "burst"
-    """In mode queue: the stopped queue into which burstable jobs are submitted."""
-    ready: str = "burst-ready"
-    """In mode queue: the started queue of jobs whose nodes are online."""
+    """In mode queue: the stopped queue into which burstable jobs are submitted. When
+    their nodes are online, they move to the started queue of this name with -ready."""
     any_job: bool = False
     """Whether jobs that are not burstable may run on lent nodes, too. Off by default:
     users who pay for nodes expect them to be free. `burst setup` configures the
@@ -139,17 +133,23 @@ class IntakeSettings(Table, frozen=True):
     local_wait: Seconds = Seconds(60)
     """How long a job that could start on nodes that are up is left to the scheduler
     before it bursts all the same."""
-    release_urgency: int = 31
-    """Urgency, 1 to 31, that a released job gets for at most ten seconds if its lent
-    nodes are free and Flux has not started it within two seconds because jobs ahead of
-    it wait for own nodes; 31 is first in the queue (flux-submit(1)). The job does not
-    get it while it could take own nodes with it (docs/intake.md). 0: the job waits for
-    its turn, while its lent nodes cost money. Mode scheduler does not need it."""
     impossible: Literal["auto", "hold", "fail"] = "auto"
     """What happens to a job that no offer could ever serve. hold: it waits without
     blocking the queue. fail: it fails with the reason, as Flux fails a job that it can
     never run. auto: fail in modes queue and scheduler; hold in mode hold, in which a
     site tries bursting before its settings are final."""
+
+    retired: ClassVar[Mapping[str, str]] = {
+        "patience": "write local_wait",
+        "ready": "remove it: the queue has the name of queue, with -ready at its end",
+        "release_urgency": "remove it: a released job that Flux does not start gets 31",
+        "share": "write any_job",
+    }
+
+    @property
+    def ready(self) -> str:
+        """In mode queue: the started queue of jobs whose nodes are online."""
+        return f"{self.queue}-ready"
 
     @property
     def fails_impossible(self) -> bool:
@@ -205,18 +205,19 @@ class LimitSettings(Table, frozen=True):
     """Nodes of the live bursts made for jobs of one user."""
     cooldown: Seconds = Seconds(600)
     """How long an offer that had no capacity, or whose burst did not come online, is
-    not tried again; twice as long each further time, at most 16 times this. The default
-    is what ParallelCluster waits, since capacity comes back in minutes, not seconds. If
-    one method of a provider fails unexpectedly three times in a row, the provider gets
-    no new burst for half of this, and then one burst decides. After a provider has
-    refused its credentials, quota or settings, or a kind of burst, the daemon tries
-    again after a minute, then after twice as long each time, at most three times this.
-    `burst enable` tries at once."""
+    not tried again; twice as long each further time, at most 16 times this. The
+    default is what ParallelCluster waits, since capacity comes back in minutes, not
+    seconds. If one method of a provider fails unexpectedly three times in a row, the
+    provider gets no new burst for half of this, and then one burst decides. After a
+    provider has refused its credentials, quota or settings, or a kind of burst, the
+    daemon tries again after a minute, then after twice as long each time, at most three
+    times this. `burst enable` tries at once."""
 
     retired: ClassVar[Mapping[str, str]] = {
         "breaker": "remove it: three failures in a row are the limit",
         "breaker_pause": "remove it: it is half of cooldown; set cooldown",
         "refused_retry": "remove it: it is three times cooldown; set cooldown",
+        "set_aside": "write cooldown",
     }
 
     @property
@@ -301,10 +302,6 @@ class DeadlineSettings(Table, frozen=True):
     """How long the program of an isolated burst may run if its job has no time limit.
     A day by default, as nobody looks after a cluster elsewhere; raise it for longer
     jobs."""
-    complete: Seconds = Seconds(600)
-    """How long a job may keep a part of the nodes it needs while the rest is refused.
-    After this deadline its part is given back. The default is that of `[limits]
-    cooldown`: an offer that had no capacity has been tried again by then."""
     release: Seconds = Seconds(300)
     """How long a released job may wait for Flux's scheduler before it leaves its burst,
     which would cost money without use. The job is tried again later."""
@@ -313,7 +310,9 @@ class DeadlineSettings(Table, frozen=True):
         "accounting": "remove it: flux-accounting has 10s to answer",
         "address": "remove it: the daemon waits 2m for the lead's address; set lead"
         " where the lead itself comes later",
-        "agent": "write it as agent under [ensemble]: it is a key of that package",
+        "agent": "remove it: an agent may be silent for six times checkSeconds, and at"
+        " least for a minute",
+        "complete": "remove it: a job keeps a part of its nodes for 10m",
         "forecast": "remove it: jobs wait 1m for a forecast; write worth = 0 in a rule"
         " whose jobs should not wait for one",
         "reload": "remove it: providers must start in 20s, a minute at the start",

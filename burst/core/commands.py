@@ -17,7 +17,6 @@ from burst.core.actions import ReleaseJobs
 from burst.core.burst_actions import take_down
 from burst.core.isolated.decision import lost_isolated_jobs
 from burst.core.obstacles import end_housekeeping_now, housekeeping_of
-from burst.core.orphans import Orphan
 from burst.core.plan.slots import DRAIN_TAG, hosts_named_after
 from burst.core.records import Records, Transaction
 from burst.core.tick import TickResult, result_of
@@ -90,20 +89,6 @@ def take_down_any(
         # An isolated burst that has ended: its job, which may have run, ends now.
         tx.record(burst, "unquarantine", {"note": down.note})
     return result_of(tx), burst
-
-
-def take_down_orphan(
-    records: Records, world: World, orphan: Orphan, now: float
-) -> tuple[TickResult, None]:
-    """Record an orphan as a burst that is taken down. Raises BurstError.
-
-    So its ranks are drained before it is deleted, and no job can start on them.
-    """
-    tx = Transaction(forget_unreadable(records, orphan.burst), now)
-    lease = lease_of_unreadable(records, world, orphan.burst, orphan.provider, now)
-    tx.add_burst(lease, jobs_of_lost(lease, world))
-    take_down(tx, tx.bursts[lease.id], f"an orphan: {orphan.why}")
-    return result_of(tx), None
 
 
 def release_jobs(

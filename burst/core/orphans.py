@@ -30,8 +30,6 @@ class Orphan(msgspec.Struct, frozen=True):
     why: str
     hosts: tuple[str, ...]
     """The hosts of its followers, as far as the provider knows them."""
-    isolated: bool = False
-    """Whether it is an instance of its own, so that the lead does not see its jobs."""
 
 
 def find_orphans(records: Records, world: World) -> tuple[Orphan, ...]:
@@ -40,38 +38,11 @@ def find_orphans(records: Records, world: World) -> tuple[Orphan, ...]:
     An unreadable record explains the burst with its id.
     """
     return tuple(
-        Orphan(
-            name,
-            status.burst_id,
-            why,
-            _hosts(status),
-            isolated=status.instance is not None,
-        )
+        Orphan(name, status.burst_id, why, _hosts(status))
         for name, view in world.providers.items()
         for status in view.statuses.values()
         if (why := _unexplained(records, name, status.burst_id))
     )
-
-
-def may_be_deleted(orphan: Orphan, world: World) -> bool:
-    """Tell whether nothing runs on an orphan, so that it may be deleted.
-
-    False if that cannot be known: the lead cannot be read, the orphan's followers are
-    not known, or it is isolated.
-    """
-    if world.lead is None or not orphan.hosts or orphan.isolated:
-        return False
-    return not _ranks(orphan, world) & world.lead.allocated
-
-
-def may_get_jobs(orphan: Orphan, world: World) -> bool:
-    """Tell whether the lead may start jobs on an orphan at any moment."""
-    return world.lead is not None and bool(_ranks(orphan, world) & world.lead.online)
-
-
-def _ranks(orphan: Orphan, world: World) -> set[int]:
-    ranks = {host: rank for rank, host in enumerate(world.identity.hosts)}
-    return {ranks[host] for host in orphan.hosts if host in ranks}
 
 
 def _hosts(status: BurstStatus) -> tuple[str, ...]:

@@ -53,7 +53,7 @@ def check_intake(
 def _check_scheduler(
     instance: RunningInstance, intake: IntakeSettings
 ) -> Iterator[Finding]:
-    name = instance.scheduler or "no module"
+    name = instance.known.name or "no module"
     if intake.mode != "scheduler":
         yield ok(f"[intake] mode is {intake.mode}; the scheduler is {name}")
     elif name == _SCHEDULER:
@@ -108,7 +108,7 @@ def _check_frobnicator(
             _SETUP,
         )
         return
-    any_job = bool(table.get("any_job", table.get("share", False)))
+    any_job = bool(table.get("any_job", False))
     if any_job != intake.any_job:
         yield wrong(
             f"{NAME} lets any job run on lent nodes: {any_job}; [intake]"

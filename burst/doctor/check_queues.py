@@ -159,7 +159,7 @@ def _check_moves(config: Mapping[str, Any], site: SiteTables) -> Iterator[Findin
     nodes.
     """
     table = frobnicator_table(config)
-    if table is None or table.get("any_job", table.get("share")):
+    if table is None or table.get("any_job"):
         return
     guests = parse_access(config).allow_guest_user and not table.get("share_users")
     confined = guests and table.get("mode", "hold") != "scheduler"

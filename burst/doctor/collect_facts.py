@@ -40,11 +40,11 @@ from burst.lead import Accounting, Lead
 from burst.model.banks import Associations
 from burst.model.finding import Finding, note
 from burst.model.lead import LeadIdentity, LeadView
-from burst.provider import Provider
 from burst.provider_type import provider_type
 from burst.runtime import provider_registry
 from burst.runtime.bank_reader import ACCOUNTING_S
 from burst.runtime.connect import with_settings
+from burst.runtime.engine_config import LoadProviders
 from burst.runtime.queued_call import read_offers, read_statuses
 from burst.runtime.record_store import RecordStore
 
@@ -63,9 +63,6 @@ _PLUGIN, _PLUGINS = "burst.py", "FLUX_CLI_PLUGINPATH"
 _FORMAT, _FORMATS = "flux-jobs.burst.toml", "XDG_CONFIG_DIRS"
 # Providers are made for an owner. This owner has no bursts.
 _NOBODY = "OWNER"
-
-LoadProviders = Callable[[Settings, str], Mapping[str, Provider]]
-"""A function that makes the providers of these settings for an owner."""
 
 
 def read_flux() -> FluxFacts:

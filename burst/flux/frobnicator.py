@@ -85,7 +85,7 @@ def why_not_apart(config: Mapping[str, Any], intake: IntakeSettings) -> str:
     }
     if intake.mode == "queue":
         wanted |= {"queue": intake.queue, "ready": intake.ready}
-    usual = {"any_job": table.get("share", False), "share_users": False, "mode": "hold"}
+    usual: dict[str, Any] = {"any_job": False, "share_users": False, "mode": "hold"}
     usual |= {"attribute": "burstable", "property": LENT}
     for name, value in wanted.items():
         found = table.get(name, usual.get(name, ""))

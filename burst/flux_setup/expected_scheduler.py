@@ -70,7 +70,7 @@ def expected_scheduler(
     """
     known = running.known if running else Scheduler()
     name = str(_table(tables, "modules", "alternatives").get("sched", ""))
-    name = name or (running.scheduler if running else "")
+    name = name or known.name
     if not name and (FLUXION in tables or MATCHER in tables):
         name = FLUXION
     if name == FLUXION:

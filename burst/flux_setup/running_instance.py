@@ -23,10 +23,8 @@ from burst.model.scheduler import Scheduler
 class RunningInstance(msgspec.Struct, frozen=True, kw_only=True):
     """What a running instance reports of itself."""
 
-    scheduler: str
-    """Name of the scheduler's module; empty if none is loaded."""
     known: Scheduler = Scheduler()
-    """What else is known of the scheduler."""
+    """What is known of the scheduler; without a name if none is loaded."""
     config: Mapping[str, Any]
     excluded: frozenset[int] = frozenset()
     """Ranks that get no jobs: `[resource] exclude`, flux-config-resource(5)."""
@@ -53,7 +51,6 @@ def read_instance(uri: str) -> RunningInstance:
         known = read_scheduler(client)
         config = client.ask("config.get")
         return RunningInstance(
-            scheduler=known.name,
             known=known,
             config=config,
             excluded=parse_idset(client.ask("resource.status")["exclude"]),

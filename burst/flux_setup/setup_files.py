@@ -30,8 +30,6 @@ SCHEDULER = "sched-burst"
 LEAD_PIECE = "zz-burst-lead.toml"
 """The lead's piece of configuration; burst.toml is what the daemon reads. Flux reads
 files in the order of their names, and if several have a list, the last one counts."""
-FORMER_PIECES = ("burst-lead.toml",)
-"""Names of the piece in earlier releases."""
 _OLDEST = (0, 84)
 _HEADER = (
     "# SPDX-License-Identifier: MIT\n# Written by `burst setup`; --remove takes it"

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from burst.flux.frobnicator import NAME
 from burst.flux.identity import default_queue
 from burst.flux_setup.config_files import ConfigFiles, read_config_files, read_tables
 from burst.flux_setup.install import Change, FileStep
-from burst.flux_setup.setup_files import FORMER_PIECES, LEAD_PIECE, FluxDirectories
+from burst.flux_setup.setup_files import LEAD_PIECE, FluxDirectories
 from burst.model.confinement import LENT
 
 FLUX_PLUGINS = ("defaults", "constraints")
@@ -84,13 +84,13 @@ def site_files(places: FluxDirectories) -> ConfigFiles | None:
     """
     if not any(places.config.glob("*.toml")):
         return None
-    return read_config_files(places.config).without(*_pieces(places))
+    return read_config_files(places.config).without(places.config / LEAD_PIECE)
 
 
 def our_tables(places: FluxDirectories) -> dict[str, Any]:
     """Return the tables of our installed piece; empty if none. Raises ConfigError."""
-    there = [path for path in _pieces(places) if path.exists()]
-    return read_tables(there[0]) if there else {}
+    piece = places.config / LEAD_PIECE
+    return read_tables(piece) if piece.exists() else {}
 
 
 def are_all_queues_ours(places: FluxDirectories) -> bool:
@@ -156,10 +156,6 @@ def check_names(site: SiteTables, intake: IntakeSettings) -> None:
         if name in site.queues and site.queues[name].get("requires") != [LENT]:
             raise ConfigError(
                 f"the instance already has a queue {name} for other jobs",
-                "set other names: queue and ready under [intake] of burst.toml, which"
+                "set another name: queue under [intake] of burst.toml, which"
                 " `burst lead adopt` keeps if it is there; or choose another mode",
             )
-
-
-def _pieces(places: FluxDirectories) -> Sequence[Path]:
-    return [places.config / name for name in (LEAD_PIECE, *FORMER_PIECES)]

@@ -189,7 +189,7 @@ def _daemon_files(
 def _is_other(unit: Path, text: str, config: Path) -> bool:
     """Return whether the unit exists, and is neither this nor what adopt wrote.
 
-    What adopt of an earlier version wrote is replaced. Raises ConfigError.
+    Raises ConfigError.
     """
     record = read_record(config)
     known = record.written.get(str(unit)) if record else None

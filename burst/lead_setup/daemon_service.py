@@ -16,7 +16,7 @@ _SCRIPT = """\
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Starts the daemon with the lead's broker, and again if it fails. One that lost its
-# lead looks for it for [lead] reconnect; the lock keeps a second one waiting meanwhile.
+# lead looks for it for 5 minutes; the lock keeps a second one waiting meanwhile.
 # The lock's file has a line for each stop in order: what waited then starts nothing.
 [ "$(flux getattr rank)" = 0 ] || exit 0
 (

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from burst.config import Mode, Settings, load, read_settings
+from burst.config import Mode, Settings, load, read_toml
 from burst.core.plan.slots import is_found_by_name
 from burst.lead_setup.lead_plan import NO_PROVIDER, HostGroup
 from burst.model.ranks import format_hostlist, parse_hostlist
@@ -67,7 +67,7 @@ def _unlike_table(
     if provider == NO_PROVIDER or len(names) != 1:
         return
     table = tomllib.loads(text)["providers"][provider]
-    there = dict(_leaves("", read_settings(path)["providers"][names[0]]))
+    there = dict(_leaves("", read_toml(path)["providers"][names[0]]))
     for key, value in _leaves("", table):
         if there.get(key) != value:
             has = f"is {_toml(there[key])}" if key in there else "is not set"

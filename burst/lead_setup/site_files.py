@@ -47,7 +47,7 @@ class AdoptionRecord(msgspec.Struct):
     written: dict[str, str] = {}
     """The digest of each file that did not exist before, by path."""
     uri: str = ""
-    """URI of the instance; empty if an earlier version adopted it."""
+    """URI of the instance."""
 
 
 def digest(content: bytes) -> str:

@@ -15,8 +15,6 @@ from burst.model.burst import Burst, JobSums, JobTimes, Lease
 from burst.model.event import Event
 
 RECORD_VERSION = 2
-FIRST_VERSION = 1
-"""The version of records that have the events of all jobs in the burst's record."""
 
 
 class BurstRecord(msgspec.Struct, frozen=True):
@@ -40,9 +38,9 @@ def decode_record(text: str) -> BurstRecord:
         record = from_json(text, BurstRecord)
     except msgspec.MsgspecError as error:
         raise RecordUnreadable(f"not a burst record: {error}") from error
-    if record.version not in (FIRST_VERSION, RECORD_VERSION):
+    if record.version != RECORD_VERSION:
         raise RecordUnreadable(
-            f"record of version {record.version}; this program reads versions up to"
+            f"record of version {record.version}; this program reads version"
             f" {RECORD_VERSION}",
             "run the version that wrote it",
         )

@@ -241,7 +241,7 @@ def parse_preferences(jobspec: Mapping[str, Any]) -> BurstPreferences:
     """Return the user's preferences. Raises JobspecError if they cannot be read."""
     try:
         found = from_plain(_system(jobspec).get("burst") or {}, _PreferencesTable)
-        if not f"{found.provider}{found.tag}{found.member}".isprintable():
+        if not f"{found.provider}{found.tag}".isprintable():
             # Both are told to others: in the memo, the log and by `burst explain`.
             raise ValueError("a name has characters that cannot be shown")
     except MALFORMED as error:
@@ -254,7 +254,7 @@ def parse_preferences(jobspec: Mapping[str, Any]) -> BurstPreferences:
         urgency=found.urgency or 0,
         mode=found.mode or "",
         wanted=bool(found.wanted),
-        tag=found.tag or found.member or "",
+        tag=found.tag or "",
         requeue=found.requeue,
         repeats=found.repeats or "",
         losses=found.losses or 0,
@@ -298,8 +298,6 @@ class _PreferencesTable(msgspec.Struct, rename="kebab"):
     requeue: bool | None = None
     repeats: _Name | None = None
     losses: Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)] | None = None
-    member: _Name | None = None
-    """The tag of a job that an earlier version submitted for an ensemble."""
 
 
 class _Found(msgspec.Struct):

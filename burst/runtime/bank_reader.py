@@ -44,14 +44,10 @@ class BankReader:
         wake: Callable[[], None],
         clock: Callable[[], float],
         pause: float = ASK_EVERY_S,
-        timeout: float = ACCOUNTING_S,
     ) -> None:
-        """The thread pauses `pause` seconds between requests.
-
-        Each request may take `timeout` seconds.
-        """
+        """The thread pauses `pause` seconds between requests."""
         self._lead, self._wake, self._clock = lead, wake, clock
-        self._pause, self._timeout = pause, timeout
+        self._pause = pause
         self._answered_at = 0.0
         self._closing = threading.Event()
         self._banks = self._late = NOT_VERIFIED
@@ -62,9 +58,9 @@ class BankReader:
     def start(self) -> None:
         """Start the thread, if it was not started."""
         if self._thread is None:
-            limit = format_fsd(self._timeout)
+            limit = format_fsd(ACCOUNTING_S)
             self._late = Banks(unverified=f"flux-accounting did not answer in {limit}")
-            self._banks = Banks(awaited_until=self._clock() + self._timeout)
+            self._banks = Banks(awaited_until=self._clock() + ACCOUNTING_S)
             self._thread = threading.Thread(
                 target=self._run, name="bank-reader", daemon=True
             )
@@ -97,7 +93,7 @@ class BankReader:
         """Return what is known after one more request."""
         asked_at = self._clock()
         try:
-            found = self._lead.associations(self._timeout)
+            found = self._lead.associations(ACCOUNTING_S)
         except BurstError as error:
             return self._without_answer(str(error))
         except Exception as error:  # noqa: BLE001 - the thread must go on

@@ -23,6 +23,10 @@ from burst.runtime.last_call import ProviderBurst
 from burst.runtime.reap_bursts import reap_until_gone
 from burst.runtime.session import Session
 
+RECONNECT_S = 300.0
+"""How long the daemon tries to reach a lead that went away before it ends: longer than
+the restart of a broker. Whoever restarts the lead then restarts the daemon, too."""
+
 
 class BurstsLeft(msgspec.Struct, frozen=True, kw_only=True):
     """The bursts that were live when the connection to a lead was lost."""
@@ -59,14 +63,14 @@ class BurstsLeft(msgspec.Struct, frozen=True, kw_only=True):
         """Log what happens to the bursts of a lead that was just lost."""
         if not self.bursts:
             return
-        limit = format_fsd(self.settings.lead.reconnect)
+        limit = format_fsd(RECONNECT_S)
         names = ", ".join(burst for _, burst in self.bursts)
         late = (
             "they are taken down" if self._reaps else "they stay until you delete them"
         )
         log.say(
-            "live bursts: %s; they go on if the lead is back within %s"
-            " (lead.reconnect); if it is not, %s",
+            "live bursts: %s; they go on if the lead is back within %s; if it is not,"
+            " %s",
             names,
             limit,
             late,

@@ -49,8 +49,6 @@ class DaemonState:
         self._served: Served | None = None
         self._trouble = "no lead was reached yet"
         self._beat = clock(), 0.0
-        self.last_tick = 0.0
-        """When a tick was taken last, in seconds since the epoch; 0 for never."""
 
     def beat(self, cadence: float) -> None:
         """Note that the daemon goes on: it is about to tick, or waits for its lead."""

@@ -21,7 +21,6 @@ from burst import log
 from burst.config import Settings
 from burst.core.actions import ReleaseJobs
 from burst.core.burst_actions import next_deadline
-from burst.core.commands import take_down_orphan
 from burst.core.isolated.behaviour import next_provision
 from burst.core.orphans import Orphan, find_orphans
 from burst.core.provider_health import ProviderAnswer
@@ -99,7 +98,9 @@ class Engine:
         self._executor = executor
         self._records = StoredRecords(lead.store(), now, settings.limits)
         log_new_budgets(self._records.now, config, now)
-        self._tracker = ProviderTracker(config.providers, executor, settings.daemon)
+        self._tracker = ProviderTracker(
+            config.providers, executor, settings.daemon, beside.tally
+        )
         self._action_runner = self._new_action_runner()
         self._commands = EngineCommands()
         self._lead_upkeep = LeadUpkeep(lead, settings, now, config.identity)
@@ -108,12 +109,7 @@ class Engine:
         self._standing_keeper = StandingKeeper(self.post)
         self._lead_silent = False
         """Whether the lead left a call unanswered in this tick."""
-        reap_harmless = settings.daemon.orphans == "reap"
-        self._orphan_reaper = OrphanReaper(
-            self._tracker,
-            self._take_down_orphan,
-            reap_harmless=reap_harmless,
-        )
+        self._orphan_reaper = OrphanReaper(self._tracker)
         self._closing = False
         self._ticked = threading.Event()
         self._due = math.inf
@@ -287,7 +283,6 @@ class Engine:
         self._action_runner = self._new_action_runner()
         self._lead_upkeep.change(settings, config.identity)
         self._start_teller.change(settings)
-        self._orphan_reaper.reap_harmless = settings.daemon.orphans == "reap"
         world = replace(
             self._snapshot.world,
             identity=config.identity,
@@ -383,20 +378,6 @@ class Engine:
         for action in unanswered:
             if isinstance(action, ReleaseJobs):
                 self._lead_upkeep.release_later(action.urgencies)
-
-    def _take_down_orphan(self, orphan: Orphan) -> None:
-        """Have the next tick put an orphan on record, to be taken down."""
-        done = self.post(
-            lambda records, world, _, now: take_down_orphan(records, world, orphan, now)
-        )
-
-        def tell(answer: Future[Any]) -> None:
-            error = answer.exception()
-            if error is not None:
-                text = "%s: orphan of provider %s cannot be taken down"
-                log.failure(text, orphan.burst, orphan.provider, error=error)
-
-        done.add_done_callback(tell)
 
     def force(self, burst: BurstId, provider: str) -> None:
         """Have the burst reaped without waiting for hosts that do not answer.

@@ -16,7 +16,6 @@ from burst.core.world import LastCall
 from burst.errors import ConfigError
 from burst.provider import OwnedBurst, Provider
 from burst.runtime import provider_registry
-from burst.runtime.engine_config import LoadProviders
 from burst.runtime.last_call import ProviderBurst
 from burst.runtime.reap_bursts import reap_until_gone
 
@@ -37,12 +36,7 @@ def has_expired(burst: OwnedBurst, now: float) -> bool:
 class Leftovers:
     """The bursts of all owners in the place of one provider of the settings."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        name: str,
-        load: LoadProviders = provider_registry.load_providers,
-    ) -> None:
+    def __init__(self, settings: Settings, name: str) -> None:
         """Raises ConfigError if there is no provider of this name."""
         table = settings.providers.get(name)
         if table is None:
@@ -52,7 +46,7 @@ class Leftovers:
             )
         # A disabled provider may still have bursts.
         self._table = msgspec.structs.replace(table, enabled=True)
-        self._settings, self._name, self._load = settings, name, load
+        self._settings, self._name = settings, name
 
     def list_all(self) -> Sequence[OwnedBurst]:
         """Return all bursts that the provider sees.
@@ -91,4 +85,4 @@ class Leftovers:
     def _make(self, owner: str, name: str) -> Provider:
         """Return a provider with these settings and these tags."""
         alone = msgspec.structs.replace(self._settings, providers={name: self._table})
-        return self._load(alone, owner)[name]
+        return provider_registry.load_providers(alone, owner)[name]

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""Logs orphans after SURE_AFTER and deletes them until NotFound, in a daemon."""
+"""Logs orphans after SURE_AFTER; on request deletes them until NotFound."""
 
 from __future__ import annotations
 
 import logging
 import math
 import queue
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from burst import log
-from burst.core.orphans import SURE_AFTER, Orphan, may_be_deleted, may_get_jobs
+from burst.core.orphans import SURE_AFTER, Orphan
 from burst.core.provider_health import Outcome
 from burst.core.records import Records
 from burst.core.world import World
@@ -20,21 +20,11 @@ from burst.runtime.provider_tracker import ProviderTracker
 class OrphanReaper:
     """Logs and deletes orphans. Use from one thread, except `request`."""
 
-    def __init__(
-        self,
-        tracker: ProviderTracker,
-        adopt: Callable[[Orphan], object],
-        *,
-        reap_harmless: bool,
-    ) -> None:
-        """`adopt` has the next tick put an orphan on record, to be taken down."""
+    def __init__(self, tracker: ProviderTracker) -> None:
         self._tracker = tracker
-        self._adopt = adopt
-        self.reap_harmless = reap_harmless
-        """Whether harmless orphans are deleted without a person's request."""
         self._suspects: dict[ProviderBurst, float] = {}
-        self._going: dict[ProviderBurst, bool] = {}
-        """Orphans to delete, and whether a person asked for it."""
+        self._going: set[ProviderBurst] = set()
+        """Orphans to delete, as a person asked for it."""
         self._asked: queue.SimpleQueue[ProviderBurst] = queue.SimpleQueue()
 
     def request(self, orphans: Iterable[Orphan]) -> None:
@@ -49,7 +39,6 @@ class OrphanReaper:
 
         Returns when the next call is due.
         """
-        due = math.inf
         seen = {(orphan.provider, orphan.burst): orphan for orphan in orphans}
         self._suspects = {key: self._suspects.get(key, now) for key in seen}
         for key, orphan in seen.items():
@@ -64,28 +53,16 @@ class OrphanReaper:
                 orphan.why,
                 level=logging.WARNING,
             )
-            if not (self.reap_harmless and may_be_deleted(orphan, world)):
-                continue
-            if may_get_jobs(orphan, world):
-                # A job may start on it before it is deleted, unless it is drained.
-                self._adopt(orphan)
-                due = now
-            else:
-                self._begin(key, asked_for=False)
         while not self._asked.empty():
-            self._begin(self._asked.get(), asked_for=True)
+            self._begin(self._asked.get())
         self._end(seen, records, world, now)
-        again = (
-            self._tracker.reap_orphan(*key, now)
-            for key, asked_for in self._going.items()
-            if asked_for or key not in seen or may_be_deleted(seen[key], world)
-        )
-        return min([due, *again])
+        again = (self._tracker.reap_orphan(*key, now) for key in self._going)
+        return min(again, default=math.inf)
 
-    def _begin(self, key: ProviderBurst, *, asked_for: bool) -> None:
+    def _begin(self, key: ProviderBurst) -> None:
         if key not in self._going:
             self._tracker.forget_orphan(key)
-        self._going[key] = asked_for
+        self._going.add(key)
 
     def _end(
         self,
@@ -101,9 +78,9 @@ class OrphanReaper:
                     self._tracker.forget_orphan(key)
             elif call.outcome is Outcome.NOT_FOUND:
                 # The provider may still list it for a while; SURE_AFTER begins again.
-                del self._going[key]
+                self._going.remove(key)
                 self._suspects[key] = now
         for key in list(self._going):
             burst = records.bursts.get(key[1])
             if key[0] not in world.providers or (burst is not None and burst.live):
-                del self._going[key]
+                self._going.remove(key)

@@ -38,14 +38,12 @@ def load_providers(
     }
 
 
-def read_provider_options(
-    settings: Settings, where: str, found: Iterable[EntryPoint] | None = None
-) -> dict[str, msgspec.Struct]:
+def read_provider_options(settings: Settings, where: str) -> dict[str, msgspec.Struct]:
     """Return the settings that each enabled plug-in reads, defaults filled in.
 
     No provider is made. `where` is the file, for errors. Raises ConfigError.
     """
-    known = _by_type(found)
+    known = _by_type()
     return {
         name: _options(f"{where}: providers.{name}", table, known)[1]
         for name, table in settings.providers.items()
@@ -53,14 +51,12 @@ def read_provider_options(
     }
 
 
-def abilities_by_settings(
-    name: str, table: ProviderTable, found: Iterable[EntryPoint] | None = None
-) -> set[str]:
+def abilities_by_settings(name: str, table: ProviderTable) -> set[str]:
     """Return a provider's abilities (modes of its bursts, IMAGE) by its settings.
 
     The provider is not made. Raises ConfigError.
     """
-    kind, parsed = _options(f"providers.{name}", table, _by_type(found))
+    kind, parsed = _options(f"providers.{name}", table, _by_type())
     images = kind.own_images(parsed)
     return {*kind.modes(parsed), *((IMAGE,) if images else ())}
 
@@ -78,7 +74,7 @@ def _logged(what: str) -> Iterator[None]:
             raise
 
 
-def _by_type(found: Iterable[EntryPoint] | None) -> dict[str, EntryPoint]:
+def _by_type(found: Iterable[EntryPoint] | None = None) -> dict[str, EntryPoint]:
     points = entry_points(group=PROVIDERS) if found is None else found
     return {point.name: point for point in points}
 

@@ -34,13 +34,14 @@ from burst.runtime.last_call import (
 )
 from burst.runtime.poll_schedule import SHORTEST_PAUSE, PollSchedule
 from burst.runtime.queued_call import QueuedCall
+from burst.runtime.tally import Tally
 
 # Seconds between two calls of `offers`: offers change only when prices or quotas do.
 _OFFERS_EVERY = 60.0
 # Seconds after which a provider that has not returned from `observe` is in trouble.
 _SILENT_AFTER = 120.0
 _MOVING = (State.PROVISION, State.JOIN, State.DRAIN, State.REAP)
-_SHOULD_SHOW = (State.PROVISION, State.JOIN, State.ONLINE)
+_SHOULD_SHOW = (State.JOIN, State.ONLINE)
 
 
 class ProviderTracker:
@@ -51,9 +52,12 @@ class ProviderTracker:
         providers: Mapping[str, Provider],
         executor: Executor,
         settings: DaemonSettings,
+        tally: Tally | None = None,
     ) -> None:
+        """`tally` counts the calls that have ended."""
         self._providers: dict[str, Provider] = {}
         self._executor = executor
+        self._tally = tally
         self._settings = settings
         self._generations: dict[str, int] = {}
         self._views: dict[str, ProviderView] = {}
@@ -217,6 +221,8 @@ class ProviderTracker:
     def collect_results(self, records: Records, now: float) -> None:
         """Take in the results of calls that have ended."""
         for result in self._executor.collect():
+            if self._tally is not None:
+                self._tally.called(result)
             call = result.call
             if call.burst is not None:
                 self._take_call_result(result)

@@ -10,13 +10,7 @@ import msgspec
 
 from burst.config import LimitSettings
 from burst.core.lifecycle import quarantine, restore
-from burst.core.provider_health import (
-    FailureKind,
-    FailureRecord,
-    Health,
-    bound_times,
-    row_key,
-)
+from burst.core.provider_health import Health, bound_times
 from burst.core.records import Records
 from burst.core.worth.ledger import Entry, SettledBurst
 from burst.core.worth.periods import Period
@@ -26,7 +20,7 @@ from burst.errors import RecordUnreadable
 from burst.model.burst import ISOLATED_STEM, Burst, BurstId, JobTimes
 from burst.model.hold import Hold, decode_hold
 from burst.model.jobid import JobId
-from burst.model.record import FIRST_VERSION, decode_job, decode_record
+from burst.model.record import decode_job, decode_record
 from burst.model.repeat import Repeat
 
 SINGLE: Mapping[str, str] = {
@@ -51,8 +45,8 @@ _AS_WRITTEN: Mapping[str, type[msgspec.Struct]] = {
 
 def read_records(
     texts: Mapping[str, str], now: float, limits: LimitSettings | None = None
-) -> tuple[Records, frozenset[BurstId]]:
-    """Return the records, and the bursts whose record is of the first version.
+) -> Records:
+    """Return the records.
 
     `limits` bound how long from now anything is held against a provider; None leaves
     it as it was written.
@@ -61,7 +55,7 @@ def read_records(
     """
     found: dict[str, dict[Any, Any]] = {field: {} for field in SINGLE.values()}
     unreadable: dict[str, str] = {}
-    bursts, old_form = _read_bursts(texts, unreadable, now)
+    bursts = _read_bursts(texts, unreadable, now)
     for key, text in texts.items():
         kind, _, name = key.partition("/")
         if kind not in SINGLE:
@@ -71,7 +65,7 @@ def read_records(
             found[SINGLE[kind]][name_of(kind, name)] = value
         except (RecordUnreadable, ValueError) as error:
             unreadable[key] = str(error)
-    return Records(bursts=bursts, unreadable=unreadable, **found), old_form
+    return Records(bursts=bursts, unreadable=unreadable, **found)
 
 
 def name_of(kind: str, name: str) -> JobId | str:
@@ -88,7 +82,7 @@ def _read(kind: str, text: str, now: float, limits: LimitSettings | None) -> obj
         case "hold":
             return _hold_until(now, decode_hold(text))
         case "provider":
-            health = _read_health(text)
+            health = from_json(text, Health)
             return bound_times(health, limits, now) if limits else health
         case "entry":
             return _read_entry(text, now)
@@ -96,41 +90,6 @@ def _read(kind: str, text: str, now: float, limits: LimitSettings | None) -> obj
             return text
         case _:
             return from_json(text, _AS_WRITTEN[kind])
-
-
-class _StoredHealth(Health, frozen=True):
-    """What is held against a provider, also as older versions wrote it.
-
-    Older versions kept the rows of each kind in a map of its own.
-    """
-
-    refused: Mapping[str, FailureRecord] = {}
-    offers: Mapping[str, FailureRecord] = {}
-    specs: Mapping[str, FailureRecord] = {}
-    drained: Mapping[str, FailureRecord] = {}
-
-
-def _read_health(text: str) -> Health:
-    """Return what is held against a provider. Raises ValueError."""
-    stored = from_json(text, _StoredHealth)
-    older = {
-        FailureKind.METHOD: stored.refused,
-        FailureKind.OFFER: stored.offers,
-        FailureKind.SPEC: stored.specs,
-        FailureKind.UNUSABLE: stored.drained,
-    }
-    moved = {
-        row_key(kind, what): row
-        for kind, rows in older.items()
-        for what, row in rows.items()
-    }
-    return Health(
-        rows={**moved, **stored.rows},
-        failed=stored.failed,
-        until=stored.until,
-        table=stored.table,
-        trial=stored.trial,
-    )
 
 
 def _burst_of(key: str) -> str:
@@ -165,30 +124,26 @@ def _read_jobs(
 
 def _read_bursts(
     texts: Mapping[str, str], unreadable: dict[str, str], now: float
-) -> tuple[dict[BurstId, Burst], frozenset[BurstId]]:
-    """Return the bursts, and those whose record is of the first version."""
+) -> dict[BurstId, Burst]:
     jobs = _read_jobs(texts, unreadable)
     bursts: dict[BurstId, Burst] = {}
-    old_form: set[BurstId] = set()
     for key, text in texts.items():
         kind, _, name = key.partition("/")
         if kind != "burst":
             continue
         try:
-            burst, version = _read_burst(name, text, jobs.get(name, {}), unreadable)
+            burst = _read_burst(name, text, jobs.get(name, {}), unreadable)
         except RecordUnreadable as error:
             unreadable[key] = str(error)
             continue
         bursts[burst.id] = _burst_until(now, burst)
-        if version == FIRST_VERSION:
-            old_form.add(burst.id)
     _list_lost_jobs(texts, unreadable)
     for key, why in unreadable.items():
         known = bursts.get(BurstId(_burst_of(key)))
         # Not a joined burst that has ended: only its drains are still to be undone.
         if known is not None and (known.live or known.lease.isolated):
             bursts[known.id] = quarantine(known, f"record {key}: {why}", now)
-    return bursts, frozenset(old_form)
+    return bursts
 
 
 def _list_lost_jobs(texts: Mapping[str, str], unreadable: dict[str, str]) -> None:
@@ -207,8 +162,7 @@ def _read_burst(
     text: str,
     jobs: Mapping[JobId, JobTimes],
     unreadable: Container[str],
-) -> tuple[Burst, int]:
-    """Return the burst of a record, and the record's version."""
+) -> Burst:
     record = decode_record(text)
     if record.lease.id != name:
         why = f"its key is {name}, but it says that it is {record.lease.id}"
@@ -219,7 +173,7 @@ def _read_burst(
         # burst, and run twice.
         submitted = record.sums.submitted or record.lease.created
         jobs = {**jobs, job: JobTimes(submitted=submitted)}
-    return restore(record, jobs), record.version
+    return restore(record, jobs)
 
 
 # Times that were written while the clock was ahead, before it was set back: deadlines

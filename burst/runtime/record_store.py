@@ -59,8 +59,6 @@ class RecordStore:
         """What forecasts had learned, by key, when the store was read."""
         self.notice_text: str | None = None
         """Which notices had been told when the store was read; None for none."""
-        self._old_form: frozenset[BurstId] = frozenset()
-        """Bursts with a record of the first version: the next write replaces it."""
         self._left: Mapping[str, list[str]] = {}
         """By key of a burst's record that cannot be read: the keys of its jobs."""
         self._doubtful: frozenset[str] = frozenset()
@@ -93,7 +91,7 @@ class RecordStore:
             key: text for key, text in texts.items() if key.startswith(FORECAST)
         }
         self.notice_text = texts.get(NOTICES)
-        records, self._old_form = read_records(texts, now, limits)
+        records = read_records(texts, now, limits)
         self._left = {
             key: [job for job in texts if job.startswith(f"job{key[5:]}/")]
             for key in records.unreadable
@@ -108,7 +106,7 @@ class RecordStore:
         be acted on.
         """
         changes: dict[str, str | None] = {}
-        if before.bursts is not after.bursts or self._old_form:
+        if before.bursts is not after.bursts:
             self._differ_bursts(changes, before.bursts, after.bursts)
         for kind, field in SINGLE.items():
             _differ(changes, kind, getattr(before, field), getattr(after, field))
@@ -132,7 +130,6 @@ class RecordStore:
             self._store.write({**self._moved, **changes})
             self._moved = {}
         self._doubtful = frozenset()
-        self._old_form = frozenset()
         return len(changes)
 
     def write_forecast(self, texts: Mapping[str, str]) -> None:
@@ -150,7 +147,7 @@ class RecordStore:
         after: Mapping[BurstId, Burst],
     ) -> None:
         for name, burst in after.items():
-            old = None if name in self._old_form else before.get(name)
+            old = before.get(name)
             if old is burst:
                 continue
             same = old and old.events is burst.events and old.sums is burst.sums

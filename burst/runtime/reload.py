@@ -8,6 +8,7 @@ ticks meanwhile, and changes to the new settings between two ticks.
 from __future__ import annotations
 
 import logging
+import operator
 import queue
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -24,6 +25,11 @@ from burst.runtime.session import Session
 from burst.wakeup import WakeUp
 
 Row = dict[str, Any]
+# What a daemon keeps as long as it runs.
+_FIXED = {
+    name: operator.attrgetter(name)
+    for name in ("lead.uri", "intake.attribute", "http.listen")
+}
 
 
 class _Reload(NamedTuple):
@@ -31,15 +37,6 @@ class _Reload(NamedTuple):
 
     making: ConfigMaker
     waiting: list[Future[Row]]
-
-
-class PreparedChange(NamedTuple):
-    """A change outside the session that is prepared for other settings."""
-
-    commit: Callable[[], None]
-    """Makes the change."""
-    abandon: Callable[[], None] = lambda: None
-    """Gives the change up."""
 
 
 class SettingsReloader:
@@ -50,9 +47,11 @@ class SettingsReloader:
         read: Callable[[], Settings],
         path: Path | None,
         wakeup: WakeUp,
-        prepare: Callable[[Settings], PreparedChange],
+        prepare: Callable[[Settings], Callable[[], None]],
     ) -> None:
-        """`prepare` prepares the changes outside the session. It raises BurstError."""
+        """`prepare` prepares the changes outside the session, and returns a function
+        that makes them. It raises BurstError.
+        """
         self._prepare = prepare
         self._read = read
         self._path = path
@@ -117,11 +116,9 @@ class SettingsReloader:
                 raise ConfigError("there is no settings file to reload")
             settings = self._read()
             old = session.settings
-            if (settings.lead.uri, settings.intake.attribute) != (
-                old.lead.uri,
-                old.intake.attribute,
-            ):
-                raise ConfigError("lead.uri and intake.attribute need a restart")
+            changed = [key for key, of in _FIXED.items() if of(settings) != of(old)]
+            if changed:
+                raise ConfigError(f"a change of {', '.join(changed)} needs a restart")
             making = session.make_config(settings)
         except BurstError as error:
             self._refuse(error, waiting)
@@ -135,13 +132,9 @@ class SettingsReloader:
         try:
             config = reload.making.result()
             changed = changed_keys(old, config.settings)
-            beside = self._prepare(config.settings)
-            try:
-                late = session.replace(config)
-            except BaseException:
-                beside.abandon()
-                raise
-            beside.commit()
+            commit = self._prepare(config.settings)
+            late = session.replace(config)
+            commit()
         except BurstError as error:
             self._reload = None
             self._refuse(error, reload.waiting)

@@ -54,7 +54,7 @@ from burst.runtime.service_answers import Row, describe_process
 from burst.runtime.service_api import ServiceApi
 from burst.runtime.side_threads import SideThreads
 from burst.runtime.subuid_file import SubuidFile
-from burst.runtime.tally import CountedCalls, Tally
+from burst.runtime.tally import Tally
 from burst.wakeup import WakeUp
 
 # Seconds from an event to the tick that deals with it. Nodes that join together and
@@ -153,8 +153,7 @@ class Session:
             process.notifier,
             SubuidFile(),
         )
-        calls = CountedCalls(self._workers, self._tally)
-        self.engine = Engine(lead, self._config, calls, self.clock(), beside)
+        self.engine = Engine(lead, self._config, self._workers, self.clock(), beside)
         self._path = process.config
         for package in self.packages.values():
             self.api.add_owners(package.methods())

@@ -16,8 +16,7 @@ from burst.core.records import Records
 from burst.model.burst import Burst, BurstId
 from burst.model.distribution import Distribution
 from burst.model.event import Event
-from burst.runtime.executor import CallResult, Executor
-from burst.runtime.queued_call import QueuedCall
+from burst.runtime.executor import CallResult
 
 STAGES: Mapping[str, tuple[str, str]] = {
     "provision": ("provision-start", "provision-finish"),
@@ -90,29 +89,6 @@ class Tally:
             began = _last(burst.events, begins) if event.name == ends else None
             if began is not None:
                 _add(self.stages, (provider, stage), event.timestamp - began)
-
-
-class CountedCalls:
-    """An executor whose results are counted. See `burst.runtime.executor.Executor`."""
-
-    def __init__(self, executor: Executor, tally: Tally) -> None:
-        self._executor = executor
-        self._tally = tally
-
-    def submit(self, call: QueuedCall) -> None:
-        """See `Executor`."""
-        self._executor.submit(call)
-
-    def collect(self) -> list[CallResult]:
-        """See `Executor`."""
-        results = self._executor.collect()
-        for result in results:
-            self._tally.called(result)
-        return results
-
-    def close(self) -> None:
-        """See `Executor`."""
-        self._executor.close()
 
 
 def _last(events: Sequence[Event], name: str) -> float | None:

@@ -12,7 +12,6 @@ import logging
 import threading
 from typing import Any
 
-from burst_ensemble.config.settings import ensemble_settings
 from burst_ensemble.core.intents import Done
 from burst_ensemble.core.job_rows import MemberState
 from burst_ensemble.core.record import EnsembleRecords, Member
@@ -22,6 +21,7 @@ from burst_ensemble.runtime.client import DaemonClient
 
 from burst import log
 from burst.model.decision import moment
+from burst.model.fsd import format_fsd
 from burst_ensemble_agent.member import AgentMember
 from burst_ensemble_agent.report import (
     AgentAnswer,
@@ -63,7 +63,7 @@ class AgentReports:
                 for key, taken in self.last.items()
                 if key.partition("/")[0] in ensembles
             }
-            taken = TakenReport(now, now + self._limit(), report)
+            taken = TakenReport(now, now + _limit(member), report)
             self.last = {**kept, member.key: taken}
         return answer
 
@@ -108,14 +108,11 @@ class AgentReports:
         started = member.ensemble.record.started
         return None if taken is None or taken.at < started else taken
 
-    def _limit(self) -> float:
-        return ensemble_settings(self._daemon.settings()).agent
-
     def _tell(self, member: Member, taken: TakenReport | None, now: float) -> None:
         """Log once that an agent is silent, and once that it reports again."""
         started = member.ensemble.record.started
         since = taken.at if taken else max(started, self._began)
-        until = taken.until if taken else since + self._limit()
+        until = taken.until if taken else since + _limit(member)
         is_silent, was_silent = now > until, member.key in self._silent
         about = member.ensemble.record.name, member.name
         if was_silent and not is_silent:
@@ -124,12 +121,21 @@ class AgentReports:
         if is_silent and not was_silent:
             self._silent.add(member.key)
             log.say(
-                "ensemble %s: the agent of %s has been silent since %s: nothing is"
-                " decided for it until it reports (ensemble.agent)",
+                "ensemble %s: the agent of %s has been silent since %s, for more than"
+                " %s: nothing is decided for it until it reports",
                 *about,
                 moment(since),
+                format_fsd(_limit(member)),
                 level=logging.WARNING,
             )
+
+
+def _limit(member: Member) -> float:
+    """Return how long the member's agent may be silent, in seconds.
+
+    An agent reports every `checkSeconds`.
+    """
+    return max(6 * member.ensemble.start.spec.check, 60.0)
 
 
 def _as_agents(member: Member) -> AgentMember:

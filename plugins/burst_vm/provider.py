@@ -41,6 +41,8 @@ from burst_vm.settings import PROJECT_OPTIONS, VmSettings
 from burst_vm.status import SeenVm, status_of
 from burst_vm.user_data import HOME, user_data
 
+FETCH_S = 900.0
+"""How long a VM may take from its request until it fetches its certificate."""
 SETTLES_S = 60.0
 """Seconds after the request of a VM by which a cloud lists it, or has made none."""
 _CALLS = 8
@@ -147,7 +149,7 @@ class VmProvider(Provider):
 
     def _create(self, spec: BurstSpec, host: str) -> None:
         settings, burst = self._settings, spec.burst_id
-        token = self._handover.ask(burst, host, self._clock(), settings.fetch_time)
+        token = self._handover.ask(burst, host, self._clock(), FETCH_S)
         given = {
             "address": settings.reached_at(spec.lead.endpoint),
             "port": settings.port,
@@ -155,7 +157,7 @@ class VmProvider(Provider):
             "burst": burst,
             "host": host,
             "token": token,
-            "lasts": settings.fetch_time,
+            "lasts": FETCH_S,
         }
         try:
             vm = NewVm(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -97,8 +97,6 @@ class VmSettings(msgspec.Struct, frozen=True, kw_only=True):
     port: _Port = 8060
     """Port at which each VM fetches its certificate, once. It is open while bursts
     live."""
-    fetch_time: Seconds = Seconds(900)
-    """How long a VM may take from its request until it fetches its certificate."""
     user_data: str = ""
     """Path of a template for the user data, in place of the package's own."""
     user: str = "flux"
@@ -113,6 +111,10 @@ class VmSettings(msgspec.Struct, frozen=True, kw_only=True):
     `/tmp/burst-UID`. Change it only while no burst lives."""
     lifetime: Seconds = Seconds(math.inf)
     """Longest lifetime of a burst."""
+
+    retired: ClassVar[Mapping[str, str]] = {
+        "fetch_time": "remove it: a VM has 15m to fetch its certificate"
+    }
 
     def reached_at(self, endpoint: str) -> str:
         """Return the address of the daemon's host for VMs; `endpoint` is the lead's."""
@@ -135,6 +137,3 @@ class VmSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError("endpoint: set cloud_environment in driver_options")
         if self.driver == "azure_arm" and len(self.security_groups) > 1:
             raise ValueError("security_groups: azure_arm accepts only one")
-        # The notes are JSON, which has no infinite time.
-        if not 0 < self.fetch_time < math.inf:
-            raise ValueError("fetch_time: is not above 0, or has no end")

@@ -20,7 +20,7 @@ def test_what_a_burst_costs_is_shown_with_a_daemon_and_without(
 ) -> None:
     cli.write(
         prices={"local.local": 3.6},
-        budget=[{"limit": 1000, "warn": 0.000001}],
+        budget=[{"limit": 20}],
     )
     with cli.daemon():
         asked = cli.run("request", "-N2").lines[0]

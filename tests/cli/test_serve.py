@@ -134,7 +134,7 @@ def test_settings_that_are_wrong_are_told_and_the_old_ones_stay(
 def test_what_a_lead_leaves_that_is_shut_down_is_taken_down_or_handed_over(
     cli: CliHarness, instance: EmbeddedInstance, on_stop: str
 ) -> None:
-    cli.write(lead={"reconnect": "0.2s"}, daemon={"on_stop": on_stop})
+    cli.write(daemon={"on_stop": on_stop})
     with cli.daemon() as daemon:
         burst_id = bring_up(cli, 2)
         instance.stop()

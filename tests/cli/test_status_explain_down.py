@@ -290,8 +290,11 @@ def test_of_what_offers_no_burst_is_made_is_told_and_why() -> None:
     nothing: dict[str, Any] = {"budgets": (), "held": (), "orphans": ()}
     nothing |= {"totals": {"nodes": 0}, "unreadable": {}, "banks_unverified": ""}
     rows = [provider_row("far", offers=[offer])]
-    slots = [{"name": "burst-0", "drained": {"bad fan": "3", "dust": "4-5"}}]
-    found = answer(now=100.0, providers=rows, slots=[*slots, {"name": "x"}], **nothing)
+    slots = [
+        {"name": "burst-0", "drained": {"bad fan": "3", "dust": "4-5"}},
+        {"name": "x", "drained": {}},
+    ]
+    found = answer(now=100.0, providers=rows, slots=slots, **nothing)
     told = [line[0][0] for line in notices(found)]
     assert told == [
         "rank 3 of slot burst-0 is drained by hand: bad fan; when that no longer holds:"

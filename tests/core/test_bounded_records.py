@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The records of a burst stay small whatever it lives through, and say all there is."""
 
-import json
 from itertools import count
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,8 +17,8 @@ from burst.model.jobid import JobId, format_f58
 from burst.model.ranks import format_hostlist, format_idset
 from burst.model.record import decode_job, decode_record, encode_job, encode_record
 from burst.runtime.record_store import RecordStore
-from tests.builders import T0, but
-from tests.fakes import MeasuredStore, MemoryStore
+from tests.builders import T0
+from tests.fakes import MeasuredStore
 from tests.lifecycles import LEASE, run
 
 MOST_BYTES = 64 * 1024
@@ -218,44 +216,6 @@ def test_the_story_has_the_last_jobs_one_by_one_and_the_sums_have_all():
     names = [event.name for event in known_events(burst, JobId(39))]
     assert names[-5:-1] == ["job-hold", "job-release", "job-start", "job-finish"]
     assert known_events(burst, JobId(2)) == list(burst.events)
-
-
-def version_1(burst: Burst, history: list[Event]) -> str:
-    """The record that versions before had: the events of all jobs among the others."""
-    record = {"version": 1, "lease": burst.lease, "events": history}
-    return msgspec.json.encode(record).decode()
-
-
-def test_a_record_of_the_first_version_is_read_and_written_anew():
-    jobs = {"1": T0, "2": T0 + 1}
-    history = [
-        Event(T0 + 2, "submit", {"jobs": jobs}),
-        Event(T0 + 2, "provision-start"),
-        Event(T0 + 3, "job-hold", {"id": "1"}),
-        Event(T0 + 4, "provision-finish"),
-        Event(T0 + 5, "online", {"ranks": "2-3"}),
-        Event(T0 + 6, "job-release", {"id": "1"}),
-        Event(T0 + 7, "job-start", {"id": "1"}),
-        Event(T0 + 7, "job-start", {"id": "2"}),
-        Event(T0 + 8, "job-finish", {"id": "2", "result": "failed"}),
-    ]
-    burst = begin(LEASE, {JobId(1): T0, JobId(2): T0 + 1}, T0 + 2)
-    for event in history[1:]:
-        burst = apply(burst, event)
-    store = MemoryStore({f"burst/{LEASE.id}": version_1(burst, history)})
-    ledger = RecordStore(store)
-
-    before = ledger.load(T0 + 10)
-    assert before.bursts == {LEASE.id: burst}
-    # Job 1 goes on; nothing of it may be lost by what is written of it alone.
-    later = apply(burst, Event(T0 + 11, "job-release", {"id": "1"}))
-    ledger.write(before, but(before, bursts={LEASE.id: later}))
-
-    assert json.loads(store.records[f"burst/{LEASE.id}"])["version"] == 2
-    assert RecordStore(store).load(T0 + 12).bursts == {LEASE.id: later}
-    assert later.state is State.ONLINE
-    assert later.jobs == later.started == {1}
-    assert later.sums.results == {"failed": 1}
 
 
 def test_of_many_jobs_that_go_on_without_a_burst_that_failed_some_are_known():

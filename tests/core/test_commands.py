@@ -4,18 +4,18 @@ import pytest
 from burst.core import burst_requests, commands
 from burst.core.actions import DrainBurst, ProvisionBurst, ReleaseJobs
 from burst.core.job_memo import memo
-from burst.core.orphans import find_orphans, may_be_deleted
+from burst.core.orphans import find_orphans
 from burst.core.plan.slots import find_slots
 from burst.core.provider_health import FailureRecord, Health
 from burst.core.records import Records
 from burst.core.world import ProviderView
 from burst.errors import BurstError, LeadError, Unreadable
-from burst.model.burst import BurstId, Isolated, Result, State
+from burst.model.burst import Isolated, Result, State
 from burst.model.decision import Decision, OfferRejection
 from burst.model.hold import HoldState
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
-from burst.provider import BurstStatus, FollowerStatus, Phase
+from burst.provider import BurstStatus, Phase
 from tests.builders import T0, but, identity, job, settings, view, whole, world
 from tests.core.ticks import hold, recorded
 from tests.lifecycles import LEASE, WHOLE_WAY, run
@@ -171,14 +171,13 @@ def test_a_provider_is_enabled_by_forgetting():
 # Orphans.
 
 
-def listed(burst, *hosts):
-    followers = tuple(FollowerStatus(host, Phase.RUNNING) for host in hosts)
-    return BurstStatus(burst_id=burst, phase=Phase.RUNNING, followers=followers)
+def listed(burst):
+    return BurstStatus(burst_id=burst, phase=Phase.RUNNING)
 
 
-def seeing(*statuses, lead=None, name="local"):
+def seeing(*statuses, name="local"):
     its_view = ProviderView(statuses={s.burst_id: s for s in statuses}, read_at=T0)
-    return but(world(lead), providers={name: its_view})
+    return but(world(None), providers={name: its_view})
 
 
 @pytest.mark.parametrize(
@@ -201,23 +200,6 @@ def test_an_orphan_is_what_no_record_explains(records, name, why):
     found = find_orphans(records, seeing(listed(LEASE.id), name=name))
 
     assert [orphan.why for orphan in found] == ([why] if why else [])
-
-
-@pytest.mark.parametrize(
-    ("hosts", "lead", "harmless"),
-    [
-        (["burst-0-0"], view(), True),
-        (["burst-0-0"], view(busy=[2]), False),
-        (["burst-0-0"], None, False),
-        ([], view(), False),
-        (["elsewhere"], view(busy=[2]), True),
-    ],
-)
-def test_an_orphan_on_which_something_may_run_is_not_harmless(hosts, lead, harmless):
-    seen = seeing(listed(BurstId("x"), *hosts), lead=lead)
-    (orphan,) = find_orphans(Records(), seen)
-
-    assert may_be_deleted(orphan, seen) is harmless
 
 
 # Memos.

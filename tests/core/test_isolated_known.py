@@ -7,7 +7,6 @@ from burst.core import lifecycle
 from burst.core.isolated import observation
 from burst.core.isolated.observation import InstancePhase
 from burst.core.observation import Observation, ProviderPhase
-from burst.core.orphans import may_be_deleted
 from burst.core.report import find_isolated
 from burst.errors import LeadError
 from burst.model.burst import Isolated, State
@@ -199,19 +198,3 @@ def test_an_event_without_a_status_quarantines():
     burst = lifecycle.begin(lease, {JobId(1): T0}, T0)
     burst = lifecycle.apply(burst, Event(T0, "provision-start", {}))
     assert lifecycle.apply(burst, Event(T0, "finish", {})).quarantined
-
-
-def test_what_no_record_explains_is_not_deleted_by_itself():
-    sim = Sim(modes=BOTH, daemon={"orphans": "reap"})
-    running(sim)
-    for key in list(sim.lead.disk.records):
-        if key.startswith("burst/"):
-            del sim.lead.disk.records[key]
-    sim.lead.jobs.clear()
-    sim.boot()
-    sim.provider.ends_with = None
-    sim.tick(40, seconds=5.0)
-    (orphan,) = sim.engine.snapshot.orphans
-    assert orphan.isolated
-    assert not may_be_deleted(orphan, sim.engine.snapshot.world)
-    assert len(sim.cloud.bursts) == 1

@@ -62,14 +62,13 @@ def test_a_job_starts_on_its_nodes_although_another_waits_ahead_of_it():
 @pytest.mark.parametrize(
     ("intake", "submitted", "shown"),
     [
-        ({"release_urgency": 20}, 16, 20),
-        ({"release_urgency": 0}, 16, 16),
-        ({"release_urgency": 20}, 24, 24),
+        ({}, 16, 31),
+        ({}, 31, 31),
         # In this mode no urgency is changed.
         ({"mode": "scheduler"}, 16, 16),
     ],
 )
-def test_a_site_says_how_far_ahead_and_nobody_is_put_back(intake, submitted, shown):
+def test_a_released_job_is_put_first_in_the_queue(intake, submitted, shown):
     s = Sim(intake=intake)
     s.lead.schedule = lambda: None  # type: ignore[method-assign]
     job = s.lead.submit(whole(4), urgency=submitted)

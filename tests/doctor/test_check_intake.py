@@ -11,6 +11,7 @@ from burst.doctor.check_intake import check_intake
 from burst.doctor.collect_facts import read_installed
 from burst.doctor.facts import InstalledFacts, ReadFailure
 from burst.flux_setup.running_instance import RunningInstance
+from burst.model.scheduler import Scheduler
 from tests.doctor.reading import NOTE, OK, WRONG, levels, said
 
 FROB = {"plugins": ["defaults", "constraints", "/x/frob-burst.py"]}
@@ -27,7 +28,7 @@ def judge(
     **intake: Any,
 ) -> Any:
     config = {"queues": queues or {}, "ingest": {"frobnicator": frob}}
-    instance = RunningInstance(scheduler=scheduler, config=config)
+    instance = RunningInstance(known=Scheduler(name=scheduler), config=config)
     settings = IntakeSettings(mode=mode, **intake)
     return check_intake(instance, INSTALLED, Settings(intake=settings))
 
@@ -65,7 +66,7 @@ def test_what_does_not_is_wrong(mode: Mode, facts: Any, says: str) -> None:
 
 
 def test_what_only_makes_it_pleasant_is_noted() -> None:
-    instance = RunningInstance(scheduler="sched-simple", config={})
+    instance = RunningInstance(known=Scheduler(name="sched-simple"), config={})
     found = check_intake(instance, InstalledFacts(), Settings())
     assert levels(found) == [OK, NOTE, NOTE, NOTE]
     assert "jobs that do not burst may run on lent nodes" in said(found)
@@ -109,7 +110,7 @@ def test_a_shell_without_the_exports_of_a_lead_is_told_what_to_type(
         "FLUX_CLI_PLUGINPATH": f"{lead}/cli/plugins{then}",
         "XDG_CONFIG_DIRS": f"{lead}/xdg:/etc/xdg",
     }
-    instance = RunningInstance(scheduler="x", config={"ingest": {"frobnicator": FROB}})
+    instance = RunningInstance(config={"ingest": {"frobnicator": FROB}})
     one = check_intake(instance, installed, Settings())[-1]
     assert levels([one]) == [NOTE]
     assert (
@@ -135,7 +136,7 @@ def test_a_list_of_the_site_that_leaves_ours_out_is_found() -> None:
 def test_a_frobnicator_that_the_site_disabled_is_to_be_enabled(access) -> None:
     frob = {**FROB, "disable": True}
     config = {"ingest": {"frobnicator": frob}, "access": access}
-    instance = RunningInstance(scheduler="x", config=config)
+    instance = RunningInstance(config=config)
     found = check_intake(instance, INSTALLED, Settings())
     (wrong,) = [each for each in found if each.level is WRONG]
     assert "[ingest.frobnicator] disable is true" in wrong.what

@@ -215,5 +215,4 @@ def test_nothing_is_said_of_moves_that_go_on_or_never_were() -> None:
     queues = {"q": {"requires": ["batch"]}, "free": {}}
     assert judge_moves({"free": {}}, True) == []
     assert judge_moves(queues, True, any_job=True) == []
-    assert judge_moves(queues, True, share=True) == []
     assert judge_moves({**queues, "free": {"requires": ["^burst"]}}) == []

@@ -25,7 +25,7 @@ def fluxion(policy: str = "easy", **more: Any) -> Scheduler:
 
 
 def judge(known: Scheduler, mode: Any = "hold", **config: Any) -> Any:
-    instance = RunningInstance(scheduler=known.name, known=known, config=config)
+    instance = RunningInstance(known=known, config=config)
     return list(check_scheduler(instance, IntakeSettings(mode=mode)))
 
 

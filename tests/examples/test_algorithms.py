@@ -18,7 +18,6 @@ from burst_ensemble.algorithm import (
     QueueCounts,
     Spread,
 )
-from burst_ensemble.core.algorithms import EXAMPLES as GONE
 from burst_ensemble.testing import AlgorithmContract
 
 from burst.config import convert
@@ -60,10 +59,6 @@ def test_each_keeps_the_contract_of_algorithms(name: str) -> None:
     assert len(tests) == 7
     for each in tests:
         getattr(Suite(), each)()
-
-
-def test_those_that_are_not_shipped_any_more_are_here() -> None:
-    assert set(GONE) < POINTS.keys()
 
 
 def test_backlog_has_a_node_for_each_ten_minutes_of_work_and_is_short() -> None:

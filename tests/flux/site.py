@@ -211,7 +211,7 @@ class Site:
         """Return the bursts that the KVS has, as their records say."""
         with closing(self.instance.lead()) as lead:
             kept = lead.store().load()
-        records, _ = read_records(kept, time.time())
+        records = read_records(kept, time.time())
         return list(records.bursts.values())
 
     def check_that_nothing_is_left(self) -> None:

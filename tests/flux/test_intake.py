@@ -36,7 +36,7 @@ def prepare(queues: dict[str, Any], started: set[str]) -> list[tuple[str, bool]]
         "job-manager.queue-start": start,
     }
     client = RpcClient(FakeHandle(services).as_handle())
-    intake = IntakeSettings(mode="queue", queue=WAITING, ready=READY)
+    intake = IntakeSettings(mode="queue", queue=WAITING)
     try:
         prepare_queues(client, intake)
     except ConfigError:

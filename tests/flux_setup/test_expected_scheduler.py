@@ -21,7 +21,7 @@ MIXED = {"queue-policy": "easy", "queue-policy-per-queue": "debug:fcfs"}
 
 def running(config, **policies: str) -> RunningInstance:
     known = Scheduler(name=FLUXION, policies=policies)
-    return RunningInstance(scheduler=FLUXION, known=known, config=config)
+    return RunningInstance(known=known, config=config)
 
 
 def policies(tables, instance=None) -> dict[str, str]:
@@ -77,9 +77,7 @@ def test_a_scheduler_that_is_not_known_may_be_the_one_that_is_installed() -> Non
         check_compatible({}, None, QUEUE, has_fluxion=True)
     check_compatible({}, None, QUEUE)
     check_compatible({}, None, IntakeSettings(mode="scheduler"), has_fluxion=True)
-    simple = RunningInstance(
-        scheduler="sched-simple", known=Scheduler(name="sched-simple"), config={}
-    )
+    simple = RunningInstance(known=Scheduler(name="sched-simple"), config={})
     check_compatible({}, simple, QUEUE, has_fluxion=True)
     check_compatible({}, simple, IntakeSettings(mode="scheduler"))
 

@@ -14,7 +14,6 @@ from burst.config import IntakeSettings
 from burst.errors import ConfigError
 from burst.flux_setup.install import LIST, Change, apply_files, plan_files
 from burst.flux_setup.setup_files import (
-    FORMER_PIECES,
     LEAD_PIECE,
     IntakeChoice,
     lead_tables,
@@ -244,15 +243,15 @@ def test_what_the_lead_has_to_say_follows_the_mode() -> None:
             }
         }
     }
-    queue = lead_tables(places, choice("queue", ready="go", local_queue="batch"))
+    queue = lead_tables(places, choice("queue", queue="go", local_queue="batch"))
     assert queue["queues"] == {
-        "burst": {"requires": ["burst"]},
         "go": {"requires": ["burst"]},
+        "go-ready": {"requires": ["burst"]},
         "batch": {"requires": ["^burst"]},
     }
     assert queue["policy"]["jobspec"]["defaults"]["system"]["queue"] == "batch"
-    assert queue["ingest"]["frobnicator"]["burst"]["ready"] == "go"
-    assert queue["ingest"]["frobnicator"]["burst"]["queue"] == "burst"
+    assert queue["ingest"]["frobnicator"]["burst"]["ready"] == "go-ready"
+    assert queue["ingest"]["frobnicator"]["burst"]["queue"] == "go"
     assert "policy" not in lead_tables(places, choice("queue"))
     scheduler = lead_tables(places, choice("scheduler"))
     assert scheduler["burst"] == {"scheduler": True}
@@ -267,20 +266,6 @@ def test_our_queues_have_the_limits_of_the_queue_whose_jobs_they_take() -> None:
     assert tables["queues"] == {"burst": ours, "burst-ready": ours}
     listed = tables["ingest"]["frobnicator"]["plugins"]
     assert listed == ["/site/frob.py", "constraints", "/x/frob-burst.py"]
-
-
-def test_the_piece_of_an_earlier_release_is_replaced(site: Path) -> None:
-    places = single_directory(site / "flux")
-    made = make_files(places, choice())
-    former = places.config / FORMER_PIECES[0]
-    made[former] = made.pop(places.config / LEAD_PIECE)
-    apply_files(places.own, made)
-    steps = apply_files(places.own, make_files(places, choice()))
-    assert {(s.change, s.path.name) for s in steps if s.change is not Change.SAME} == {
-        (Change.REMOVE, former.name),
-        (Change.WRITE, LEAD_PIECE),
-    }
-    assert "Its name sorts last" in (places.config / LEAD_PIECE).read_text()
 
 
 def test_the_module_gets_the_policy_and_the_attribute() -> None:

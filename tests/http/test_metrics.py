@@ -23,7 +23,7 @@ from burst.runtime.daemon_state import DaemonState, Served
 from burst.runtime.forecast_pass import Forecasts, Judged, Line
 from burst.runtime.read_records import read_records
 from burst.runtime.side_threads import SideThreads
-from burst.runtime.tally import CountedCalls, Tally
+from burst.runtime.tally import Tally
 from tests.builders import but, whole
 from tests.fakes import FakeLead
 from tests.sim import Sim
@@ -48,9 +48,6 @@ class Watched(Sim):
         self.beside = SideThreads(tally=self.tally)
         super().boot()
         self.shown.serve(Served(lambda: self.engine.snapshot, {}, no_answer))
-
-    def runs_calls(self):
-        return CountedCalls(self.executor, self.tally)
 
     def restart(self) -> None:
         """Another process: only the store remembers."""
@@ -139,7 +136,7 @@ def test_what_is_live_agrees_with_the_store_at_any_tick() -> None:
         sim.tick()
         if tick % 3:
             continue
-        records, _ = read_records(sim.lead.disk.load(), sim.now)
+        records = read_records(sim.lead.disk.load(), sim.now)
         states = Counter(b.state.value for b in records.live)
         shown = {labels[1]: n for labels, n in sim.read("bursts").items() if n}
         assert shown == states

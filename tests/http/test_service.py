@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The server moves as settings change, and where that fails stays where it was."""
+"""The server begins once, and reads its token again."""
 
 import os
 import socket
@@ -36,16 +36,22 @@ def can_read(port: int, token: str) -> bool:
     return ask(port, "/metrics", headers=bearer(token)).status == 200
 
 
-def test_nothing_answers_before_it_is_committed(service: HttpService) -> None:
-    change = service.prepare(HttpSettings(listen="127.0.0.1:0"))
+def test_it_answers_from_the_commit_to_its_end(service: HttpService) -> None:
+    service.prepare(HttpSettings())()
     assert service.port == 0
-    change.abandon()
-    assert service.port == 0
-    service.prepare(HttpSettings(listen="127.0.0.1:0")).commit()
+    service.prepare(HttpSettings(listen="127.0.0.1:0"))()
     port = service.port
     assert ask(port, "/healthz").status == 200
-    service.prepare(HttpSettings()).commit()
+    service.close()
     assert service.port == 0
+    with pytest.raises(ConnectionRefusedError):
+        ask(port, "/healthz")
+
+
+def test_one_that_was_never_committed_ends_too(service: HttpService) -> None:
+    service.prepare(HttpSettings(listen="127.0.0.1:0"))
+    port = service.port
+    service.close()
     with pytest.raises(ConnectionRefusedError):
         ask(port, "/healthz")
 
@@ -53,13 +59,13 @@ def test_nothing_answers_before_it_is_committed(service: HttpService) -> None:
 def test_a_token_is_read_again(service: HttpService, tmp_path: Path) -> None:
     path = tmp_path / "token"
     settings = HttpSettings(listen="127.0.0.1:0", token_file=write(path, TOKEN))
-    service.prepare(settings).commit()
+    service.prepare(settings)()
     port = service.port
     assert can_read(port, TOKEN)
     write(path, OTHER)
-    change = service.prepare(settings)
+    commit = service.prepare(settings)
     assert can_read(port, TOKEN)
-    change.commit()
+    commit()
     assert service.port == port
     assert can_read(port, OTHER)
     assert not can_read(port, TOKEN)
@@ -69,35 +75,14 @@ def test_a_token_is_read_again(service: HttpService, tmp_path: Path) -> None:
     assert can_read(port, OTHER)
 
 
-def test_it_moves_to_another_address_of_the_same_port(
-    service: HttpService, tmp_path: Path
-) -> None:
-    port, token = free_port(), write(tmp_path / "token", TOKEN)
-    here = HttpSettings(listen=f"127.0.0.1:{port}", token_file=token)
-    everywhere = HttpSettings(listen=f"0.0.0.0:{port}", token_file=token)
-    service.prepare(here).commit()
-    service.prepare(everywhere).commit()
-    assert ask(port, "/healthz").status == 200
-    with socket.create_connection(("127.8.8.8", port)):
-        pass
-    # And back, where the session then refuses the reload.
-    change = service.prepare(here)
-    change.abandon()
-    assert ask(port, "/healthz").status == 200
-    assert can_read(port, TOKEN)
-    with socket.create_connection(("127.8.8.8", port)):
-        pass
-
-
-def test_where_another_has_the_port_it_stays(service: HttpService) -> None:
+def test_a_port_that_another_has_is_told(service: HttpService) -> None:
     port = free_port()
-    with socket.create_server(("127.0.0.2", port)):
-        here = HttpSettings(listen=f"127.0.0.1:{port}")
-        service.prepare(here).commit()
-        with pytest.raises(ConfigError, match="in use"):
-            service.prepare(HttpSettings(listen=f"127.0.0.2:{port}"))
-        assert service.port == port
-        assert ask(port, "/healthz").status == 200
+    with (
+        socket.create_server(("127.0.0.2", port)),
+        pytest.raises(ConfigError, match="in use"),
+    ):
+        service.prepare(HttpSettings(listen=f"127.0.0.2:{port}"))
+    assert service.port == 0
 
 
 def test_a_place_where_nothing_can_be_made_is_told(

@@ -51,9 +51,6 @@ def test_each_host_has_the_service_of_its_pod(spec: BurstSpec) -> None:
     site = {"spec": {"dnsConfig": {"searches": ["example.org"]}}}
     both = pod_spec(later, replace(named, pod=site))["dnsConfig"]["searches"]
     assert both == [domain, "example.org"]
-    elsewhere = replace(named, cluster_domain="example.org")
-    (searched,) = pod_spec(later, elsewhere)["dnsConfig"]["searches"]
-    assert searched.endswith(".jobs.svc.example.org")
 
 
 def test_a_gateways_service_keeps_its_name(spec: BurstSpec) -> None:

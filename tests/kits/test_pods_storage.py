@@ -160,6 +160,7 @@ GONE = [
     ("scratch_path = '/x'", "scratch_path: is gone; .* as mountPath"),
     ("environment.A = 'x'", "environment: is gone; .*env of the container broker"),
     ("tolerations = []", "tolerations: is gone; "),
+    ("cluster_domain = 'x'", "cluster_domain: is gone; remove it: it is cluster"),
     ("pull_secrets = []", "pull_secrets: is gone; .*imagePullSecrets"),
     ("service_account = 'x'", "service_account: is gone; .*serviceAccountName"),
     ("node_selector = {}", r"node_selector: is gone; .*pod.spec\]: nodeSelector"),

@@ -376,7 +376,7 @@ def test_a_sites_queue_of_our_name_is_told_before_anything_is_written(
     assert sorted(p.name for p in site.rglob("*")) == sorted([*before, queues.name])
     # By other names in the settings, or in another mode, it goes on.
     asked.settings.parent.mkdir()
-    asked.settings.write_text('[intake]\nqueue = "lent"\nready = "lent-ready"\n')
+    asked.settings.write_text('[intake]\nqueue = "lent"\n')
     assert adopt_lead(asked).added
     assert adopt_lead(request(site)).kept
 

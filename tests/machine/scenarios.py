@@ -64,7 +64,7 @@ _INTAKES: tuple[_Table, ...] = (
     {},
     {"mode": "queue"},
     {"mode": "scheduler"},
-    {"release_urgency": 20},
+    {"mode": "hold"},
     {"impossible": "fail"},
 )
 

@@ -37,7 +37,7 @@ def test_a_burst_is_kept_as_its_lease_and_its_events() -> None:
 def test_a_record_of_another_version_is_left_to_that_version() -> None:
     record = json.loads(encode_record(run()))
     record["version"] = RECORD_VERSION + 1
-    told = r"record of version 3; this program reads versions up to 2; run the version"
+    told = r"record of version 3; this program reads version 2; run the version"
     with pytest.raises(RecordUnreadable, match=told):
         decode_record(json.dumps(record))
 

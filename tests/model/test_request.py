@@ -186,7 +186,6 @@ def test_a_bank_is_read():
         ({"provider": None, "wait": None}, BurstPreferences()),
         ({"mode": "isolated"}, BurstPreferences(mode="isolated")),
         ({"tag": "sweep/a"}, BurstPreferences(tag="sweep/a")),
-        ({"member": "sweep/a"}, BurstPreferences(tag="sweep/a")),
         (MANY, BurstPreferences("gke", 1.0, 0.0, "spread", 7)),
     ],
 )

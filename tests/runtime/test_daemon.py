@@ -9,14 +9,13 @@ from socket import AF_UNIX, SOCK_DGRAM
 import pytest
 
 from burst import log
-from burst.config import LeadSettings, Seconds, Settings, parse
+from burst.config import Settings, parse
 from burst.config.usual_paths import LOOKED_FOR
 from burst.daemon import Daemon
 from burst.errors import ConfigError, LeadError, LeadGone, ServiceTaken, Unreadable
 from burst.lead import no_known_jobs
 from burst.model.burst import Burst
 from burst.model.record import encode_record
-from tests.builders import but
 from tests.fakes import FakeLead, WatchedLead
 from tests.lifecycles import WHOLE_WAY, run
 from tests.support.fluxlead import short_directory
@@ -65,9 +64,8 @@ def daemon_of(leads: list[FakeLead], reconnect: float = 60.0) -> Daemon:
     def connector(_: str, __: str) -> FakeLead:
         return next(left, leads[-1])
 
-    lead = LeadSettings(reconnect=Seconds(reconnect))
-    settings = but(Settings(), lead=lead)
-    return Daemon(lambda: settings, None, connector)
+    settings = Settings()
+    return Daemon(lambda: settings, None, connector, reconnect_limit=reconnect)
 
 
 @pytest.mark.parametrize("abstract", [False, True])

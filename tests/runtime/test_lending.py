@@ -69,14 +69,14 @@ def test_queues_that_are_gone_are_said_and_the_tick_goes_on(caplog):
 
 def test_a_released_job_keeps_its_place_by_urgency_then_by_submission():
     """The rule of docs/intake.md: it starves nobody, and nobody starves it."""
-    s = Sim(intake={"release_urgency": 0})
+    s = Sim()
     busy = s.lead.submit(whole(2))
     s.tick(2)
     ahead = s.lead.submit(whole(2, constraint='{"properties":["local"]}'))
     burst = s.lead.submit(whole(4))
     behind = s.lead.submit(whole(1, constraint='{"properties":["local"]}'))
     s.until(lambda: s.lead.jobs[burst].urgency == 16 and len(s.lead.online) == 6)
-    s.tick(3)
+    s.tick()
     assert s.lead.running() == [busy], "each waits for the one ahead"
     s.lead.finish(busy)
     s.tick(2)

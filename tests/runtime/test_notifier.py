@@ -408,7 +408,7 @@ class GoneLead(WatchedLead):
 
 
 def test_a_daemon_tells_that_it_lost_its_lead(receiver: Receiver) -> None:
-    tables = {"notify": {"webhook": receiver.url}, "lead": {"reconnect": "60s"}}
+    tables = {"notify": {"webhook": receiver.url}}
     settings: Settings = parse(tables, "x")
     back = WatchedLead()
     leads: Iterator[FakeLead] = iter([GoneLead(), back])

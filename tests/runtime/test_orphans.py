@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Orphans take the same way as bursts: deleted until nothing of them is left."""
 
-import pytest
-
 from burst.core.orphans import find_orphans
 from burst.core.provider_health import Outcome
 from burst.core.records import Records
@@ -11,7 +9,7 @@ from burst.model.burst import BurstId
 from burst.runtime.last_call import describe_reap
 from burst.runtime.reap_bursts import reap_until_gone
 from burst.testing import FakeProvider
-from tests.builders import burst_spec, but, whole
+from tests.builders import burst_spec, but
 from tests.sim import Sim
 
 ORPHAN = BurstId("burst-1-0rphan")
@@ -22,9 +20,9 @@ def leave(s):
     s.provider.provision(burst_spec(ORPHAN, "burst-1-0", "burst-1-1"))
 
 
-def with_orphan(**tables):
+def with_orphan():
     """Return a daemon that knows of one."""
-    s = Sim.at_rest(**tables)
+    s = Sim.at_rest()
     s.joins = False
     leave(s)
     s.until(lambda: bool(s.engine.snapshot.orphans))
@@ -35,17 +33,15 @@ def reaps(s):
     return sum(call.method == "reap" for call in s.provider.calls)
 
 
-@pytest.mark.parametrize("by_hand", [True, False])
-def test_it_is_deleted_until_nothing_is_left_whatever_fails(by_hand, caplog):
+def test_it_is_deleted_until_nothing_is_left_whatever_fails(caplog):
     caplog.set_level("INFO")
-    s = with_orphan(daemon={"orphans": "report" if by_hand else "reap"})
+    s = with_orphan()
     s.provider.ends_after = 3
     s.provider.next_reap_error = Transient("busy")
-    if by_hand:
-        assert not reaps(s)
-        s.engine.reap_orphans(s.engine.snapshot.orphans)
-    else:
-        s.tick(61)
+    # Never without a person's request.
+    s.tick(61)
+    assert not reaps(s)
+    s.engine.reap_orphans(s.engine.snapshot.orphans)
     s.tick(30)
 
     assert s.cloud.bursts == {}
@@ -73,24 +69,6 @@ def test_what_came_of_it_is_known():
     before = reaps(s)
     s.tick(10)
     assert reaps(s) == before
-
-
-@pytest.mark.parametrize("ticks", range(66, 76))
-def test_a_job_that_starts_on_one_at_any_moment_is_not_ended(ticks):
-    """Its followers are up at the lead, so its ranks are drained before."""
-    s = Sim(daemon={"orphans": "reap"})
-    s.lead.submit(whole(2))
-    s.tick(2)
-    leave(s)
-    s.tick(ticks)
-    # After the daemon has looked, and before a provider is called.
-    job = s.lead.submit(whole(2))
-    s.lead.schedule()
-    s.tick(10)
-    assert s.lead.jobs[job].result != "failed"
-    s.lead.finish(job)
-    s.until(lambda: ORPHAN not in {key[2] for key in s.cloud.bursts})
-    s.until(lambda: not s.lead.drained)
 
 
 def test_a_refusal_to_delete_it_is_paced_and_disables_the_provider():

@@ -35,33 +35,6 @@ def test_what_was_written_is_read_again():
     }
 
 
-def test_what_an_older_daemon_noted_of_failures_is_read():
-    store = MemoryStore()
-    RecordStore(store).write(Records(), RECORDS)
-    store.records["provider/local"] = """{
-        "refused": {"reap": {"why": "no rights"},
-                    "offers": {"why": "no key", "until": 8.0, "failures": 2}},
-        "failed": {"observe": 2}, "until": 9.0,
-        "offers": {"small": {"failures": 0, "until": 7.0, "nodes": 4, "why": "gone"}},
-        "specs": {"small/burst-0/2": {"failures": 3, "until": 6.0, "why": "quota"}},
-        "drained": {"big": {"failures": 1, "at": 5.0, "until": 0.0, "why": "fan"}},
-        "table": "abc", "trial": true}"""
-
-    assert RecordStore(store).load(T0).health["local"] == Health(
-        rows={
-            "method/reap": FailureRecord(why="no rights"),
-            "method/offers": FailureRecord(2, 8.0, why="no key"),
-            "offer/small": FailureRecord(0, 7.0, 4, "gone"),
-            "spec/small/burst-0/2": FailureRecord(3, 6.0, why="quota"),
-            "unusable/big": FailureRecord(1, 0.0, why="fan", at=5.0),
-        },
-        failed={"observe": 2},
-        until=9.0,
-        table="abc",
-        trial=True,
-    )
-
-
 def test_only_what_changed_is_written():
     store = MemoryStore()
     ledger = RecordStore(store)
@@ -115,7 +88,7 @@ def test_what_another_version_wrote_is_not_guessed_at():
     key = "burst/burst-0-aaaaaa"
     store.records[key] = store.records[key].replace('"version":2', '"version":3')
     records = RecordStore(store).load(T0)
-    told = "record of version 3; this program reads versions up to 2"
+    told = "record of version 3; this program reads version 2"
     assert told in records.unreadable[key]
     assert records.unread_leases == [key]
     for schema in "2", "x":

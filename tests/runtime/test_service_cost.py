@@ -21,26 +21,29 @@ if TYPE_CHECKING:
     from burst.runtime.bank_reader import BankReader
 
 LENT = whole(3, constraint='{"properties":["burst"]}')
+HIS = {"limit": 50_000, "match": {"user": str(GUEST)}}
 MONEY = {
     "prices": {"local.nodes": 3600.0},
     "deadlines": {"run": "1h"},
-    "budget": [
-        {"limit": 100_000, "warn": 0.05},
-        {"limit": 50_000, "match": {"user": str(GUEST)}},
-    ],
+    "budget": [{"limit": 9_000}, HIS],
 }
 
 
-@pytest.fixture
-def asking():
+def spending(**changes):
     """A guest's job on a burst, at one unit for a node and second."""
-    found = Asking(**MONEY)
+    found = Asking(**MONEY | changes)
     found.sim.lead.submit(LENT, userid=GUEST, duration=60.0)
     found.sim.until(found.sim.in_state(State.ONLINE))
     return found
 
 
-def test_a_guest_sees_his_part_and_his_budgets(asking):
+@pytest.fixture
+def asking():
+    return spending()
+
+
+def test_a_guest_sees_his_part_and_his_budgets():
+    asking = spending(budget=[{"limit": 100_000}, HIS])
     asking.sim.lead.submit(LENT, userid=7, duration=60.0)
     asking.sim.tick(3)
     all_ = asking.ask("cost", by="job")
@@ -113,14 +116,14 @@ def test_a_budget_that_warns_is_logged_once(caplog):
         found.sim.tick(5)
     (told,) = [text for text in caplog.messages if text.startswith("budget ")]
     assert told.startswith("budget everything, per month: ")
-    assert " of 100000.00 is settled or reserved, " in told
+    assert " of 9000.00 is settled or reserved, " in told
 
 
 def test_a_budget_that_warns_already_is_logged_when_it_is_read(caplog):
     found = Asking(**MONEY | {"budget": []})
     found.sim.lead.submit(LENT, userid=7, duration=60.0)
     found.sim.until(found.sim.in_state(State.ONLINE))
-    budgets = [{"limit": 100_000, "warn": 0.05}, {"limit": 100_000, "per": "week"}]
+    budgets = [{"limit": 9_000}, {"limit": 100_000, "per": "week"}]
     changed = settings(**found.sim.tables | {"budget": budgets})
     with caplog.at_level(logging.WARNING):
         for _ in range(2):  # the second time it is known

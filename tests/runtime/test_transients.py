@@ -93,7 +93,7 @@ def lives_through(sim: Sim) -> None:
     assert not sim.cloud.followers()
     assert not held_jobs(sim.records)
     # What the store has is what the daemon goes by.
-    records, _ = read_records(sim.lead.disk.records, sim.now)
+    records = read_records(sim.lead.disk.records, sim.now)
     assert records.bursts == sim.records.bursts
     assert records.holds == sim.records.holds
 

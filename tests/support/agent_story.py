@@ -77,8 +77,6 @@ class AgentStory:
         self.token.chmod(0o600)
         cli.write(
             http={"listen": f"127.0.0.1:{self.port}", "token_file": str(self.token)},
-            # Without a report for so long an agent counts as silent.
-            ensemble={"agent": "10m"},
         )
 
     def up(self, command: str = "", count: int = 6) -> None:

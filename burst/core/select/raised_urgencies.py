@@ -3,9 +3,9 @@
 
 A scheduler that starts jobs in their order stops at the first that waits for nodes. So
 a job whose lent nodes are online and free waits behind an ordinary one that could not
-even use them. It gets the urgency `[intake] release_urgency` when Flux had a moment to
-start it and did not, and only while all that it needs is free on its lent nodes and
-Flux would take these. Then it starts at once, and takes nothing that a job ahead of it
+even use them. It gets the highest urgency when Flux had a moment to start it and did
+not, and only while all that it needs is free on its lent nodes and Flux would take
+these. Then it starts at once, and takes nothing that a job ahead of it
 waits for. If it does not start for another reason, it gets its own urgency back, so it
 never blocks the queue from the front.
 """
@@ -29,6 +29,8 @@ from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView
 from burst.model.reason import Reason
 
+# The urgency of a job that is first in the queue (flux-submit(1)).
+_FIRST = 31
 # How long a scheduler has to start a job by itself, in seconds.
 _GRACE = 2.0
 # A request that does not show after so many seconds is made again.
@@ -50,7 +52,6 @@ class RaisedUrgencies:
         settings: IntakeSettings,
     ) -> None:
         self._tx, self._world, self._own_nodes = tx, world, own_nodes
-        self._urgency = settings.release_urgency
         self._needed = settings.mode != "scheduler"
         self._ahead: dict[BurstId, JobId] = {
             burst.id: job
@@ -84,7 +85,7 @@ class RaisedUrgencies:
         return (
             self._needed
             and not hold.by_user
-            and 0 < job.urgency < self._urgency
+            and 0 < job.urgency < _FIRST
             and bool(released)
             and all(at is not None and self._tx.now - at > _GRACE for at in released)
             and not any(burst.id in self._ahead for burst in bursts)
@@ -111,11 +112,11 @@ class RaisedUrgencies:
         self._ahead.update((burst.id, job.id) for burst in bursts)
         self._tx.holds[job.id] = msgspec.structs.replace(
             hold,
-            expected_urgency=self._urgency,
-            raised_to=self._urgency,
+            expected_urgency=_FIRST,
+            raised_to=_FIRST,
             raised_since=self._tx.now,
         )
-        return self._urgency
+        return _FIRST
 
     def _lower(self, job: JobView, hold: Hold) -> int:
         self._tx.holds[job.id] = msgspec.structs.replace(

@@ -29,6 +29,9 @@ from burst.core.worth.periods import Period, Window, midnight, sum_of, window
 from burst.model.burst import BurstId
 
 _DAY_S = 86400.0
+# The part of its limit from which on a budget warns: of a month's money, there is
+# usually a week left to react.
+_WARNS_FROM = 0.8
 
 
 class Accounts(msgspec.Struct, frozen=True):
@@ -79,7 +82,7 @@ class BudgetState(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def warns(self) -> bool:
         """Whether so much is used that people are told."""
-        return self.used >= self.budget.warn * self.limit
+        return self.used >= _WARNS_FROM * self.limit
 
 
 class Commitment(msgspec.Struct, frozen=True, kw_only=True):

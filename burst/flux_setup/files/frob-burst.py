@@ -152,8 +152,7 @@ class Frobnicator(FrobnicatorPlugin):
 
     def configure(self, args, config):
         table = config.get("ingest", {}).get("frobnicator", {}).get("burst", {})
-        # The release before this one wrote `share`.
-        self._any_job = bool(table.get("any_job", table.get("share", False)))
+        self._any_job = bool(table.get("any_job", False))
         self._attribute = table.get("attribute", "burstable")
         self._lent = table.get("property", "burst")
         self._queue = table.get("queue", "")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Keys of earlier versions that `pod`, a part of a pod's template, has replaced."""
+"""Keys of earlier versions, most of which `pod`, a part of a template, replaces."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ _MOUNTED = (
 NODE_SELECTOR = f"{_SPEC}nodeSelector"
 """The advice for `node_selector`; for an offer it names the offer's own `pod`."""
 POD_WORDS: Mapping[str, str] = {
+    "cluster_domain": "remove it: it is cluster.local",
     "environment": f"{_SPEC}env of the container broker, each with name and value",
     "grace": f"{_SPEC}terminationGracePeriodSeconds",
     "node_selector": NODE_SELECTOR,

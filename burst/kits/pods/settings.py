@@ -107,9 +107,8 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Whether followers can resolve the host names of the lead's list, such as
     `burst-0-1`, and the host names of pods. It is for programs that take a host list
     from Flux. It makes a Service for each host, so no other lead may burst into the
-    namespace with the same host names."""
-    cluster_domain: str = "cluster.local"
-    """The domain of the cluster's DNS, for `names`."""
+    namespace with the same host names. The domain of the cluster's DNS must be
+    `cluster.local`."""
     share_socket: bool = False
     """Let further containers of `pod`, such as a RESTful service or a monitor, mount
     the volume `socket`, in which the socket of Flux is `broker/local`. A container that

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import ClassVar
 
 from burst.config import Settings
-from burst.config.convert import PackageTable, Seconds
+from burst.config.convert import PackageTable
 from burst.errors import ConfigError
-
-_DAY_S = 86400
 
 
 class EnsembleSettings(PackageTable, frozen=True):
@@ -34,14 +33,14 @@ class EnsembleSettings(PackageTable, frozen=True):
     user, beside the daemon: in a container of its own with the tokens that are mounted
     there. Everyone who can act as the instance owner can start an ensemble: jobs on the
     lead's node that run as the owner, and followers."""
-    agent: Seconds = Seconds(60)
-    """How long the agent of an external member may be silent, 1s to 1d. After that time
-    nothing is decided for the member until the agent reports again. Set it to a few
-    times `checkSeconds`, the interval of the reports."""
+    retired: ClassVar[Mapping[str, str]] = {
+        "agent": "remove it: an agent may be silent for six times checkSeconds, and at"
+        " least for a minute"
+    }
 
     def check(self, where: str) -> None:
         """Raise ConfigError for a relative path, which would depend on the daemon's
-        working directory, and for a value of `agent` that is out of range.
+        working directory.
         """
         for file in self.files:
             if not Path(file).is_absolute():
@@ -49,11 +48,6 @@ class EnsembleSettings(PackageTable, frozen=True):
                     f"{where}: ensemble.files: {file!r} is not an absolute path",
                     f'such as "/etc/burst/{Path(file).name or "ensemble.toml"}"',
                 )
-        if not 1 <= self.agent <= _DAY_S:
-            raise ConfigError(
-                f"{where}: ensemble.agent: {self.agent} is out of range",
-                "at least 1s, at most 1d",
-            )
 
 
 def ensemble_settings(settings: Settings) -> EnsembleSettings:

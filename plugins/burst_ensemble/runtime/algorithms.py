@@ -27,7 +27,7 @@ from burst_ensemble.algorithm import (
 from burst_ensemble.config.file import EnsembleFile
 from burst_ensemble.config.source import choices, key_path
 from burst_ensemble.config.spec import AlgorithmSpec
-from burst_ensemble.core.algorithms import BUILT_IN, EXAMPLES
+from burst_ensemble.core.algorithms import BUILT_IN
 from burst_ensemble.core.views import fresh_view
 from burst_ensemble.core.wishes import AlgorithmFault, Answer
 
@@ -97,14 +97,6 @@ def _make(
 
 def _load(name: str, place: _Place, plugins: Mapping[str, EntryPoint]) -> Any:
     point = plugins.get(name)
-    if point is None and name in EXAMPLES:
-        raise place.wrong(
-            "",
-            f"{name} is not part of burst any more: it is in examples/algorithms of"
-            " its source",
-            "pip install that directory, and also list the algorithms that its README"
-            " names; or use workload-demand, more-jobs and stop",
-        )
     if point is None:
         known = sorted([*BUILT_IN, *plugins])
         raise place.wrong("", f"there is no algorithm {name!r}", choices(name, known))

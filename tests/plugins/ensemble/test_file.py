@@ -169,7 +169,6 @@ WRONG = [
     ("scaleChecks", "scaleCheks", 22, "scaleCheks: no such key", "scaleChecks?"),
     ('"stop"', '"stopp"', 23, "there is no algorithm 'stopp'", "stop?"),
     ('"stop"', '"fair"', 23, "there is no algorithm 'fair'", "there are more-jobs"),
-    ('"stop"', '"cost"', 23, "cost is not part of burst any more", "pip install"),
     ('"stop"', '"workload-demand"', 23, "is listed twice", "remove"),
     ("nodes = 2", "nodes = 5", 30, "nodes: 5 is more than max, 4", "larger max"),
     ("count = 5", "count = 5\ntasks = 1", 30, "1 tasks for 2 nodes", "leave tasks out"),

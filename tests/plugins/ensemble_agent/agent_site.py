@@ -35,7 +35,7 @@ class Outside:
     """A site with a member that an agent tells of, and the agent's part."""
 
     def __init__(self, **more: Any) -> None:
-        self.site = OutsideSite(ensemble={"agent": "60s"})
+        self.site = OutsideSite()
         members = [OUTSIDE, {**MEMBER, "name": "joined"}]
         self.says: Scripted = self.site.up(members=members, **more)["m"]
         self.number = 0

@@ -131,14 +131,14 @@ def test_of_many_at_once_one_gets_the_files(cloud: FakeCloud) -> None:
 
 
 def test_a_token_is_for_one_follower_and_a_few_minutes(cloud: FakeCloud) -> None:
-    provider = cloud.provider(fetch_time="5m")
+    provider = cloud.provider()
     provider.provision(cloud.spec(2))
     mine = cloud.handover(0)["host"]
     other = {"burst-0-0": "burst-0-1", "burst-0-1": "burst-0-0"}[mine]
     assert ask(cloud, host=other) == {"error": "the token is wrong"}
-    cloud.now += 301
+    cloud.now += 901
     assert ask(cloud) == {"error": "the token is too old"}
-    cloud.now -= 301
+    cloud.now -= 901
     assert "files" in ask(cloud)
     assert provider.observe()
 
@@ -358,8 +358,8 @@ def test_a_line_is_what_is_before_its_end() -> None:
 
 
 def test_a_vm_asks_as_long_as_its_token_is_taken(cloud: FakeCloud) -> None:
-    cloud.provider(fetch_time="10m").provision(cloud.spec(1))
-    assert cloud.handover()["lasts"] == 600
+    cloud.provider().provision(cloud.spec(1))
+    assert cloud.handover()["lasts"] == 900
     begun = time.monotonic()
     done = run_fetch(cloud, port=1, lasts=fetch.PAUSE_S - 1)
     assert done.returncode == 1

@@ -92,12 +92,12 @@ def test_it_is_not_gone_while_a_vm_may_be_listed_late(cloud: FakeCloud) -> None:
 
 
 def test_a_vm_runs_for_the_daemon_once_it_has_its_files(cloud: FakeCloud) -> None:
-    spec, provider = cloud.spec(), cloud.provider(fetch_time="5m")
+    spec, provider = cloud.spec(), cloud.provider()
     provider.provision(spec)
     status = seen(provider)
     assert status.phase is Phase.PENDING
     assert "has not fetched its files yet" in status.why
-    cloud.now += 301
+    cloud.now += 901
     status = seen(provider)
     assert status.phase is Phase.FAILED
     assert "did not fetch its files in time" in status.why

@@ -29,6 +29,7 @@ def burst_row(name="burst-0-aaaaaa", state="online", age=72.0, **changes) -> Any
         "down_in": None,
         "note": "",
         "isolated": None,
+        "standing": "",
         "states": states,
         **changes,
     }
@@ -68,6 +69,8 @@ def offer_row(**changes) -> Any:
         "priced_by": "site",
         "online": times,
         "set_aside_until": None,
+        "set_aside_why": "",
+        "refused": [],
         **changes,
     }
 
@@ -82,7 +85,7 @@ def slot_row(name="burst-0", state="leased", **changes) -> Any:
     """A rank slot."""
     found = {"name": name, "ranks": "2-5", "hosts": f"{name}-[0-3]", "shape": "4 cores"}
     burst = "burst-0-aaaaaa" if state == "leased" else ""
-    return {**found, "state": state, "burst": burst, **changes}
+    return {**found, "state": state, "burst": burst, "drained": {}, **changes}
 
 
 def budget_row(**changes) -> Any:
@@ -108,7 +111,7 @@ def answer(**changes) -> Any:
     ]
     return {
         "now": NOW,
-        "lead": {"uri": "local:///run/flux/local", "trouble": ""},
+        "lead": {"uri": "local:///run/flux/local", "trouble": "", "store_trouble": ""},
         "daemon": {"pid": 1},
         "bursts": [
             burst_row(),
@@ -124,6 +127,8 @@ def answer(**changes) -> Any:
         "providers": [provider_row()],
         "budgets": [budget_row()],
         "held": ["ƒjob1"],
+        "standing": {},
+        "untold": {},
         "totals": {"nodes": 8, "of": 16, "per_hour": 20.0, "cost": 1.25},
         **changes,
     }

@@ -81,5 +81,5 @@ def name_fields(meta: Manifest, settings: PodSettings) -> Manifest:
     if not settings.names:
         return {}
     burst = meta["labels"][ID]
-    domain = f"{burst}.{meta['namespace']}.svc.{settings.cluster_domain}"
+    domain = f"{burst}.{meta['namespace']}.svc.cluster.local"
     return {"subdomain": burst, "dnsConfig": {"searches": [domain]}}

@@ -21,11 +21,3 @@ BUILT_IN: Mapping[str, Any] = MappingProxyType(
     }
 )
 """The algorithms, by their name in the file; entry points cannot replace them."""
-
-EXAMPLES = (
-    *("random-selection", "workload-success", "cost"),
-    *("select-fastest-runtime", "select-longest-runtime"),
-)
-"""Names of algorithms that were part of this package, and are now in
-`examples/algorithms`.
-"""

@@ -238,12 +238,12 @@ def test_without_an_algorithm_that_is_gone_it_stays_and_can_be_ended(
     site.step(3)
 
     def gone(_: EnsembleFile) -> NoReturn:
-        raise ConfigError("cost is not part of burst any more")
+        raise ConfigError("there is no algorithm cost")
 
     site.ensembles = Ensembles(site.client(), gone, None, site.store)
     site.step(3)
     assert (site.live("a"), len(site.sim.lead.running())) == (1, 1)
-    assert caplog.text.count("cost is not part of burst any more") == 1
+    assert caplog.text.count("there is no algorithm cost") == 1
     site.end_job(site.sim.lead.running()[0])
     site.down()
     site.step(4)
