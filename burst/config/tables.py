@@ -205,13 +205,13 @@ class LimitSettings(Table, frozen=True):
     """Nodes of the live bursts made for jobs of one user."""
     cooldown: Seconds = Seconds(600)
     """How long an offer that had no capacity, or whose burst did not come online, is
-    not tried again; twice as long each further time, at most 16 times this. The
-    default is what ParallelCluster waits, since capacity comes back in minutes, not
-    seconds. If one method of a provider fails unexpectedly three times in a row, the
-    provider gets no new burst for half of this, and then one burst decides. After a
-    provider has refused its credentials, quota or settings, or a kind of burst, the
-    daemon tries again after a minute, then after twice as long each time, at most three
-    times this. `burst enable` tries at once."""
+    not tried again; twice as long each further time, at most 16 times this. The default
+    is what ParallelCluster waits, since capacity comes back in minutes, not seconds. If
+    one method of a provider fails unexpectedly three times in a row, the provider gets
+    no new burst for half of this, and then one burst decides. After a provider has
+    refused its credentials, quota or settings, or a kind of burst, the daemon tries
+    again after a minute, then after twice as long each time, at most three times this.
+    `burst enable` tries at once."""
 
     retired: ClassVar[Mapping[str, str]] = {
         "breaker": "remove it: three failures in a row are the limit",
@@ -302,6 +302,10 @@ class DeadlineSettings(Table, frozen=True):
     """How long the program of an isolated burst may run if its job has no time limit.
     A day by default, as nobody looks after a cluster elsewhere; raise it for longer
     jobs."""
+    complete: Seconds = Seconds(600)
+    """How long a job may keep a part of the nodes it needs while the rest is refused.
+    After this deadline its part is given back. The default is that of `[limits]
+    cooldown`: an offer that had no capacity has been tried again by then."""
     release: Seconds = Seconds(300)
     """How long a released job may wait for Flux's scheduler before it leaves its burst,
     which would cost money without use. The job is tried again later."""
@@ -312,7 +316,6 @@ class DeadlineSettings(Table, frozen=True):
         " where the lead itself comes later",
         "agent": "remove it: an agent may be silent for six times checkSeconds, and at"
         " least for a minute",
-        "complete": "remove it: a job keeps a part of its nodes for 10m",
         "forecast": "remove it: jobs wait 1m for a forecast; write worth = 0 in a rule"
         " whose jobs should not wait for one",
         "reload": "remove it: providers must start in 20s, a minute at the start",

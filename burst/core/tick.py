@@ -195,7 +195,9 @@ def _decide_on_jobs(
         jobs=world.lead.jobs,
         here=found.here,
         changed=standing.changed or plan.gives or plan.promises != before.promises,
-        shortfalls=update_shortfalls(tx, before.shortfalls, fresh, standing.decisions),
+        shortfalls=update_shortfalls(
+            tx, before.shortfalls, fresh, settings, standing.decisions
+        ),
         promises=plan.promises,
         overtaken={
             **{job: n for job, n in before.overtaken.items() if job in fresh},

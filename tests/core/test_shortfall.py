@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A job of which a part of the nodes cannot be had: nothing is paid for it for long."""
 
-import pytest
-
 from burst.core.plan.shortfall import Shortfall, update_shortfalls
 from burst.core.records import Records, Transaction
 from burst.model.burst import State
@@ -10,7 +8,7 @@ from burst.model.decision import Decision
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.model.reason import Reason
-from tests.builders import T0, but, whole
+from tests.builders import T0, but, settings, whole
 from tests.sim import Sim
 
 MINUTE = 60.0
@@ -25,9 +23,10 @@ def more_nodes(sim):
     sim.provider.settings = found
 
 
-def spread():
+def spread(**changes):
     """A job of eight nodes, of which a cloud has no more than six."""
-    sim = Sim(capacity=6)
+    tables = {"deadlines": {"complete": "10m"}, **changes}
+    sim = Sim(capacity=6, **tables)
     sim.tick(2)
     return sim, sim.lead.submit(whole(8))
 
@@ -101,7 +100,7 @@ def test_what_comes_in_time_is_kept():
 
 
 def test_what_joined_of_a_burst_is_given_back_when_no_more_may_be_had():
-    deadlines = {"join": "30s", "provision": "60s"}
+    deadlines = {"join": "30s", "provision": "60s", "complete": "5m"}
     plan, limits = {"partial": "keep"}, {"max_nodes": 4}
     sim = Sim(plan=plan, limits=limits, deadlines=deadlines)
     sim.tick(2)
@@ -121,20 +120,9 @@ def test_what_joined_of_a_burst_is_given_back_when_no_more_may_be_had():
     assert sim.now - T0 < 30 * MINUTE
 
 
-@pytest.mark.parametrize("cooldown", ["0s", "6h"])
-def test_how_long_a_part_is_kept_depends_on_no_other_limit(cooldown: str):
-    sim = Sim(capacity=6, limits={"cooldown": cooldown})
-    sim.tick(2)
-    sim.lead.submit(whole(8))
-    sim.until(lambda: nodes_up(sim) == 4)
-    sim.tick(50, seconds=10.0)
-    assert nodes_up(sim) >= 4
-    sim.until(lambda: not sim.live, ticks=60, seconds=10.0)
-
-
 def test_what_is_known_of_a_job_is_forgotten_when_it_does_not_wait_any_more():
     before = {JobId(1): Shortfall(expired=1)}
     tx = Transaction(Records(), T0)
-    assert update_shortfalls(tx, before, {}) == {}
+    assert update_shortfalls(tx, before, {}, settings()) == {}
     waits = {JobId(1): Decision(Reason.INCOMPLETE)}
-    assert update_shortfalls(tx, before, waits) == before
+    assert update_shortfalls(tx, before, waits, settings()) == before

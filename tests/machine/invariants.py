@@ -298,7 +298,6 @@ class Invariants:
         """Nothing idle is kept. While nothing can be stored, nothing else is begun."""
         world = self.world
         deadlines = world.settings.deadlines
-        cooldown = world.settings.limits.cooldown
         users = world.lead.ranks_used_by()
         live = [b for b in world.live if not b.quarantined and not b.lease.isolated]
         online = [b for b in live if b.state is State.ONLINE]
@@ -350,7 +349,7 @@ class Invariants:
             # A job that lacks a part may keep the rest for as long as that, once: it is
             # idle from when it was given back, or from before the job came.
             # Both deadlines are seen to be over by the next tick, in 5 s at most.
-            limit += cooldown + 10.0 if burst in self._partly else 0.0
+            limit += deadlines.complete + 10.0 if burst in self._partly else 0.0
             # For so long a released job is waited for, and it may have come before.
             limit += deadlines.release if burst in self._awaiting else 0.0
             held = held and self._unused.lasting(unused[burst], limit)

@@ -133,3 +133,24 @@ def test_a_host_that_is_declared_is_never_told_to_be_none() -> None:
         submit(2, 1, constraint=3, held=True),  # host:burst-0-3
         taken("time_passes", ticks=5),
     )
+
+
+def test_a_refusal_for_money_ends_as_others_turn_out_to_pay_for_a_burst() -> None:
+    """Their job starts on it, so less of its price counts for the job's user."""
+    replay(
+        {
+            "budget": [
+                {"limit": 4.4, "match": {"user": "1"}},
+                {"limit": 6, "match": {"user": ["2", "3"]}},
+            ],
+            "limits": {"max_nodes_per_burst": 3},
+            "providers": {"a": {"keeps": 4, "max_nodes": 4, "price": 1.0}},
+            "standing": True,
+        },
+        taken("submit_later", nodes=2, seconds=5.0, held=True),
+        taken("provider_fails", name="a", error="bug", call="provision"),
+        taken("submit_isolated", nodes=3, duration=0.0, held=False),
+        submit(4, 1, wish=4, constraint=0, duration=30.0, held=False),
+        *ticks(7.0),
+        submit(5, 2, wish=5, constraint=1, held=False),
+    )

@@ -49,6 +49,7 @@ TABLES: dict[str, dict[str, Any]] = {
         "rejoin": "20s",
         "drain": "60s",
         "release": "60s",
+        "complete": "120s",
         "housekeeping": "20s",
         "reap": "60s",
         "run": "1h",

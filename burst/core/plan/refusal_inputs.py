@@ -20,6 +20,7 @@ from burst.core.select.burst_worth import forecast_due
 from burst.core.world import World
 from burst.core.worth.budget import next_begin
 from burst.core.worth.estimate import StartEstimate
+from burst.core.worth.ledger import Payer
 from burst.core.worth.money import Money
 from burst.core.worth.rules import RuleSet
 from burst.core.worth.stage_times import ProviderTimes
@@ -59,8 +60,8 @@ class RefusalInputs(msgspec.Struct, frozen=True, kw_only=True):
     """Whether jobs without a forecast are decided on as if `worth` were 0."""
     times: Mapping[str, ProviderTimes] = {}
     """How long bursts took to come online and to be taken down, by provider."""
-    reserved: Mapping[BurstId, Money] = {}
-    """The money reserved for each burst; empty without budgets."""
+    reserved: Mapping[BurstId, tuple[Money, frozenset[Payer]]] = {}
+    """The money reserved for each burst, and for whom; empty without budgets."""
     until: float = math.inf
     """When the first of the times is over on which some of this rests, in seconds since
     the epoch."""
@@ -96,7 +97,9 @@ def refusal_inputs(
         forecasts=world.forecasts,
         forecast_late=tx.now >= forecast_due(world, tx.now),
         times=dict(tx.times),
-        reserved={name: entry.reserved for name, entry in tx.entries.items()}
+        reserved={
+            name: (entry.reserved, entry.payers) for name, entry in tx.entries.items()
+        }
         if settings.budget
         else {},
         until=min(_next_change(tx.health, tx.now), next_begin(settings.budget, tx.now)),

@@ -2,8 +2,8 @@
 """Jobs that have a part of the nodes they need, and cannot get the rest.
 
 Such a job cannot start, so it stays held and its nodes cost money without use. After
-`COMPLETE_S` they are given back. The job is left without any for as long, twice as long
-each time.
+`[deadlines] complete` they are given back, and the job is left without any for as
+long, twice as long each time.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Container, Mapping, Sequence
 
 import msgspec
 
+from burst.config import Settings
 from burst.core.plan.capacity import is_up
 from burst.core.records import Transaction
 from burst.model.backoff import backoff
@@ -21,10 +22,6 @@ from burst.model.fsd import format_fsd
 from burst.model.jobid import JobId, format_f58
 from burst.model.reason import Reason
 
-COMPLETE_S = 600.0
-"""How long a job keeps a part of its nodes while it cannot get the rest. By then an
-offer that had no capacity has been tried again, with the default `[limits] cooldown`.
-"""
 # A job is left alone for at most this many times the limit of its wait.
 _MOST_TIMES = 64
 
@@ -60,6 +57,7 @@ def update_shortfalls(
     tx: Transaction,
     before: Mapping[JobId, Shortfall],
     decisions: Mapping[JobId, Decision],
+    settings: Settings,
     still_refused: Container[JobId] = (),
 ) -> Mapping[JobId, Shortfall]:
     """Return the shortfalls of jobs now; give back the nodes of those that expired.
@@ -68,6 +66,7 @@ def update_shortfalls(
     `still_refused` are jobs whose refusal stands, which were not looked at again.
     """
     bursts_of = tx.bursts_by_job()
+    limit = settings.deadlines.complete
     found: dict[JobId, Shortfall] = {}
     for job, known in before.items():
         bursts = bursts_of.get(job, ())
@@ -83,16 +82,16 @@ def update_shortfalls(
         if not reason.about_job.refused and reason is not Reason.RESERVED:
             continue
         known = before.get(job, Shortfall())
-        found[job] = known.after_wait(tx.now, COMPLETE_S)
+        found[job] = known.after_wait(tx.now, limit)
         if found[job].expired > known.expired:
-            _give_back(tx, job, bursts_of[job])
+            _give_back(tx, job, bursts_of[job], limit)
     return {job: known for job, known in found.items() if known != Shortfall()}
 
 
-def _give_back(tx: Transaction, job: JobId, bursts: Sequence[Burst]) -> None:
+def _give_back(
+    tx: Transaction, job: JobId, bursts: Sequence[Burst], limit: float
+) -> None:
     """Remove a job from its bursts; bursts that nobody needs then end."""
-    note = (
-        f"the rest of its nodes could not be provided within {format_fsd(COMPLETE_S)}"
-    )
+    note = f"the rest of its nodes could not be provided within {format_fsd(limit)}"
     for burst in bursts:
         tx.record(burst.id, "job-leave", {"id": format_f58(job), "note": note})
