@@ -106,7 +106,8 @@ true > "$rundir/begin" || {{ kill -TERM "$child" 2> /dev/null; clean; exit 1; }}
 outlives() {{ timeout "$1" tail -f --pid="$child" /dev/null; [ $? -eq 124 ]; }}
 end={end}
 if [ "$end" -gt 0 ]; then
-  left=$((end - $(date +%s)))
+  # Nor may it end date(1): the script would end at the expression.
+  left=$((end - $(trap '' TERM INT HUP; exec date +%s)))
   [ "$left" -gt 0 ] || left=1
   # Beside the follower: timeout(1) before it would pass on signals, too.
   {{

@@ -34,7 +34,7 @@ BURST: dict[str, Any] = {"burst": "burst-0-ab12", "jobs": ["f1", "f2"]}
 LATER: dict[str, Any] = {"slot": "burst-1"}
 ROWS = [
     row("burst", until=HOUR, **BURST),
-    row("promised", HOUR, jobs=["f3"]),
+    row("promised", HOUR, jobs=["f3"], known=True),
     row("promised", 0.0, HOUR, jobs=["f3"], known=False, **LATER),
     row("promised", 0.0, jobs=["f3"], known=True, **LATER),
     row("free", ranks="4", **LATER),

@@ -30,7 +30,8 @@ class Played:
     def answer(self, request: ServiceRequest) -> dict[str, Any]:
         if request.method == "request":
             self.asked.append(request.payload)
-            return {"bursts": [NAME], "text": f"2 nodes of far/nodes as {NAME}"}
+            text = f"2 nodes of far/nodes as {NAME}"
+            return {"bursts": [NAME], "text": text, "why": "", "beside": ""}
         if request.method == "output":
             if request.payload["id"] not in (NAME, "f1"):
                 raise BurstError("no isolated burst has that id")

@@ -28,7 +28,9 @@ RUN_BURST = str(Path(BURST).with_name("run-burst"))
 
 def begin(cli: CliHarness, *words: str) -> subprocess.Popen[str]:
     uri = () if "--uri" in words else ("--uri", cli.uri)
-    command = [RUN_BURST, *words, "-c", str(cli.config), *uri]
+    # Under nohup(1), programs would ignore SIGHUP, which a test sends.
+    hears = ("env", "--default-signal=HUP")
+    command = [*hears, RUN_BURST, *words, "-c", str(cli.config), *uri]
     return subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,

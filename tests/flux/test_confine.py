@@ -333,8 +333,8 @@ def test_a_queue_of_any_nodes_requires_that_they_are_not_lent_or_keeps_its_jobs(
 ) -> None:
     """Without guests, too; as doctor says."""
     night = user.submit("-qnight", "--urgency=hold", "true")
-    user.do("update", night, "queue=batch")
-    user.do("update", night, "queue=night")
+    user.move(night, "batch")
+    user.move(night, "night")
     assert user.constraint(night) == {"properties": ["^burst"]}
     free = user.submit("-qfree", "--urgency=hold", "true")
     assert "non-queue" in user.type("update", free, "queue=batch").error

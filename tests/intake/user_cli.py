@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.flux_instance import FLUX, FluxInstance
 from tests.support.forked import run_program
-from tests.support.waiting import HANG_S
+from tests.support.waiting import HANG_S, wait_until
 
 FILES = Path(str(files("burst"))) / "flux_setup" / "files"
 SCHEDULER = str(FILES / "sched-burst.py")
@@ -101,6 +101,11 @@ class UserCli:
         """Return `attributes.system` of a job."""
         spec = json.loads(self.do("job", "info", job, "jobspec"))
         return spec["attributes"]["system"]
+
+    def move(self, job: str, queue: str) -> None:
+        """Move a job to a queue; wait until job-info, which reads the KVS, shows it."""
+        self.do("update", job, f"queue={queue}")
+        wait_until(lambda: self.system(job).get("queue") == queue, f"queue {queue}")
 
     def constraint(self, job: str) -> Any:
         """Return the constraint of a job; None if it has none."""
