@@ -50,6 +50,10 @@ class Sim:
         made.tick(2)
         return made
 
+    def clock(self):
+        """What the clock shows to calls of the provider."""
+        return self.now
+
     def boot(self):
         """Start the daemon (again), with nothing but the store to remember by."""
         self.settings = settings(**self.tables)
@@ -57,7 +61,7 @@ class Sim:
         self.provider = self.provider_type(
             "local", self.fake_settings, known.owner, self.cloud
         )
-        self.executor = HandExecutor(lambda: self.now)
+        self.executor = HandExecutor(self.clock)
         self.engine = Engine(
             self.lead, self.config(), self.executor, self.now, self.beside
         )

@@ -256,6 +256,33 @@ def test_rules_have_a_name_and_a_worth_and_end_with_the_default():
             " frugal 0.1",
         ),
         ("limits.set_aside = '7m'", "limits.set_aside: is gone; write cooldown"),
+        ("intake.patience = '7m'", "intake.patience: is gone; write local_wait"),
+        ("intake.share = true", "intake.share: is gone; write any_job"),
+        (
+            "intake.ready = 'soon'",
+            "intake.ready: is gone; remove it: the queue has the name of queue, with"
+            " -ready at its end",
+        ),
+        (
+            "intake.release_urgency = 20",
+            "intake.release_urgency: is gone; remove it: a released job that Flux does"
+            " not start gets urgency 31",
+        ),
+        (
+            "lead.reconnect = '1m'",
+            "lead.reconnect: is gone; remove it: the daemon tries for 5m to reach a"
+            " lead that went away",
+        ),
+        (
+            "daemon.orphans = 'reap'",
+            "daemon.orphans: is gone; remove it: burst gc lists orphans, and with --yes"
+            " deletes them",
+        ),
+        (
+            "deadlines.agent = '1m'",
+            "deadlines.agent: is gone; remove it: an agent may be silent for six times"
+            " checkSeconds, and at least for a minute",
+        ),
         (
             "[[policy]]\nrace = true",
             "policy 1: race: is gone; remove it: one burst is made, of the first"

@@ -63,7 +63,7 @@ EMPTY = "is empty; leave the key out"
         ("limit = 1e13", f"10000000000000.0 {LIMITS}"),
         (
             "warn = 0.5",
-            "is gone; remove it: people are told when 80 % of the limit are used",
+            "is gone; remove it: the log and burst status warn at 80 % of the limit",
         ),
         ("match.bank = ''", EMPTY),
         ("match.user = []", EMPTY),

@@ -22,6 +22,7 @@ from burst.batch.batch_plan import LeadRequest
 from burst.decode import from_json
 from burst.errors import ConfigError
 from burst.kits.atomic_file import write_atomically
+from burst.kits.user_names import own_home
 
 # The name must stay: `burst lead sweep` has to find leads of earlier versions too.
 _REQUEST = "wish.json"
@@ -37,7 +38,7 @@ class BatchJob(msgspec.Struct, frozen=True):
 
 def default_parent(environment: Mapping[str, str] = os.environ) -> Path:
     """Return the parent of all lead directories, by the XDG base directories."""
-    home = Path(environment.get("HOME") or Path.home())
+    home = own_home(environment)
     data = Path(environment.get("XDG_DATA_HOME") or home / ".local" / "share")
     return data / "burst" / "batch"
 

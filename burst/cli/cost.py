@@ -87,7 +87,7 @@ def cost(
         found = ask_or_read(lead, target, "cost", asked)
     if by == "user":
         found["rows"] = [
-            {**row, "name": user_name(row["name"])} for row in found["rows"]
+            {**row, "name": name_of_user(row["name"])} for row in found["rows"]
         ]
     if listing.as_json:
         print_json(found)
@@ -128,6 +128,6 @@ def _tables(found: Row) -> Iterator[tuple[tuple[Column, ...], Sequence[Row]]]:
         yield _PRICES, found["prices"]
 
 
-def user_name(name: str) -> str:
+def name_of_user(name: str) -> str:
     """Return the name of a user whose number is given; the number if it is unknown."""
     return user_names.user_name(int(name)) if name.isdecimal() else name

@@ -60,9 +60,10 @@ def print_json(value: Any) -> None:
     """Print a value as JSON for a program to read.
 
     All characters that a terminal may take for a command are escaped; JSON requires
-    that for the first 32 only.
+    that for the first 32 only. So are those that the locale's encoding may lack.
     """
-    text = json.dumps(value, indent=2, ensure_ascii=False)
+    is_utf8 = sys.stdout.encoding.lower() in {"utf-8", "utf8"}
+    text = json.dumps(value, indent=2, ensure_ascii=not is_utf8)
     if not text.replace("\n", "").isprintable():
         shown = (
             c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text

@@ -30,8 +30,9 @@ def signals_as_ctrl_c() -> Iterator[None]:
 
 
 def _interrupt(number: int, _: FrameType | None) -> None:
-    # A shell that ends may send it again, while this command takes its burst down.
-    signal.signal(number, signal.SIG_IGN)
+    # Who ends a session may send both, and again, while a burst is taken down.
+    for each in _ENDS:
+        signal.signal(each, signal.SIG_IGN)
     if number == signal.SIGHUP:
         # The terminal is gone, so that writing to it would be an error.
         nothing = os.open(os.devnull, os.O_WRONLY)

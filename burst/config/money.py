@@ -53,7 +53,7 @@ class BudgetSettings(Table, frozen=True):
     charge after that day."""
 
     retired: ClassVar[Mapping[str, str]] = {
-        "warn": "remove it: people are told when 80 % of the limit are used"
+        "warn": "remove it: the log and burst status warn at 80 % of the limit"
     }
 
     def __str__(self) -> str:

@@ -70,11 +70,11 @@ class DaemonSettings(Table, frozen=True):
     live bursts is asked five times as often."""
     on_stop: Literal["leave", "reap"] = "leave"
     """What happens to live bursts when the daemon is stopped cleanly, or when its lead
-    does not come back within 5m. They are left by default, since a
-    daemon is stopped for an upgrade more often than for good; the log has the `burst
-    gc` line that deletes what a lead left. `"reap"`: they are drained and deleted, for
-    at most `[deadlines] reap`, while jobs on them run to their end; the log names what
-    is not gone by then."""
+    does not come back within 5m. They are left by default, since a daemon is stopped
+    for an upgrade more often than for good; the log has the `burst gc` line that
+    deletes what a lead left. `"reap"`: they are drained and deleted, for at most
+    `[deadlines] reap`, while jobs on them run to their end; the log names what is not
+    gone by then."""
     log: Literal["text", "json"] = "text"
     """Format of the log on standard error."""
     alive: str = ""
@@ -142,7 +142,8 @@ class IntakeSettings(Table, frozen=True):
     retired: ClassVar[Mapping[str, str]] = {
         "patience": "write local_wait",
         "ready": "remove it: the queue has the name of queue, with -ready at its end",
-        "release_urgency": "remove it: a released job that Flux does not start gets 31",
+        "release_urgency": "remove it: a released job that Flux does not start gets"
+        " urgency 31",
         "share": "write any_job",
     }
 

@@ -8,7 +8,11 @@ from burst.core.actions import ProvisionBurst, ReapBurst, UndrainBurst
 from burst.core.behaviour import behaviour_of
 from burst.core.joined import drain_action
 from burst.core.observation import provider_message, ranks_of
-from burst.core.obstacles import describe_obstacle, end_late_housekeeping, is_empty
+from burst.core.obstacles import (
+    describe_obstacle,
+    drain_until_empty,
+    end_late_housekeeping,
+)
 from burst.core.plan.slots import DRAIN_TAG
 from burst.core.provider_calls import may_call, refused_call, report_overdue
 from burst.core.provider_health import Outcome, Verb
@@ -196,4 +200,4 @@ def _is_drained(
         context = {"ranks": format_idset(open_ranks | ours)}
         tx.record(burst.id, "rank-drain", context)
     drain = drain_action(burst, ranks)
-    return is_empty(tx, lead, drain, settings.deadlines, burst.since)
+    return drain_until_empty(tx, lead, drain, settings.deadlines, burst.since)

@@ -228,7 +228,7 @@ def _exception(_: Burst, event: Event) -> dict[str, Any]:
 
 
 def _idle(_: Burst, event: Event) -> dict[str, Any]:
-    # Missing in records of earlier versions, and if only `[deadlines] idle` counts.
+    # Missing if only `[deadlines] idle` counts.
     keep = float(event.context.get("keep", math.inf))
     return {"unused_since": event.timestamp, "keep_idle": keep}
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Mapping
 
-from burst.core.provider_health import Outcome, Verb
+from burst.core.provider_health import ENDS_BURST, Outcome, Verb
 from burst.core.world import ABSENT_READS, LastCall, World
 from burst.model.burst import CAPACITY, RECLAIMED, SPEC, Burst, Lease, State
 from burst.provider import BurstStatus, Failure, Phase
@@ -152,7 +152,7 @@ def provider_message(burst: Burst, world: World) -> str:
     if reported := reported_message(burst, world):
         return reported
     call = world.calls.get(burst.id)
-    failing = (Outcome.TRANSIENT, Outcome.UNEXPECTED)
+    failing = (Outcome.TRANSIENT, Outcome.UNEXPECTED, *ENDS_BURST)
     return call.note if call and call.outcome in failing else ""
 
 

@@ -109,7 +109,7 @@ def holding_ranks(
     return lead.allocated & ranks - stuck
 
 
-def is_empty(
+def drain_until_empty(
     tx: Transaction,
     lead: LeadView,
     drain: DrainBurst,

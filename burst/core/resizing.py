@@ -25,7 +25,7 @@ from burst.core.observation import (
     ranks_of,
     status_of,
 )
-from burst.core.obstacles import is_empty, why_in_use
+from burst.core.obstacles import drain_until_empty, why_in_use
 from burst.core.plan.slots import DRAIN_TAG
 from burst.core.provider_calls import is_resize_taken, may_resize, report_overdue
 from burst.core.records import Transaction
@@ -191,7 +191,9 @@ def _shrink(tx: Transaction, burst: Burst, world: World, settings: Settings) -> 
     assert lead is not None
     ranks = _leaving_ranks(burst, world)
     drain = DrainBurst(ranks, f"{DRAIN_TAG}{burst.id} shrinks")
-    empty = partial(is_empty, tx, lead, drain, settings.deadlines, resize.since)
+    empty = partial(
+        drain_until_empty, tx, lead, drain, settings.deadlines, resize.since
+    )
     if resize.called is None:
         if not empty():
             note = f"shrink: {why_in_use(burst, ranks, world)}"

@@ -11,7 +11,7 @@ from burst.config import LimitSettings, Settings
 from burst.core import cooldowns, provider_health
 from burst.core.behaviour import behaviour_of
 from burst.core.job_events import assign_started_jobs
-from burst.core.lifecycle import BEFORE_REAP, OUT_OF_REACH
+from burst.core.lifecycle import OUT_OF_REACH
 from burst.core.observation import why_out_of_reach
 from burst.core.provider_health import Outcome, Verb
 from burst.core.records import Transaction
@@ -104,14 +104,9 @@ def _apply_answer(
         tx.refuse_spec(burst, call.note, limits, by_rule=call.by_rule)
     if call.outcome in provider_health.WORKS or burst.quarantined:
         return
-    if (
-        is_provision
-        and call.outcome in provider_health.ENDS_BURST
-        and burst.state in BEFORE_REAP
-        and behaviour_of(burst).may_end_late(tx, burst, world, call.done_at)
-    ):
-        tx.fail(burst.id, call.outcome.value, call.note)
-    elif burst.state is _STATE_OF[call.verb] and not _is_recorded(burst, call):
+    if is_provision and call.outcome in provider_health.ENDS_BURST:
+        return  # what the provider shows is recorded first; see `burst_actions`
+    if burst.state is _STATE_OF[call.verb] and not _is_recorded(burst, call):
         context = {"call": call.verb.value, "note": call.note, "attempt": call.attempts}
         tx.record(burst.id, "retry", context)
 

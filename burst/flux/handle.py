@@ -25,7 +25,7 @@ import msgspec
 
 from burst.errors import Denied, LeadError, LeadGone, Unreadable
 from burst.flux.bindings import import_core
-from burst.flux.refusal import refusal
+from burst.flux.submit_error import submit_error
 
 SEND_DEADLINE_S = 10.0
 """How long a broker may refuse to take a message before it counts as gone."""
@@ -171,7 +171,7 @@ class Handle:
         if self._lib.flux_job_submit_get_id(future, job) < 0:
             errnum = self._ffi.errno
             text = self._text(self._lib.flux_future_error_string(future))
-            raise refusal(errnum, text)
+            raise submit_error(errnum, text)
         return int(job[0])
 
     def respond(self, request: RequestMessage, payload: Mapping[str, Any]) -> None:

@@ -21,6 +21,7 @@ import tomli_w
 from burst.config import IntakeSettings
 from burst.errors import ConfigError
 from burst.kits.program import flux_version
+from burst.kits.user_names import own_home
 from burst.model.confinement import LENT
 from burst.model.version import major_minor
 
@@ -91,7 +92,7 @@ def system_directories() -> FluxDirectories:
 
 def user_directories(environment: Mapping[str, str] = os.environ) -> FluxDirectories:
     """Return the directories of one user, by the XDG base directories."""
-    home = Path(environment.get("HOME") or Path.home())
+    home = own_home(environment)
     data = Path(environment.get("XDG_DATA_HOME") or home / ".local" / "share")
     config = Path(environment.get("XDG_CONFIG_HOME") or home / ".config")
     places = single_directory(data / "burst" / "flux")

@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import os
 import pwd
+from collections.abc import Mapping
 from pathlib import Path
+
+from burst.errors import ConfigError
 
 
 def user_name(uid: int) -> str:
@@ -14,6 +17,14 @@ def user_name(uid: int) -> str:
         return pwd.getpwuid(uid).pw_name
     except (KeyError, OverflowError):
         return str(uid)
+
+
+def own_home(environment: Mapping[str, str]) -> Path:
+    """Return this user's home directory. Raises ConfigError if there is none."""
+    home = environment.get("HOME") or os.path.expanduser("~")
+    if home == "~":
+        raise ConfigError("this user has no home directory here", "set HOME")
+    return Path(home)
 
 
 def expand_home(path: str) -> Path:

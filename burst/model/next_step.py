@@ -155,7 +155,9 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
     Reason.OVER_LIMIT: _admin("raises {key}, or its user asks for fewer nodes"),
     Reason.UNMOVABLE: _user("submits it without --requires"),
     Reason.DISCRETE_COUNT: _user("submits it with a simple min-max range"),
-    Reason.COUNT_FORM: _user("submits it with a number, or with all of these keys"),
+    Reason.COUNT_FORM: _user(
+        "submits it with a number, or with min, max, operator, operand"
+    ),
     Reason.TOO_LONG: _user("submits it with a shorter time limit"),
     Reason.NEVER_FITS: _user("submits it for smaller nodes"),
     Reason.EXCLUDED: _user("submits it with other constraints"),

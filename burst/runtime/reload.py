@@ -8,7 +8,6 @@ ticks meanwhile, and changes to the new settings between two ticks.
 from __future__ import annotations
 
 import logging
-import operator
 import queue
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -26,10 +25,7 @@ from burst.wakeup import WakeUp
 
 Row = dict[str, Any]
 # What a daemon keeps as long as it runs.
-_FIXED = {
-    name: operator.attrgetter(name)
-    for name in ("lead.uri", "intake.attribute", "http.listen")
-}
+_FIXED = ("lead.uri", "intake.attribute", "http.listen")
 
 
 class _Reload(NamedTuple):
@@ -115,10 +111,12 @@ class SettingsReloader:
             if self._path is None:
                 raise ConfigError("there is no settings file to reload")
             settings = self._read()
-            old = session.settings
-            changed = [key for key, of in _FIXED.items() if of(settings) != of(old)]
-            if changed:
-                raise ConfigError(f"a change of {', '.join(changed)} needs a restart")
+            changed = changed_keys(session.settings, settings)
+            fixed = [key for key in changed if key in _FIXED]
+            if fixed:
+                raise ConfigError(
+                    f"a change of {', '.join(fixed)} needs a restart of the daemon"
+                )
             making = session.make_config(settings)
         except BurstError as error:
             self._refuse(error, waiting)

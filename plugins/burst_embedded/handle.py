@@ -15,8 +15,8 @@ from zmq.utils.monitor import parse_monitor_message
 
 from burst.errors import ConfigError, LeadGone
 from burst.flux.handle import RequestMessage, ResponseMessage
-from burst.flux.refusal import refusal
 from burst.flux.rpc import RequestFailed, RpcClient
+from burst.flux.submit_error import submit_error
 from burst.kits.broker import check_socket
 from burst_embedded.boot import BrokerConfig
 from burst_embedded.wire import GOODBYE, Message, calling_socket, decode
@@ -149,7 +149,7 @@ class EmbeddedHandle:
         try:
             answer = RpcClient(self).ask("job-ingest.submit", future, timeout_s)
         except RequestFailed as error:
-            raise refusal(error.errnum, str(error)) from error
+            raise submit_error(error.errnum, str(error)) from error
         return int(answer["id"])
 
     def respond(self, request: RequestMessage, payload: Mapping[str, Any]) -> None:

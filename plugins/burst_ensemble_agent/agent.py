@@ -235,11 +235,12 @@ class EnsembleAgent:
                 taken[name] = made
         self._submitted |= taken
         if rest:
+            made_now = len(taken) - len(there)
             log.say(
                 "%s: %d jobs submitted, %d refused, %d already there",
                 self._site.about,
-                len(taken) - len(there),
-                len(rest) + len(there) - len(taken),
+                made_now,
+                len(rest) - made_now,
                 len(there),
             )
         self._await(lead, set(taken.values()) - set(there.values()))

@@ -152,6 +152,10 @@ class GkeProvider(PodSettingsProvider):
             if fault is not None and fault.meaning in (*LACKS, *LASTING):
                 # Nodes that came up cost, and are deleted with the rest.
                 raise fault.as_error(f"{resource.why}; what was made is deleted")
+            if resource.impaired:
+                # It counts as failed only if its API server answers. If that does not,
+                # this raises, so that its pods are made once it works again.
+                self._pods(resources.cluster).observe()
             return  # `observe` reports that it failed, and why
         settings = pod_settings(self._settings, spec)
         lent = with_lease(self._settings, spec, self._clock())

@@ -185,7 +185,9 @@ class _Replay:
         This ends if nothing else changes: a job may be larger than any rule allows.
         """
         again = self._policy.next_change(self._trace_began + now) - self._trace_began
-        if now < again <= self._changed + _ALL_HOURS_S:
+        if math.isinf(again):
+            self._hours_at = again
+        elif now < again <= self._changed + _ALL_HOURS_S:
             self._hours_at = again
             heappush(self._events, (again, Due.HOURS, 0))
 

@@ -3,8 +3,8 @@
 
 A job is found by its name, `burst.OWNER.PROVIDER.BURST`, or if somebody renamed it, by
 its comment, which is the same text. squeue lists the jobs of this user only, with the
-name as the last field: no part of a name can be taken for another field, and lines that
-a site prints first are not taken for jobs.
+name as the last field: lines that a site prints first are not taken for jobs, and of a
+name with `|` the part after the last one counts. Accounting has only the name.
 `squeue --json` is not used: with it Slurm 22.05 prints all users' jobs, whatever is
 asked for, and its fields differ in each release.
 """
@@ -158,8 +158,10 @@ class Slurm:
         return found
 
     def names(self) -> Sequence[str]:
-        """Return the names of this user's jobs that have not ended."""
-        return self._ask("squeue", *_MINE, "--format=%j")
+        """Return the names and comments of this user's jobs that have not ended."""
+        lines = self._ask("squeue", *_MINE, "--format=%k|%j")
+        texts = (text for line in lines for text in line.rsplit("|", 1))
+        return list(dict.fromkeys(texts))
 
     def submit(self, options: Sequence[str], script: str) -> int:
         """Submit a job; return its number, 0 if Slurm's answer does not tell it.

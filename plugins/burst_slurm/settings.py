@@ -54,7 +54,8 @@ class SlurmSettings(NodeSettings, frozen=True, kw_only=True):
     say."""
     options: tuple[str, ...] = ()
     """More options of sbatch(1), such as `["--mem=64G", "--exclude=node7"]`. Options
-    that this table's keys or the provider itself set are refused. `cores` are CPUs
+    that this table's keys or the provider itself set are refused, but not `--comment`:
+    with it a job that is renamed is not found any more. `cores` are CPUs
     (`--cpus-per-task`): where Slurm counts threads, add `--hint=nomultithread`."""
 
     def __post_init__(self) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from burst.cli.colours import NOTICE, QUIET, WRONG, result_style, state_style
-from burst.cli.cost import user_name
+from burst.cli.cost import name_of_user
 from burst.cli.listing import Column, Row, counted, money, span
 from burst.cli.status import SLOTS, bill, idle_text, lead_troubles
 from burst.model.decision import moment, why_waits
@@ -182,7 +182,7 @@ _BURSTS = (
 )
 _JOBS = (
     Column("JOB", lambda row: row["id"]),
-    Column("USER", lambda row: user_name(str(row["userid"]))),
+    Column("USER", lambda row: name_of_user(str(row["userid"]))),
     Column("NAME", lambda row: row["name"] or "-"),
     Column("WAITS", lambda row: span(max(0.0, row["now"] - row["submitted"]))),
     Column("STARTS IN", _starts, _starts_style),

@@ -112,8 +112,12 @@ def test_a_locale_without_a_letter_of_jobids_is_no_error() -> None:
     program = (
         "import click\n"
         "from burst.cli.target import run_command\n"
-        "run_command(click.command()(lambda: click.echo('ƒ3x')))\n"
+        "from burst.cli.listing import print_json\n"
+        "def say(): click.echo('ƒ3x'); print_json('ƒ3x')\n"
+        "run_command(click.command()(say))\n"
     )
     environment = {**os.environ, "PYTHONIOENCODING": "latin-1"}
     told = subprocess.check_output([sys.executable, "-c", program], env=environment)
-    assert told == b"?3x\n"
+    text, value = told.decode().splitlines()
+    assert text == "?3x"
+    assert json.loads(value) == "ƒ3x"

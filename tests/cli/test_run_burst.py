@@ -143,14 +143,18 @@ def stuck(quiet: CliHarness) -> Iterator[CliHarness]:
     quiet.write()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "numbers",
+    [[signal.SIGINT], [signal.SIGHUP], [signal.SIGTERM, signal.SIGHUP]],
+)
 def test_an_interruption_takes_down_what_was_begun(
-    number: signal.Signals, stuck: CliHarness
+    numbers: list[signal.Signals], stuck: CliHarness
 ) -> None:
     process = begin(stuck)
     try:
         wait_until(lambda: bool(left(stuck)), "a burst")
-        process.send_signal(number)
+        for number in numbers:
+            process.send_signal(number)
     finally:
         said = end(process)
     assert said.status == 1

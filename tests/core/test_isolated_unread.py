@@ -27,6 +27,16 @@ class SlowSim(Sim):
     provider_type = Slow
 
 
+class TickingSim(SlowSim):
+    """Its provider is called, and read a moment after that."""
+
+    looks = 0
+
+    def clock(self):
+        self.looks += 1
+        return self.now + self.looks * 1e-4
+
+
 @pytest.fixture
 def sim():
     return Sim(modes=BOTH)
@@ -127,7 +137,8 @@ def test_one_that_is_up_goes_on_though_calls_to_make_it_fail(sim):
 
 
 @pytest.mark.parametrize("error", [Refused, SpecRefused, InsufficientCapacity])
-def test_one_that_is_up_goes_on_though_a_second_call_to_make_it_is_refused(slow, error):
+def test_one_that_is_up_goes_on_though_a_second_call_to_make_it_is_refused(error):
+    slow = TickingSim(modes=BOTH)
     slow.provider.starts_after = 20
     submit(slow)
     slow.until(slow.in_state(State.PROVISION))
@@ -151,6 +162,7 @@ def test_one_that_is_refused_ends_only_once_its_provider_was_read(sim):
     sim.tick(120, seconds=10.0)
     assert sim.state() is State.PROVISION
     assert is_overdue(sim.burst)
+    assert "retry" not in {event.name for event in sim.burst.events}
     sim.provider.settings = but(sim.provider.settings, credentials="good")
     sim.until(over(sim), ticks=90)
     assert sim.burst.exception == "refused"

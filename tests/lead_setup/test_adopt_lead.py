@@ -374,7 +374,7 @@ def test_a_sites_queue_of_our_name_is_told_before_anything_is_written(
     with pytest.raises(ConfigError, match="already has a queue burst for other jobs"):
         adopt_lead(asked)
     assert sorted(p.name for p in site.rglob("*")) == sorted([*before, queues.name])
-    # By other names in the settings, or in another mode, it goes on.
+    # By another name in the settings, or in another mode, it goes on.
     asked.settings.parent.mkdir()
     asked.settings.write_text('[intake]\nqueue = "lent"\n')
     assert adopt_lead(asked).added

@@ -64,7 +64,7 @@ _INTAKES: tuple[_Table, ...] = (
     {},
     {"mode": "queue"},
     {"mode": "scheduler"},
-    {"mode": "hold"},
+    {"mode": "hold"},  # the default, so that the other seeds draw what they drew
     {"impossible": "fail"},
 )
 

@@ -120,14 +120,9 @@ class RuleSet:
 
     def find(self, job: JobFacts, now: float) -> PolicyRule:
         """Return the first rule that a job fits at that time: it decides on the job."""
-        open_ = self.open_at(now)
+        open_now = self.open_at(now)
         for place, (rule, _) in enumerate(self.terms):
-            if not open_ >> place & 1:
-                continue
-            for test in self._tests[place]:
-                if not test(job):
-                    break
-            else:
+            if open_now >> place & 1 and all(test(job) for test in self._tests[place]):
                 return rule
         raise AssertionError("the last rule matches all jobs")
 

@@ -98,7 +98,7 @@ def describe(
     if place is None:
         assert pods is not None, "a burst has a place or pods"
         return pods
-    if pods and (place.phase is Phase.RUNNING or _is_only_impaired(place, pods)):
+    if pods and (place.phase is Phase.RUNNING or _runs_nevertheless(place, pods)):
         why = "; ".join(filter(None, (pods.why, place.why)))
         return msgspec.structs.replace(pods, why=why)
     return BurstStatus(
@@ -111,7 +111,7 @@ def describe(
     )
 
 
-def _is_only_impaired(place: MadePlace, pods: BurstStatus) -> bool:
+def _runs_nevertheless(place: MadePlace, pods: BurstStatus) -> bool:
     """Return whether a place is called failed in which a follower runs nevertheless."""
     alive = pods.phase in (Phase.PENDING, Phase.RUNNING)
     runs = any(each.phase is Phase.RUNNING for each in pods.followers)

@@ -136,6 +136,21 @@ def test_what_is_impaired_and_does_not_answer_is_not_lost(
     assert world.status().phase is Phase.RUNNING
 
 
+def test_it_has_its_pods_once_its_cluster_answers_again(world: World) -> None:
+    """The control plane broke down before they were made."""
+    world.kubernetes.trouble = Transient("no API server")
+    with pytest.raises(AssertionError, match="no API server"):
+        world.provision()
+    cluster: Any = world.gke.clusters[world.name]
+    cluster.status = Cluster.Status.DEGRADED
+    with pytest.raises(Transient, match="no API server"):
+        world.provider.provision(world.spec)
+    world.kubernetes.trouble = None
+    cluster.status = Cluster.Status.RUNNING
+    world.provision()
+    assert world.status().phase is Phase.RUNNING
+
+
 def test_deleted_by_others_while_it_is_made_it_is_not_made_again(form: World) -> None:
     form.provision()
     form.reap()

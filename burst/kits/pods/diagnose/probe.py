@@ -120,8 +120,8 @@ class Probe:
                 return [
                     wrong(
                         f"{self.id} was deleted before it had an answer",
-                        "try again; a daemon with orphans = reap deletes objects that"
-                        " it does not know after a minute",
+                        "try again; burst gc --yes, for one, deletes what no record"
+                        " explains",
                     )
                 ]
             why = status.why or "tries to reach the lead"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Tell apart jobs that job-ingest will never accept, and those that it may later."""
+"""Tells jobs that job-ingest will never accept from those that it may accept later."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OF_THE_JOB = {errno.EINVAL, errno.EPERM, errno.ENODEV, errno.EOVERFLOW}
 _PASSES = re.compile("is disabled|max active jobs")
 
 
-def refusal(errnum: int, text: str) -> LeadError:
+def submit_error(errnum: int, text: str) -> LeadError:
     """Return the error for a job that was refused: JobRefused if it is for good."""
     for_good = errnum in _OF_THE_JOB and not _PASSES.search(text)
     kind = JobRefused if for_good else LeadError

@@ -8,7 +8,7 @@ import errno
 import pytest
 
 from burst.errors import JobRefused
-from burst.flux.refusal import refusal
+from burst.flux.submit_error import submit_error
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,6 @@ from burst.flux.refusal import refusal
     ],
 )
 def test_what_was_refused_for_good(errnum: int, text: str, for_good: bool) -> None:
-    found = refusal(errnum, text)
+    found = submit_error(errnum, text)
     assert text in str(found)
     assert isinstance(found, JobRefused) is for_good
