@@ -47,6 +47,11 @@ def slow():
     return SlowSim(modes=BOTH)
 
 
+@pytest.fixture
+def ticking():
+    return TickingSim(modes=BOTH)
+
+
 def away(sim, ticks=40):
     """The provider does not answer for some ticks of ten seconds each."""
     sim.cloud.reachable = False
@@ -137,8 +142,8 @@ def test_one_that_is_up_goes_on_though_calls_to_make_it_fail(sim):
 
 
 @pytest.mark.parametrize("error", [Refused, SpecRefused, InsufficientCapacity])
-def test_one_that_is_up_goes_on_though_a_second_call_to_make_it_is_refused(error):
-    slow = TickingSim(modes=BOTH)
+def test_one_that_is_up_goes_on_though_a_second_call_is_refused(ticking, error):
+    slow = ticking
     slow.provider.starts_after = 20
     submit(slow)
     slow.until(slow.in_state(State.PROVISION))
