@@ -132,7 +132,8 @@ def test_the_next_change_of_hours_is_known() -> None:
     assert found.next_change(30.5) == 8.5 * HOUR
     assert found.next_change(8.5 * HOUR) == 18 * HOUR
     assert found.next_change(18 * HOUR) == DAY
-    assert RuleSet(rules({"nodes": 1})).next_change(0.0) == math.inf
+    for always in ({"nodes": 1}, {"hours": "0-24"}):
+        assert RuleSet(rules(always)).next_change(0.0) == math.inf
     # On a Sunday, 1970-03-29, clocks are set forward.
     os.environ["TZ"] = "CET-1CEST,M3.5.0,M10.5.0/3"
     time.tzset()
