@@ -64,7 +64,9 @@ _OR_GIVES_UP = "otherwise the daemon takes its nodes back{by}"
 
 NEXT_STEPS: Mapping[Reason, NextStep] = {
     Reason.LOCAL: _flux("starts it on these nodes when its scheduler considers it"),
-    Reason.STARTING: _flux("starts it now; the daemon looks again within a second"),
+    Reason.STARTING: _flux(
+        "starts one of them now; the daemon looks again within a second"
+    ),
     Reason.NOT_READY: _flux("schedules it once it no longer waits for its {what}"),
     Reason.PROLOG: _flux(
         "starts it once the prolog has ended, or ends the prolog at its timeout"

@@ -106,7 +106,9 @@ class Reason(enum.Enum):
 
     # About a job that needs no burst, or gets none on purpose.
     LOCAL = _not_refused("it can start on nodes that are up", memo=None)
-    STARTING = _left_alone("{scheduler} may be starting it at this moment", memo=None)
+    STARTING = _left_alone(
+        "{scheduler} may be giving nodes to it, or to a job before it", memo=None
+    )
     NOT_READY = _left_alone("it waits for its {what}, not for nodes", memo=None)
     PROLOG = _left_alone(
         "its {what} has been running on {hosts} since {since!t}", memo=None

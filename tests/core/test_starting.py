@@ -70,6 +70,18 @@ def test_a_job_that_is_held_cannot_be_starting():
     assert made.decisions[ONE].reason is Reason.PROPOSED
 
 
+def test_a_held_job_may_have_what_the_job_before_it_does_not_take():
+    """The first may be the job that is being given the other node."""
+    held = Records(holds={TWO: Hold(urgency=16, state=HoldState.HELD, since=T0)})
+    seen = view(job(1, whole(1)), job(2, whole(1), urgency=0), busy=(0,))
+
+    made = tick_once(granting(seen, 0), held)
+
+    assert made.decisions[ONE].reason is Reason.LOCAL
+    assert made.decisions[TWO].reason is Reason.STARTING
+    assert made.unsettled
+
+
 def test_a_job_in_the_stopped_queue_cannot_be_starting():
     parked = job(1, whole(1), queue="burst")
 

@@ -154,3 +154,12 @@ def test_a_refusal_for_money_ends_as_others_turn_out_to_pay_for_a_burst() -> Non
         *ticks(7.0),
         submit(5, 2, wish=5, constraint=1, held=False),
     )
+
+
+def test_a_held_job_gets_no_burst_while_the_job_before_it_may_have_started() -> None:
+    replay(
+        {"providers": {"a": {"capacity": 6, "max_nodes": 4, "price": 1.0, "total": 6}}},
+        taken("submit_later", nodes=1, seconds=15.0, held=False),
+        taken("journal_lags", lagging=True),
+        taken("submit_later", nodes=1, seconds=5.0, held=True),
+    )

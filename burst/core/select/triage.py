@@ -125,7 +125,7 @@ class _JobTriage:
         if not bursts and (refused := self._decide_on_count(job, job.request)):
             return refused
         found = self._decide(job, job.request, bursts)
-        if isinstance(found, Demand) and self._may_be_starting(job, job.request):
+        if isinstance(found, Demand) and self._is_unsettled(job, job.request):
             scheduler = self._context.lead.scheduler.title
             return Decision(Reason.STARTING, {"scheduler": scheduler})
         return found
@@ -195,18 +195,20 @@ class _JobTriage:
             return demand
         return msgspec.structs.replace(demand, not_bought=why, live_worth=worth)
 
-    def _may_be_starting(self, job: JobView, request: ResourceRequest) -> bool:
-        """Tell whether the nodes that the job lacks may be taken by the job itself.
+    def _is_unsettled(self, job: JobView, request: ResourceRequest) -> bool:
+        """Tell whether the nodes that the job lacks may be given to it, or left for it.
 
         Jobs are read before resources, so what a pending job needs may not be free
-        because the job was given it in between. That may be so if the job changed while
-        the view was read, or if the scheduler is giving nodes that would do for it to a
-        job that is not known yet; the latter counts for as long as the job is left to
-        the scheduler. A held job is not starting.
+        because it was given in between: to the job itself, or to a job before it that
+        was thought to take other nodes. That may be so if the job changed while the
+        view was read, or if the scheduler is giving nodes that would do for it to a job
+        that is not known yet; the latter counts for as long as the job is left to the
+        scheduler. A held job is given none itself.
         """
-        if job.urgency == 0 or in_stopped_queue(job, self._intake):
+        held = job.urgency == 0
+        if in_stopped_queue(job, self._intake) or (held and not self._found.here):
             return False
-        if job.id in self._context.lead.changed:
+        if not held and job.id in self._context.lead.changed:
             return True
         return (
             self._waited(job) < max(self._context.rules.local_wait(job), _GRANTED_S)
