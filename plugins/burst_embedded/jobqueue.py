@@ -94,21 +94,22 @@ class JobQueue:
         self._line_up(found)
 
     def constrain(self, job: JobId, constraint: Any) -> None:
-        """Give a pending job another constraint.
+        """Give an active job another constraint; one that has nodes keeps them.
 
         Only its confinement to lent ranks takes effect; the rest of the constraint is
         taken to be unchanged. Raises LeadError.
         """
-        found = self._pending(job)
+        found = self._active(job)
         system = {**found.jobspec["attributes"]["system"], "constraints": constraint}
         attributes = {**found.jobspec["attributes"], "system": system}
         jobspec = {**found.jobspec, "attributes": attributes}
         found.confined_to = parse_confinement(jobspec)
         found.jobspec = jobspec
-        self._step_out(found)
         update = {"attributes.system.constraints": constraint}
         self._post(found, "jobspec-update", **update)
-        self._line_up(found)
+        if found.state is JobState.SCHED:
+            self._step_out(found)
+            self._line_up(found)
 
     def post_memo(self, job: JobId, memo: dict[str, Any]) -> None:
         """Post a memo event for an active job. Raises LeadError."""

@@ -135,6 +135,16 @@ class OrdersContract(WithInstance):
         done = watch.state(job, JobState.INACTIVE)
         assert (done.result, done.confined_to) == ("completed", frozenset())
 
+    def test_a_job_that_has_started_can_be_confined_and_keeps_its_nodes(
+        self, instance: Instance, watch: Watch
+    ) -> None:
+        job = instance.submit(slots=1, command=SLEEP)
+        ranks = watch.state(job, JobState.RUN).ranks
+        assert not watch.lead.confine({job: SIXTH})
+        view = watch.job(job, lambda view: view.confined_to == SIXTH, "confined")
+        assert (view.state, view.ranks) == (JobState.RUN, ranks)
+        instance.cancel(job)
+
     def test_what_is_gone_is_a_failure_of_that_job_alone(
         self, instance: Instance, watch: Watch, ended: JobId
     ) -> None:
