@@ -17,7 +17,8 @@ _WHOLE = re.compile(r".+-[0-9a-f]{6}")
 def find_burst(typed: str, look: Callable[[], Row]) -> str:
     """Return the id of the burst that a person typed; the text itself if none matches.
 
-    `look` returns what `burst status` shows; it is not called for a whole id. Raises
+    `look` returns what `burst status` shows, with the bursts in the order in which they
+    were made; it is not called for a whole id. Raises
     BurstError if several ids begin with the text, and for `last` if there is no burst.
     """
     if _WHOLE.fullmatch(typed):
@@ -26,7 +27,7 @@ def find_burst(typed: str, look: Callable[[], Row]) -> str:
     if typed == LAST:
         if not rows:
             raise BurstError("there is no burst", "burst status -a lists ended ones")
-        return str(max(rows, key=lambda row: (row["t_submit"], row["id"]))["id"])
+        return str(rows[-1]["id"])
     found = sorted(row["id"] for row in rows if row["id"].startswith(typed))
     if len(found) > 1:
         raise BurstError(

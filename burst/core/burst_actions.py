@@ -9,7 +9,7 @@ from burst.core.behaviour import behaviour_of
 from burst.core.joined import drain_action
 from burst.core.observation import provider_message, ranks_of
 from burst.core.obstacles import (
-    describe_obstacle,
+    describe_delay,
     drain_until_empty,
     end_late_housekeeping,
 )
@@ -128,7 +128,7 @@ def _drain(tx: Transaction, burst: Burst, world: World, settings: Settings) -> N
     if _is_drained(tx, burst, world, settings):
         tx.record(burst.id, "drained", {"ranks": format_idset(ranks)})
         return
-    what = describe_obstacle(burst, world)
+    what = describe_delay(burst, world)
     report_overdue(tx, burst, settings.deadlines.drain, f"drain: {what}")
 
 
@@ -148,8 +148,7 @@ def _reap(tx: Transaction, burst: Burst, world: World, settings: Settings) -> No
         if "online" in timeline(burst) or burst.may_have_run:
             tx.regain_capacity(burst)
         return
-    last = call.note if call and call.note else "the provider is still deleting it"
-    what = describe_obstacle(burst, world) or last
+    what = describe_delay(burst, world)
     report_overdue(tx, burst, settings.deadlines.reap, f"reap: {what}")
     if not _is_drained(tx, burst, world, settings):
         return

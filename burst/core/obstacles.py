@@ -25,7 +25,7 @@ from burst.core.observation import ranks_of
 from burst.core.provider_health import Outcome, Verb
 from burst.core.records import Transaction
 from burst.core.world import World
-from burst.model.burst import Burst
+from burst.model.burst import Burst, State
 from burst.model.decision import clock_time, name_ranks
 from burst.model.fsd import format_fsd
 from burst.model.lead import LeadView
@@ -154,6 +154,14 @@ def describe_obstacle(burst: Burst, world: World) -> str:
             f" {name_ranks(format_idset(online))} as online; see flux overlay status"
         )
     return ""
+
+
+def describe_delay(burst: Burst, world: World) -> str:
+    """Return what a burst that is taken down waits for, its provider included."""
+    if (why := describe_obstacle(burst, world)) or burst.state is not State.REAP:
+        return why
+    call = world.calls.get(burst.id)
+    return call.note if call and call.note else "the provider is still deleting it"
 
 
 def why_in_use(burst: Burst, ranks: frozenset[int], world: World) -> str:

@@ -24,10 +24,15 @@ from burst.core.observation import (
     ranks_of,
     status_of,
 )
-from burst.core.obstacles import describe_cleaning, describe_obstacle
+from burst.core.obstacles import (
+    describe_cleaning,
+    describe_delay,
+    describe_obstacle,
+)
 from burst.core.orphans import Orphan, orphan_row
 from burst.core.plan.offers import price_of
 from burst.core.plan.slots import RankSlot, drained_by_hand, slot_holders
+from burst.core.provider_calls import is_overdue
 from burst.core.provider_health import Health
 from burst.core.records import Records
 from burst.core.resizing import describe_resize
@@ -204,19 +209,11 @@ def burst_note(burst: Burst, world: World) -> str:
     if burst.state is State.DRAIN and burst.lost_since is not None:
         note = "; ".join(filter(None, (note, cause_of_loss(burst))))
     if burst.state in {State.DRAIN, State.REAP} and world.lead is not None:
-        obstacle = describe_obstacle(burst, world)
-        if obstacle and note == _overdue_note(burst):
-            # The old note does not describe the present obstacle.
-            return f"{burst.state.value}: {obstacle}"
+        late = is_overdue(burst)
+        obstacle = (describe_delay if late else describe_obstacle)(burst, world)
     elif burst.state is State.ONLINE and world.lead is not None and not obstacle:
         obstacle = describe_cleaning(burst, ranks_of(burst, world), world)
     return "; ".join(filter(None, (note, obstacle)))
-
-
-def _overdue_note(burst: Burst) -> str:
-    """Return the last note about a deadline that has passed; empty if there is none."""
-    told = [event for event in burst.events if event.name == "overdue"]
-    return str(told[-1].context["note"]) if told else ""
 
 
 def _last_note(burst: Burst, world: World) -> str:
@@ -230,7 +227,9 @@ def _last_note(burst: Burst, world: World) -> str:
         lost = behaviour_of(burst).nodes_up(burst, world) != burst.lease.nodes
         if lost and (words := _on_its_way_back(burst, world)):
             return words
-    noted = (*_ENDS, "overdue") if burst.live else _ENDS
+    noted = _ENDS
+    if burst.state not in {State.DRAIN, State.REAP} and is_overdue(burst):
+        noted = (*noted, "overdue")
     if burst.lost_since is not None and burst.state is State.ONLINE:
         noted = (*noted, "lost")
     for event in reversed(burst.events):

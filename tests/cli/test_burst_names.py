@@ -11,9 +11,10 @@ from burst.errors import BurstError
 FIRST, SECOND, THIRD = "burst-0-3fa9c1", "burst-0-3fb000", "burst-1-0a0a0a"
 STATUS = {
     "bursts": [
-        {"id": FIRST, "t_submit": 3.0},
-        {"id": SECOND, "t_submit": 1.0},
-        {"id": THIRD, "t_submit": 2.0},
+        # In the order in which they were made; the job of the last one came first.
+        {"id": SECOND, "t_submit": 2.0},
+        {"id": THIRD, "t_submit": 3.0},
+        {"id": FIRST, "t_submit": 1.0},
     ]
 }
 

@@ -60,6 +60,7 @@ def test_a_burst_that_was_asked_for_begins_when_it_was_made():
 
 
 OVERDUE = Event(T0 + 35, "overdue", {"note": "reap: it hangs"})
+STILL = "the provider is still deleting it"
 RETRIED = Event(T0 + 36, "retry", {"call": "reap", "note": "no route", "attempt": 1})
 GONE = Event(T0 + 39, "reaped", {})
 
@@ -70,7 +71,7 @@ GONE = Event(T0 + 39, "reaped", {})
         (DRAINED, "2 processes have not ended yet"),
         ((FAILED,), "exited with status 3"),
         ((FAILED, RETRIED), "exited with status 3"),
-        ((FAILED, OVERDUE, RETRIED), "reap: it hangs"),
+        ((FAILED, OVERDUE, RETRIED), f"exited with status 3; {STILL}"),
         ((FAILED, OVERDUE, RETRIED, GONE), "exited with status 3"),
         ((*DRAINED, RETRIED, GONE), "idle"),
     ],
@@ -112,12 +113,18 @@ def test_a_note_names_at_once_what_of_the_lead_a_deletion_waits_for():
     assert note_of((FAILED,), drained=BOTH) == "exited with status 3"
 
 
-def test_a_note_names_an_obstacle_once():
+def test_a_note_names_what_a_late_burst_waits_for_now_and_not_what_was_before():
     overdue = Event(T0 + 35, "overdue", {"note": f"reap: {BUSY}"})
+    refused = LastCall(verb=Verb.REAP, outcome=Outcome.TRANSIENT, note="no route")
+    late = (FAILED, overdue)
 
-    assert note_of((FAILED, overdue), drained=BOTH, busy=(3,)) == f"reap: {BUSY}"
-    then = Event(T0 + 35, "overdue", {"note": "drain: it is ended at 12:00:00"})
-    assert note_of((FAILED, then), drained=BOTH, busy=(3,)) == f"reap: {BUSY}"
+    assert note_of(late, drained=BOTH, busy=(3,)) == f"exited with status 3; {BUSY}"
+    assert note_of(late, drained=BOTH) == f"exited with status 3; {STILL}"
+    assert note_of(late, refused, drained=BOTH) == "exited with status 3; no route"
+    assert note_of(DRAINED, drained=BOTH) == "idle"
+    drains = (*DRAINED[:-1], Event(T0 + 29, "overdue", {"note": f"drain: {BUSY}"}))
+    assert note_of(drains, drained=BOTH, busy=(3,)) == f"idle; {BUSY}"
+    assert note_of((*drains, DRAINED[-1]), drained=BOTH) == "idle"
 
 
 def test_a_job_for_which_nothing_is_begun_as_nothing_can_be_stored_is_told_so():
