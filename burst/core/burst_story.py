@@ -14,13 +14,24 @@ from burst.config import Settings
 from burst.core.burst_actions import next_deadline
 from burst.core.cost import cost
 from burst.core.records import RecordsView
+from burst.core.resizing import growth_end
 from burst.core.standing import stands
 from burst.core.timeline import known_events, timeline
 from burst.model.burst import Burst, State
 from burst.model.decision import filled, time_after
 from burst.model.event import Event
 from burst.model.jobid import format_f58
-from burst.model.next_step import BURST_STEPS, LOST, QUARANTINED, Actor
+from burst.model.next_step import (
+    BURST_STEPS,
+    GROWS,
+    LOST,
+    PROGRAM,
+    QUARANTINED,
+    STANDS,
+    STAYS,
+    Actor,
+    NextStep,
+)
 from burst.model.ranks import format_hostlist, format_idset
 
 SENTENCES = {
@@ -113,9 +124,7 @@ def burst_story(
 
 def next_step_of(burst: Burst, settings: Settings, started: float, now: float) -> str:
     """Return who acts next on a burst, and by when; empty for one that has ended."""
-    lost = burst.state is State.ONLINE and burst.lost_since is not None
-    step = LOST if lost else BURST_STEPS[burst.state]
-    step = QUARANTINED if burst.quarantined else step
+    step = _step_of(burst, settings, now)
     if step.who is Actor.NOBODY:
         return ""
     limits = {
@@ -123,13 +132,36 @@ def next_step_of(burst: Burst, settings: Settings, started: float, now: float) -
         State.REAP: settings.deadlines.reap,
     }
     end = next_deadline(burst, settings, started, now)
-    if burst.state is State.ONLINE and stands(burst.lease, settings, now):
-        end = math.inf
     if burst.state in limits:
         end = burst.since + limits[burst.state]
-    until = f" ({time_after(end, now)})" if math.isfinite(end) else ""
+    elif step is GROWS:
+        end = growth_end(burst, settings)
+    # An idle burst that a job waits for is kept for longer than its limit.
+    until = f" ({time_after(end, now)})" if now < end < math.inf else ""
     facts = {"until": until, "burst": burst.id}
     return f"{step.who.value} {step.what.format_map(facts)}"
+
+
+def _step_of(burst: Burst, settings: Settings, now: float) -> NextStep:
+    """Return the next step for a burst in its state."""
+    if burst.quarantined:
+        return QUARANTINED
+    online = burst.state is State.ONLINE
+    return _step_online(burst, settings, now) if online else BURST_STEPS[burst.state]
+
+
+def _step_online(burst: Burst, settings: Settings, now: float) -> NextStep:
+    """Return the next step for an online burst."""
+    if burst.lost_since is not None:
+        return LOST
+    if burst.coming:
+        return GROWS
+    isolated = burst.lease.isolated
+    if isolated is not None:
+        return PROGRAM if isolated.ends else STAYS
+    if stands(burst.lease, settings, now):
+        return STANDS
+    return STAYS if burst.lease.tag is not None else BURST_STEPS[State.ONLINE]
 
 
 def sentence(event: Event) -> str:

@@ -47,13 +47,18 @@ def cost(records: RecordsView, burst: Burst, now: float) -> float:
 
 
 def seconds_until_drain(burst: Burst, settings: Settings, now: float) -> float | None:
-    """Return the seconds until an idle burst is drained; None if busy, or never."""
+    """Return the seconds until an idle burst is drained; None if that is not known.
+
+    It is not for one that is busy or stays, nor for one that is idle for longer than
+    its limit, as a job waits for it and for nodes that are busy.
+    """
     limit = idle_limit(burst, settings)
     if stands(burst.lease, settings, now):
         return None
     if burst.state is not State.ONLINE or burst.idle_since is None or math.isinf(limit):
         return None
-    return max(0.0, burst.idle_since + limit - now)
+    left = burst.idle_since + limit - now
+    return left if left >= 0 else None
 
 
 def idle_limit(burst: Burst, settings: Settings) -> float:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Set
 from typing import Any
 
 import msgspec
@@ -98,6 +99,10 @@ class GuestView:
         known = self._records.bursts.get(BurstId(burst))
         return known is not None and self.is_theirs(known)
 
+    def knows(self, job: JobId) -> bool:
+        """Tell whether a job is the guest's, which the lead or the accounts know."""
+        return job in self._known_jobs
+
     def hide(self, row: Any) -> Any:
         """Return a row for JSON without ids of other users' jobs and bursts."""
         if isinstance(row, str):
@@ -137,8 +142,11 @@ class GuestView:
         return "another burst" if known and not self.sees(found[1]) else found[0]
 
 
-def status_for(view: GuestView, row: Row) -> Row:
-    """Return the answer to `burst status` as a guest may see it, except the totals."""
+def status_for(view: GuestView, row: Row, decided: Set[JobId]) -> Row:
+    """Return the answer to `burst status` as a guest may see it, except the totals.
+
+    `decided` are the jobs that wait, of all users.
+    """
     bursts = [
         {**burst, "jobs": _own(burst["jobs"], view)}
         for burst in row["bursts"]
@@ -160,7 +168,7 @@ def status_for(view: GuestView, row: Row) -> Row:
             "store_trouble": OWNER_SEES if lead.get("store_trouble") else "",
         },
         "daemon": daemon and {**daemon, "config": ""},
-        "pending": len(view.jobs),
+        "pending": len(view.jobs & decided),
         "orphans": [],
         "unreadable": {},
         "budgets": [],

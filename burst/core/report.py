@@ -227,7 +227,7 @@ def _last_note(burst: Burst, world: World) -> str:
         lost = behaviour_of(burst).nodes_up(burst, world) != burst.lease.nodes
         if lost and (words := _on_its_way_back(burst, world)):
             return words
-    noted = _ENDS
+    noted: tuple[str, ...] = _ENDS
     if burst.state not in {State.DRAIN, State.REAP} and is_overdue(burst):
         noted = (*noted, "overdue")
     if burst.lost_since is not None and burst.state is State.ONLINE:

@@ -258,5 +258,22 @@ BURST_STEPS: Mapping[State, NextStep] = {
 }
 LOST = _provider("starts the lost followers again, within [deadlines] rejoin{until}")
 """The next step for an online burst that has lost ranks."""
+GROWS = _provider(
+    "makes the nodes by which it grows, within [deadlines] provision and then join"
+    "{until}"
+)
+"""The next step for an online burst that grows."""
+PROGRAM = _daemon(
+    "takes it down once its program has ended, or when [deadlines] run is over or its"
+    " lease ends{until}"
+)
+"""The next step for an isolated burst that ends by itself."""
+STAYS = _daemon(
+    "keeps it until somebody takes it down (burst down {burst}), or its lease ends"
+    "{until}"
+)
+"""The next step for an online burst that does not end as idle."""
+STANDS = _daemon("keeps it for a standing minimum, and replaces it as its lease ends")
+"""The next step for an online burst that a standing minimum needs."""
 QUARANTINED = _admin("takes it down: burst down {burst}")
 """The next step for a quarantined burst in any state."""

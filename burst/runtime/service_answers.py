@@ -153,7 +153,8 @@ def explain(
     other = find(job_id) if row is None else None
     if other is not None:
         row = job_report.explain_other(other, snapshot.world)
-    if row is None or userid not in (None, row["userid"]):
+    theirs = userid is None or guest_view(snapshot, userid).knows(job_id)
+    if row is None or not (theirs or row["userid"] == userid):
         attribute = snapshot.settings.intake.attribute
         known = f"{format_f58(job_id)} is not a burstable job that burst knows"
         raise BurstError(

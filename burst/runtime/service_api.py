@@ -158,7 +158,8 @@ class ServiceApi:
             row["jobs"] = service_answers.waiting_jobs(snapshot, most, userid)
         if request.owner:
             return row
-        row = status_for(guest_view(snapshot, request.userid), row)
+        view, decided = guest_view(snapshot, request.userid), snapshot.decisions
+        row = status_for(view, row, decided.keys())
         row["totals"] = burst_totals(row["bursts"], snapshot)
         return row
 

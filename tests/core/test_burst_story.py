@@ -4,11 +4,13 @@
 from burst.core import lifecycle
 from burst.core.burst_story import SENTENCES, burst_story, next_step_of, sentence
 from burst.core.records import Records
+from burst.core.resizing import growth_end
+from burst.model.burst import Burst, Isolated, Tag
 from burst.model.decision import clock_time, moment
 from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58
 from tests.builders import T0, but, settings
-from tests.lifecycles import LEASE, run
+from tests.lifecycles import LEASE, leased, run
 
 ONLINE = ("provision-start", "provision-finish", "online")
 
@@ -84,6 +86,32 @@ def test_who_acts_next_on_a_burst_and_by_when() -> None:
     assert next_step_of(odd, limits, 0.0, T0) == (
         f"an administrator takes it down: burst down {odd.id}"
     )
+
+
+def test_of_an_online_burst_is_told_why_it_stays_and_until_when() -> None:
+    limits, end = settings(deadlines={"idle": "10s"}), T0 + 3600
+    up = leased(run(*ONLINE), end=end)
+    idle = lifecycle.apply(up, Event(T0 + 5, "job-finish", {"id": "1"}))
+    idle = lifecycle.apply(idle, Event(T0 + 5, "idle"))
+    lease_ends = clock_time(end - limits.deadlines.drain)
+
+    def told(burst: Burst, now: float = T0 + 6) -> str:
+        return next_step_of(burst, limits, 0.0, now)
+
+    assert told(idle).endswith(f"or its lease ends ({clock_time(T0 + 15)})")
+    # A job waits for it, so it is kept for longer.
+    assert told(idle, T0 + 16).endswith("or its lease ends")
+    assert told(leased(idle, tag=Tag("mine", 7))) == (
+        f"the daemon keeps it until somebody takes it down (burst down {up.id}), or its"
+        f" lease ends ({lease_ends})"
+    )
+    for kind, says in (("job", "once its program has ended"), ("service", "keeps it")):
+        alone = leased(run(*ONLINE), isolated=Isolated(kind=kind))
+        assert says in told(alone)
+    grows = run(*ONLINE, "grow")
+    assert grows.coming
+    assert "makes the nodes by which it grows" in told(grows)
+    assert f"({clock_time(growth_end(grows, limits))})" in told(grows)
 
 
 def test_what_ends_on_another_day_is_told_with_its_day() -> None:

@@ -64,7 +64,8 @@ def test_what_is_booked_is_what_it_costs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("idle", "hours", "left"), [("2h", 3.0, HOUR), ("2h", 9.0, 0.0), ("inf", 3.0, None)]
+    ("idle", "hours", "left"),
+    [("2h", 3.0, HOUR), ("2h", 4.0, 0.0), ("2h", 4.1, None), ("inf", 3.0, None)],
 )
 def test_an_idle_burst_has_so_long(idle: str, hours: float, left: float | None) -> None:
     burst, known = made(*UP, (2.0, "idle")), settings(deadlines={"idle": idle})

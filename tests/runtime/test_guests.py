@@ -150,6 +150,23 @@ def test_a_burst_that_users_share_shows_each_his_own_jobs():
         assert format_f58(not_its) not in text
 
 
+def test_a_guest_is_told_of_their_job_also_once_the_lead_has_forgotten_it():
+    asking = Asking()
+    sim = asking.sim
+    job = sim.lead.submit(whole(4), userid=GUEST)
+    sim.until(lambda: job in sim.lead.running())
+    sim.tick()
+    assert asking.ask("status", guest=True)["pending"] == 0
+    sim.lead.finish(job)
+    sim.tick(2)
+    del sim.lead.jobs[job]
+    sim.tick()
+    told = asking.send(GUEST, "explain", {"id": format_f58(job)})
+    assert [burst["id"] for burst in told["bursts"]] == [sim.bursts[0].id]
+    with pytest.raises(BurstError, match="not a job of yours"):
+        asking.send(OTHER, "explain", {"id": format_f58(job)})
+
+
 def test_guests_request_no_bursts_unless_the_site_allows_it():
     asking = Asking()
     with pytest.raises(Denied, match="users may not request bursts on this instance"):

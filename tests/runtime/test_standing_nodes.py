@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from burst.core.burst_story import burst_story
+from burst.core.burst_story import burst_story, next_step_of
 from burst.core.cost import seconds_until_drain
 from burst.core.worth.accounts import budgets_at
 from burst.core.worth.cost_report import CostReport
@@ -78,6 +78,7 @@ def test_nodes_are_kept_in_the_hours_and_end_as_idle_after_them():
     assert s.burst.idle_since is not None
     assert s.now - s.burst.idle_since > 5.0
     assert seconds_until_drain(s.burst, s.settings, s.now) is None
+    assert "a standing minimum" in next_step_of(s.burst, s.settings, 0.0, s.now)
     s.until(s.in_state(State.INACTIVE), 100)
     assert s.burst.id == begun.id
     assert s.burst.result is Result.COMPLETED
