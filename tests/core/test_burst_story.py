@@ -105,9 +105,11 @@ def test_of_an_online_burst_is_told_why_it_stays_and_until_when() -> None:
         f"the daemon keeps it until somebody takes it down (burst down {up.id}), or its"
         f" lease ends ({lease_ends})"
     )
-    for kind, says in (("job", "once its program has ended"), ("service", "keeps it")):
-        alone = leased(run(*ONLINE), isolated=Isolated(kind=kind))
-        assert says in told(alone)
+    for what, says in (
+        (Isolated(kind="job"), "once its program has ended"),
+        (Isolated(kind="service"), "keeps it"),
+    ):
+        assert says in told(leased(run(*ONLINE), isolated=what))
     grows = run(*ONLINE, "grow")
     assert grows.coming
     assert "makes the nodes by which it grows" in told(grows)
