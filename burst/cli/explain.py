@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import click
@@ -40,7 +41,7 @@ def explain(name: str, as_json: bool, target: Target) -> None:
     if as_json:
         print_json(found)
         return
-    for line in story_lines(found):
+    for line in story_lines(found, time.time()):
         print_text(line)
 
 

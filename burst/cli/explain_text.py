@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from burst.cli.colours import (
     HEAD,
@@ -22,15 +22,15 @@ from burst.model.decision import time_after
 _BAD = {"exception", "lost", "overdue", "outlived", "quarantine", "reclaimed"}
 
 
-def story_lines(found: Row) -> list[Line]:
+def story_lines(found: Row, now: float) -> list[Line]:
     """Return the answer to the method `explain` as lines for `print_text`.
 
     An answer about a burst has a key `burst`; any other is about a job.
     """
-    return list(_burst(found) if "burst" in found else _job(found))
+    return list(_burst(found, now) if "burst" in found else _job(found, now))
 
 
-def _job(found: Row) -> Iterator[Line]:
+def _job(found: Row, now: float) -> Iterator[Line]:
     """Yield the story of a job: why it waits, or how it ended, and its bursts."""
     # The daemon forgets what a job needed a minute after its end.
     needs = f", {found['needs']}" if found["needs"] else ""
@@ -53,7 +53,7 @@ def _job(found: Row) -> Iterator[Line]:
     for burst in found["bursts"]:
         title = (burst["id"], HEAD), f" of {burst['provider']}: "
         yield ["  ", *title, _state(burst), *_result(burst)]
-        for when, event in _timed(burst["events"]):
+        for when, event in _timed(burst["events"], now):
             yield [(f"    {when}", QUIET), f" {event['text']}"]
 
 
@@ -77,18 +77,18 @@ def _start(found: Row) -> list[str]:
     return ["; ".join(told)] if told else []
 
 
-def _timed(events: Sequence[Row]) -> Iterator[tuple[str, Row]]:
+def _timed(events: Iterable[Row], now: float) -> Iterator[tuple[str, Row]]:
     """Yield each event with its time, and with its day if that differs.
 
-    It is compared with the day of the event before; for the first event, of the last.
+    It is compared with the day of the event before; for the first event, with today.
     """
-    before = events[-1]["timestamp"] if events else 0.0
+    before = now
     for event in events:
         yield time_after(event["timestamp"], before), event
         before = event["timestamp"]
 
 
-def _burst(found: Row) -> Iterator[Line]:
+def _burst(found: Row, now: float) -> Iterator[Line]:
     """Yield the story of a burst: events, durations, jobs, cost."""
     where = f"{found['provider']}/{found['offer']}"
     ranks = f" as ranks {found['ranks']}" if found["ranks"] else ""
@@ -99,7 +99,7 @@ def _burst(found: Row) -> Iterator[Line]:
         yield [f"  made for the standing minimum of {found['standing']}"]
     if found["next"]:
         yield [f"  next: {found['next']}"]
-    for when, event in _timed(found["events"]):
+    for when, event in _timed(found["events"], now):
         wrong = WRONG if event["name"] in _BAD else ""
         yield [(f"  {when}", QUIET), (f" {event['text']}", wrong)]
     if found["stages"]:

@@ -18,7 +18,12 @@ from burst.cli.complete_names import complete_provider, complete_slot_name
 from burst.cli.run_burst_options import GivenFlags, provider_flag_options
 from burst.cli.signals import signals_as_ctrl_c
 from burst.cli.target import Target, run_command, target_options
-from burst.cli.wait_for_burst import line_of, wait_for_burst, wait_for_state
+from burst.cli.wait_for_burst import (
+    joined_text,
+    line_of,
+    wait_for_burst,
+    wait_for_state,
+)
 from burst.config import ProviderTable, Settings
 from burst.errors import BurstError, ConfigError, NoDaemon
 from burst.lead import Lead
@@ -211,7 +216,7 @@ class _ManualBurst:
             if self._wanted["down"]:
                 click.echo(f"{row['id']} is gone: {row['result']}")
                 continue
-            click.echo(f"{row['hosts']} joined as ranks {row['ranks']}: {row['id']}")
+            click.echo(f"{joined_text(row)}: {row['id']}")
             again = ["run-burst --down --name", self._wanted["name"]]
             if self._wanted["provider"]:
                 again += ["--provider", self._provider]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import click
 
@@ -32,6 +32,9 @@ from burst.cli.target import Target, target_options
 from burst.model.burst import PRICE_SOURCES
 from burst.model.decision import moment, name_ranks
 
+# A node with many cores may run hundreds of jobs; --json has them all.
+_SHOWN_JOBS = 3
+
 _BURSTS = (
     Column("BURST", lambda row: row["id"]),
     Column("PROVIDER", lambda row: f"{row['provider']}/{row['offer']}"),
@@ -40,7 +43,7 @@ _BURSTS = (
     Column("NODES", lambda row: f"{_known(row['online'])}/{row['nodes']}"),
     Column("RANKS", lambda row: row["ranks"]),
     Column("RESULT", lambda row: row["result"] or "-", result_style),
-    Column("JOBS", lambda row: ",".join(row["jobs"]) or "-"),
+    Column("JOBS", lambda row: some_jobs(row["jobs"])),
     Column("NOTE", lambda row: _with_reason(row, row["note"] or idle_text(row))),
 )
 
@@ -83,6 +86,13 @@ def status(everything: bool, target: Target, listing: Listing) -> None:
     print_rows(found["slots"], SLOTS, listing)
     for line in notices(found):
         print_text(line)
+
+
+def some_jobs(jobs: Sequence[str]) -> str:
+    """Return the first jobs of a burst, and how many more there are."""
+    more = len(jobs) - _SHOWN_JOBS
+    told = ",".join(jobs[:_SHOWN_JOBS]) or "-"
+    return f"{told} +{more}" if more > 0 else told
 
 
 def _with_reason(row: Row, note: str) -> str:
@@ -179,6 +189,10 @@ def provider_notices(provider: Row, now: float) -> list[Line]:
     if provider["disabled"]:
         text = f"provider {name} is disabled: {provider['disabled']}"
         lines.append([(f"{text}; burst enable {name}", WRONG)])
+    if (until := provider["breaker_until"]) and until > now:
+        left = fsd(round(until - now))
+        text = f"provider {name} gets no new bursts for {left}: its calls failed in a"
+        lines.append([(f"{text} row; burst enable {name} ends that", WRONG)])
     if provider["trouble"]:
         lines.append([(f"provider {name}: {provider['trouble']}", NOTICE)])
     lines += [

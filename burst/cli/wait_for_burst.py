@@ -57,7 +57,7 @@ def wait_for_burst(
     if until == "online" and row["isolated"]:
         click.echo(f"{row['hosts']} is an instance of its own after {took}")
     elif until == "online":
-        click.echo(f"{row['hosts']} joined as ranks {row['ranks']} after {took}")
+        click.echo(f"{joined_text(row)} after {took}")
     else:
         click.echo(f"{burst_id} is gone after {took}: {row['result']}")
     return row
@@ -143,6 +143,14 @@ def find_burst(status: dict[str, Any], burst_id: str) -> dict[str, Any]:
             found: dict[str, Any] = row
             return found
     raise BurstError(f"there is no burst {burst_id}", "burst status -a lists them")
+
+
+def joined_text(row: dict[str, Any]) -> str:
+    """Return which nodes of an online burst joined; it may have begun with fewer."""
+    if row["online"] in (None, row["nodes"]):
+        return f"{row['hosts']} joined as ranks {row['ranks']}"
+    why = f"burst explain {row['id']} names the others"
+    return f"{row['online']} of {row['nodes']} nodes of {row['hosts']} joined ({why})"
 
 
 def line_of(row: dict[str, Any]) -> str:

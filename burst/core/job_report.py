@@ -185,7 +185,7 @@ def _story(burst: Burst, job_id: JobId) -> Row:
     return {
         "id": burst.id,
         "provider": burst.lease.provider,
-        "state": burst.state.value,
+        "state": "quarantined" if burst.quarantined else burst.state.value,
         "result": burst.result.value if burst.result else None,
         "events": [
             {

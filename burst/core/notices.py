@@ -125,7 +125,8 @@ def _of_providers(records: Records, now: float) -> Iterator[Notice]:
                 severity="warning",
                 text=f"provider {name} failed {failures} times in a row: it gets no"
                 " new bursts for a while",
-                advice=f"burst status says why; burst enable {name} ends the pause",
+                advice="burst explain of one of its bursts (burst status -a) says why;"
+                f" burst enable {name} ends the pause",
             )
         for offer, aside in health.rows_of(FailureKind.OFFER).items():
             if aside.failures >= REPEATED and not aside.nodes and aside.until > now:

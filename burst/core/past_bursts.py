@@ -7,7 +7,7 @@ Times are in seconds since the epoch, amounts in the unit of the prices.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 
 import msgspec
 
@@ -19,6 +19,7 @@ from burst.core.worth.ledger import PaidBurst, SettledBurst
 from burst.core.worth.money import to_units
 from burst.model.burst import Burst, BurstId, JobTimes
 from burst.model.jobid import JobId, format_f58
+from burst.model.lead import PENDING
 
 
 class PastBursts(msgspec.Struct, frozen=True):
@@ -52,16 +53,25 @@ class PastBursts(msgspec.Struct, frozen=True):
         """Return a row for each known job of these bursts, in the order of submission.
 
         `here` is when it was expected to start on own nodes at the time it was assigned
-        to the burst; None if no forecast was known then.
+        to the burst; None if no forecast was known then. `left` is until when one that
+        has not run there waited at most, None while it waits or if it has run.
         """
-        users = self._users()
+        users, waits = self._users(), self._waits()
         known: dict[JobId, list[tuple[Burst, JobTimes]]] = {}
         for burst in self._seen():
             for job, times in (*burst.sums.recent, *burst.times.items()):
                 if self.userid in (None, users.get(job)):
                     known.setdefault(job, []).append((burst, times))
-        rows = [_job_row(job, found, users.get(job)) for job, found in known.items()]
+        rows = [
+            _job_row(job, found, users.get(job), waits=job in waits)
+            for job, found in known.items()
+        ]
         return sorted(rows, key=lambda row: (row["submitted"], row["id"]))
+
+    def _waits(self) -> Container[JobId]:
+        """Return the jobs that wait, as far as the lead shows that."""
+        jobs = self.world.lead.jobs.values() if self.world.lead else ()
+        return frozenset(job.id for job in jobs if job.state in PENDING)
 
     def _seen(self) -> Iterator[Burst]:
         for burst in self.records.bursts.values():
@@ -127,7 +137,11 @@ def _settled_row(row: SettledBurst) -> Row:
 
 
 def _job_row(
-    job: JobId, found: list[tuple[Burst, JobTimes]], userid: int | None
+    job: JobId,
+    found: list[tuple[Burst, JobTimes]],
+    userid: int | None,
+    *,
+    waits: bool,
 ) -> Row:
     """Return the row of a job, with its times from the burst on which it got furthest.
 
@@ -135,6 +149,7 @@ def _job_row(
     """
     times = max((times for _, times in found), key=_how_far)
     here = (of.here for _, of in found if of.here is not None)
+    there = waits or _how_far(times) != (False, False)
     return {
         "id": format_f58(job),
         "userid": userid,
@@ -143,6 +158,7 @@ def _job_row(
         "here": next(here, None),
         "started": times.started,
         "finished": times.finished,
+        "left": None if there else max(burst.since for burst, _ in found),
         "result": times.result,
     }
 

@@ -85,12 +85,16 @@ def time_scale(data: Row) -> Scale:
     bursts, jobs = data["bursts"][-MOST:], data["jobs"][-MOST:]
     begins = [row["made"] for row in bursts] + [job["submitted"] for job in jobs]
     ends = [_end_of(data, row) for row in bursts]
-    ends += [job["finished"] or data["now"] for job in jobs]
+    ends += [_end_of_job(data, job) for job in jobs]
     return Scale(min(begins), max(ends))
 
 
 def _end_of(data: Row, row: Row) -> float:
     return float(data["now"] if row["ended"] is None else row["ended"])
+
+
+def _end_of_job(data: Row, job: Row) -> float:
+    return float(job["finished"] or job["left"] or data["now"])
 
 
 def burst_bar(data: Row, row: Row, scale: Scale) -> Bar:
@@ -113,7 +117,7 @@ def _title(state: str, one: Row, then: Row) -> str:
 
 def job_bar(data: Row, job: Row, scale: Scale) -> Bar:
     """Return the bar of a job: how long it waited and ran."""
-    started, finished = job["started"], job["finished"] or data["now"]
+    started, finished = job["started"], _end_of_job(data, job)
     until = finished if started is None else started
     waited = f"waited {rounded_span(until - job['submitted'])}"
     pieces = [Piece(job["submitted"], until, "wait", waited)]

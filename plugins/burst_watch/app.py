@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import time
 from typing import ClassVar
 
 from rich.text import Text
@@ -201,7 +202,8 @@ class WatchApp(App[None]):
         elif found is None:
             self._say(failure)
         elif call.method == "explain":
-            self._read(Text("\n").join(map(rich_text, story_lines(found))))
+            lines = map(rich_text, story_lines(found, time.time()))
+            self._read(Text("\n").join(lines))
         elif call.method == "release":
             self._say(f"released: {' '.join(found['released']) or 'nothing is held'}")
         else:

@@ -14,7 +14,7 @@ DAY = 86_400.0
 NOON = 1_800_014_400.0
 
 
-def story(*seconds: float, result: str = "") -> list[str]:
+def story(*seconds: float, result: str = "", now: float = NOON) -> list[str]:
     """Return what is printed of a job's burst with events at these times."""
     events = [{"timestamp": at, "text": "it"} for at in seconds]
     burst = {"id": "b", "provider": "p", "state": "online", "result": result}
@@ -22,14 +22,14 @@ def story(*seconds: float, result: str = "") -> list[str]:
     job |= {"needs": "1 node", "refusals": (), "bursts": [{**burst, "events": events}]}
     lines = (
         [each if isinstance(each, str) else each[0] for each in line]
-        for line in story_lines(job)
+        for line in story_lines(job, now)
     )
     return ["".join(line).strip() for line in lines][1:]
 
 
-def times(*seconds: float) -> list[str]:
+def times(*seconds: float, now: float) -> list[str]:
     """Return the times that are printed of such events."""
-    return [line.removesuffix(" it") for line in story(*seconds)[1:]]
+    return [line.removesuffix(" it") for line in story(*seconds, now=now)[1:]]
 
 
 def test_a_burst_of_a_job_is_told_with_its_result() -> None:
@@ -41,11 +41,18 @@ def test_a_burst_of_a_job_is_told_with_its_result() -> None:
 def test_events_of_another_day_are_told_with_their_day(days: int) -> None:
     last = NOON + days * DAY
     begun, told = time_after(NOON, last), time_after(last, NOON)
-    assert times(NOON, NOON + 5, last, last + 5) == [
+    assert times(NOON, NOON + 5, last, last + 5, now=last) == [
         *(begun, clock_time(NOON + 5), told, clock_time(last + 5))
     ]
     assert (" " in begun, " " in told) == (days > 0, days > 0)
 
 
 def test_a_burst_without_events_has_no_times() -> None:
-    assert times() == []
+    assert times(now=NOON) == []
+
+
+def test_what_happened_on_one_day_in_the_past_is_told_with_that_day() -> None:
+    later = NOON + 9 * DAY
+    told = times(NOON, NOON + 5, now=later)
+    assert told == [time_after(NOON, later), clock_time(NOON + 5)]
+    assert " " in told[0]

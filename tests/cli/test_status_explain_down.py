@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from burst.cli.listing import money
-from burst.cli.status import notices
+from burst.cli.status import notices, some_jobs
 from burst.model.jobid import JobId, format_f58
 from tests.cli.cli_harness import CliHarness
 from tests.cli.conftest import Shared
@@ -278,6 +278,12 @@ def test_money_is_shown_to_the_hundredth_or_its_first_digits(
     assert money(amount) == shown
 
 
+def test_of_many_jobs_on_a_burst_some_are_shown() -> None:
+    assert [some_jobs(list("abcd"[:n])) for n in (0, 1, 3, 4)] == [
+        *("-", "a", "a,b,c", "a,b,c +1")
+    ]
+
+
 def test_of_what_offers_no_burst_is_made_is_told_and_why() -> None:
     refused = [
         {"slot": "burst-0", "nodes": 2, "until": 160.0, "why": "pods need a label"},
@@ -289,7 +295,7 @@ def test_of_what_offers_no_burst_is_made_is_told_and_why() -> None:
     )
     nothing: dict[str, Any] = {"budgets": (), "held": (), "orphans": ()}
     nothing |= {"totals": {"nodes": 0}, "unreadable": {}, "banks_unverified": ""}
-    rows = [provider_row("far", offers=[offer])]
+    rows = [provider_row("far", offers=[offer], breaker_until=1900.0)]
     slots = [
         {"name": "burst-0", "drained": {"bad fan": "3", "dust": "4-5"}},
         {"name": "x", "drained": {}},
@@ -301,6 +307,8 @@ def test_of_what_offers_no_burst_is_made_is_told_and_why() -> None:
         " flux resource undrain 3",
         "ranks 4-5 of slot burst-0 are drained by hand: dust; when that no longer"
         " holds: flux resource undrain 4-5",
+        "provider far gets no new bursts for 30m: its calls failed in a row; burst"
+        " enable far ends that",
         "offer far/n2 is set aside for 10s: full",
         "offer far/n2: bursts of 2 nodes in slot burst-0 are refused for 1m: pods need"
         " a label",

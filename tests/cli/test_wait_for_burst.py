@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from burst.cli.wait_for_burst import wait_for_burst, watch_resize
+from burst.cli.wait_for_burst import joined_text, wait_for_burst, watch_resize
 
 ROW: dict[str, Any] = {
     "id": "burst-0-a",
@@ -42,6 +42,21 @@ def test_an_interrupted_wait_says_that_it_goes_on(
         wait_for_burst(lambda: next(seen), "burst-0-a", until, runs=runs)
     said = capsys.readouterr().err
     assert f"burst-0-a: only the waiting ended, {told}" in said
+
+
+@pytest.mark.parametrize(
+    ("online", "told"),
+    [
+        (2, "h[0-1] joined as ranks 2-3"),
+        (None, "h[0-1] joined as ranks 2-3"),
+        (1, "1 of 2 nodes of h[0-1] joined (burst explain burst-0-a names the others)"),
+    ],
+)
+def test_a_burst_that_begins_with_fewer_nodes_is_not_told_to_have_all(
+    online: int | None, told: str
+) -> None:
+    row = {**ROW, "hosts": "h[0-1]", "ranks": "2-3", "online": online}
+    assert joined_text(row) == told
 
 
 def test_so_it_does_while_the_first_line_is_printed(

@@ -10,6 +10,7 @@ from burst.core.worth.money import Money
 from burst.model.burst import BurstId
 from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58
+from burst.model.lead import JobState
 from tests.builders import T0, but, job, view, whole, world
 from tests.core.ticks import tick_once
 from tests.core.worth.budgets import settled_burst
@@ -137,6 +138,19 @@ def test_a_job_whose_first_burst_failed_is_told_by_the_one_that_it_ran_on(finish
         (T0 + 20, "completed") if finished else (None, "")
     )
     assert (second["bursts"], second["started"]) == ([failed.id], None)
+
+
+@pytest.mark.parametrize(
+    ("state", "left"),
+    [(JobState.SCHED, None), (JobState.RUN, T0 + 3), (None, T0 + 3)],
+)
+def test_a_job_that_no_burst_ran_waits_or_has_left(state, left):
+    """It was canceled, say, after its burst had failed, or runs on own nodes."""
+    shown = () if state is None else (job(1, whole(2), state=state),)
+
+    (row,) = past(gone(burst_of(ONE)), lead=view(*shown)).jobs()
+
+    assert (row["started"], row["finished"], row["left"]) == (None, None, left)
 
 
 def test_a_user_is_told_of_his_own():

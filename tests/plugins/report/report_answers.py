@@ -41,6 +41,7 @@ def report_job(name="ƒ2aJemcj", submitted=MADE - 10, **changes) -> Any:
         "here": submitted + 3600,
         "started": submitted + 120,
         "finished": submitted + 1120,
+        "left": None,
         "result": "completed",
         **changes,
     }

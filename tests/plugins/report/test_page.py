@@ -117,6 +117,15 @@ def test_bursts_without_jobs_are_drawn_alone():
     assert "waits runs" in read().text
 
 
+def test_a_job_that_ran_nowhere_is_drawn_until_it_left():
+    gone = report_job(started=None, finished=None, result=None, left=MADE + 110)
+
+    told = read(jobs=[gone]).text
+
+    assert "left before it ran" in told
+    assert "waited 2m" in told
+
+
 def test_a_page_that_is_live_is_loaded_again():
     assert "refresh" not in render_report(report_answer())
     page = PageReader(render_report(report_answer(), refresh=30))
