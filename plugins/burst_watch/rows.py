@@ -70,8 +70,11 @@ def _is_shown(row: Row) -> bool:
 def headline(found: Row) -> str:
     """Return the sums of an answer in one line."""
     live = sum(row["state"] != "inactive" for row in found["bursts"])
-    may_burst = f"{counted(found['pending'], 'job')} may burst"
-    return f"{counted(live, 'burst')}; {bill(found['totals'])}; {may_burst}"
+    told = [counted(live, "burst"), bill(found["totals"])]
+    # Without a daemon nobody has decided which jobs may burst.
+    if found["daemon"] is not None:
+        told.append(f"{counted(found['pending'], 'job')} may burst")
+    return "; ".join(told)
 
 
 def troubles(found: Row | None, failure: str) -> list[str]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from burst_watch.app import SectionTable, TextPage, WatchApp
+from burst_watch.rows import headline
 from textual.app import App
 from textual.pilot import Pilot
 from textual.widget import Widget
@@ -334,3 +335,8 @@ def test_where_nothing_is_or_nobody_answers_no_key_does_anything() -> None:
         assert app.return_code is None
 
     watch(daemon, story)
+
+
+def test_without_a_daemon_it_is_not_said_how_many_jobs_may_burst() -> None:
+    assert headline(answer()).endswith("; 3 jobs may burst")
+    assert "may burst" not in headline(answer(daemon=None, pending=0))
