@@ -19,7 +19,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from burst.errors import Transient
 from burst.kits.shorten import shorten
 from burst.provider import Phase
-from burst_eks.failures import NoSuchThing, error_of, meaning_of
+from burst_eks.failures import NoLogin, NoSuchThing, error_of, meaning_of
 from burst_eks.groups import NodeGroup
 from burst_eks.settings import EksSettings
 
@@ -46,7 +46,8 @@ _NODE_PHASES = {
 class EksCloud:
     """One cluster of one account. All methods raise errors of `burst.errors` only.
 
-    `make_session` returns a session of boto3, whose credentials are then used.
+    `make_session` returns a session of boto3, whose credentials are then used until
+    AWS refuses them.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class EksCloud:
 
     def groups(self, prefix: str) -> list[NodeGroup]:
         """Return the node groups of the cluster whose names have the prefix."""
-        with _errors("to list node groups"):
+        with self._asking("to list node groups"):
             pages = self._client("eks").get_paginator("list_nodegroups")
             listed = pages.paginate(clusterName=self._settings.cluster)
             names = listed.build_full_result()["nodegroups"]
@@ -125,7 +126,7 @@ class EksCloud:
         It is a signed request, which the API server sends to STS to learn who we are.
         """
         if not 0 <= self._clock() - self._signed < _TOKEN_S:
-            with _errors(f"to sign a token for cluster {self._settings.cluster}"):
+            with self._asking(f"to sign a token for cluster {self._settings.cluster}"):
                 self._token, self._signed = self._sign(), self._clock()
         return self._token
 
@@ -159,8 +160,19 @@ class EksCloud:
         return self._call("eks", doing, f"{verb}_nodegroup", **asked)
 
     def _call(self, service: str, doing: str, method: str, **asked: Any) -> Any:
-        with _errors(doing):
+        with self._asking(doing):
             return getattr(self._client(service), method)(**asked)
+
+    @contextlib.contextmanager
+    def _asking(self, doing: str) -> Iterator[None]:
+        """Raise errors of `burst.errors`; forget credentials that AWS refuses."""
+        try:
+            with _errors(doing):
+                yield
+        except NoLogin:
+            # A session keeps what it has read. A new one reads renewed credentials.
+            self._session, self._clients, self._signed = None, {}, 0.0
+            raise
 
 
 @contextlib.contextmanager

@@ -36,6 +36,10 @@ class NoSuchThing(Refused):
     """
 
 
+class NoLogin(Refused):
+    """There are no credentials, or AWS does not accept them."""
+
+
 class CodeMeaning(NamedTuple):
     """What a code means."""
 
@@ -82,7 +86,7 @@ _MEANINGS = (
         r"Credentials?Error|UnrecognizedClient|InvalidClientTokenId|ExpiredToken"
         r"|Signature|MissingAuthenticationToken|RequestExpired|^ProfileNotFound"
         r"|CredentialRetrieval|TokenRetrieval|SSO",
-        Refused,
+        NoLogin,
         _LOGIN,
     ),
     _means(r"AccessDenied|UnauthorizedOperation|OptInRequired", Refused, _RIGHTS),

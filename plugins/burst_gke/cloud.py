@@ -65,7 +65,7 @@ class Cloud:
     """The clusters of one location of one project. All raise burst.errors only.
 
     Without `client` and `credentials` the first call uses those of this machine
-    (Google's Application Default Credentials).
+    (Google's Application Default Credentials), until they are refused.
     """
 
     def __init__(
@@ -77,8 +77,8 @@ class Cloud:
         timeout: float = _TIMEOUT_S,
     ) -> None:
         self.parent = parent
-        self._client = client
-        self._credentials = credentials
+        self._given = credentials, client
+        self._credentials, self._client = self._given
         self._timeout = timeout
 
     def clusters(self) -> list[GkeResource]:
@@ -181,6 +181,8 @@ class Cloud:
             lost = isinstance(error, TransportError)
             if lost or error.retryable or isinstance(error.__cause__, TransportError):
                 raise Transient(what) from error
+            # After a new login the next call reads what that has written.
+            self._credentials, self._client = self._given
             raise Refused(what, LOG_IN) from error
         return self._credentials, self._client
 

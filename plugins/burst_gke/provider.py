@@ -336,12 +336,16 @@ class GkeProvider(PodSettingsProvider):
     def _inhabited(
         self, clusters: Sequence[GkeResource], bursts: Iterable[BurstResources]
     ) -> list[GkeResource]:
-        """Return the clusters that may have our pods and whose API server runs."""
+        """Return the clusters that may have our pods, as their API servers may run.
+
+        One without the address that the settings select is among them: it may have
+        pods, and `_pods` refuses to reach it.
+        """
         names = {resources.cluster.name for resources in bursts} | {
             self._settings.cluster
         }
-        running = [c for c in clusters if c.name in names and c.endpoint]
-        return [c for c in running if c.phase in (Phase.RUNNING, Phase.FAILED)]
+        ours = [c for c in clusters if c.name in names]
+        return [c for c in ours if c.phase in (Phase.RUNNING, Phase.FAILED)]
 
     def _observe_in(self, pods: GkePods) -> Sequence[BurstStatus]:
         listed = pods.observe()

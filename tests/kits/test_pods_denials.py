@@ -53,3 +53,19 @@ def test_a_rule_that_forbids_a_pod_that_is_made_anew_ends_the_burst_later() -> N
     late = look(thing("Job"), up, warnings=about("Job", "b", words))
     assert (late.phase, late.failure) == (Phase.FAILED, Failure.REFUSED)
     assert late.why.startswith("for 100 s, pods cannot be made: ")
+
+
+def test_a_pod_that_has_failed_does_not_hide_why_the_next_is_missing() -> None:
+    words = "FailedCreate: exceeded quota: small"
+    # The kubelet ends it, and its object stays until the Job is deleted.
+    evicted = pod(1, phase="Failed", reason="Evicted", message="low on memory")
+    objects = thing("Job"), pod(0, **RUNNING), evicted
+    warnings = about("Job", "b", words, "1970-01-01T00:16:00Z")
+    soon = look(*objects, warnings=warnings)
+    assert (soon.phase, soon.why) == (Phase.PENDING, f"pods cannot be made: {words}")
+    late = look(*objects, warnings=warnings, schedule=39)
+    assert (late.phase, late.failure) == (Phase.FAILED, Failure.CAPACITY)
+    # Nothing is missing once there is another pod.
+    again = pod(1, **RUNNING)
+    again["metadata"]["name"] = "p1-again"
+    assert look(*objects, again, warnings=warnings, schedule=39).phase is Phase.RUNNING

@@ -14,6 +14,7 @@ from burst.errors import ConfigError, Refused
 from burst.kits.kube.kinds import name_of
 from burst.kits.pods import OfferTable, PodSettings, Tags
 from burst.kits.pods.pod_offers import offers
+from burst.kits.pods.template.job import ENDLESS
 from burst.kits.pods.template.render import render
 from burst.model.lead import HostEntry
 from burst.model.shape import Shape
@@ -76,6 +77,8 @@ def test_a_minicluster_has_no_secret_and_is_no_lead(spec: BurstSpec) -> None:
     assert "data" not in objects[0]
     made = objects[-1]["spec"]
     assert made["size"] == 2
+    # The operator's default of 100 counts the restarts of all brokers together.
+    assert made["backoffLimit"] == ENDLESS
     flux = made["flux"]
     assert set(flux["bursting"]) == {"hostlist"}
     assert flux["curveCert"]

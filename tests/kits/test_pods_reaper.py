@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from burst.errors import NotFound
 from burst.kits.pods.lifecycle.reaper import SETTLE_S, Reaper
 from burst.kits.pods.names import ALONE_SINCE
+from burst.kits.pods.settings import PodForm
 from burst.model.burst import BurstId
 from tests.kits.kubeserver import ABSENT, Said, cluster_of
 from tests.kits.pods import SETTINGS, TAGS, replace
@@ -34,12 +36,13 @@ def let_all_be_gone(server: Said, since: float) -> None:
     server.serve(f"{CORE}/configmaps", marker)
     for kind in (MINICLUSTERS, JOBS, f"{CORE}/services"):
         server.answer("GET", f"{kind}/{BURST}", ABSENT)
+    server.answer("GET", MARKER, (200, marker))
     server.answer("GET", f"{MARKER}-entrypoint", ABSENT)
     server.answer("DELETE", MARKER, (200, {}))
 
 
-def reaper_in(server: Said) -> Reaper:
-    return Reaper(cluster_of(server), replace(SETTINGS, form="operator"), TAGS)
+def reaper_in(server: Said, form: PodForm = "operator") -> Reaper:
+    return Reaper(cluster_of(server), replace(SETTINGS, form=form), TAGS)
 
 
 def deletions(server: Said) -> list[str]:
@@ -79,3 +82,57 @@ def test_a_clock_that_is_set_back_keeps_no_marker(server: Said) -> None:
     let_all_be_gone(server, since=200.0)
     reaper.reap(BURST, 200.0 + SETTLE_S)
     assert deletions(server) == [MARKER]
+
+
+def made_for(kind: str, **more: Any) -> dict[str, Any]:
+    """Return an object of the burst that is owned by one of this kind."""
+    owner = {"kind": kind, "name": BURST, "uid": "u"}
+    meta = {"name": BURST, "namespace": "jobs", "uid": "v", "ownerReferences": [owner]}
+    return {"metadata": {**meta, "labels": TAGS.labels(BURST)}, **more}
+
+
+def test_a_minicluster_is_reaped_though_bursts_are_jobs_now(server: Said) -> None:
+    let_all_be_gone(server, since=100.0)
+    meta = {"name": BURST, "namespace": "jobs", "uid": "u"}
+    made = {"metadata": {**meta, "labels": TAGS.labels(BURST)}}
+    server.serve(MINICLUSTERS, made)
+    server.serve(JOBS, made_for("MiniCluster"))
+    server.answer("DELETE", f"{MINICLUSTERS}/{BURST}", (200, {}))
+    reaper = reaper_in(server, "job")
+    reaper.reap(BURST, 200.0)
+    # Its operator would make the Job again.
+    assert deletions(server) == [f"{MINICLUSTERS}/{BURST}"]
+    for kind in (MINICLUSTERS, JOBS):
+        server.serve(kind)
+    server.answer("POST", f"{CORE}/secrets", (201, {}))
+    reaper.reap(BURST, 200.0)
+    assert deletions(server)[1:] == [MARKER]
+    server.serve(f"{CORE}/configmaps")
+    server.answer("GET", MARKER, ABSENT)
+    with pytest.raises(NotFound):
+        reaper.reap(BURST, 200.0)
+
+
+def test_a_job_is_reaped_though_bursts_are_miniclusters_now(server: Said) -> None:
+    let_all_be_gone(server, since=100.0)
+    job = made_for("")
+    del job["metadata"]["ownerReferences"]
+    server.serve(JOBS, job)
+    server.serve(f"{CORE}/configmaps", made_for("Job"))
+    server.answer("DELETE", f"{JOBS}/{BURST}", (200, {}))
+    reaper_in(server).reap(BURST, 200.0)
+    assert deletions(server) == [f"{JOBS}/{BURST}"]
+
+
+@pytest.mark.parametrize("owner", ["Job", ""])
+def test_for_a_job_nobody_is_asked_about_miniclusters(server: Said, owner: str) -> None:
+    """Their kind need not exist. `kubectl delete --cascade=orphan` removes owners."""
+    server.serve_nothing()
+    config = made_for(owner, data={"broker.toml": ""})
+    if not owner:
+        del config["metadata"]["ownerReferences"]
+    server.answer("GET", MARKER, (200, config))
+    server.answer("GET", f"{JOBS}/{BURST}", ABSENT)
+    with pytest.raises(NotFound):
+        reaper_in(server, "job").reap(BURST, 200.0)
+    assert not [path for _, path, _ in server.asked if "miniclusters" in path]

@@ -5,17 +5,21 @@ from __future__ import annotations
 
 import pytest
 
+from burst.errors import SpecRefused
 from burst.kits.kube.kinds import name_of
 from burst.kits.pods.names import OWNER
+from burst.kits.pods.settings import PodForm
 from tests.kubernetes.bursts import (
     Bursts,
     bring_up,
     reap_all,
     resize_all,
+    runs,
     sized,
     wait_for_number,
     wait_status,
 )
+from tests.kubernetes.operator import PlayedOperator
 
 pytestmark = pytest.mark.kubernetes
 
@@ -43,3 +47,24 @@ def test_a_job_without_its_owner_is_reaped_all_the_same(
     reap_all(provider, two)
     for kind in ("jobs", "pods", "secrets"):
         wait_for_number(bursts, kind, 0)
+
+
+@pytest.mark.usefixtures("miniclusters")
+@pytest.mark.parametrize(("then", "now"), [("operator", "job"), ("job", "operator")])
+def test_a_burst_of_the_other_form_lives_on_and_is_reaped(
+    bursts: Bursts, then: PodForm, now: PodForm
+) -> None:
+    one, two = sized(bursts, "burst-0-0"), sized(bursts, "burst-0-[0-1]")
+    where = ("-n", bursts.namespace, "-o", "name")
+    with PlayedOperator(bursts.api, bursts.namespace):
+        bring_up(bursts.provider(form=then), two)
+        provider = bursts.provider(form=now)
+        wait_status(provider, runs(*two.hosts))
+        with pytest.raises(SpecRefused, match="was made with another form"):
+            provider.resize(one)
+        reap_all(provider, two)
+        assert bursts.lab.kubectl("get", "miniclusters", *where).strip() == ""
+    for kind in ("pods", "jobs", "secrets", "services"):
+        wait_for_number(bursts, kind, 0)
+    names = set(map(name_of, bursts.objects("configmaps")))
+    assert two.burst_id not in names

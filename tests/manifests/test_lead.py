@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from burst.kits.pods.template.job import ENDLESS
 from burst.kits.pods.template.pod import LEFT_ALONE
 from tests.manifests.network import METADATA, Peer, Policies
 from tests.manifests.reading import MANIFESTS, documents
@@ -46,6 +47,13 @@ def test_autoscalers_leave_the_lead_alone_as_they_do_followers() -> None:
     noted = job()["spec"]["template"]["metadata"]["annotations"]
     assert noted == LEFT_ALONE
     assert minicluster()["spec"]["pod"]["annotations"] == LEFT_ALONE
+
+
+def test_restarts_do_not_end_the_job_of_a_lead_or_a_member() -> None:
+    """A Job counts those of all containers; the operator's default is 100."""
+    (member,) = documents("ensemble-agent/member/minicluster.yaml")
+    for made in (job(), minicluster(), member):
+        assert made["spec"]["backoffLimit"] == ENDLESS, made["kind"]
 
 
 def test_the_budget_selects_the_pod_of_either_lead() -> None:

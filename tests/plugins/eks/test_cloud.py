@@ -5,8 +5,12 @@ from __future__ import annotations
 
 import base64
 import logging
+import re
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 import boto3
 import pytest
@@ -22,6 +26,7 @@ from tests.plugins.eks.moto_eks import (
     ROLE,
     STOCKOUT,
     MotoEks,
+    MotoServer,
 )
 
 GROUP = {
@@ -109,6 +114,47 @@ def test_without_credentials_it_says_how_to_find_out(
             ask(EksCloud(eks.settings()))
     with pytest.raises(Refused, match=r"absent.*aws sts get-caller-identity"):
         EksCloud(eks.settings(profile="absent")).cluster()
+
+
+def test_renewed_credentials_are_read_once_the_old_ones_are_refused(
+    eks: MotoEks, server: MotoServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file, keys, answer = tmp_path / "credentials", [], server.answer
+
+    def write(key: str) -> None:
+        names = "aws_access_key_id", "aws_secret_access_key"
+        lines = [f"{name} = {key}\n" for name in names]
+        file.write_text("".join(["[default]\n", *lines]))
+
+    def watch(given: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        keys.append(key_of(given["HTTP_AUTHORIZATION"]))
+        return answer(given, start)
+
+    server.answer = watch
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(file))
+    monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+    cloud = EksCloud(eks.settings(), clock=eks.clock)
+    for ask in (cloud.token, cloud.cluster):
+        with pytest.raises(Refused, match="aws sts get-caller-identity"):
+            ask()
+    write("AKIDOLD")
+    assert key_of(url_of(cloud.token())) == "AKIDOLD"
+    cloud.cluster()
+    write("AKIDNEW")
+    eks.errors["GET"] = 403, "ExpiredTokenException"
+    with pytest.raises(Refused, match="renew the credentials"):
+        cloud.group("burst-a")
+    eks.errors.clear()
+    assert key_of(url_of(cloud.token())) == "AKIDNEW"
+    assert cloud.group("burst-a") is None
+    assert keys == ["AKIDOLD", "AKIDOLD", "AKIDNEW"]
+
+
+def key_of(signed: str) -> str:
+    """Return the key that a header or a URL was signed with."""
+    found = re.search(r"Credential=(\w+)", signed)
+    assert found, signed
+    return found[1]
 
 
 def test_a_declined_request_is_a_decision_with_the_words_of_aws(eks: MotoEks) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import botocore.session
 import pytest
-from burst_eks.failures import NoSuchThing, error_of, meaning_of
+from burst_eks.failures import NoLogin, NoSuchThing, error_of, meaning_of
 
 from burst.errors import (
     InsufficientCapacity,
@@ -92,9 +92,9 @@ def test_what_ec2_told_an_auto_scaling_group_is_looked_at(
         ("ParamValidationError", 0, SpecRefused),
         ("ResourceNotFoundException", 404, NoSuchThing),
         ("AccessDeniedException", 403, Refused),
-        ("ExpiredTokenException", 403, Refused),
-        ("PartialCredentialsError", 0, Refused),
-        ("ProfileNotFound", 0, Refused),
+        ("ExpiredTokenException", 403, NoLogin),
+        ("PartialCredentialsError", 0, NoLogin),
+        ("ProfileNotFound", 0, NoLogin),
         ("ThrottlingException", 400, Transient),
         ("TooManyRequestsException", 429, Transient),
         ("AccessDeniedException", 503, Transient),

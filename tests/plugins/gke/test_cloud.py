@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+import json
 import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 from burst_gke.cloud import Cloud
@@ -84,6 +88,71 @@ def test_without_credentials_one_is_told_how_to_get_them(
     provider = GkeProvider("gke", build.settings(), "owner-a")
     with pytest.raises(Refused, match="gcloud auth application-default login"):
         provider.observe()
+
+
+class LoginServer(ThreadingHTTPServer):
+    """Issues access tokens that expire at once, for refresh tokens."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Login)
+        self.good = {"first"}
+        """The refresh tokens that it takes."""
+
+    def write(self, file: Path, refresh_token: str) -> None:
+        """Write credentials, as `gcloud auth application-default login` does."""
+        table = {
+            "type": "external_account_authorized_user",
+            "audience": "//iam.googleapis.com/locations/global/workforcePools/site",
+            "client_id": "somebody",
+            "client_secret": "swordfish",
+            "token_url": f"http://127.0.0.1:{self.server_port}/v1/token",
+            "refresh_token": refresh_token,
+        }
+        file.write_text(json.dumps(table))
+
+
+class _Login(BaseHTTPRequestHandler):
+    server: LoginServer
+
+    def do_POST(self) -> None:
+        length = int(self.headers["Content-Length"])
+        (given,) = parse_qs(self.rfile.read(length).decode())["refresh_token"]
+        known = given in self.server.good
+        told = {"access_token": f"token-of-{given}", "expires_in": 1}
+        content = json.dumps(told if known else {"error": "invalid_grant"}).encode()
+        self.send_response(200 if known else 400)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_request(self, *_: object) -> None:
+        """Log nothing of requests."""
+
+
+@pytest.fixture
+def login() -> Iterator[LoginServer]:
+    with LoginServer() as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def test_a_new_login_is_read_once_the_old_one_is_refused(
+    login: LoginServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "credentials.json"
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(file))
+    login.write(file, "first")
+    cloud = Cloud(PARENT)
+    assert cloud.token() == "token-of-first"
+    login.good = {"second"}
+    for _ in range(2):
+        with pytest.raises(Refused, match="invalid_grant"):
+            cloud.token()
+    login.write(file, "second")
+    assert cloud.token() == "token-of-second"
 
 
 def test_a_hanging_service_is_given_up(gke: Gke, client: ClusterManagerClient) -> None:

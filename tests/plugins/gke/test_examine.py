@@ -11,7 +11,7 @@ from google.cloud.container_v1.types import NodePool
 
 from burst.errors import Refused
 from burst.model.finding import Finding, Level
-from burst.provider import Provider
+from burst.provider import Phase, Provider
 from tests.plugins.gke.build import NAMED_POOL, POOL, World, settings
 from tests.plugins.gke.server import Token
 
@@ -64,6 +64,19 @@ def test_an_address_that_a_cluster_lacks_is_refused(world: World) -> None:
     shared.control_plane_endpoints_config.dns_endpoint_config.endpoint = ""
     with pytest.raises(Refused, match="cluster shared has no dns endpoint"):
         world.make(**POOL, endpoint="dns").observe()
+
+
+def test_an_address_that_is_not_used_may_be_missing(named: World) -> None:
+    """`gcloud container clusters update --no-enable-ip-access` takes it away."""
+    named.gke.clusters["shared"].endpoint = ""
+    with pytest.raises(Refused, match="cluster shared has no default endpoint"):
+        named.provider.observe()
+    named.make(**NAMED_POOL, endpoint="dns")
+    named.provision()
+    assert {each.phase for each in named.status().followers} == {Phase.RUNNING}
+    assert [each.burst_id for each in named.provider.list_all()] == [named.name]
+    named.reap()
+    assert named.kubernetes.count(named.spec.burst_id) == 0
 
 
 def test_what_costs_is_noted(world: World) -> None:

@@ -38,6 +38,16 @@ def test_while_it_goes_it_is_listed_as_ending_and_deleted_once(form: World) -> N
     assert deletions(form) == 1
 
 
+def test_a_cluster_that_never_had_an_address_is_deleted(world: World) -> None:
+    world.gke.fates = [Fate(error=(int(Code.INTERNAL), "it broke"), remains="ERROR")]
+    world.provision()
+    (cluster,) = world.gke.clusters.values()
+    cluster.endpoint = ""
+    assert world.status().phase is Phase.FAILED
+    world.reap()
+    assert world.gke.clusters == {}
+
+
 def test_a_deletion_that_fails_is_asked_for_again(form: World) -> None:
     form.provision()
     form.gke.fates = [Fate(error=(int(Code.INTERNAL), "could not"))]

@@ -7,9 +7,15 @@ exists, so it would wait for ever. An operator that read the MiniCluster just be
 end may even make children afterwards, which Kubernetes deletes as their owner is gone.
 So the marker of the burst, a ConfigMap, is deleted last: some time after all other
 objects, and not before the Secret.
+
+A burst keeps the form that it was made with, also if `form` of the settings was changed
+since: a marker tells that it is a MiniCluster. Its Job must not be deleted alone, as
+the operator would make the Job again.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from burst.errors import InsufficientCapacity, NotFound, Refused
 from burst.kits.kube.cluster import Cluster
@@ -60,12 +66,18 @@ def kinds_of(settings: PodSettings) -> tuple[Kind, ...]:
 
 
 def find_ours(
-    cluster: Cluster, settings: PodSettings, labels: dict[str, str]
+    cluster: Cluster,
+    settings: PodSettings,
+    labels: dict[str, str],
+    kinds: Iterable[Kind] = (),
 ) -> list[Manifest]:
-    """Return all objects with these labels, with one list request for each kind."""
+    """Return all objects with these labels, with one list request for each kind.
+
+    `kinds` are by default those of the form in the settings.
+    """
     return [
         item
-        for kind in kinds_of(settings)
+        for kind in kinds or kinds_of(settings)
         if may_exist(cluster, settings, kind)
         for item in cluster.find(
             kind, settings.namespace, labels, metadata_only=kind in METADATA_ONLY
@@ -86,17 +98,29 @@ def may_exist(cluster: Cluster, settings: PodSettings, kind: Kind) -> bool:
 class Reaper:
     """Deletes the objects of one provider of one owner."""
 
-    def __init__(self, cluster: Cluster, settings: PodSettings, tags: Tags) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        settings: PodSettings,
+        tags: Tags,
+        kinds: tuple[Kind, ...] = (),
+    ) -> None:
+        """`kinds` are by default those of the form in the settings."""
         self._cluster = cluster
         self._settings = settings
         self._tags = tags
-        self._parent = kinds_of(settings)[0]
+        self._kinds = kinds or kinds_of(settings)
+        self._parent = self._kinds[0]
 
     def reap(self, burst_id: BurstId, now: float, *, force: bool = False) -> None:
         """Delete all objects of the burst. Raises NotFound once there are none.
 
         With `force`, do not wait for the kubelets of pods that are being deleted.
         """
+        if self._parent == JOB and is_name(burst_id) and self._has_marker(burst_id):
+            made = self._cluster, self._settings, self._tags, _OPERATOR_KINDS
+            Reaper(*made).reap(burst_id, now, force=force)
+            return
         left = self._remains(burst_id) if is_name(burst_id) else []
         if not left:
             raise NotFound(
@@ -136,7 +160,8 @@ class Reaper:
         object that was missed would not be deleted. Also, objects that the operator
         makes do not have our labels.
         """
-        left = find_ours(self._cluster, self._settings, self._tags.labels(burst_id))
+        labels = self._tags.labels(burst_id)
+        left = find_ours(self._cluster, self._settings, labels, self._kinds)
         listed = {(item["kind"], name_of(item)) for item in left}
         ours = [item for item in left if self._tags.own(item)]
         named = {name for item in ours for name in _parts_of(item)}
@@ -154,7 +179,7 @@ class Reaper:
                 item, own = self._with_labels(item)
                 if kind == self._parent and not own:
                     break  # it and its children are another owner's
-                if own or _made_for(item, part):
+                if own or made_for(item, part):
                     left.append(item)
         return left
 
@@ -177,6 +202,14 @@ class Reaper:
             return [(JOB, name)]
         kinds = MINICLUSTER, JOB, CONFIG_MAP, SERVICE
         return [*((kind, name) for kind in kinds), (CONFIG_MAP, f"{name}-entrypoint")]
+
+    def _has_marker(self, burst_id: BurstId) -> bool:
+        """Return whether the burst was made as a MiniCluster.
+
+        The ConfigMap of a Job has data, and may have lost its owner.
+        """
+        found = self._cluster.get(CONFIG_MAP, self._settings.namespace, burst_id)
+        return found is not None and self._is_marker(found) and not found.get("data")
 
     def _is_marker(self, item: Manifest) -> bool:
         return item["kind"] == CONFIG_MAP.name and self._tags.own(item)
@@ -223,7 +256,7 @@ def _parts_of(manifest: Manifest) -> set[str]:
     return {name_of(manifest), job, *(owner["name"] for owner in owners)}
 
 
-def _made_for(manifest: Manifest, name: str) -> bool:
+def made_for(manifest: Manifest, name: str) -> bool:
     """Return whether the operator made an object for the MiniCluster of this name."""
     owners = manifest["metadata"].get("ownerReferences") or []
     return any(

@@ -20,7 +20,7 @@ Source: the Kubernetes documentation, "Jobs", elastic indexed Jobs (since 1.27),
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 import msgspec
 
@@ -38,7 +38,7 @@ from burst.kits.kube.kinds import (
     name_of,
 )
 from burst.kits.pods.lifecycle.creator import Creator, OtherHosts
-from burst.kits.pods.lifecycle.reaper import Reaper, find_ours, kinds_of
+from burst.kits.pods.lifecycle.reaper import Reaper, find_ours, kinds_of, made_for
 from burst.kits.pods.lifecycle.stuck_pods import delete_stuck
 from burst.kits.pods.names import (
     HOSTS,
@@ -126,6 +126,7 @@ class Resizer:
         main = self._cluster.get(self._parent, self._settings.namespace, name)
         own = main is not None and self._tags.own(main)
         listed = find_ours(self._cluster, self._settings, self._tags.labels(name))
+        self._check_form(name, [*filter(None, [main]), *listed])
         if main is None or not own or labels_of(main).get(ID) != name:
             if listed:
                 raise Transient(f"{name} is being deleted", "wait for its end")
@@ -139,6 +140,15 @@ class Resizer:
         if not found.is_complete:
             raise Transient(f"{name} is not complete", "wait for its provision")
         return found
+
+    def _check_form(self, name: str, objects: Iterable[Manifest]) -> None:
+        jobs = (i for i in objects if i["kind"] == JOB.name and name_of(i) == name)
+        by_operator = self._parent == MINICLUSTER
+        if any(made_for(job, name) != by_operator for job in jobs):
+            raise SpecRefused(
+                f"{name} was made with another form, and keeps its size",
+                "set `form` of the provider as it was, or wait for its end",
+            )
 
     def _check_queue(self, spec: BurstSpec, found: BurstObjects) -> None:
         parents = found.of(JOB.name, MINICLUSTER.name)

@@ -274,7 +274,7 @@ def _failures(part: BurstPart) -> Iterator[str]:
 
 def _hindrance(part: BurstPart, warnings: Warnings) -> Hindrance | None:
     """Return why pods are missing; None if none is missing or the cause is unknown."""
-    if sum(not is_ending(pod) for pod in part.pods) >= len(part.hosts):
+    if sum(not has_ended(pod) for pod in part.pods) >= len(part.hosts):
         return None
     if not part.jobs:
         why = "the Flux Operator has not made its Job yet; check that it runs"

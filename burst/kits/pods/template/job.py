@@ -58,8 +58,9 @@ HOST = "@HOST@"  # shlex.join does not quote it
 GRACE_S = 5
 """Seconds from SIGTERM to SIGKILL. A broker ends in 0.2 s; a broker whose gateway ended
 before may not end at all."""
-# Restarts are limited by the lease and the daemon's deadlines, not by their number.
-_ENDLESS = 1_000_000
+ENDLESS = 1_000_000
+"""The `backoffLimit`. Restarts are limited by the lease and the daemon's deadlines, not
+by their number."""
 # Seconds from the end of the Job, as at the end of its lease, until Kubernetes deletes
 # the Job and all that it owns. A daemon that runs reaps the burst long before.
 _KEPT_S = 300
@@ -147,7 +148,7 @@ def render_job_of(
         "completions": count,
         "parallelism": count,
         "completionMode": "Indexed",
-        "backoffLimit": _ENDLESS,
+        "backoffLimit": ENDLESS,
         # Two brokers of one rank would disconnect each other.
         "podReplacementPolicy": "Failed",
         "suspend": True,

@@ -16,6 +16,8 @@ It takes account of what the operator does in 2026 (commit 0d75cef8):
 * The script's shell, as the container's first process, would not pass SIGTERM on, and
   index 0 would not restart its broker. So `commands.pre` does not return: it starts the
   broker itself, with the settings' own commands before and after it.
+* It sets `backoffLimit` to 100 if a MiniCluster has none. A Job counts the restarts of
+  all its pods together, and at the limit deletes them.
 * The operator's options for the broker include `log-stderr-mode=local`. A broker that
   gets this option twice ends with "Operation not permitted". If `log-stderr-level` is
   given several times, a broker uses the last one.
@@ -32,6 +34,7 @@ from burst.kits.pods.names import KUEUE_QUEUE
 from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.template import pod
 from burst.kits.pods.template.commands import run_before, start_broker
+from burst.kits.pods.template.job import ENDLESS
 from burst.kits.pods.template.mount_paths import SECRET_PATH
 from burst.kits.pods.template.munge import start_munged
 from burst.kits.pods.template.operator_overlay import merge_minicluster
@@ -61,6 +64,7 @@ def render_minicluster(
     found: Manifest = {
         "size": len(spec.hosts),
         "minSize": 1,
+        "backoffLimit": ENDLESS,
         "interactive": True,
         "logging": {"quiet": True},
         "jobLabels": {**meta["labels"], **queue},
