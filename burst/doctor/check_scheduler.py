@@ -14,6 +14,7 @@ from burst.kits.systemd_user import ENABLE_LINGER
 from burst.model.finding import Finding, note, ok, wrong
 from burst.model.lead import LeadIdentity, LeadView
 from burst.model.ranks import format_idset
+from burst.model.scheduler import FLUXION
 
 
 def check_scheduler(
@@ -33,6 +34,15 @@ def check_scheduler(
             " queue that requires a property, while the nodes that match are busy with"
             " jobs without a time limit: it did so before burst",
             f"{POLICY_ADVICE}; or limit the duration of jobs, [policy.limits]",
+        )
+    if intake.mode == "queue" and intake.queue in known.fcfs_queues:
+        yield note(
+            f"once somebody starts queue {intake.queue}, as flux queue start --all"
+            " does, Fluxion (fcfs) fails its waiting jobs that need more nodes than are"
+            " up: the daemon stops that queue again only a moment later",
+            "start the site's queues by name, flux queue start --queue=NAME; or add"
+            f" {intake.queue}:easy to queue-policy-per-queue under [{FLUXION}] of the"
+            " lead's configuration, and load Fluxion again",
         )
     if known.whole_nodes:
         yield note(

@@ -62,6 +62,21 @@ def test_what_delays_jobs_is_noted() -> None:
     assert "gives each job whole nodes" in said(found)
 
 
+def test_what_a_start_of_all_queues_does_to_waiting_burst_jobs_is_noted() -> None:
+    def noted(policy: str, mode: str = "queue") -> str:
+        policies = {"batch": "fcfs", "burst": policy, "burst-ready": "fcfs"}
+        queues = {name: {"requires": ["x"]} for name in policies}
+        known = Scheduler(name=FLUXION, policies=policies)
+        return said(judge(known, mode, queues=queues))
+
+    found = noted("fcfs")
+    assert "once somebody starts queue burst, as flux queue start --all does" in found
+    assert "flux queue start --queue=NAME" in found
+    assert "add burst:easy to queue-policy-per-queue" in found
+    assert "queue start" not in noted("easy")
+    assert "queue start" not in noted("fcfs", "hold")
+
+
 @pytest.mark.parametrize(
     ("known", "advice"),
     [
