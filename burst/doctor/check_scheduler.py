@@ -8,7 +8,12 @@ from collections.abc import Iterator, Sequence
 from burst.config import IntakeSettings
 from burst.core.plan.slots import RankSlot
 from burst.doctor.facts import ReadFailure
-from burst.flux.scheduler import GRAPH_ADVICE, POLICY_ADVICE, find_obstacles
+from burst.flux.scheduler import (
+    GRAPH_ADVICE,
+    POLICY_ADVICE,
+    find_denied,
+    find_obstacles,
+)
 from burst.flux_setup.running_instance import RunningInstance
 from burst.kits.systemd_user import ENABLE_LINGER
 from burst.model.finding import Finding, note, ok, wrong
@@ -25,6 +30,9 @@ def check_scheduler(
         return
     known = instance.known
     found = find_obstacles(known, intake, instance.config)
+    ours = {intake.queue, intake.ready} if intake.mode == "queue" else set()
+    # The daemon does not start without its own queues; the site's are here alone.
+    found += find_denied(known, instance.queues.keys() - ours)
     yield from found
     if not found:
         yield ok(f"bursts work with {known.title} in mode {intake.mode}")
