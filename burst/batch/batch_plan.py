@@ -129,24 +129,12 @@ def _address(nodes: Sequence[AllocatedNode], settings: Settings) -> str:
     return nodes[0].name
 
 
-def batch_tables(
-    tables: Mapping[str, Any], settings: Settings, left_s: float | None
-) -> dict[str, Any]:
-    """Return the user's burst.toml as the daemon in the allocation is to read it.
-
-    `left_s` are the seconds until the time limit, None without one. A lease that ends
-    with it bounds what a burst may cost if all of the allocation is killed at once.
-    """
+def batch_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the user's burst.toml as the daemon in the allocation is to read it."""
     found = {key: value for key, value in tables.items() if key not in {"lead"}}
     # Its lead and rank slots are those of the allocation, whatever the file has. All
     # that has its owner tag is deleted at its end: the tag of the file is another's.
     own = tables.get("lead", {}).items()
     found["lead"] = {k: v for k, v in own if k not in {"uri", "slots", "owner"}}
     found["daemon"] = {**tables.get("daemon", {}), "on_stop": "reap"}
-    deadlines = tables.get("deadlines", {})
-    if left_s is not None and "lease" not in deadlines:
-        # A burst is drained that long before its lease ends. Until then jobs may use
-        # it.
-        lease = max(1.0, left_s) + settings.deadlines.drain
-        found["deadlines"] = {**deadlines, "lease": f"{lease:.0f}s"}
     return found

@@ -16,6 +16,7 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import tomli_w
@@ -230,17 +231,17 @@ def _make_lead(
     """Write all files of the lead; return variables for its broker."""
     tables = read_toml(directory.given)
     settings = parse(tables, str(directory.given))
-    left_s = r.expiration - time.time() if r.expiration else None
-    found = batch_tables(tables, settings, left_s)
-    write_atomically(directory.settings, tomli_w.dumps(found))
+    write_atomically(directory.settings, tomli_w.dumps(batch_tables(tables)))
     request = directory.request()
     port = request.port or settings.lead.port or free_port()
     plan = make_plan(request, nodes, settings, port)
     share = settings.plan.share_users
     intake = settings.intake
     choice = IntakeChoice(intake=intake, local_queue="batch", share_users=share)
+    extra = install_intake(directory.path, choice)
     extra = msgspec.structs.replace(
-        install_intake(directory.path, choice),
+        extra,
+        tables={**extra.tables, **_end_table(r, extra.tables)},
         own=tuple(node.children for node in nodes),
         run=rundir,
     )
@@ -250,3 +251,10 @@ def _make_lead(
         name: ":".join(filter(None, (path, os.environ.get(name))))
         for name, path in extra.environment.items()
     }
+
+
+def _end_table(r: ResourceSet, tables: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the table that tells the lead when its job ends, if that has a limit."""
+    if not r.expiration:
+        return {}
+    return {"burst": {**tables.get("burst", {}), "ends": r.expiration}}

@@ -117,7 +117,7 @@ def setup(
         return
     apply_files(directories.own, wanted, for_all=system)
     if choice is not None:
-        lines = _how_to_go_on(directories, choice)
+        lines = _how_to_go_on(directories, choice, instance)
     elif instance is not None and _names_removed(instance, steps):
         lines = _how_to_drop_frobnicator(directories, last_queues=last_queues)
     else:
@@ -245,7 +245,9 @@ def _how_to_drop_frobnicator(
         yield "    flux config reload --follower-noop"
 
 
-def _how_to_go_on(directories: FluxDirectories, choice: IntakeChoice) -> Iterator[str]:
+def _how_to_go_on(
+    directories: FluxDirectories, choice: IntakeChoice, instance: RunningInstance | None
+) -> Iterator[str]:
     mode = choice.intake.mode
     if directories.environment:
         yield "\nSet this in the environment of users and of the lead's broker:\n"
@@ -265,6 +267,10 @@ def _how_to_go_on(directories: FluxDirectories, choice: IntakeChoice) -> Iterato
     yield f'for a scheduler). In burst.toml: [intake] mode = "{mode}"'
     if mode == "queue" and not choice.local_queue:
         yield "\nThe site's own queues stay as they are."
+        ours = (choice.intake.queue, choice.intake.ready)
+        if instance is not None and instance.known.unknown_queues(ours):
+            yield "\nUntil then, do not have the running lead reload its configuration:"
+            yield "Fluxion fails jobs of a queue that it was not started with."
     if mode == "queue" and choice.local_queue:
         yield "\nUntil then, do not have a running lead reload its configuration: it"
         yield "would get the queues at once, stopped, and Fluxion fails jobs of a queue"

@@ -60,6 +60,7 @@ from burst.doctor.check_setup import (
     check_settings,
     check_user,
 )
+from burst.doctor.collect_installed import frobnicators_here, read_installed
 from burst.doctor.collect_multi_user import is_multi_user, read_multi_user
 from burst.doctor.facts import (
     LeadFacts,
@@ -152,7 +153,8 @@ def _check_all(request: DoctorRequest) -> Iterator[Finding]:
             if boot is not None:
                 instance = try_call(lambda: read_instance(uri))
                 beside = _directories_of(identity, request)
-                installed = collect_facts.read_installed(os.environ, beside)
+                listed = frobnicators_here(uri, boot, instance)
+                installed = read_installed(os.environ, beside, listed)
                 found = check_intake(instance, installed, settings)
                 yield from _label("intake", found)
                 yield from _check_config(instance, identity, settings)

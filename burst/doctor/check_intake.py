@@ -45,8 +45,9 @@ def check_intake(
     return [
         *_check_scheduler(instance, intake),
         *_check_queues(instance, intake),
-        *_check_frobnicator(instance, settings),
+        *_check_frobnicator(instance, installed, settings),
         *_check_commands(installed),
+        *_check_versions(installed),
     ]
 
 
@@ -83,8 +84,18 @@ def _check_queues(
 
 
 def _check_frobnicator(
-    instance: RunningInstance, settings: Settings
+    instance: RunningInstance, installed: InstalledFacts, settings: Settings
 ) -> Iterator[Finding]:
+    if installed.lacking and not is_disabled(instance.config):
+        yield wrong(
+            f"[ingest.frobnicator] plugins names {', '.join(installed.lacking)}, which"
+            " is no file that this user can read: Flux refuses each job that is"
+            " submitted",
+            "put the file back, as `burst setup` does with that of burst; if it was"
+            " removed on purpose, take it out of the lead's configuration and run flux"
+            " config reload --follower-noop",
+        )
+        return
     intake, access = settings.intake, parse_access(instance.config)
     if access.allow_guest_user and not (settings.plan.share_users or intake.any_job):
         yield from _check_users_apart(instance, intake)
@@ -175,4 +186,15 @@ def _check_commands(installed: InstalledFacts) -> Iterator[Finding]:
             f"Flux does not know {commands} in this shell: the files of this lead are"
             f" not in {variables}",
             f"type, in each shell that submits: {lines}",
+        )
+
+
+def _check_versions(installed: InstalledFacts) -> Iterator[Finding]:
+    """Check whether the files that Flux loads came with this version of burst."""
+    if installed.outdated:
+        are = "are" if len(installed.outdated) > 1 else "is"
+        yield note(
+            f"{', '.join(installed.outdated)} {are} of another version of burst",
+            "run `burst setup` again, with the options of the first time, and give the"
+            " files to the other hosts of the instance",
         )

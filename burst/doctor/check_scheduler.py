@@ -8,12 +8,18 @@ from collections.abc import Iterator, Sequence
 from burst.config import IntakeSettings
 from burst.core.plan.slots import RankSlot
 from burst.doctor.facts import ReadFailure
-from burst.flux.scheduler import GRAPH_ADVICE, POLICY_ADVICE, find_obstacles
+from burst.flux.scheduler import (
+    GRAPH_ADVICE,
+    POLICY_ADVICE,
+    find_denied,
+    find_obstacles,
+)
 from burst.flux_setup.running_instance import RunningInstance
 from burst.kits.systemd_user import ENABLE_LINGER
 from burst.model.finding import Finding, note, ok, wrong
 from burst.model.lead import LeadIdentity, LeadView
 from burst.model.ranks import format_idset
+from burst.model.scheduler import FLUXION
 
 
 def check_scheduler(
@@ -24,6 +30,9 @@ def check_scheduler(
         return
     known = instance.known
     found = find_obstacles(known, intake, instance.config)
+    ours = {intake.queue, intake.ready} if intake.mode == "queue" else set()
+    # The daemon does not start without its own queues; the site's are here alone.
+    found += find_denied(known, instance.queues.keys() - ours)
     yield from found
     if not found:
         yield ok(f"bursts work with {known.title} in mode {intake.mode}")
@@ -33,6 +42,15 @@ def check_scheduler(
             " queue that requires a property, while the nodes that match are busy with"
             " jobs without a time limit: it did so before burst",
             f"{POLICY_ADVICE}; or limit the duration of jobs, [policy.limits]",
+        )
+    if intake.mode == "queue" and intake.queue in known.fcfs_queues:
+        yield note(
+            f"once somebody starts queue {intake.queue}, as flux queue start --all"
+            " does, Fluxion (fcfs) fails its waiting jobs that need more nodes than are"
+            " up: the daemon stops that queue again only a moment later",
+            "start the site's queues by name, flux queue start --queue=NAME; or add"
+            f" {intake.queue}:easy to queue-policy-per-queue under [{FLUXION}] of the"
+            " lead's configuration, and load Fluxion again",
         )
     if known.whole_nodes:
         yield note(

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,6 @@ from burst.doctor.calls import BackgroundCall, try_call
 from burst.doctor.facts import (
     EndpointFacts,
     FluxFacts,
-    InstalledFacts,
     ProviderFacts,
     ReadFailure,
     RuntimeFacts,
@@ -28,11 +27,6 @@ from burst.doctor.handshake import try_handshake
 from burst.errors import NoDaemon
 from burst.flux.bindings import find_program, import_core
 from burst.flux.handle import library_version
-from burst.flux_setup.setup_files import (
-    single_directory,
-    system_directories,
-    user_directories,
-)
 from burst.kits import certificate
 from burst.kits.program import flux_version
 from burst.kits.rotation import running_certificate
@@ -57,10 +51,6 @@ _REACH_DEADLINE_S = 120.0
 # For all providers together, each on a thread of its own: a cloud answers in
 # seconds, but this host may be busy.
 PROVIDERS_DEADLINE_S = 180.0
-# Files that `burst setup` installs for users' commands, and the variables that name
-# their directories.
-_PLUGIN, _PLUGINS = "burst.py", "FLUX_CLI_PLUGINPATH"
-_FORMAT, _FORMATS = "flux-jobs.burst.toml", "XDG_CONFIG_DIRS"
 # Providers are made for an owner. This owner has no bursts.
 _NOBODY = "OWNER"
 
@@ -76,41 +66,6 @@ def read_flux() -> FluxFacts:
         bindings=bindings,
         library=library_version() if found else "",
     )
-
-
-def read_installed(
-    environment: Mapping[str, str], beside: Sequence[Path] = ()
-) -> InstalledFacts:
-    """Look for the files of `burst setup` where Flux looks for them.
-
-    A file that Flux does not find is looked for in the directories `beside`, to which
-    `burst lead init` and `burst setup --dir` write, and in that of the user.
-    """
-    system = try_call(system_directories)
-    named = environment.get(_PLUGINS, "")
-    plugins = named.split(":")
-    user = user_directories(environment)
-    formats = [str(user.formats)]
-    dirs = environment.get(_FORMATS) or "/etc/xdg"
-    formats += [f"{directory}/flux" for directory in dirs.split(":")]
-    if not isinstance(system, ReadFailure):
-        plugins.append(str(system.plugins))
-    plugin = _first(plugins, _PLUGIN)
-    jobs_format = _first(formats, _FORMAT)
-    places = [*map(single_directory, beside), user]
-    exports = {}
-    there = _first([str(place.plugins) for place in places], _PLUGIN)
-    if there and not plugin:
-        exports[_PLUGINS] = ":".join(filter(None, [str(Path(there).parent), named]))
-    there = _first([str(place.formats) for place in places], _FORMAT)
-    if there and not jobs_format:
-        exports[_FORMATS] = f"{Path(there).parents[1]}:{dirs}"
-    return InstalledFacts(plugin=plugin, jobs_format=jobs_format, exports=exports)
-
-
-def _first(directories: Sequence[str], name: str) -> str:
-    paths = (Path(directory) / name for directory in directories if directory)
-    return next((str(path) for path in paths if path.exists()), "")
 
 
 def read_accounting(lead: Lead) -> Associations | ReadFailure | None:

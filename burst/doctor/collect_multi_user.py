@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from burst.doctor.calls import try_call
-from burst.doctor.collect_facts import read_installed
+from burst.doctor.collect_installed import read_installed
 from burst.doctor.facts import FileFacts, MultiUserFacts, ReadFailure
 from burst.errors import LeadError
 from burst.flux.handle import Handle

@@ -106,6 +106,10 @@ class InstalledFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Path of the file with the format of flux jobs -o burst."""
     exports: Mapping[str, str] = {}
     """Variables to set in this shell so that Flux finds the installed files."""
+    lacking: tuple[str, ...] = ()
+    """Paths of frobnicators in the lead's list that are no file, or not readable."""
+    outdated: tuple[str, ...] = ()
+    """Paths of the plugin and of our frobnicator, if another version installed them."""
 
 
 class ProviderFacts(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from burst.model.host import dns_label
 from burst.model.job_limits import parse_limits
 from burst.model.lead import Bootstrap, GuestAccess, HostEntry, LeadIdentity
 from burst.model.ranks import format_hostlist, parse_hostlist, parse_idset
-from burst.model.resource_set import resource_set
+from burst.model.resource_set import ResourceSet, resource_set
 
 OWNER_KEY = "meta/owner"
 """The store's key of the owner tag, which is made once in the life of the store."""
@@ -30,7 +30,7 @@ def read_identity(client: RpcClient, store: FluxStore) -> LeadIdentity:
     hosts = parse_hostlist(read_attribute(client, "hostlist"))
     status = client.ask("resource.status")
     resources = status["R"]
-    nodes = parse_nodes(resources)
+    nodes, allocation = parse_nodes(resources), resource_set(resources)
     return LeadIdentity(
         kind="flux",
         version=read_attribute(client, "version"),
@@ -38,7 +38,7 @@ def read_identity(client: RpcClient, store: FluxStore) -> LeadIdentity:
         owner=store.agree(OWNER_KEY, propose_owner(hosts[0])),
         hosts=hosts,
         shapes=tuple(nodes.shape(rank) for rank in range(len(hosts))),
-        properties=resource_set(resources).properties,
+        properties=allocation.properties,
         excluded=parse_idset(status["exclude"]),
         queues=parse_queues(config.get("queues", {})),
         limits=parse_limits(config),
@@ -48,6 +48,7 @@ def read_identity(client: RpcClient, store: FluxStore) -> LeadIdentity:
         owner_userid=_owner(client),
         access=parse_access(config),
         started=_started(client),
+        ends=parse_end(allocation, config),
         statedir=_statedir(client),
         systemd=config.get("systemd", {}).get("enable") is True,
     )
@@ -83,6 +84,19 @@ def parse_access(config: Mapping[str, Any]) -> GuestAccess:
         imp=imp if isinstance(imp, str) else "",
         ingest=config.get("ingest", {}),
     )
+
+
+def parse_end(allocation: ResourceSet, config: Mapping[str, Any]) -> float:
+    """Return when an instance ends that is a job; 0 for never, or if not known.
+
+    R has that if Flux took it from the job. `burst lead batch` writes an R of its own
+    and `[burst] ends`: with the end in R, Flux would refuse jobs for own nodes, too, if
+    their time limit is longer than what is left (validate-duration.c).
+    """
+    table = config.get("burst")
+    told = table.get("ends") if isinstance(table, Mapping) else None
+    known = float(told) if isinstance(told, int | float) else 0.0
+    return allocation.expiration or known
 
 
 def default_queue(config: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from burst import log
@@ -129,6 +129,9 @@ def find_obstacles(
                 f"remove update-interval of {MATCHER}, and load Fluxion again",
             )
         )
+    if intake.mode == "queue":
+        ours = {intake.queue, intake.ready}
+        found += find_denied(scheduler, ours.intersection(config.get("queues", {})))
     if scheduler.fcfs_queues and intake.mode == "hold":
         queues = ", ".join(scheduler.fcfs_queues)
         found.append(
@@ -143,6 +146,20 @@ def find_obstacles(
     elif scheduler.fcfs_queues and intake.mode == "queue" and not intake.any_job:
         found += _open_queues(scheduler, intake, config)
     return found
+
+
+def find_denied(scheduler: Scheduler, queues: Collection[str]) -> list[Finding]:
+    """Find which of these named queues came after Fluxion was loaded."""
+    unknown = scheduler.unknown_queues(queues)
+    if not unknown:
+        return []
+    return [
+        wrong(
+            f"Fluxion was loaded before queue {', '.join(unknown)} existed, and denies"
+            " each job there, also once nodes were made for it",
+            f"restart the lead, or load it again: {scheduler.reload}",
+        )
+    ]
 
 
 def _open_queues(

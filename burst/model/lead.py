@@ -101,6 +101,9 @@ class LeadIdentity(msgspec.Struct, frozen=True, kw_only=True):
     moved: float = 0.0
     """When the daemon noticed that the lead's endpoint for followers has changed, in
     seconds since the epoch; 0 if it has not changed since the daemon's start."""
+    ends: float = 0.0
+    """When the allocation ends in which the lead itself is a job, in seconds since the
+    epoch; 0 for never, or if it is not known."""
     statedir: str = ""
     """The directory for state that outlives the lead; empty if there is none."""
     systemd: bool = False

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -87,6 +87,14 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
     def fcfs_queues(self) -> tuple[str, ...]:
         """Fluxion's queues with the policy fcfs, sorted."""
         return tuple(sorted(n for n, p in self.policies.items() if p == FCFS))
+
+    def unknown_queues(self, named: Iterable[str]) -> tuple[str, ...]:
+        """Return which of these queues Fluxion does not know, sorted.
+
+        It reads the named queues only when it is loaded, and denies jobs of others
+        (qmanager.cpp, qmanager_callbacks.cpp).
+        """
+        return tuple(sorted(set(named) - set(self.policies))) if self.policies else ()
 
 
 def order_of(policies: Mapping[str, str]) -> Order:

@@ -49,7 +49,7 @@ def sold_offers(
     }
     if not any(sold.values()):
         sold = dict.fromkeys(enabled or ("",), (ANY_NODES,))
-    known = provider_offers(sold, {}, settings.deadlines, 0.0, settings.prices)
+    known = provider_offers(sold, {}, settings, 0.0)
     found = offer_catalog(known, Failures()).offers
     fees = {} if price is None else {"fee": 0.0}
     if price is None and not any(each.offer.price for each in found):

@@ -122,29 +122,10 @@ def test_the_daemon_of_an_allocation_takes_all_down_and_keeps_to_its_lead() -> N
     others = {"uri": "local:///else", "slots": ["a-[0-1]"], "owner": "site-a"}
     lead = {**others, "address": "nat", "port": 7}
     tables = {**LOCAL, "lead": lead, "daemon": {"log": "json"}}
-    found = batch_tables(tables, parse(tables, ""), None)
+    found = batch_tables(tables)
     assert found == {
         **LOCAL,
         "lead": {"address": "nat", "port": 7},
         "daemon": {"log": "json", "on_stop": "reap"},
     }
-    parse(found, "")
-
-
-@pytest.mark.parametrize(
-    ("deadlines", "left_s", "lease"),
-    [
-        ({}, None, None),
-        ({}, 3600.0, "5400s"),
-        ({"drain": "1m"}, 3600.0, "3660s"),
-        ({"drain": "1m"}, -5.0, "61s"),
-        ({"lease": "5h"}, 3600.0, "5h"),
-    ],
-)
-def test_a_lease_ends_with_the_time_limit_unless_one_is_set(
-    deadlines: dict[str, str], left_s: float | None, lease: str | None
-) -> None:
-    tables = {**LOCAL, "deadlines": deadlines}
-    found = batch_tables(tables, parse(tables, ""), left_s)
-    assert found["deadlines"].get("lease") == lease
     parse(found, "")

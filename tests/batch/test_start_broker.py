@@ -30,7 +30,7 @@ from burst.errors import ConfigError, LeadError
 from burst.kits import certificate
 from tests.support.fluxlead import short_directory
 
-R = {
+R: dict[str, Any] = {
     "version": 1,
     "execution": {
         "R_lite": [
@@ -92,6 +92,24 @@ def test_rank_0_makes_the_lead_of_what_is_allocated(directory: Path) -> None:
     assert str(place.path) in broker.environment["FLUX_CLI_PLUGINPATH"]
     memo = f"job memo f1 uri=ssh://n3{directory}/tmp-0/burst/local"
     assert memo in (directory / "asked").read_text()
+
+
+@pytest.mark.parametrize("mode", ["hold", "scheduler"])
+@pytest.mark.parametrize("ends", [0.0, 1_800_000_000.5])
+def test_the_lead_is_told_when_the_job_ends(
+    directory: Path, mode: str, ends: float
+) -> None:
+    place = place_with(
+        directory, {**R, "execution": R["execution"] | {"expiration": ends}}
+    )
+    place.given.write_bytes(SETTINGS + f"[intake]\nmode = '{mode}'\n".encode())
+    prepare_broker(place, task(directory, 0), [], ["script"])
+    table = tomllib.loads((place.path / "broker.toml").read_text()).get("burst", {})
+    assert table.get("ends", 0.0) == ends
+    assert table.get("scheduler", False) is (mode == "scheduler")
+    # Flux itself is not told: it would refuse jobs with a longer time limit.
+    r = json.loads((place.path / "R").read_text())["execution"]
+    assert r["expiration"] == 0.0
 
 
 def test_what_it_makes_is_nobody_elses(directory: Path) -> None:

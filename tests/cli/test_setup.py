@@ -16,6 +16,7 @@ from burst.flux_setup.install import apply_files
 from burst.lead_setup.site_files import RECORD
 from burst.model.jobid import format_f58
 from tests.cli.cli_harness import burst
+from tests.flux.fluxion import needs_fluxion, scheduled, use_fluxion
 from tests.flux_instance import FLUX
 from tests.flux_pool import FluxPool
 
@@ -105,6 +106,22 @@ def test_a_sites_own_queue_is_not_redefined(home: Path, flux_pool: FluxPool) -> 
     assert tables["queues"]["burst"] == {"requires": ["burst"], **limits}
     listed = tables["ingest"]["frobnicator"]["plugins"]
     assert listed == ["defaults", "constraints", f"{home}/d/frob-burst.py"]
+
+
+@needs_fluxion
+def test_new_queues_are_not_to_be_loaded_into_a_fluxion_that_runs(
+    home: Path, flux_pool: FluxPool
+) -> None:
+    def told(queues: dict[str, Any]) -> bool:
+        extra = scheduled("easy", queues=queues)
+        with flux_pool.lend(extra, prepare=use_fluxion) as instance:
+            place = ("--dir", str(home / "-".join(queues)), "--uri", instance.uri)
+            said = burst("setup", *place, "--mode", "queue")
+        assert "The site's own queues stay as they are." in said.lines
+        return "do not have the running lead reload" in said.stdout
+
+    assert told({"batch": {}})
+    assert not told({"batch": {}, **OURS})
 
 
 def test_a_file_whose_list_would_count_instead_is_told(home: Path) -> None:

@@ -3,7 +3,7 @@
 
 import math
 
-from burst.config import DeadlineSettings, PlanSettings
+from burst.config import PlanSettings, Settings
 from burst.core.plan.catalog import offer_catalog
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand
@@ -48,7 +48,7 @@ def plan(*demands, lead=None, taken=(), offers=None, live=(), limits=None, **kw)
     offers = {"local": [offer()]} if offers is None else offers
     health = kw.pop("health", {})
     coming = coming_bursts(kw.pop("coming", ()))
-    known = provider_offers(offers, {}, DeadlineSettings(), T0)
+    known = provider_offers(offers, {}, Settings(), T0)
     market = offer_catalog(known, Failures(health, coming, T0))
     busy, in_use = kw.pop("busy", {}), kw.pop("in_use", {})
     there = {rank: each.burst for each in live for rank in each.pool.whole}

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from burst.config import DeadlineSettings, LimitSettings
+from burst.config import LimitSettings, Settings
 from burst.core.plan.catalog import offer_catalog
 from burst.core.plan.demands import LiveBurstWorth
 from burst.core.plan.eligible import Eligibility, IsolatedFacts, nodes_wanted
@@ -31,7 +31,7 @@ TAG = Tag("t", 100)
 
 
 def eligible(health=None, coming=(), share_users=True, unreadable="", **limits):
-    found = provider_offers({"local": [offer(max_nodes=8)]}, {}, DeadlineSettings(), T0)
+    found = provider_offers({"local": [offer(max_nodes=8)]}, {}, Settings(), T0)
     held = {"local": health} if health else {}
     catalog = offer_catalog(found, Failures(held, coming, T0))
     usage, facts = Usage(LimitSettings(**limits)), IsolatedFacts(identity(), unreadable)
@@ -40,7 +40,7 @@ def eligible(health=None, coming=(), share_users=True, unreadable="", **limits):
 
 def sold(**changes):
     found = provider_offers(
-        {"local": [offer(max_nodes=8, **changes)]}, {}, DeadlineSettings(), T0
+        {"local": [offer(max_nodes=8, **changes)]}, {}, Settings(), T0
     )
     (candidate,) = found["local"] or ()
     return candidate

@@ -5,6 +5,7 @@ First what refusals rest on, a test for each part of it; then whole ticks, in wh
 decision that still holds is the very object of the tick before.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -115,6 +116,19 @@ def test_all_are_judged_anew_once_something_changed(before, now, at):
     # So few are judged in each tick until all have been.
     paused = but(before, pause=at + 1)
     assert stand(paused, now, at) == but(paused, decisions={}, changed=True)
+
+
+def test_where_leases_end_with_the_lead_they_are_judged_anew_each_minute() -> None:
+    def until(ends: float, now: float) -> float:
+        seen, rules = world(LEAD_VIEW, identity(ends=ends)), RuleSet(())
+        tx = Transaction(Records(), now)
+        return refusal_inputs(tx, seen, SETTINGS, rules).until
+
+    for seconds in (0, 1, 59):
+        assert until(T0 + 200, T0 + 21 + seconds) == T0 + 80
+    assert until(T0 + 200, T0 + 81) == T0 + 140
+    assert until(T0 + 200, T0 + 201) == T0 + 260
+    assert until(0.0, T0) == math.inf
 
 
 @pytest.mark.parametrize("urgency", [0, 9], ids=["held", "not held"])

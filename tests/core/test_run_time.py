@@ -7,20 +7,32 @@ import pytest
 
 from burst.core.actions import FailJob, ProvisionBurst
 from burst.core.plan.lease_times import drain_time
+from burst.core.plan.offers import provider_offers
 from burst.core.records import Records
 from burst.core.tick import run_tick
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
-from tests.builders import T0, job, offer, settings, view, whole, world
+from tests.builders import (
+    T0,
+    but,
+    identity,
+    job,
+    offer,
+    settings,
+    view,
+    whole,
+    world,
+)
 from tests.sim import Sim
 
 HOUR = 3600.0
 ONE = JobId(1)
 
 
-def tick_once(*jobs, offers=None, seen=None, **tables):
+def tick_once(*jobs, offers=None, seen=None, identity=None, **tables):
     tables.setdefault("deadlines", {"lease": "24h", "drain": "30m"})
     there = world(seen or view(*jobs), local=offers or (offer(),))
+    there = but(there, identity=identity or there.identity)
     return run_tick(Records(), there, settings(**tables), T0 + 100)
 
 
@@ -50,6 +62,42 @@ def test_a_job_that_every_lease_is_too_short_for_is_told_so_and_gets_no_burst():
         made.decisions[ONE].text().startswith("it may run for longer than 23.5h, and")
     )
     assert "for at most 23.5h" in made.decisions[ONE].refusals[0].text()
+
+
+@pytest.mark.parametrize(
+    ("lease", "left", "lasts", "run_time"),
+    [
+        # In the first second and in the last minutes of an hour with 30 min to drain.
+        ("inf", 3600.0, 5400.0, 3540.0),
+        ("inf", 600.0, 2400.0, 540.0),
+        ("12h", 600.0, 2400.0, 540.0),
+        ("35m", 600.0, 2100.0, 540.0),
+        ("35m", 3600.0, 2100.0, 990.0),
+        ("inf", 30.0, 1830.0, 0.0),
+        # It outlived the end that is known: its time limit was extended.
+        ("12h", -1.0, 12 * HOUR, 11.5 * HOUR - 60),
+    ],
+)
+def test_no_lease_is_later_than_the_end_of_the_lead_itself_and_drain(
+    lease: str, left: float, lasts: float, run_time: float
+) -> None:
+    limits = settings(deadlines={"lease": lease, "drain": "30m"})
+    sold = {"local": [offer(join_time=60.0)]}
+    found = provider_offers(sold, {}, limits, T0, T0 + left)["local"]
+    assert found is not None
+    (candidate,) = found
+    assert candidate.lease_end == T0 + lasts
+    assert candidate.run_time == run_time
+
+
+def test_a_job_that_the_end_of_the_lead_would_kill_gets_no_burst() -> None:
+    lead = identity(ends=T0 + 100 + HOUR)
+    late = tick_once(job(1, whole(4), duration=1.1 * HOUR), identity=lead)
+    assert late.decisions[ONE].reason is Reason.TOO_LONG
+    assert not late.records.bursts
+    made = tick_once(job(1, whole(4), duration=0.9 * HOUR), identity=lead)
+    (burst,) = made.records.bursts.values()
+    assert burst.lease.end == lead.ends + HOUR / 2
 
 
 def test_it_is_failed_where_the_site_wants_that_and_waits_for_own_nodes_that_would_do():

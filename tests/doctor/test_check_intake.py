@@ -8,9 +8,11 @@ import pytest
 
 from burst.config import IntakeSettings, Mode, Settings
 from burst.doctor.check_intake import check_intake
-from burst.doctor.collect_facts import read_installed
+from burst.doctor.collect_installed import frobnicators_here, read_installed
 from burst.doctor.facts import InstalledFacts, ReadFailure
+from burst.flux.boot_info import BootInfo
 from burst.flux_setup.running_instance import RunningInstance
+from burst.flux_setup.setup_files import read_shipped
 from burst.model.scheduler import Scheduler
 from tests.doctor.reading import NOTE, OK, WRONG, levels, said
 
@@ -22,6 +24,7 @@ INSTALLED = InstalledFacts(plugin="/x/burst.py", jobs_format="/x/flux-jobs.burst
 def judge(
     mode: Mode = "hold",
     *,
+    installed: InstalledFacts = INSTALLED,
     scheduler: str = "sched-simple",
     queues: Any = None,
     frob: Any = FROB,
@@ -30,7 +33,7 @@ def judge(
     config = {"queues": queues or {}, "ingest": {"frobnicator": frob}}
     instance = RunningInstance(known=Scheduler(name=scheduler), config=config)
     settings = IntakeSettings(mode=mode, **intake)
-    return check_intake(instance, INSTALLED, Settings(intake=settings))
+    return check_intake(instance, installed, Settings(intake=settings))
 
 
 @pytest.mark.parametrize(
@@ -82,7 +85,7 @@ def test_files_are_found_where_flux_looks(tmp_path: Path) -> None:
     for name in ("plugins/burst.py", "xdg/flux/flux-jobs.burst.toml"):
         path = tmp_path / name
         path.parent.mkdir(parents=True)
-        path.write_text("")
+        path.write_text(read_shipped("cli-burst.py"))
     environment = {
         "HOME": str(tmp_path),
         "FLUX_CLI_PLUGINPATH": f":{tmp_path}/none:{tmp_path}/plugins",
@@ -95,6 +98,59 @@ def test_files_are_found_where_flux_looks(tmp_path: Path) -> None:
     assert read_installed({"HOME": str(tmp_path)}) == InstalledFacts()
 
 
+def test_a_frobnicator_that_is_no_file_any_more_is_wrong(tmp_path: Path) -> None:
+    listed = ["defaults", f"{tmp_path}/frob-burst.py", "constraints"]
+    facts = read_installed({}, (), listed)
+    (found,) = [each for each in judge(installed=facts) if each.level is WRONG]
+    assert f"names {tmp_path}/frob-burst.py, which is no file" in found.what
+    assert "Flux refuses each job" in found.what
+    assert "keeps lent nodes" not in str(judge(installed=facts))
+    # Flux runs none of them then.
+    disabled = judge(frob={**FROB, "disable": True}, installed=facts)
+    assert "is no file" not in said(disabled)
+    # A directory is none, either.
+    assert read_installed({}, (), [str(tmp_path)]).lacking == (str(tmp_path),)
+
+
+@pytest.mark.parametrize(
+    ("uri", "rank", "found"),
+    [
+        ("", 0, FROB["plugins"]),
+        ("local:///run/flux/local", 0, FROB["plugins"]),
+        ("ssh://head/run/flux/local", 0, []),
+        ("", 1, []),
+    ],
+)
+def test_frobnicators_are_looked_for_on_the_host_of_rank_0_alone(
+    uri: str, rank: int, found: list[str]
+) -> None:
+    boot = BootInfo(rank=rank, method="config", nodelist=(), owner=0, userid=0)
+    instance = RunningInstance(config={"ingest": {"frobnicator": FROB}})
+    assert frobnicators_here(uri, boot, instance) == found
+    assert frobnicators_here(uri, ReadFailure("no answer"), instance) == []
+    assert frobnicators_here(uri, boot, ReadFailure("no answer")) == []
+
+
+def test_files_of_another_version_are_noted(tmp_path: Path) -> None:
+    frobnicator, command = tmp_path / "frob-burst.py", tmp_path / "burst.py"
+    other = tmp_path / "other.py"
+    environment = {"HOME": str(tmp_path), "FLUX_CLI_PLUGINPATH": str(tmp_path)}
+
+    def noted() -> str:
+        facts = read_installed(environment, (), [str(other), str(frobnicator)])
+        (*_, last) = [e for e in judge(installed=facts) if "format" not in e.what]
+        return last.what if last.level is NOTE else ""
+
+    other.write_text("of the site")
+    frobnicator.write_text(read_shipped("frob-burst.py"))
+    command.write_text(read_shipped("cli-burst.py"))
+    assert not noted()
+    frobnicator.write_text("older")
+    assert noted() == f"{frobnicator} is of another version of burst"
+    command.write_text("older")
+    assert noted() == f"{command}, {frobnicator} are of another version of burst"
+
+
 @pytest.mark.parametrize(("named", "then"), [("", ""), ("/mine", ":/mine")])
 def test_a_shell_without_the_exports_of_a_lead_is_told_what_to_type(
     named: str, then: str, tmp_path: Path
@@ -103,7 +159,7 @@ def test_a_shell_without_the_exports_of_a_lead_is_told_what_to_type(
     for name in ("cli/plugins/burst.py", "xdg/flux/flux-jobs.burst.toml"):
         path = lead / name
         path.parent.mkdir(parents=True)
-        path.write_text("")
+        path.write_text(read_shipped("cli-burst.py"))
     shell = {"HOME": str(tmp_path / "home"), "FLUX_CLI_PLUGINPATH": named}
     installed = read_installed(shell, [tmp_path / "none", lead])
     assert installed.exports == {

@@ -52,6 +52,24 @@ def test_what_cannot_work_is_wrong(known: Scheduler, says: str) -> None:
     assert says in said(found)
 
 
+def test_queues_that_came_after_it_was_loaded_are_wrong() -> None:
+    names = ("batch", "night", "burst", "burst-ready")
+    queues: dict[str, Any] = {name: {} for name in names}
+    known = Scheduler(name=FLUXION, policies={"batch": "easy", "night": "easy"})
+    found = judge(known, "queue", queues=queues)
+    assert levels(found) == [WRONG]
+    assert "before queue burst, burst-ready existed" in said(found)
+    assert f"load it again: {known.reload}" in said(found)
+    # It denies jobs of the site's queues in the same way, in each mode.
+    known = Scheduler(name=FLUXION, policies={"batch": "easy"})
+    for mode, which in (("queue", "night"), ("hold", "burst, burst-ready, night")):
+        found = judge(known, mode, queues=queues)
+        assert set(levels(found)) == {WRONG}
+        assert f"before queue {which} existed" in said(found)
+    known = Scheduler(name=FLUXION, policies=dict.fromkeys(queues, "easy"))
+    assert levels(judge(known, "queue", queues=queues)) == [OK]
+
+
 def test_what_delays_jobs_is_noted() -> None:
     queues = {"default": {"requires": ["local"]}}
     found = judge(fluxion("fcfs"), "queue", queues=queues)
@@ -60,6 +78,21 @@ def test_what_delays_jobs_is_noted() -> None:
     found = judge(fluxion(whole_nodes=True))
     assert levels(found) == [OK, NOTE]
     assert "gives each job whole nodes" in said(found)
+
+
+def test_what_a_start_of_all_queues_does_to_waiting_burst_jobs_is_noted() -> None:
+    def noted(policy: str, mode: str = "queue") -> str:
+        policies = {"batch": "fcfs", "burst": policy, "burst-ready": "fcfs"}
+        queues = {name: {"requires": ["x"]} for name in policies}
+        known = Scheduler(name=FLUXION, policies=policies)
+        return said(judge(known, mode, queues=queues))
+
+    found = noted("fcfs")
+    assert "once somebody starts queue burst, as flux queue start --all does" in found
+    assert "flux queue start --queue=NAME" in found
+    assert "add burst:easy to queue-policy-per-queue" in found
+    assert "queue start" not in noted("easy")
+    assert "queue start" not in noted("fcfs", "hold")
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,20 @@ def test_an_idle_fluxion_is_read(instance: FluxInstance) -> None:
     assert not view.unscheduled
 
 
+_OURS = {name: {"requires": ["burst"]} for name in ("burst", "burst-ready")}
+
+
+@pytest.mark.parametrize("extra", [scheduled("easy", queues={"a": {}})])
+def test_queues_that_come_by_a_reload_are_denied_and_found(user: UserCli) -> None:
+    instance = user.instance
+    instance.reload_config({"queues": {"a": {}, **_OURS}})
+    instance.flux("queue", "start", "--queue=burst-ready")
+    job = user.submit("--queue=burst-ready", "-N1", "true")
+    assert "queue (burst-ready) doesn't exist" in user.event(job, "exception")
+    with closing(instance.lead()) as lead, pytest.raises(ConfigError, match="existed"):
+        lead.check_scheduler(IntakeSettings(mode="queue"))
+
+
 # The whole way.
 
 

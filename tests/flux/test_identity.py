@@ -6,8 +6,15 @@ from typing import Any
 
 import pytest
 
-from burst.flux.identity import endpoint, parse_access, parse_bootstrap, propose_owner
+from burst.flux.identity import (
+    endpoint,
+    parse_access,
+    parse_bootstrap,
+    parse_end,
+    propose_owner,
+)
 from burst.model.lead import Bootstrap, GuestAccess, HostEntry
+from burst.model.resource_set import resource_set
 
 HOSTS = ("lead-0", "burst-0-0", "burst-0-1")
 
@@ -78,6 +85,24 @@ def test_bootstrap_is_the_table():
         default_connect="tcp://%h:%p",
         enable_ipv6=True,
     )
+
+
+@pytest.mark.parametrize(
+    ("expiration", "config", "at"),
+    [
+        (0.0, {}, 0.0),
+        (0.0, {"burst": {"scheduler": True}}, 0.0),
+        (0.0, {"burst": {"ends": 7}}, 7.0),
+        (5.0, {}, 5.0),
+        (5.0, {"burst": {"ends": 7.0}}, 5.0),
+        (0.0, {"burst": {"ends": "soon"}}, 0.0),
+        (0.0, {"burst": 1}, 0.0),
+    ],
+)
+def test_an_instance_that_is_a_job_knows_its_end(expiration, config, at):
+    execution = {"R_lite": [], "expiration": expiration}
+    r = resource_set({"version": 1, "execution": execution})
+    assert parse_end(r, config) == at
 
 
 @pytest.mark.parametrize(

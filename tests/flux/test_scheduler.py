@@ -148,6 +148,18 @@ def test_fcfs_is_taken_in_mode_queue_where_queues_keep_jobs_off_lent_nodes() -> 
     check_scheduler(fluxion({"default": "fcfs"}), any_job)
 
 
+def test_queues_of_ours_that_fluxion_does_not_know_are_refused() -> None:
+    queues = {**BATCH, "night": {}, "burst": {}, "burst-ready": {}}
+    old = fluxion({"batch": "easy", "night": "easy"}, queues=queues)
+    with pytest.raises(ConfigError, match="queue burst, burst-ready") as raised:
+        check_scheduler(old, MODE_QUEUE)
+    assert f"flux module load {FLUXION}" in raised.value.advice
+    # Those of the site are its own trouble, and in the other mode ours have no jobs.
+    check_scheduler(old, MODE_HOLD)
+    ours = dict.fromkeys(("batch", "burst", "burst-ready"), "easy")
+    check_scheduler(fluxion(ours, queues=queues), MODE_QUEUE)
+
+
 def test_what_fluxion_repeats_is_refused() -> None:
     late = fluxion({"default": "easy"}, repeats_s=5)
     with pytest.raises(ConfigError, match="up to 5 s old"):

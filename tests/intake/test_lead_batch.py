@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
+from burst.flux.lead import connect
 from tests.cli.cli_harness import BURST
 from tests.intake.allocation import Parent, User, open_parent, open_user
 from tests.support.waiting import wait_until
@@ -60,8 +63,12 @@ def test_a_job_larger_than_the_allocation_runs_in_it_as_the_settings_say(
 
 
 def test_it_is_found_from_the_parent_and_canceled_there(user: User) -> None:
-    job = user.submit("-N2", "--job-name=mine", script=WAIT)
+    job = user.submit("-N2", "-t1h", "--job-name=mine", script=WAIT)
     wait_until((user.directory / "up").exists, user.output)
+    with closing(connect(user.flux("uri", job))) as lead:
+        ends = lead.identity().ends
+    r = json.loads(user.flux("job", "info", job, "R"))
+    assert ends == r["execution"]["expiration"] > 0, "leases end by that"
     assert user.flux("jobs", "-no", "{name} {status}", job) == "mine RUN"
     assert user.flux("uri", job).startswith("local:///")
     assert user.flux("proxy", job, "flux", "getattr", "size") == "6"

@@ -44,7 +44,11 @@ def read_catalog(
     offered = {name: view.offers for name, view in world.providers.items()}
     return offer_catalog(
         provider_offers(
-            offered, world.places, settings.deadlines, now, settings.prices
+            offered,
+            world.places,
+            settings,
+            now,
+            world.identity.ends,
         ),
         Failures(records.health, coming_bursts(records.live), now),
     )

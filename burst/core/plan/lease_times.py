@@ -17,11 +17,20 @@ from burst.provider import Offer
 _END_OF_TIME = 253_402_300_800.0
 
 
+def time_left(lead_ends: float, now: float) -> float:
+    """Return for how many seconds the lead itself runs; math.inf if that is not known.
+
+    `lead_ends` is `LeadIdentity.ends`, from the lead's start. A lead that outlives it
+    had its time limit extended.
+    """
+    return lead_ends - now if lead_ends > now else math.inf
+
+
 def lease_end(offer: Offer, longest: float, now: float) -> float:
     """Return when a burst of the offer ends if it is made now; 0 for never.
 
-    `longest` is how long a burst may live by the settings, in seconds, math.inf for
-    ever.
+    `longest` is how long a burst may live by the settings and by the end of the lead,
+    in seconds, math.inf for ever.
     """
     end = now + min(longest, offer.lifetime or math.inf)
     return 0.0 if end >= _END_OF_TIME else end

@@ -4,16 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 
 import msgspec
 
-from burst.config import DeadlineSettings
-from burst.core.plan.lease_times import lease_end, offered_run_time
+from burst.config import Settings
+from burst.core.plan.lease_times import lease_end, offered_run_time, time_left
 from burst.model.burst import PriceSource
 from burst.provider import Offer
-
-_NO_PRICES: Mapping[str, float] = MappingProxyType({})
 
 
 class ProviderOffer(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,26 +47,30 @@ def price_of(
 def provider_offers(
     offers: Mapping[str, Sequence[Offer] | None],
     places: Mapping[str, str],
-    deadlines: DeadlineSettings,
+    settings: Settings,
     now: float,
-    prices: Mapping[str, float] = _NO_PRICES,
+    lead_ends: float = 0.0,
 ) -> Mapping[str, Sequence[ProviderOffer] | None]:
     """Return the offers of each provider, None if they could not be read yet.
 
-    `places` tells where each provider makes bursts, by its name; `prices` are those of
-    the site, as in `[prices]`.
+    `places` tells where each provider makes bursts, by its name; `lead_ends` is
+    `LeadIdentity.ends`.
     """
+    deadlines, prices = settings.deadlines, settings.prices
+    left = time_left(lead_ends, now)
+    longest = min(deadlines.lease, left + deadlines.drain)
 
     def made(provider: str, offer: Offer) -> ProviderOffer:
         price, source = price_of(provider, offer, prices)
         if price != offer.price:
             offer = msgspec.structs.replace(offer, price=price)
-        end = lease_end(offer, deadlines.lease, now)
+        end = lease_end(offer, longest, now)
+        run_time = offered_run_time(offer, end, deadlines, now)
         return ProviderOffer(
             provider=provider,
             offer=offer,
             lease_end=end,
-            run_time=offered_run_time(offer, end, deadlines, now),
+            run_time=min(run_time, max(0.0, left - offer.join_time)),
             place=places.get(provider, ""),
             priced_by=source,
         )

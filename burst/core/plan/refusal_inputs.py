@@ -30,6 +30,10 @@ from burst.model.jobid import JobId
 from burst.model.lead import LeadIdentity
 from burst.model.shape import Shape
 
+_LEASE_S = 60.0
+"""How long refusals stand if leases end with the lead: a burst costs less each second,
+and so may be paid for later."""
+
 
 class RefusalInputs(msgspec.Struct, frozen=True, kw_only=True):
     """All that a refusal rests on, beside the job and the time."""
@@ -102,8 +106,21 @@ def refusal_inputs(
         }
         if settings.budget
         else {},
-        until=min(_next_change(tx.health, tx.now), next_begin(settings.budget, tx.now)),
+        until=min(
+            _next_change(tx.health, tx.now),
+            next_begin(settings.budget, tx.now),
+            _next_minute(world.identity.ends, tx.now),
+        ),
     )
+
+
+def _next_minute(lead_ends: float, now: float) -> float:
+    """Return when refusals are judged anew as leases got shorter; math.inf for never.
+
+    It is the same for all ticks until then, as inputs are compared.
+    """
+    left = lead_ends - now
+    return lead_ends - left // _LEASE_S * _LEASE_S if lead_ends else math.inf
 
 
 def _next_change(health: Mapping[str, Health], now: float) -> float:

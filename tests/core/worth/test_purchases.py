@@ -26,7 +26,7 @@ def purchases(found=None):
 
 def candidate():
     offers = {"local": (offer(price=3600.0),)}
-    found = provider_offers(offers, {}, SETTINGS.deadlines, T0)["local"]
+    found = provider_offers(offers, {}, SETTINGS, T0)["local"]
     assert found
     return found[0]
 
