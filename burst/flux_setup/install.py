@@ -131,9 +131,7 @@ def _write_list(own: Path, known: _Installed, for_all: bool) -> None:
 
 
 def _write(path: Path, text: str, for_all: bool) -> None:
-    write_atomically(path, text)
-    if for_all:
-        path.chmod(0o644)
+    write_atomically(path, text, mode=0o644 if for_all else None)
 
 
 def _remove_list(own: Path, directories: list[str]) -> None:

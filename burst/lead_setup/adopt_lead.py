@@ -208,8 +208,7 @@ def _write_daemon_files(texts: Mapping[Path, str]) -> tuple[Path, ...]:
     for path, text in texts.items():
         try:
             make_open_directory(path.parent)
-            write_atomically(path, text)
-            path.chmod(0o644)
+            write_atomically(path, text, mode=0o644)
         except OSError as error:
             raise ConfigError(
                 f"{path.parent}: cannot be written: {error.strerror}",

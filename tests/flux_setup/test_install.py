@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -136,6 +138,41 @@ def test_files_for_all_can_be_read_by_all_whatever_the_umask(
     }
     wanted = (0o755, 0o644) if for_all else (0o700, 0o600)
     assert modes == {(True, wanted[0]), (False, wanted[1])}
+
+
+# Both as root does them in a directory of the user of the brokers.
+_NOTE_CHMOD = """
+import sys
+from pathlib import Path
+
+from burst.flux_setup.install import apply_files
+from tests.lead_setup.adopted_site import Site
+
+def note(event, args):
+    if event == "os.chmod" and not isinstance(args[0], int):
+        print(args[0])
+
+place = Path(sys.argv[1])
+site = Site(place, entries=True)
+sys.addaudithook(note)
+apply_files(place / "a/flux", {place / "a/b/first": "1"}, for_all=True)
+site.settings = place / "etc/burst.toml"
+site.adopt()
+"""
+
+
+def test_no_mode_is_set_by_a_path_which_others_may_have_made_a_link(
+    tmp_path: Path,
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _NOTE_CHMOD, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == ""
+    for name in ("a/b/first", "a/flux/burst-setup.json", "etc/burst.toml"):
+        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o644
 
 
 def test_another_mode_takes_out_what_it_does_not_need(site: Path) -> None:
