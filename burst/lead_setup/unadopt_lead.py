@@ -19,7 +19,7 @@ from burst.flux_setup.install import Change, apply_files, plan_files
 from burst.flux_setup.site_tables import check_frobnicator_unused
 from burst.lead_setup.add_slots import declared_hosts
 from burst.lead_setup.lead_config import read_lead
-from burst.lead_setup.lead_resources import shapes_of_entries
+from burst.lead_setup.lead_resources import read_resources, shapes_of_entries
 from burst.lead_setup.site_files import (
     AdoptionRecord,
     ChangedFile,
@@ -152,15 +152,21 @@ def _check_slots_gone(
     )
     slots = {name for each in record.hosts for name in parse_hostlist(each)}
     entries = after.tables.get("resource", {}).get("config", ())
-    known = dict.fromkeys((*declared_hosts(after.tables), *shapes_of_entries(entries)))
-    left = [host for host in known if host in slots]
+    known = [*declared_hosts(after.tables), *shapes_of_entries(entries)]
     changed = [
         name
         for name, file in record.changed.items()
         if _digest_of(Path(name)) not in {file.before, *file.after}
     ]
-    # R is not TOML: nobody can correct it by hand.
-    odd = [name for name in changed if Path(name).suffix != ".toml"]
+    odd = []
+    for path in map(Path, changed):
+        if path.suffix != ".toml":
+            try:
+                # The site may have made R anew, with other nodes of its own.
+                known += read_resources(path).hosts
+            except ConfigError:
+                odd.append(path)
+    left = [host for host in dict.fromkeys(known) if host in slots]
     if left or odd:
         what = f", still with {format_hostlist(left)}" if left else ""
         names = ", ".join(changed) or str(place)
