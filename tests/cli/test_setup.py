@@ -193,6 +193,33 @@ def test_a_queue_of_an_instance_without_our_piece_keeps_nobody_from_it(
     assert "config reload" not in removed.stdout
 
 
+def test_nothing_is_removed_under_a_lead_that_cannot_be_asked(
+    home: Path, flux_pool: FluxPool
+) -> None:
+    """It runs, so jobs may wait in its queues, and its frobnicator is in use."""
+    place = ("setup", "--dir", str(home / "d"))
+    burst(*place, "--mode", "queue")
+    before = files(home)
+    with flux_pool.lend({"queues": {**OURS, **BATCH}, "policy": DEFAULT}) as instance:
+        instance.flux("module", "remove", "sched-simple")
+        instance.flux("module", "remove", "resource")
+        asked = (*place, "--uri", instance.uri)
+        for change in (("--mode", "hold"), ("--remove",)):
+            refused = burst(*asked, *change)
+            assert refused.status == 1, change
+            assert "resource.status: " in refused.error
+            assert "name that one: --uri local://RUNDIR/local" in refused.error
+            assert files(home) == before
+        assert burst(*asked, "--mode", "queue").status == 0, "nothing is removed"
+        instance.flux("module", "load", "resource")
+        instance.flux("module", "load", "sched-simple")
+    # One that is gone is not in the way, and may have another socket.
+    removed = burst(*place, "--remove", "--uri", f"local://{home}/none")
+    assert removed.status == 0, removed.stderr
+    assert "If a lead runs that has burst's frobnicator" in removed.stdout
+    assert "restart it now" in removed.stdout
+
+
 def test_the_system_instance_may_have_a_rundir_of_its_own(
     home: Path, flux_pool: FluxPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
