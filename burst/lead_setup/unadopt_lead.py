@@ -8,6 +8,7 @@ commands, or this one, was interrupted.
 from __future__ import annotations
 
 import enum
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -31,6 +32,7 @@ from burst.lead_setup.site_files import (
 )
 from burst.lead_setup.system_files import DAEMON_UNIT
 from burst.lead_setup.system_lead import UNITS
+from burst.lead_setup.system_units import USUAL_URI
 from burst.model.ranks import format_hostlist, parse_hostlist
 
 
@@ -109,21 +111,29 @@ def apply_unadopt(plan: UndoPlan) -> None:
                 ) from error
 
 
-def next_commands(owner: str) -> Iterator[str]:
+def next_commands(owner: str, uri: str, *, apart: bool) -> Iterator[str]:
     """Yield the commands that root runs after that, in this order.
 
-    `owner` is the owner of the instance if it runs and can go on without our files
-    until it is restarted, else empty. It cannot go on if its last named queues are
+    `uri` is that of the instance; empty for what Flux finds by itself. `apart` tells
+    that it is not the host's own, so that its unit is unknown. `owner` is the owner of
+    the instance if it runs and can go on without our files until it is restarted, else
+    empty. It cannot go on if its last named queues are
     removed: Fluxion would deny each job, as it has no queue for jobs without a queue
     until it is loaded again.
     """
+    flux = "flux"
+    if uri not in {"", USUAL_URI}:
+        flux = f"env FLUX_URI={shlex.quote(uri)} flux"
     if owner:
         # The running brokers would still look for the frobnicator, which is gone. All
         # have the configuration of rank 0, and no other rank may reload it.
-        yield f"runuser -u {owner} -- flux config reload --follower-noop"
-    yield "systemctl daemon-reload"
-    yield "systemctl restart flux"
-    yield "flux kvs unlink -Rf burst"
+        yield f"runuser -u {owner} -- {flux} config reload --follower-noop"
+    if apart:
+        yield "# here, restart the instance by its unit, which is not flux.service"
+    else:
+        yield "systemctl daemon-reload"
+        yield "systemctl restart flux"
+    yield f"{flux} kvs unlink -Rf burst"
 
 
 def _undo(change: Change) -> Undo:

@@ -42,11 +42,7 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     """An adopted site, and a Flux that has its files beside it."""
     with short_directory() as directory:
         site = Site(directory, entries=True)
-        flux = directory / "bin/flux"
-        flux.parent.mkdir()
-        flux.write_text(f"#!/bin/sh\necho {directory}/flux\n")
-        flux.chmod(0o755)
-        monkeypatch.setenv("PATH", f"{flux.parent}:{os.environ['PATH']}")
+        monkeypatch.setenv("PATH", str(site.install_flux()), prepend=":")
         site.before = site.files()
         site.adopt()
         yield site
@@ -148,7 +144,7 @@ def test_files_are_the_same_from_every_directory_and_through_links(
     (tmp_path / "link").symlink_to(site.config)
     assert burst("lead", "add-slot", str(tmp_path / "link"), "burst-2-0:2").lines
     monkeypatch.chdir(site.directory)
-    said = unadopt(site, "conf.d")
+    said = unadopt(site, "flux/system/conf.d")
     assert said.status == 0, said.stderr
     assert site.files() == site.before
 
@@ -160,8 +156,7 @@ def test_flux_is_not_to_reload_where_its_last_queues_go(
     site: Site, instance: EmbeddedInstance, own: dict[str, Any], reload: bool
 ) -> None:
     places = single_directory(site.directory / "flux")
-    config = site.directory / "flux/system/conf.d"
-    config.mkdir(parents=True)
+    config = site.config
     (config / "site.toml").write_text(tomli_w.dumps({"access": {}, **own}))
     intake = IntakeSettings(mode="queue")
     choice = IntakeChoice(intake=intake, local_queue="" if own else "batch")
