@@ -18,9 +18,11 @@ from burst.config import Settings
 from burst.core.commands import held_jobs
 from burst.errors import ConfigError, LeadGone
 from burst.flux.owner_rights import owner_rights
-from burst.flux_setup.setup_files import FluxDirectories
+from burst.flux_setup.config_files import read_config_files
+from burst.flux_setup.running_instance import read_queue_names
+from burst.flux_setup.setup_files import LEAD_PIECE, FluxDirectories
 from burst.flux_setup.site_tables import (
-    are_all_queues_ours,
+    loses_last_queue,
     our_tables,
 )
 from burst.kits.user_names import user_name
@@ -53,9 +55,12 @@ def unadopt(directory: Path, dry_run: bool, target: Target) -> None:
     record = read_record(directory)
     places = setup_places(directory, record.uri if record else "")
     plan = plan_unadopt(directory, places.own)
-    has_queues = not are_all_queues_ours(places)
+    # In case it is a link, by both names.
+    pieces = (directory / LEAD_PIECE, places.config / LEAD_PIECE)
+    site, ours = read_config_files(directory).without(*pieces), our_tables(places)
     with show_wait("reading what is on record"):
-        owner = _check_idle(_settings(target, plan.record.uri), places)
+        owner, queues = _check_idle(_settings(target, plan.record.uri), places)
+    last_queues = loses_last_queue(site, ours, queues)
     for step in plan.steps:
         click.echo(f"{step.undo.value:<8} {step.path}")
     if dry_run:
@@ -64,7 +69,7 @@ def unadopt(directory: Path, dry_run: bool, target: Target) -> None:
     click.echo(
         "\nDo the same with the files of the other hosts, also where users only log in."
     )
-    if owner and not has_queues:
+    if owner and last_queues:
         click.echo(
             "No named queues are left. Flux accepts that only at a restart: do not have"
             " it reload its configuration, and restart it now."
@@ -75,7 +80,7 @@ def unadopt(directory: Path, dry_run: bool, target: Target) -> None:
         " bursts:\n"
     )
     for command in next_commands(
-        owner if has_queues else "", plan.record.uri, apart=is_apart(places)
+        "" if last_queues else owner, plan.record.uri, apart=is_apart(places)
     ):
         click.echo(f"    {command}")
 
@@ -92,10 +97,12 @@ def _settings(target: Target, adopted: str) -> Settings:
     )
 
 
-def _check_idle(settings: Settings, places: FluxDirectories) -> str:
+def _check_idle(
+    settings: Settings, places: FluxDirectories
+) -> tuple[str, frozenset[str]]:
     """Raise BurstError if bursts live or could begin, or if that cannot be known.
 
-    Return the owner of the instance; empty if it does not run.
+    Return the owner of the instance and its named queues; empty if it does not run.
     """
     with owner_rights(settings.lead.uri):
         try:
@@ -103,14 +110,17 @@ def _check_idle(settings: Settings, places: FluxDirectories) -> str:
         except LeadGone as error:
             # No error: it may be the reason for this command, and nothing can join.
             click.echo(f"the instance is not running, so no record was read: {error}")
-            return ""
+            return "", frozenset()
         try:
             for what, advice in _obstacles(lead, settings, places):
                 raise ConfigError(what, advice)
             owner = lead.identity().owner_userid
+            queues: frozenset[str] = frozenset()
+            if is_flux(settings.lead.uri):
+                queues = read_queue_names(settings.lead.uri)
         finally:
             lead.close()
-    return user_name(os.geteuid() if owner is None else owner)
+    return user_name(os.geteuid() if owner is None else owner), queues
 
 
 def _obstacles(

@@ -37,10 +37,10 @@ from burst.flux_setup.setup_files import (
 )
 from burst.flux_setup.site_tables import (
     SiteTables,
-    are_all_queues_ours,
     check_frobnicator_unused,
     check_names,
     files_after_ours,
+    loses_last_queue,
     our_tables,
     site_files,
     site_tables,
@@ -120,7 +120,10 @@ def setup(
         check_read(unread, directories, wanted, steps)
     elif system and not uri:
         check_nothing_removed(directories, wanted, steps)
-    last_queues = are_all_queues_ours(directories)
+    # With --dir, the site's own configuration is elsewhere.
+    site = None if directories.environment else site_files(directories)
+    queues = instance.queues.keys() if instance else ()
+    last_queues = loses_last_queue(site, our_tables(directories), queues)
     if dry_run:
         return
     apply_files(directories.own, wanted, for_all=system)

@@ -24,6 +24,7 @@ from burst.model.jobid import format_f58
 from tests.cli.cli_harness import CliHarness, CommandResult, burst
 from tests.contract.instance import SLEEP
 from tests.embedded_instance import EmbeddedInstance, short_directory
+from tests.flux_pool import FluxPool
 from tests.lead_setup.adopted_site import Site
 from tests.support.own_name import OWN_NAME
 
@@ -147,6 +148,31 @@ def test_files_are_the_same_from_every_directory_and_through_links(
     said = unadopt(site, "flux/system/conf.d")
     assert said.status == 0, said.stderr
     assert site.files() == site.before
+
+
+OURS = {name: {"requires": ["burst"]} for name in ("burst", "burst-ready")}
+BATCH = {"batch": {"requires": ["^burst"]}}
+DEFAULT = {"jobspec": {"defaults": {"system": {"queue": "batch"}}}}
+
+
+@pytest.mark.flux
+@pytest.mark.parametrize("own", [{}, {"debug": {}}], ids=["ours", "own"])
+def test_nor_where_they_have_gone_from_the_files_already(
+    flux_pool: FluxPool, monkeypatch: pytest.MonkeyPatch, own: dict[str, Any]
+) -> None:
+    """By `burst setup --remove`, or an unadopt that was interrupted."""
+    queues = {**OURS, **(own or BATCH)}
+    tables = {"queues": queues, **({} if own else {"policy": DEFAULT})}
+    with flux_pool.lend(tables) as instance, short_directory() as directory:
+        site = Site(directory, entries=True)
+        (site.config / "site.toml").write_text(tomli_w.dumps({"queues": own}))
+        monkeypatch.setenv("PATH", str(site.install_flux()), prepend=":")
+        site.adopt()
+        asked = (str(site.config), "--uri", instance.uri, "-c", os.devnull)
+        said = burst("lead", "unadopt", *asked)
+    assert said.status == 0, said.stderr
+    assert ("config reload" in said.stdout) is bool(own)
+    assert ("restart it now" in said.stdout) is not bool(own)
 
 
 @pytest.mark.parametrize(

@@ -255,9 +255,14 @@ def flux_with_files_at(place: Path) -> Path:
     return flux.parent
 
 
+@pytest.mark.parametrize("again", [False, True], ids=["first", "again"])
 @pytest.mark.parametrize("own", [{}, {"debug": {}}], ids=["ours", "own"])
 def test_after_removal_the_lead_has_to_drop_the_frobnicator(
-    home: Path, flux_pool: FluxPool, monkeypatch: pytest.MonkeyPatch, own: Any
+    home: Path,
+    flux_pool: FluxPool,
+    monkeypatch: pytest.MonkeyPatch,
+    own: Any,
+    again: bool,
 ) -> None:
     config = home / "flux/system/conf.d"
     frobnicator = home / "flux/burst/frob-burst.py"
@@ -270,6 +275,9 @@ def test_after_removal_the_lead_has_to_drop_the_frobnicator(
     }
     apply_files(home / "flux/burst", installed)
     (config / "site.toml").write_text(tomli_w.dumps({"access": {}, "queues": own}))
+    if again:
+        # An earlier removal was interrupted.
+        (config / "zz-burst-lead.toml").unlink()
     commands = flux_with_files_at(home / "flux")
     with flux_pool.lend({"queues": {**queues, **own}, "ingest": listed}) as instance:
         monkeypatch.setenv("PATH", str(commands), prepend=":")
