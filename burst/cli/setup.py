@@ -126,7 +126,9 @@ def setup(
     last_queues = loses_last_queue(site, our_tables(directories), queues)
     if dry_run:
         return
-    apply_files(directories.own, wanted, for_all=system)
+    # The user of the brokers reads what root installs.
+    for_all = system or (directory is not None and not os.geteuid())
+    apply_files(directories.own, wanted, for_all=for_all)
     if choice is not None:
         lines = _how_to_go_on(directories, choice)
     elif _removes_used(instance, steps):

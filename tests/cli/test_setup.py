@@ -123,6 +123,20 @@ def test_a_file_whose_list_would_count_instead_is_told(home: Path) -> None:
     assert tables["resource"]["verify"]["hostname"] == "ignore"
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="brokers of another user are root's")
+def test_what_root_installs_in_a_directory_is_for_the_user_of_the_brokers(
+    home: Path,
+) -> None:
+    before = os.umask(0o077)
+    try:
+        burst("setup", "--dir", str(home / "d"), "--mode", "hold")
+    finally:
+        os.umask(before)
+    for path in (home / "d").rglob("*"):
+        mode = 0o755 if path.is_dir() else 0o644
+        assert path.stat().st_mode & 0o777 == mode, path
+
+
 def test_a_lead_that_does_not_answer_keeps_nobody_from_it(home: Path) -> None:
     uri = f"local://{home}/none"
     said = burst("setup", "--dir", str(home / "d"), "--uri", uri)
