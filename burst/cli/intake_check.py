@@ -10,7 +10,7 @@ import click
 
 from burst.cli.progress import show_wait
 from burst.config import IntakeSettings
-from burst.errors import Denied, LeadError
+from burst.errors import Denied, LeadError, LeadGone
 from burst.flux.frobnicator import check_enabled
 from burst.flux.owner_rights import owner_rights
 from burst.flux_setup.expected_scheduler import check_compatible, find_fluxion
@@ -19,12 +19,17 @@ from burst.flux_setup.running_instance import RunningInstance, read_instance
 
 def read_running(uri: str) -> RunningInstance | None:
     """Return what the instance reports; None, with a message, if it does not answer."""
+    return try_running(uri)[0]
+
+
+def try_running(uri: str) -> tuple[RunningInstance | None, str]:
+    """Do as `read_running`; also return why an instance that may run was not read."""
     try:
         with owner_rights(uri), show_wait("reading the lead's queues and scheduler"):
-            return read_instance(uri)
+            return read_instance(uri), ""
     except (Denied, LeadError) as error:
         click.echo(f"its queues and scheduler are not known: {error}")
-        return None
+        return None, "" if isinstance(error, LeadGone) else error.what
 
 
 def check_intake(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from burst.lead_setup.adopt_lead import AdoptRequest, adopt_lead, next_commands
 from burst.lead_setup.lead_config import read_config
 from burst.lead_setup.lead_plan import parse_slot, slot_provider
 from burst.lead_setup.own_host import own_shape
+from burst.lead_setup.setup_place import is_apart, setup_places
+from burst.lead_setup.system_files import DAEMON_UNIT
 from burst.lead_setup.system_lead import find_owner
 from burst.provider_type import usual_type
 
@@ -92,6 +95,7 @@ def adopt(
     for line in warn_of_program(asked.places.user):
         click.echo(line, err=True)
     _check_intake(asked)
+    files = setup_places(directory, asked.places.uri)
     with show_wait("writing the files"):
         found = adopt_lead(asked)
     for added in found.added:
@@ -106,9 +110,20 @@ def adopt(
         click.echo(f"    {line}")
     if found.fill_in:
         click.echo(found.fill_in)
+    for line in _tell_of_units(asked) if is_apart(files) else ():
+        click.echo(line)
     click.echo("\nAs root:\n")
-    for command in next_commands(asked):
+    for command in next_commands(asked, files.own if is_apart(files) else None):
         click.echo(f"    {shlex.join(command)}")
+
+
+def _tell_of_units(asked: AdoptRequest) -> Iterator[str]:
+    """Yield what to do with the units of an instance that is not the host's own."""
+    unit = asked.settings.with_name(DAEMON_UNIT)
+    yield "\nIt is not this host's own instance, which flux.service starts. So install"
+    yield f"{unit} by another name, and name there the unit that starts"
+    yield "this instance in place of flux.service. Restart that unit once `burst lead"
+    yield "check` below says that this is safe, and start the daemon before the doctor."
 
 
 def _check_intake(asked: AdoptRequest) -> None:

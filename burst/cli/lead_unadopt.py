@@ -18,13 +18,17 @@ from burst.config import Settings
 from burst.core.commands import held_jobs
 from burst.errors import ConfigError, LeadGone
 from burst.flux.owner_rights import owner_rights
-from burst.flux_setup.setup_files import FluxDirectories, system_directories
+from burst.flux_setup.config_files import read_config_files
+from burst.flux_setup.running_instance import read_queue_names
+from burst.flux_setup.setup_files import LEAD_PIECE, FluxDirectories
 from burst.flux_setup.site_tables import (
-    are_all_queues_ours,
+    loses_last_queue,
     our_tables,
 )
 from burst.kits.user_names import user_name
 from burst.lead import Lead
+from burst.lead_setup.setup_place import is_apart, setup_places
+from burst.lead_setup.site_files import read_record
 from burst.lead_setup.unadopt_lead import apply_unadopt, next_commands, plan_unadopt
 from burst.model.jobid import format_f58
 from burst.runtime.connect import connect, is_flux
@@ -40,18 +44,23 @@ from burst.runtime.offline import read_records_snapshot
 def unadopt(directory: Path, dry_run: bool, target: Target) -> None:
     """Restore the files of the instance in CONFDIR to their state before burst.
 
-    Undoes what `burst lead adopt`, `burst lead add-slot` and `burst setup --system`
-    did: files of the site are restored byte for byte, and files that were written for
-    burst are removed, except those that were changed since. Says what it does with each
-    file. Refuses while a daemon serves the instance, bursts live, jobs are held, or
-    jobs wait in a queue that is removed. Asks the instance that was adopted, if neither
-    --uri nor the settings name one. The instance is without burst after a restart.
+    Undoes what `burst lead adopt`, `burst lead add-slot` and `burst setup`, as adopt
+    printed it, did: files of the site are restored byte for byte, and files that were
+    written for burst are removed, except those that were changed since. Says what it
+    does with each file. Refuses while a daemon serves the instance, bursts live, jobs
+    are held, or jobs wait in a queue that is removed. Asks the instance that was
+    adopted, if neither --uri nor the settings name one. The instance is without burst
+    after a restart.
     """
-    places = system_directories()
+    record = read_record(directory)
+    places = setup_places(directory, record.uri if record else "")
     plan = plan_unadopt(directory, places.own)
-    has_queues = not are_all_queues_ours(places)
+    # In case it is a link, by both names.
+    pieces = (directory / LEAD_PIECE, places.config / LEAD_PIECE)
+    site, ours = read_config_files(directory).without(*pieces), our_tables(places)
     with show_wait("reading what is on record"):
-        owner = _check_idle(_settings(target, plan.record.uri), places)
+        owner, queues = _check_idle(_settings(target, plan.record.uri), places)
+    last_queues = loses_last_queue(site, ours, queues)
     for step in plan.steps:
         click.echo(f"{step.undo.value:<8} {step.path}")
     if dry_run:
@@ -60,7 +69,7 @@ def unadopt(directory: Path, dry_run: bool, target: Target) -> None:
     click.echo(
         "\nDo the same with the files of the other hosts, also where users only log in."
     )
-    if owner and not has_queues:
+    if owner and last_queues:
         click.echo(
             "No named queues are left. Flux accepts that only at a restart: do not have"
             " it reload its configuration, and restart it now."
@@ -70,7 +79,9 @@ def unadopt(directory: Path, dry_run: bool, target: Target) -> None:
         " jobs. The last line is for this host only, when nobody needs the records of"
         " bursts:\n"
     )
-    for command in next_commands(owner if has_queues else ""):
+    for command in next_commands(
+        "" if last_queues else owner, plan.record.uri, apart=is_apart(places)
+    ):
         click.echo(f"    {command}")
 
 
@@ -86,10 +97,12 @@ def _settings(target: Target, adopted: str) -> Settings:
     )
 
 
-def _check_idle(settings: Settings, places: FluxDirectories) -> str:
+def _check_idle(
+    settings: Settings, places: FluxDirectories
+) -> tuple[str, frozenset[str]]:
     """Raise BurstError if bursts live or could begin, or if that cannot be known.
 
-    Return the owner of the instance; empty if it does not run.
+    Return the owner of the instance and its named queues; empty if it does not run.
     """
     with owner_rights(settings.lead.uri):
         try:
@@ -97,14 +110,17 @@ def _check_idle(settings: Settings, places: FluxDirectories) -> str:
         except LeadGone as error:
             # No error: it may be the reason for this command, and nothing can join.
             click.echo(f"the instance is not running, so no record was read: {error}")
-            return ""
+            return "", frozenset()
         try:
             for what, advice in _obstacles(lead, settings, places):
                 raise ConfigError(what, advice)
             owner = lead.identity().owner_userid
+            queues: frozenset[str] = frozenset()
+            if is_flux(settings.lead.uri):
+                queues = read_queue_names(settings.lead.uri)
         finally:
             lead.close()
-    return user_name(os.geteuid() if owner is None else owner)
+    return user_name(os.geteuid() if owner is None else owner), queues
 
 
 def _obstacles(
@@ -112,16 +128,19 @@ def _obstacles(
 ) -> Iterator[tuple[str, str]]:
     """Yield each thing that has to end first, and how to end it. Raises BurstError."""
     served = call_daemon(lead, "ping")
+    apart = is_apart(places)
+    at = f" --uri {settings.lead.uri}" if apart else ""
     snapshot = read_records_snapshot(lead, settings)
     live = " ".join(burst.id for burst in snapshot.records.live)
     if live:
-        start = "" if served else "systemctl start burst && "
-        yield f"bursts live: {live}", f"{start}burst down {live}"
+        start = "" if served or apart else "systemctl start burst && "
+        yield f"bursts live: {live}", f"{start}burst down {live}{at}"
     held = " ".join(map(format_f58, held_jobs(snapshot.records)))
     if held:
-        yield f"burst holds jobs: {held}", "burst release --all"
+        yield f"burst holds jobs: {held}", f"burst release --all{at}"
     if is_flux(settings.lead.uri):
         queues = our_tables(places).get("queues", {})
         yield from jobs_in_removed(settings.lead.uri, queues)
     if served is not None:
-        yield "a daemon serves the instance", "systemctl disable --now burst"
+        stop = "systemctl disable --now burst"
+        yield "a daemon serves the instance", "stop it by its unit" if apart else stop

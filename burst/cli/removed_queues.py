@@ -50,6 +50,27 @@ def check_nothing_removed(
         )
 
 
+def check_read(
+    unread: str,
+    places: FluxDirectories,
+    wanted: Mapping[Path, str],
+    steps: Sequence[FileStep],
+) -> None:
+    """Raise ConfigError if what a lead may use is taken away, and it was not read.
+
+    `unread` says why. The lead may have jobs in the queues, and the frobnicator in use.
+    """
+    removing = not wanted and any(s.change is Change.REMOVE for s in steps)
+    if removing or _leaving(places, wanted, steps):
+        raise ConfigError(
+            "the lead may use what is removed, and what it uses cannot be read:"
+            f" {unread}",
+            "mend that and run this command again; or, if the files are for another"
+            " lead, name that one: --uri local://RUNDIR/local, also if it does not run"
+            " now",
+        )
+
+
 def jobs_in_removed(uri: str, queues: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield which jobs wait in queues that are removed, and what to do about them.
 

@@ -12,10 +12,15 @@ from typing import Any
 import click
 import msgspec
 
-from burst.cli.intake_check import check_intake, read_running
-from burst.cli.removed_queues import check_nothing_removed, check_removed_queues
+from burst.cli.intake_check import check_intake, try_running
+from burst.cli.removed_queues import (
+    check_nothing_removed,
+    check_read,
+    check_removed_queues,
+)
 from burst.cli.target import Target, target_options
 from burst.config import Mode, Settings
+from burst.flux.frobnicator import NAME as FROBNICATOR
 from burst.flux_setup.config_files import ConfigFiles
 from burst.flux_setup.install import Change, FileStep, apply_files, plan_files
 from burst.flux_setup.running_instance import RunningInstance
@@ -32,10 +37,10 @@ from burst.flux_setup.setup_files import (
 )
 from burst.flux_setup.site_tables import (
     SiteTables,
-    are_all_queues_ours,
     check_frobnicator_unused,
     check_names,
     files_after_ours,
+    loses_last_queue,
     our_tables,
     site_files,
     site_tables,
@@ -92,8 +97,9 @@ def setup(
     keeps other jobs off lent nodes, the format of flux jobs -o burst, and a piece of
     the lead's configuration with the queues or the scheduler of the mode. Each change
     is shown. --remove removes exactly the files that were written. Refuses while jobs
-    of the running lead wait in a queue that is removed. With --system, asks the
-    instance that was adopted, if neither --uri nor the settings name one.
+    of the running lead wait in a queue that is removed, or if it cannot be asked. With
+    --system, asks the instance that was adopted, if neither --uri nor the settings name
+    one.
     """
     if where and directory:
         raise click.UsageError("--dir cannot be used with --user or --system")
@@ -102,7 +108,7 @@ def setup(
     settings = target.settings()
     uri = settings.lead.uri or (_adopted(directories) if system else "")
     uri = uri or os.environ.get("FLUX_URI", "")
-    instance = _running(uri, system)
+    instance, unread = _running(uri, system)
     choice = None if removing else _choice(directories, settings, instance, **asked)
     wanted = make_files(directories, choice) if choice else {}
     steps = plan_files(directories.own, wanted)
@@ -110,16 +116,25 @@ def setup(
     check_frobnicator_unused(directories.config, steps)
     if instance is not None:
         check_removed_queues(uri, instance, directories, wanted, steps)
+    elif unread:
+        check_read(unread, directories, wanted, steps)
     elif system and not uri:
         check_nothing_removed(directories, wanted, steps)
-    last_queues = are_all_queues_ours(directories)
+    # With --dir, the site's own configuration is elsewhere.
+    site = None if directories.environment else site_files(directories)
+    queues = instance.queues.keys() if instance else ()
+    last_queues = loses_last_queue(site, our_tables(directories), queues)
     if dry_run:
         return
-    apply_files(directories.own, wanted, for_all=system)
+    # The user of the brokers reads what root installs.
+    for_all = system or (directory is not None and not os.geteuid())
+    apply_files(directories.own, wanted, for_all=for_all)
     if choice is not None:
         lines = _how_to_go_on(directories, choice, instance)
-    elif instance is not None and _names_removed(instance, steps):
-        lines = _how_to_drop_frobnicator(directories, last_queues=last_queues)
+    elif _removes_used(instance, steps):
+        lines = _how_to_drop_frobnicator(
+            directories, is_read=instance is not None, last_queues=last_queues
+        )
     else:
         return
     for line in lines:
@@ -173,18 +188,19 @@ def _adopted(directories: FluxDirectories) -> str:
     return record.uri if record is not None else ""
 
 
-def _running(uri: str, system: bool) -> RunningInstance | None:
+def _running(uri: str, system: bool) -> tuple[RunningInstance | None, str]:
     """Return what the instance reports; None, with a message, if that is not known.
 
-    With `system`, the files are for the host's own instance: the one at this URI, or
-    Flux's default.
+    Also return why that is not known of an instance that may run; else empty. With
+    `system`, the files are for the host's own instance: the one at this URI, or Flux's
+    default.
     """
     if not (uri or system) or not is_flux(uri):
         click.echo(
             "no running Flux was found, so its queues and scheduler are not known"
         )
-        return None
-    return read_running(uri)
+        return None, ""
+    return try_running(uri)
 
 
 def _site(
@@ -218,23 +234,33 @@ def _show(steps: Sequence[FileStep]) -> None:
         click.echo("nothing changes")
 
 
-def _names_removed(instance: RunningInstance, steps: Sequence[FileStep]) -> bool:
-    """Tell whether the instance has a frobnicator in use that is removed."""
+def _removes_used(instance: RunningInstance | None, steps: Sequence[FileStep]) -> bool:
+    """Tell whether the instance has a frobnicator in use that is removed.
+
+    One that was not read may have it.
+    """
     gone = {each.path.resolve() for each in steps if each.change is Change.REMOVE}
+    if instance is None:
+        return any(path.name == FROBNICATOR for path in gone)
     return any(Path(name).resolve() in gone for name in instance.frobnicators)
 
 
 def _how_to_drop_frobnicator(
-    directories: FluxDirectories, *, last_queues: bool
+    directories: FluxDirectories, *, is_read: bool, last_queues: bool
 ) -> Iterator[str]:
     """Yield how an instance goes on whose frobnicator was removed.
 
     Its brokers look for it when they start a process that checks jobs, which ends when
-    it has had nothing to do for some seconds. `last_queues` tells whether no named
+    it has had nothing to do for some seconds. `is_read` tells whether the instance was
+    read, and so is known to run and to have it, and `last_queues` whether no named
     queues are left: see `burst.lead_setup.unadopt_lead.next_commands`.
     """
-    yield "\nThe running lead still has burst's frobnicator in its configuration, and"
-    yield "refuses each job that is submitted until it has none."
+    if is_read:
+        yield "\nThe running lead still has burst's frobnicator in its configuration,"
+        yield "and refuses each job that is submitted until it has none."
+    else:
+        yield "\nIf a lead runs that has burst's frobnicator in its configuration, it"
+        yield "refuses each job that is submitted until it has none."
     if directories.environment:
         yield "If the piece was merged into a file of its own, take it out there first."
     if last_queues:

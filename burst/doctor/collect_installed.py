@@ -30,7 +30,8 @@ def frobnicators_here(
 ) -> list[str]:
     """Return the frobnicators of the lead at this URI that are files of this host.
 
-    Empty if rank 0, which loads them, is on another host, or is not known.
+    Empty if rank 0, which loads them, is on another host, or is not known. A pod's
+    broker has a container, and so files, of its own.
     """
     if isinstance(boot, ReadFailure) or isinstance(instance, ReadFailure):
         return []

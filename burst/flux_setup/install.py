@@ -103,11 +103,13 @@ def apply_files(
             for directory in (own, *(Path(name).parent for name in known.begun)):
                 known.directories += _make_directory(directory, for_all)
             _write_list(own, known, for_all)
-        for name in known.begun:
-            _write(Path(name), wanted[Path(name)], for_all)
-        for step in steps:
-            if step.change is Change.REMOVE:
-                step.path.unlink()
+        # What Flux reads names the programs, which have to be there: a running Flux
+        # refuses all jobs if a frobnicator in its list is missing.
+        for path in sorted(map(Path, known.begun), key=_is_read_by_flux):
+            _write(path, wanted[path], for_all)
+        gone = [each.path for each in steps if each.change is Change.REMOVE]
+        for path in sorted(gone, key=_is_read_by_flux, reverse=True):
+            path.unlink()
         files = {**known.files, **known.begun}
         known.files = {k: v for k, v in files.items() if Path(k) in wanted}
         known.begun = {}
@@ -126,14 +128,17 @@ def apply_files(
     return steps
 
 
+def _is_read_by_flux(path: Path) -> bool:
+    """Tell whether a file is configuration, in which programs are named."""
+    return path.suffix == ".toml"
+
+
 def _write_list(own: Path, known: _Installed, for_all: bool) -> None:
     _write(own / LIST, msgspec.json.encode(known).decode() + "\n", for_all)
 
 
 def _write(path: Path, text: str, for_all: bool) -> None:
-    write_atomically(path, text)
-    if for_all:
-        path.chmod(0o644)
+    write_atomically(path, text, mode=0o644 if for_all else None)
 
 
 def _remove_list(own: Path, directories: list[str]) -> None:

@@ -58,6 +58,13 @@ def read_instance(uri: str) -> RunningInstance:
         )
 
 
+def read_queue_names(uri: str) -> frozenset[str]:
+    """Return the named queues of the instance. Raises LeadGone, LeadError."""
+    with closing(Handle(uri)) as handle:
+        # The one queue of an instance without named queues has no name.
+        return frozenset(filter(None, read_queues(RpcClient(handle))))
+
+
 def read_jobs_in(uri: str, queues: Collection[str]) -> list[JobId]:
     """Return the jobs that wait in these queues. Raises LeadGone, LeadError."""
     if not queues:

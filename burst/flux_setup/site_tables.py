@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -93,14 +93,18 @@ def our_tables(places: FluxDirectories) -> dict[str, Any]:
     return read_tables(piece) if piece.exists() else {}
 
 
-def are_all_queues_ours(places: FluxDirectories) -> bool:
-    """Tell whether all named queues are in our piece, so that none remain without it.
+def loses_last_queue(
+    files: ConfigFiles | None, ours: Mapping[str, Any], running: Collection[str]
+) -> bool:
+    """Tell whether an instance has named queues, and none without our piece.
 
-    Raises ConfigError.
+    `files` are the site's; None if it is not known where they are. `ours` are the
+    tables of our piece, which may be gone already while the instance still has its
+    queues: `running`, empty if it does not run.
     """
-    files = site_files(places)
-    named = files.tables.get("queues") if files else None
-    return bool(our_tables(places).get("queues")) and not named
+    names = ours.get("queues", {}).keys()
+    left = running - names if files is None else files.tables.get("queues", {})
+    return bool(running or names) and not left
 
 
 def is_for_ordinary_jobs(queue: Mapping[str, Any]) -> bool:

@@ -14,6 +14,7 @@ def write_atomically(  # noqa: PLR0913 - those with a name have a usual value
     content: str | bytes,
     *,
     private: bool = False,
+    mode: int | None = None,
     replace: bool = True,
     sync: bool = True,
     like: os.stat_result | None = None,
@@ -22,24 +23,26 @@ def write_atomically(  # noqa: PLR0913 - those with a name have a usual value
 
     The content goes to a hidden file in the same directory and to the disk (fsync)
     before it gets the name. An error leaves no hidden file; a SIGKILL may leave one.
-    `private`: the mode is 0600, so at no moment can another user read the file. `like`:
-    owner, group and mode are those of that file. Otherwise they are those of any new
-    file. Without `replace`, raises FileExistsError if `path` exists. Without `sync`
-    there is no fsync, which may take seconds on a busy disk; a crash of the machine may
-    then leave an empty file. Raises OSError, which names a file even if write(2) or
-    fsync(2) fails, as on a full disk.
+    `private`: the mode is 0600, so at no moment can another user read the file. `mode`:
+    the mode is this one, whatever the umask is. `like`: owner, group and mode are those
+    of that file. Otherwise they are those of any new file. Without `replace`, raises
+    FileExistsError if `path` exists. Without `sync` there is no fsync, which may take
+    seconds on a busy disk; a crash of the machine may then leave an empty file. Raises
+    OSError, which names a file even if write(2) or fsync(2) fails, as on a full disk.
     """
     data = content.encode() if isinstance(content, str) else content
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    mode = 0o600 if private or like else 0o666
+    first = 0o600 if private or like else 0o666
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    descriptor = os.open(part, flags, mode)
+    descriptor = os.open(part, flags, first)
     try:
         with open(descriptor, "wb") as file:
             file.write(data)
             file.flush()
             if like:
                 _make_like(descriptor, like)
+            if mode is not None:
+                os.fchmod(descriptor, mode)
             if sync:
                 os.fsync(descriptor)
         if replace:

@@ -29,7 +29,12 @@ def make_open_directory(directory: Path) -> list[Path]:
     made.reverse()
     for path in made:
         path.mkdir()
-        path.chmod(0o755)
+        # Another user who owns a directory above may have put a link there.
+        opened = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            os.fchmod(opened, 0o755)
+        finally:
+            os.close(opened)
     return made
 
 

@@ -101,8 +101,9 @@ def plan_slots(
 def _changed(lead: LeadConfig, groups: Sequence[HostGroup]) -> dict[Path, str]:
     """Return the new texts of the files in which hosts and resources are declared.
 
-    The file that declares resources is last: a broker that finds more hosts than
-    resources works all the same. Raises ConfigError.
+    A broker does not start while the files differ in their number of hosts, either way
+    (`rlist_rerank` of flux-core), as after an interruption between them. Raises
+    ConfigError.
     """
     text = read_text(lead.hosts)
     entries = [entry for group in groups for entry in slot_entries(group)]

@@ -38,7 +38,7 @@ from burst.lead_setup.provider_table import tell_to_fill_in
 from burst.lead_setup.site_files import digest, read_record, replace_files
 from burst.lead_setup.system_files import DAEMON_UNIT
 from burst.lead_setup.system_lead import install_unit
-from burst.lead_setup.system_units import SystemPlaces, daemon_unit
+from burst.lead_setup.system_units import USUAL_URI, SystemPlaces, daemon_unit
 from burst.model.ranks import format_hostlist
 from burst.provider_type import provider_type
 
@@ -208,8 +208,7 @@ def _write_daemon_files(texts: Mapping[Path, str]) -> tuple[Path, ...]:
     for path, text in texts.items():
         try:
             make_open_directory(path.parent)
-            write_atomically(path, text)
-            path.chmod(0o644)
+            write_atomically(path, text, mode=0o644)
         except OSError as error:
             raise ConfigError(
                 f"{path.parent}: cannot be written: {error.strerror}",
@@ -252,15 +251,27 @@ def _check_certificate(path: Path, user: str) -> None:
         )
 
 
-def next_commands(asked: AdoptRequest) -> Iterator[tuple[str, ...]]:
-    """Yield what root has to run, in this order, until the instance can burst."""
+def next_commands(
+    asked: AdoptRequest, apart: Path | None = None
+) -> Iterator[tuple[str, ...]]:
+    """Yield what root has to run, in this order, until the instance can burst.
+
+    `apart` is the directory for the files of `burst setup` if the instance is not the
+    host's own. Then its units are unknown, and flux.service is that of another.
+    """
     settings, unit = str(asked.settings), asked.settings.with_name(DAEMON_UNIT)
-    yield ("burst", "setup", "--system", "--mode", asked.mode, "-c", settings)
-    yield install_unit(unit)
-    yield ("systemctl", "daemon-reload")
-    yield ("burst", "lead", "check", str(asked.config))
-    yield ("systemctl", "restart", "flux")
-    yield ("systemctl", "enable", "--now", "burst")
+    uri = asked.places.uri
+    at = () if uri == USUAL_URI and not apart else ("--uri", uri)
+    # With --system, it asks the instance that was adopted.
+    place = ("--dir", str(apart), *at) if apart else ("--system",)
+    yield ("burst", "setup", *place, "--mode", asked.mode, "-c", settings)
+    if not apart:
+        yield install_unit(unit)
+        yield ("systemctl", "daemon-reload")
+    yield ("burst", "lead", "check", str(asked.config), *at)
+    if not apart:
+        yield ("systemctl", "restart", "flux")
+        yield ("systemctl", "enable", "--now", "burst")
     # Only the owner can read what followers have.
     as_owner = ("runuser", "-u", asked.places.user, "--")
-    yield (*as_owner, "burst", "doctor", "-c", settings)
+    yield (*as_owner, "burst", "doctor", "-c", settings, *at)

@@ -19,6 +19,7 @@ from burst.kits.open_to_users import first_closed, make_open_directory
 from burst.kits.program import run
 from burst.lead_setup.init_lead import InitializedLead, init_lead
 from burst.lead_setup.lead_plan import LeadPlan
+from burst.lead_setup.site_files import check_places
 from burst.lead_setup.system_files import (
     BROKER_UNIT,
     DAEMON_UNIT,
@@ -71,8 +72,13 @@ def init_system_lead(
     *,
     replace: bool = False,
 ) -> InitializedLead:
-    """Write the files of a system instance, as `init_lead`, with owners and modes."""
+    """Write the files of a system instance, as `init_lead`, with owners and modes.
+
+    Raises ConfigError also if root would write where others can put a link.
+    """
     directory = directory.absolute()
+    # The modes of the files are set by their paths.
+    check_places([directory / "broker.toml"])
     _make_directory(directory)
     ready = init_lead(directory, plan, provider, replace=replace, choice=choice)
     _hand_over(ready, choice.places.user)

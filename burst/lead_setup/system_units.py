@@ -17,6 +17,9 @@ from burst.kits.own_command import own_command
 
 # Where systemd makes a RuntimeDirectory.
 _RUN = Path("/run")
+_USUAL_RUN = _RUN / "flux"
+USUAL_URI = f"local://{_USUAL_RUN}/local"
+"""The URI of a host's own instance, which commands ask that are given none."""
 # Ordered as a broker's life: where it keeps things, what it waits for, how it ends.
 _ATTRIBUTES = (
     "log-stderr-level=6",
@@ -137,7 +140,7 @@ class SystemPlaces(msgspec.Struct, frozen=True, kw_only=True):
 
     user: str
     group: str
-    run: Path = Path("/run/flux")
+    run: Path = _USUAL_RUN
     """The directory of the socket; mode 0755, since users connect to the socket."""
     state: Path = Path("/var/lib/flux")
     """The directory of the state; mode 0700, since it contains what jobs print."""

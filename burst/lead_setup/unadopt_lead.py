@@ -8,6 +8,7 @@ commands, or this one, was interrupted.
 from __future__ import annotations
 
 import enum
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from burst.flux_setup.install import Change, apply_files, plan_files
 from burst.flux_setup.site_tables import check_frobnicator_unused
 from burst.lead_setup.add_slots import declared_hosts
 from burst.lead_setup.lead_config import read_lead
-from burst.lead_setup.lead_resources import shapes_of_entries
+from burst.lead_setup.lead_resources import read_resources, shapes_of_entries
 from burst.lead_setup.site_files import (
     AdoptionRecord,
     ChangedFile,
@@ -31,6 +32,7 @@ from burst.lead_setup.site_files import (
 )
 from burst.lead_setup.system_files import DAEMON_UNIT
 from burst.lead_setup.system_lead import UNITS
+from burst.lead_setup.system_units import USUAL_URI
 from burst.model.ranks import format_hostlist, parse_hostlist
 
 
@@ -109,21 +111,29 @@ def apply_unadopt(plan: UndoPlan) -> None:
                 ) from error
 
 
-def next_commands(owner: str) -> Iterator[str]:
+def next_commands(owner: str, uri: str, *, apart: bool) -> Iterator[str]:
     """Yield the commands that root runs after that, in this order.
 
-    `owner` is the owner of the instance if it runs and can go on without our files
-    until it is restarted, else empty. It cannot go on if its last named queues are
+    `uri` is that of the instance; empty for what Flux finds by itself. `apart` tells
+    that it is not the host's own, so that its unit is unknown. `owner` is the owner of
+    the instance if it runs and can go on without our files until it is restarted, else
+    empty. It cannot go on if its last named queues are
     removed: Fluxion would deny each job, as it has no queue for jobs without a queue
     until it is loaded again.
     """
+    flux = "flux"
+    if uri not in {"", USUAL_URI}:
+        flux = f"env FLUX_URI={shlex.quote(uri)} flux"
     if owner:
         # The running brokers would still look for the frobnicator, which is gone. All
         # have the configuration of rank 0, and no other rank may reload it.
-        yield f"runuser -u {owner} -- flux config reload --follower-noop"
-    yield "systemctl daemon-reload"
-    yield "systemctl restart flux"
-    yield "flux kvs unlink -Rf burst"
+        yield f"runuser -u {owner} -- {flux} config reload --follower-noop"
+    if apart:
+        yield "# here, restart the instance by its unit, which is not flux.service"
+    else:
+        yield "systemctl daemon-reload"
+        yield "systemctl restart flux"
+    yield f"{flux} kvs unlink -Rf burst"
 
 
 def _undo(change: Change) -> Undo:
@@ -152,15 +162,21 @@ def _check_slots_gone(
     )
     slots = {name for each in record.hosts for name in parse_hostlist(each)}
     entries = after.tables.get("resource", {}).get("config", ())
-    known = dict.fromkeys((*declared_hosts(after.tables), *shapes_of_entries(entries)))
-    left = [host for host in known if host in slots]
+    known = [*declared_hosts(after.tables), *shapes_of_entries(entries)]
     changed = [
         name
         for name, file in record.changed.items()
         if _digest_of(Path(name)) not in {file.before, *file.after}
     ]
-    # R is not TOML: nobody can correct it by hand.
-    odd = [name for name in changed if Path(name).suffix != ".toml"]
+    odd = []
+    for path in map(Path, changed):
+        if path.suffix != ".toml":
+            try:
+                # The site may have made R anew, with other nodes of its own.
+                known += read_resources(path).hosts
+            except ConfigError:
+                odd.append(path)
+    left = [host for host in dict.fromkeys(known) if host in slots]
     if left or odd:
         what = f", still with {format_hostlist(left)}" if left else ""
         names = ", ".join(changed) or str(place)

@@ -168,6 +168,16 @@ def test_a_directory_that_others_cannot_enter_is_refused(host: Host) -> None:
     assert not (host.lead / "broker.toml").exists()
 
 
+@pytest.mark.skipif(not IS_ROOT, reason="only root can be made to write elsewhere")
+def test_root_writes_nothing_where_another_user_can_put_a_link(host: Host) -> None:
+    host.lead.mkdir(mode=0o755)
+    os.chown(host.lead, UID, -1)
+    refused = host.init()
+    assert refused.status == 1
+    assert f"users other than root can change {host.lead}" in refused.stderr
+    assert not list(host.lead.iterdir())
+
+
 @pytest.mark.skipif(not IS_ROOT, reason="files are given away by root alone")
 def test_nobody_else_than_root_can_give_files_away() -> None:
     code = (

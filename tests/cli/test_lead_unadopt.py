@@ -24,6 +24,7 @@ from burst.model.jobid import format_f58
 from tests.cli.cli_harness import CliHarness, CommandResult, burst
 from tests.contract.instance import SLEEP
 from tests.embedded_instance import EmbeddedInstance, short_directory
+from tests.flux_pool import FluxPool
 from tests.lead_setup.adopted_site import Site
 from tests.support.own_name import OWN_NAME
 
@@ -42,11 +43,7 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     """An adopted site, and a Flux that has its files beside it."""
     with short_directory() as directory:
         site = Site(directory, entries=True)
-        flux = directory / "bin/flux"
-        flux.parent.mkdir()
-        flux.write_text(f"#!/bin/sh\necho {directory}/flux\n")
-        flux.chmod(0o755)
-        monkeypatch.setenv("PATH", f"{flux.parent}:{os.environ['PATH']}")
+        monkeypatch.setenv("PATH", str(site.install_flux()), prepend=":")
         site.before = site.files()
         site.adopt()
         yield site
@@ -148,9 +145,34 @@ def test_files_are_the_same_from_every_directory_and_through_links(
     (tmp_path / "link").symlink_to(site.config)
     assert burst("lead", "add-slot", str(tmp_path / "link"), "burst-2-0:2").lines
     monkeypatch.chdir(site.directory)
-    said = unadopt(site, "conf.d")
+    said = unadopt(site, "flux/system/conf.d")
     assert said.status == 0, said.stderr
     assert site.files() == site.before
+
+
+OURS = {name: {"requires": ["burst"]} for name in ("burst", "burst-ready")}
+BATCH = {"batch": {"requires": ["^burst"]}}
+DEFAULT = {"jobspec": {"defaults": {"system": {"queue": "batch"}}}}
+
+
+@pytest.mark.flux
+@pytest.mark.parametrize("own", [{}, {"debug": {}}], ids=["ours", "own"])
+def test_nor_where_they_have_gone_from_the_files_already(
+    flux_pool: FluxPool, monkeypatch: pytest.MonkeyPatch, own: dict[str, Any]
+) -> None:
+    """By `burst setup --remove`, or an unadopt that was interrupted."""
+    queues = {**OURS, **(own or BATCH)}
+    tables = {"queues": queues, **({} if own else {"policy": DEFAULT})}
+    with flux_pool.lend(tables) as instance, short_directory() as directory:
+        site = Site(directory, entries=True)
+        (site.config / "site.toml").write_text(tomli_w.dumps({"queues": own}))
+        monkeypatch.setenv("PATH", str(site.install_flux()), prepend=":")
+        site.adopt()
+        asked = (str(site.config), "--uri", instance.uri, "-c", os.devnull)
+        said = burst("lead", "unadopt", *asked)
+    assert said.status == 0, said.stderr
+    assert ("config reload" in said.stdout) is bool(own)
+    assert ("restart it now" in said.stdout) is not bool(own)
 
 
 @pytest.mark.parametrize(
@@ -160,8 +182,7 @@ def test_flux_is_not_to_reload_where_its_last_queues_go(
     site: Site, instance: EmbeddedInstance, own: dict[str, Any], reload: bool
 ) -> None:
     places = single_directory(site.directory / "flux")
-    config = site.directory / "flux/system/conf.d"
-    config.mkdir(parents=True)
+    config = site.config
     (config / "site.toml").write_text(tomli_w.dumps({"access": {}, **own}))
     intake = IntakeSettings(mode="queue")
     choice = IntakeChoice(intake=intake, local_queue="" if own else "batch")

@@ -140,6 +140,20 @@ def test_a_file_whose_list_would_count_instead_is_told(home: Path) -> None:
     assert tables["resource"]["verify"]["hostname"] == "ignore"
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="brokers of another user are root's")
+def test_what_root_installs_in_a_directory_is_for_the_user_of_the_brokers(
+    home: Path,
+) -> None:
+    before = os.umask(0o077)
+    try:
+        burst("setup", "--dir", str(home / "d"), "--mode", "hold")
+    finally:
+        os.umask(before)
+    for path in (home / "d").rglob("*"):
+        mode = 0o755 if path.is_dir() else 0o644
+        assert path.stat().st_mode & 0o777 == mode, path
+
+
 def test_a_lead_that_does_not_answer_keeps_nobody_from_it(home: Path) -> None:
     uri = f"local://{home}/none"
     said = burst("setup", "--dir", str(home / "d"), "--uri", uri)
@@ -210,6 +224,33 @@ def test_a_queue_of_an_instance_without_our_piece_keeps_nobody_from_it(
     assert "config reload" not in removed.stdout
 
 
+def test_nothing_is_removed_under_a_lead_that_cannot_be_asked(
+    home: Path, flux_pool: FluxPool
+) -> None:
+    """It runs, so jobs may wait in its queues, and its frobnicator is in use."""
+    place = ("setup", "--dir", str(home / "d"))
+    burst(*place, "--mode", "queue")
+    before = files(home)
+    with flux_pool.lend({"queues": {**OURS, **BATCH}, "policy": DEFAULT}) as instance:
+        instance.flux("module", "remove", "sched-simple")
+        instance.flux("module", "remove", "resource")
+        asked = (*place, "--uri", instance.uri)
+        for change in (("--mode", "hold"), ("--remove",)):
+            refused = burst(*asked, *change)
+            assert refused.status == 1, change
+            assert "resource.status: " in refused.error
+            assert "name that one: --uri local://RUNDIR/local" in refused.error
+            assert files(home) == before
+        assert burst(*asked, "--mode", "queue").status == 0, "nothing is removed"
+        instance.flux("module", "load", "resource")
+        instance.flux("module", "load", "sched-simple")
+    # One that is gone is not in the way, and may have another socket.
+    removed = burst(*place, "--remove", "--uri", f"local://{home}/none")
+    assert removed.status == 0, removed.stderr
+    assert "If a lead runs that has burst's frobnicator" in removed.stdout
+    assert "restart it now" in removed.stdout
+
+
 def test_the_system_instance_may_have_a_rundir_of_its_own(
     home: Path, flux_pool: FluxPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -245,9 +286,14 @@ def flux_with_files_at(place: Path) -> Path:
     return flux.parent
 
 
+@pytest.mark.parametrize("again", [False, True], ids=["first", "again"])
 @pytest.mark.parametrize("own", [{}, {"debug": {}}], ids=["ours", "own"])
 def test_after_removal_the_lead_has_to_drop_the_frobnicator(
-    home: Path, flux_pool: FluxPool, monkeypatch: pytest.MonkeyPatch, own: Any
+    home: Path,
+    flux_pool: FluxPool,
+    monkeypatch: pytest.MonkeyPatch,
+    own: Any,
+    again: bool,
 ) -> None:
     config = home / "flux/system/conf.d"
     frobnicator = home / "flux/burst/frob-burst.py"
@@ -260,6 +306,9 @@ def test_after_removal_the_lead_has_to_drop_the_frobnicator(
     }
     apply_files(home / "flux/burst", installed)
     (config / "site.toml").write_text(tomli_w.dumps({"access": {}, "queues": own}))
+    if again:
+        # An earlier removal was interrupted.
+        (config / "zz-burst-lead.toml").unlink()
     commands = flux_with_files_at(home / "flux")
     with flux_pool.lend({"queues": {**queues, **own}, "ingest": listed}) as instance:
         monkeypatch.setenv("PATH", str(commands), prepend=":")

@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from burst.config import IntakeSettings
@@ -104,6 +107,33 @@ def test_a_file_that_an_interrupted_update_did_not_reach_is_its_own(
     assert not own.exists()
 
 
+@pytest.mark.parametrize("system", [True, False])
+def test_what_flux_reads_is_there_only_while_what_it_names_is(
+    tmp_path: Path, system: bool
+) -> None:
+    """Else, if it ends midway, Flux looks for a plugin that is not there."""
+    places = single_directory(tmp_path)
+    if system:
+        places = msgspec.structs.replace(places, own=tmp_path / "burst")
+    made = make_files(places, choice("scheduler"))
+    asked = f"apply_files(Path({str(places.own)!r}), "
+    written = noted(
+        "os.rename",
+        tmp_path,
+        f"from pathlib import PosixPath\nsys.addaudithook(note)\n{asked}{made})",
+    )
+    removed = noted("os.remove", tmp_path, f"sys.addaudithook(note)\n{asked}{{}})")
+    for names in (written, reversed(removed)):
+        kinds = [kind for name in names if (kind := _kind(name))]
+        assert kinds == sorted(kinds)
+        assert set(kinds) == {"py", "toml"}
+
+
+def _kind(name: str) -> str:
+    """Return the suffix of a file, also under the name that it has while written."""
+    return next((kind for kind in ("py", "toml") if f".{kind}" in name), "")
+
+
 @pytest.mark.parametrize("mode", ["hold", "queue", "scheduler"])
 def test_what_was_put_in_is_taken_out_and_nothing_else(site: Path, mode: str) -> None:
     before = below(site)
@@ -136,6 +166,51 @@ def test_files_for_all_can_be_read_by_all_whatever_the_umask(
     }
     wanted = (0o755, 0o644) if for_all else (0o700, 0o600)
     assert modes == {(True, wanted[0]), (False, wanted[1])}
+
+
+_NOTE = """
+import sys
+from pathlib import Path
+
+from burst.flux_setup.install import apply_files
+
+def note(event, args):
+    if event == sys.argv[1] and not isinstance(args[0], int):
+        print(args[0])
+
+place = Path(sys.argv[2])
+"""
+
+
+def noted(event: str, place: Path, code: str) -> list[str]:
+    """Run code that works in `place`; return the paths that audit events name."""
+    done = subprocess.run(
+        [sys.executable, "-c", f"{_NOTE}{code}", event, str(place)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.splitlines()
+
+
+# Both as root does them in a directory of the user of the brokers.
+_WRITE = """
+from tests.lead_setup.adopted_site import Site
+
+site = Site(place, entries=True)
+sys.addaudithook(note)
+apply_files(place / "a/flux", {place / "a/b/first": "1"}, for_all=True)
+site.settings = place / "etc/burst.toml"
+site.adopt()
+"""
+
+
+def test_no_mode_is_set_by_a_path_which_others_may_have_made_a_link(
+    tmp_path: Path,
+) -> None:
+    assert noted("os.chmod", tmp_path, _WRITE) == []
+    for name in ("a/b/first", "a/flux/burst-setup.json", "etc/burst.toml"):
+        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o644
 
 
 def test_another_mode_takes_out_what_it_does_not_need(site: Path) -> None:

@@ -28,6 +28,15 @@ def test_a_file_has_the_mode_of_any_new_file(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o640
 
 
+def test_a_mode_that_is_asked_for_does_not_depend_on_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        write_atomically(tmp_path / "a", "text", mode=0o644)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o644
+
+
 def test_a_file_like_another_has_its_owner_group_and_mode(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_text("old")

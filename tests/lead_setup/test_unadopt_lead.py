@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What `burst lead adopt` did to a site is taken out again, wherever it stopped."""
 
+import json
 import shutil
 from collections.abc import Callable, Iterator
 
@@ -13,7 +14,7 @@ from burst.lead_setup.lead_plan import parse_slot
 from burst.lead_setup.site_files import RECORD
 from burst.lead_setup.unadopt_lead import Undo
 from burst.model.shape import Shape
-from tests.lead_setup.adopted_site import BOOTSTRAP, Site
+from tests.lead_setup.adopted_site import BOOTSTRAP, R, Site
 from tests.support.fluxlead import short_directory
 
 MORE = parse_slot("burst-1-[0-1]:4", Shape(1))
@@ -118,6 +119,28 @@ def test_a_file_that_others_changed_has_to_lose_the_slots_by_hand(site: Site) ->
     site.unadopt()
     site.before[str(site.hosts)] = (text.encode(), 0o640)
     assert site.files() == site.before
+
+
+def test_resources_that_the_site_made_anew_stay() -> None:
+    """With a node more, and without the slots."""
+    with short_directory() as directory:
+        site = Site(directory, entries=False)
+        site.adopt()
+        adopted = json.loads(site.resources.read_text())
+        anew = json.loads(json.dumps(R).replace("0-2", "0-3").replace("1-3", "1-4"))
+        site.resources.write_text(json.dumps(adopted, indent=1))
+        site.hosts.write_text(BOOTSTRAP.replace("test[1-3]", "test[1-4]"))
+        with pytest.raises(ConfigError, match=r"/R.*still with burst-0-\[0-3\];"):
+            site.plan()
+        site.resources.write_text("{}")
+        with pytest.raises(ConfigError, match="R: changed by others since"):
+            site.plan()
+        text = json.dumps(anew)
+        site.resources.write_text(text)
+        site.unadopt()
+        site.before[str(site.hosts)] = (site.hosts.read_bytes(), 0o640)
+        site.before[str(site.resources)] = (text.encode(), 0o644)
+        assert site.files() == site.before
 
 
 @pytest.mark.parametrize("again", [1, 2])

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: MIT
+"""Where `burst setup` has its files for an adopted instance.
+
+Flux looks by itself in one place for the files of a host. A host may have another
+instance, such as one for tests, with a configuration and a socket of its own: its files
+are apart, so that neither instance has or loses those of the other.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from burst.flux_setup.setup_files import (
+    FluxDirectories,
+    single_directory,
+    system_directories,
+)
+from burst.lead_setup.site_files import record_path
+from burst.lead_setup.system_units import USUAL_URI
+
+_APART = "burst-setup"
+
+
+def setup_places(place: Path, uri: str) -> FluxDirectories:
+    """Return the directories for an instance. Raises ConfigError without a Flux.
+
+    `place` is its configuration, a directory or a file, `uri` where it has its socket.
+    They are those in which Flux looks, or one that is `is_apart`.
+    """
+    system = system_directories()
+    own = system.config.resolve()
+    if own in {place.resolve(), *place.resolve().parents}:
+        return system
+    # Flux can be started with a file, or with files elsewhere.
+    if uri in {"", USUAL_URI} and not record_path(system.config).exists():
+        return system
+    return single_directory(record_path(place).with_name(_APART))
+
+
+def is_apart(places: FluxDirectories) -> bool:
+    """Tell whether the instance is not the one whose files Flux finds by itself."""
+    return bool(places.environment)
