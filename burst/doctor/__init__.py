@@ -153,7 +153,7 @@ def _check_all(request: DoctorRequest) -> Iterator[Finding]:
             if boot is not None:
                 instance = try_call(lambda: read_instance(uri))
                 beside = _directories_of(identity, request)
-                listed = frobnicators_here(uri, boot, instance)
+                listed = frobnicators_here(uri, boot, instance, os.environ)
                 installed = read_installed(os.environ, beside, listed)
                 found = check_intake(instance, installed, settings)
                 yield from _label("intake", found)

@@ -26,7 +26,10 @@ _FORMAT, _FORMATS = "flux-jobs.burst.toml", "XDG_CONFIG_DIRS"
 
 
 def frobnicators_here(
-    uri: str, boot: BootInfo | ReadFailure, instance: RunningInstance | ReadFailure
+    uri: str,
+    boot: BootInfo | ReadFailure,
+    instance: RunningInstance | ReadFailure,
+    environment: Mapping[str, str],
 ) -> list[str]:
     """Return the frobnicators of the lead at this URI that are files of this host.
 
@@ -35,7 +38,8 @@ def frobnicators_here(
     """
     if isinstance(boot, ReadFailure) or isinstance(instance, ReadFailure):
         return []
-    if boot.rank != 0 or uri.startswith("ssh:"):
+    elsewhere = uri.startswith("ssh:") or "KUBERNETES_SERVICE_HOST" in environment
+    if boot.rank != 0 or elsewhere:
         return []
     return instance.frobnicators
 

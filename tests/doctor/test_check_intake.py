@@ -126,9 +126,11 @@ def test_frobnicators_are_looked_for_on_the_host_of_rank_0_alone(
 ) -> None:
     boot = BootInfo(rank=rank, method="config", nodelist=(), owner=0, userid=0)
     instance = RunningInstance(config={"ingest": {"frobnicator": FROB}})
-    assert frobnicators_here(uri, boot, instance) == found
-    assert frobnicators_here(uri, ReadFailure("no answer"), instance) == []
-    assert frobnicators_here(uri, boot, ReadFailure("no answer")) == []
+    assert frobnicators_here(uri, boot, instance, {}) == found
+    pod = {"KUBERNETES_SERVICE_HOST": "10.96.0.1"}
+    assert frobnicators_here(uri, boot, instance, pod) == []
+    assert frobnicators_here(uri, ReadFailure("no answer"), instance, {}) == []
+    assert frobnicators_here(uri, boot, ReadFailure("no answer"), {}) == []
 
 
 def test_files_of_another_version_are_noted(tmp_path: Path) -> None:
