@@ -23,7 +23,7 @@ from burst.kits.secret_file import read_private
 from burst_vm.azure import AzureDriver
 from burst_vm.failures import error_of
 from burst_vm.machines import OWNER, CloudVm, state_of
-from burst_vm.settings import VmOffer, VmSettings
+from burst_vm.settings import TAG_OPTIONS, VmOffer, VmSettings
 
 _LIMIT_S = 30.0
 """Timeout of one request, in seconds."""
@@ -54,7 +54,7 @@ def _ec2(settings: VmSettings, vm: NewVm) -> dict[str, Any]:
     found: dict[str, Any] = {
         **_by_ids(settings, vm),
         "ex_userdata": vm.user_data,
-        "ex_metadata": dict(vm.tags),
+        "ex_metadata": _tags(settings, vm),
         # A VM that is powered off is deleted: it does that itself at its lease's end.
         "ex_terminate_on_shutdown": True,
         "ex_spot": vm.offer.spot,
@@ -72,19 +72,23 @@ def _openstack(settings: VmSettings, vm: NewVm) -> dict[str, Any]:
     return {
         **_by_ids(settings, vm),
         "ex_userdata": vm.user_data,
-        "ex_metadata": dict(vm.tags),
+        "ex_metadata": _tags(settings, vm),
         "networks": [SimpleNamespace(id=subnet)] if subnet else [],
         "ex_security_groups": groups,
     }
 
 
 def _gce(settings: VmSettings, vm: NewVm) -> dict[str, Any]:
-    user_data = {"key": "user-data", "value": vm.user_data}
+    metadata = {
+        each["key"]: each["value"]
+        for each in settings.options.get("ex_metadata", {"items": []})["items"]
+    } | {"user-data": vm.user_data}
+    items = [{"key": key, "value": value} for key, value in metadata.items()]
     found: dict[str, Any] = {
         "size": vm.offer.size,
         "image": settings.image,
-        "ex_metadata": {"items": [user_data]},
-        "ex_labels": dict(vm.tags),
+        "ex_metadata": {"items": items},
+        "ex_labels": _tags(settings, vm),
         "ex_preemptible": vm.offer.spot,
         "ex_tags": list(settings.security_groups),
     }
@@ -96,7 +100,7 @@ def _azure(settings: VmSettings, vm: NewVm) -> dict[str, Any]:
         **_by_ids(settings, vm),
         "ex_subnet": settings.subnet,
         "ex_security_group": "".join(settings.security_groups),
-        "ex_tags": dict(vm.tags),
+        "ex_tags": _tags(settings, vm),
         "ex_customdata": vm.user_data,
         "ex_spot": vm.offer.spot,
     }
@@ -129,6 +133,11 @@ def _by_ids(settings: VmSettings, vm: NewVm) -> dict[str, Any]:
         "size": SimpleNamespace(id=vm.offer.size),
         "image": SimpleNamespace(id=settings.image),
     }
+
+
+def _tags(settings: VmSettings, vm: NewVm) -> dict[str, str]:
+    """Return the site's tags and ours, without which nobody finds the VM again."""
+    return {**settings.options.get(TAG_OPTIONS[settings.driver], {}), **vm.tags}
 
 
 class _Ways(NamedTuple):
@@ -203,7 +212,7 @@ class VmCloud:
 
     def create(self, vm: NewVm) -> str:
         """Request a VM; return its id. If it raises Transient, the VM may exist."""
-        arguments = {**self._ways.new(self._settings, vm), **self._settings.options}
+        arguments = {**self._settings.options, **self._ways.new(self._settings, vm)}
         with _errors(f"VM {vm.name} cannot be made"):
             return str(self._driver().create_node(name=vm.name, **arguments).id)
 
