@@ -291,7 +291,7 @@ class VmProvider(Provider):
         return found
 
     def _see(self, burst: BurstId, host: str, machines: Sequence[CloudVm]) -> SeenVm:
-        """Return what is known of a follower's VM."""
+        """Return what is known of a follower's VM; note its id if no answer told it."""
         noted = self._handover.asked(burst, host)
         known = noted.id if noted else ""
         # A VM that is gone may be from before the burst shrank.
@@ -301,6 +301,9 @@ class VmProvider(Provider):
             if each.host == host and (each.id == known or (not known and _exists(each)))
         )
         machine, fetched = next(ours, None), self._handover.fetched(burst, host)
+        if noted and machine and not known:
+            # By its id it is still known when it is gone.
+            self._handover.answered(burst, host, id=machine.id)
         settles = noted.at + self._settles if noted and machine is None else 0.0
         return SeenVm(host, noted, machine, fetched, settles)
 

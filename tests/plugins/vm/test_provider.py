@@ -79,6 +79,45 @@ def test_a_vm_that_is_made_slowly_and_listed_late_is_not_lost(cloud: FakeCloud) 
     assert seen(provider).phase is Phase.FAILED
 
 
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("by_list", [False, True])
+def test_a_vm_without_an_answer_that_was_listed_and_failed_is_lost(
+    cloud: FakeCloud, *, restarted: bool, by_list: bool
+) -> None:
+    provider = unanswered(cloud, "answer")
+    cloud.late = set()
+    assert seen(provider).phase is Phase.PENDING
+    if restarted:
+        provider = cloud.provider()
+    else:
+        provider.provision(cloud.spec(1))
+    if by_list:
+        cloud.nodes.clear()
+        cloud.now += 60
+    else:
+        cloud.nodes[0].state = NodeState.TERMINATED
+        reason = "Server.InsufficientInstanceCapacity: none"
+        cloud.nodes[0].extra |= {"status": "terminated", "reason": reason}
+    status = seen(provider)
+    assert status.phase is Phase.FAILED
+    assert status.failure is (Failure.OTHER if by_list else Failure.CAPACITY)
+    assert "VM i-1 is" in status.why
+    # It is not made again, as jobs may have run there.
+    provider.provision(cloud.spec(1))
+    assert len(cloud.asked) == 1
+
+
+def test_a_vm_without_an_answer_that_provision_saw_and_that_failed_is_lost(
+    cloud: FakeCloud,
+) -> None:
+    provider = unanswered(cloud, "answer")
+    cloud.late = set()
+    provider.provision(cloud.spec(1))
+    cloud.nodes.clear()
+    cloud.now += 60
+    assert seen(provider).phase is Phase.FAILED
+
+
 def test_it_is_not_gone_while_a_vm_may_be_listed_late(cloud: FakeCloud) -> None:
     spec, provider = cloud.spec(1), unanswered(cloud, "answer")
     provider.reap(spec.burst_id)
