@@ -8,7 +8,6 @@ listed, or SETTLES_S are over, no second one is requested, and it is not taken f
 
 from __future__ import annotations
 
-import contextlib
 import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -265,8 +264,11 @@ class VmProvider(Provider):
         return bool(left)
 
     def _destroy(self, machine: CloudVm) -> None:
-        with contextlib.suppress(NotFound):
+        try:
             self._cloud.destroy(machine)
+        except NotFound:
+            # It is gone, or this cloud does not know it yet, and may list it again.
+            return
         if _is_named(machine):
             self._handover.answered(machine.burst, machine.host, at=0.0)
 

@@ -130,6 +130,23 @@ def test_it_is_not_gone_while_a_vm_may_be_listed_late(cloud: FakeCloud) -> None:
     assert list(cloud.path.glob("notes/*")) == []
 
 
+def test_it_is_not_gone_if_the_cloud_does_not_know_yet_what_it_shall_delete(
+    cloud: FakeCloud,
+) -> None:
+    spec, provider = cloud.spec(1), cloud.provider()
+    provider.provision(spec)
+    error = BaseHTTPError(400, "InvalidInstanceID.NotFound: i-1")
+    cloud.errors["destroy"] = error
+    provider.reap(spec.burst_id)
+    cloud.late = {"i-1"}
+    provider.reap(spec.burst_id)
+    cloud.late = set()
+    provider.reap(spec.burst_id)
+    assert cloud.destroyed == ["i-1"]
+    with pytest.raises(NotFound):
+        provider.reap(spec.burst_id)
+
+
 def test_a_vm_runs_for_the_daemon_once_it_has_its_files(cloud: FakeCloud) -> None:
     spec, provider = cloud.spec(), cloud.provider()
     provider.provision(spec)
