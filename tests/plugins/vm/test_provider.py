@@ -170,6 +170,9 @@ def test_a_vm_runs_for_the_daemon_once_it_has_its_files(cloud: FakeCloud) -> Non
         (NodeState.UNKNOWN, "shutting-down", Phase.ENDING),
         (NodeState.PENDING, "STOPPING", Phase.ENDING),
         (NodeState.ERROR, "ERROR", Phase.FAILED),
+        # EC2's words, which Libcloud does not know.
+        (NodeState.UNKNOWN, "stopped", Phase.FAILED),
+        (NodeState.UNKNOWN, "stopping", Phase.ENDING),
     ],
 )
 def test_a_state_is_a_phase(
