@@ -91,6 +91,8 @@ def _gce(settings: VmSettings, vm: NewVm) -> dict[str, Any]:
         "ex_labels": _tags(settings, vm),
         "ex_preemptible": vm.offer.spot,
         "ex_tags": list(settings.security_groups),
+        # By Libcloud's default, all jobs could act for the project's own account.
+        "ex_service_accounts": settings.options.get("ex_service_accounts", []),
     }
     return found | ({"ex_subnetwork": settings.subnet} if settings.subnet else {})
 

@@ -93,12 +93,21 @@ def test_a_sites_metadata_in_compute_engine_is_added_to_ours(tmp_path: Path) -> 
     assert found["user-data"].startswith("#cloud-config\n")
 
 
+def test_a_vm_of_compute_engine_acts_for_no_service_account(tmp_path: Path) -> None:
+    cloud = FakeCloud(tmp_path, "gce")
+    cloud.provider().provision(cloud.spec(1))
+    account = {"email": "jobs@hpc.iam.gserviceaccount.com", "scopes": ["storage-ro"]}
+    options = {"ex_service_accounts": [account]}
+    cloud.provider("another", options=options).provision(cloud.spec(1))
+    assert [each["ex_service_accounts"] for each in cloud.asked] == [[], [account]]
+
+
 def test_options_may_not_be_what_the_provider_sets(tmp_path: Path, driver: str) -> None:
     cloud = FakeCloud(tmp_path, driver)
     provider = cloud.provider(subnet="net-1", security_groups=["group-1"])
     provider.provision(cloud.spec(1))
     [asked] = cloud.asked
-    added = {TAG_OPTIONS[driver], "ex_metadata"}
+    added = {TAG_OPTIONS[driver], "ex_metadata", "ex_service_accounts"}
     for name in asked.keys() - added:
         with pytest.raises(ConfigError, match=f"options: {name}: the provider itself"):
             cloud.settings(options={name: asked[name]})
