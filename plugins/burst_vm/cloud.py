@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""VMs by Apache Libcloud, which only this file and `burst_vm.azure` import.
+"""VMs by Apache Libcloud. Only this file, `azure` and `gce` import it.
 
 Libcloud's drivers differ in how they take user data, tags, networks and spot; for each
 driver there is a function. `burst_vm.failures` reads what Libcloud does not tell, such
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -18,18 +17,16 @@ from urllib.parse import urlsplit
 
 from libcloud.compute.providers import get_driver
 
-from burst.errors import BurstError, ConfigError, NotFound, Refused
-from burst.kits.secret_file import read_private
+from burst.errors import BurstError, NotFound, Refused
 from burst_vm.azure import AzureDriver
+from burst_vm.credentials import read_credentials
 from burst_vm.failures import error_of
+from burst_vm.gce import GceDriver
 from burst_vm.machines import OWNER, CloudVm, state_of
 from burst_vm.settings import TAG_OPTIONS, VmOffer, VmSettings
 
 _LIMIT_S = 30.0
 """Timeout of one request, in seconds."""
-_MOST_BYTES = 64 * 1024
-"""Largest size of the credentials' file."""
-_LINES = 'write lines such as key = "..." into a file with mode 0600'
 
 
 class VmQuota(NamedTuple):
@@ -182,6 +179,7 @@ _WAYS = {
         destroys={"ex_sync": False},
         image="ex_get_image",
         quotas=_gce_quotas,
+        own=GceDriver,
     ),
     "azure_arm": _Ways(
         _azure,
@@ -287,16 +285,6 @@ class VmCloud:
             found |= {"host": where.hostname, "secure": secure}
             found["port"] = where.port or (443 if secure else 80)
         return found
-
-
-def read_credentials(path: str) -> dict[str, Any]:
-    """Return the content of the file. Raises ConfigError, whose text has no secret."""
-    text = read_private(path, "credentials", _LINES, _MOST_BYTES)
-    try:
-        return tomllib.loads(text.decode())
-    except ValueError:
-        # The error's text may have a part of the file.
-        raise ConfigError(f"credentials: {path}: is not TOML", _LINES) from None
 
 
 @contextlib.contextmanager

@@ -14,7 +14,8 @@ from burst.kits.private_dir import PrivateDirectory
 from burst.model.finding import Finding, note, ok, wrong
 from burst.model.host import is_loopback
 from burst.model.lead import LeadIdentity
-from burst_vm.cloud import VmCloud, read_credentials
+from burst_vm.cloud import VmCloud
+from burst_vm.credentials import read_credentials
 from burst_vm.settings import VmSettings
 from burst_vm.user_data import template
 

@@ -306,6 +306,22 @@ def test_changed_credentials_are_used(cloud: FakeCloud) -> None:
     assert [made["key"] for made in cloud.made] == ["a", "b"]
 
 
+def test_a_changed_file_of_the_key_is_used(cloud: FakeCloud) -> None:
+    file = cloud.path / "account.json"
+    file.write_text('{"private_key": "old"}')
+    cloud.credentials.write_text(f'user_id = "a"\nkey = "{file}"\n')
+    provider = cloud.provider()
+    provider.observe()
+    file.write_text('{"private_key": "new"}')
+    provider.observe()
+    provider.observe()
+    keys = [made["key"] for made in cloud.made]
+    assert keys == ['{"private_key": "old"}', '{"private_key": "new"}']
+    file.unlink()
+    with pytest.raises(ConfigError, match=r"key: .*account\.json: No such file"):
+        provider.observe()
+
+
 def test_credentials_that_are_no_toml_are_not_told(cloud: FakeCloud) -> None:
     cloud.credentials.write_text("swordfish")
     with pytest.raises(ConfigError, match="is not TOML") as caught:
