@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 
 import pytest
 import requests
-from burst_vm.cloud import VmCloud
+from burst_vm.cloud import NewVm, VmCloud
+from burst_vm.settings import VmOffer
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from libcloud.common import base
@@ -18,6 +19,7 @@ from libcloud.common.google import GoogleServiceAcctAuthConnection
 from libcloud.compute.drivers.gce import GCEConnection
 from libcloud.http import LibcloudConnection
 
+from burst.errors import InsufficientCapacity
 from tests.plugins.vm.fake_cloud import FakeCloud
 
 ZONE = "europe-west1-b"
@@ -108,6 +110,17 @@ def cloud(tmp_path: Path) -> VmCloud:
         region=ZONE, image=image, driver_options={"project": "hpc"}
     )
     return VmCloud(settings)
+
+
+def test_a_stock_out_that_is_told_after_a_while_is_read(
+    compute: Compute, cloud: VmCloud
+) -> None:
+    offer = VmOffer(size="a2-highgpu-1g", cores=6, max_nodes=1)
+    vm = NewVm("burst-0-0", offer, {"burst-owner": "owner"}, "#cloud-config")
+    with pytest.raises(InsufficientCapacity, match="no such VMs now"):
+        cloud.create(vm)
+    assert compute.now >= compute.ends
+    assert compute.timeouts == {30.0}, "of one request"
 
 
 def test_no_token_is_kept_in_a_file(
