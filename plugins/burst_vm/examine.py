@@ -70,6 +70,11 @@ def _examine_cloud(settings: VmSettings, cloud: VmCloud) -> Iterator[Finding]:
             yield note(
                 f"offer {name}: Libcloud knows no price of {offer.size}", "set price"
             )
+        elif settings.driver == "gce" and offer.gpus and offer.price is None:
+            yield note(
+                f"offer {name}: Libcloud's price of {offer.size} is without its GPUs",
+                "set price",
+            )
         else:
             yield ok(f"offer {name}: there is a size {offer.size}")
 
