@@ -31,6 +31,7 @@ from burst.doctor.check_network import (
     check_slots,
 )
 from burst.doctor.check_providers import (
+    check_lease_ends,
     check_offers,
     check_probe,
     check_provider,
@@ -254,6 +255,7 @@ def _check_providers(
     enabled = {name for name, table in settings.providers.items() if table.enabled}
     others = enabled - {facts.name for facts in providers}
     yield from _label("offers", check_offers(providers, slots, others))
+    yield from _label("offers", check_lease_ends(providers, settings.deadlines.lease))
 
 
 def _probes(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence, Set
 from typing import NamedTuple
 
@@ -161,6 +162,30 @@ def check_shared_offers(providers: Sequence[ProviderFacts]) -> list[Finding]:
             " share lent nodes: a guest's job that Flux starts there fails",
             "keep users apart ([plan] share_users and [intake] any_job false), or let"
             " that provider run jobs of guests",
+        )
+    ]
+
+
+def check_lease_ends(providers: Sequence[ProviderFacts], lease: float) -> list[Finding]:
+    """Check whether the cost of bursts ends if the daemon is lost.
+
+    `lease` is how long a burst may live by the settings, in seconds.
+    """
+    endless = [
+        f"{facts.name}/{offer.name}"
+        for facts in providers
+        if not isinstance(facts.offers, ReadFailure)
+        for offer in facts.offers
+        if (offer.price or offer.fee) and not offer.lifetime
+    ]
+    if not endless or not math.isinf(lease):
+        return []
+    return [
+        note(
+            f"bursts of {', '.join(endless)} cost money and have no lease: if the"
+            " daemon is lost, nothing ends them",
+            "set [deadlines] lease, or the lifetime of a provider that has one, longer"
+            " than your longest job",
         )
     ]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""VMs by Apache Libcloud, which only this file and `burst_vm.azure` import.
+"""VMs by Apache Libcloud. Only this file, `azure` and `gce` import it.
 
 Libcloud's drivers differ in how they take user data, tags, networks and spot; for each
 driver there is a function. `burst_vm.failures` reads what Libcloud does not tell, such
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -18,18 +17,16 @@ from urllib.parse import urlsplit
 
 from libcloud.compute.providers import get_driver
 
-from burst.errors import BurstError, ConfigError, NotFound, Refused
-from burst.kits.secret_file import read_private
+from burst.errors import BurstError, NotFound, Refused
 from burst_vm.azure import AzureDriver
+from burst_vm.credentials import read_credentials
 from burst_vm.failures import error_of
+from burst_vm.gce import GceDriver
 from burst_vm.machines import OWNER, CloudVm, state_of
-from burst_vm.settings import VmOffer, VmSettings
+from burst_vm.settings import TAG_OPTIONS, VmOffer, VmSettings
 
 _LIMIT_S = 30.0
 """Timeout of one request, in seconds."""
-_MOST_BYTES = 64 * 1024
-"""Largest size of the credentials' file."""
-_LINES = 'write lines such as key = "..." into a file with mode 0600'
 
 
 class VmQuota(NamedTuple):
@@ -54,7 +51,7 @@ def _ec2(settings: VmSettings, vm: NewVm) -> dict[str, Any]:
     found: dict[str, Any] = {
         **_by_ids(settings, vm),
         "ex_userdata": vm.user_data,
-        "ex_metadata": dict(vm.tags),
+        "ex_metadata": _tags(settings, vm),
         # A VM that is powered off is deleted: it does that itself at its lease's end.
         "ex_terminate_on_shutdown": True,
         "ex_spot": vm.offer.spot,
@@ -72,21 +69,27 @@ def _openstack(settings: VmSettings, vm: NewVm) -> dict[str, Any]:
     return {
         **_by_ids(settings, vm),
         "ex_userdata": vm.user_data,
-        "ex_metadata": dict(vm.tags),
+        "ex_metadata": _tags(settings, vm),
         "networks": [SimpleNamespace(id=subnet)] if subnet else [],
         "ex_security_groups": groups,
     }
 
 
 def _gce(settings: VmSettings, vm: NewVm) -> dict[str, Any]:
-    user_data = {"key": "user-data", "value": vm.user_data}
+    metadata = {
+        each["key"]: each["value"]
+        for each in settings.options.get("ex_metadata", {"items": []})["items"]
+    } | {"user-data": vm.user_data}
+    items = [{"key": key, "value": value} for key, value in metadata.items()]
     found: dict[str, Any] = {
         "size": vm.offer.size,
         "image": settings.image,
-        "ex_metadata": {"items": [user_data]},
-        "ex_labels": dict(vm.tags),
+        "ex_metadata": {"items": items},
+        "ex_labels": _tags(settings, vm),
         "ex_preemptible": vm.offer.spot,
         "ex_tags": list(settings.security_groups),
+        # By Libcloud's default, all jobs could act for the project's own account.
+        "ex_service_accounts": settings.options.get("ex_service_accounts", []),
     }
     return found | ({"ex_subnetwork": settings.subnet} if settings.subnet else {})
 
@@ -96,7 +99,7 @@ def _azure(settings: VmSettings, vm: NewVm) -> dict[str, Any]:
         **_by_ids(settings, vm),
         "ex_subnet": settings.subnet,
         "ex_security_group": "".join(settings.security_groups),
-        "ex_tags": dict(vm.tags),
+        "ex_tags": _tags(settings, vm),
         "ex_customdata": vm.user_data,
         "ex_spot": vm.offer.spot,
     }
@@ -129,6 +132,11 @@ def _by_ids(settings: VmSettings, vm: NewVm) -> dict[str, Any]:
         "size": SimpleNamespace(id=vm.offer.size),
         "image": SimpleNamespace(id=settings.image),
     }
+
+
+def _tags(settings: VmSettings, vm: NewVm) -> dict[str, str]:
+    """Return the site's tags and ours, without which nobody finds the VM again."""
+    return {**settings.options.get(TAG_OPTIONS[settings.driver], {}), **vm.tags}
 
 
 class _Ways(NamedTuple):
@@ -171,6 +179,7 @@ _WAYS = {
         destroys={"ex_sync": False},
         image="ex_get_image",
         quotas=_gce_quotas,
+        own=GceDriver,
     ),
     "azure_arm": _Ways(
         _azure,
@@ -203,7 +212,7 @@ class VmCloud:
 
     def create(self, vm: NewVm) -> str:
         """Request a VM; return its id. If it raises Transient, the VM may exist."""
-        arguments = {**self._ways.new(self._settings, vm), **self._settings.options}
+        arguments = {**self._settings.options, **self._ways.new(self._settings, vm)}
         with _errors(f"VM {vm.name} cannot be made"):
             return str(self._driver().create_node(name=vm.name, **arguments).id)
 
@@ -276,16 +285,6 @@ class VmCloud:
             found |= {"host": where.hostname, "secure": secure}
             found["port"] = where.port or (443 if secure else 80)
         return found
-
-
-def read_credentials(path: str) -> dict[str, Any]:
-    """Return the content of the file. Raises ConfigError, whose text has no secret."""
-    text = read_private(path, "credentials", _LINES, _MOST_BYTES)
-    try:
-        return tomllib.loads(text.decode())
-    except ValueError:
-        # The error's text may have a part of the file.
-        raise ConfigError(f"credentials: {path}: is not TOML", _LINES) from None
 
 
 @contextlib.contextmanager

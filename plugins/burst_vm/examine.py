@@ -14,7 +14,8 @@ from burst.kits.private_dir import PrivateDirectory
 from burst.model.finding import Finding, note, ok, wrong
 from burst.model.host import is_loopback
 from burst.model.lead import LeadIdentity
-from burst_vm.cloud import VmCloud, read_credentials
+from burst_vm.cloud import VmCloud
+from burst_vm.credentials import read_credentials
 from burst_vm.settings import VmSettings
 from burst_vm.user_data import template
 
@@ -68,6 +69,11 @@ def _examine_cloud(settings: VmSettings, cloud: VmCloud) -> Iterator[Finding]:
         elif offer.price is None and not sizes[offer.size]:
             yield note(
                 f"offer {name}: Libcloud knows no price of {offer.size}", "set price"
+            )
+        elif settings.driver == "gce" and offer.gpus and offer.price is None:
+            yield note(
+                f"offer {name}: Libcloud's price of {offer.size} is without its GPUs",
+                "set price",
             )
         else:
             yield ok(f"offer {name}: there is a size {offer.size}")

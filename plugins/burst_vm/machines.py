@@ -34,8 +34,8 @@ class VmState(enum.Enum):
 
 
 # By the cloud's own word if Libcloud's says less, else by Libcloud's. Libcloud calls a
-# VM that ends in EC2 "unknown", one that stops in Compute Engine "pending", and one
-# that is being deleted in OpenStack "running".
+# VM that ends or is stopped in EC2 "unknown", one that stops in Compute Engine
+# "pending", and one that is being deleted in OpenStack "running".
 _STATES = {
     "shutting-down": VmState.ENDING,
     "stopping": VmState.ENDING,
@@ -48,7 +48,7 @@ _STATES = {
     "paused": VmState.STOPPED,
     "error": VmState.STOPPED,
 }
-_OWN_WORDS = ("shutting-down", "stopping", "deleting")
+_OWN_WORDS = ("shutting-down", "stopping", "deleting", "stopped")
 
 
 class CloudVm(msgspec.Struct, frozen=True):

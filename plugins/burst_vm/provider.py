@@ -8,7 +8,6 @@ listed, or SETTLES_S are over, no second one is requested, and it is not taken f
 
 from __future__ import annotations
 
-import contextlib
 import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -265,8 +264,11 @@ class VmProvider(Provider):
         return bool(left)
 
     def _destroy(self, machine: CloudVm) -> None:
-        with contextlib.suppress(NotFound):
+        try:
             self._cloud.destroy(machine)
+        except NotFound:
+            # It is gone, or this cloud does not know it yet, and may list it again.
+            return
         if _is_named(machine):
             self._handover.answered(machine.burst, machine.host, at=0.0)
 
@@ -291,7 +293,7 @@ class VmProvider(Provider):
         return found
 
     def _see(self, burst: BurstId, host: str, machines: Sequence[CloudVm]) -> SeenVm:
-        """Return what is known of a follower's VM."""
+        """Return what is known of a follower's VM; note its id if no answer told it."""
         noted = self._handover.asked(burst, host)
         known = noted.id if noted else ""
         # A VM that is gone may be from before the burst shrank.
@@ -301,6 +303,9 @@ class VmProvider(Provider):
             if each.host == host and (each.id == known or (not known and _exists(each)))
         )
         machine, fetched = next(ours, None), self._handover.fetched(burst, host)
+        if noted and machine and not known:
+            # By its id it is still known when it is gone.
+            self._handover.answered(burst, host, id=machine.id)
         settles = noted.at + self._settles if noted and machine is None else 0.0
         return SeenVm(host, noted, machine, fetched, settles)
 

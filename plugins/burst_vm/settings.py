@@ -23,6 +23,30 @@ PROJECT_OPTIONS = (
 )
 """The `driver_options` that select the account or project: with other values, VMs that
 were made before are not seen."""
+TAG_OPTIONS = {
+    "ec2": "ex_metadata",
+    "openstack": "ex_metadata",
+    "gce": "ex_labels",
+    "azure_arm": "ex_tags",
+}
+"""The argument of each driver's `create_node` that has the VM's tags."""
+_NOT_OPTIONS = {
+    "ec2": (
+        "ex_userdata",
+        "ex_mincount",
+        "ex_maxcount",
+        "ex_terminate_on_shutdown",
+        "ex_spot",
+        "ex_subnet",
+        "ex_security_group_ids",
+    ),
+    "openstack": ("ex_userdata", "networks", "ex_security_groups"),
+    # In another zone, VMs are not listed.
+    "gce": ("location", "ex_preemptible", "ex_tags", "ex_subnetwork"),
+    "azure_arm": ("ex_customdata", "ex_spot", "ex_subnet", "ex_security_group"),
+}
+"""Arguments of `create_node` that follow from other keys, next to name, size and
+image: with other values, VMs would be made that are not seen, or not deleted."""
 _AtLeast1 = Annotated[int, msgspec.Meta(ge=1)]
 _AtLeast0 = Annotated[int, msgspec.Meta(ge=0)]
 _Port = Annotated[int, msgspec.Meta(ge=1, le=65535)]
@@ -86,9 +110,11 @@ class VmSettings(msgspec.Struct, frozen=True, kw_only=True):
     or id (`azure_arm`, one at most). They must let VMs reach the lead's port and
     `port`, and each other where jobs need it."""
     options: Mapping[str, Any] = {}
-    """More arguments of Libcloud's `create_node`, such as `ex_keyname`. For `azure_arm`
-    `ex_user_name`, `ex_ssh_key`, `ex_disk_size` in GiB and
-    `ex_storage_account_type`."""
+    """More arguments of Libcloud's `create_node`, such as `ex_keyname`, but none that
+    other keys of this table set. For `azure_arm` `ex_user_name`, `ex_ssh_key`,
+    `ex_disk_size` in GiB and `ex_storage_account_type`. Tags of `ex_metadata` (`ec2`,
+    `openstack`), `ex_labels` (`gce`) or `ex_tags` (`azure_arm`), and for `gce` the
+    `items` of `ex_metadata`, are added to the provider's own."""
     address: str = ""
     """Address at which VMs reach the daemon's host; default: that of the lead's
     endpoint."""
@@ -137,3 +163,38 @@ class VmSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError("endpoint: set cloud_environment in driver_options")
         if self.driver == "azure_arm" and len(self.security_groups) > 1:
             raise ValueError("security_groups: azure_arm accepts only one")
+        self._check_options()
+
+    def _check_options(self) -> None:
+        names = {"name", "size", "image", *_NOT_OPTIONS[self.driver]}
+        for name in sorted(names & self.options.keys()):
+            raise ValueError(f"options: {name}: the provider itself sets this")
+        tags = TAG_OPTIONS[self.driver]
+        if not _is_text_table(self.options.get(tags, {})):
+            raise ValueError(f"options: {tags}: must be a table of text")
+        if self.driver == "gce" and not _is_metadata(self.options.get("ex_metadata")):
+            raise ValueError(
+                'options: ex_metadata: must be { items = [{ key = "...", value ='
+                ' "..." }] }'
+            )
+
+
+def _is_text_table(value: object) -> bool:
+    return isinstance(value, Mapping) and all(
+        isinstance(each, str) for each in value.values()
+    )
+
+
+def _is_metadata(value: Any) -> bool:
+    """Tell whether the value is metadata of Compute Engine, or None."""
+    if value is None:
+        return True
+    return (
+        isinstance(value, Mapping)
+        and value.keys() == {"items"}
+        and isinstance(value["items"], list)
+        and all(
+            _is_text_table(each) and each.keys() == {"key", "value"}
+            for each in value["items"]
+        )
+    )

@@ -57,6 +57,20 @@ def test_what_is_wrong_is_told_with_what_to_do(served: CliHarness) -> None:
     assert '"ok": false' in found.stdout
 
 
+def test_what_costs_money_and_has_no_lease_is_told(served: CliHarness) -> None:
+    sold = {"local": {"type": "local", **served.options, "price": 1.0}}
+    try:
+        served.write(providers=sold)
+        endless = served.run("doctor", "--provider", "local")
+        served.write(providers=sold, deadlines={"lease": "24h"})
+        bounded = served.run("doctor", "--provider", "local")
+    finally:
+        served.write()
+    assert endless.status == bounded.status == 0
+    assert "bursts of local/local cost money and have no lease" in endless.stdout
+    assert "cost money and have no lease" not in bounded.stdout
+
+
 def test_one_provider_may_be_asked_and_must_be_known(served: CliHarness) -> None:
     assert served.run("doctor", "--provider", "local").status == 0
     error = served.run("doctor", "--provider", "nope").error

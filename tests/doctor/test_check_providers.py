@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Facts to findings: providers, and offers against rank slots."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from burst.config import StandingNodes
 from burst.core.plan.slots import RankSlot, find_slots
 from burst.core.provider_health import FailureRecord, Health
 from burst.doctor.check_providers import (
+    check_lease_ends,
     check_offers,
     check_probe,
     check_provider,
@@ -195,3 +197,16 @@ def test_nodes_that_users_share_are_to_run_the_jobs_of_all() -> None:
         provider(offers=(alone,), enabled=False),
     ):
         assert check_shared_offers([well]) == []
+
+
+def test_offers_that_cost_money_and_never_end_are_told() -> None:
+    ends = msgspec.structs.replace(BIG, name="ends", lifetime=3600.0)
+    paid = msgspec.structs.replace(SMALL, name="paid", fee=0.5)
+    here = provider(offers=(BIG, SMALL, ends, paid))
+    unread = provider(offers=ReadFailure("invalid key", "give it another"))
+    [found] = check_lease_ends([here, unread], math.inf)
+    assert found.level is NOTE
+    assert "bursts of here/big, here/paid cost money and have no lease" in found.what
+    assert "[deadlines] lease" in found.advice
+    assert check_lease_ends([here, unread], 86400.0) == []
+    assert check_lease_ends([provider(offers=(SMALL, ends)), unread], math.inf) == []

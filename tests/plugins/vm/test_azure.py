@@ -271,7 +271,10 @@ def test_without_a_key_the_password_is_a_random_one(azure: FakeAzure) -> None:
 
 def test_options_are_the_vms(azure: FakeAzure) -> None:
     options = {"ex_ssh_key": "ssh-ed25519 A", "ex_user_name": "hpc", "ex_disk_size": 64}
-    given = properties(Asked(azure, options=options).vm)
+    asked = Asked(azure, options={**options, "ex_tags": {"cost-centre": "hpc"}})
+    assert asked.vm.body["tags"]["cost-centre"] == "hpc"
+    assert asked.status().phase is Phase.PENDING, "it is known by our own tags"
+    given = properties(asked.vm)
     assert given["storageProfile"]["osDisk"]["diskSizeGB"] == 64
     profile = given["osProfile"]
     assert "adminPassword" not in profile
@@ -303,6 +306,7 @@ def test_what_is_missing_is_refused_by_its_name(
     [
         ({"endpoint": "https://azure.example.org"}, "cloud_environment"),
         ({"security_groups": ["a", "b"]}, "only one"),
+        ({"options": {"ex_customdata": "x"}}, "the provider itself sets"),
     ],
 )
 def test_settings_that_cannot_work_are_named(

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from burst_vm.cloud import VmCloud
 from burst_vm.machines import tags_of
-from burst_vm.settings import DRIVERS
+from burst_vm.settings import DRIVERS, TAG_OPTIONS
 from libcloud.compute.drivers.openstack import OpenStack_2_NodeDriver
 from libcloud.compute.providers import get_driver
 
@@ -28,7 +28,11 @@ def class_of(driver: str) -> Any:
 
 
 # Azure's is ours: test_azure.py.
-@pytest.mark.parametrize("driver", [each for each in DRIVERS if each != "azure_arm"])
+@pytest.fixture(params=[each for each in DRIVERS if each != "azure_arm"])
+def driver(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 def test_a_driver_takes_what_it_is_given(tmp_path: Path, driver: str) -> None:
     cloud = FakeCloud(tmp_path, driver)
     offer = {"size": "small", "cores": 4, "max_nodes": 4, "price": 1.0}
@@ -59,6 +63,54 @@ def test_an_ec2_vm_is_deleted_by_who_powers_it_off(cloud: FakeCloud) -> None:
     [asked] = cloud.asked
     assert asked["ex_terminate_on_shutdown"] is True
     assert asked["ex_keyname"] == "admin"
+
+
+def test_a_sites_tags_are_added_to_ours(tmp_path: Path, driver: str) -> None:
+    tags = TAG_OPTIONS[driver]
+    options = {tags: {"cost-centre": "hpc", "burst-owner": "somebody"}}
+    cloud = FakeCloud(tmp_path, driver)
+    spec, provider = cloud.spec(2), cloud.provider(options=options)
+    provider.provision(spec)
+    assert [each[tags]["cost-centre"] for each in cloud.asked] == ["hpc", "hpc"]
+    [status] = provider.observe()
+    assert {each.host for each in status.followers} == set(spec.hosts)
+    assert [each.owner for each in provider.list_all()] == [spec.owner]
+    reap_until_gone(provider, spec.burst_id)
+    assert cloud.nodes == []
+
+
+def test_a_sites_metadata_in_compute_engine_is_added_to_ours(tmp_path: Path) -> None:
+    items = [
+        {"key": "enable-oslogin", "value": "TRUE"},
+        {"key": "user-data", "value": "theirs"},
+    ]
+    cloud = FakeCloud(tmp_path, "gce")
+    cloud.provider(options={"ex_metadata": {"items": items}}).provision(cloud.spec(1))
+    [asked] = cloud.asked
+    found = {each["key"]: each["value"] for each in asked["ex_metadata"]["items"]}
+    assert len(found) == len(asked["ex_metadata"]["items"]) == 2
+    assert found["enable-oslogin"] == "TRUE"
+    assert found["user-data"].startswith("#cloud-config\n")
+
+
+def test_a_vm_of_compute_engine_acts_for_no_service_account(tmp_path: Path) -> None:
+    cloud = FakeCloud(tmp_path, "gce")
+    cloud.provider().provision(cloud.spec(1))
+    account = {"email": "jobs@hpc.iam.gserviceaccount.com", "scopes": ["storage-ro"]}
+    options = {"ex_service_accounts": [account]}
+    cloud.provider("another", options=options).provision(cloud.spec(1))
+    assert [each["ex_service_accounts"] for each in cloud.asked] == [[], [account]]
+
+
+def test_options_may_not_be_what_the_provider_sets(tmp_path: Path, driver: str) -> None:
+    cloud = FakeCloud(tmp_path, driver)
+    provider = cloud.provider(subnet="net-1", security_groups=["group-1"])
+    provider.provision(cloud.spec(1))
+    [asked] = cloud.asked
+    added = {TAG_OPTIONS[driver], "ex_metadata", "ex_service_accounts"}
+    for name in asked.keys() - added:
+        with pytest.raises(ConfigError, match=f"options: {name}: the provider itself"):
+            cloud.settings(options={name: asked[name]})
 
 
 def test_compute_engine_takes_the_labels(tmp_path: Path) -> None:
@@ -135,6 +187,10 @@ def test_vms_of_another_project_are_in_another_place(
         ({"endpoint": "http://x/path"}, "endpoint"),
         ({"offers": {}}, "offers"),
         ({"fetch_time": "5m"}, "fetch_time: is gone; remove it"),
+        ({"options": {"ex_maxcount": 2}}, "options: ex_maxcount: the provider itself"),
+        ({"options": {"ex_metadata": {"year": 2026}}}, "must be a table of text"),
+        ({"driver": "gce", "options": {"location": "b"}}, "options: location"),
+        ({"driver": "gce", "options": {"ex_metadata": {"a": "b"}}}, "items = "),
     ],
 )
 def test_settings_that_cannot_work_are_named(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -63,6 +64,17 @@ def test_a_setting_that_names_what_is_not_there(
     cloud: FakeCloud, changes: dict[str, Any], what: str
 ) -> None:
     assert what in found(cloud, **changes)
+
+
+def test_a_price_of_compute_engine_without_gpus(tmp_path: Path) -> None:
+    cloud = FakeCloud(tmp_path, "gce")
+    size = {"size": "c7i.large", "cores": 4, "max_nodes": 4}
+    said = "offer nodes: Libcloud's price of c7i.large is without its GPUs; set price"
+    assert said in found(cloud, offers={"nodes": {**size, "gpus": 1}})
+    for offer in (size, {**size, "gpus": 1, "price": 2.0}):
+        assert said not in found(cloud, offers={"nodes": offer})
+    others = FakeCloud(tmp_path, "ec2")
+    assert found(others, offers={"nodes": {**size, "gpus": 1}}) == ""
 
 
 def test_a_port_that_is_taken(cloud: FakeCloud) -> None:

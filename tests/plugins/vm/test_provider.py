@@ -79,6 +79,45 @@ def test_a_vm_that_is_made_slowly_and_listed_late_is_not_lost(cloud: FakeCloud) 
     assert seen(provider).phase is Phase.FAILED
 
 
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("by_list", [False, True])
+def test_a_vm_without_an_answer_that_was_listed_and_failed_is_lost(
+    cloud: FakeCloud, *, restarted: bool, by_list: bool
+) -> None:
+    provider = unanswered(cloud, "answer")
+    cloud.late = set()
+    assert seen(provider).phase is Phase.PENDING
+    if restarted:
+        provider = cloud.provider()
+    else:
+        provider.provision(cloud.spec(1))
+    if by_list:
+        cloud.nodes.clear()
+        cloud.now += 60
+    else:
+        cloud.nodes[0].state = NodeState.TERMINATED
+        reason = "Server.InsufficientInstanceCapacity: none"
+        cloud.nodes[0].extra |= {"status": "terminated", "reason": reason}
+    status = seen(provider)
+    assert status.phase is Phase.FAILED
+    assert status.failure is (Failure.OTHER if by_list else Failure.CAPACITY)
+    assert "VM i-1 is" in status.why
+    # It is not made again, as jobs may have run there.
+    provider.provision(cloud.spec(1))
+    assert len(cloud.asked) == 1
+
+
+def test_a_vm_without_an_answer_that_provision_saw_and_that_failed_is_lost(
+    cloud: FakeCloud,
+) -> None:
+    provider = unanswered(cloud, "answer")
+    cloud.late = set()
+    provider.provision(cloud.spec(1))
+    cloud.nodes.clear()
+    cloud.now += 60
+    assert seen(provider).phase is Phase.FAILED
+
+
 def test_it_is_not_gone_while_a_vm_may_be_listed_late(cloud: FakeCloud) -> None:
     spec, provider = cloud.spec(1), unanswered(cloud, "answer")
     provider.reap(spec.burst_id)
@@ -89,6 +128,23 @@ def test_it_is_not_gone_while_a_vm_may_be_listed_late(cloud: FakeCloud) -> None:
     with pytest.raises(NotFound):
         provider.reap(spec.burst_id)
     assert list(cloud.path.glob("notes/*")) == []
+
+
+def test_it_is_not_gone_if_the_cloud_does_not_know_yet_what_it_shall_delete(
+    cloud: FakeCloud,
+) -> None:
+    spec, provider = cloud.spec(1), cloud.provider()
+    provider.provision(spec)
+    error = BaseHTTPError(400, "InvalidInstanceID.NotFound: i-1")
+    cloud.errors["destroy"] = error
+    provider.reap(spec.burst_id)
+    cloud.late = {"i-1"}
+    provider.reap(spec.burst_id)
+    cloud.late = set()
+    provider.reap(spec.burst_id)
+    assert cloud.destroyed == ["i-1"]
+    with pytest.raises(NotFound):
+        provider.reap(spec.burst_id)
 
 
 def test_a_vm_runs_for_the_daemon_once_it_has_its_files(cloud: FakeCloud) -> None:
@@ -114,6 +170,9 @@ def test_a_vm_runs_for_the_daemon_once_it_has_its_files(cloud: FakeCloud) -> Non
         (NodeState.UNKNOWN, "shutting-down", Phase.ENDING),
         (NodeState.PENDING, "STOPPING", Phase.ENDING),
         (NodeState.ERROR, "ERROR", Phase.FAILED),
+        # EC2's words, which Libcloud does not know.
+        (NodeState.UNKNOWN, "stopped", Phase.FAILED),
+        (NodeState.UNKNOWN, "stopping", Phase.ENDING),
     ],
 )
 def test_a_state_is_a_phase(
@@ -245,6 +304,22 @@ def test_changed_credentials_are_used(cloud: FakeCloud) -> None:
     cloud.credentials.write_text('key = "b"\nsecret = "another"\ntoken = "new"\n')
     provider.observe()
     assert [made["key"] for made in cloud.made] == ["a", "b"]
+
+
+def test_a_changed_file_of_the_key_is_used(cloud: FakeCloud) -> None:
+    file = cloud.path / "account.json"
+    file.write_text('{"private_key": "old"}')
+    cloud.credentials.write_text(f'user_id = "a"\nkey = "{file}"\n')
+    provider = cloud.provider()
+    provider.observe()
+    file.write_text('{"private_key": "new"}')
+    provider.observe()
+    provider.observe()
+    keys = [made["key"] for made in cloud.made]
+    assert keys == ['{"private_key": "old"}', '{"private_key": "new"}']
+    file.unlink()
+    with pytest.raises(ConfigError, match=r"key: .*account\.json: No such file"):
+        provider.observe()
 
 
 def test_credentials_that_are_no_toml_are_not_told(cloud: FakeCloud) -> None:
