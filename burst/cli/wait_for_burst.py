@@ -149,7 +149,7 @@ def joined_text(row: dict[str, Any]) -> str:
     """Return which nodes of an online burst joined; it may have begun with fewer."""
     if row["online"] in (None, row["nodes"]):
         return f"{row['hosts']} joined as ranks {row['ranks']}"
-    why = f"burst explain {row['id']} names the others"
+    why = f"burst explain {row['id']} says which"
     return f"{row['online']} of {row['nodes']} nodes of {row['hosts']} joined ({why})"
 
 

@@ -18,7 +18,7 @@ import msgspec
 
 from burst.core.records import Records
 from burst.core.report import Row
-from burst.core.timeline import was_assigned
+from burst.core.timeline import assigned_jobs
 from burst.core.world import World
 from burst.model.burst import Burst, BurstId
 from burst.model.event import Event
@@ -90,9 +90,9 @@ class GuestView:
 
     def is_theirs(self, burst: Burst) -> bool:
         """Tell whether a burst was made for the guest, or was assigned their jobs."""
-        if self._userid in burst.lease.userids or not self.jobs.isdisjoint(burst.jobs):
+        if self._userid in burst.lease.userids:
             return True
-        return any(was_assigned(burst, job) for job in self.jobs)
+        return not self._known_jobs.isdisjoint(assigned_jobs(burst))
 
     def sees(self, burst: str) -> bool:
         """Tell whether the burst with that id is on record and the guest's."""

@@ -7,7 +7,7 @@ Times are in seconds since the epoch, amounts in the unit of the prices.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -19,7 +19,7 @@ from burst.core.worth.ledger import PaidBurst, SettledBurst
 from burst.core.worth.money import to_units
 from burst.model.burst import Burst, BurstId, JobTimes
 from burst.model.jobid import JobId, format_f58
-from burst.model.lead import PENDING
+from burst.model.lead import PENDING, LeadView
 
 
 class PastBursts(msgspec.Struct, frozen=True):
@@ -53,25 +53,20 @@ class PastBursts(msgspec.Struct, frozen=True):
         """Return a row for each known job of these bursts, in the order of submission.
 
         `here` is when it was expected to start on own nodes at the time it was assigned
-        to the burst; None if no forecast was known then. `left` is until when one that
-        has not run there waited at most, None while it waits or if it has run.
+        to the burst; None if no forecast was known then. `left` is when the last
+        of its bursts ended, if it ran on none of them and is known to wait no more;
+        else None.
         """
-        users, waits = self._users(), self._waits()
+        users, lead = self._users(), self.world.lead
         known: dict[JobId, list[tuple[Burst, JobTimes]]] = {}
         for burst in self._seen():
             for job, times in (*burst.sums.recent, *burst.times.items()):
                 if self.userid in (None, users.get(job)):
                     known.setdefault(job, []).append((burst, times))
         rows = [
-            _job_row(job, found, users.get(job), waits=job in waits)
-            for job, found in known.items()
+            _job_row(job, found, users.get(job), lead) for job, found in known.items()
         ]
         return sorted(rows, key=lambda row: (row["submitted"], row["id"]))
-
-    def _waits(self) -> Container[JobId]:
-        """Return the jobs that wait, as far as the lead shows that."""
-        jobs = self.world.lead.jobs.values() if self.world.lead else ()
-        return frozenset(job.id for job in jobs if job.state in PENDING)
 
     def _seen(self) -> Iterator[Burst]:
         for burst in self.records.bursts.values():
@@ -140,8 +135,7 @@ def _job_row(
     job: JobId,
     found: list[tuple[Burst, JobTimes]],
     userid: int | None,
-    *,
-    waits: bool,
+    lead: LeadView | None,
 ) -> Row:
     """Return the row of a job, with its times from the burst on which it got furthest.
 
@@ -149,7 +143,7 @@ def _job_row(
     """
     times = max((times for _, times in found), key=_how_far)
     here = (of.here for _, of in found if of.here is not None)
-    there = waits or _how_far(times) != (False, False)
+    ends = max(burst.since for burst, _ in found)
     return {
         "id": format_f58(job),
         "userid": userid,
@@ -158,9 +152,19 @@ def _job_row(
         "here": next(here, None),
         "started": times.started,
         "finished": times.finished,
-        "left": None if there else max(burst.since for burst, _ in found),
+        "left": None if _may_run(job, found, lead) else ends,
         "result": times.result,
     }
+
+
+def _may_run(
+    job: JobId, found: list[tuple[Burst, JobTimes]], lead: LeadView | None
+) -> bool:
+    """Tell whether a job ran on one of its bursts, or may still run on a burst."""
+    if any(_how_far(times) != (False, False) or burst.live for burst, times in found):
+        return True
+    view = lead.jobs.get(job) if lead else None
+    return lead is None or (view is not None and view.state in PENDING)
 
 
 def _how_far(times: JobTimes) -> tuple[bool, bool]:

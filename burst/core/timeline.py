@@ -85,7 +85,13 @@ def known_events(burst: Burst, job: JobId | None = None) -> list[Event]:
 
 def was_assigned(burst: Burst, job: JobId) -> bool:
     """Tell whether a job is known to be, or to have been, assigned to the burst."""
-    return job in burst.times or any(job == known for known, _ in burst.sums.recent)
+    return job in assigned_jobs(burst)
+
+
+def assigned_jobs(burst: Burst) -> frozenset[JobId]:
+    """Return the jobs known to be, or to have been, assigned to the burst."""
+    ended = (job for job, _ in burst.sums.recent)
+    return frozenset((*burst.jobs, *burst.times, *ended))
 
 
 def has_nodes_of(burst: Burst, job: JobView) -> bool:

@@ -8,6 +8,7 @@ check that fails is a finding, too, and the other checks continue.
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -154,7 +155,8 @@ def _check_all(request: DoctorRequest) -> Iterator[Finding]:
             if boot is not None:
                 instance = try_call(lambda: read_instance(uri))
                 beside = _directories_of(identity, request)
-                listed = frobnicators_here(uri, boot, instance, os.environ)
+                host = socket.gethostname()
+                listed = frobnicators_here(boot, instance, host, os.environ)
                 installed = read_installed(os.environ, beside, listed)
                 found = check_intake(instance, installed, settings)
                 yield from _label("intake", found)
@@ -235,6 +237,8 @@ def _check_with_lead(
     if identity.access.allow_guest_user and not keeps_users_apart(identity, settings):
         yield from _label("offers", check_shared_offers(providers))
     yield from _label("offers", check_offer_limits(providers, identity.limits))
+    if not identity.ends:
+        yield from _label("offers", check_lease_ends(providers, settings))
     yield from _probes(providers, lent, request)
     yield from _label("daemon", check_daemon(state, request.settings.path))
     yield from _label("records", check_records(state.records))
@@ -255,7 +259,6 @@ def _check_providers(
     enabled = {name for name, table in settings.providers.items() if table.enabled}
     others = enabled - {facts.name for facts in providers}
     yield from _label("offers", check_offers(providers, slots, others))
-    yield from _label("offers", check_lease_ends(providers, settings.deadlines.lease))
 
 
 def _probes(

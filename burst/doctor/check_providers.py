@@ -7,9 +7,10 @@ import math
 from collections.abc import Iterator, Sequence, Set
 from typing import NamedTuple
 
-from burst.config import StandingNodes
+from burst.config import Settings, StandingNodes
 from burst.config.standing import check_standing
 from burst.core.cooldowns import refused_specs
+from burst.core.plan.offers import price_of
 from burst.core.plan.slots import RankSlot, may_lease, only_for
 from burst.core.provider_health import Health
 from burst.doctor.facts import ProviderFacts, ReadFailure
@@ -166,19 +167,19 @@ def check_shared_offers(providers: Sequence[ProviderFacts]) -> list[Finding]:
     ]
 
 
-def check_lease_ends(providers: Sequence[ProviderFacts], lease: float) -> list[Finding]:
-    """Check whether the cost of bursts ends if the daemon is lost.
-
-    `lease` is how long a burst may live by the settings, in seconds.
-    """
+def check_lease_ends(
+    providers: Sequence[ProviderFacts], settings: Settings
+) -> list[Finding]:
+    """Check whether the cost of bursts ends if the daemon is lost."""
     endless = [
         f"{facts.name}/{offer.name}"
         for facts in providers
         if not isinstance(facts.offers, ReadFailure)
         for offer in facts.offers
-        if (offer.price or offer.fee) and not offer.lifetime
+        if offer.fee or price_of(facts.name, offer, settings.prices)[0]
+        if not offer.lifetime
     ]
-    if not endless or not math.isinf(lease):
+    if not endless or not math.isinf(settings.deadlines.lease):
         return []
     return [
         note(

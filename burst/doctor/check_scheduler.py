@@ -30,8 +30,8 @@ def check_scheduler(
         return
     known = instance.known
     found = find_obstacles(known, intake, instance.config)
-    ours = {intake.queue, intake.ready} if intake.mode == "queue" else set()
     # The daemon does not start without its own queues; the site's are here alone.
+    ours = {intake.queue, intake.ready}
     found += find_denied(known, instance.queues.keys() - ours)
     yield from found
     if not found:

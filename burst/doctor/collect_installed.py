@@ -22,26 +22,26 @@ from burst.flux_setup.setup_files import (
 # Files that `burst setup` installs for users' commands, and the variables that name
 # their directories.
 _PLUGIN, _PLUGINS = "burst.py", "FLUX_CLI_PLUGINPATH"
+_IN_POD = "KUBERNETES_SERVICE_HOST"
 _FORMAT, _FORMATS = "flux-jobs.burst.toml", "XDG_CONFIG_DIRS"
 
 
 def frobnicators_here(
-    uri: str,
     boot: BootInfo | ReadFailure,
     instance: RunningInstance | ReadFailure,
+    host: str,
     environment: Mapping[str, str],
 ) -> list[str]:
-    """Return the frobnicators of the lead at this URI that are files of this host.
+    """Return the frobnicators of the lead that are files of this host, `host`.
 
     Empty if rank 0, which loads them, is on another host, or is not known. A pod's
     broker has a container, and so files, of its own.
     """
     if isinstance(boot, ReadFailure) or isinstance(instance, ReadFailure):
         return []
-    elsewhere = uri.startswith("ssh:") or "KUBERNETES_SERVICE_HOST" in environment
-    if boot.rank != 0 or elsewhere:
-        return []
-    return instance.frobnicators
+    names = {name.partition(".")[0] for name in (host, *boot.nodelist[:1])}
+    here = bool(boot.nodelist) and len(names) == 1
+    return instance.frobnicators if here and _IN_POD not in environment else []
 
 
 def read_installed(

@@ -264,8 +264,8 @@ GROWS = _provider(
 )
 """The next step for an online burst that grows."""
 PROGRAM = _daemon(
-    "takes it down once its program has ended, or when [deadlines] run is over or its"
-    " lease ends{until}"
+    "takes it down once its program has ended, or when its time or its lease is over"
+    "{until}"
 )
 """The next step for an isolated burst that ends by itself."""
 STAYS = _daemon(
@@ -273,7 +273,9 @@ STAYS = _daemon(
     "{until}"
 )
 """The next step for an online burst that does not end as idle."""
-STANDS = _daemon("keeps it for a standing minimum, and replaces it as its lease ends")
+STANDS = _daemon(
+    "keeps it while a standing minimum needs it, and replaces it before its lease ends"
+)
 """The next step for an online burst that a standing minimum needs."""
 QUARANTINED = _admin("takes it down: burst down {burst}")
 """The next step for a quarantined burst in any state."""

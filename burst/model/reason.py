@@ -331,7 +331,7 @@ class Reason(enum.Enum):
     )
     TOO_LONG = _impossible(
         "it may run for longer than {most}, and no burst runs jobs for longer (an"
-        " offer's lifetime, or [deadlines] lease, less drain, or until the lead ends)",
+        " offer's lifetime, or [deadlines] lease, less drain)",
     )
     NEVER_FITS = _impossible(
         "no rank slot has a node large enough for it ({want})",

@@ -49,7 +49,7 @@ def test_an_interrupted_wait_says_that_it_goes_on(
     [
         (2, "h[0-1] joined as ranks 2-3"),
         (None, "h[0-1] joined as ranks 2-3"),
-        (1, "1 of 2 nodes of h[0-1] joined (burst explain burst-0-a names the others)"),
+        (1, "1 of 2 nodes of h[0-1] joined (burst explain burst-0-a says which)"),
     ],
 )
 def test_a_burst_that_begins_with_fewer_nodes_is_not_told_to_have_all(

@@ -91,13 +91,27 @@ def test_no_lease_is_later_than_the_end_of_the_lead_itself_and_drain(
 
 
 def test_a_job_that_the_end_of_the_lead_would_kill_gets_no_burst() -> None:
+    """Nor is it failed: that end comes nearer while it waits, and may be put off."""
     lead = identity(ends=T0 + 100 + HOUR)
-    late = tick_once(job(1, whole(4), duration=1.1 * HOUR), identity=lead)
-    assert late.decisions[ONE].reason is Reason.TOO_LONG
-    assert not late.records.bursts
+    for intake in {"mode": "scheduler"}, {"mode": "hold"}:
+        long = job(1, whole(4), duration=1.1 * HOUR)
+        late = tick_once(long, identity=lead, intake=intake)
+        assert late.decisions[ONE].reason is Reason.TURNED_DOWN
+        (refusal,) = late.decisions[ONE].refusals
+        assert refusal.reason is Reason.LEASE_SHORT
+        assert not late.records.bursts
+        assert not any(isinstance(action, FailJob) for action in late.actions)
     made = tick_once(job(1, whole(4), duration=0.9 * HOUR), identity=lead)
     (burst,) = made.records.bursts.values()
     assert burst.lease.end == lead.ends + HOUR / 2
+
+
+def test_no_burst_is_made_that_could_not_be_online_before_the_lead_ends() -> None:
+    sold = (offer(join_time=60.0),)
+    for left, bursts in (61.0, 1), (60.0, 0), (1.0, 0):
+        lead = identity(ends=T0 + 100 + left)
+        made = tick_once(job(1, whole(4)), offers=sold, identity=lead)
+        assert len(made.records.bursts) == bursts, left
 
 
 def test_it_is_failed_where_the_site_wants_that_and_waits_for_own_nodes_that_would_do():

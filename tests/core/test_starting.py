@@ -9,6 +9,7 @@ from burst.core.tick import run_tick
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
+from burst.model.request import BurstPreferences
 from burst.model.shape import Shape
 from tests.builders import T0, but, job, settings, view, whole, world
 
@@ -80,6 +81,21 @@ def test_a_held_job_may_have_what_the_job_before_it_does_not_take():
     assert made.decisions[ONE].reason is Reason.LOCAL
     assert made.decisions[TWO].reason is Reason.STARTING
     assert made.unsettled
+
+
+def test_a_held_job_waits_for_no_node_that_is_not_for_it():
+    """One for an isolated burst has no own nodes, and none can have another's burst."""
+    held = Records(holds={TWO: Hold(urgency=16, state=HoldState.HELD, since=T0)})
+    lent = {"online": (0, 1, 2, 3), "busy": (0, 2, 3)}
+    for request, wish, ranks in (
+        (whole(1), BurstPreferences(mode="isolated"), (0,)),
+        (whole(2), BurstPreferences(), (2, 3)),
+    ):
+        second = job(2, request, urgency=0, preferences=wish)
+        made = tick_once(granting(view(job(1, whole(1)), second, **lent), *ranks), held)
+
+        assert made.decisions[ONE].reason is Reason.LOCAL
+        assert made.decisions[TWO].reason is not Reason.STARTING
 
 
 def test_a_job_in_the_stopped_queue_cannot_be_starting():

@@ -113,24 +113,26 @@ def test_a_frobnicator_that_is_no_file_any_more_is_wrong(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("uri", "rank", "found"),
+    ("hosts", "pod", "found"),
     [
-        ("", 0, FROB["plugins"]),
-        ("local:///run/flux/local", 0, FROB["plugins"]),
-        ("ssh://head/run/flux/local", 0, []),
-        ("", 1, []),
+        (("head", "n1"), False, FROB["plugins"]),
+        (("head.site.org", "n1"), False, FROB["plugins"]),
+        (("head", "n1"), True, []),
+        # As through `flux proxy`, whose URI is local.
+        (("n1", "head"), False, []),
+        ((), False, []),
     ],
 )
 def test_frobnicators_are_looked_for_on_the_host_of_rank_0_alone(
-    uri: str, rank: int, found: list[str]
+    hosts: tuple[str, ...], pod: bool, found: list[str]
 ) -> None:
-    boot = BootInfo(rank=rank, method="config", nodelist=(), owner=0, userid=0)
+    boot = BootInfo(rank=0, method="config", nodelist=hosts, owner=0, userid=0)
     instance = RunningInstance(config={"ingest": {"frobnicator": FROB}})
-    assert frobnicators_here(uri, boot, instance, {}) == found
-    pod = {"KUBERNETES_SERVICE_HOST": "10.96.0.1"}
-    assert frobnicators_here(uri, boot, instance, pod) == []
-    assert frobnicators_here(uri, ReadFailure("no answer"), instance, {}) == []
-    assert frobnicators_here(uri, boot, ReadFailure("no answer"), {}) == []
+    environment = {"KUBERNETES_SERVICE_HOST": "10.96.0.1"} if pod else {}
+    assert frobnicators_here(boot, instance, "head", environment) == found
+    unread = ReadFailure("no answer")
+    assert frobnicators_here(unread, instance, "head", environment) == []
+    assert frobnicators_here(boot, unread, "head", environment) == []
 
 
 def test_files_of_another_version_are_noted(tmp_path: Path) -> None:

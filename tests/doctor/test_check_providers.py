@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Facts to findings: providers, and offers against rank slots."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,7 +21,7 @@ from burst.doctor.facts import ProviderFacts, ReadFailure
 from burst.model.finding import Level, note
 from burst.model.shape import Shape
 from burst.provider import Offer
-from tests.builders import identity
+from tests.builders import identity, settings
 from tests.doctor.reading import NOTE, OK, WRONG, levels, said
 
 BIG = Offer(name="big", shape=Shape(8, 1), max_nodes=4, price=1.5)
@@ -204,9 +203,13 @@ def test_offers_that_cost_money_and_never_end_are_told() -> None:
     paid = msgspec.structs.replace(SMALL, name="paid", fee=0.5)
     here = provider(offers=(BIG, SMALL, ends, paid))
     unread = provider(offers=ReadFailure("invalid key", "give it another"))
-    [found] = check_lease_ends([here, unread], math.inf)
+    [found] = check_lease_ends([here, unread], settings())
     assert found.level is NOTE
     assert "bursts of here/big, here/paid cost money and have no lease" in found.what
     assert "[deadlines] lease" in found.advice
-    assert check_lease_ends([here, unread], 86400.0) == []
-    assert check_lease_ends([provider(offers=(SMALL, ends)), unread], math.inf) == []
+    day = settings(deadlines={"lease": "24h"})
+    assert check_lease_ends([here, unread], day) == []
+    free = [provider(offers=(SMALL, ends)), unread]
+    assert check_lease_ends(free, settings()) == []
+    [found] = check_lease_ends(free, settings(providers={"here": {"type": "local"}}, prices={"here.small": 2.0}))
+    assert "bursts of here/small cost" in found.what

@@ -51,7 +51,8 @@ class Eligibility:
         """`lasts` is for how many seconds jobs can run on each live burst."""
         self.catalog, self.failures = catalog, catalog.failures
         self.usage = usage
-        self.run_times = RunTimes(catalog, lasts)
+        ends = bool(isolated.identity.ends)
+        self.run_times = RunTimes(catalog, lasts, lead_ends=ends)
         self.isolated = isolated
         self._share_users = share_users
 
@@ -115,7 +116,9 @@ class Eligibility:
         return self.failures.why_not(source.candidate)
 
     def _too_short(self, demand: Demand, source: Source) -> OfferRejection | None:
-        if source.lasts >= self.run_times.needed(demand):
+        # No job gets a burst that cannot be online before its lead ends.
+        lasts = source.lasts > 0 or demand.job is None
+        if lasts and source.lasts >= self.run_times.needed(demand):
             return None
         # Without the job's time limit: other jobs of its kind share the reason.
         most = format_fsd(source.lasts)

@@ -20,7 +20,7 @@ _END_OF_TIME = 253_402_300_800.0
 def time_left(lead_ends: float, now: float) -> float:
     """Return for how many seconds the lead itself runs; math.inf if that is not known.
 
-    `lead_ends` is `LeadIdentity.ends`, from the lead's start. A lead that outlives it
+    `lead_ends` is `LeadIdentity.ends`, as it was first read. A lead that outlives it
     had its time limit extended.
     """
     return lead_ends - now if lead_ends > now else math.inf

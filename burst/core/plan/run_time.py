@@ -17,9 +17,14 @@ from burst.model.request import BurstPreferences
 class RunTimes:
     """How long bursts have to last for the jobs of one plan, and how long they do."""
 
-    def __init__(self, catalog: OfferCatalog, live: Iterable[float]) -> None:
-        """`live` is for how many seconds jobs can run on each live burst."""
-        self._catalog = catalog
+    def __init__(
+        self, catalog: OfferCatalog, live: Iterable[float], *, lead_ends: bool
+    ) -> None:
+        """`live` is for how many seconds jobs can run on each live burst.
+
+        `lead_ends` tells whether the lead itself is a job with a time limit.
+        """
+        self._catalog, self._lead_ends = catalog, lead_ends
         self._lasts = sorted(
             {*live, *(candidate.run_time for candidate in catalog.known)}
         )
@@ -43,8 +48,12 @@ class RunTimes:
     def why_never(self, demand: Demand) -> dict[str, object] | None:
         """Return why no offer could ever last for a job, as facts; None if one may.
 
-        Also None if it may have no offer at all: then time is not the reason.
+        Also None if it may have no offer at all: then time is not the reason. And where
+        the lead ends, as that time comes nearer and may be put off: a job that was not
+        too long when it was submitted is not failed.
         """
+        if self._lead_ends:
+            return None
         longest = self._longest_offered(demand.preferences)
         if longest >= demand.duration or not any(self._may_have(demand.preferences)):
             return None

@@ -30,7 +30,7 @@ class OwnNodes:
         self._free = self._pool(self._own, world.lead.free)
         self._too_large: set[ResourceRequest] = set()
         self._feasible: dict[ResourceRequest, bool] = {}
-        self._fits_granted: dict[ResourceRequest, bool] = {}
+        self._fits_granted: dict[tuple[ResourceRequest, bool], bool] = {}
 
     def take(self, request: ResourceRequest) -> bool:
         """Take what a job needs of what is free now; tell whether that was enough."""
@@ -67,20 +67,21 @@ class OwnNodes:
         pool = self._pool(set(range(len(self._world.identity.shapes))) - others)
         return pool.take(request, self._admitted_to(request))
 
-    def fits_with_granted(self, request: ResourceRequest) -> bool:
+    def fits_with_granted(self, request: ResourceRequest, *, lent: bool) -> bool:
         """Tell whether a job would fit on what is free or is being given to some job.
 
-        Ranks of bursts count, too.
+        With `lent`, ranks of bursts count, too.
         """
-        fits = self._fits_granted.get(request)
+        key = request, lent
+        fits = self._fits_granted.get(key)
         if fits is None:
             free = dict(self._lead.free)
             for rank, more in self._lead.granting.items():
                 less = free.get(rank, _NOTHING)
                 free[rank] = Shape(less.cores + more.cores, less.gpus + more.gpus)
-            pool = self._pool(self._lead.usable, free)
+            pool = self._pool(self._lead.usable if lent else self._own, free)
             fits = pool.take(request, self._admitted_to(request))
-            self._fits_granted[request] = fits
+            self._fits_granted[key] = fits
         return fits
 
     def _pool(

@@ -203,17 +203,19 @@ class _JobTriage:
         was thought to take other nodes. That may be so if the job changed while the
         view was read, or if the scheduler is giving nodes that would do for it to a job
         that is not known yet; the latter counts for as long as the job is left to the
-        scheduler. A held job is given none itself.
+        scheduler. A held job is given none itself, and would wait for own nodes only.
         """
         held = job.urgency == 0
-        if in_stopped_queue(job, self._intake) or (held and not self._found.here):
+        if in_stopped_queue(job, self._intake):
+            return False
+        if held and (not self._found.here or never_on_own_nodes(job)):
             return False
         if not held and job.id in self._context.lead.changed:
             return True
         return (
             self._waited(job) < max(self._context.rules.local_wait(job), _GRANTED_S)
             and bool(self._context.lead.granting)
-            and self._context.own_nodes.fits_with_granted(request)
+            and self._context.own_nodes.fits_with_granted(request, lent=not held)
         )
 
     def _decide_left_alone(self, job: JobView) -> Decision | None:

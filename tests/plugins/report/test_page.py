@@ -122,7 +122,7 @@ def test_a_job_that_ran_nowhere_is_drawn_until_it_left():
 
     told = read(jobs=[gone]).text
 
-    assert "left before it ran" in told
+    assert "not run on a burst" in told
     assert "waited 2m" in told
 
 
