@@ -13,6 +13,7 @@ from typing import Any
 from burst.config import Settings
 from burst.core.burst_actions import next_deadline
 from burst.core.cost import cost
+from burst.core.isolated.observation import UNDER_WAY
 from burst.core.records import RecordsView
 from burst.core.standing import stands
 from burst.core.timeline import known_events, timeline
@@ -20,7 +21,7 @@ from burst.model.burst import Burst, State
 from burst.model.decision import filled, time_after
 from burst.model.event import Event
 from burst.model.jobid import format_f58
-from burst.model.next_step import BURST_STEPS, LOST, QUARANTINED, Actor
+from burst.model.next_step import BURST_STEPS, LOST, QUARANTINED, UNREAD, Actor
 from burst.model.ranks import format_hostlist, format_idset
 
 SENTENCES = {
@@ -125,10 +126,13 @@ def next_step_of(burst: Burst, settings: Settings, started: float, now: float) -
     end = next_deadline(burst, settings, started, now)
     if burst.state is State.ONLINE and stands(burst.lease, settings, now):
         end = math.inf
+    isolated = burst.lease.isolated is not None and not burst.quarantined
+    if isolated and burst.state in UNDER_WAY and end < now:
+        step, end = UNREAD, math.inf
     if burst.state in limits:
         end = burst.since + limits[burst.state]
     until = f" ({time_after(end, now)})" if math.isfinite(end) else ""
-    facts = {"until": until, "burst": burst.id}
+    facts = {"until": until, "burst": burst.id, "provider": burst.lease.provider}
     return f"{step.who.value} {step.what.format_map(facts)}"
 
 

@@ -256,5 +256,10 @@ BURST_STEPS: Mapping[State, NextStep] = {
 }
 LOST = _provider("starts the lost followers again, within [deadlines] rejoin{until}")
 """The next step for an online burst that has lost ranks."""
+UNREAD = _daemon(
+    "ends it once provider {provider} was read again, as its program may have begun or"
+    " ended in time; burst down {burst} ends it now"
+)
+"""The next step for an isolated burst whose deadline has passed."""
 QUARANTINED = _admin("takes it down: burst down {burst}")
 """The next step for a quarantined burst in any state."""
