@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from importlib.metadata import EntryPoint
 from typing import Any
 
@@ -233,10 +234,14 @@ class _ProgressLines:
 
     def __call__(self, row: dict[str, Any]) -> None:
         line = line_of(row)
-        if line != self._last:
-            self._console.print(line, markup=False, highlight=False, soft_wrap=True)
-            self._spinner.update(escape(line))
+        if line == self._last:
+            return
         self._last = line
+        self._spinner.update(escape(line))
+        # A terminal that goes, or a tee(1) that Ctrl-C ends, too, must not end the
+        # taking down. For a broken pipe, rich raises SystemExit.
+        with suppress(OSError, SystemExit):
+            self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def _check_size(size: int, hosts: Sequence[str], slot: str) -> None:

@@ -95,7 +95,10 @@ def _provision(tx: Transaction, burst: Burst, world: World, settings: Settings) 
     if _is_unneeded(burst):
         tx.fail(burst.id, "canceled", UNNEEDED)
     elif refused is not None:
-        if behaviour_of(burst).may_end_late(tx, burst, world, refused.done_at):
+        # Before a first call there was nothing that the provider could show.
+        if refused.first or behaviour_of(burst).may_end_late(
+            tx, burst, world, refused.done_at
+        ):
             tx.fail(burst.id, refused.outcome.value, refused.note)
     elif tx.now - burst.since > limit and world.lead is not None:
         # Until it may end it is not called again either: what the provider shows would

@@ -13,6 +13,7 @@ from typing import Any
 from burst.config import Settings
 from burst.core.burst_actions import next_deadline
 from burst.core.cost import cost
+from burst.core.isolated.observation import UNDER_WAY
 from burst.core.records import RecordsView
 from burst.core.resizing import growth_end
 from burst.core.standing import stands
@@ -29,6 +30,7 @@ from burst.model.next_step import (
     QUARANTINED,
     STANDS,
     STAYS,
+    UNREAD,
     Actor,
     NextStep,
 )
@@ -132,13 +134,16 @@ def next_step_of(burst: Burst, settings: Settings, started: float, now: float) -
         State.REAP: settings.deadlines.reap,
     }
     end = next_deadline(burst, settings, started, now)
+    isolated = burst.lease.isolated is not None and not burst.quarantined
+    if isolated and burst.state in UNDER_WAY and end < now:
+        step = UNREAD
     if burst.state in limits:
         end = burst.since + limits[burst.state]
     elif step is GROWS:
         end = growth_end(burst, settings)
     # An idle burst that a job waits for is kept for longer than its limit.
     until = f" ({time_after(end, now)})" if now < end < math.inf else ""
-    facts = {"until": until, "burst": burst.id}
+    facts = {"until": until, "burst": burst.id, "provider": burst.lease.provider}
     return f"{step.who.value} {step.what.format_map(facts)}"
 
 

@@ -26,7 +26,7 @@ from burst.core.provider_health import Outcome, Verb
 from burst.core.records import Transaction
 from burst.core.world import World
 from burst.model.burst import Burst, State
-from burst.model.decision import clock_time, name_ranks
+from burst.model.decision import exact_moment, name_ranks
 from burst.model.fsd import format_fsd
 from burst.model.lead import LeadView
 from burst.model.ranks import format_idset, parse_idset
@@ -200,10 +200,10 @@ def _describe_epilogs(ranks: frozenset[int], world: World) -> str:
         return ""
     since = min(lead.epilogs[rank] for rank in there)
     last = max(lead.epilogs[rank] for rank in there)
-    end = clock_time(last + world.deadlines.housekeeping)
+    end = exact_moment(last + world.deadlines.housekeeping)
     return (
         f"an epilog has been running on {name_ranks(format_idset(there))} since"
-        f" {clock_time(since)}, and its job has ended (flux jobs -f cleanup); a burst"
+        f" {exact_moment(since)}, and its job has ended (flux jobs -f cleanup); a burst"
         f" that is taken down waits for it until {end} ([deadlines] housekeeping)"
     )
 
@@ -215,13 +215,13 @@ def _describe_housekeeping(burst: Burst, ranks: frozenset[int], world: World) ->
     since = min(there.values())
     told = (
         f"Flux's housekeeping has been running on {name_ranks(format_idset(there))}"
-        f" since {clock_time(since)}, and no job runs there (flux housekeeping list);"
+        f" since {exact_moment(since)}, and no job runs there (flux housekeeping list);"
     )
     sent, to = last_signal(burst, there)
     if to:
         return (
-            f"{told} housekeeping was sent a signal at {clock_time(sent)}, and is sent"
-            f" SIGKILL at {clock_time(sent + AGAIN_S)} if it has not ended"
+            f"{told} housekeeping was sent a signal at {exact_moment(sent)}, and is"
+            f" sent SIGKILL at {exact_moment(sent + AGAIN_S)} if it has not ended"
         )
-    end = clock_time(since + world.deadlines.housekeeping)
+    end = exact_moment(since + world.deadlines.housekeeping)
     return f"{told} housekeeping is ended at {end} ([deadlines] housekeeping)"

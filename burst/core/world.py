@@ -45,6 +45,8 @@ class LastCall(msgspec.Struct, frozen=True, kw_only=True):
     by_rule: bool = False
     """After `provision` was refused: whether the cause is a rule that forbids all
     bursts of the offer."""
+    first: bool = False
+    """Whether no call for the burst was made before, nor by an earlier daemon."""
     attempts: int = 1
     """The number of calls of this method in a row, with this one."""
     nodes: int = 0

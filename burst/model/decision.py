@@ -25,6 +25,11 @@ def moment(seconds: float) -> str:
     return _date(seconds, "%Y-%m-%d %H:%M")
 
 
+def exact_moment(seconds: float) -> str:
+    """Return a time, given in seconds since the epoch, as text with date and second."""
+    return _date(seconds, "%Y-%m-%d %H:%M:%S")
+
+
 def clock_time(seconds: float) -> str:
     """Return a time, given in seconds since the epoch, as a time of day."""
     return _date(seconds, "%H:%M:%S")
@@ -69,14 +74,14 @@ def name_ranks(idset: str) -> str:
 class _Sentence(string.Formatter):
     """Fills facts into a text; times are absolute, so that the text does not change.
 
-    `!t` shows seconds since the epoch as a time of day, `!n` a number of nodes (`1
-    node`), `!i` an idset of ranks (`rank 2`, `ranks 2-3`).
+    `!t` shows seconds since the epoch as a time with its date, which may be days away,
+    `!n` a number of nodes (`1 node`), `!i` an idset of ranks (`rank 2`, `ranks 2-3`).
     """
 
     def convert_field(self, value: Any, conversion: Any) -> Any:
         match conversion:
             case "t":
-                return clock_time(value)
+                return exact_moment(value)
             case "n":
                 return count_nodes(value)
             case "i":

@@ -277,5 +277,10 @@ STANDS = _daemon(
     "keeps it while a standing minimum needs it, and replaces it before its lease ends"
 )
 """The next step for an online burst that a standing minimum needs."""
+UNREAD = _daemon(
+    "ends it once provider {provider} was read again, as its program may have begun or"
+    " ended in time; burst down {burst} ends it now"
+)
+"""The next step for an isolated burst whose deadline has passed."""
 QUARANTINED = _admin("takes it down: burst down {burst}")
 """The next step for a quarantined burst in any state."""

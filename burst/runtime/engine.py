@@ -370,6 +370,7 @@ class Engine:
         log_health_changes(before.health, after.health)
         log_budget_changes(before, after, self._config, now)
         self._tracker.forget_answers(answered, after)
+        self._tracker.note_new(after)
         for burst, event in result.events:
             log.event(event, burst)
         self._event_teller.tell(self._config.providers, after.bursts, result.events)

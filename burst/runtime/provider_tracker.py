@@ -63,6 +63,9 @@ class ProviderTracker:
         self._views: dict[str, ProviderView] = {}
         self._schedules: dict[str, tuple[PollSchedule, PollSchedule]] = {}
         self._calls: dict[BurstId, LastCall] = {}
+        self._new: set[BurstId] = set()
+        """Bursts whose records this object has seen in state NEW: no earlier daemon
+        has called a provider for them."""
         self._orphans: dict[ProviderBurst, LastCall] = {}
         self._answered: list[ProviderAnswer] = []
         self._pace: dict[str, float] = {}
@@ -119,6 +122,15 @@ class ProviderTracker:
     def answered(self) -> tuple[ProviderAnswer, ...]:
         """How calls ended; each answer is kept until `forget_answers` drops it."""
         return tuple(self._answered)
+
+    def note_new(self, records: Records) -> None:
+        """Note which bursts are new. Called with all records that are stored."""
+        self._new = {
+            burst.id
+            for burst in records.live
+            if burst.state is State.NEW
+            or (burst.state is State.PROVISION and burst.id in self._new)
+        }
 
     def forget_answers(
         self, answered: Sequence[ProviderAnswer], records: Records
@@ -249,8 +261,10 @@ class ProviderTracker:
     def _call(
         self, burst: Burst, verb: Verb, spec: BurstSpec | SpecRefused | None = None
     ) -> None:
-        provider = burst.lease.provider
-        self._calls[burst.id] = next_call(self._calls.get(burst.id), verb)
+        provider, before = burst.lease.provider, self._calls.get(burst.id)
+        self._calls[burst.id] = msgspec.structs.replace(
+            next_call(before, verb), first=before is None and burst.id in self._new
+        )
         self._poll_soon(provider)
         force = verb is Verb.REAP and burst.id in self._forced
         self._submit(provider, verb, burst=burst.id, spec=spec, force=force)

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from burst.decode import from_plain, prepared
-from burst.errors import StoreError
+from burst.errors import ConfigError, StoreError
 from burst.flux.base_lead import BaseLead
 from burst.flux.journal import Journal
 from burst.flux.rpc import RequestFailed, RpcClient
@@ -23,7 +23,7 @@ from burst.model.jobid import JobId
 from burst.model.lead import JobView, LeadIdentity, LeadView
 from burst.model.shape import Shape
 from burst_embedded.handle import connect_handle
-from burst_embedded.wire import Output
+from burst_embedded.wire import PROTOCOL, Output, is_same_protocol
 
 
 class _Ranks(msgspec.Struct, frozen=True):
@@ -41,11 +41,13 @@ class EmbeddedLead(BaseLead):
     def __init__(self, uri: str, attribute: str = "burstable") -> None:
         """`uri` is `embedded://PATH`; `attribute` marks a burstable job.
 
-        Raises LeadGone if there is no lead, ConfigError if the URI has another form.
+        Raises LeadGone if there is no lead, ConfigError if the URI has another form or
+        the lead is of another version.
         """
         super().__init__(lambda: connect_handle(uri), attribute)
         try:
             found = self._client.ask("embedded.identity")
+            _check_version(uri, found["version"])
             self._identity = from_plain(found, LeadIdentity)
         except BaseException:
             self.close()
@@ -89,6 +91,16 @@ class EmbeddedLead(BaseLead):
 
 connect = EmbeddedLead
 """The object of the entry point in group `burst.leads`."""
+
+
+def _check_version(uri: str, version: str) -> None:
+    """Raise ConfigError if the lead's answers may be other than we expect."""
+    if not is_same_protocol(version):
+        raise ConfigError(
+            f"the embedded lead at {uri} is of another version: {version}, and not"
+            f" {PROTOCOL}",
+            "start it anew",
+        )
 
 
 class _LeadStore:

@@ -24,7 +24,7 @@ from burst.model.request import parse_name
 from burst_embedded.job import Job
 from burst_embedded.jobqueue import JobQueue
 from burst_embedded.server import Caller, Server
-from burst_embedded.wire import PROTOCOL, Failed, Output
+from burst_embedded.wire import PROTOCOL, Failed, Output, is_same_protocol
 
 JOURNAL = "job-manager.events-journal"
 RANKS = "resource.journal"
@@ -233,7 +233,7 @@ class LeadMethods:
 
     def _refusal(self, version: str, hostname: str, rank: int) -> str:
         """Return why a broker may not join; empty if it may."""
-        if version.split(".")[:2] != PROTOCOL.split(".")[:2]:
+        if not is_same_protocol(version):
             return f"client ({version}) version mismatched with server ({PROTOCOL})"
         if rank == 0:
             return "this rank is the lead's own"

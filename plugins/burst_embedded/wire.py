@@ -20,7 +20,7 @@ from burst.decode import json_decoder, prepared
 from burst.errors import LeadError
 from burst_embedded.boot import BrokerConfig
 
-PROTOCOL = "3.0.0"
+PROTOCOL = "3.1.0"
 """Version of the protocol; MAJOR.MINOR of both sides must be the same."""
 BEAT_S = 0.5
 """Seconds between two of these messages, and between two probes of ZeroMQ."""
@@ -34,6 +34,11 @@ OUTPUT_LIMIT = 256 * 1024
 """How many bytes of the output of one task are kept."""
 GOODBYE = "goodbye"
 """Topic of the message of a peer that leaves; it is not answered."""
+
+
+def is_same_protocol(version: str) -> bool:
+    """Tell whether the other side, with this version, understands ours."""
+    return version.split(".")[:2] == PROTOCOL.split(".")[:2]
 
 
 class Failed(LeadError):

@@ -21,18 +21,22 @@ from tests.cli.cli_harness import (
     invoke,
 )
 from tests.cli.conftest import Quiet
+from tests.support.terminal import on_terminal
 from tests.support.waiting import HANG_S, wait_until
 
 RUN_BURST = str(Path(BURST).with_name("run-burst"))
 
 
-def begin(cli: CliHarness, *words: str) -> subprocess.Popen[str]:
+def command_line(cli: CliHarness, *words: str) -> list[str]:
     uri = () if "--uri" in words else ("--uri", cli.uri)
     # Under nohup(1), programs would ignore SIGHUP, which a test sends.
     hears = ("env", "--default-signal=HUP")
-    command = [*hears, RUN_BURST, *words, "-c", str(cli.config), *uri]
+    return [*hears, RUN_BURST, *words, "-c", str(cli.config), *uri]
+
+
+def begin(cli: CliHarness, *words: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        command,
+        command_line(cli, *words),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -160,6 +164,35 @@ def test_an_interruption_takes_down_what_was_begun(
     assert said.status == 1
     assert "Traceback" not in said.stderr
     assert left(stuck) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_takes_down_what_was_begun_though_its_terminal_goes(
+    number: signal.Signals, stuck: CliHarness
+) -> None:
+    """As who ends a session does it; writing to the terminal is an error from then."""
+    with (
+        taken_down(stuck, "burst-0"),
+        on_terminal(command_line(stuck), {}) as screen,
+    ):
+        screen.shows("0 of 4 nodes online")
+        wait_until(lambda: bool(left(stuck)), "a burst")
+        screen.process.send_signal(number)
+        screen.hang_up()
+        assert screen.process.wait(HANG_S) == 1
+        assert left(stuck) == []
+
+
+def test_ctrl_c_takes_down_what_was_begun_though_it_also_ends_a_tee(
+    stuck: CliHarness,
+) -> None:
+    with taken_down(stuck, "burst-0"), begin(stuck) as process:
+        wait_until(lambda: bool(left(stuck)), "a burst")
+        assert process.stderr
+        process.stderr.close()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(HANG_S) == 1
+        assert left(stuck) == []
 
 
 def test_what_does_not_join_in_time_is_taken_down_and_told(stuck: CliHarness) -> None:

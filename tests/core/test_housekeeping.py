@@ -9,7 +9,7 @@ from burst.core import commands
 from burst.core.report import burst_note
 from burst.errors import BurstError
 from burst.model.burst import BurstId, Result, State
-from burst.model.decision import clock_time
+from burst.model.decision import exact_moment
 from burst.model.lead import JobState
 from tests.builders import LENT, whole
 from tests.runtime.asking import Asking
@@ -45,9 +45,10 @@ def test_it_is_named_and_counts_as_idle(s):
     clean_after_a_job(s)
     began = s.lead.housekeeping[2]
     assert note(s) == (
-        f"Flux's housekeeping has been running on ranks 2-4 since {clock_time(began)},"
-        " and no job runs there (flux housekeeping list); housekeeping is ended at"
-        f" {clock_time(began + 50)} ([deadlines] housekeeping)"
+        "Flux's housekeeping has been running on ranks 2-4 since"
+        f" {exact_moment(began)}, and no job runs there (flux housekeeping list);"
+        f" housekeeping is ended at {exact_moment(began + 50)} ([deadlines]"
+        " housekeeping)"
     )
     assert s.burst.idle_since is not None
     s.until(s.in_state(State.DRAIN))
@@ -86,9 +87,9 @@ def test_an_epilog_that_does_not_end_is_named_and_waited_for_until_the_deadline(
     s.lead.epilogs = dict.fromkeys((2, 3, 4), began)
     s.tick()
     said = (
-        f"an epilog has been running on ranks 2-4 since {clock_time(began)}, and its"
+        f"an epilog has been running on ranks 2-4 since {exact_moment(began)}, and its"
         " job has ended (flux jobs -f cleanup); a burst that is taken down waits for it"
-        f" until {clock_time(began + 50)} ([deadlines] housekeeping)"
+        f" until {exact_moment(began + 50)} ([deadlines] housekeeping)"
     )
     assert note(s) == said
     s.until(s.in_state(State.DRAIN))
@@ -165,10 +166,11 @@ def test_what_was_sent_a_signal_is_told_when_the_next_comes(s):
     sent = s.now
     s.tick()
     assert note(s).endswith(
-        f"Flux's housekeeping has been running on ranks 2-4 since {clock_time(began)},"
-        " and no job runs there (flux housekeeping list); housekeeping was sent a"
-        f" signal at {clock_time(sent)}, and is sent SIGKILL at"
-        f" {clock_time(sent + 60)} if it has not ended"
+        "Flux's housekeeping has been running on ranks 2-4 since"
+        f" {exact_moment(began)}, and no job runs there (flux housekeeping list);"
+        " housekeeping was sent a"
+        f" signal at {exact_moment(sent)}, and is sent SIGKILL at"
+        f" {exact_moment(sent + 60)} if it has not ended"
     )
     s.until(lambda: len(s.lead.signals) == 2)
     assert s.lead.signals[-1][1] == KILL
@@ -176,5 +178,5 @@ def test_what_was_sent_a_signal_is_told_when_the_next_comes(s):
     # What runs later is none of that.
     s.lead.housekeeping = {3: s.now}
     s.tick()
-    assert f"running on rank 3 since {clock_time(s.now - 1)}" in note(s)
+    assert f"running on rank 3 since {exact_moment(s.now - 1)}" in note(s)
     assert "sent a signal" not in note(s)

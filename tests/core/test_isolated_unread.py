@@ -3,13 +3,14 @@
 
 import pytest
 
+from burst.core.burst_story import next_step_of
 from burst.core.isolated.behaviour import run_until
 from burst.core.provider_calls import is_overdue
 from burst.errors import InsufficientCapacity, Refused, SpecRefused, Transient
 from burst.model.burst import Result, State
 from burst.testing import FakeProvider
 from tests.builders import but
-from tests.core.isolation import BOTH, over, submit
+from tests.core.isolation import BOTH, over, reason, submit
 from tests.sim import Sim
 
 
@@ -159,15 +160,38 @@ def test_one_that_is_up_goes_on_though_a_second_call_is_refused(ticking, error):
     assert slow.burst.exit_status == 0
 
 
-def test_one_that_is_refused_ends_only_once_its_provider_was_read(sim):
-    submit(sim)
-    sim.until(lambda: sim.bursts)
-    sim.provider.settings = but(sim.provider.settings, credentials="expired")
+def expired(sim, *, rebooted=False):
+    """The credentials expire while a job is held for a burst, or after a first call."""
+    job = submit(sim)
+    sim.until(sim.in_state(State.PROVISION) if rebooted else lambda: sim.bursts)
+    sim.fake_settings = but(sim.fake_settings, credentials="expired")
+    sim.provider.settings = sim.fake_settings
+    if rebooted:
+        sim.boot()
     sim.until(lambda: "provision" in {call.method for call in sim.provider.calls})
+    return job
+
+
+def next_step(sim):
+    return next_step_of(sim.burst, sim.settings, sim.lead.known.started, sim.now)
+
+
+def test_one_whose_first_call_is_refused_ends_though_its_provider_cannot_be_read(sim):
+    job = expired(sim)
+    sim.tick(3)
+    assert sim.burst.exception == "refused"
+    assert "credentials" in reason(sim, job)
+    assert sim.cloud.begun == []
+
+
+def test_one_that_is_refused_after_a_restart_ends_only_once_it_was_looked_for(sim):
+    """The daemon before may have made it."""
+    expired(sim, rebooted=True)
     sim.tick(120, seconds=10.0)
     assert sim.state() is State.PROVISION
     assert is_overdue(sim.burst)
     assert "retry" not in {event.name for event in sim.burst.events}
+    assert next_step(sim).startswith("the daemon ends it once provider local was read")
     sim.provider.settings = but(sim.provider.settings, credentials="good")
     sim.until(over(sim), ticks=90)
     assert sim.burst.exception == "refused"

@@ -105,7 +105,9 @@ def test_a_job_is_told_its_place_and_what_ends_before():
     )
     (told,) = planned(demand(9, 10), busy={"burst_1": math.inf}).decisions.values()
     assert "when burst-1-aaaaaa ends, at an unknown time (no time limit)" in told.text()
-    assert re.search(r"; kept for it: ranks \S+ until \d\d:\d\d:\d\d$", told.text())
+    assert re.search(
+        r"; kept for it: ranks \S+ until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d$", told.text()
+    )
     # Guests are not told of the bursts of others.
     assert "when another burst ends" in told.guests_text()
 

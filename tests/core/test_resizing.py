@@ -11,6 +11,7 @@ from burst.core.burst_actions import next_deadline
 from burst.core.burst_story import burst_story
 from burst.core.cost import cost
 from burst.core.lifecycle import apply, restore
+from burst.core.plan.growth import free_above
 from burst.core.plan.slots import find_slots
 from burst.core.provider_health import Health, Outcome, ProviderAnswer, Verb
 from burst.core.records import Records
@@ -690,3 +691,23 @@ def test_nodes_on_which_a_job_is_about_to_start_do_not_leave():
         site.ask(1, lead=lead)
     views[0] = job(1, whole(1))
     assert site.ask(1, lead=view(*views, online=[0, 1, 2, 3])).nodes == 1
+
+
+class Counted(tuple[int, ...]):
+    """Ranks that count how often they are gone through."""
+
+    times = 0
+
+    def __iter__(self):
+        self.times += 1
+        return super().__iter__()
+
+
+def test_what_a_large_burst_may_grow_by_is_found_without_its_ranks_for_each():
+    lead = identity(hosts="lead-0,burst-0-[0-99]")
+    ranks = Counted((1, 2))
+    burst = leased(online(), hosts=("burst-0-0", "burst-0-1"), ranks=ranks)
+    seen = view(online=[0], lead=lead)
+    found = free_above(burst, find_slots(lead), Records(), seen)
+    assert found == frozenset(range(3, 101))
+    assert ranks.times <= 2

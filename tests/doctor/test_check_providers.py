@@ -211,5 +211,8 @@ def test_offers_that_cost_money_and_never_end_are_told() -> None:
     assert check_lease_ends([here, unread], day) == []
     free = [provider(offers=(SMALL, ends)), unread]
     assert check_lease_ends(free, settings()) == []
-    [found] = check_lease_ends(free, settings(providers={"here": {"type": "local"}}, prices={"here.small": 2.0}))
+    [found] = check_lease_ends(
+        free,
+        settings(providers={"here": {"type": "local"}}, prices={"here.small": 2.0}),
+    )
     assert "bursts of here/small cost" in found.what

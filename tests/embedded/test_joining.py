@@ -104,14 +104,15 @@ def say(instance: EmbeddedInstance, request: bytes) -> str:
                 return answer.payload.decode()
 
 
+SAME = PROTOCOL.rpartition(".")[0]
 JOINS = [
     (
         ("9.0.0", HOST, RANK, 1),
         rf"client \(9.0.0\) version mismatched with server \({PROTOCOL}\)",
     ),
-    (("3.0.7", "burst-0-2", RANK, 1), "burst-0-1 is configured as rank 3"),
-    (("3.0.0", "burst-0-9", 11, 1), "nothing is configured as rank 11"),
-    (("3.0.0", "lead-0", 0, 1), "the lead's own"),
+    ((f"{SAME}.7", "burst-0-2", RANK, 1), "burst-0-1 is configured as rank 3"),
+    ((PROTOCOL, "burst-0-9", 11, 1), "nothing is configured as rank 11"),
+    ((PROTOCOL, "lead-0", 0, 1), "the lead's own"),
 ]
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import logging
 import math
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,13 @@ import pytest
 import zmq
 from burst_embedded.boot import read_broker_config
 from burst_embedded.jobqueue import JobQueue
+from burst_embedded.lead_client import connect
 from burst_embedded.methods import JOURNAL, LeadMethods
 from burst_embedded.pool import ResourcePool
 from burst_embedded.server import Server
-from burst_embedded.wire import Message, calling_socket, decode
+from burst_embedded.wire import PROTOCOL, Message, calling_socket, decode
 
+from burst.errors import ConfigError
 from burst.model.lead import Bootstrap, LeadIdentity
 from burst.model.shape import Shape
 from tests.embedded.jobspecs import Wanted, build_jobspec
@@ -98,6 +101,26 @@ def lead(directory: Path) -> Iterator[Lead]:
 def owner(lead: Lead, tag: int) -> str:
     found = msgspec.json.decode(lead.ask(tag, "embedded.identity").payload)
     return str(found["owner"])
+
+
+def test_a_client_of_another_version_is_told_so(lead: Lead, directory: Path) -> None:
+    """As a daemon that is newer than the lead, which runs on."""
+    enough = threading.Event()
+
+    def answer() -> None:
+        while not enough.is_set():
+            if lead.server.sockets[0].poll(20):
+                lead.server.receive()
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    try:
+        told = rf"is of another version: 1.0.0, and not {PROTOCOL}; start it anew"
+        with pytest.raises(ConfigError, match=told):
+            connect(f"embedded://{directory}/control")
+    finally:
+        enough.set()
+        thread.join()
 
 
 def test_a_bug_in_one_call_is_told_and_logged_and_ends_nothing(

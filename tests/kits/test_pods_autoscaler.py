@@ -10,12 +10,12 @@ import pytest
 
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods.status.warnings import warnings_by_object
-from burst.model.decision import clock_time
+from burst.model.decision import exact_moment
 from burst.provider import BurstStatus, Failure, Phase
 from tests.kits import seen_pods
 from tests.kits.seen_pods import EARLIER, RUNNING, pod, thing, unschedulable
 
-SINCE = clock_time(900)
+SINCE = exact_moment(900)
 UNBOUND = "finds no node: 0/2 nodes are available"
 GROUP = "[{gke-pool-1 1->3 (max: 4)}]"
 
@@ -104,7 +104,7 @@ def test_the_last_word_counts_and_says_since_when() -> None:
     added |= {"firstTimestamp": first, "lastTimestamp": "1970-01-01T00:16:10Z"}
     seen = look(waiting(), events=[added, refused])
     assert "adds no node" not in seen.why
-    assert f"adds nodes (since {clock_time(960)})" in seen.why
+    assert f"adds nodes (since {exact_moment(960)})" in seen.why
 
 
 def test_it_is_told_why_a_burst_had_no_capacity() -> None:

@@ -11,7 +11,7 @@ import pytest
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods.names import SPEC, STARTED
 from burst.kits.pods.status.warnings import Warnings, warnings_by_object
-from burst.model.decision import clock_time
+from burst.model.decision import exact_moment
 from burst.provider import BurstStatus, Failure, Phase
 from tests.kits import seen_pods
 from tests.kits.played_namespace import BURSTS, JOBS, NOW, PODS, Namespace, job, meta
@@ -49,7 +49,9 @@ def test_why_kueue_does_not_admit_it_is_told_with_its_words() -> None:
     seen = suspended(warnings=warnings_by_object([event(f"Pending: {NO_QUOTA}", 15)]))
     assert seen.phase is Phase.PENDING
     assert seen.why.startswith("is queued: its Job is suspended")
-    words = f"Kueue has no quota for it (since {clock_time(900)}): Pending: {NO_QUOTA}"
+    words = (
+        f"Kueue has no quota for it (since {exact_moment(900)}): Pending: {NO_QUOTA}"
+    )
     assert words in seen.why
     assert seen.followers[0].why == f"has no pod yet; {words}"
 
@@ -67,7 +69,7 @@ def test_a_running_job_that_kueue_evicts_is_told_of_and_no_failure() -> None:
     for pods in ((), (ends,)):
         seen = suspended(*pods, warnings=warnings_by_object(events))
         assert seen.phase is Phase.PENDING
-        assert f"Kueue has evicted it (since {clock_time(900)}): " in seen.why
+        assert f"Kueue has evicted it (since {exact_moment(900)}): " in seen.why
         assert PREEMPTED in seen.why
         assert "Quota reserved" not in seen.why
         assert all(PREEMPTED in follower.why for follower in seen.followers)
@@ -154,7 +156,7 @@ FITS = "Pod ns1/task-3 can possibly be assigned to node1"
 ROOM = "waits until there is room for its whole gang"
 SHORT = "0/2 nodes are available: 2 Insufficient cpu."
 NOMINATED = (
-    f"is nominated for node node-7 (since {clock_time(900)}), and waits for room"
+    f"is nominated for node node-7 (since {exact_moment(900)}), and waits for room"
 )
 GATED = "is not scheduled before its scheduling gates are removed: blocked"
 SCHEDULED = [

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Every reason says itself what follows from it."""
 
+import datetime
 import re
 import string
 from pathlib import Path
@@ -77,6 +78,14 @@ def test_other_conversions_of_facts_are_those_of_python():
     shown = OfferRejection("local/small", Reason.OFFERS_UNKNOWN, {"provider": "gke!t"})
 
     assert shown.text() == "provider gke!t has not answered yet"
+
+
+def test_a_time_that_may_be_days_away_has_its_date():
+    until = datetime.datetime(2026, 8, 5, 13, 46, 44)
+    facts = {"rule": "night", "until": until.timestamp()}
+    assert (
+        Decision(Reason.OWN_FIRST, facts).text().endswith("until 2026-08-05 13:46:44")
+    )
 
 
 @pytest.mark.parametrize("until", [float("inf"), 1e12, float("nan")])

@@ -92,12 +92,18 @@ class TerminalScreen:
             pass
         return self.process.returncode
 
+    def hang_up(self) -> None:
+        """Take the terminal away, as who closes its window."""
+        os.close(self._ours)
+        self._ours = -1
+
     def close(self) -> None:
         """End it, if it has not."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGKILL)
         self.process.wait()
-        os.close(self._ours)
+        if self._ours >= 0:
+            self.hang_up()
         os.close(self._theirs)
 
     def _take(self, seconds: float) -> bool:

@@ -184,8 +184,8 @@ def _may_end_late(tx: Transaction, burst: Burst, world: World, deadline: float) 
 
     It may not before the provider was read after it, which shows whether the program
     has begun or ended in time: the result would be lost, and it cannot be run again.
-    So it is with the time at which `provision` was refused: an earlier call may have
-    made the burst.
+    So it is with the time at which `provision` was refused, unless that was the first
+    call for the burst: an earlier one may have made it.
     If the provider does not answer, nothing could be deleted there either. A person
     can end the burst.
     """

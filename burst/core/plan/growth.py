@@ -37,7 +37,8 @@ def free_above(
     if slot is None:
         return frozenset()
     free = free_ranks([slot], records.live, view, records.unread_leases)
-    return frozenset(rank for rank in free if rank > max(burst.lease.ranks))
+    last = max(burst.lease.ranks)
+    return frozenset(rank for rank in free if rank > last)
 
 
 def with_ranks(lease: Lease, more: Sequence[int], identity: LeadIdentity) -> Lease:

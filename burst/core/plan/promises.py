@@ -21,7 +21,7 @@ from burst.core.plan.rank_table import Place, Sizes
 from burst.core.plan.slot_ranks import SlotClass, by_need
 from burst.core.plan.sources import Portion, Source
 from burst.model.burst import BurstId
-from burst.model.decision import GUESTS_WORDS, Decision, OfferRejection, clock_time
+from burst.model.decision import GUESTS_WORDS, Decision, OfferRejection, exact_moment
 from burst.model.ranks import format_idset
 from burst.model.reason import Reason
 
@@ -47,7 +47,7 @@ class Kept(NamedTuple):
         """Return the decision on the job; `refusals` are why it has nothing now."""
         kept = ""
         if not self.place.known:
-            until = clock_time(self.place.start)
+            until = exact_moment(self.place.start)
             kept = f" until {until}"
         facts = {
             "nodes": len(self.place.ranks),
@@ -65,7 +65,7 @@ class Kept(NamedTuple):
             return f"when {last} ends, at an unknown time (no time limit)"
         if not self.place.start:
             return "as soon as its nodes are free"
-        return f"about {clock_time(self.place.start)}, when {last} ends"
+        return f"about {exact_moment(self.place.start)}, when {last} ends"
 
 
 class Promises:

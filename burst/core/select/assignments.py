@@ -22,7 +22,7 @@ from burst.core.select.constraints import Constraints
 from burst.core.select.hindrance import find_hindrance, is_displaced
 from burst.core.world import StoreTrouble, World
 from burst.model.burst import Burst, State
-from burst.model.decision import Decision, clock_time, moment
+from burst.model.decision import Decision, exact_moment, moment
 from burst.model.event import cut
 from burst.model.fsd import LONGEST, format_fsd
 from burst.model.hold import HELD_BY_US, Hold, HoldState
@@ -139,7 +139,7 @@ def waiting_decision(
     limit = world.deadlines.release
     since = [_startable_since(burst, job, hold) for burst in bursts]
     known = [at for at in since if at is not None]
-    ends = f" at {clock_time(max(known) + limit)}" if known else ""
+    ends = f" at {exact_moment(max(known) + limit)}" if known else ""
     facts = {"by": f"{ends} ([deadlines] release)", "ends": lease_warning(job, bursts)}
     found = None
     if known and world.lead.read_at - max(known) > _AT_ONCE_S:
@@ -195,7 +195,7 @@ def _comes_too_late(burst: Burst, world: World, now: float) -> str:
     jobs = world.lead.jobs
     drained = drain_time(burst.lease.created, burst.lease.end, world.deadlines.drain)
     if now > drained:
-        return f"it was not up by {clock_time(drained)}, when it had to be drained"
+        return f"it was not up by {exact_moment(drained)}, when it had to be drained"
     if burst.jobs and all(
         job in jobs and _is_late(jobs[job], burst, now) for job in burst.jobs
     ):

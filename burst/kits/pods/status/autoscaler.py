@@ -18,7 +18,7 @@ from burst.kits.kube.kinds import POD, Manifest, name_of
 from burst.kits.pods.lifecycle.stuck_pods import node_of
 from burst.kits.pods.status.pod_status import PodStatus, made_at
 from burst.kits.pods.status.warnings import ObjectWarning, Warnings, warnings_about
-from burst.model.decision import clock_time
+from burst.model.decision import exact_moment
 from burst.provider import Phase
 
 # By how the text (reason and message) begins: the scheduler and the kubelet also have
@@ -82,5 +82,5 @@ def _last(
     for warning in warnings:
         what = next((w for begin, w in words.items() if warning.begins(begin)), "")
         if what and warning.last >= since:
-            told = f"{what} (since {clock_time(warning.first)}): {warning.text}"
+            told = f"{what} (since {exact_moment(warning.first)}): {warning.text}"
     return told + "".join(f"; {hint}" for words, hint in _HINTS if words in told)

@@ -20,7 +20,7 @@ from burst.kits.pods.template.containers import (
     first_unready_init,
 )
 from burst.kits.shorten import shorten
-from burst.model.decision import clock_time
+from burst.model.decision import exact_moment
 from burst.provider import Phase
 
 STARTING = "is being started"
@@ -213,7 +213,7 @@ def _unscheduled(scheduled: Manifest, nominated: str) -> PodStatus:
     reason, message = scheduled.get("reason") or "", scheduled.get("message") or ""
     what = _UNSCHEDULED.get(reason, "finds no node")
     if nominated:
-        at = f" (since {clock_time(since)})" if since else ""
+        at = f" (since {exact_moment(since)})" if since else ""
         what = f"is nominated for node {nominated}{at}, and waits for room there"
     elif _GANG.search(message):
         what = "waits until there is room for its whole gang"

@@ -22,7 +22,7 @@ from burst.kits.kube.kinds import Kind, Manifest, name_of
 from burst.kits.pods.status.pod_status import seconds_of
 from burst.kits.pods.status.warnings import ObjectWarning, Warnings, warnings_about
 from burst.kits.shorten import shorten
-from burst.model.decision import clock_time
+from burst.model.decision import exact_moment
 
 WORKLOAD = Kind("kueue.x-k8s.io/v1beta1", "Workload", "workloads")
 POD_GROUP = Kind("scheduling.volcano.sh/v1beta1", "PodGroup", "podgroups")
@@ -63,7 +63,7 @@ def words_of_kueue(job: Manifest, warnings: Warnings) -> QueueWords:
     evicted = told.get(_WORDS[EVICTED])
     return QueueWords(
         "; ".join(
-            f"{meaning} (since {clock_time(warning.first)}): {warning.text}"
+            f"{meaning} (since {exact_moment(warning.first)}): {warning.text}"
             for meaning, warning in told.items()
         ),
         evicted is not None and "Preempt" in evicted.text,
