@@ -31,7 +31,6 @@ from burst.flux_setup.setup_files import (
     Policy,
     check_flux_version,
     make_files,
-    single_directory,
     system_directories,
     user_directories,
 )
@@ -45,6 +44,7 @@ from burst.flux_setup.site_tables import (
     site_files,
     site_tables,
 )
+from burst.lead_setup.setup_place import directory_places
 from burst.lead_setup.site_files import read_record
 from burst.provider_type import on_own_host
 from burst.runtime.connect import is_flux
@@ -106,7 +106,7 @@ def setup(
     directories = _directories(where, directory)
     system = where == "system"
     settings = target.settings()
-    uri = settings.lead.uri or (_adopted(directories) if system else "")
+    uri = settings.lead.uri or _adopted(directories)
     uri = uri or os.environ.get("FLUX_URI", "")
     instance, unread = _running(uri, system)
     choice = None if removing else _choice(directories, settings, instance, **asked)
@@ -120,8 +120,10 @@ def setup(
         check_read(unread, directories, wanted, steps)
     elif system and not uri:
         check_nothing_removed(directories, wanted, steps)
-    # With --dir, the site's own configuration is elsewhere.
-    site = None if directories.environment else site_files(directories)
+    site = site_files(directories)
+    if directories.environment and not (site and site.files):
+        # The site's own configuration is elsewhere.
+        site = None
     queues = instance.queues.keys() if instance else ()
     last_queues = loses_last_queue(site, our_tables(directories), queues)
     if dry_run:
@@ -143,7 +145,7 @@ def setup(
 
 def _directories(where: str | None, directory: Path | None) -> FluxDirectories:
     if directory is not None:
-        return single_directory(directory)
+        return directory_places(directory)
     return system_directories() if where == "system" else user_directories()
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
+
 from burst.flux_setup.setup_files import (
     FluxDirectories,
     single_directory,
@@ -34,9 +36,23 @@ def setup_places(place: Path, uri: str) -> FluxDirectories:
     # Flux can be started with a file, or with files elsewhere.
     if uri in {"", USUAL_URI} and not record_path(system.config).exists():
         return system
-    return single_directory(record_path(place).with_name(_APART))
+    return _apart(record_path(place).parent)
+
+
+def directory_places(directory: Path) -> FluxDirectories:
+    """Return the directories for `burst setup --dir`."""
+    directory = directory.absolute()
+    place = directory.parent
+    if directory.name == _APART and record_path(place).exists():
+        return _apart(place)
+    return single_directory(directory)
 
 
 def is_apart(places: FluxDirectories) -> bool:
     """Tell whether the instance is not the one whose files Flux finds by itself."""
     return bool(places.environment)
+
+
+def _apart(place: Path) -> FluxDirectories:
+    # The broker reads the lead's piece beside the site's files.
+    return msgspec.structs.replace(single_directory(place / _APART), config=place)

@@ -16,7 +16,8 @@ import msgspec
 
 from burst.errors import ConfigError
 from burst.flux_setup.config_files import ConfigFile, ConfigFiles, read_tables
-from burst.flux_setup.install import Change, apply_files, plan_files
+from burst.flux_setup.install import Change, FileStep, apply_files, plan_files
+from burst.flux_setup.setup_files import LEAD_PIECE
 from burst.flux_setup.site_tables import check_frobnicator_unused
 from burst.lead_setup.add_slots import declared_hosts
 from burst.lead_setup.lead_config import read_lead
@@ -80,7 +81,7 @@ def plan_unadopt(place: Path, setup: Path, units: Path = UNITS) -> UndoPlan:
         )
     restored = list(_to_restore(record))
     _check_slots_gone(place, record, restored)
-    own = plan_files(setup, {})
+    own = list(_with_other_piece(place, plan_files(setup, {})))
     check_frobnicator_unused(place, own)
     steps = [
         *(UndoStep(_undo(each.change), each.path) for each in own),
@@ -96,19 +97,24 @@ def plan_unadopt(place: Path, setup: Path, units: Path = UNITS) -> UndoPlan:
 def apply_unadopt(plan: UndoPlan) -> None:
     """Do all steps. Raises ConfigError; the call can be repeated after that."""
     check_places(step.path for step in plan.steps)
+    removed = [step.path for step in plan.steps if step.undo is Undo.REMOVE]
+    # First, as Flux cannot read a directory with a link to a file that is gone.
+    _remove(path for path in removed if path.name == LEAD_PIECE)
     apply_files(plan.setup, {})
     for step in plan.steps:
         if step.undo is Undo.RESTORE:
             rewrite(step.path, _original(plan.record.changed[str(step.path)]))
-    for step in plan.steps:
-        if step.undo is Undo.REMOVE:
-            try:
-                step.path.unlink(missing_ok=True)
-            except OSError as error:
-                raise ConfigError(
-                    f"{step.path}: cannot be removed: {error.strerror}",
-                    "run it as root",
-                ) from error
+    _remove(removed)
+
+
+def _remove(paths: Iterable[Path]) -> None:
+    for path in paths:
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise ConfigError(
+                f"{path}: cannot be removed: {error.strerror}", "run it as root"
+            ) from error
 
 
 def next_commands(owner: str, uri: str, *, apart: bool) -> Iterator[str]:
@@ -134,6 +140,19 @@ def next_commands(owner: str, uri: str, *, apart: bool) -> Iterator[str]:
         yield "systemctl daemon-reload"
         yield "systemctl restart flux"
     yield f"{flux} kvs unlink -Rf burst"
+
+
+def _with_other_piece(place: Path, steps: Sequence[FileStep]) -> Iterator[FileStep]:
+    """Yield these steps, after one for a link to our piece or a copy of it.
+
+    `burst setup` says to put the piece beside the files that the broker reads.
+    """
+    beside = record_path(place).with_name(LEAD_PIECE)
+    pieces = [each.path for each in steps if each.path.name == LEAD_PIECE]
+    found = _digest_of(beside)
+    if beside not in pieces and found and found in map(_digest_of, pieces):
+        yield FileStep(Change.REMOVE, beside)
+    yield from steps
 
 
 def _undo(change: Change) -> Undo:
