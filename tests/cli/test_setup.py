@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -249,6 +251,34 @@ def test_nothing_is_removed_under_a_lead_that_cannot_be_asked(
     assert removed.status == 0, removed.stderr
     assert "If a lead runs that has burst's frobnicator" in removed.stdout
     assert "restart it now" in removed.stdout
+
+
+def test_without_fluxs_bindings_a_lead_that_is_gone_keeps_nobody_from_it(
+    home: Path,
+) -> None:
+    """As after an update of Python; what a lead that runs uses cannot be read then."""
+    place = ("setup", "--dir", str(home / "d"))
+    burst(*place, "--mode", "queue")
+    (home / "_flux.py").write_text('raise ImportError("made for another Python")\n')
+
+    def remove(run: Path) -> subprocess.CompletedProcess[str]:
+        asked = (*place, "--remove", "--uri", f"local://{run}/local")
+        known = os.environ.get("PYTHONPATH", "")
+        return subprocess.run(
+            [sys.executable, "-m", "burst", *asked],
+            env={"HOME": str(home), "PATH": "", "PYTHONPATH": f"{home}:{known}"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    (home / "local").touch()
+    refused = remove(home)
+    assert "cannot be read: Flux's Python bindings cannot be" in refused.stderr
+    assert (home / "d").exists()
+    removed = remove(home / "none")
+    assert removed.returncode == 0, removed.stderr
+    assert not (home / "d").exists()
 
 
 def test_the_system_instance_may_have_a_rundir_of_its_own(
