@@ -134,10 +134,10 @@ def _files_of_setup(asked: AdoptRequest) -> FluxDirectories:
 def _tell_of_units(asked: AdoptRequest) -> Iterator[str]:
     """Yield what to do with the units of an instance that is not the host's own."""
     unit = asked.settings.with_name(DAEMON_UNIT)
-    yield "\nIt is not this host's own instance, which flux.service starts. So install"
+    yield "\nUnless flux.service starts this instance, install"
     yield f"{unit} by another name, and name there the unit that starts"
-    yield "this instance in place of flux.service. Restart that unit once `burst lead"
-    yield "check` below says that this is safe, and start the daemon before the doctor."
+    yield "it in place of flux.service. Restart that unit once `burst lead check`"
+    yield "below says that this is safe, and start the daemon before the doctor."
 
 
 def _check_intake(asked: AdoptRequest) -> None:

@@ -135,7 +135,7 @@ def next_commands(owner: str, uri: str, *, apart: bool) -> Iterator[str]:
         # have the configuration of rank 0, and no other rank may reload it.
         yield f"runuser -u {owner} -- {flux} config reload --follower-noop"
     if apart:
-        yield "# here, restart the instance by its unit, which is not flux.service"
+        yield "# here, restart the instance by its unit"
     else:
         yield "systemctl daemon-reload"
         yield "systemctl restart flux"

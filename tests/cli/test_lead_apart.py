@@ -12,7 +12,7 @@ import pytest
 import tomli_w
 
 from burst.flux_setup.config_files import read_config_files
-from burst.flux_setup.install import apply_files
+from burst.flux_setup.install import LIST, apply_files
 from burst.flux_setup.setup_files import LEAD_PIECE
 from burst.lead_setup.setup_place import directory_places, is_apart, setup_places
 from tests.cli.cli_harness import CommandResult, burst
@@ -76,7 +76,7 @@ def test_its_commands_name_it(host: Host) -> None:
         f"    burst lead check {config} --uri {uri}",
         f"    runuser -u {USER} -- burst doctor -c {settings} --uri {uri}",
     ]
-    assert "name there the unit that starts\nthis instance" in said.stdout
+    assert "\nUnless flux.service starts this instance, install\n" in said.stdout
 
 
 def install(site: Site, own: Path, piece: Path) -> None:
@@ -146,6 +146,30 @@ def test_a_piece_that_was_put_beside_the_sites_files_goes_with_ours(
     assert said.status == 0, said.stderr
     assert f"remove   {site.config / LEAD_PIECE}" in said.lines
     assert not (site.config / LEAD_PIECE).is_symlink()
+    assert site.files() == site.before
+
+
+def test_an_instance_that_loads_what_was_installed_for_the_host_is_its_own(
+    host: Host,
+) -> None:
+    """An earlier adopt printed `burst setup --system` for each instance."""
+    site, first = host.other, host.first
+    site.adopt(host.run)
+    install(site, first.setup, first.config / LEAD_PIECE)
+    uri = f"local://{host.run}/local"
+    (site.config / LEAD_PIECE).symlink_to(first.config / LEAD_PIECE)
+    assert is_apart(setup_places(site.config, uri)), "the host's own has files there"
+    for path in (first.hosts, first.config / "resource.toml"):
+        path.unlink()
+    kept = first.files().keys() - {str(first.config / LEAD_PIECE)}
+    said = host.unadopt_other()
+    assert said.status == 0, said.stderr
+    for path in (first.setup / "frob-burst.py", first.config / LEAD_PIECE):
+        assert f"remove   {path}" in said.lines
+    assert first.files().keys() == kept - {
+        str(first.setup / name) for name in ("frob-burst.py", LIST)
+    }
+    assert "    systemctl restart flux" in said.lines
     assert site.files() == site.before
 
 
