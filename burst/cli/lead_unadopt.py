@@ -59,7 +59,7 @@ def unadopt(directory: Path, dry_run: bool, target: Target) -> None:
     """
     record = read_record(directory)
     places = setup_places(directory, record.uri if record else "")
-    plan = plan_unadopt(directory, places.own)
+    plan = plan_unadopt(directory, places.own, apart=is_apart(places))
     gone = (step.path for step in plan.steps if step.undo is Undo.REMOVE)
     site, ours = read_config_files(directory).without(*gone), our_tables(places)
     with show_wait("reading what is on record"):

@@ -64,13 +64,16 @@ class UndoPlan(msgspec.Struct, frozen=True):
     steps: tuple[UndoStep, ...]
 
 
-def plan_unadopt(place: Path, setup: Path, units: Path = UNITS) -> UndoPlan:
+def plan_unadopt(
+    place: Path, setup: Path, units: Path = UNITS, *, apart: bool = False
+) -> UndoPlan:
     """Return the steps after which the files of the site are as they were.
 
     `place` is the instance's configuration, `setup` the directory with the list of
-    `burst setup`, `units` where root installed the daemon's unit. Raises ConfigError if
-    the instance was not adopted, if others have since changed a file so that the
-    additions cannot be taken out, or if a file names a frobnicator of ours.
+    `burst setup`, `units` where root installed the daemon's unit; with `apart`, another
+    unit there is for another instance of the host. Raises ConfigError if the instance
+    was not adopted, if others have since changed a file so that the additions cannot be
+    taken out, or if a file names a frobnicator of ours.
     """
     record = read_record(place)
     if record is None:
@@ -87,7 +90,7 @@ def plan_unadopt(place: Path, setup: Path, units: Path = UNITS) -> UndoPlan:
         *(UndoStep(_undo(each.change), each.path) for each in own),
         # The file that declares resources was changed last, and is restored first.
         *(UndoStep(Undo.RESTORE, path) for path in reversed(restored)),
-        *_written(record, units),
+        *_written(record, units, apart=apart),
         *_copies(record),
         UndoStep(Undo.REMOVE, record_path(place)),
     ]
@@ -123,9 +126,8 @@ def next_commands(owner: str, uri: str, *, apart: bool) -> Iterator[str]:
     `uri` is that of the instance; empty for what Flux finds by itself. `apart` tells
     that it is not the host's own, so that its unit is unknown. `owner` is the owner of
     the instance if it runs and can go on without our files until it is restarted, else
-    empty. It cannot go on if its last named queues are
-    removed: Fluxion would deny each job, as it has no queue for jobs without a queue
-    until it is loaded again.
+    empty. It cannot go on if its last named queues are removed: Fluxion would deny each
+    job, as it has no queue for jobs without a queue until it is loaded again.
     """
     flux = "flux"
     if uri not in {"", USUAL_URI}:
@@ -233,12 +235,13 @@ def _original(file: ChangedFile) -> bytes:
     return content
 
 
-def _written(record: AdoptionRecord, units: Path) -> Iterator[UndoStep]:
+def _written(record: AdoptionRecord, units: Path, *, apart: bool) -> Iterator[UndoStep]:
     """Yield the steps for the daemon's settings and unit, and the installed unit."""
     known = dict(record.written)
     unit = next((name for name in known if Path(name).name == DAEMON_UNIT), "")
-    if unit:
-        known[str(units / DAEMON_UNIT)] = known[unit]
+    installed = units / DAEMON_UNIT
+    if unit and not (apart and _digest_of(installed) != known[unit]):
+        known[str(installed)] = known[unit]
     for name, of_ours in known.items():
         found = _digest_of(Path(name))
         if found:
