@@ -21,10 +21,7 @@ from burst.flux.owner_rights import owner_rights
 from burst.flux_setup.config_files import read_config_files
 from burst.flux_setup.running_instance import read_queue_names
 from burst.flux_setup.setup_files import FluxDirectories
-from burst.flux_setup.site_tables import (
-    loses_last_queue,
-    our_tables,
-)
+from burst.flux_setup.site_tables import loses_last_queue, our_tables
 from burst.kits.user_names import user_name
 from burst.lead import Lead
 from burst.lead_setup.setup_place import is_apart, setup_places
@@ -61,7 +58,8 @@ def unadopt(directory: Path, dry_run: bool, target: Target) -> None:
     places = setup_places(directory, record.uri if record else "")
     plan = plan_unadopt(directory, places.own, apart=is_apart(places))
     gone = (step.path for step in plan.steps if step.undo is Undo.REMOVE)
-    site, ours = read_config_files(directory).without(*gone), our_tables(places)
+    site = read_config_files(directory).without(*gone).tables.get("queues", {})
+    ours = our_tables(places)
     with show_wait("reading what is on record"):
         owner, queues = _check_idle(_settings(target, plan.record.uri), places)
     last_queues = loses_last_queue(site, ours, queues)

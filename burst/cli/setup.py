@@ -41,6 +41,7 @@ from burst.flux_setup.site_tables import (
     files_after_ours,
     loses_last_queue,
     our_tables,
+    queues_of_others,
     site_files,
     site_tables,
 )
@@ -120,12 +121,7 @@ def setup(
         check_read(unread, directories, wanted, steps)
     elif system and not uri:
         check_nothing_removed(directories, wanted, steps)
-    site = site_files(directories)
-    if directories.environment and not (site and site.files):
-        # The site's own configuration is elsewhere.
-        site = None
-    queues = instance.queues.keys() if instance else ()
-    last_queues = loses_last_queue(site, our_tables(directories), queues)
+    last_queues = _loses_last_queue(directories, instance)
     if dry_run:
         return
     # The user of the brokers reads what root installs.
@@ -245,6 +241,19 @@ def _removes_used(instance: RunningInstance | None, steps: Sequence[FileStep]) -
     if instance is None:
         return any(path.name == FROBNICATOR for path in gone)
     return any(Path(name).resolve() in gone for name in instance.frobnicators)
+
+
+def _loses_last_queue(
+    directories: FluxDirectories, instance: RunningInstance | None
+) -> bool:
+    """Tell whether the instance has no named queues without our piece."""
+    ours, running = our_tables(directories), instance.queues if instance else {}
+    files = site_files(directories)
+    if directories.environment and not (files and files.files):
+        # The site's own configuration is elsewhere.
+        return loses_last_queue(queues_of_others(ours, running), ours, running)
+    site = files.tables.get("queues", {}) if files else {}
+    return loses_last_queue(site, ours, running)
 
 
 def _how_to_drop_frobnicator(

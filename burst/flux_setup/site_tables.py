@@ -94,17 +94,31 @@ def our_tables(places: FluxDirectories) -> dict[str, Any]:
 
 
 def loses_last_queue(
-    files: ConfigFiles | None, ours: Mapping[str, Any], running: Collection[str]
+    site: Collection[str], ours: Mapping[str, Any], running: Collection[str]
 ) -> bool:
     """Tell whether an instance has named queues, and none without our piece.
 
-    `files` are the site's; None if it is not known where they are. `ours` are the
-    tables of our piece, which may be gone already while the instance still has its
-    queues: `running`, empty if it does not run.
+    `site` are the queues of the site. `ours` are the tables of our piece, which may be
+    gone already while the instance still has its queues: `running`, empty if it does
+    not run.
+    """
+    return bool(running or ours.get("queues")) and not site
+
+
+def queues_of_others(ours: Mapping[str, Any], running: Mapping[str, Any]) -> list[str]:
+    """Return the queues of an instance that `burst setup` did not make.
+
+    For where the site's files are not known. Our piece, with the tables `ours`, may be
+    gone already.
     """
     names = ours.get("queues", {}).keys()
-    left = running - names if files is None else files.tables.get("queues", {})
-    return bool(running or names) and not left
+    return [
+        name
+        for name, table in running.items()
+        if name not in names
+        and list(table.get("requires", ())) != [LENT]
+        and not is_for_ordinary_jobs(table)
+    ]
 
 
 def is_for_ordinary_jobs(queue: Mapping[str, Any]) -> bool:

@@ -316,17 +316,20 @@ def flux_with_files_at(place: Path) -> Path:
     return flux.parent
 
 
-@pytest.mark.parametrize("again", [False, True], ids=["first", "again"])
+@pytest.mark.parametrize("how", ["system", "dir", "system again", "dir again"])
 @pytest.mark.parametrize("own", [{}, {"debug": {}}], ids=["ours", "own"])
 def test_after_removal_the_lead_has_to_drop_the_frobnicator(
     home: Path,
     flux_pool: FluxPool,
     monkeypatch: pytest.MonkeyPatch,
     own: Any,
-    again: bool,
+    how: str,
 ) -> None:
-    config = home / "flux/system/conf.d"
-    frobnicator = home / "flux/burst/frob-burst.py"
+    """With --dir, the site's own queues are known of the instance only."""
+    apart = how.startswith("dir")
+    place = home / "d" if apart else home / "flux/burst"
+    config = home / ("d/conf.d" if apart else "flux/system/conf.d")
+    frobnicator = place / "frob-burst.py"
     listed = {"frobnicator": {"plugins": ["defaults", str(frobnicator)]}}
     queues = OURS if own else {**OURS, **BATCH}
     piece = {"queues": queues, "ingest": listed}
@@ -334,15 +337,17 @@ def test_after_removal_the_lead_has_to_drop_the_frobnicator(
         frobnicator: "",
         config / "zz-burst-lead.toml": tomli_w.dumps(piece),
     }
-    apply_files(home / "flux/burst", installed)
-    (config / "site.toml").write_text(tomli_w.dumps({"access": {}, "queues": own}))
-    if again:
+    apply_files(place, installed)
+    if not apart:
+        (config / "site.toml").write_text(tomli_w.dumps({"access": {}, "queues": own}))
+    if how.endswith("again"):
         # An earlier removal was interrupted.
         (config / "zz-burst-lead.toml").unlink()
     commands = flux_with_files_at(home / "flux")
     with flux_pool.lend({"queues": {**queues, **own}, "ingest": listed}) as instance:
         monkeypatch.setenv("PATH", str(commands), prepend=":")
-        said = burst("setup", "--system", "--remove", "--uri", instance.uri)
+        where = ("--dir", str(place)) if apart else ("--system",)
+        said = burst("setup", *where, "--remove", "--uri", instance.uri)
     assert not frobnicator.exists()
     assert f"remove     {frobnicator}" in said.lines
     assert ("    flux config reload --follower-noop" in said.lines) is bool(own)
