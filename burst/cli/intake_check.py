@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,7 +30,19 @@ def try_running(uri: str) -> tuple[RunningInstance | None, str]:
             return read_instance(uri), ""
     except (Denied, LeadError) as error:
         click.echo(f"its queues and scheduler are not known: {error}")
-        return None, "" if isinstance(error, LeadGone) else error.what
+        gone = isinstance(error, LeadGone) or _has_no_socket(uri)
+        return None, "" if gone else error.what
+
+
+def _has_no_socket(uri: str) -> bool:
+    """Tell whether no broker can run at this URI, also where Flux cannot be asked."""
+    path = uri.removeprefix("local://")
+    try:
+        os.lstat(path)
+    except OSError as error:
+        # Another error may hide a socket.
+        return path != uri and isinstance(error, FileNotFoundError)
+    return False
 
 
 def check_intake(

@@ -16,7 +16,8 @@ from burst.cli.lead_multi_user import place_options, warn_of_program
 from burst.cli.progress import show_wait
 from burst.cli.target import CONFIG_PLACE
 from burst.config import IntakeSettings, Mode, load
-from burst.flux_setup.setup_files import check_flux_version
+from burst.errors import ConfigError
+from burst.flux_setup.setup_files import FluxDirectories, check_flux_version
 from burst.lead_setup.adopt_lead import AdoptRequest, adopt_lead, next_commands
 from burst.lead_setup.lead_config import read_config
 from burst.lead_setup.lead_plan import parse_slot, slot_provider
@@ -95,7 +96,7 @@ def adopt(
     for line in warn_of_program(asked.places.user):
         click.echo(line, err=True)
     _check_intake(asked)
-    files = setup_places(directory, asked.places.uri)
+    files = _files_of_setup(asked)
     with show_wait("writing the files"):
         found = adopt_lead(asked)
     for added in found.added:
@@ -117,13 +118,26 @@ def adopt(
         click.echo(f"    {shlex.join(command)}")
 
 
+def _files_of_setup(asked: AdoptRequest) -> FluxDirectories:
+    """Return where `burst setup` will have its files. Raises ConfigError."""
+    files = setup_places(asked.config, asked.places.uri)
+    if is_apart(files) and not asked.config.is_dir():
+        raise ConfigError(
+            f"{asked.config}: is a file, and `burst setup` puts another one beside it"
+            " that the broker has to read too",
+            "move it into a directory of its own, start the instance with --config-path"
+            " and that directory, and name the directory here",
+        )
+    return files
+
+
 def _tell_of_units(asked: AdoptRequest) -> Iterator[str]:
     """Yield what to do with the units of an instance that is not the host's own."""
     unit = asked.settings.with_name(DAEMON_UNIT)
-    yield "\nIt is not this host's own instance, which flux.service starts. So install"
+    yield "\nUnless flux.service starts this instance, install"
     yield f"{unit} by another name, and name there the unit that starts"
-    yield "this instance in place of flux.service. Restart that unit once `burst lead"
-    yield "check` below says that this is safe, and start the daemon before the doctor."
+    yield "it in place of flux.service. Restart that unit once `burst lead check`"
+    yield "below says that this is safe, and start the daemon before the doctor."
 
 
 def _check_intake(asked: AdoptRequest) -> None:

@@ -20,16 +20,18 @@ from burst.errors import ConfigError, LeadGone
 from burst.flux.owner_rights import owner_rights
 from burst.flux_setup.config_files import read_config_files
 from burst.flux_setup.running_instance import read_queue_names
-from burst.flux_setup.setup_files import LEAD_PIECE, FluxDirectories
-from burst.flux_setup.site_tables import (
-    loses_last_queue,
-    our_tables,
-)
+from burst.flux_setup.setup_files import FluxDirectories
+from burst.flux_setup.site_tables import loses_last_queue, our_tables
 from burst.kits.user_names import user_name
 from burst.lead import Lead
 from burst.lead_setup.setup_place import is_apart, setup_places
 from burst.lead_setup.site_files import read_record
-from burst.lead_setup.unadopt_lead import apply_unadopt, next_commands, plan_unadopt
+from burst.lead_setup.unadopt_lead import (
+    Undo,
+    apply_unadopt,
+    next_commands,
+    plan_unadopt,
+)
 from burst.model.jobid import format_f58
 from burst.runtime.connect import connect, is_flux
 from burst.runtime.offline import read_records_snapshot
@@ -54,10 +56,10 @@ def unadopt(directory: Path, dry_run: bool, target: Target) -> None:
     """
     record = read_record(directory)
     places = setup_places(directory, record.uri if record else "")
-    plan = plan_unadopt(directory, places.own)
-    # In case it is a link, by both names.
-    pieces = (directory / LEAD_PIECE, places.config / LEAD_PIECE)
-    site, ours = read_config_files(directory).without(*pieces), our_tables(places)
+    plan = plan_unadopt(directory, places.own, apart=is_apart(places))
+    gone = (step.path for step in plan.steps if step.undo is Undo.REMOVE)
+    site = read_config_files(directory).without(*gone).tables.get("queues", {})
+    ours = our_tables(places)
     with show_wait("reading what is on record"):
         owner, queues = _check_idle(_settings(target, plan.record.uri), places)
     last_queues = loses_last_queue(site, ours, queues)

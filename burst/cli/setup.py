@@ -31,7 +31,6 @@ from burst.flux_setup.setup_files import (
     Policy,
     check_flux_version,
     make_files,
-    single_directory,
     system_directories,
     user_directories,
 )
@@ -42,9 +41,11 @@ from burst.flux_setup.site_tables import (
     files_after_ours,
     loses_last_queue,
     our_tables,
+    queues_of_others,
     site_files,
     site_tables,
 )
+from burst.lead_setup.setup_place import directory_places
 from burst.lead_setup.site_files import read_record
 from burst.provider_type import on_own_host
 from burst.runtime.connect import is_flux
@@ -106,7 +107,7 @@ def setup(
     directories = _directories(where, directory)
     system = where == "system"
     settings = target.settings()
-    uri = settings.lead.uri or (_adopted(directories) if system else "")
+    uri = settings.lead.uri or _adopted(directories)
     uri = uri or os.environ.get("FLUX_URI", "")
     instance, unread = _running(uri, system)
     choice = None if removing else _choice(directories, settings, instance, **asked)
@@ -120,10 +121,7 @@ def setup(
         check_read(unread, directories, wanted, steps)
     elif system and not uri:
         check_nothing_removed(directories, wanted, steps)
-    # With --dir, the site's own configuration is elsewhere.
-    site = None if directories.environment else site_files(directories)
-    queues = instance.queues.keys() if instance else ()
-    last_queues = loses_last_queue(site, our_tables(directories), queues)
+    last_queues = _loses_last_queue(directories, instance)
     if dry_run:
         return
     # The user of the brokers reads what root installs.
@@ -143,7 +141,7 @@ def setup(
 
 def _directories(where: str | None, directory: Path | None) -> FluxDirectories:
     if directory is not None:
-        return single_directory(directory)
+        return directory_places(directory)
     return system_directories() if where == "system" else user_directories()
 
 
@@ -243,6 +241,19 @@ def _removes_used(instance: RunningInstance | None, steps: Sequence[FileStep]) -
     if instance is None:
         return any(path.name == FROBNICATOR for path in gone)
     return any(Path(name).resolve() in gone for name in instance.frobnicators)
+
+
+def _loses_last_queue(
+    directories: FluxDirectories, instance: RunningInstance | None
+) -> bool:
+    """Tell whether the instance has no named queues without our piece."""
+    ours, running = our_tables(directories), instance.queues if instance else {}
+    files = site_files(directories)
+    if directories.environment and not (files and files.files):
+        # The site's own configuration is elsewhere.
+        return loses_last_queue(queues_of_others(ours, running), ours, running)
+    site = files.tables.get("queues", {}) if files else {}
+    return loses_last_queue(site, ours, running)
 
 
 def _how_to_drop_frobnicator(

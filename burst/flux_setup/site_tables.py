@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -94,17 +94,31 @@ def our_tables(places: FluxDirectories) -> dict[str, Any]:
 
 
 def loses_last_queue(
-    files: ConfigFiles | None, ours: Mapping[str, Any], running: Collection[str]
+    site: Collection[str], ours: Mapping[str, Any], running: Collection[str]
 ) -> bool:
     """Tell whether an instance has named queues, and none without our piece.
 
-    `files` are the site's; None if it is not known where they are. `ours` are the
-    tables of our piece, which may be gone already while the instance still has its
-    queues: `running`, empty if it does not run.
+    `site` are the queues of the site. `ours` are the tables of our piece, which may be
+    gone already while the instance still has its queues: `running`, empty if it does
+    not run.
+    """
+    return bool(running or ours.get("queues")) and not site
+
+
+def queues_of_others(ours: Mapping[str, Any], running: Mapping[str, Any]) -> list[str]:
+    """Return the queues of an instance that `burst setup` did not make.
+
+    For where the site's files are not known. Our piece, with the tables `ours`, may be
+    gone already.
     """
     names = ours.get("queues", {}).keys()
-    left = running - names if files is None else files.tables.get("queues", {})
-    return bool(running or names) and not left
+    return [
+        name
+        for name, table in running.items()
+        if name not in names
+        and list(table.get("requires", ())) != [LENT]
+        and not is_for_ordinary_jobs(table)
+    ]
 
 
 def is_for_ordinary_jobs(queue: Mapping[str, Any]) -> bool:
@@ -133,17 +147,30 @@ def check_frobnicator_unused(place: Path, steps: Iterable[FileStep]) -> None:
     removed = [each.path for each in steps if each.change is Change.REMOVE]
     # Links are resolved: /etc/flux may be a link to where Flux is installed.
     gone = {path.resolve() for path in removed}
-    if not place.is_file() and not any(place.glob("*.toml")):
-        return
-    for each in read_config_files(place).files:
-        listed = _frobnicators(each.tables) or ()
-        found = [name for name in listed if Path(name).resolve() in gone]
-        if found and each.path.resolve() not in gone:
+    for path, name in _naming(place, gone):
+        if path.resolve() not in gone:
             raise ConfigError(
-                f"{each.path}: [ingest.frobnicator] plugins names {found[0]}, which"
+                f"{path}: [ingest.frobnicator] plugins names {name}, which"
                 " is to be removed: Flux would refuse each job that is submitted",
                 "remove it from that list, and run this command again",
             )
+
+
+def names_frobnicator(place: Path, frobnicator: Path) -> bool:
+    """Tell whether the configuration at `place` has this frobnicator in its list.
+
+    Raises ConfigError.
+    """
+    return any(_naming(place, {frobnicator.resolve()}))
+
+
+def _naming(place: Path, programs: Collection[Path]) -> Iterator[tuple[Path, str]]:
+    """Yield the files that name one of these frobnicators, and the name there."""
+    if place.is_file() or any(place.glob("*.toml")):
+        for each in read_config_files(place).files:
+            for name in _frobnicators(each.tables) or ():
+                if Path(name).resolve() in programs:
+                    yield each.path, name
 
 
 def _frobnicators(tables: Mapping[str, Any]) -> list[str] | None:

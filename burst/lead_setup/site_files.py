@@ -145,13 +145,20 @@ def _note(
 def check_places(paths: Iterable[Path]) -> None:
     """Raise ConfigError if root would write into a directory that others can change.
 
-    They could put a link there at any moment, which leads to any file.
+    They could put a link there at any moment, which leads to any file. Raises it also
+    if that cannot be known.
     """
     if os.geteuid():
         return
     for path in paths:
         for directory in (path.parent, path.resolve().parent):
-            part = first_changeable(directory.absolute(), 0)
+            try:
+                part = first_changeable(directory.absolute(), 0)
+            except OSError as error:
+                raise ConfigError(
+                    f"{path}: cannot be examined: {error.strerror}",
+                    "name another place",
+                ) from error
             if part:
                 raise ConfigError(
                     f"{path}: users other than root can change {part}, so they could"

@@ -16,7 +16,8 @@ import msgspec
 
 from burst.errors import ConfigError
 from burst.flux_setup.config_files import ConfigFile, ConfigFiles, read_tables
-from burst.flux_setup.install import Change, apply_files, plan_files
+from burst.flux_setup.install import Change, FileStep, apply_files, plan_files
+from burst.flux_setup.setup_files import LEAD_PIECE
 from burst.flux_setup.site_tables import check_frobnicator_unused
 from burst.lead_setup.add_slots import declared_hosts
 from burst.lead_setup.lead_config import read_lead
@@ -63,13 +64,16 @@ class UndoPlan(msgspec.Struct, frozen=True):
     steps: tuple[UndoStep, ...]
 
 
-def plan_unadopt(place: Path, setup: Path, units: Path = UNITS) -> UndoPlan:
+def plan_unadopt(
+    place: Path, setup: Path, units: Path = UNITS, *, apart: bool = False
+) -> UndoPlan:
     """Return the steps after which the files of the site are as they were.
 
     `place` is the instance's configuration, `setup` the directory with the list of
-    `burst setup`, `units` where root installed the daemon's unit. Raises ConfigError if
-    the instance was not adopted, if others have since changed a file so that the
-    additions cannot be taken out, or if a file names a frobnicator of ours.
+    `burst setup`, `units` where root installed the daemon's unit; with `apart`, another
+    unit there is for another instance of the host. Raises ConfigError if the instance
+    was not adopted, if others have since changed a file so that the additions cannot be
+    taken out, or if a file names a frobnicator of ours.
     """
     record = read_record(place)
     if record is None:
@@ -80,13 +84,13 @@ def plan_unadopt(place: Path, setup: Path, units: Path = UNITS) -> UndoPlan:
         )
     restored = list(_to_restore(record))
     _check_slots_gone(place, record, restored)
-    own = plan_files(setup, {})
+    own = list(_with_other_piece(place, plan_files(setup, {})))
     check_frobnicator_unused(place, own)
     steps = [
         *(UndoStep(_undo(each.change), each.path) for each in own),
         # The file that declares resources was changed last, and is restored first.
         *(UndoStep(Undo.RESTORE, path) for path in reversed(restored)),
-        *_written(record, units),
+        *_written(record, units, apart=apart),
         *_copies(record),
         UndoStep(Undo.REMOVE, record_path(place)),
     ]
@@ -96,19 +100,24 @@ def plan_unadopt(place: Path, setup: Path, units: Path = UNITS) -> UndoPlan:
 def apply_unadopt(plan: UndoPlan) -> None:
     """Do all steps. Raises ConfigError; the call can be repeated after that."""
     check_places(step.path for step in plan.steps)
+    removed = [step.path for step in plan.steps if step.undo is Undo.REMOVE]
+    # First, as Flux cannot read a directory with a link to a file that is gone.
+    _remove(path for path in removed if path.name == LEAD_PIECE)
     apply_files(plan.setup, {})
     for step in plan.steps:
         if step.undo is Undo.RESTORE:
             rewrite(step.path, _original(plan.record.changed[str(step.path)]))
-    for step in plan.steps:
-        if step.undo is Undo.REMOVE:
-            try:
-                step.path.unlink(missing_ok=True)
-            except OSError as error:
-                raise ConfigError(
-                    f"{step.path}: cannot be removed: {error.strerror}",
-                    "run it as root",
-                ) from error
+    _remove(removed)
+
+
+def _remove(paths: Iterable[Path]) -> None:
+    for path in paths:
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise ConfigError(
+                f"{path}: cannot be removed: {error.strerror}", "run it as root"
+            ) from error
 
 
 def next_commands(owner: str, uri: str, *, apart: bool) -> Iterator[str]:
@@ -117,9 +126,8 @@ def next_commands(owner: str, uri: str, *, apart: bool) -> Iterator[str]:
     `uri` is that of the instance; empty for what Flux finds by itself. `apart` tells
     that it is not the host's own, so that its unit is unknown. `owner` is the owner of
     the instance if it runs and can go on without our files until it is restarted, else
-    empty. It cannot go on if its last named queues are
-    removed: Fluxion would deny each job, as it has no queue for jobs without a queue
-    until it is loaded again.
+    empty. It cannot go on if its last named queues are removed: Fluxion would deny each
+    job, as it has no queue for jobs without a queue until it is loaded again.
     """
     flux = "flux"
     if uri not in {"", USUAL_URI}:
@@ -129,11 +137,24 @@ def next_commands(owner: str, uri: str, *, apart: bool) -> Iterator[str]:
         # have the configuration of rank 0, and no other rank may reload it.
         yield f"runuser -u {owner} -- {flux} config reload --follower-noop"
     if apart:
-        yield "# here, restart the instance by its unit, which is not flux.service"
+        yield "# here, restart the instance by its unit"
     else:
         yield "systemctl daemon-reload"
         yield "systemctl restart flux"
     yield f"{flux} kvs unlink -Rf burst"
+
+
+def _with_other_piece(place: Path, steps: Sequence[FileStep]) -> Iterator[FileStep]:
+    """Yield these steps, after one for a link to our piece or a copy of it.
+
+    `burst setup` says to put the piece beside the files that the broker reads.
+    """
+    beside = record_path(place).with_name(LEAD_PIECE)
+    pieces = [each.path for each in steps if each.path.name == LEAD_PIECE]
+    found = _digest_of(beside)
+    if beside not in pieces and found and found in map(_digest_of, pieces):
+        yield FileStep(Change.REMOVE, beside)
+    yield from steps
 
 
 def _undo(change: Change) -> Undo:
@@ -214,12 +235,13 @@ def _original(file: ChangedFile) -> bytes:
     return content
 
 
-def _written(record: AdoptionRecord, units: Path) -> Iterator[UndoStep]:
+def _written(record: AdoptionRecord, units: Path, *, apart: bool) -> Iterator[UndoStep]:
     """Yield the steps for the daemon's settings and unit, and the installed unit."""
     known = dict(record.written)
     unit = next((name for name in known if Path(name).name == DAEMON_UNIT), "")
-    if unit:
-        known[str(units / DAEMON_UNIT)] = known[unit]
+    installed = units / DAEMON_UNIT
+    if unit and not (apart and _digest_of(installed) != known[unit]):
+        known[str(installed)] = known[unit]
     for name, of_ours in known.items():
         found = _digest_of(Path(name))
         if found:

@@ -4,17 +4,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import tomli_w
 
-from burst.flux_setup.install import apply_files
-from burst.flux_setup.setup_files import LEAD_PIECE, single_directory
-from burst.lead_setup.setup_place import is_apart, setup_places
+from burst.flux_setup.config_files import read_config_files
+from burst.flux_setup.install import LIST, apply_files
+from burst.flux_setup.setup_files import LEAD_PIECE
+from burst.lead_setup.setup_place import directory_places, is_apart, setup_places
 from tests.cli.cli_harness import CommandResult, burst
 from tests.embedded_instance import short_directory
-from tests.lead_setup.adopted_site import Site
+from tests.lead_setup.adopted_site import BOOTSTRAP, ENTRIES, Site
 from tests.support.own_name import OWN_NAME, needs_name
 
 # Whom root can give files to, or whoever runs this.
@@ -32,12 +35,15 @@ class Host:
         self.other = Site(directory / "other", entries=True)
         self.run = directory / "run"
 
-    def adopt_other(self) -> CommandResult:
+    def adopt_other(self, name: str = "") -> CommandResult:
         words = ("--slot", "burst-0-[0-3]:8", "--provider", "local", "--mode", "queue")
         where = ("--user", USER, "--rundir", str(self.run))
         settings = ("--settings", str(self.other.settings))
         return burst(
-            *("lead", "adopt", str(self.other.config)), *words, *where, *settings
+            *("lead", "adopt", str(self.other.config / name)),
+            *words,
+            *where,
+            *settings,
         )
 
     def unadopt_other(self) -> CommandResult:
@@ -70,7 +76,7 @@ def test_its_commands_name_it(host: Host) -> None:
         f"    burst lead check {config} --uri {uri}",
         f"    runuser -u {USER} -- burst doctor -c {settings} --uri {uri}",
     ]
-    assert "name there the unit that starts\nthis instance" in said.stdout
+    assert "\nUnless flux.service starts this instance, install\n" in said.stdout
 
 
 def install(site: Site, own: Path, piece: Path) -> None:
@@ -80,13 +86,111 @@ def install(site: Site, own: Path, piece: Path) -> None:
     apply_files(own, {frobnicator: "# ours\n", piece: listed})
 
 
+SITE = {
+    "queues": {"debug": {}},
+    "policy": {"jobspec": {"defaults": {"system": {"queue": "debug"}}}},
+    "ingest": {"frobnicator": {"plugins": ["defaults", "/site/a.py"]}},
+}
+
+
+@needs_name
+def test_setup_puts_its_piece_beside_the_sites_files(host: Host) -> None:
+    """Also where the instance does not run: adopt said to restart it."""
+    config = host.other.config
+    (config / "site.toml").write_text(tomli_w.dumps(SITE))
+    host.other.before = host.other.files()
+    _, _, commands = host.adopt_other().stdout.partition("\nAs root:\n\n")
+    said = burst(*commands.splitlines()[0].split()[1:])
+    assert said.status == 0, said.stderr
+    ours = config / "burst-setup"
+    piece = tomllib.loads((config / LEAD_PIECE).read_text())
+    assert set(piece["queues"]) == {"burst", "burst-ready"}
+    plugins = piece["ingest"]["frobnicator"]["plugins"]
+    listed = ["defaults", "/site/a.py", "constraints"]
+    assert plugins == [*listed, str(ours / "frob-burst.py")]
+    assert read_config_files(config).tables["policy"] == SITE["policy"]
+    assert (ours / "cli/plugins/burst.py").exists()
+    assert host.unadopt_other().status == 0
+    assert host.other.files() == host.other.before
+
+
+@needs_name
+def test_it_has_to_have_a_directory_for_the_piece(host: Host) -> None:
+    file = host.other.config / "flux.toml"
+    file.write_text(BOOTSTRAP + ENTRIES)
+    host.other.before = host.other.files()
+    said = host.adopt_other(file.name)
+    assert said.status == 1
+    assert said.error.startswith(f"{file}: is a file"), said.error
+    assert host.other.files() == host.other.before
+
+
+def as_link(piece: Path, target: Path) -> None:
+    piece.symlink_to(target)
+
+
+def as_copy(piece: Path, target: Path) -> None:
+    piece.write_bytes(target.read_bytes())
+
+
+@pytest.mark.parametrize("put", [as_link, as_copy])
+def test_a_piece_that_was_put_beside_the_sites_files_goes_with_ours(
+    host: Host, put: Callable[[Path, Path], None]
+) -> None:
+    """As where the broker of the host's own instance reads other files than Flux's."""
+    site, piece = host.other, host.first.config / LEAD_PIECE
+    site.adopt()
+    install(site, host.first.setup, piece)
+    put(site.config / LEAD_PIECE, piece)
+    said = host.unadopt_other()
+    assert said.status == 0, said.stderr
+    assert f"remove   {site.config / LEAD_PIECE}" in said.lines
+    assert not (site.config / LEAD_PIECE).is_symlink()
+    assert site.files() == site.before
+
+
+def test_an_instance_that_loads_what_was_installed_for_the_host_is_its_own(
+    host: Host,
+) -> None:
+    """An earlier adopt printed `burst setup --system` for each instance."""
+    site, first = host.other, host.first
+    site.adopt(host.run)
+    install(site, first.setup, first.config / LEAD_PIECE)
+    uri = f"local://{host.run}/local"
+    (site.config / LEAD_PIECE).symlink_to(first.config / LEAD_PIECE)
+    assert is_apart(setup_places(site.config, uri)), "the host's own has files there"
+    for path in (first.hosts, first.config / "resource.toml"):
+        path.unlink()
+    kept = first.files().keys() - {str(first.config / LEAD_PIECE)}
+    said = host.unadopt_other()
+    assert said.status == 0, said.stderr
+    for path in (first.setup / "frob-burst.py", first.config / LEAD_PIECE):
+        assert f"remove   {path}" in said.lines
+    assert first.files().keys() == kept - {
+        str(first.setup / name) for name in ("frob-burst.py", LIST)
+    }
+    assert "    systemctl restart flux" in said.lines
+    assert site.files() == site.before
+
+
+def test_an_edited_copy_of_the_piece_is_to_be_removed_by_hand(host: Host) -> None:
+    site, piece = host.other, host.first.config / LEAD_PIECE
+    site.adopt()
+    install(site, host.first.setup, piece)
+    (site.config / LEAD_PIECE).write_text(f"{piece.read_text()}# edited\n")
+    said = host.unadopt_other()
+    assert said.error.startswith(f"{site.config / LEAD_PIECE}: [ingest.frobnicator]")
+    assert piece.exists()
+
+
 @pytest.mark.parametrize("run", ["run", USUAL])
 def test_nothing_is_taken_from_the_first(host: Host, run: Path) -> None:
     host.first.adopt()
     install(host.first, host.first.setup, host.first.config / LEAD_PIECE)
     kept = host.first.files()
     host.other.adopt(host.run / run)
-    places = single_directory(host.other.config / "burst-setup")
+    places = directory_places(host.other.config / "burst-setup")
+    assert places.config == host.other.config
     install(host.other, places.own, places.config / LEAD_PIECE)
     said = host.unadopt_other()
     assert said.status == 0, said.stderr

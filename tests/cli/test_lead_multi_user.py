@@ -58,9 +58,10 @@ class Host(msgspec.Struct):
     def lead(self) -> Path:
         return self.path / "lead"
 
-    def init(self, *words: str, user: str = USER) -> CommandResult:
+    def init(self, *words: str, user: str = USER, place: str = "lead") -> CommandResult:
         own = ("--hosts", "lead-0", "--cores", "2", "--gpus", "0", "--user", user)
-        return burst("lead", "init", str(self.lead), "--multi-user", *own, *words)
+        directory = str(self.path / place)
+        return burst("lead", "init", directory, "--multi-user", *own, *words)
 
 
 @pytest.fixture
@@ -166,6 +167,13 @@ def test_a_directory_that_others_cannot_enter_is_refused(host: Host) -> None:
     assert refused.status == 1
     assert f"`chmod o+x {host.path}`" in refused.stderr
     assert not (host.lead / "broker.toml").exists()
+
+
+def test_a_directory_below_a_file_is_refused(host: Host) -> None:
+    (host.path / "file").touch()
+    refused = host.init(place="file/lead")
+    assert refused.error.startswith(f"{host.path}/file/lead"), refused
+    assert "Not a directory" in refused.error
 
 
 @pytest.mark.skipif(not IS_ROOT, reason="only root can be made to write elsewhere")

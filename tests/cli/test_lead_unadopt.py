@@ -13,6 +13,7 @@ import pytest
 import tomli_w
 
 from burst.config import IntakeSettings
+from burst.flux_setup.install import apply_files
 from burst.flux_setup.setup_files import (
     LEAD_PIECE,
     IntakeChoice,
@@ -187,7 +188,7 @@ def test_flux_is_not_to_reload_where_its_last_queues_go(
     intake = IntakeSettings(mode="queue")
     choice = IntakeChoice(intake=intake, local_queue="" if own else "batch")
     piece = lead_tables(places, choice)
-    (config / LEAD_PIECE).write_text(tomli_w.dumps(piece))
+    apply_files(site.setup, {config / LEAD_PIECE: tomli_w.dumps(piece)})
     asked = (str(site.config), "--uri", instance.uri, "-c", os.devnull)
     said = burst("lead", "unadopt", *asked)
     user = OWN_NAME

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -251,6 +253,34 @@ def test_nothing_is_removed_under_a_lead_that_cannot_be_asked(
     assert "restart it now" in removed.stdout
 
 
+def test_without_fluxs_bindings_a_lead_that_is_gone_keeps_nobody_from_it(
+    home: Path,
+) -> None:
+    """As after an update of Python; what a lead that runs uses cannot be read then."""
+    place = ("setup", "--dir", str(home / "d"))
+    burst(*place, "--mode", "queue")
+    (home / "_flux.py").write_text('raise ImportError("made for another Python")\n')
+
+    def remove(run: Path) -> subprocess.CompletedProcess[str]:
+        asked = (*place, "--remove", "--uri", f"local://{run}/local")
+        known = os.environ.get("PYTHONPATH", "")
+        return subprocess.run(
+            [sys.executable, "-m", "burst", *asked],
+            env={"HOME": str(home), "PATH": "", "PYTHONPATH": f"{home}:{known}"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    (home / "local").touch()
+    refused = remove(home)
+    assert "cannot be read: Flux's Python bindings cannot be" in refused.stderr
+    assert (home / "d").exists()
+    removed = remove(home / "none")
+    assert removed.returncode == 0, removed.stderr
+    assert not (home / "d").exists()
+
+
 def test_the_system_instance_may_have_a_rundir_of_its_own(
     home: Path, flux_pool: FluxPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -286,17 +316,20 @@ def flux_with_files_at(place: Path) -> Path:
     return flux.parent
 
 
-@pytest.mark.parametrize("again", [False, True], ids=["first", "again"])
+@pytest.mark.parametrize("how", ["system", "dir", "system again", "dir again"])
 @pytest.mark.parametrize("own", [{}, {"debug": {}}], ids=["ours", "own"])
 def test_after_removal_the_lead_has_to_drop_the_frobnicator(
     home: Path,
     flux_pool: FluxPool,
     monkeypatch: pytest.MonkeyPatch,
     own: Any,
-    again: bool,
+    how: str,
 ) -> None:
-    config = home / "flux/system/conf.d"
-    frobnicator = home / "flux/burst/frob-burst.py"
+    """With --dir, the site's own queues are known of the instance only."""
+    apart = how.startswith("dir")
+    place = home / "d" if apart else home / "flux/burst"
+    config = home / ("d/conf.d" if apart else "flux/system/conf.d")
+    frobnicator = place / "frob-burst.py"
     listed = {"frobnicator": {"plugins": ["defaults", str(frobnicator)]}}
     queues = OURS if own else {**OURS, **BATCH}
     piece = {"queues": queues, "ingest": listed}
@@ -304,15 +337,17 @@ def test_after_removal_the_lead_has_to_drop_the_frobnicator(
         frobnicator: "",
         config / "zz-burst-lead.toml": tomli_w.dumps(piece),
     }
-    apply_files(home / "flux/burst", installed)
-    (config / "site.toml").write_text(tomli_w.dumps({"access": {}, "queues": own}))
-    if again:
+    apply_files(place, installed)
+    if not apart:
+        (config / "site.toml").write_text(tomli_w.dumps({"access": {}, "queues": own}))
+    if how.endswith("again"):
         # An earlier removal was interrupted.
         (config / "zz-burst-lead.toml").unlink()
     commands = flux_with_files_at(home / "flux")
     with flux_pool.lend({"queues": {**queues, **own}, "ingest": listed}) as instance:
         monkeypatch.setenv("PATH", str(commands), prepend=":")
-        said = burst("setup", "--system", "--remove", "--uri", instance.uri)
+        where = ("--dir", str(place)) if apart else ("--system",)
+        said = burst("setup", *where, "--remove", "--uri", instance.uri)
     assert not frobnicator.exists()
     assert f"remove     {frobnicator}" in said.lines
     assert ("    flux config reload --follower-noop" in said.lines) is bool(own)

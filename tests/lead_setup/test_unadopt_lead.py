@@ -12,7 +12,7 @@ from burst.flux_setup.install import apply_files
 from burst.lead_setup.add_slots import add_slots
 from burst.lead_setup.lead_plan import parse_slot
 from burst.lead_setup.site_files import RECORD
-from burst.lead_setup.unadopt_lead import Undo
+from burst.lead_setup.unadopt_lead import Undo, plan_unadopt
 from burst.model.shape import Shape
 from tests.lead_setup.adopted_site import BOOTSTRAP, R, Site
 from tests.support.fluxlead import short_directory
@@ -105,6 +105,20 @@ def test_what_was_edited_since_stays(site: Site) -> None:
     assert kept == {site.settings, site.units / "burst.service"}
     site.unadopt()
     assert site.files() == site.before
+
+
+def test_the_hosts_unit_is_no_matter_of_a_further_instance(site: Site) -> None:
+    site.adopt()
+    unit = site.units / "burst.service"
+    unit.write_text("[Unit]\n")
+
+    def named() -> bool:
+        plan = plan_unadopt(site.config, site.setup, site.units, apart=True)
+        return unit in {step.path for step in plan.steps}
+
+    assert not named()
+    shutil.copy(site.directory / "burst/burst.service", unit)
+    assert named(), "adopt may have been of an earlier version, which had it installed"
 
 
 def test_a_file_that_others_changed_has_to_lose_the_slots_by_hand(site: Site) -> None:
