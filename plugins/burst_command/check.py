@@ -83,12 +83,13 @@ class _Check:
         make: Callable[[Callable[[Path], JobTasks]], CommandProvider],
         settings: CommandSettings,
         tell: Callable[[str], None],
+        clock: Callable[[], float],
     ) -> None:
         # How long to wait for nodes, by the time that they take according to the site.
         self._patience = 4 * settings.join_time + settings.limit
         # The script ends by itself if `end` does not end it: nobody else would.
         self._provider = make(partial(_Files, seconds=2 * self._patience))
-        self._tell = tell
+        self._tell, self._clock = tell, clock
         [offer] = self._provider.offers()
         hosts = [f"burst-check-{number}" for number in range(NODES)]
         self._spec = BurstSpec(
@@ -194,9 +195,9 @@ class _Check:
     def _clean(self) -> Iterator[Finding]:
         """Delete what was made, by calls of the program only."""
         self._tell(f"deletes what may be left of {self._name}")
-        ends = time.monotonic() + self._patience
+        ends = self._clock() + self._patience
         last, for_good = "", False
-        while not for_good and time.monotonic() < ends:
+        while not for_good and self._clock() < ends:
             try:
                 self._provider.reap(_BURST)
                 last = f"`list` still lists {self._name}"
@@ -219,9 +220,9 @@ class _Check:
 
     def _wait(self, holds: Callable[[], bool], what: str) -> None:
         self._tell(f"waits for {what}")
-        ends = time.monotonic() + self._patience
+        ends = self._clock() + self._patience
         while not holds():
-            if time.monotonic() > ends:
+            if self._clock() > ends:
                 raise Refused(
                     f"waited {self._patience:g} s in vain for {what}",
                     "set a longer join_time to wait longer",
@@ -236,10 +237,11 @@ def check(
     make: Callable[[Callable[[Path], JobTasks]], CommandProvider],
     settings: CommandSettings,
     tell: Callable[[str], None],
+    clock: Callable[[], float],
 ) -> list[Finding]:
     """Begin, list and end a burst; return a finding for each rule that was tried.
 
     `make` makes a provider that uses the given files. `tell` is called with what the
     check does and waits for. If anything is left, a finding says what.
     """
-    return list(_Check(make, settings, tell).run())
+    return list(_Check(make, settings, tell, clock).run())

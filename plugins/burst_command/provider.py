@@ -127,13 +127,17 @@ class CommandProvider(JobProvider[ListedBurst]):
         count = len(self._site.list())
         yield ok(f"`{self._settings.program[0]} list` lists {count} bursts")
 
-    def check(self, tell: Callable[[str], None]) -> Sequence[Finding]:
+    def check(
+        self,
+        tell: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> Sequence[Finding]:
         """Try the rules for the program, on a burst that no lead knows."""
 
         def make(files: Callable[[Path], JobTasks]) -> CommandProvider:
             return CommandProvider(self._name, self._settings, self._owner, files)
 
-        return check(make, self._settings, tell)
+        return check(make, self._settings, tell, clock)
 
     def name_of(self, burst_id: str) -> str:
         """Return the burst's name for the program: `OWNER.PROVIDER.BURST`."""
