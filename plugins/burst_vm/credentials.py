@@ -41,6 +41,8 @@ def _content(key: str, path: str) -> str:
         why = error.strerror
     except ValueError:
         why = "is not text"
+    except RuntimeError:
+        why = "this user has no home directory"
     else:
         if _is_key(content):
             return content

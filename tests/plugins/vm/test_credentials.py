@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import pwd
 import traceback
 from pathlib import Path
 from typing import Any
@@ -82,3 +83,17 @@ def test_what_the_cloud_says_is_told(tmp_path: Path) -> None:
 
     told = told_of(VmCloud(FakeCloud(tmp_path).settings(), make), Refused)
     assert "the account was disabled" in told
+
+
+def test_a_user_without_a_home_has_no_file_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nobody(uid: int) -> None:
+        raise KeyError(uid)
+
+    cloud = FakeCloud(tmp_path, "gce")
+    write(cloud, "~/account.json")
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    told = told_of(cloud.cloud(), ConfigError)
+    assert "key: ~/account.json: this user has no home directory" in told
