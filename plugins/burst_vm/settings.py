@@ -30,23 +30,39 @@ TAG_OPTIONS = {
     "azure_arm": "ex_tags",
 }
 """The argument of each driver's `create_node` that has the VM's tags."""
+_SPOT = "spot of the offer"
 _NOT_OPTIONS = {
-    "ec2": (
-        "ex_userdata",
-        "ex_mincount",
-        "ex_maxcount",
-        "ex_terminate_on_shutdown",
-        "ex_spot",
-        "ex_subnet",
-        "ex_security_group_ids",
-    ),
-    "openstack": ("ex_userdata", "networks", "ex_security_groups"),
-    # In another zone, VMs are not listed.
-    "gce": ("location", "ex_preemptible", "ex_tags", "ex_subnetwork"),
-    "azure_arm": ("ex_customdata", "ex_spot", "ex_subnet", "ex_security_group"),
+    "ec2": {
+        "ex_userdata": "user_data",
+        "ex_mincount": "",
+        "ex_maxcount": "",
+        "ex_terminate_on_shutdown": "",
+        "ex_spot": _SPOT,
+        "ex_subnet": "subnet",
+        "ex_security_group_ids": "security_groups",
+    },
+    "openstack": {
+        "ex_userdata": "user_data",
+        "networks": "subnet",
+        "ex_security_groups": "security_groups",
+    },
+    "gce": {
+        # If `region` is another zone, VMs are not listed.
+        "location": "region",
+        "ex_preemptible": _SPOT,
+        "ex_tags": "security_groups",
+        "ex_subnetwork": "subnet",
+    },
+    "azure_arm": {
+        "ex_customdata": "user_data",
+        "ex_spot": _SPOT,
+        "ex_subnet": "subnet",
+        "ex_security_group": "security_groups",
+    },
 }
 """Arguments of `create_node` that follow from other keys, next to name, size and
-image: with other values, VMs would be made that are not seen, or not deleted."""
+image, and the key to set instead: with other values, VMs would be made that are not
+seen, or not deleted, or are not what these keys say."""
 _AtLeast1 = Annotated[int, msgspec.Meta(ge=1)]
 _AtLeast0 = Annotated[int, msgspec.Meta(ge=0)]
 _Port = Annotated[int, msgspec.Meta(ge=1, le=65535)]
@@ -166,9 +182,12 @@ class VmSettings(msgspec.Struct, frozen=True, kw_only=True):
         self._check_options()
 
     def _check_options(self) -> None:
-        names = {"name", "size", "image", *_NOT_OPTIONS[self.driver]}
-        for name in sorted(names & self.options.keys()):
-            raise ValueError(f"options: {name}: the provider itself sets this")
+        always = {"name": "", "size": "size of the offer", "image": "image"}
+        keys = {**always, **_NOT_OPTIONS[self.driver]}
+        for name in sorted(keys.keys() & self.options.keys()):
+            key = keys[name]
+            why = f"set {key} instead" if key else "the provider itself sets this"
+            raise ValueError(f"options: {name}: {why}")
         tags = TAG_OPTIONS[self.driver]
         if not _is_text_table(self.options.get(tags, {})):
             raise ValueError(f"options: {tags}: must be a table of text")

@@ -108,9 +108,38 @@ def test_options_may_not_be_what_the_provider_sets(tmp_path: Path, driver: str) 
     provider.provision(cloud.spec(1))
     [asked] = cloud.asked
     added = {TAG_OPTIONS[driver], "ex_metadata", "ex_service_accounts"}
+    itself = {"name", "ex_terminate_on_shutdown"}
     for name in asked.keys() - added:
-        with pytest.raises(ConfigError, match=f"options: {name}: the provider itself"):
+        why = "the provider itself" if name in itself else "set .* instead"
+        with pytest.raises(ConfigError, match=f"options: {name}: {why}"):
             cloud.settings(options={name: asked[name]})
+
+
+@pytest.mark.parametrize(
+    ("driver", "option", "key"),
+    [
+        ("ec2", "ex_userdata", "user_data"),
+        ("ec2", "ex_spot", "spot of the offer"),
+        ("ec2", "ex_subnet", "subnet"),
+        ("ec2", "ex_security_group_ids", "security_groups"),
+        ("ec2", "size", "size of the offer"),
+        ("ec2", "image", "image"),
+        ("openstack", "networks", "subnet"),
+        ("openstack", "ex_security_groups", "security_groups"),
+        ("gce", "location", "region"),
+        ("gce", "ex_preemptible", "spot of the offer"),
+        ("gce", "ex_tags", "security_groups"),
+        ("gce", "ex_subnetwork", "subnet"),
+        ("azure_arm", "ex_customdata", "user_data"),
+        ("azure_arm", "ex_security_group", "security_groups"),
+    ],
+)
+def test_it_is_said_which_key_to_set_in_place_of_an_option(
+    tmp_path: Path, driver: str, option: str, key: str
+) -> None:
+    cloud = FakeCloud(tmp_path, driver)
+    with pytest.raises(ConfigError, match=f"options: {option}: set {key} instead"):
+        cloud.settings(options={option: "x"})
 
 
 def test_compute_engine_takes_the_labels(tmp_path: Path) -> None:
@@ -152,7 +181,7 @@ def test_a_vm_whose_tag_names_no_host_is_deleted_with_its_burst(
 
 
 def test_settings_that_libclouds_class_rejects_are_refused(cloud: FakeCloud) -> None:
-    with pytest.raises(Refused, match=r"region and driver_options: ValueError"):
+    with pytest.raises(Refused, match="mars-1"):
         VmCloud(cloud.settings(region="mars-1")).machines()
 
 
@@ -189,7 +218,6 @@ def test_vms_of_another_project_are_in_another_place(
         ({"fetch_time": "5m"}, "fetch_time: is gone; remove it"),
         ({"options": {"ex_maxcount": 2}}, "options: ex_maxcount: the provider itself"),
         ({"options": {"ex_metadata": {"year": 2026}}}, "must be a table of text"),
-        ({"driver": "gce", "options": {"location": "b"}}, "options: location"),
         ({"driver": "gce", "options": {"ex_metadata": {"a": "b"}}}, "items = "),
     ],
 )
