@@ -112,8 +112,9 @@ class VmSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Region, or the zone for `gce`; the driver's default if empty. `azure_arm` has no
     default: set it."""
     endpoint: str = ""
-    """URL of the cloud's API, if it is not the driver's own. In `driver_options` set
-    instead `ex_force_auth_url` for `openstack`, `cloud_environment` for `azure_arm`."""
+    """URL of the cloud's API, if it is not the driver's own; not for `gce`. In
+    `driver_options` set instead `ex_force_auth_url` for `openstack`,
+    `cloud_environment` for `azure_arm`."""
     driver_options: Mapping[str, Any] = {}
     """More arguments of the driver that are not secret, such as `project` for `gce`,
     `ex_tenant_name` and `ex_force_auth_version` for `openstack`, and
@@ -177,6 +178,9 @@ class VmSettings(msgspec.Struct, frozen=True, kw_only=True):
             )
         if self.driver == "azure_arm" and self.endpoint:
             raise ValueError("endpoint: set cloud_environment in driver_options")
+        if self.driver == "gce" and self.endpoint:
+            # Libcloud gives the host to its connection as the kind of login.
+            raise ValueError("endpoint: Libcloud's driver of gce can use its own alone")
         if self.driver == "azure_arm" and len(self.security_groups) > 1:
             raise ValueError("security_groups: azure_arm accepts only one")
         self._check_options()
