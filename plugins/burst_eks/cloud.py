@@ -43,11 +43,28 @@ _NODE_PHASES = {
 }
 
 
+class _Login:
+    """A session of boto3, its clients, and the last token that it signed."""
+
+    def __init__(self, session: Any, region: str) -> None:
+        self.session, self._region = session, region
+        self._clients: dict[str, Any] = {}
+        self.token, self.signed = "", 0.0
+
+    def client(self, service: str) -> Any:
+        """Return the client of a service."""
+        if service not in self._clients:
+            self._clients[service] = self.session.client(
+                service, region_name=self._region, config=_CONFIG
+            )
+        return self._clients[service]
+
+
 class EksCloud:
     """One cluster of one account. All methods raise errors of `burst.errors` only.
 
     `make_session` returns a session of boto3, whose credentials are then used until
-    AWS refuses them.
+    AWS refuses them. Several threads may call it.
     """
 
     def __init__(
@@ -59,9 +76,7 @@ class EksCloud:
     ) -> None:
         self._settings = settings
         self._make_session, self._clock = make_session, clock
-        self._session: Any = None
-        self._clients: dict[str, Any] = {}
-        self._token, self._signed = "", 0.0
+        self._known: _Login | None = None
 
     def identity(self) -> str:
         """Return the ARN of the identity that the credentials belong to."""
@@ -85,8 +100,8 @@ class EksCloud:
 
     def groups(self, prefix: str) -> list[NodeGroup]:
         """Return the node groups of the cluster whose names have the prefix."""
-        with self._asking("to list node groups"):
-            pages = self._client("eks").get_paginator("list_nodegroups")
+        with self._asking("to list node groups") as login:
+            pages = login.client("eks").get_paginator("list_nodegroups")
             listed = pages.paginate(clusterName=self._settings.cluster)
             names = listed.build_full_result()["nodegroups"]
         found = map(self.group, (name for name in names if name.startswith(prefix)))
@@ -125,17 +140,19 @@ class EksCloud:
 
         It is a signed request, which the API server sends to STS to learn who we are.
         """
-        if not 0 <= self._clock() - self._signed < _TOKEN_S:
-            with self._asking(f"to sign a token for cluster {self._settings.cluster}"):
-                self._token, self._signed = self._sign(), self._clock()
-        return self._token
+        login = self._known
+        if login is None or not 0 <= self._clock() - login.signed < _TOKEN_S:
+            doing = f"to sign a token for cluster {self._settings.cluster}"
+            with self._asking(doing) as login:
+                login.token, login.signed = self._sign(login), self._clock()
+        return login.token
 
-    def _sign(self) -> str:
-        url = f"{self._client('sts').meta.endpoint_url.rstrip('/')}/{_WHO}"
+    def _sign(self, login: _Login) -> str:
+        url = f"{login.client('sts').meta.endpoint_url.rstrip('/')}/{_WHO}"
         # A signature over this header is valid for this cluster only.
         only = {"x-k8s-aws-id": self._settings.cluster}
         request = AWSRequest("GET", url, headers=only)
-        found = self._session.get_credentials()
+        found = login.session.get_credentials()
         # All parts at once, because the credentials may be renewed meanwhile.
         credentials = found.get_frozen_credentials() if found else None
         region = self._settings.region
@@ -143,35 +160,31 @@ class EksCloud:
         encoded = base64.urlsafe_b64encode(request.url.encode()).decode()
         return f"k8s-aws-v1.{encoded.rstrip('=')}"
 
-    def _client(self, service: str) -> Any:
-        known = self._settings
-        if self._session is None:
-            profile = known.profile or None
-            self._session = self._make_session(profile_name=profile)
-        if service not in self._clients:
-            self._clients[service] = self._session.client(
-                service, region_name=known.region, config=_CONFIG
-            )
-        return self._clients[service]
-
     def _ask(self, doing: str, name: str, verb: str) -> Any:
         asked = {"clusterName": self._settings.cluster, "nodegroupName": name}
         doing = f"to {doing} node group {name}"
         return self._call("eks", doing, f"{verb}_nodegroup", **asked)
 
     def _call(self, service: str, doing: str, method: str, **asked: Any) -> Any:
-        with self._asking(doing):
-            return getattr(self._client(service), method)(**asked)
+        with self._asking(doing) as login:
+            return getattr(login.client(service), method)(**asked)
 
     @contextlib.contextmanager
-    def _asking(self, doing: str) -> Iterator[None]:
-        """Raise errors of `burst.errors`; forget credentials that AWS refuses."""
+    def _asking(self, doing: str) -> Iterator[_Login]:
+        """Raise errors of `burst.errors`; forget a login that AWS refuses."""
+        login = self._known
         try:
             with _errors(doing):
-                yield
+                if login is None:
+                    profile = self._settings.profile or None
+                    session = self._make_session(profile_name=profile)
+                    login = self._known = _Login(session, self._settings.region)
+                yield login
         except NoLogin:
-            # A session keeps what it has read. A new one reads renewed credentials.
-            self._session, self._clients, self._signed = None, {}, 0.0
+            # A session keeps what it has read. A new one reads renewed credentials;
+            # another thread may have made it already.
+            if self._known is login:
+                self._known = None
             raise
 
 

@@ -78,7 +78,8 @@ class Cloud:
     ) -> None:
         self.parent = parent
         self._given = credentials, client
-        self._credentials, self._client = self._given
+        # Both at once: several threads call this.
+        self._known = self._given
         self._timeout = timeout
 
     def clusters(self) -> list[GkeResource]:
@@ -169,22 +170,28 @@ class Cloud:
 
     def _login(self) -> tuple[Credentials, ClusterManagerClient]:
         """Return valid credentials, by default those of this machine."""
+        known = self._known
+        credentials, client = known
         try:
-            if self._credentials is None:
-                self._credentials, _ = google.auth.default(scopes=[_SCOPE])
-            if not self._credentials.valid:
-                self._credentials.refresh(Request())  # type: ignore[no-untyped-call]
-            if self._client is None:
-                self._client = ClusterManagerClient(credentials=self._credentials)
+            if credentials is None:
+                credentials, _ = google.auth.default(scopes=[_SCOPE])
+            if not credentials.valid:
+                credentials.refresh(Request())  # type: ignore[no-untyped-call]
+            if client is None:
+                client = ClusterManagerClient(credentials=credentials)
         except GoogleAuthError as error:
             what = f"no credentials for Google Cloud: {error}"
             lost = isinstance(error, TransportError)
             if lost or error.retryable or isinstance(error.__cause__, TransportError):
                 raise Transient(what) from error
-            # After a new login the next call reads what that has written.
-            self._credentials, self._client = self._given
+            # After a new login the next call reads what that has written. Another
+            # thread may have read it already.
+            if self._known is known:
+                self._known = self._given
             raise Refused(what, LOG_IN) from error
-        return self._credentials, self._client
+        if self._known is known:
+            self._known = credentials, client
+        return credentials, client
 
     def _call(self, doing: str, method: str, request: dict[str, Any]) -> Any:
         _, client = self._login()

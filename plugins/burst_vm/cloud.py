@@ -269,7 +269,7 @@ class VmCloud:
         """Return this thread's driver, a new one if the credentials have changed."""
         secrets = read_credentials(self._settings.credentials)
         if getattr(self._own, "secrets", None) != secrets:
-            with _errors("the driver cannot be made"):
+            with _errors("the driver cannot be made", secrets=secrets):
                 self._own.driver = self._make(**self._arguments(), **secrets)
             self._own.secrets = secrets
         return self._own.driver
@@ -288,14 +288,21 @@ class VmCloud:
 
 
 @contextlib.contextmanager
-def _errors(what: str, *, may_be_gone: bool = False) -> Iterator[None]:
-    """Raise errors of `burst.errors` in place of those of Libcloud and the network."""
+def _errors(
+    what: str, *, may_be_gone: bool = False, secrets: Mapping[str, Any] | None = None
+) -> Iterator[None]:
+    """Raise errors of `burst.errors` in place of those of Libcloud and the network.
+
+    Nothing of `secrets` is told, as Libcloud's own errors may have parts of them.
+    """
     try:
         yield
     except (BurstError, NotImplementedError):
         raise
     except Exception as error:
-        found = error_of(error, what)
+        found = error_of(error, what, secrets or {})
         if isinstance(found, NotFound) and not may_be_gone:
             found = Refused(found.what, "compare this table with what the cloud has")
+        if secrets:
+            raise found from None  # a traceback would have the text of the error
         raise found from error

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -35,10 +36,31 @@ def read_credentials(path: str) -> dict[str, Any]:
 def _content(key: str, path: str) -> str:
     """Return the content of a service account's file, which `gce` has as its key."""
     try:
-        return Path(key).expanduser().read_text()
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "is not text"
-        raise ConfigError(
-            f"credentials: {path}: key: {key}: {why}",
-            "let key name the JSON file of a service account",
-        ) from None
+        content = Path(key).expanduser().read_text()
+    except OSError as error:
+        why = error.strerror
+    except ValueError:
+        why = "is not text"
+    except RuntimeError:
+        why = "this user has no home directory"
+    else:
+        if _is_key(content):
+            return content
+        why = "has no private_key"
+    raise ConfigError(
+        f"credentials: {path}: key: {key}: {why}",
+        "let key name the JSON file of a service account",
+    )
+
+
+def _is_key(content: str) -> bool:
+    """Tell whether JSON has a key; other content, such as PEM, is Libcloud's to read.
+
+    Of JSON without one, such as a user's login, Libcloud's error has all secrets.
+    """
+    if not content.lstrip().startswith("{"):
+        return True
+    try:
+        return isinstance(json.loads(content).get("private_key"), str)
+    except ValueError:
+        return False  # half written

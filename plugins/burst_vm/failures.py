@@ -10,6 +10,8 @@ The first pattern that is found in the error's text decides. Sources: the EC2 AP
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from burst.errors import (
     InsufficientCapacity,
@@ -29,6 +31,8 @@ _SETTINGS = "compare this table with what the cloud has; then burst enable"
 
 # A URL of EC2 contains the user data with a token, and may contain a signature.
 _URL = re.compile(r" with url: \S+|\?\w+=[^\s'\"]*")
+# Shorter words, such as those of JSON itself, are in any text.
+_WORD = re.compile(r"[\w+/=-]{6,}")
 _PASSING = ErrorPattern("", Transient)
 _GONE = ErrorPattern("", NotFound)
 _WANT_OF_RIGHTS = ErrorPattern("", Refused, _RIGHTS)
@@ -78,21 +82,28 @@ _MEANINGS = (
 )
 
 
-def error_of(error: Exception, what: str) -> ProviderError:
+def error_of(
+    error: Exception, what: str, secrets: Mapping[str, Any] | None = None
+) -> ProviderError:
     """Return the error to raise for an error of Libcloud or of the network.
 
-    `what` is what could not be done. An error without a known code counts by its HTTP
-    status: 401 and 403 as missing rights, 404 as NotFound, other 4xx as wrong settings.
-    All else is Transient, and so are errors of the network, and 429 and 5xx unless the
-    text tells of a want of capacity.
+    `what` is what could not be done. If a text of Libcloud's own has a part of
+    `secrets`, the type of the error is told instead.
+
+    An error without a known code counts by its HTTP status: 401 and 403 as missing
+    rights, 404 as NotFound, other 4xx as wrong settings. All else is Transient, and so
+    are errors of the network, and 429 and 5xx unless the text tells of a want of
+    capacity.
     """
     # The URL is removed before the text is cut: the cause may come after a long URL.
     said = str(getattr(error, "value", None) or error)
     text = shorten(_URL.sub("", said))
-    told = f"{what}: {text or type(error).__name__}"
+    status = _status(error)
+    own = not status and not isinstance(error, OSError)
+    hidden = own and _has_part(said, secrets or {})
+    told = f"{what}: {(not hidden and text) or type(error).__name__}"
     if isinstance(error, OSError):
         return Transient(told, "check the network, and `endpoint`")
-    status = _status(error)
     words = f"{getattr(error, 'code', '')} {text}"
     found = find_pattern(_MEANINGS, words) or _by_status(error)
     # With 429 and 5xx a cloud says that it cannot answer now.
@@ -105,6 +116,12 @@ def error_of(error: Exception, what: str) -> ProviderError:
         # The next burst of the offer would fail in the same way.
         return SpecRefused(told, found.advice, by_rule=True)
     return found.error(told, found.advice)
+
+
+def _has_part(text: str, secrets: Mapping[str, Any]) -> bool:
+    """Tell whether the text has a word of a secret, such as a value in its JSON."""
+    words = (word for value in secrets.values() for word in _WORD.findall(str(value)))
+    return any(word in text for word in words)
 
 
 def _by_status(error: Exception) -> ErrorPattern:

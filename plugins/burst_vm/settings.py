@@ -30,23 +30,39 @@ TAG_OPTIONS = {
     "azure_arm": "ex_tags",
 }
 """The argument of each driver's `create_node` that has the VM's tags."""
+_SPOT = "spot of the offer"
 _NOT_OPTIONS = {
-    "ec2": (
-        "ex_userdata",
-        "ex_mincount",
-        "ex_maxcount",
-        "ex_terminate_on_shutdown",
-        "ex_spot",
-        "ex_subnet",
-        "ex_security_group_ids",
-    ),
-    "openstack": ("ex_userdata", "networks", "ex_security_groups"),
-    # In another zone, VMs are not listed.
-    "gce": ("location", "ex_preemptible", "ex_tags", "ex_subnetwork"),
-    "azure_arm": ("ex_customdata", "ex_spot", "ex_subnet", "ex_security_group"),
+    "ec2": {
+        "ex_userdata": "user_data",
+        "ex_mincount": "",
+        "ex_maxcount": "",
+        "ex_terminate_on_shutdown": "",
+        "ex_spot": _SPOT,
+        "ex_subnet": "subnet",
+        "ex_security_group_ids": "security_groups",
+    },
+    "openstack": {
+        "ex_userdata": "user_data",
+        "networks": "subnet",
+        "ex_security_groups": "security_groups",
+    },
+    "gce": {
+        # If `region` is another zone, VMs are not listed.
+        "location": "region",
+        "ex_preemptible": _SPOT,
+        "ex_tags": "security_groups",
+        "ex_subnetwork": "subnet",
+    },
+    "azure_arm": {
+        "ex_customdata": "user_data",
+        "ex_spot": _SPOT,
+        "ex_subnet": "subnet",
+        "ex_security_group": "security_groups",
+    },
 }
 """Arguments of `create_node` that follow from other keys, next to name, size and
-image: with other values, VMs would be made that are not seen, or not deleted."""
+image, and the key to set instead: with other values, VMs would be made that are not
+seen, or not deleted, or are not what these keys say."""
 _AtLeast1 = Annotated[int, msgspec.Meta(ge=1)]
 _AtLeast0 = Annotated[int, msgspec.Meta(ge=0)]
 _Port = Annotated[int, msgspec.Meta(ge=1, le=65535)]
@@ -96,8 +112,9 @@ class VmSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Region, or the zone for `gce`; the driver's default if empty. `azure_arm` has no
     default: set it."""
     endpoint: str = ""
-    """URL of the cloud's API, if it is not the driver's own. In `driver_options` set
-    instead `ex_force_auth_url` for `openstack`, `cloud_environment` for `azure_arm`."""
+    """URL of the cloud's API, if it is not the driver's own; not for `gce`. In
+    `driver_options` set instead `ex_force_auth_url` for `openstack`,
+    `cloud_environment` for `azure_arm`."""
     driver_options: Mapping[str, Any] = {}
     """More arguments of the driver that are not secret, such as `project` for `gce`,
     `ex_tenant_name` and `ex_force_auth_version` for `openstack`, and
@@ -161,14 +178,20 @@ class VmSettings(msgspec.Struct, frozen=True, kw_only=True):
             )
         if self.driver == "azure_arm" and self.endpoint:
             raise ValueError("endpoint: set cloud_environment in driver_options")
+        if self.driver == "gce" and self.endpoint:
+            # Libcloud gives the host to its connection as the kind of login.
+            raise ValueError("endpoint: Libcloud's driver of gce can use its own alone")
         if self.driver == "azure_arm" and len(self.security_groups) > 1:
             raise ValueError("security_groups: azure_arm accepts only one")
         self._check_options()
 
     def _check_options(self) -> None:
-        names = {"name", "size", "image", *_NOT_OPTIONS[self.driver]}
-        for name in sorted(names & self.options.keys()):
-            raise ValueError(f"options: {name}: the provider itself sets this")
+        always = {"name": "", "size": "size of the offer", "image": "image"}
+        keys = {**always, **_NOT_OPTIONS[self.driver]}
+        for name in sorted(keys.keys() & self.options.keys()):
+            key = keys[name]
+            why = f"set {key} instead" if key else "the provider itself sets this"
+            raise ValueError(f"options: {name}: {why}")
         tags = TAG_OPTIONS[self.driver]
         if not _is_text_table(self.options.get(tags, {})):
             raise ValueError(f"options: {tags}: must be a table of text")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from burst.errors import NotFound
+from burst.errors import NotFound, Refused
 from burst.kits.pods.lifecycle.reaper import SETTLE_S, Reaper
 from burst.kits.pods.names import ALONE_SINCE
 from burst.kits.pods.settings import PodForm
@@ -20,6 +20,13 @@ MINICLUSTERS = "/apis/flux-framework.org/v1alpha2/namespaces/jobs/miniclusters"
 MARKER = f"{CORE}/configmaps/{BURST}"
 TAKEN = 409, {"kind": "Status", "reason": "AlreadyExists"}
 FORBIDDEN = 403, {"kind": "Status", "reason": "Forbidden"}
+
+
+def no_right(resource: str) -> tuple[int, Any]:
+    """Return the answer where RBAC grants no right to read objects of this kind."""
+    who = 'User "system:serviceaccount:jobs:burst-gc"'
+    said = f'{resource} is forbidden: {who} cannot get resource "{resource}"'
+    return 403, {"kind": "Status", "reason": "Forbidden", "message": said}
 
 
 def let_all_be_gone(server: Said, since: float) -> None:
@@ -111,6 +118,47 @@ def test_a_minicluster_is_reaped_though_bursts_are_jobs_now(server: Said) -> Non
     server.answer("GET", MARKER, ABSENT)
     with pytest.raises(NotFound):
         reaper.reap(BURST, 200.0)
+
+
+def test_a_job_needs_no_right_to_read_the_marker(server: Said) -> None:
+    """As of `burst gc`, where the rights for MiniClusters were removed."""
+    let_all_be_gone(server, since=100.0)
+    server.answer("GET", MARKER, no_right("configmaps"))
+    job = made_for("")
+    del job["metadata"]["ownerReferences"]
+    server.serve(JOBS, job)
+    server.answer("DELETE", f"{JOBS}/{BURST}", (200, {}))
+    reaper = reaper_in(server, "job")
+    reaper.reap(BURST, 200.0)
+    assert deletions(server) == [f"{JOBS}/{BURST}"]
+    assert not [path for _, path, _ in server.asked if "configmaps" in path]
+    server.serve(JOBS)
+    with pytest.raises(NotFound):
+        reaper.reap(BURST, 200.0)
+
+
+def test_the_job_of_a_minicluster_is_not_deleted_alone(server: Said) -> None:
+    """Who may not read MiniClusters is told so."""
+    let_all_be_gone(server, since=100.0)
+    for path in (MINICLUSTERS, MARKER):
+        server.answer("GET", path, no_right("miniclusters"))
+    server.serve(JOBS, made_for("MiniCluster"))
+    with pytest.raises(Refused, match="miniclusters"):
+        reaper_in(server, "job").reap(BURST, 200.0)
+    assert deletions(server) == []
+
+
+def test_without_a_job_the_marker_tells_that_a_minicluster_is_left(
+    server: Said,
+) -> None:
+    """As before the operator has made its Job."""
+    let_all_be_gone(server, since=100.0)
+    meta = {"name": BURST, "namespace": "jobs", "uid": "u"}
+    made = {"metadata": {**meta, "labels": TAGS.labels(BURST)}}
+    server.serve(MINICLUSTERS, made)
+    server.answer("DELETE", f"{MINICLUSTERS}/{BURST}", (200, {}))
+    reaper_in(server, "job").reap(BURST, 200.0)
+    assert deletions(server) == [f"{MINICLUSTERS}/{BURST}"]
 
 
 def test_a_job_is_reaped_though_bursts_are_miniclusters_now(server: Said) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import base64
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -148,6 +148,77 @@ def test_renewed_credentials_are_read_once_the_old_ones_are_refused(
     assert key_of(url_of(cloud.token())) == "AKIDNEW"
     assert cloud.group("burst-a") is None
     assert keys == ["AKIDOLD", "AKIDOLD", "AKIDNEW"]
+
+
+class Crossing(boto3.Session):  # type: ignore[misc]
+    """A session in whose use another thread comes between, at the named place."""
+
+    at = ""
+    cross: Callable[[], None] | None = None
+    """Does what the other thread does."""
+
+    def client(self, service: str, **given: Any) -> Any:
+        found = super().client(service, **given)
+        self._pass(service)
+        return found
+
+    def get_credentials(self) -> Any:
+        self._pass("credentials")
+        return super().get_credentials()
+
+    def _pass(self, place: str) -> None:
+        if place == self.at and self.cross:
+            self.at = ""
+            self.cross()
+
+
+@pytest.fixture
+def two(
+    eks: MotoEks, server: MotoServer, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Crossing, EksCloud, list[Crossing]]:
+    """Return the first session, a cloud, and the session that it makes after that."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+    old, new = Crossing("AKIDOLD", "swordfish"), Crossing("AKIDNEW", "swordfish")
+    later = [old, new]
+    cloud = EksCloud(
+        eks.settings(), make_session=lambda **_: later.pop(0), clock=eks.clock
+    )
+    return old, cloud, later
+
+
+def refused(eks: MotoEks, cloud: EksCloud) -> None:
+    """Have AWS refuse the credentials of a call."""
+    eks.errors["GET"] = 403, "ExpiredTokenException"
+    with pytest.raises(Refused, match="renew the credentials"):
+        cloud.group("burst-a")
+    eks.errors.clear()
+
+
+@pytest.mark.parametrize("place", ["sts", "credentials"])
+def test_a_token_is_signed_though_another_thread_is_refused(
+    eks: MotoEks, two: tuple[Crossing, EksCloud, list[Crossing]], place: str
+) -> None:
+    old, cloud, _ = two
+    old.at, old.cross = place, lambda: refused(eks, cloud)
+    assert key_of(url_of(cloud.token())) == "AKIDOLD"
+    assert key_of(url_of(cloud.token())) == "AKIDNEW"
+
+
+def test_a_late_refusal_keeps_what_another_thread_has_read(
+    eks: MotoEks, two: tuple[Crossing, EksCloud, list[Crossing]]
+) -> None:
+    old, cloud, later = two
+
+    def cross() -> None:
+        refused(eks, cloud)
+        assert key_of(url_of(cloud.token())) == "AKIDNEW"
+        eks.errors["GET"] = 403, "ExpiredTokenException"
+
+    old.at, old.cross = "eks", cross
+    with pytest.raises(Refused, match="renew the credentials"):
+        cloud.group("burst-a")
+    assert later == []
+    assert key_of(url_of(cloud.token())) == "AKIDNEW"
 
 
 def key_of(signed: str) -> str:

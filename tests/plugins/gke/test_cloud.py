@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -153,6 +153,66 @@ def test_a_new_login_is_read_once_the_old_one_is_refused(
             cloud.token()
     login.write(file, "second")
     assert cloud.token() == "token-of-second"
+
+
+class Crossing(Expiring):
+    """Credentials in whose first refresh another thread comes between."""
+
+    def __init__(self, token: str, trouble: Exception | None = None) -> None:
+        super().__init__(trouble)
+        self.name = token
+        self.cross: Callable[[], None] | None = None
+
+    def refresh(self, request: Any) -> None:
+        cross, self.cross = self.cross, None
+        if cross:
+            cross()
+        super().refresh(request)
+        self.token = self.name
+
+
+@pytest.fixture
+def stored(monkeypatch: pytest.MonkeyPatch) -> list[Crossing]:
+    """Return what this machine's credentials are, one after the other."""
+    stored = [Crossing("old"), Crossing("new")]
+    monkeypatch.setattr("google.auth.default", lambda **_: (stored.pop(0), "hpc"))
+    return stored
+
+
+def refused(cloud: Cloud, credentials: Crossing) -> None:
+    """Have Google refuse the credentials of a call."""
+    credentials.trouble = RefreshError("invalid_grant")
+    with pytest.raises(Refused, match="invalid_grant"):
+        cloud.token()
+    credentials.trouble = None
+
+
+def test_a_token_is_returned_though_another_thread_is_refused(
+    stored: list[Crossing],
+) -> None:
+    cloud, (old, _) = Cloud(PARENT), stored
+    assert cloud.token() == "old"
+    old.cross = lambda: refused(cloud, old)
+    assert cloud.token() == "old"
+    assert cloud.token() == "new"
+
+
+def test_a_late_refusal_keeps_what_another_thread_has_read(
+    stored: list[Crossing],
+) -> None:
+    cloud, (old, _) = Cloud(PARENT), stored
+    assert cloud.token() == "old"
+
+    def cross() -> None:
+        refused(cloud, old)
+        assert cloud.token() == "new"
+        old.trouble = RefreshError("invalid_grant")
+
+    old.cross = cross
+    with pytest.raises(Refused, match="invalid_grant"):
+        cloud.token()
+    assert stored == []
+    assert cloud.token() == "new"
 
 
 def test_a_hanging_service_is_given_up(gke: Gke, client: ClusterManagerClient) -> None:

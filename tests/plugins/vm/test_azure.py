@@ -306,7 +306,7 @@ def test_what_is_missing_is_refused_by_its_name(
     [
         ({"endpoint": "https://azure.example.org"}, "cloud_environment"),
         ({"security_groups": ["a", "b"]}, "only one"),
-        ({"options": {"ex_customdata": "x"}}, "the provider itself sets"),
+        ({"options": {"ex_customdata": "x"}}, "set user_data instead"),
     ],
 )
 def test_settings_that_cannot_work_are_named(

@@ -41,7 +41,7 @@ def test_a_driver_takes_what_it_is_given(tmp_path: Path, driver: str) -> None:
         subnet="net-1",
         security_groups=["group-1"],
         region="us-east-1",
-        endpoint="https://cloud.example.org:8774",
+        **({} if driver == "gce" else {"endpoint": "https://cloud.example.org:8774"}),
     )
     spec = cloud.spec(1)
     provider.provision(spec)
@@ -54,8 +54,9 @@ def test_a_driver_takes_what_it_is_given(tmp_path: Path, driver: str) -> None:
     [made] = {frozenset(each.items()) for each in cloud.made}
     arguments = dict(made)
     assert arguments["secret"] == "swordfish"
-    assert (arguments["host"], arguments["port"]) == ("cloud.example.org", 8774)
-    assert arguments["secure"] is True
+    if driver != "gce":
+        assert (arguments["host"], arguments["port"]) == ("cloud.example.org", 8774)
+        assert arguments["secure"] is True
 
 
 def test_an_ec2_vm_is_deleted_by_who_powers_it_off(cloud: FakeCloud) -> None:
@@ -108,9 +109,38 @@ def test_options_may_not_be_what_the_provider_sets(tmp_path: Path, driver: str) 
     provider.provision(cloud.spec(1))
     [asked] = cloud.asked
     added = {TAG_OPTIONS[driver], "ex_metadata", "ex_service_accounts"}
+    itself = {"name", "ex_terminate_on_shutdown"}
     for name in asked.keys() - added:
-        with pytest.raises(ConfigError, match=f"options: {name}: the provider itself"):
+        why = "the provider itself" if name in itself else "set .* instead"
+        with pytest.raises(ConfigError, match=f"options: {name}: {why}"):
             cloud.settings(options={name: asked[name]})
+
+
+@pytest.mark.parametrize(
+    ("driver", "option", "key"),
+    [
+        ("ec2", "ex_userdata", "user_data"),
+        ("ec2", "ex_spot", "spot of the offer"),
+        ("ec2", "ex_subnet", "subnet"),
+        ("ec2", "ex_security_group_ids", "security_groups"),
+        ("ec2", "size", "size of the offer"),
+        ("ec2", "image", "image"),
+        ("openstack", "networks", "subnet"),
+        ("openstack", "ex_security_groups", "security_groups"),
+        ("gce", "location", "region"),
+        ("gce", "ex_preemptible", "spot of the offer"),
+        ("gce", "ex_tags", "security_groups"),
+        ("gce", "ex_subnetwork", "subnet"),
+        ("azure_arm", "ex_customdata", "user_data"),
+        ("azure_arm", "ex_security_group", "security_groups"),
+    ],
+)
+def test_it_is_said_which_key_to_set_in_place_of_an_option(
+    tmp_path: Path, driver: str, option: str, key: str
+) -> None:
+    cloud = FakeCloud(tmp_path, driver)
+    with pytest.raises(ConfigError, match=f"options: {option}: set {key} instead"):
+        cloud.settings(options={option: "x"})
 
 
 def test_compute_engine_takes_the_labels(tmp_path: Path) -> None:
@@ -189,7 +219,7 @@ def test_vms_of_another_project_are_in_another_place(
         ({"fetch_time": "5m"}, "fetch_time: is gone; remove it"),
         ({"options": {"ex_maxcount": 2}}, "options: ex_maxcount: the provider itself"),
         ({"options": {"ex_metadata": {"year": 2026}}}, "must be a table of text"),
-        ({"driver": "gce", "options": {"location": "b"}}, "options: location"),
+        ({"driver": "gce", "endpoint": "https://x"}, "endpoint: .* of gce"),
         ({"driver": "gce", "options": {"ex_metadata": {"a": "b"}}}, "items = "),
     ],
 )

@@ -9,8 +9,8 @@ So the marker of the burst, a ConfigMap, is deleted last: some time after all ot
 objects, and not before the Secret.
 
 A burst keeps the form that it was made with, also if `form` of the settings was changed
-since: a marker tells that it is a MiniCluster. Its Job must not be deleted alone, as
-the operator would make the Job again.
+since: the owner of its Job tells that it is a MiniCluster, or a marker. Its Job must
+not be deleted alone, as the operator would make the Job again.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from collections.abc import Iterable
 
 from burst.errors import InsufficientCapacity, NotFound, Refused
 from burst.kits.kube.cluster import Cluster
+from burst.kits.kube.faults import NoRight
 from burst.kits.kube.kinds import (
     CONFIG_MAP,
     JOB,
@@ -117,11 +118,11 @@ class Reaper:
 
         With `force`, do not wait for the kubelets of pods that are being deleted.
         """
-        if self._parent == JOB and is_name(burst_id) and self._has_marker(burst_id):
+        left = self._remains(burst_id) if is_name(burst_id) else []
+        if self._parent == JOB and self._is_minicluster(burst_id, left):
             made = self._cluster, self._settings, self._tags, _OPERATOR_KINDS
             Reaper(*made).reap(burst_id, now, force=force)
             return
-        left = self._remains(burst_id) if is_name(burst_id) else []
         if not left:
             raise NotFound(
                 f"nothing of {burst_id} is left in namespace {self._settings.namespace}"
@@ -203,12 +204,19 @@ class Reaper:
         kinds = MINICLUSTER, JOB, CONFIG_MAP, SERVICE
         return [*((kind, name) for kind in kinds), (CONFIG_MAP, f"{name}-entrypoint")]
 
-    def _has_marker(self, burst_id: BurstId) -> bool:
-        """Return whether the burst was made as a MiniCluster.
+    def _is_minicluster(self, burst_id: BurstId, left: list[Manifest]) -> bool:
+        """Return whether the burst was made as a MiniCluster, which owns its Jobs.
 
-        The ConfigMap of a Job has data, and may have lost its owner.
+        Without a Job, as before the operator has made it, the marker tells. The
+        ConfigMap of a Job has data, and may have lost its owner.
         """
-        found = self._cluster.get(CONFIG_MAP, self._settings.namespace, burst_id)
+        jobs = [item for item in left if item["kind"] == JOB.name]
+        if jobs or not is_name(burst_id):
+            return any(made_for(job, name_of(job)) for job in jobs)
+        try:
+            found = self._cluster.get(CONFIG_MAP, self._settings.namespace, burst_id)
+        except NoRight:
+            return False  # who makes or deletes MiniClusters has this right
         return found is not None and self._is_marker(found) and not found.get("data")
 
     def _is_marker(self, item: Manifest) -> bool:
