@@ -15,7 +15,7 @@ import time
 from collections.abc import Sequence
 
 from benchmarks.table import Goal, Measure, main_of
-from burst.config import DeadlineSettings, LimitSettings
+from burst.config import LimitSettings, parse
 from burst.core.plan.catalog import offer_catalog
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand, Plan
@@ -89,7 +89,7 @@ def offers(count: int) -> dict[str, Sequence[Offer] | None]:
 def plan(jobs: Sequence[Demand], lead: LeadIdentity, offered: int) -> Plan:
     """Make one plan from scratch, as a tick does."""
     slots = find_slots(lead)
-    found = provider_offers(offers(offered), {}, DeadlineSettings(), 0.0)
+    found = provider_offers(offers(offered), {}, parse({}, ""), 0.0)
     market = offer_catalog(found, Failures())
     usage = Usage(LimitSettings())
     free = frozenset(rank for slot in slots for rank in slot.ranks)
