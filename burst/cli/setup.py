@@ -249,8 +249,8 @@ def _loses_last_queue(
     """Tell whether the instance has no named queues without our piece."""
     ours, running = our_tables(directories), instance.queues if instance else {}
     files = site_files(directories)
-    if directories.environment and not (files and files.files):
-        # The site's own configuration is elsewhere.
+    if not (files and files.files):
+        # The site's own configuration is elsewhere, if it has any.
         return loses_last_queue(queues_of_others(ours, running), ours, running)
     site = files.tables.get("queues", {}) if files else {}
     return loses_last_queue(site, ours, running)

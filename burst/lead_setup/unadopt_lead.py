@@ -150,9 +150,16 @@ def _with_other_piece(place: Path, steps: Sequence[FileStep]) -> Iterator[FileSt
     `burst setup` says to put the piece beside the files that the broker reads.
     """
     beside = record_path(place).with_name(LEAD_PIECE)
-    pieces = [each.path for each in steps if each.path.name == LEAD_PIECE]
+    pieces = [
+        each.path
+        for each in steps
+        if each.path.name == LEAD_PIECE and each.change is Change.REMOVE
+    ]
+    is_other = beside.is_symlink() or beside.resolve() not in {
+        piece.resolve() for piece in pieces
+    }
     found = _digest_of(beside)
-    if beside not in pieces and found and found in map(_digest_of, pieces):
+    if beside not in pieces and is_other and found in map(_digest_of, pieces) and found:
         yield FileStep(Change.REMOVE, beside)
     yield from steps
 

@@ -316,7 +316,9 @@ def flux_with_files_at(place: Path) -> Path:
     return flux.parent
 
 
-@pytest.mark.parametrize("how", ["system", "dir", "system again", "dir again"])
+@pytest.mark.parametrize(
+    "how", ["system", "dir", "system again", "dir again", "system bare"]
+)
 @pytest.mark.parametrize("own", [{}, {"debug": {}}], ids=["ours", "own"])
 def test_after_removal_the_lead_has_to_drop_the_frobnicator(
     home: Path,
@@ -338,7 +340,7 @@ def test_after_removal_the_lead_has_to_drop_the_frobnicator(
         config / "zz-burst-lead.toml": tomli_w.dumps(piece),
     }
     apply_files(place, installed)
-    if not apart:
+    if not apart and how != "system bare":
         (config / "site.toml").write_text(tomli_w.dumps({"access": {}, "queues": own}))
     if how.endswith("again"):
         # An earlier removal was interrupted.

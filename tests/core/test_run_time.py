@@ -106,6 +106,14 @@ def test_a_job_that_the_end_of_the_lead_would_kill_gets_no_burst() -> None:
     assert burst.lease.end == lead.ends + HOUR / 2
 
 
+def test_a_job_that_is_too_long_whenever_the_lead_ends_is_failed_there_too() -> None:
+    lead = identity(ends=T0 + 100 + HOUR)
+    long = job(1, whole(4), duration=100 * HOUR)
+    made = tick_once(long, identity=lead, intake={"impossible": "fail"})
+    assert made.decisions[ONE].reason is Reason.TOO_LONG
+    assert any(isinstance(action, FailJob) for action in made.actions)
+
+
 def test_no_burst_is_made_that_could_not_be_online_before_the_lead_ends() -> None:
     sold = (offer(join_time=60.0),)
     for left, bursts in (61.0, 1), (60.0, 0), (1.0, 0):

@@ -236,6 +236,26 @@ def test_a_frobnicator_that_the_site_lists_itself_is_not_taken_away(site: Site) 
     assert site.files() == site.before
 
 
+def test_of_a_piece_behind_a_link_an_edit_is_seen(site: Site) -> None:
+    """As where /etc/flux is a link; the list of setup has the names by the link."""
+    site.adopt()
+    link = site.directory / "etc"
+    link.symlink_to(site.directory / "flux")
+    setup, piece = link / "burst", link / "system/conf.d/zz-burst-lead.toml"
+    ours = setup / "frob-burst.py"
+    text = f'[ingest.frobnicator]\nplugins = ["defaults", "{ours}"]\n'
+    apply_files(setup, {ours: "# ours\n", piece: text})
+
+    def removed() -> list[str]:
+        steps = plan_unadopt(site.config, setup, site.units).steps
+        return [step.path.name for step in steps if step.undo is Undo.REMOVE]
+
+    assert removed().count(piece.name) == 1
+    piece.write_text(f"{text}# of the site\n")
+    with pytest.raises(ConfigError, match=r"zz-burst-lead.toml: .*frob-burst.py"):
+        removed()
+
+
 def test_each_slot_that_was_added_has_to_go_by_hand(site: Site) -> None:
     site.adopt()
     add_slots(site.config, [MORE])

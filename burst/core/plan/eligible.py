@@ -51,8 +51,7 @@ class Eligibility:
         """`lasts` is for how many seconds jobs can run on each live burst."""
         self.catalog, self.failures = catalog, catalog.failures
         self.usage = usage
-        ends = bool(isolated.identity.ends)
-        self.run_times = RunTimes(catalog, lasts, lead_ends=ends)
+        self.run_times = RunTimes(catalog, lasts)
         self.isolated = isolated
         self._share_users = share_users
 

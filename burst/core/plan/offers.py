@@ -22,6 +22,8 @@ class ProviderOffer(msgspec.Struct, frozen=True, kw_only=True):
     """When its lease would end; seconds since the epoch, 0 for never."""
     run_time: float
     """For how many seconds jobs could run on it; math.inf without a limit."""
+    longest: float
+    """The same, if the lead itself had no end."""
     place: str
     """Where its provider would make it: see `Lease.place`."""
     priced_by: PriceSource = "offer"
@@ -58,19 +60,21 @@ def provider_offers(
     """
     deadlines, prices = settings.deadlines, settings.prices
     left = time_left(lead_ends, now)
-    longest = min(deadlines.lease, left + deadlines.drain)
 
     def made(provider: str, offer: Offer) -> ProviderOffer:
         price, source = price_of(provider, offer, prices)
         if price != offer.price:
             offer = msgspec.structs.replace(offer, price=price)
-        end = lease_end(offer, longest, now)
-        run_time = offered_run_time(offer, end, deadlines, now)
+        end = lease_end(offer, deadlines.lease, now)
+        longest = offered_run_time(offer, end, deadlines, now)
         return ProviderOffer(
             provider=provider,
             offer=offer,
-            lease_end=end,
-            run_time=min(run_time, max(0.0, left - offer.join_time)),
+            lease_end=lease_end(
+                offer, min(deadlines.lease, left + deadlines.drain), now
+            ),
+            run_time=min(longest, max(0.0, left - offer.join_time)),
+            longest=longest,
             place=places.get(provider, ""),
             priced_by=source,
         )

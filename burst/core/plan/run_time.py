@@ -17,14 +17,9 @@ from burst.model.request import BurstPreferences
 class RunTimes:
     """How long bursts have to last for the jobs of one plan, and how long they do."""
 
-    def __init__(
-        self, catalog: OfferCatalog, live: Iterable[float], *, lead_ends: bool
-    ) -> None:
-        """`live` is for how many seconds jobs can run on each live burst.
-
-        `lead_ends` tells whether the lead itself is a job with a time limit.
-        """
-        self._catalog, self._lead_ends = catalog, lead_ends
+    def __init__(self, catalog: OfferCatalog, live: Iterable[float]) -> None:
+        """`live` is for how many seconds jobs can run on each live burst."""
+        self._catalog = catalog
         self._lasts = sorted(
             {*live, *(candidate.run_time for candidate in catalog.known)}
         )
@@ -48,16 +43,14 @@ class RunTimes:
     def why_never(self, demand: Demand) -> dict[str, object] | None:
         """Return why no offer could ever last for a job, as facts; None if one may.
 
-        Also None if it may have no offer at all: then time is not the reason. And where
-        the lead ends, as that time comes nearer and may be put off: a job that was not
-        too long when it was submitted is not failed.
+        Also None if it may have no offer at all: then time is not the reason. The end
+        of the lead itself does not count: it comes nearer while a job waits, and may be
+        put off.
         """
-        if self._lead_ends:
+        lasts = [each.longest for each in self._may_have(demand.preferences)]
+        if max(lasts, default=math.inf) >= demand.duration:
             return None
-        longest = self._longest_offered(demand.preferences)
-        if longest >= demand.duration or not any(self._may_have(demand.preferences)):
-            return None
-        return {"most": format_fsd(longest)}
+        return {"most": format_fsd(max(lasts))}
 
     def _longest_offered(self, preferences: BurstPreferences) -> float:
         """Return how many seconds the longest offer lasts that a job may have."""

@@ -59,7 +59,12 @@ def sold(
     """Nodes of a provider."""
     found = offer("n", price=1.0, join_time=boot, fee=fee)
     return ProviderOffer(
-        provider=provider, offer=found, lease_end=lease, run_time=math.inf, place=""
+        provider=provider,
+        offer=found,
+        lease_end=lease,
+        run_time=math.inf,
+        longest=math.inf,
+        place="",
     )
 
 
