@@ -34,7 +34,8 @@ def without_jobs(text: str, kept: Container[int] = ()) -> str:
     """Return a text in which `another job` replaces the ids of jobs not in `kept`."""
 
     def shown(found: re.Match[str]) -> str:
-        shown_to_all = found[0] == EXAMPLE or _base58(found) in kept
+        example = found[0].removeprefix("job ") == EXAMPLE
+        shown_to_all = example or _base58(found) in kept
         return found[0] if shown_to_all else "another job"
 
     return _IN_TEXT.sub(shown, text) if "ƒ" in text else text

@@ -3,7 +3,7 @@
 
 import json
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from burst.core import guest_view, lifecycle
@@ -11,7 +11,7 @@ from burst.core.guest_view import GuestView
 from burst.core.records import Records
 from burst.core.worth.ledger import Payer, Share
 from burst.model.event import Event
-from burst.model.jobid import JobId, format_f58, without_jobs
+from burst.model.jobid import EXAMPLE, JobId, format_f58, without_jobs
 from tests.builders import T0, but, job, view, whole, world
 from tests.core.ticks import recorded
 from tests.core.worth.budgets import entry
@@ -95,6 +95,7 @@ TEXTS = st.lists(JOBS.map(format_f58) | st.text(max_size=9), max_size=4).map(" "
         max_leaves=5,
     )
 )
+@example(f"ƒ1 {EXAMPLE}")
 def test_no_text_has_the_id_of_a_job_that_is_not_his(row):
     seen = GuestView(GUEST, Records(), WORLD)
     text = json.dumps(seen.hide(row), ensure_ascii=False)
