@@ -125,8 +125,8 @@ def test_a_note_names_what_a_late_burst_waits_for_now_and_not_what_was_before():
     drains = (*DRAINED[:-1], Event(T0 + 29, "overdue", {"note": f"drain: {BUSY}"}))
     assert note_of(drains, drained=BOTH, busy=(3,)) == f"idle; {BUSY}"
     assert note_of((*drains, DRAINED[-1]), drained=BOTH) == "idle"
-    late = Event(T0 + 30, "overdue", {"note": "run: its program has not ended"})
-    assert note_of((*DRAINED[:2], late)) == "run: its program has not ended"
+    waits = Event(T0 + 30, "overdue", {"note": "run: its program has not ended"})
+    assert note_of((*DRAINED[:2], waits)) == "run: its program has not ended"
 
 
 def test_a_job_for_which_nothing_is_begun_as_nothing_can_be_stored_is_told_so():
