@@ -238,10 +238,10 @@ def _make_lead(
     share = settings.plan.share_users
     intake = settings.intake
     choice = IntakeChoice(intake=intake, local_queue="batch", share_users=share)
-    extra = install_intake(directory.path, choice)
+    installed = install_intake(directory.path, choice)
     extra = msgspec.structs.replace(
-        extra,
-        tables={**extra.tables, **_end_table(r, extra.tables)},
+        installed,
+        tables={**installed.tables, **_end_table(r, installed.tables)},
         own=tuple(node.children for node in nodes),
         run=rundir,
     )

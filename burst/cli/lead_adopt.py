@@ -138,6 +138,7 @@ def _tell_of_units(asked: AdoptRequest) -> Iterator[str]:
     yield f"{unit} by another name, and name there the unit that starts"
     yield "it in place of flux.service. Restart that unit once `burst lead check`"
     yield "below says that this is safe, and start the daemon before the doctor."
+    yield "If flux.service starts it, install the unit as it is, and restart flux."
 
 
 def _check_intake(asked: AdoptRequest) -> None:

@@ -98,9 +98,9 @@ def setup(
     keeps other jobs off lent nodes, the format of flux jobs -o burst, and a piece of
     the lead's configuration with the queues or the scheduler of the mode. Each change
     is shown. --remove removes exactly the files that were written. Refuses while jobs
-    of the running lead wait in a queue that is removed, or if it cannot be asked. With
-    --system, asks the instance that was adopted, if neither --uri nor the settings name
-    one.
+    of the running lead wait in a queue that is removed, and to remove what a lead may
+    use that cannot be asked. If the files are for an instance that was adopted, asks
+    that one, unless --uri or the settings name another.
     """
     if where and directory:
         raise click.UsageError("--dir cannot be used with --user or --system")
@@ -249,11 +249,10 @@ def _loses_last_queue(
     """Tell whether the instance has no named queues without our piece."""
     ours, running = our_tables(directories), instance.queues if instance else {}
     files = site_files(directories)
-    if not (files and files.files):
-        # The site's own configuration is elsewhere, if it has any.
-        return loses_last_queue(queues_of_others(ours, running), ours, running)
-    site = files.tables.get("queues", {}) if files else {}
-    return loses_last_queue(site, ours, running)
+    if files and files.files:
+        return loses_last_queue(files.tables.get("queues", {}), ours, running)
+    # The site's own configuration is elsewhere, if it has any.
+    return loses_last_queue(queues_of_others(ours, running), ours, running)
 
 
 def _how_to_drop_frobnicator(

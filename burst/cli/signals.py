@@ -58,6 +58,7 @@ def _go_on(_: int, __: FrameType | None) -> None:
     return
 
 
+# What a signal does after the first one.
 _AFTER_THE_FIRST = {
     signal.SIGINT: _expect_ctrl_c,
     signal.SIGTERM: _go_on,

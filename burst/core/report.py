@@ -209,8 +209,8 @@ def burst_note(burst: Burst, world: World) -> str:
     if burst.state is State.DRAIN and burst.lost_since is not None:
         note = "; ".join(filter(None, (note, cause_of_loss(burst))))
     if burst.state in {State.DRAIN, State.REAP} and world.lead is not None:
-        late = is_overdue(burst)
-        obstacle = (describe_delay if late else describe_obstacle)(burst, world)
+        describe = describe_delay if is_overdue(burst) else describe_obstacle
+        obstacle = describe(burst, world)
     elif burst.state is State.ONLINE and world.lead is not None and not obstacle:
         obstacle = describe_cleaning(burst, ranks_of(burst, world), world)
     return "; ".join(filter(None, (note, obstacle)))

@@ -22,8 +22,9 @@ from burst.flux_setup.setup_files import (
 # Files that `burst setup` installs for users' commands, and the variables that name
 # their directories.
 _PLUGIN, _PLUGINS = "burst.py", "FLUX_CLI_PLUGINPATH"
-_IN_POD = "KUBERNETES_SERVICE_HOST"
 _FORMAT, _FORMATS = "flux-jobs.burst.toml", "XDG_CONFIG_DIRS"
+# Kubernetes sets it in each container.
+_IN_POD = "KUBERNETES_SERVICE_HOST"
 
 
 def frobnicators_here(

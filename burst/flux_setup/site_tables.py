@@ -147,7 +147,7 @@ def check_frobnicator_unused(place: Path, steps: Iterable[FileStep]) -> None:
     removed = [each.path for each in steps if each.change is Change.REMOVE]
     # Links are resolved: /etc/flux may be a link to where Flux is installed.
     gone = {path.resolve() for path in removed}
-    for path, name in _naming(place, gone):
+    for path, name in _files_that_name(place, gone):
         if path.resolve() not in gone:
             raise ConfigError(
                 f"{path}: [ingest.frobnicator] plugins names {name}, which"
@@ -161,10 +161,12 @@ def names_frobnicator(place: Path, frobnicator: Path) -> bool:
 
     Raises ConfigError.
     """
-    return any(_naming(place, {frobnicator.resolve()}))
+    return any(_files_that_name(place, {frobnicator.resolve()}))
 
 
-def _naming(place: Path, programs: Collection[Path]) -> Iterator[tuple[Path, str]]:
+def _files_that_name(
+    place: Path, programs: Collection[Path]
+) -> Iterator[tuple[Path, str]]:
     """Yield the files that name one of these frobnicators, and the name there."""
     if place.is_file() or any(place.glob("*.toml")):
         for each in read_config_files(place).files:

@@ -262,7 +262,7 @@ def next_commands(
     settings, unit = str(asked.settings), asked.settings.with_name(DAEMON_UNIT)
     uri = asked.places.uri
     at = () if uri == USUAL_URI and not apart else ("--uri", uri)
-    # With --system, it asks the instance that was adopted.
+    # With --system, `setup` asks the host's own instance.
     place = ("--dir", str(apart), *at) if apart else ("--system",)
     yield ("burst", "setup", *place, "--mode", asked.mode, "-c", settings)
     if not apart:

@@ -2,7 +2,7 @@
 """For each reason to wait: who acts next, and when or on what event.
 
 Texts that name the next step take it from here (`{next}` in burst.model.reason). A row
-may only use the facts of its reason's text; `!t` shows a time of day.
+may only use the facts of its reason's text; `!t` shows a time with its date.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _OR_GIVES_UP = "otherwise the daemon takes its nodes back{by}"
 NEXT_STEPS: Mapping[Reason, NextStep] = {
     Reason.LOCAL: _flux("starts it on these nodes when its scheduler considers it"),
     Reason.STARTING: _flux(
-        "starts one of them now; the daemon looks again within a second"
+        "starts it, or a job before it, now; the daemon looks again within a second"
     ),
     Reason.NOT_READY: _flux("schedules it once it no longer waits for its {what}"),
     Reason.PROLOG: _flux(

@@ -293,7 +293,7 @@ def _errors(
 ) -> Iterator[None]:
     """Raise errors of `burst.errors` in place of those of Libcloud and the network.
 
-    Nothing of `secrets` is told, as Libcloud's own errors may have parts of them.
+    No text of Libcloud's own that has a part of `secrets` is told.
     """
     try:
         yield

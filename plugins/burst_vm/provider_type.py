@@ -21,7 +21,7 @@ type = "vm"
 # security_groups = ["sg-0123456789abcdef0"]
 # VMs fetch the certificate from this host at this port.
 port = 8060
-# Then VMs power off, whether or not a daemon lives: longer than your longest job.
+# After this time VMs power off, with or without a daemon: longer than your longest job.
 lifetime = "24h"
 """
 _OFFER = """

@@ -183,12 +183,13 @@ def test_an_edited_copy_of_the_piece_is_to_be_removed_by_hand(host: Host) -> Non
     assert piece.exists()
 
 
-@pytest.mark.parametrize("run", ["run", USUAL])
-def test_nothing_is_taken_from_the_first(host: Host, run: Path) -> None:
+@pytest.mark.parametrize("usual", [False, True])
+def test_nothing_is_taken_from_the_first(host: Host, usual: bool) -> None:
+    run = USUAL if usual else host.run
     host.first.adopt()
     install(host.first, host.first.setup, host.first.config / LEAD_PIECE)
     kept = host.first.files()
-    host.other.adopt(host.run / run)
+    host.other.adopt(run)
     places = directory_places(host.other.config / "burst-setup")
     assert places.config == host.other.config
     install(host.other, places.own, places.config / LEAD_PIECE)
@@ -199,7 +200,7 @@ def test_nothing_is_taken_from_the_first(host: Host, run: Path) -> None:
     assert not places.own.exists()
     assert "systemctl" not in said.stdout
     *_, last = said.lines
-    flux = "flux" if run is USUAL else f"env FLUX_URI=local://{host.run}/run/local flux"
+    flux = "flux" if usual else f"env FLUX_URI=local://{run}/local flux"
     assert last == f"    {flux} kvs unlink -Rf burst"
 
 

@@ -158,7 +158,7 @@ DEFAULT = {"jobspec": {"defaults": {"system": {"queue": "batch"}}}}
 
 @pytest.mark.flux
 @pytest.mark.parametrize("own", [{}, {"debug": {}}], ids=["ours", "own"])
-def test_nor_where_they_have_gone_from_the_files_already(
+def test_flux_is_not_to_reload_where_its_queues_have_gone_from_the_files(
     flux_pool: FluxPool, monkeypatch: pytest.MonkeyPatch, own: dict[str, Any]
 ) -> None:
     """By `burst setup --remove`, or an unadopt that was interrupted."""

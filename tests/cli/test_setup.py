@@ -316,9 +316,7 @@ def flux_with_files_at(place: Path) -> Path:
     return flux.parent
 
 
-@pytest.mark.parametrize(
-    "how", ["system", "dir", "system again", "dir again", "system bare"]
-)
+@pytest.mark.parametrize("how", ["system", "dir again", "system bare"])
 @pytest.mark.parametrize("own", [{}, {"debug": {}}], ids=["ours", "own"])
 def test_after_removal_the_lead_has_to_drop_the_frobnicator(
     home: Path,

@@ -40,15 +40,17 @@ def story(*names: str) -> tuple[str, str]:
     # Under nohup(1), programs would ignore SIGHUP, which it sends.
     hears = ("env", "--default-signal=HUP,INT,TERM")
     with os.fdopen(ours) as told:
-        ended = subprocess.run(
-            [*hears, sys.executable, "-c", _STORY, str(theirs), *names],
-            pass_fds=[theirs],
-            stdout=subprocess.PIPE,
-            text=True,
-            timeout=HANG_S,
-            check=True,
-        )
-        os.close(theirs)
+        try:
+            ended = subprocess.run(
+                [*hears, sys.executable, "-c", _STORY, str(theirs), *names],
+                pass_fds=[theirs],
+                stdout=subprocess.PIPE,
+                text=True,
+                timeout=HANG_S,
+                check=True,
+            )
+        finally:
+            os.close(theirs)
         return told.read(), ended.stdout.strip()
 
 

@@ -193,7 +193,7 @@ def noted(event: str, place: Path, code: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-# Both as root does them in a directory of the user of the brokers.
+# What `burst setup --system` and `burst lead adopt` write as root.
 _WRITE = """
 from tests.lead_setup.adopted_site import Site
 

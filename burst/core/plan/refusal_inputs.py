@@ -30,9 +30,9 @@ from burst.model.jobid import JobId
 from burst.model.lead import LeadIdentity
 from burst.model.shape import Shape
 
-_LEASE_S = 60.0
-"""How long refusals stand if leases end with the lead: a burst costs less each second,
-and so may be paid for later."""
+_STANDS_S = 60.0
+"""How long refusals stand if leases end with the lead: a burst costs less as that end
+comes nearer, so it may be paid for later."""
 
 
 class RefusalInputs(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,7 +120,7 @@ def _next_minute(lead_ends: float, now: float) -> float:
     It is the same for all ticks until then, as inputs are compared.
     """
     left = lead_ends - now
-    return lead_ends - left // _LEASE_S * _LEASE_S if lead_ends else math.inf
+    return lead_ends - left // _STANDS_S * _STANDS_S if lead_ends else math.inf
 
 
 def _next_change(health: Mapping[str, Health], now: float) -> float:

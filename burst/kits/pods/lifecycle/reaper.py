@@ -120,8 +120,8 @@ class Reaper:
         """
         left = self._remains(burst_id) if is_name(burst_id) else []
         if self._parent == JOB and self._is_minicluster(burst_id, left):
-            made = self._cluster, self._settings, self._tags, _OPERATOR_KINDS
-            Reaper(*made).reap(burst_id, now, force=force)
+            whole = Reaper(self._cluster, self._settings, self._tags, _OPERATOR_KINDS)
+            whole.reap(burst_id, now, force=force)
             return
         if not left:
             raise NotFound(
@@ -210,8 +210,10 @@ class Reaper:
         Without a Job, as before the operator has made it, the marker tells. The
         ConfigMap of a Job has data, and may have lost its owner.
         """
+        if not is_name(burst_id):
+            return False
         jobs = [item for item in left if item["kind"] == JOB.name]
-        if jobs or not is_name(burst_id):
+        if jobs:
             return any(made_for(job, name_of(job)) for job in jobs)
         try:
             found = self._cluster.get(CONFIG_MAP, self._settings.namespace, burst_id)
