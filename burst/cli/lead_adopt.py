@@ -18,7 +18,12 @@ from burst.cli.target import CONFIG_PLACE
 from burst.config import IntakeSettings, Mode, load
 from burst.errors import ConfigError
 from burst.flux_setup.setup_files import FluxDirectories, check_flux_version
-from burst.lead_setup.adopt_lead import AdoptRequest, adopt_lead, next_commands
+from burst.lead_setup.adopt_lead import (
+    AdoptedLead,
+    AdoptRequest,
+    adopt_lead,
+    next_commands,
+)
 from burst.lead_setup.lead_config import read_config
 from burst.lead_setup.lead_plan import parse_slot, slot_provider
 from burst.lead_setup.own_host import own_shape
@@ -99,23 +104,12 @@ def adopt(
     files = _files_of_setup(asked)
     with show_wait("writing the files"):
         found = adopt_lead(asked)
-    for added in found.added:
-        click.echo(f"added {added.hosts} as ranks {added.ranks}, each {added.shape}")
-    for path in found.copies:
-        click.echo(f"kept as it was: {path}")
-    for path in found.written:
-        click.echo(f"wrote {path}")
-    for path in found.kept:
-        click.echo(f"kept {path}")
-    for line in found.unlike:
-        click.echo(f"    {line}")
-    if found.fill_in:
-        click.echo(found.fill_in)
-    for line in _tell_of_units(asked) if is_apart(files) else ():
+    apart = files.own if is_apart(files) else None
+    lines = [*_tell_of_files(found), *(_tell_of_units(asked) if apart else ())]
+    lines.append("\nAs root:\n")
+    lines += [f"    {shlex.join(each)}" for each in next_commands(asked, apart)]
+    for line in lines:
         click.echo(line)
-    click.echo("\nAs root:\n")
-    for command in next_commands(asked, files.own if is_apart(files) else None):
-        click.echo(f"    {shlex.join(command)}")
 
 
 def _files_of_setup(asked: AdoptRequest) -> FluxDirectories:
@@ -129,6 +123,18 @@ def _files_of_setup(asked: AdoptRequest) -> FluxDirectories:
             " and that directory, and name the directory here",
         )
     return files
+
+
+def _tell_of_files(found: AdoptedLead) -> Iterator[str]:
+    """Yield what was written, changed and kept."""
+    for added in found.added:
+        yield f"added {added.hosts} as ranks {added.ranks}, each {added.shape}"
+    yield from (f"kept as it was: {path}" for path in found.copies)
+    yield from (f"wrote {path}" for path in found.written)
+    yield from (f"kept {path}" for path in found.kept)
+    yield from (f"    {line}" for line in found.unlike)
+    if found.fill_in:
+        yield found.fill_in
 
 
 def _tell_of_units(asked: AdoptRequest) -> Iterator[str]:

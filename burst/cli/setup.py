@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +121,7 @@ def setup(
         check_read(unread, directories, wanted, steps)
     elif system and not uri:
         check_nothing_removed(directories, wanted, steps)
+    # Before our piece is gone, which tells of the queues.
     last_queues = _loses_last_queue(directories, instance)
     if dry_run:
         return
@@ -128,15 +129,9 @@ def setup(
     for_all = system or (directory is not None and not os.geteuid())
     apply_files(directories.own, wanted, for_all=for_all)
     if choice is not None:
-        lines = _how_to_go_on(directories, choice, instance)
+        _print(_how_to_go_on(directories, choice, instance))
     elif _removes_used(instance, steps):
-        lines = _how_to_drop_frobnicator(
-            directories, is_read=instance is not None, last_queues=last_queues
-        )
-    else:
-        return
-    for line in lines:
-        click.echo(line)
+        _print(_how_to_drop_frobnicator(directories, instance, last_queues=last_queues))
 
 
 def _directories(where: str | None, directory: Path | None) -> FluxDirectories:
@@ -232,6 +227,11 @@ def _show(steps: Sequence[FileStep]) -> None:
         click.echo("nothing changes")
 
 
+def _print(lines: Iterable[str]) -> None:
+    for line in lines:
+        click.echo(line)
+
+
 def _removes_used(instance: RunningInstance | None, steps: Sequence[FileStep]) -> bool:
     """Tell whether the instance has a frobnicator in use that is removed.
 
@@ -256,16 +256,19 @@ def _loses_last_queue(
 
 
 def _how_to_drop_frobnicator(
-    directories: FluxDirectories, *, is_read: bool, last_queues: bool
+    directories: FluxDirectories,
+    instance: RunningInstance | None,
+    *,
+    last_queues: bool,
 ) -> Iterator[str]:
     """Yield how an instance goes on whose frobnicator was removed.
 
     Its brokers look for it when they start a process that checks jobs, which ends when
-    it has had nothing to do for some seconds. `is_read` tells whether the instance was
-    read, and so is known to run and to have it, and `last_queues` whether no named
-    queues are left: see `burst.lead_setup.unadopt_lead.next_commands`.
+    it has had nothing to do for some seconds. `instance` is None if it was not read:
+    then it may not run, or not have the frobnicator. `last_queues` tells whether no
+    named queues are left: see `burst.lead_setup.unadopt_lead.next_commands`.
     """
-    if is_read:
+    if instance is not None:
         yield "\nThe running lead still has burst's frobnicator in its configuration,"
         yield "and refuses each job that is submitted until it has none."
     else:

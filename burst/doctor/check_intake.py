@@ -45,7 +45,7 @@ def check_intake(
     return [
         *_check_scheduler(instance, intake),
         *_check_queues(instance, intake),
-        *_check_frobnicator(instance, installed, settings),
+        *(_lacking(instance, installed) or _check_frobnicator(instance, settings)),
         *_check_commands(installed),
         *_check_versions(installed),
     ]
@@ -83,11 +83,12 @@ def _check_queues(
             yield ok(f"queue {name} requires {LENT}")
 
 
-def _check_frobnicator(
-    instance: RunningInstance, installed: InstalledFacts, settings: Settings
-) -> Iterator[Finding]:
-    if installed.lacking and not is_disabled(instance.config):
-        yield wrong(
+def _lacking(instance: RunningInstance, installed: InstalledFacts) -> list[Finding]:
+    """Find frobnicators that Flux loads and whose files are not there."""
+    if not installed.lacking or is_disabled(instance.config):
+        return []
+    return [
+        wrong(
             f"[ingest.frobnicator] plugins names {', '.join(installed.lacking)}, which"
             " is no file that this user can read: Flux refuses each job that is"
             " submitted",
@@ -95,7 +96,12 @@ def _check_frobnicator(
             " removed on purpose, take it out of the lead's configuration and run flux"
             " config reload --follower-noop",
         )
-        return
+    ]
+
+
+def _check_frobnicator(
+    instance: RunningInstance, settings: Settings
+) -> Iterator[Finding]:
     intake, access = settings.intake, parse_access(instance.config)
     if access.allow_guest_user and not (settings.plan.share_users or intake.any_job):
         yield from _check_users_apart(instance, intake)
