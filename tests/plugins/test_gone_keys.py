@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 from burst_command.settings import CommandSettings
+from burst_flux.settings import FluxSettings
 
 from burst.config import convert
 from burst.errors import ConfigError
@@ -14,6 +15,7 @@ from burst.errors import ConfigError
     ("kind", "key", "advice"),
     [
         (CommandSettings, "limit", "remove it: each call of the program may take 1m"),
+        (FluxSettings, "bank", r'write it in options: "--bank=\.\.\."'),
     ],
 )
 def test_the_error_of_a_key_that_is_gone_says_what_to_write(
