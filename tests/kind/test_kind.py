@@ -72,7 +72,6 @@ class Daemon:
             "timeout": "2m",
             "schedule": "1h",
             "lead": NODE,
-            "python": sys.executable,
             "flux": shutil.which("flux") or "flux",
             "dir": str(self.far),
             "offers": {"pod": {"cores": 1, "cpu": "100m", "max_nodes": FOLLOWERS}},

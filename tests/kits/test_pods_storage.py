@@ -161,6 +161,7 @@ GONE = [
     ("environment.A = 'x'", "environment: is gone; .*env of the container broker"),
     ("tolerations = []", "tolerations: is gone; "),
     ("cluster_domain = 'x'", "cluster_domain: is gone; remove it: it is cluster"),
+    ("python = 'x'", "python: is gone; remove it: it is the python3 on the image"),
     ("pull_secrets = []", "pull_secrets: is gone; .*imagePullSecrets"),
     ("service_account = 'x'", "service_account: is gone; .*serviceAccountName"),
     ("node_selector = {}", r"node_selector: is gone; .*pod.spec\]: nodeSelector"),
