@@ -222,7 +222,7 @@ class KindProvider(PodSettingsProvider):
 
     def _reach_cluster(self, kubeconfig: Path) -> PodBursts:
         access = Kubeconfig(str(kubeconfig))
-        cluster = Cluster(access, timeout=self._settings.timeout)
+        cluster = Cluster(access)
         create = self._settings.create
         return PodBursts(cluster, self._settings, self.tags, own_cluster=create)
 

@@ -69,7 +69,6 @@ class Daemon:
             "images": [IMAGE],
             "image": IMAGE,
             "image_pull": "Never",
-            "timeout": "2m",
             "schedule": "1h",
             "lead": NODE,
             "flux": shutil.which("flux") or "flux",

@@ -162,6 +162,7 @@ GONE = [
     ("tolerations = []", "tolerations: is gone; "),
     ("cluster_domain = 'x'", "cluster_domain: is gone; remove it: it is cluster"),
     ("python = 'x'", "python: is gone; remove it: it is the python3 on the image"),
+    ("timeout = '1m'", "timeout: is gone; remove it: a request to the API"),
     ("pull_secrets = []", "pull_secrets: is gone; .*imagePullSecrets"),
     ("service_account = 'x'", "service_account: is gone; .*serviceAccountName"),
     ("node_selector = {}", r"node_selector: is gone; .*pod.spec\]: nodeSelector"),

@@ -26,6 +26,7 @@ POD_WORDS: Mapping[str, str] = {
     "settle": "remove it: a MiniCluster has to have no objects for 2s",
     "shm": f"{_MOUNTED}; it was an emptyDir with medium Memory and a sizeLimit at"
     " /dev/shm",
+    "timeout": "remove it: a request to the API server may take 30s",
     "tolerations": f"{_SPEC}tolerations",
     "volumes": _MOUNTED,
 }

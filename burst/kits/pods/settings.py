@@ -144,8 +144,6 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     """With form operator: path of the operator's manifests. Before the first burst, the
     objects in it that do not exist are made, which needs the rights of a cluster
     administrator. They are not deleted."""
-    timeout: Seconds = Seconds(10)
-    """Time limit of a request to the API server."""
     object_labels: Mapping[str, str] = {}
     """Labels for all objects of a burst: Job or MiniCluster, pods, Secret, ConfigMap,
     Services. In a value, {user}, {bank} and {queue} stand for those of the jobs that
