@@ -16,7 +16,7 @@ from burst.errors import Refused
 from burst.kits.pods import OfferTable, PodSettings, offers
 from burst.model.burst import BurstId
 from burst.provider import Offer
-from burst_gke.names import PREFIX, is_label_key, is_label_value, name_of
+from burst_gke.names import name_of
 from burst_gke.request_overlay import wrong_request
 
 _AtLeast0 = Annotated[int, msgspec.Meta(ge=0)]
@@ -88,12 +88,12 @@ class RequestTable(
 
     cluster: Mapping[str, Any] = {}
     """Fields of Cluster, for bursts that have a cluster of their own: `network`,
-    `subnetwork`, `ip_allocation_policy`, `network_config`,
+    `subnetwork`, `ip_allocation_policy`, `network_config`, `resource_labels`,
     `control_plane_endpoints_config` and so on."""
     node_pool: Mapping[str, Any] = {}
     """Fields of NodePool, for the nodes of a burst: `config` with `service_account`,
-    `tags`, `disk_size_gb`, `reservation_affinity` and so on, `network_config`,
-    `placement_policy`."""
+    `tags`, `disk_size_gb`, `reservation_affinity`, `resource_labels` and so on,
+    `network_config`, `placement_policy`. Resource labels appear on the bill."""
 
 
 class GkeSettings(PodSettings, frozen=True, kw_only=True):
@@ -125,8 +125,6 @@ class GkeSettings(PodSettings, frozen=True, kw_only=True):
     """Machine type of each offer, by the offer's name; at least one."""
     name_prefix: str = ""
     """Prefix of the names of clusters and node pools; the burst's id follows it."""
-    labels: Mapping[str, str] = {}
-    """Additional resource labels, which appear on the bill."""
     request: RequestTable = RequestTable()
     """Fields of Google's API for which this table has no key, such as networks."""
     cluster_fee: Price = 0.10
@@ -144,6 +142,8 @@ class GkeSettings(PodSettings, frozen=True, kw_only=True):
         "authorized_networks": f"{_IN_CLUSTER} control_plane_endpoints_config"
         ".ip_endpoints_config.authorized_networks_config",
         "disk_gb": f"{_IN_POOL} config.disk_size_gb",
+        "labels": f"{_IN_CLUSTER} resource_labels; of the nodes it is"
+        " config.resource_labels of request.node_pool",
         "network": f"{_IN_CLUSTER} network",
         "node_service_account": f"{_IN_POOL} config.service_account",
         "pods_range": f"{_IN_CLUSTER} ip_allocation_policy.cluster_secondary_range_name"
@@ -161,8 +161,7 @@ class GkeSettings(PodSettings, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Check what the types cannot express. Raises ValueError."""
         super().__post_init__()
-        checks = (_wrong_place(self), wrong_request(self), _wrong_labels(self.labels))
-        for wrong in itertools.chain(*checks):
+        for wrong in itertools.chain(_wrong_place(self), wrong_request(self)):
             raise ValueError(wrong)
         life = self.max_run_duration
         if life < math.inf and not SHORTEST_RUN_S <= life <= LONGEST_RUN_S:
@@ -258,14 +257,3 @@ def _wrong_place(settings: GkeSettings) -> Iterator[str]:
         yield 'operator_yaml: goes with form = "operator"'
     if not settings.offers:
         yield "offers: name at least one machine_type in a table offers.NAME"
-
-
-def _wrong_labels(labels: Mapping[str, str]) -> Iterator[str]:
-    for key, value in labels.items():
-        if key.startswith(PREFIX):
-            yield f"labels: {key}: begins with {PREFIX}, which is reserved for burst"
-        if not is_label_key(key) or not is_label_value(value):
-            yield (
-                f"labels: {key}: keys and values are up to 63 of a-z, 0-9, _ and -,"
-                " and keys begin with a letter"
-            )
