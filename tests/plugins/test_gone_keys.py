@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 from burst_command.settings import CommandSettings
 from burst_flux.settings import FluxSettings
+from burst_kind.settings import KindSettings
 
 from burst.config import convert
 from burst.errors import ConfigError
@@ -15,6 +16,7 @@ from burst.errors import ConfigError
     ("kind", "key", "advice"),
     [
         (CommandSettings, "limit", "remove it: each call of the program may take 1m"),
+        (KindSettings, "dir", "remove it: files of the cluster are in /tmp/burst-UID"),
         (FluxSettings, "bank", r'write it in options: "--bank=\.\.\."'),
     ],
 )
