@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
-from burst.config import Price, Seconds
+from burst.config import Seconds
 from burst.errors import Refused
 from burst.kits.pods import OfferTable, PodSettings, offers
 from burst.model.burst import BurstId
@@ -34,6 +34,9 @@ _ONE_THREAD = frozenset({"t2a", "t2d", "c4a", "n4a", "h3", "h4d"})
 # Published median times for a cluster (n=126) and for more nodes in a pool (n=1788).
 # The time for a new pool is a guess: twice the second.
 _CLUSTER_TIME_S, _POOL_TIME_S, _NODE_TIME_S = 287.0, 64.0, 32.0
+# US dollars per hour for a cluster, beside its nodes, the same in all regions:
+# https://cloud.google.com/kubernetes-engine/pricing, since June 2020.
+_CLUSTER_FEE = 0.10
 
 
 class MachineTable(OfferTable, frozen=True, kw_only=True):
@@ -112,7 +115,8 @@ class GkeSettings(PodSettings, frozen=True, kw_only=True):
     empty, GKE's autoscaler chooses among the zones of the cluster."""
     cluster: str = ""
     """The cluster to burst into. If empty, each burst has a cluster of its own, which
-    takes five minutes to make, costs a fee by the hour, and is deleted with it."""
+    takes five minutes to make, costs 0.10 US dollars an hour beside its nodes, and is
+    deleted with it."""
     pool: str = ""
     """Node pool of that cluster for the followers: the provider then makes pods only.
     If empty, each burst has a node pool of its own."""
@@ -127,10 +131,6 @@ class GkeSettings(PodSettings, frozen=True, kw_only=True):
     """Prefix of the names of clusters and node pools; the burst's id follows it."""
     request: RequestTable = RequestTable()
     """Fields of Google's API for which this table has no key, such as networks."""
-    cluster_fee: Price = 0.10
-    """Google's fee per hour for a cluster, beside its nodes, in the site's unit of
-    money; the default is in US dollars. A burst with a cluster of its own pays it once,
-    whatever the number of its nodes."""
     max_run_duration: Seconds = Seconds(math.inf)
     """Longest run time of each VM made for a burst, 30 seconds to 120 days. Google then
     deletes the VM, and Kubernetes ends the pods, even if no daemon runs. The daemon
@@ -141,6 +141,8 @@ class GkeSettings(PodSettings, frozen=True, kw_only=True):
         **PodSettings.retired,
         "authorized_networks": f"{_IN_CLUSTER} control_plane_endpoints_config"
         ".ip_endpoints_config.authorized_networks_config",
+        "cluster_fee": "remove it: a cluster costs 0.1 an hour; if that is too little"
+        " in your unit of money, raise the prices of its offers",
         "disk_gb": f"{_IN_POOL} config.disk_size_gb",
         "labels": f"{_IN_CLUSTER} resource_labels; of the nodes it is"
         " config.resource_labels of request.node_pool",
@@ -212,7 +214,7 @@ def offers_of(settings: GkeSettings) -> list[Offer]:
     Bursts live for at most `max_run_duration`, so that the daemon drains them before
     Google deletes their nodes.
     """
-    time, fee = _CLUSTER_TIME_S, settings.cluster_fee
+    time, fee = _CLUSTER_TIME_S, _CLUSTER_FEE
     if settings.cluster:
         time, fee = _NODE_TIME_S if settings.pool else _POOL_TIME_S, 0.0
     life = settings.max_run_duration

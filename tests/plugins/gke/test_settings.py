@@ -53,7 +53,7 @@ def labels(key: str, value: Any) -> dict[str, Any]:
         ),
         ({"max_run_duration": "200d"}, "30s to 120d"),
         ({"machine": "x"}, "machine: no such key"),
-        ({"cluster_fee": -0.1}, "cluster_fee"),
+        ({"cluster_fee": 0.2}, "cluster_fee: is gone; remove it: a cluster costs 0.1"),
         (one_offer(price=math.inf), "price"),
         ({"offers": {}}, "at least one machine_type"),
         (one_offer(machine_type="e2-medium"), "'e2-medium' does not tell"),
@@ -128,8 +128,7 @@ def test_a_cluster_that_is_made_has_a_fee_whatever_its_nodes() -> None:
         return [offer.fee for offer in offers_of(settings(**table))]
 
     assert fees() == [0.10]
-    assert fees(cluster_fee=0) == [0.0]
-    assert fees(**POOL) == fees(**NAMED_POOL, cluster_fee=5) == [0.0]
+    assert fees(**POOL) == fees(**NAMED_POOL) == [0.0]
 
 
 @pytest.mark.parametrize(("limit", "lifetime"), [("2h", 7200.0), ("inf", 0.0)])
