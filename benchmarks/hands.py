@@ -70,7 +70,7 @@ class Place(NamedTuple):
 def local() -> Iterator[Place]:
     """Yield this host as a place."""
     with tempfile.TemporaryDirectory() as path:
-        table = {"type": "local", "dir": f"{path}/p", "grace": "2s", **_SOLD}
+        table = {"type": "local", "dir": f"{path}/p", **_SOLD}
         yield Place(table, lambda identity: _local_hand(Path(path, "h"), identity))
 
 

@@ -150,7 +150,6 @@ class Story:
         tables["deadlines"] = limits
         tables["providers"][usual_type()] |= {
             "dir": str(self.directory / "f"),
-            "grace": "5s",
             "environment": {MARK: str(self.directory)},
         }
         self._settings.write_text(tomli_w.dumps(tables))

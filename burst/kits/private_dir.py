@@ -125,7 +125,7 @@ class PrivateDirectory:
         if self._base.is_symlink():
             raise Refused(
                 f"{self._base}: is a symbolic link, which others may have made",
-                "set dir to the directory that it points to",
+                "remove it, or set dir to the directory that it points to",
             )
         base = os.open(self._base, _DIRECTORY)
         try:

@@ -22,6 +22,7 @@ from burst.kits.private_dir import disk_errors
 from burst.model.finding import Finding, ok, wrong
 from burst.model.lead import Bootstrap
 from burst.provider import BurstId, BurstSpec, LeadIdentity, Phase
+from burst_command.protocol import LIMIT_S
 from burst_command.settings import CommandSettings
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class _Check:
         clock: Callable[[], float],
     ) -> None:
         # How long to wait for nodes, by the time that they take according to the site.
-        self._patience = 4 * settings.join_time + settings.limit
+        self._patience = 4 * settings.join_time + LIMIT_S
         # The script ends by itself if `end` does not end it: nobody else would.
         self._provider = make(partial(_Files, seconds=2 * self._patience))
         self._tell, self._clock = tell, clock

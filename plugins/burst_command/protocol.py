@@ -40,6 +40,8 @@ PATTERNS: Mapping[str, Sequence[ErrorPattern]] = {
     "end": _FOR_GOOD,
 }
 """What an exit status means, by the word of the call; any other is Transient."""
+LIMIT_S = 60.0
+"""Seconds that a call may take: `begin` only asks for nodes, `list` tells the rest."""
 _SHOWN = 200
 _WORDS = 3
 """Parts of a name: owner, provider and burst."""
@@ -109,8 +111,8 @@ class ListedBurst(
 class SiteProgram:
     """Calls the site's program."""
 
-    def __init__(self, settings: CommandSettings) -> None:
-        self._argv, self._limit = settings.program, settings.limit
+    def __init__(self, settings: CommandSettings, limit: float = LIMIT_S) -> None:
+        self._argv, self._limit = settings.program, limit
         self._shown = " ".join(settings.program)
         self._dir, self._arguments = settings.dir, settings.arguments
 

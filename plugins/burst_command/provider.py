@@ -29,7 +29,13 @@ from burst.provider import (
     Transient,
 )
 from burst_command.check import check
-from burst_command.protocol import BeginRequest, ListedBurst, Node, SiteProgram
+from burst_command.protocol import (
+    LIMIT_S,
+    BeginRequest,
+    ListedBurst,
+    Node,
+    SiteProgram,
+)
 from burst_command.settings import CommandSettings
 
 _CALL = "begin"
@@ -50,12 +56,14 @@ class CommandProvider(JobProvider[ListedBurst]):
         settings: CommandSettings,
         owner: str,
         make_files: Callable[[Path], JobTasks] = JobTasks,
+        *,
+        limit: float = LIMIT_S,
     ) -> None:
         ends = settings.lifetime if math.isfinite(settings.lifetime) else 0.0
         super().__init__(name, settings, owner, ends, time.time)
         self._settings, self._name, self._owner = settings, name, owner
         self._make_files = make_files
-        self._site = SiteProgram(settings)
+        self._site = SiteProgram(settings, limit)
         self._offer = settings.offer(ends, settings.total)
         self._failed: dict[str, str] = {}
         """Why the last `begin` failed, by burst."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 
@@ -29,9 +29,10 @@ class CommandSettings(NodeSettings, frozen=True, kw_only=True):
     lifetime: Seconds = Seconds(math.inf)
     """How long the site lets such nodes live, such as the time limit of a queue. The
     daemon drains a burst before that time."""
-    limit: Seconds = Seconds(60)
-    """How long each call of the program may take. After that time the program is
-    killed, with all that it has started in its process group."""
     arguments: Mapping[str, Any] = {}
     """A table that is passed to the program unchanged with each call: a queue, an
     account, names of machines."""
+
+    retired: ClassVar[Mapping[str, str]] = {
+        "limit": "remove it: each call of the program may take 1m"
+    }

@@ -89,7 +89,7 @@ class EksProvider(PodProvider):
 
         def reach() -> PodBursts:
             access = Endpoint(*found, self._cloud.token)
-            made = Cluster(access, timeout=self._settings.timeout)
+            made = Cluster(access)
             return self._make(made, self._settings, self.tags)
 
         return self._reached.bursts(self._settings.cluster, found, reach)

@@ -234,14 +234,13 @@ def job_options(
 
     The job has one task on each node.
     """
-    keys = ("queue", "bank")
     return [
         *(f"--job-name={name}", f"--time-limit={seconds}s", *_JOB),
         *(f"--nodes={nodes}", f"--ntasks={nodes}", f"--env=PATH={os.environ['PATH']}"),
         f"--cores-per-task={settings.cores}",
         *([f"--gpus-per-task={settings.gpus}"] if settings.gpus else []),
         *(["--exclusive"] if settings.exclusive else []),
-        *(f"--{key}={value}" for key in keys if (value := getattr(settings, key))),
+        *([f"--queue={settings.queue}"] if settings.queue else []),
         *settings.options,
     ]
 

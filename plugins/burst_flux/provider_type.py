@@ -15,7 +15,7 @@ type = "flux"
 # dir = "/shared/flux/bursts"
 # By default those of the other instance.
 # queue = "batch"
-# bank = "physics"
+# options = ["--bank=physics"]
 """
 _LAST = """\
 # The longest that a burst lives, and the time limit of its job.

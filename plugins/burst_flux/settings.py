@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import ClassVar
 
 from burst.config import Seconds
 from burst.kits.node_settings import NodeSettings
@@ -17,7 +19,7 @@ _OURS = frozenset(
         *("env-file", "rlimit", "input", "output", "error", "label-io", "signal"),
         *("nodes", "ntasks", "cores-per-task", "gpus-per-task", "exclusive", "cores"),
         *("tasks-per-node", "tasks-per-core", "gpus-per-node", "resources-shape"),
-        *("resources-json", "taskmap", "queue", "bank", "cc", "bcc", "dry-run"),
+        *("resources-json", "taskmap", "queue", "cc", "bcc", "dry-run"),
         *("wait", "wait-event", "watch", "log", "log-stderr", "progress", "jps"),
         *("quiet", "list-plugins", "help"),
     )
@@ -37,15 +39,15 @@ class FluxSettings(NodeSettings, frozen=True, kw_only=True):
     the limit of its job is the rest of the lease plus a minute."""
     queue: str = ""
     """Queue of the other instance; the instance's default if empty."""
-    bank: str = ""
-    """Bank that pays for the jobs; the user's default if empty."""
     exclusive: bool = True
     """Whether a burst has its nodes to itself. If not, each follower has `cores` and
     `gpus` of a node, but nothing keeps it from using more."""
     options: tuple[str, ...] = ()
-    """More options of flux-submit(1), such as `["--requires=bigmem",
-    "--setattr=project=a"]`. Options that keys of this table or the provider set are
+    """More options of flux-submit(1), such as `["--bank=physics",
+    "--requires=bigmem"]`. Options that keys of this table or the provider set are
     refused."""
+
+    retired: ClassVar[Mapping[str, str]] = {"bank": 'write it in options: "--bank=..."'}
 
     def __post_init__(self) -> None:
         """Check what the types cannot express. Raises ValueError."""

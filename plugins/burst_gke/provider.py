@@ -325,7 +325,7 @@ class GkeProvider(PodSettingsProvider):
 
         def reach() -> GkePods:
             access = Endpoint(url, authority, self._cloud.token)
-            made = Cluster(access, timeout=self._settings.timeout)
+            made = Cluster(access)
             return self._make(made, self._settings, self.tags)
 
         pods = self._reached.bursts(cluster.name, (url, authority), reach)

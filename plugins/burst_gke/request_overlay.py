@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from burst_gke.names import PREFIX, is_label_key, is_label_value
+
 if TYPE_CHECKING:
     from burst_gke.settings import GkeSettings
 
@@ -14,7 +16,6 @@ _OURS = "is set by burst, to give a burst its nodes and to find it"
 _CLUSTER = {
     "name": _OURS,
     "node_pools": "use request.node_pool",
-    "resource_labels": "use labels",
     "location": "use location",
     "locations": "use zone",
 }
@@ -31,7 +32,6 @@ _CONFIG = {
     "accelerators": _OF_OFFER,
     "labels": _OURS,
     "taints": _OURS,
-    "resource_labels": "use labels",
     "max_run_duration": "use max_run_duration of this table",
 }
 """Keys of a node pool's `config` that cannot be set, and why."""
@@ -51,6 +51,8 @@ def wrong_request(settings: GkeSettings) -> Iterator[str]:
         ("cluster", request.cluster, "network_config"),
         ("node_pool", request.node_pool, "network_config"),
         ("node_pool", request.node_pool, "config"),
+        ("cluster", request.cluster, "resource_labels"),
+        ("node_pool.config", settings.node_config, "resource_labels"),
     ):
         if not isinstance(table.get(key, {}), Mapping):
             yield f"request.{where}.{key}: expected a table"
@@ -65,6 +67,20 @@ def wrong_request(settings: GkeSettings) -> Iterator[str]:
     ):
         for key in table.keys() & rules.keys():
             yield f"request.{where}.{key}: {rules[key]}"
+    for where, table in (("cluster", request.cluster), ("node_pool.config", config)):
+        labels = table.get("resource_labels", {})
+        yield from _wrong_labels(f"request.{where}.resource_labels", labels)
+
+
+def _wrong_labels(where: str, labels: Mapping[str, Any]) -> Iterator[str]:
+    for key, value in labels.items():
+        if key.startswith(PREFIX):
+            yield f"{where}.{key}: begins with {PREFIX}, which is reserved for burst"
+        if not (is_label_key(key) and isinstance(value, str) and is_label_value(value)):
+            yield (
+                f"{where}.{key}: keys and values are up to 63 of a-z, 0-9, _ and -,"
+                " and keys begin with a letter"
+            )
 
 
 def merge(made: Any, change: Any) -> Any:

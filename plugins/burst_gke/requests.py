@@ -40,7 +40,7 @@ def cluster_request(
     cluster: Request = {
         "name": settings.name_of(spec.burst_id),
         "description": f"Followers of {spec.owner}, made by burst",
-        "resource_labels": {**settings.labels, **labels},
+        "resource_labels": dict(labels),
         "node_pools": [pool],
         "ip_allocation_policy": {"use_ip_aliases": True},
         # Pods then get credentials of their own, not the node's.
@@ -81,7 +81,7 @@ def _pool(
         "autoscaling": autoscaling(nodes),
         # Clusters in a release channel, as they are by default, accept nothing else.
         "management": {"auto_upgrade": True, "auto_repair": True},
-        "config": _node(settings, machine, labels),
+        "config": _node(machine, labels),
     }
     if settings.zone:
         pool["locations"] = [settings.zone]
@@ -105,14 +105,12 @@ def autoscaling(nodes: int) -> Request:
     }
 
 
-def _node(
-    settings: GkeSettings, machine: MachineTable, labels: Mapping[str, str]
-) -> Request:
+def _node(machine: MachineTable, labels: Mapping[str, str]) -> Request:
     node: Request = {
         "machine_type": machine.machine_type,
         "spot": machine.spot,
         "oauth_scopes": list(_SCOPES),
-        "resource_labels": {**settings.labels, **labels},
+        "resource_labels": dict(labels),
         "labels": dict(labels),
     }
     if machine.gpus:

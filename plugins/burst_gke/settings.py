@@ -11,12 +11,12 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
-from burst.config import Price, Seconds
+from burst.config import Seconds
 from burst.errors import Refused
 from burst.kits.pods import OfferTable, PodSettings, offers
 from burst.model.burst import BurstId
 from burst.provider import Offer
-from burst_gke.names import PREFIX, is_label_key, is_label_value, name_of
+from burst_gke.names import name_of
 from burst_gke.request_overlay import wrong_request
 
 _AtLeast0 = Annotated[int, msgspec.Meta(ge=0)]
@@ -34,6 +34,9 @@ _ONE_THREAD = frozenset({"t2a", "t2d", "c4a", "n4a", "h3", "h4d"})
 # Published median times for a cluster (n=126) and for more nodes in a pool (n=1788).
 # The time for a new pool is a guess: twice the second.
 _CLUSTER_TIME_S, _POOL_TIME_S, _NODE_TIME_S = 287.0, 64.0, 32.0
+# US dollars per hour for a cluster, beside its nodes, the same in all regions:
+# https://cloud.google.com/kubernetes-engine/pricing, since June 2020.
+_CLUSTER_FEE = 0.10
 
 
 class MachineTable(OfferTable, frozen=True, kw_only=True):
@@ -88,12 +91,12 @@ class RequestTable(
 
     cluster: Mapping[str, Any] = {}
     """Fields of Cluster, for bursts that have a cluster of their own: `network`,
-    `subnetwork`, `ip_allocation_policy`, `network_config`,
+    `subnetwork`, `ip_allocation_policy`, `network_config`, `resource_labels`,
     `control_plane_endpoints_config` and so on."""
     node_pool: Mapping[str, Any] = {}
     """Fields of NodePool, for the nodes of a burst: `config` with `service_account`,
-    `tags`, `disk_size_gb`, `reservation_affinity` and so on, `network_config`,
-    `placement_policy`."""
+    `tags`, `disk_size_gb`, `reservation_affinity`, `resource_labels` and so on,
+    `network_config`, `placement_policy`. Resource labels appear on the bill."""
 
 
 class GkeSettings(PodSettings, frozen=True, kw_only=True):
@@ -112,7 +115,8 @@ class GkeSettings(PodSettings, frozen=True, kw_only=True):
     empty, GKE's autoscaler chooses among the zones of the cluster."""
     cluster: str = ""
     """The cluster to burst into. If empty, each burst has a cluster of its own, which
-    takes five minutes to make, costs a fee by the hour, and is deleted with it."""
+    takes five minutes to make, costs 0.10 US dollars an hour beside its nodes, and is
+    deleted with it."""
     pool: str = ""
     """Node pool of that cluster for the followers: the provider then makes pods only.
     If empty, each burst has a node pool of its own."""
@@ -125,14 +129,8 @@ class GkeSettings(PodSettings, frozen=True, kw_only=True):
     """Machine type of each offer, by the offer's name; at least one."""
     name_prefix: str = ""
     """Prefix of the names of clusters and node pools; the burst's id follows it."""
-    labels: Mapping[str, str] = {}
-    """Additional resource labels, which appear on the bill."""
     request: RequestTable = RequestTable()
     """Fields of Google's API for which this table has no key, such as networks."""
-    cluster_fee: Price = 0.10
-    """Google's fee per hour for a cluster, beside its nodes, in the site's unit of
-    money; the default is in US dollars. A burst with a cluster of its own pays it once,
-    whatever the number of its nodes."""
     max_run_duration: Seconds = Seconds(math.inf)
     """Longest run time of each VM made for a burst, 30 seconds to 120 days. Google then
     deletes the VM, and Kubernetes ends the pods, even if no daemon runs. The daemon
@@ -143,7 +141,11 @@ class GkeSettings(PodSettings, frozen=True, kw_only=True):
         **PodSettings.retired,
         "authorized_networks": f"{_IN_CLUSTER} control_plane_endpoints_config"
         ".ip_endpoints_config.authorized_networks_config",
+        "cluster_fee": "remove it: a cluster costs 0.1 an hour; if that is too little"
+        " in your unit of money, raise the prices of its offers",
         "disk_gb": f"{_IN_POOL} config.disk_size_gb",
+        "labels": f"{_IN_CLUSTER} resource_labels; of the nodes it is"
+        " config.resource_labels of request.node_pool",
         "network": f"{_IN_CLUSTER} network",
         "node_service_account": f"{_IN_POOL} config.service_account",
         "pods_range": f"{_IN_CLUSTER} ip_allocation_policy.cluster_secondary_range_name"
@@ -161,8 +163,7 @@ class GkeSettings(PodSettings, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Check what the types cannot express. Raises ValueError."""
         super().__post_init__()
-        checks = (_wrong_place(self), wrong_request(self), _wrong_labels(self.labels))
-        for wrong in itertools.chain(*checks):
+        for wrong in itertools.chain(_wrong_place(self), wrong_request(self)):
             raise ValueError(wrong)
         life = self.max_run_duration
         if life < math.inf and not SHORTEST_RUN_S <= life <= LONGEST_RUN_S:
@@ -213,7 +214,7 @@ def offers_of(settings: GkeSettings) -> list[Offer]:
     Bursts live for at most `max_run_duration`, so that the daemon drains them before
     Google deletes their nodes.
     """
-    time, fee = _CLUSTER_TIME_S, settings.cluster_fee
+    time, fee = _CLUSTER_TIME_S, _CLUSTER_FEE
     if settings.cluster:
         time, fee = _NODE_TIME_S if settings.pool else _POOL_TIME_S, 0.0
     life = settings.max_run_duration
@@ -258,14 +259,3 @@ def _wrong_place(settings: GkeSettings) -> Iterator[str]:
         yield 'operator_yaml: goes with form = "operator"'
     if not settings.offers:
         yield "offers: name at least one machine_type in a table offers.NAME"
-
-
-def _wrong_labels(labels: Mapping[str, str]) -> Iterator[str]:
-    for key, value in labels.items():
-        if key.startswith(PREFIX):
-            yield f"labels: {key}: begins with {PREFIX}, which is reserved for burst"
-        if not is_label_key(key) or not is_label_value(value):
-            yield (
-                f"labels: {key}: keys and values are up to 63 of a-z, 0-9, _ and -,"
-                " and keys begin with a letter"
-            )

@@ -49,7 +49,7 @@ class KindProvider(PodSettingsProvider):
 
     Settings = KindSettings
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what tests pass in has a name
         self,
         name: str,
         settings: KindSettings,
@@ -57,6 +57,7 @@ class KindProvider(PodSettingsProvider):
         *,
         environment: Mapping[str, str] | None = None,
         reach: Callable[[Path], PodBursts] | None = None,
+        base: Path | None = None,
     ) -> None:
         if not settings.cluster:
             if not settings.create:
@@ -66,10 +67,9 @@ class KindProvider(PodSettingsProvider):
                 )
             settings = msgspec.structs.replace(settings, cluster=name)
         super().__init__(name, settings, owner)
-        base = Path(settings.dir) if settings.dir else default_base()
         self._settings = settings
         self._reach = reach or self._reach_cluster
-        self._base = base.absolute()
+        self._base = base or default_base()
         self._directory = PrivateDirectory(self._base, owner, name)
         self._programs = Programs(environment)
         tags = f"{owner} {name}"
@@ -222,7 +222,7 @@ class KindProvider(PodSettingsProvider):
 
     def _reach_cluster(self, kubeconfig: Path) -> PodBursts:
         access = Kubeconfig(str(kubeconfig))
-        cluster = Cluster(access, timeout=self._settings.timeout)
+        cluster = Cluster(access)
         create = self._settings.create
         return PodBursts(cluster, self._settings, self.tags, own_cluster=create)
 

@@ -20,8 +20,8 @@ class KindSettings(PodSettings, frozen=True, kw_only=True):
     of the new cluster, to which a hash is added; default: the provider's name."""
     create: bool = False
     """Make a cluster for the first burst and delete it with the last. Only such a
-    cluster is ever deleted: its name ends in a hash of owner and provider. A change of
-    the keys below applies to the next cluster."""
+    cluster is ever deleted: its name ends in a hash of owner and provider. Its log is
+    in `/tmp/burst-UID`. A change of the keys below applies to the next cluster."""
     config: str = ""
     """Path of kind's own configuration file (kind.sigs.k8s.io, "Configuration"), for
     `kind create cluster --config`: nodes, their image, subnets, mounts. Default: one
@@ -40,12 +40,10 @@ class KindSettings(PodSettings, frozen=True, kw_only=True):
     """Off by default, because all nodes are this host and share its cores."""
     internal: bool = False
     """Connect to the API server in kind's docker network: for a daemon in docker."""
-    dir: str = ""
-    """Directory of the cluster's kubeconfig and log; default: `/tmp/burst-UID`. Change
-    it only while no burst lives."""
 
     retired: ClassVar[Mapping[str, str]] = {
         **PodSettings.retired,
+        "dir": "remove it: files of the cluster are in /tmp/burst-UID",
         "kind": "remove it: the program is found by the daemon's PATH",
         "node_image": f"{_IN_CONFIG}, as image of each of nodes",
         "nodes": f"{_IN_CONFIG}, as nodes: a control-plane and workers",

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from burst.kits.kube import Cluster, choose_access, server_of
+from burst.kits.kube.cluster import REQUEST_S
 from burst.kits.pods import PodBursts, PodProvider, PodSettings
 from burst.kits.pods.status.kubectl_command import pods_command
 from burst.model.burst import BurstId
@@ -33,10 +34,17 @@ class KubeProvider(PodProvider):
     Settings = KubeSettings
     concurrency = 4
 
-    def __init__(self, name: str, settings: KubeSettings, owner: str) -> None:
+    def __init__(
+        self,
+        name: str,
+        settings: KubeSettings,
+        owner: str,
+        *,
+        timeout: float = REQUEST_S,
+    ) -> None:
         super().__init__(name, settings, owner)
         access = choose_access(settings.kubeconfig, settings.context)
-        cluster = Cluster(access, timeout=settings.timeout)
+        cluster = Cluster(access, timeout=timeout)
         self._settings = settings
         self._place = f"{server_of(access)} namespace {settings.namespace}"
         self._bursts = PodBursts(cluster, settings, self.tags)

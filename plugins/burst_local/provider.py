@@ -8,11 +8,11 @@ import socket
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 
-from burst.config import Price, Seconds
+from burst.config import Price
 from burst.errors import (
     CertificateError,
     ConfigError,
@@ -52,7 +52,7 @@ from burst_local.examine import (
 from burst_local.members import Followers, find_members
 from burst_local.processes import identity_of, is_hidden, scan_all
 from burst_local.status import describe, left_over
-from burst_local.stopping import Stopper
+from burst_local.stopping import GRACE_S, Stopper
 from burst_local.units import Units
 
 _OFFER = "local"
@@ -79,10 +79,12 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True):
     started, as XDG_RUNTIME_DIR does. Change it only while no burst lives."""
     flux: str = "flux"
     """The program, by name or path. Its version must be the lead's."""
-    grace: Seconds = Seconds(10)
-    """Time from SIGTERM to SIGKILL. One broker leaves in 0.2s, 64 brokers in 6s."""
     environment: Mapping[str, str] = {}
     """Variables for the followers' environment, which has PATH and few others."""
+
+    retired: ClassVar[Mapping[str, str]] = {
+        "grace": "remove it: followers have 10s from SIGTERM to SIGKILL"
+    }
 
 
 class LocalProvider(Provider):
@@ -90,7 +92,7 @@ class LocalProvider(Provider):
 
     Settings = LocalSettings
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what tests pass in has a name
         self,
         name: str,
         settings: LocalSettings,
@@ -98,6 +100,7 @@ class LocalProvider(Provider):
         *,
         command: launch.Command | None = None,
         clock: Callable[[], float] = time.monotonic,
+        grace: float = GRACE_S,
     ) -> None:
         self._settings = settings
         self._tags = {"BURST_OWNER": owner, "BURST_PROVIDER": name}
@@ -106,9 +109,9 @@ class LocalProvider(Provider):
         self._home = ProviderDirectory(self._base, owner, name)
         self._command = command or launch.follower_command(settings.flux)
         # A clock of the host, which a restarted daemon shares.
-        self._clock = clock
+        self._clock, self._grace = clock, grace
         self._cgroups = Cgroups(self._home.path.name, own_group())
-        self._stopper = Stopper(clock, settings.grace, self._cgroups)
+        self._stopper = Stopper(clock, grace, self._cgroups)
         self._runtime = runtime_directory()
         self._units = Units(self._runtime)
         self._ending: dict[str, float] = {}
@@ -225,7 +228,7 @@ class LocalProvider(Provider):
             ]
 
     def reap(self, burst_id: BurstId) -> None:
-        """Send SIGTERM, and SIGKILL after `grace`; then remove the directory."""
+        """Send SIGTERM, and SIGKILL after the grace time; then remove the directory."""
         with disk_errors(self._home.path):
             self._reap(burst_id)
 
@@ -242,9 +245,7 @@ class LocalProvider(Provider):
         if since is None:
             since = self._ending[burst_id] = now
         if followers:
-            self._stopper.stop(
-                place, followers, overdue=now - since >= self._settings.grace
-            )
+            self._stopper.stop(place, followers, overdue=now - since >= self._grace)
             # After the signals, which must be sent even if nothing can be written.
             if place.ending_since() is None:
                 place.note_ending(since)

@@ -181,7 +181,7 @@ class CliHarness:
     def options(self) -> dict[str, Any]:
         """Of the local provider."""
         sold = {"cores": 4, "gpus": 1, "max_nodes": 8}
-        return {"dir": str(self.home), "grace": "2s", **sold}
+        return {"dir": str(self.home), **sold}
 
     def run(self, *words: str) -> CommandResult:
         """Run a command with these settings, about this lead."""

@@ -63,7 +63,7 @@ def test_a_plug_ins_own_defaults_are_shown_too(config: Path) -> None:
         "[providers.far.offers.large]\ncores = 8\nmax_nodes = 2\n"
     )
     lines = burst("config", "-c", str(config), "-o", FORM).lines
-    assert "providers.site.grace = 10s (default)" in lines
+    assert "providers.site.gpus = 0 (default)" in lines
     assert "providers.far.schedule = 5m (default)" in lines
     assert "providers.far.service = () (default)" in lines
     assert f"providers.far.offers.large.cores = 8 ({config})" in lines

@@ -30,8 +30,7 @@ def gc(local: LocalHarness, tmp_path: Path) -> Run:
     def run(*words: str, lead: str = "", name: str = "here") -> CommandResult:
         path = tmp_path / "burst.toml"
         path.write_text(
-            f'{lead}\n[providers.here]\ntype = "local"\ngrace = "1s"\n'
-            f'dir = "{local.settings.dir}"\n'
+            f'{lead}\n[providers.here]\ntype = "local"\ndir = "{local.settings.dir}"\n'
         )
         return burst("gc", "-c", str(path), "--provider", name, *words)
 

@@ -44,7 +44,6 @@ def provider_table(cluster: Cluster, namespace: str, **more: Any) -> dict[str, A
     return {
         "kubeconfig": str(cluster.kubeconfig),
         "namespace": namespace,
-        "timeout": "2m",
         "image": PAUSE_IMAGE,
         "image_pull": "Never",
         # Tests share the nodes: pods of one are not to keep out those of another.

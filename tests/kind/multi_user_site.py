@@ -48,7 +48,6 @@ class MultiUserSite:
             "type": "kube",
             "kubeconfig": str(self.write_own("kubeconfig", access)),
             "image_pull": "Never",
-            "timeout": "2m",
             "one_per_node": False,
             "user": UIDS[OWNER],
             "security": "baseline",

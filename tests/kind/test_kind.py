@@ -19,6 +19,7 @@ import pytest
 import tomli_w
 
 from burst.kits import certificate
+from burst.kits.private_dir import default_base
 from tests.kind.conftest import IMAGE
 from tests.kind.kindlead import FOLLOWERS, PodLead, pod_lead
 from tests.kind.kindnear import LONG_S, NODE, NearCluster, run
@@ -35,13 +36,18 @@ def lead(near: NearCluster) -> Iterator[PodLead]:
         yield lead
 
 
+def homes() -> set[Path]:
+    """Return the directories of all providers that are called far."""
+    return set(default_base().glob("*.far"))
+
+
 class Daemon:
     """`burst daemon` with a kind provider, as a user would start it."""
 
     def __init__(self, lead: PodLead) -> None:
         self.home = lead.directory / "home"
         self.home.mkdir()
-        self.far = lead.directory / "far"
+        self._others = homes()
         self.config = lead.directory / "burst.toml"
         self.config.write_text(tomli_w.dumps(self._settings(lead)))
         self._log = lead.directory / "daemon.log"
@@ -69,12 +75,9 @@ class Daemon:
             "images": [IMAGE],
             "image": IMAGE,
             "image_pull": "Never",
-            "timeout": "2m",
             "schedule": "1h",
             "lead": NODE,
-            "python": sys.executable,
             "flux": shutil.which("flux") or "flux",
-            "dir": str(self.far),
             "offers": {"pod": {"cores": 1, "cpu": "100m", "max_nodes": FOLLOWERS}},
         }
         return {
@@ -88,7 +91,7 @@ class Daemon:
     def _config(self) -> Path:
         """Write kind's own configuration, and return its path."""
         node = {"role": "control-plane", "image": os.environ["KINDLAB_IMAGE"]}
-        path = self.far.with_name(f"{self.far.name}-kind.json")
+        path = self.home.with_name("far-kind.json")
         config = {
             "kind": "Cluster",
             "apiVersion": "kind.x-k8s.io/v1alpha4",
@@ -101,6 +104,10 @@ class Daemon:
         }
         path.write_text(json.dumps(config))
         return path
+
+    def has_no_files(self) -> bool:
+        """Tell whether none of its provider is left."""
+        return homes() <= self._others
 
     def log(self) -> str:
         return self._log.read_text()
@@ -178,9 +185,7 @@ def test_a_waiting_job_runs_in_a_cluster_that_comes_and_goes_though_the_daemon_d
     assert re.fullmatch(r"far-[0-9a-f]{8}", far)
     with reading(daemon):
         wait_until(lambda: containers() == {NODE}, "the far cluster to be gone", LONG_S)
-        wait_until(
-            lambda: not any(daemon.far.iterdir()), "its files to be gone", LONG_S
-        )
+        wait_until(daemon.has_no_files, "its files to be gone", LONG_S)
     assert volumes
     assert not volumes & set(run("docker", "volume", "ls", "-q").split())
     assert not (daemon.home / ".kube").exists()

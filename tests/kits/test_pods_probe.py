@@ -121,7 +121,7 @@ def bare(tmp_path: Path) -> Path:
 def run_script(lead: LeadIdentity, path: Path, endpoint: str) -> ProbeResult:
     """Run the container's command with only this PATH."""
     told = replace(lead, follower_module="m", endpoint=endpoint)
-    (container,) = pod_of(render(told, python="python"))["containers"]
+    (container,) = pod_of(render(told))["containers"]
     done = run_captured(
         [*container["command"], *container["args"]],
         env={"PATH": str(path)},
@@ -134,7 +134,7 @@ def test_its_script_tells_apart_what_is_in_the_way(
     lead: LeadIdentity, bare: Path
 ) -> None:
     """By Python; that bash does as well, `tests/kits/test_tcp.py` has."""
-    (bare / "python").symlink_to(sys.executable)
+    (bare / "python3").symlink_to(sys.executable)
     with socket.create_server(("127.0.0.1", 0)) as server:
         endpoint = f"tcp://127.0.0.1:{server.getsockname()[1]}"
         assert judge(run_script(lead, bare, endpoint), endpoint).level is Level.OK

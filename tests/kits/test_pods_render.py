@@ -123,7 +123,7 @@ def test_the_start_script_starts_the_host_of_its_index(
         bootstrap=replace(spec.lead.bootstrap, hosts=names),
     )
     told = replace(spec, lead=lead, hosts=hosts, ranks=(1, 2))
-    echo = replace(SETTINGS, flux="echo", python="echo")
+    echo = replace(SETTINGS, flux="echo")
     data = by_kind(told, echo)["ConfigMap"]["data"]
     for name in ("config", "secret", "run"):
         (tmp_path / name).mkdir()
@@ -134,7 +134,11 @@ def test_the_start_script_starts_the_host_of_its_index(
     for name, text in data.items():
         moved = text.replace("/burst/", f"{tmp_path}/")
         (tmp_path / "config" / name).write_text(moved)
-    environ = {"PATH": os.environ["PATH"], "JOB_COMPLETION_INDEX": "1"}
+    python = tmp_path / "python3"
+    python.write_text('#!/bin/sh\necho "$@"\n')
+    python.chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    environ = {"PATH": path, "JOB_COMPLETION_INDEX": "1"}
     command = ["/bin/sh", str(tmp_path / "config/start")]
     for _ in range(2):  # the kubelet starts it again in the same pod
         told_by = run(command, environ)

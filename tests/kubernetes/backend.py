@@ -21,6 +21,7 @@ from burst.testing.backend import Moment
 from tests.kubernetes.api import Api
 from tests.kubernetes.proxy import Fault, Proxy
 from tests.support.pod_words import pod_words
+from tests.support.waiting import HANG_S
 
 METHODS = ("GET", "POST", "PATCH", "DELETE")
 CONFIG_MAPS = ("/api/v1/{}/configmaps",)
@@ -104,7 +105,7 @@ class KubeBackend(Backend):
         """Return a provider that reaches the API server through a proxy."""
         changes["kubeconfig"] = str(proxy.kubeconfig)
         settings = msgspec.structs.replace(self.settings, **changes)
-        return KubeProvider(name, settings, owner)
+        return KubeProvider(name, settings, owner, timeout=HANG_S)
 
     def _objects(self, spec: BurstSpec, kinds: Sequence[str]) -> list[Any]:
         """Return those that bear the burst's id, and what the operator made for it."""

@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 from burst_kube.provider import KubeProvider, KubeSettings
 
-from burst.config import Seconds
 from burst.errors import NotFound, ProviderError, Transient
 from burst.kits.pods import MultiUserTable, OfferTable
 from burst.model.lead import GuestAccess, LeadIdentity
@@ -19,7 +18,7 @@ from burst.provider import BurstSpec, BurstStatus, Phase
 from burst.testing import example_lead, example_spec
 from tests.kubelab.cluster import Cluster
 from tests.kubernetes.api import Api
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 
 class Bursts:
@@ -33,7 +32,6 @@ class Bursts:
         self.spec = example_spec(self.lead, 0, "nodes")
         self.settings = KubeSettings(
             kubeconfig=str(lab.kubeconfig),
-            timeout=Seconds(120),
             namespace=namespace,
             image="local.test/flux:v0.88.0",
             user=1000,
@@ -41,10 +39,10 @@ class Bursts:
             offers={"nodes": OfferTable(cores=1, max_nodes=4)},
         )
 
-    def provider(self, **changes: Any) -> KubeProvider:
+    def provider(self, *, timeout: float = HANG_S, **changes: Any) -> KubeProvider:
         """Return a provider with other settings."""
         settings = msgspec.structs.replace(self.settings, **changes)
-        return KubeProvider("here", settings, self.lead.owner)
+        return KubeProvider("here", settings, self.lead.owner, timeout=timeout)
 
     def objects(self, kind: str) -> list[Any]:
         """Return what there is of a kind, such as `pods`."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from burst_kube.provider import KubeSettings
 
-from burst.config import Seconds, convert, load
+from burst.config import convert, load
 from burst.model.finding import Level
 from tests.kubernetes.bursts import Bursts
 
@@ -29,7 +29,6 @@ def test_its_pods_are_accepted(bursts: Bursts, name: str) -> None:
     here = {
         "kubeconfig": str(bursts.lab.kubeconfig),
         "context": "",
-        "timeout": Seconds(120),
         "namespace": bursts.namespace,
         "user": 1000,
     }

@@ -6,7 +6,6 @@ from __future__ import annotations
 import pytest
 from burst_kube.provider import KubeProvider
 
-from burst.config import Seconds
 from burst.errors import NotFound, Transient
 from tests.kubernetes.bursts import (
     Bursts,
@@ -26,8 +25,7 @@ def provider(bursts: Bursts, proxy: Proxy) -> KubeProvider:
 
 
 def test_one_that_hangs_is_left_in_time(bursts: Bursts, proxy: Proxy) -> None:
-    short = {"kubeconfig": str(proxy.kubeconfig), "timeout": Seconds(0.5)}
-    provider = bursts.provider(**short)
+    provider = bursts.provider(kubeconfig=str(proxy.kubeconfig), timeout=0.5)
     proxy.faults.append(Fault("GET", ".", silent=True))
     error = attempt(provider.observe)
     assert isinstance(error, Transient)

@@ -288,7 +288,7 @@ def test_a_minicluster_grows_by_another_and_shrinks(
     bursts: Bursts, proxy: Proxy
 ) -> None:
     """With names. What one owns is from before: it alone says what it has now."""
-    words = {"form": "operator", "names": True}
+    words: dict[str, Any] = {"form": "operator", "names": True}
     provider = bursts.provider(kubeconfig=str(proxy.kubeconfig), **words)
     two, four = sized(bursts, "burst-0-[0-1]"), sized(bursts, "burst-0-[0-3]")
     with PlayedOperator(bursts.api, bursts.namespace):

@@ -52,7 +52,6 @@ def test_it_deletes_what_has_expired_and_nothing_else(
     config.write_text(
         f'[providers.kube]\ntype = "kube"\nkubeconfig = "{account}"\n'
         f'namespace = "{bursts.namespace}"\nimage = "not-used"\n'
-        'timeout = "2m"\n'
         "[providers.kube.offers.nodes]\ncores = 1\nmax_nodes = 1\n"
     )
     said = burst("gc", "-c", str(config), *GC)

@@ -70,7 +70,7 @@ class TestEks(ExampleSpecs):
     @pytest.fixture
     def make_provider(self, eks: MotoEks, lab: Cluster, place: str) -> MakeProvider:
         own = {"namespace": place, "user": 1000, "one_per_node": False}
-        settings = eks.settings(**own, timeout="2m")
+        settings = eks.settings(**own)
         cloud = LabCloud(settings, eks, lab.tokens["admin"])
         return lambda owner: EksProvider("eks", settings, owner, EksDependencies(cloud))
 

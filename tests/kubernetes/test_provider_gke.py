@@ -100,7 +100,7 @@ class TestClusterForEachBurst(ContractFixtures):
     @pytest.fixture
     def settings(self, place: str) -> GkeSettings:
         table = {"namespace": place, "user": 1000, "one_per_node": False}
-        return build.settings(**table, timeout="2m")
+        return build.settings(**table)
 
     def test_it_runs_shrinks_to_the_nodes_of_its_followers_and_leaves_nothing(
         self, spec: BurstSpec, trial: Trial, gke: Gke, api: Api, place: str

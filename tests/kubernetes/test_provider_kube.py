@@ -19,7 +19,6 @@ import msgspec
 import pytest
 from burst_kube.provider import KubeProvider, KubeSettings
 
-from burst.config import Seconds
 from burst.kits.pods import OfferTable
 from burst.provider import BurstSpec, Provider
 from burst.testing import ProviderContract
@@ -57,7 +56,6 @@ class KubeFixtures(ExampleSpecs):
     def settings(self, lab: Cluster, place: str) -> KubeSettings:
         return KubeSettings(
             kubeconfig=str(lab.kubeconfig),
-            timeout=Seconds(120),
             namespace=place,
             form=self.form,
             image="local.test/flux:v0.88.0",
@@ -92,7 +90,7 @@ class KubeFixtures(ExampleSpecs):
     def make_interrupted(self, settings: KubeSettings, proxy: Proxy) -> MakeProvider:
         proxy.faults.append(Fault("POST", f"/{self.lacking}\\?", drop=True))
         cut = msgspec.structs.replace(settings, kubeconfig=str(proxy.kubeconfig))
-        return lambda owner: KubeProvider("here", cut, owner)
+        return lambda owner: KubeProvider("here", cut, owner, timeout=HANG_S)
 
     @pytest.fixture
     def misconfigured(self, settings: KubeSettings) -> Callable[[], Provider]:

@@ -96,7 +96,7 @@ class SystemInstance:
     def write_settings(self, **tables: Any) -> None:
         """Write the daemon's settings: the usual ones, and these over them."""
         local = {"type": "local", "dir": f"{self.directory}/p", "cores": 4}
-        usual = {**_SETTINGS, "providers": {"local": {**local, "grace": "2s"}}}
+        usual = {**_SETTINGS, "providers": {"local": local}}
         whole = {
             name: {**usual.get(name, {}), **table} if isinstance(table, dict) else table
             for name, table in {**usual, **tables}.items()

@@ -317,7 +317,6 @@ class Seed:
         tables["providers"]["kube"] |= {
             "namespace": self.far,
             "image_pull": "Never",
-            "timeout": "2m",
             "flux": FLUX,
             "pod": pod_words(ENVIRONMENT),
             "one_per_node": False,

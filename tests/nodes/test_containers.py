@@ -85,7 +85,7 @@ def test_beside_sidecars_brokers_join_come_back_and_end(
         cluster, namespace, share_socket=True, pod={"spec": spec_of_pod}
     )
     settings = convert(KubeSettings, table, "providers.far")
-    provider = KubeProvider("far", settings, "owner-1")
+    provider = KubeProvider("far", settings, "owner-1", timeout=HANG_S)
     with flux_lead(SLOT, address=OUTSIDE_IP) as lead:
         spec = burst(lead, provider, 2)
         where = ("-n", namespace)

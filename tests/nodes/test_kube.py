@@ -27,6 +27,7 @@ from tests.nodes.resizing import SLOT as SLOT_OF_FOUR
 from tests.nodes.resizing import check_resizes
 from tests.nodes.waiting import wait_until
 from tests.support.fluxlead import FluxLead, flux_lead, needs_flux
+from tests.support.waiting import HANG_S
 
 pytestmark = [pytest.mark.nodes, needs_flux]
 KINDS = "pods,jobs,configmaps,secrets,services"
@@ -71,7 +72,7 @@ def test_they_join_through_a_gateway_with_names_and_with_commands_around_them(
     # A shell that kept SIGTERM to itself would hold pods for all of it.
     patient = with_pod_spec(settings, {"terminationGracePeriodSeconds": 300})
     around = msgspec.structs.replace(patient, commands=commands)
-    provider = KubeProvider("far", around, "owner-1")
+    provider = KubeProvider("far", around, "owner-1", timeout=HANG_S)
     gateway = f"tcp://burst-0.{namespace}.svc.cluster.local:8050"
     slot = PlannedSlot(
         hosts=f"burst-0-[0-{FOLLOWERS - 1}]", shape=Shape(1), gateway=gateway

@@ -18,6 +18,7 @@ from tests.kubelab.sandbox import OUTSIDE_IP
 from tests.nodes.fluxbursts import burst, reap_all
 from tests.support.fluxlead import flux_lead, needs_flux
 from tests.support.pod_words import pod_words
+from tests.support.waiting import HANG_S
 
 SLOT = PlannedSlot(hosts="burst-0-[0-1]", shape=Shape(1))
 pytestmark = [
@@ -35,7 +36,6 @@ def settings(cluster: Cluster, namespace: str, source: str) -> KubeSettings:
     table = {
         "kubeconfig": str(cluster.kubeconfig),
         "namespace": namespace,
-        "timeout": "2m",
         # What an application's image has is this machine's; its Flux is hidden there.
         "image": PAUSE_IMAGE,
         "host_paths": host_paths(*mounts_beside(FLUX)),
@@ -51,7 +51,7 @@ def settings(cluster: Cluster, namespace: str, source: str) -> KubeSettings:
 
 def test_they_join_and_run_a_job(cluster: Cluster, namespace: str) -> None:
     found = settings(cluster, namespace, "/opt/views/._view/*")
-    provider = KubeProvider("far", found, "owner-1")
+    provider = KubeProvider("far", found, "owner-1", timeout=HANG_S)
     with flux_lead(SLOT, address=OUTSIDE_IP) as lead:
         spec = burst(lead, provider, 2)
         names = cluster.kubectl("get", "pods", "-n", namespace, "-o", "name")

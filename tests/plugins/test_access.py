@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,8 +47,8 @@ def test_of_gke_gcloud_gets_a_kubeconfig(table: dict[str, Any], words: str) -> N
     assert words.format(made.project) in line
 
 
-def test_of_kind_it_is_kind_that_does(tmp_path: Path) -> None:
-    known = KindSettings(**PODS, cluster="near", dir=str(tmp_path), internal=True)
+def test_of_kind_it_is_kind_that_does() -> None:
+    known = KindSettings(**PODS, cluster="near", internal=True)
     made = KindProvider("far", known, "owner-a")
     export, listing = made.access(ID)
     assert export == "kind export kubeconfig --name=near --internal"

@@ -154,7 +154,7 @@ def test_what_is_no_provider_is_refused(source: str, what: str, plugins: Path) -
     ("kind", "line", "what"),
     [
         ("local", "max_nodes = 0", r"providers\.x: max_nodes: .*>= 1"),
-        ("local", "grace = 5", r"providers\.x: grace: expected a duration such as"),
+        ("local", "grace = 5", r"providers\.x: grace: is gone; remove it"),
         ("local", 'direction = "/x"', "direction: no such key"),
         ("fake", "max_node = 3", "x: max_node: no such key; did you mean max_nodes"),
         ("fake", 'max_nodes = "3"', "providers.x: max_nodes: .*whole number"),

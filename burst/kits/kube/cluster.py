@@ -20,6 +20,8 @@ from burst.kits.kube.faults import ApiCall, explain, is_absent, is_taken
 from burst.kits.kube.kinds import EVENT, KINDS, POD, Kind, Manifest
 from burst.kits.kube.selection import METADATA, Page, Selection, decode
 
+REQUEST_S = 30.0
+"""Seconds that a request may take: an admission webhook may take 10 by default."""
 FIELD_MANAGER = "burst"
 Propagation = Literal["Foreground", "Background"]
 _T = TypeVar("_T")
@@ -43,7 +45,7 @@ class Cluster:
         self,
         access: Access,
         *,
-        timeout: float = 10.0,
+        timeout: float = REQUEST_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._connection = ApiConnection(access, clock)

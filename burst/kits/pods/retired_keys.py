@@ -18,6 +18,7 @@ POD_WORDS: Mapping[str, str] = {
     "grace": f"{_SPEC}terminationGracePeriodSeconds",
     "node_selector": NODE_SELECTOR,
     "pull_secrets": f"{_SPEC}imagePullSecrets, each with a name",
+    "python": "remove it: it is the python3 on the image's PATH",
     "scratch": f"{_MOUNTED}; it was an emptyDir with a sizeLimit at /scratch, and"
     " ephemeral-storage in the requests of that container's resources",
     "scratch_path": f"{_MOUNTED}, as mountPath",
@@ -25,6 +26,7 @@ POD_WORDS: Mapping[str, str] = {
     "settle": "remove it: a MiniCluster has to have no objects for 2s",
     "shm": f"{_MOUNTED}; it was an emptyDir with medium Memory and a sizeLimit at"
     " /dev/shm",
+    "timeout": "remove it: a request to the API server may take 30s",
     "tolerations": f"{_SPEC}tolerations",
     "volumes": _MOUNTED,
 }

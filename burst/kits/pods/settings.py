@@ -56,8 +56,8 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     image: str
     """The followers' image. There is no default, as its Flux must have the MAJOR.MINOR
-    version of the lead's. For a lead without Flux it must have the lead's Python
-    package."""
+    version of the lead's. For a lead without Flux its `python3` must have the lead's
+    Python package."""
     offers: Mapping[str, OfferTable]
     """The kinds of nodes that the cluster has, by name; at least one."""
     namespace: str = "default"
@@ -125,9 +125,6 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     Brokers do not need it. Set it for a lead that signs its users' jobs with munge."""
     flux: str = "flux"
     """The program in the image, by name or path."""
-    python: str = "python3"
-    """The Python of the image that has the lead's package. Used only for a lead without
-    Flux."""
     view: str = ""
     """An image with a Flux of the lead's MAJOR.MINOR version, such as the Flux
     Operator's `flux-view-*`: an init container copies Flux out of it, so `image` needs
@@ -147,8 +144,6 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     """With form operator: path of the operator's manifests. Before the first burst, the
     objects in it that do not exist are made, which needs the rights of a cluster
     administrator. They are not deleted."""
-    timeout: Seconds = Seconds(10)
-    """Time limit of a request to the API server."""
     object_labels: Mapping[str, str] = {}
     """Labels for all objects of a burst: Job or MiniCluster, pods, Secret, ConfigMap,
     Services. In a value, {user}, {bank} and {queue} stand for those of the jobs that

@@ -8,6 +8,7 @@ import shlex
 from pathlib import Path
 
 import msgspec
+from burst_command.protocol import LIMIT_S
 from burst_command.provider import CommandProvider
 from burst_command.settings import CommandSettings
 
@@ -47,9 +48,9 @@ class Says:
         )
         return found
 
-    def provider(self, **changes: object) -> CommandProvider:
+    def provider(self, *, limit: float = LIMIT_S, **changes: object) -> CommandProvider:
         settings = msgspec.structs.replace(self.settings, **changes)
-        return CommandProvider("site", settings, "owner")
+        return CommandProvider("site", settings, "owner", limit=limit)
 
     def spec(self, nodes: int = 2, **changes: object) -> BurstSpec:
         made = example_spec(example_lead(self.path), 0, "nodes", nodes)

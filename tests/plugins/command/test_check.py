@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 import tomli_w
 
-from burst.config import Seconds
 from burst.model.finding import Level
 from tests.cli.cli_harness import BURST, burst
 from tests.plugins.command.played import PROGRAM, Site
@@ -107,7 +106,7 @@ def test_a_program_that_breaks_a_rule(
     site: Site, old: str, new: str, held: int, what: str
 ) -> None:
     program = breaking(site, old, new)
-    provider = site.provider("check-1", program=program, limit=Seconds(HANG_S))
+    provider = site.provider("check-1", program=program)
     told: list[str] = []
     looks = itertools.count(step=HANG_S)
 

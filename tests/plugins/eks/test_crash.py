@@ -49,7 +49,7 @@ def site(
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "swordfish")
     with short_directory() as path:
-        processes = {"dir": str(path), "grace": "2s", **SHAPE}
+        processes = {"dir": str(path), **SHAPE}
         with open_site(pool=flux_pool, table={**TABLE, "processes": processes}) as site:
             gated.install(site.cli.directory / "site", here.TYPE, here.WHERE)
             site.offer_provider(monkeypatch)

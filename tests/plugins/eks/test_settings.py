@@ -13,7 +13,7 @@ from burst_eks.provider import EksProvider
 from burst_eks.provider_type import TYPE
 from burst_eks.settings import EksSettings
 
-from burst.config import Seconds, convert, parse
+from burst.config import convert, parse
 from burst.errors import ConfigError
 from burst.model.shape import Shape
 from burst.provider_type import NodesRequest, TableRequest
@@ -48,7 +48,6 @@ def test_the_table_of_the_page_is_read() -> None:
     assert table.type == "eks"
     found = convert(EksSettings, table.options, "providers.eks")
     assert found.offers["spot"].spot
-    assert found.timeout == Seconds(10)
 
 
 def test_the_table_that_lead_init_writes_works_once_it_is_filled_in() -> None:

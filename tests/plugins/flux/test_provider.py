@@ -38,8 +38,8 @@ def other(tmp_path: Path) -> Other:
 
 def test_the_options_of_a_job_are_those_of_the_settings(other: Other) -> None:
     place = other.place / f"files/{other.spec.owner}.other/{other.spec.burst_id}"
-    options = ("--requires=bigmem",)
-    other.provider(queue="batch", bank="physics", gpus=1, options=options).provision(
+    options = ("--bank=physics", "--requires=bigmem")
+    other.provider(queue="batch", gpus=1, options=options).provision(
         msgspec.structs.replace(other.spec, shape=Shape(4, 1))
     )
     [words] = other.flux.calls("submit")

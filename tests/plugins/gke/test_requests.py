@@ -30,12 +30,19 @@ from tests.plugins.gke.build import NAMED_POOL, OFFER, POOL, settings, spec
 from tests.support.pod_words import pod_words
 
 NOW = 1_800_000_000.0
-NODES = {"labels": {"team": "x"}, "max_run_duration": "2h"}
+NODES = {"max_run_duration": "2h"}
+LABELS = {"resource_labels": {"team": "x"}}
 ACCOUNT = "nodes@some-project.iam.gserviceaccount.com"
 POOL_PART = {
-    "config": {"tags": ["flux"], "disk_size_gb": 50, "service_account": ACCOUNT}
+    "config": {
+        "tags": ["flux"],
+        "disk_size_gb": 50,
+        "service_account": ACCOUNT,
+        **LABELS,
+    }
 }
 CLUSTER_PART = {
+    **LABELS,
     "network": "net",
     "subnetwork": "sub",
     "ip_allocation_policy": {"cluster_secondary_range_name": "pods"},
@@ -92,7 +99,9 @@ def test_cluster_pool_and_vms_bear_our_labels(burst: BurstSpec) -> None:
     assert dict(cluster.resource_labels) == wanted
     assert dict(cluster.node_pools[0].config.resource_labels) == wanted
     assert dict(cluster.node_pools[0].config.labels) == ours
-    assert dict(order_pool(burst, **NODES).config.resource_labels) == wanted
+    own = order_pool(burst, request={"node_pool": POOL_PART})
+    assert dict(own.config.resource_labels) == wanted
+    assert dict(order_pool(burst).config.resource_labels) == ours
 
 
 def test_pods_never_get_the_nodes_credentials(burst: BurstSpec) -> None:

@@ -23,6 +23,10 @@ def one_offer(**table: Any) -> dict[str, Any]:
     }
 
 
+def labels(key: str, value: Any) -> dict[str, Any]:
+    return {"request": {"cluster": {"resource_labels": {key: value}}}}
+
+
 @pytest.mark.parametrize(
     ("table", "says"),
     [
@@ -32,12 +36,24 @@ def one_offer(**table: Any) -> dict[str, Any]:
         ({"location": "us-central1", "zone": "us-east1-b"}, "is not in 'us-central1'"),
         ({"zone": "us-central1-b"}, "is not in 'us-central1-a'"),
         ({"pool": "x"}, "pool: name the cluster"),
-        ({"labels": {"burst-owner": "me"}}, "begins with burst-"),
-        ({"labels": {"Team": "x"}}, "labels: Team"),
-        ({"labels": {"team": "X Y"}}, "labels: team"),
+        (
+            labels("burst-owner", "me"),
+            "burst-owner: begins with burst-",
+        ),
+        (labels("Team", "x"), "request.cluster.resource_labels.Team: keys and values"),
+        (labels("team", "X Y"), "request.cluster.resource_labels.team: keys and"),
+        (labels("team", 1), "request.cluster.resource_labels.team: keys and values"),
+        (
+            {"request": {"node_pool": {"config": {"resource_labels": {"Team": "x"}}}}},
+            "request.node_pool.config.resource_labels.Team: keys and values",
+        ),
+        (
+            {"request": {"cluster": {"resource_labels": "team"}}},
+            "request.cluster.resource_labels: expected a table",
+        ),
         ({"max_run_duration": "200d"}, "30s to 120d"),
         ({"machine": "x"}, "machine: no such key"),
-        ({"cluster_fee": -0.1}, "cluster_fee"),
+        ({"cluster_fee": 0.2}, "cluster_fee: is gone; remove it: a cluster costs 0.1"),
         (one_offer(price=math.inf), "price"),
         ({"offers": {}}, "at least one machine_type"),
         (one_offer(machine_type="e2-medium"), "'e2-medium' does not tell"),
@@ -68,6 +84,7 @@ def one_offer(**table: Any) -> dict[str, Any]:
             "disk_size_gb: expected a whole number",
         ),
         ({"network": "n"}, "network: is gone; write it in the words of Google's API"),
+        ({"labels": {}}, "labels: is gone; write it in the words of Google's API"),
         ({"disk_gb": 1}, "in request.node_pool: config.disk_size_gb"),
     ],
 )
@@ -111,8 +128,7 @@ def test_a_cluster_that_is_made_has_a_fee_whatever_its_nodes() -> None:
         return [offer.fee for offer in offers_of(settings(**table))]
 
     assert fees() == [0.10]
-    assert fees(cluster_fee=0) == [0.0]
-    assert fees(**POOL) == fees(**NAMED_POOL, cluster_fee=5) == [0.0]
+    assert fees(**POOL) == fees(**NAMED_POOL) == [0.0]
 
 
 @pytest.mark.parametrize(("limit", "lifetime"), [("2h", 7200.0), ("inf", 0.0)])

@@ -116,7 +116,6 @@ class KindHarness:
         self.settings = KindSettings(
             image="local.test/flux:1",
             offers={"nodes": OfferTable(cores=2, max_nodes=4)},
-            dir=str(directory / "run"),
             create=True,
             cluster="far",
         )
@@ -130,12 +129,19 @@ class KindHarness:
             owner,
             environment=self.environment,
             reach=lambda kubeconfig: self.reach(kubeconfig, owner),
+            base=self.path / "run",
         )
 
     def without_programs(self) -> KindProvider:
         """Return a provider that finds neither docker nor kind."""
         nowhere = {"PATH": str(self.path / "nowhere")}
-        return KindProvider("far", self.settings, self.owner, environment=nowhere)
+        return KindProvider(
+            "far",
+            self.settings,
+            self.owner,
+            environment=nowhere,
+            base=self.path / "run",
+        )
 
     def reach(self, kubeconfig: Path, owner: str) -> Any:
         """Return the `Pods` in the cluster that a kubeconfig is for."""

@@ -42,7 +42,7 @@ def test_settings_that_name_no_cluster_are_refused(
 
 
 def test_a_cluster_of_ours_is_called_as_the_provider(kind: KindHarness) -> None:
-    provider = kind.provider(cluster="", dir="")
+    provider = kind.provider(cluster="")
     (finding, *_) = provider.examine(None)
     assert "the kind cluster far-" in finding.what
 

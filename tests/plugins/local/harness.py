@@ -13,6 +13,7 @@ import msgspec
 from burst_local.burst_dirs import FollowerDirectory, ProviderDirectory
 from burst_local.processes import scan
 from burst_local.provider import LocalProvider, LocalSettings
+from burst_local.stopping import GRACE_S
 
 from burst.model.burst import BurstId
 from burst.provider import BurstSpec, BurstStatus, Phase
@@ -36,7 +37,7 @@ class LocalHarness:
         self.now = 1000.0
         self.home = ProviderDirectory(directory / "run", self.owner, "here")
 
-    def provider(self, **changes: Any) -> LocalProvider:
+    def provider(self, *, grace: float = GRACE_S, **changes: Any) -> LocalProvider:
         """Return a new provider object, whose followers run the script."""
         settings = msgspec.structs.replace(self.settings, **changes)
         return LocalProvider(
@@ -45,6 +46,7 @@ class LocalHarness:
             self.owner,
             command=lambda *_: ["/bin/sh", "-c", self.script],
             clock=lambda: self.now,
+            grace=grace,
         )
 
     def spec(self, number: int = 0, nodes: int = 2, **changes: Any) -> BurstSpec:

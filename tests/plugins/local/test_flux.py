@@ -10,7 +10,6 @@ import msgspec
 import pytest
 from burst_local.provider import LocalProvider
 
-from burst.config import Seconds
 from burst.lead_setup.lead_plan import PlannedSlot
 from burst.model.shape import Shape
 from burst.provider import BurstSpec
@@ -32,8 +31,7 @@ def burst_of(
     """Provision a burst; the local reaps it."""
     spec = example_spec(lead.identity(local.owner), 0, "local", nodes)
     # That they leave in order is what is tested, however long that takes.
-    settings = msgspec.structs.replace(local.settings, grace=Seconds(HANG_S))
-    provider = LocalProvider("here", settings, local.owner)
+    provider = LocalProvider("here", local.settings, local.owner, grace=HANG_S)
     provider.provision(spec)
     yield provider, spec
 

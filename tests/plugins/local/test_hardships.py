@@ -78,7 +78,7 @@ def test_on_a_full_disk_nothing_is_started_and_it_is_told_until_there_is_room(
 
 def test_without_a_place_to_write_the_grace_is_kept_too(local: LocalHarness) -> None:
     local.script = STUBBORN
-    provider, spec = local.ready(grace=10)
+    provider, spec = local.ready()
     (local.home.burst(spec.burst_id).path / "ending").mkdir()
     provider.reap(spec.burst_id)
     assert local.status(provider).phase is Phase.ENDING

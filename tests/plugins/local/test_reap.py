@@ -28,7 +28,7 @@ def test_what_does_not_is_asked_again_now_and_then_and_killed_after_the_grace(
     local: LocalHarness,
 ) -> None:
     local.script = STUBBORN
-    provider, spec = local.ready(grace=10)
+    provider, spec = local.ready()
     provider.reap(spec.burst_id)
     with pytest.raises(Transient, match="is being reaped"):
         provider.provision(spec)
@@ -71,9 +71,9 @@ def test_the_grace_goes_on_after_a_restart(local: LocalHarness) -> None:
     spec = local.spec()
     local.provider().provision(spec)
     wait_said(local, spec, "ready")
-    local.provider(grace=10).reap(spec.burst_id)
+    local.provider().reap(spec.burst_id)
     local.now += 10
-    local.provider(grace=10).reap(spec.burst_id)
+    local.provider().reap(spec.burst_id)
     wait_until(lambda: not local.pids(spec.burst_id), "their end")
 
 

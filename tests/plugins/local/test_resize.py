@@ -50,7 +50,7 @@ def test_a_growth_does_not_start_again_what_ended(local: LocalHarness) -> None:
 
 def test_what_stays_in_a_shrink_is_killed_after_the_grace(local: LocalHarness) -> None:
     local.script = STUBBORN
-    provider, spec = local.ready(grace=10)
+    provider, spec = local.ready()
     small = part(spec, 1)
     provider.resize(small)
     status = local.status(provider)

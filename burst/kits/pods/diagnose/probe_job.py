@@ -122,7 +122,7 @@ def _for_guest(
 
 def _pod_spec(lead: LeadIdentity, settings: PodSettings) -> Manifest:
     flux = "" if lead.follower_module else settings.flux
-    python = [flux, "python"] if flux else [settings.python]
+    python = [flux, "python"] if flux else [job.PYTHON]
     # With a view, an init container in the view's image looks for Flux instead.
     container = _container(settings, "" if settings.view else flux)
     made: Manifest = {

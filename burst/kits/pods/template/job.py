@@ -61,6 +61,8 @@ before may not end at all."""
 ENDLESS = 1_000_000
 """The `backoffLimit`. Restarts are limited by the lease and the daemon's deadlines, not
 by their number."""
+PYTHON = "python3"
+"""The Python of the image, for a lead without Flux."""
 # Seconds from the end of the Job, as at the end of its lease, until Kubernetes deletes
 # the Job and all that it owns. A daemon that runs reaps the burst long before.
 _KEPT_S = 300
@@ -89,7 +91,7 @@ def render_config_map(
 def start_script(spec: BurstSpec, settings: PodSettings) -> str:
     """Return the start script of the container, for sh."""
     config, rundir = Path(CONFIG_PATH, "broker.toml"), Path(rundir_of(settings))
-    programs = FollowerPrograms(settings.flux, settings.python)
+    programs = FollowerPrograms(settings.flux, PYTHON)
     argv = follower_argv(spec.lead, programs, config, HOST, rundir)
     return preamble(settings) + start_broker(with_host(argv), settings)
 
