@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import re
 import stat
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -62,6 +64,8 @@ class PrivateDirectory:
         self._base = base
         # Neither has a dot, so no two pairs share a directory.
         self.path = base / f"{owner}.{name}"
+        self._locked: int | None = None
+        self._unlock: Callable[[], object] = bool
 
     def open(self, *, passable: bool = False) -> None:
         """Make the directory with mode 0700; with `passable`, with mode 0711.
@@ -100,6 +104,27 @@ class PrivateDirectory:
             raise self._unusable("used", error) from error
         theirs = own.st_mode & 0o066 or own.st_uid != os.geteuid()
         _refuse(self.path, theirs or not stat.S_ISDIR(own.st_mode))
+        self._lock(own)
+
+    def _lock(self, own: os.stat_result) -> None:
+        """Lock the directory while this object lives.
+
+        systemd-tmpfiles, which removes files of /tmp that nobody read or wrote for ten
+        days, leaves out what is below a locked directory (tmpfiles.d(5), flock(2)). The
+        notes of a burst that lives for longer must not go before it does.
+        """
+        if self._locked == own.st_ino:
+            return
+        self._unlock()
+        self._locked = None
+        try:
+            place = os.open(self.path, _DIRECTORY)
+            self._unlock = weakref.finalize(self, os.close, place)
+            fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._locked = own.st_ino
+        except OSError:
+            # Another process of this user has it, or the file system has no locks.
+            self._unlock()
 
     def check_space(self) -> None:
         """Raise Refused while its file system has no space for a burst.

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 import errno
+import fcntl
 import os
 import stat
 from pathlib import Path
@@ -166,3 +167,30 @@ def test_a_unit_of_systemd_that_may_not_write_there_is_told() -> None:
     found = home._unusable("made", error)
     assert isinstance(found, Refused)
     assert "ReadWritePaths=/shared/bursts" in found.advice
+
+
+def test_it_is_locked_while_it_is_in_use(tmp_path: Path) -> None:
+    """systemd-tmpfiles leaves out a locked directory (tmpfiles.d(5))."""
+    home = PrivateDirectory(tmp_path / "base", "owner", "name")
+    home.open()
+    assert not may_be_cleaned(home.path)
+    second = PrivateDirectory(tmp_path / "base", "owner", "name")
+    second.check()
+    del home
+    assert may_be_cleaned(second.path)
+    second.check()
+    assert not may_be_cleaned(second.path)
+    second.close()
+    second.open()
+    assert not may_be_cleaned(second.path)
+
+
+def may_be_cleaned(path: Path) -> bool:
+    place = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(place, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(place)
+    return True
