@@ -36,7 +36,8 @@ def small_disk(local: LocalHarness) -> Iterator[Path]:
     killer = local.provider(grace=0)
     for status in killer.observe():
         local.reap_all(killer, status.burst_id)
-    subprocess.run(["umount", base], check=True)
+    # The provider may still have its directory locked.
+    subprocess.run(["umount", "--lazy", base], check=True)
 
 
 def fill(disk: Path) -> None:
