@@ -6,7 +6,6 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from importlib.metadata import EntryPoint
 from typing import IO, Any, cast
 
@@ -39,6 +38,7 @@ from burst.runtime.manual_burst import (
     find_slot_hosts,
     manual_burst_settings,
 )
+from burst.unread_output import write_while_read
 
 
 def _run_burst(target: Target, flags: GivenFlags, **wanted: Any) -> None:
@@ -238,13 +238,8 @@ class _StandardError(io.TextIOBase):
         self._stream = sys.stderr
 
     def write(self, text: str) -> int:
-        with suppress(OSError):
-            self._stream.write(text)
+        write_while_read(self._stream, text)
         return len(text)
-
-    def flush(self) -> None:
-        with suppress(OSError):
-            self._stream.flush()
 
     def isatty(self) -> bool:
         return self._stream.isatty()

@@ -30,8 +30,9 @@ RUN_BURST = str(Path(BURST).with_name("run-burst"))
 
 def command_line(cli: CliHarness, *words: str) -> list[str]:
     uri = () if "--uri" in words else ("--uri", cli.uri)
-    # Under nohup(1), programs would ignore SIGHUP, which a test sends.
-    hears = ("env", "--default-signal=HUP")
+    # Under nohup(1), programs would ignore SIGHUP, which a test sends. Unbuffered,
+    # Python would have no output left for the end, as of a pipe that nobody reads.
+    hears = ("env", "--default-signal=HUP", "--unset=PYTHONUNBUFFERED")
     return [*hears, RUN_BURST, *words, "-c", str(cli.config), *uri]
 
 
