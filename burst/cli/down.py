@@ -68,9 +68,7 @@ def down(
 
         # All of them are found before the first is taken down.
         if tag:
-            rows = look()["bursts"]
-            live = (row for row in rows if row["state"] != "inactive")
-            found = [row["id"] for row in live if row.get("tag") == tag]
+            found = _with_tag(tag, look())
             if not found:
                 click.echo(f"no live burst has tag {tag}; its waiting jobs end")
         else:
@@ -86,3 +84,9 @@ def down(
             click.echo(f"{burst} is being taken down")
         for burst in () if no_wait else found:
             wait_for_burst(look, burst, until="inactive")
+
+
+def _with_tag(tag: str, status: Row) -> list[str]:
+    """Return the live bursts with a tag."""
+    live = (row for row in status["bursts"] if row["state"] != "inactive")
+    return [row["id"] for row in live if row.get("tag") == tag]

@@ -11,18 +11,31 @@ import click
 
 from burst.cli.colours import print_text
 from burst.cli.complete_names import complete_job, complete_provider, complete_slot
+from burst.cli.listing import Row
 from burst.cli.output import show_output
 from burst.cli.progress import show_wait
 from burst.cli.tags import check_tag
 from burst.cli.target import Target, target_options
 from burst.cli.wait_for_burst import wait_for_burst
+from burst.errors import BurstError
 from burst.model.listing import parse_listing
 
 # Seconds that the next tick may take to decide on a job.
 _DECIDED_S = 30.0
 _LOOK_S = 0.1
-_BY_WORTH = ("not-worth", "not-forecast")
+# Verdicts from before the request, and those that end within a tick or two.
+_UNDECIDED = (
+    "not-burstable",
+    "not-worth",
+    "not-forecast",
+    "not-yet-read",
+    "bank-unread",
+)
+# Verdicts on a job that waits and needs no burst.
+_STARTS_HERE = ("local", "starting")
+_WAITS = ("depend", "priority", "sched")
 _COMING = ("new", "provision", "join")
+_LIVE = (*_COMING, "online")
 
 
 @click.command()
@@ -90,7 +103,8 @@ def request(
 
     With --job, a burst is made for a job that waits, even if it saves less than the
     site's rule asks for; limits, budgets and the rule's prices still apply. The job's
-    user and the instance owner may do that.
+    user and the instance owner may do that. If no burst can be made now, the exit
+    status is 1, and the request is kept while the job waits.
 
     The nodes stay until they are idle for `[deadlines] idle`. With --isolated, they run
     COMMAND once on each node, or the jobs of --batch, and are taken down afterwards.
@@ -103,7 +117,7 @@ def request(
     """
     if job:
         if command or any(wanted.values()):
-            raise click.UsageError("--job needs --no-wait")
+            raise click.UsageError("--job can be used with --no-wait only")
         _burst_for(job, target, no_wait)
         return
     if wanted["nodes"] is None:
@@ -170,18 +184,35 @@ def _asked(
 
 
 def _burst_for(job: str, target: Target, no_wait: bool) -> None:
-    """Request a burst for a job, and print what the daemon decides."""
+    """Request a burst for a job, and print what the daemon decides.
+
+    Raises BurstError if the job has no burst then, and needs one.
+    """
     with target.lead() as lead:
         with show_wait("waiting for the daemon"):
             lead.call("request-job", {"id": job})
             ends = time.monotonic() + _DECIDED_S
             found = lead.call("explain", {"id": job})
-            while found["verdict"] in _BY_WORTH and time.monotonic() < ends:
+            while found["verdict"] in _UNDECIDED and time.monotonic() < ends:
                 time.sleep(_LOOK_S)
                 found = lead.call("explain", {"id": job})
+        live = [each for each in found["bursts"] if each["state"] in _LIVE]
+        needs = found["state"] in _WAITS and found["verdict"] not in _STARTS_HERE
+        if needs and not live:
+            raise _nothing_made(found)
         print_text([f"{found['id']}: {found['why']}"])
         for refusal in found["refusals"]:
             print_text([f"  {refusal['offer']}: {refusal['why']}"])
-        live = [burst for burst in found["bursts"] if burst["state"] in _COMING]
         for burst in () if no_wait else live:
-            wait_for_burst(lambda: lead.call("status", {}), burst["id"])
+            if burst["state"] in _COMING:
+                wait_for_burst(lambda: lead.call("status", {}), burst["id"])
+
+
+def _nothing_made(found: Row) -> BurstError:
+    """Return the error for a request for a job that has no burst now."""
+    told = f"{found['id']}: no burst is made for it now: {found['why']}"
+    details = "; ".join(f"{each['offer']}: {each['why']}" for each in found["refusals"])
+    return BurstError(
+        f"{told} ({details})" if details else told,
+        f"the request is kept while the job waits (burst explain {found['id']})",
+    )

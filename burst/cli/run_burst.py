@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from importlib.metadata import EntryPoint
-from typing import Any
+from typing import IO, Any, cast
 
 import click
 import msgspec
@@ -37,6 +38,7 @@ from burst.runtime.manual_burst import (
     find_slot_hosts,
     manual_burst_settings,
 )
+from burst.unread_output import write_while_read
 
 
 def _run_burst(target: Target, flags: GivenFlags, **wanted: Any) -> None:
@@ -174,7 +176,7 @@ class _ManualBurst:
     def _without_daemon(self, lead: Lead, settings: Settings, slot: str) -> None:
         provider = self._provider
         log.start("text", level="warning")
-        console = Console(stderr=True)
+        console = Console(file=cast(IO[str], _StandardError()))
         reads = "reading the lead and the offers"
         with signals_as_ctrl_c(), console.status(reads) as spinner:
             show = _ProgressLines(console, spinner)
@@ -224,6 +226,28 @@ class _ManualBurst:
             click.echo(f"it stays until: {' '.join([*again, *self._flags.words()])}")
 
 
+class _StandardError(io.TextIOBase):
+    """Standard error, which drops what nobody reads any more.
+
+    The terminal may go, or the reader of a pipe; neither ends what runs. For a broken
+    pipe, rich would end the program and redirect standard output to /dev/null.
+    """
+
+    def __init__(self) -> None:
+        # rich replaces sys.stderr while it shows a spinner.
+        self._stream = sys.stderr
+
+    def write(self, text: str) -> int:
+        write_while_read(self._stream, text)
+        return len(text)
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+
 class _ProgressLines:
     """Shows the state of a burst, and prints a line for each change."""
 
@@ -238,10 +262,7 @@ class _ProgressLines:
             return
         self._last = line
         self._spinner.update(escape(line))
-        # A terminal that goes, or a tee(1) that Ctrl-C ends, too, must not end the
-        # taking down. For a broken pipe, rich raises SystemExit.
-        with suppress(OSError, SystemExit):
-            self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def _check_size(size: int, hosts: Sequence[str], slot: str) -> None:

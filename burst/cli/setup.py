@@ -38,6 +38,7 @@ from burst.flux_setup.site_tables import (
     SiteTables,
     check_frobnicator_unused,
     check_names,
+    check_no_link,
     files_after_ours,
     loses_last_queue,
     our_tables,
@@ -116,6 +117,8 @@ def setup(
     _show(steps)
     check_frobnicator_unused(directories.config, steps)
     if instance is not None:
+        if instance.place:
+            check_no_link(Path(instance.place), steps)
         check_removed_queues(uri, instance, directories, wanted, steps)
     elif unread:
         check_read(unread, directories, wanted, steps)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shlex
 import sys
@@ -23,6 +22,7 @@ from burst.extensions import StandIn
 from burst.lead_setup.free_port import free_port
 from burst.model.ranks import parse_hostlist
 from burst.provider_type import usual_type
+from burst.unread_output import write_while_read
 
 STORY_S = 600.0
 """Seconds for all commands. They take about fifteen, and many times that on a busy
@@ -279,10 +279,8 @@ def burst_faults(bursts: list[Row], mode: str) -> list[str]:
 
 def say(line: str) -> None:
     """Print a line of progress."""
-    # If nobody reads any more, as with `| head`, the demo still takes everything down.
-    with contextlib.suppress(BrokenPipeError):
-        sys.stderr.write(f"{line}\n")
-        sys.stderr.flush()
+    # If nobody reads any more, the demo still takes everything down.
+    write_while_read(sys.stderr, f"{line}\n")
 
 
 def _say_lines(text: str) -> None:

@@ -72,7 +72,7 @@ from burst.doctor.facts import (
 )
 from burst.errors import ConfigError
 from burst.extensions import load_all
-from burst.flux.boot_info import read_boot_info
+from burst.flux.boot_info import BootInfo, read_boot_info
 from burst.flux_setup.running_instance import RunningInstance, read_instance
 from burst.kits.user_names import user_name
 from burst.lead import Lead
@@ -153,21 +153,26 @@ def _check_all(request: DoctorRequest) -> Iterator[Finding]:
         else:
             yield from _label("ranks", check_bootstrap(identity, boot))
             if boot is not None:
-                instance = try_call(lambda: read_instance(uri))
-                beside = _directories_of(identity, request)
-                host = socket.gethostname()
-                listed = frobnicators_here(boot, instance, host, os.environ)
-                installed = read_installed(os.environ, beside, listed)
-                found = check_intake(instance, installed, settings)
-                yield from _label("intake", found)
-                yield from _check_config(instance, identity, settings)
-                found = [*check_scheduler(instance, settings.intake)]
-                yield from _label("scheduler", found)
-                answer = collect_facts.read_accounting(lead)
-                found = check_accounting(answer, settings.intake)
-                yield from _label("accounting", found)
-                yield from _check_users(uri, instance, lead, request.settings.path)
+                yield from _check_instance(boot, lead, facts, request)
             yield from _check_with_lead(lead, identity, request)
+
+
+def _check_instance(
+    boot: BootInfo | ReadFailure, lead: Lead, facts: LeadFacts, request: DoctorRequest
+) -> Iterator[Finding]:
+    """Check what the running Flux instance of the lead has loaded and is set to do."""
+    uri, identity, settings = facts.uri, facts.identity, request.settings.settings
+    assert not isinstance(identity, ReadFailure)
+    instance = try_call(lambda: read_instance(uri))
+    beside = _directories_of(identity, request)
+    listed = frobnicators_here(boot, instance, socket.gethostname(), os.environ)
+    installed = read_installed(os.environ, beside, listed)
+    yield from _label("intake", check_intake(instance, installed, settings))
+    yield from _check_config(instance, identity, settings)
+    yield from _label("scheduler", check_scheduler(instance, settings.intake))
+    answer = collect_facts.read_accounting(lead)
+    yield from _label("accounting", check_accounting(answer, settings.intake))
+    yield from _check_users(uri, instance, lead, request.settings.path)
 
 
 def _check_config(

@@ -18,7 +18,8 @@ from burst.doctor.collect_installed import read_installed
 from burst.doctor.facts import FileFacts, MultiUserFacts, ReadFailure
 from burst.errors import LeadError
 from burst.flux.handle import Handle
-from burst.flux.rpc import RequestFailed, RpcClient, read_attribute
+from burst.flux.rpc import RpcClient, read_attribute
+from burst.flux_setup.running_instance import read_config_path
 from burst.kits.changeable import first_changeable
 from burst.kits.open_to_users import first_closed
 from burst.kits.program import run
@@ -84,16 +85,9 @@ def _ask_broker(uri: str) -> tuple[int, str, str]:
         client = RpcClient(handle)
         path = read_attribute(client, "local-uri").removeprefix("local://")
         owner = int(read_attribute(client, "security.owner"))
-        return owner, str(Path(path).parent), _config_path(client)
+        return owner, str(Path(path).parent), read_config_path(client)
     finally:
         handle.close()
-
-
-def _config_path(client: RpcClient) -> str:
-    try:
-        return read_attribute(client, "config.path")
-    except RequestFailed:
-        return ""
 
 
 def _trusted(

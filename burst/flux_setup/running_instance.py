@@ -12,7 +12,7 @@ import msgspec
 from burst.flux.handle import Handle
 from burst.flux.queue_changes import jobs_in_queues
 from burst.flux.queues import read_queues
-from burst.flux.rpc import RpcClient
+from burst.flux.rpc import RequestFailed, RpcClient, read_attribute
 from burst.flux.scheduler import read_scheduler
 from burst.model.jobid import JobId
 from burst.model.lead import QueueView
@@ -30,6 +30,8 @@ class RunningInstance(msgspec.Struct, frozen=True, kw_only=True):
     """Ranks that get no jobs: `[resource] exclude`, flux-config-resource(5)."""
     queue_states: Mapping[str, QueueView] = {}
     """The states of all queues by name; of the anonymous one if none has a name."""
+    place: str = ""
+    """The path of its configuration, a file or a directory; empty if it has none."""
 
     @property
     def queues(self) -> Mapping[str, Any]:
@@ -55,7 +57,16 @@ def read_instance(uri: str) -> RunningInstance:
             config=config,
             excluded=parse_idset(client.ask("resource.status")["exclude"]),
             queue_states=read_queues(client),
+            place=read_config_path(client),
         )
+
+
+def read_config_path(client: RpcClient) -> str:
+    """Return the path of an instance's configuration; empty if it has none."""
+    try:
+        return read_attribute(client, "config.path")
+    except RequestFailed:
+        return ""
 
 
 def read_queue_names(uri: str) -> frozenset[str]:

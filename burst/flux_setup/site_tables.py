@@ -156,6 +156,22 @@ def check_frobnicator_unused(place: Path, steps: Iterable[FileStep]) -> None:
             )
 
 
+def check_no_link(place: Path, steps: Iterable[FileStep]) -> None:
+    """Raise ConfigError if a link stays that leads to a file that is removed.
+
+    `burst setup` says to put its piece beside broker.toml. `place` is the instance's
+    configuration, a file or a directory.
+    """
+    removed = {each.path.resolve() for each in steps if each.change is Change.REMOVE}
+    for path in place.glob("*.toml"):
+        if path.is_symlink() and path.resolve() in removed:
+            raise ConfigError(
+                f"{path}: leads to {path.resolve()}, which is to be removed, and Flux"
+                " reads no directory with a link to a file that is gone",
+                "remove that link, and run this command again",
+            )
+
+
 def names_frobnicator(place: Path, frobnicator: Path) -> bool:
     """Tell whether the configuration at `place` has this frobnicator in its list.
 

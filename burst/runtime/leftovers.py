@@ -17,7 +17,11 @@ from burst.errors import ConfigError
 from burst.provider import OwnedBurst, Provider
 from burst.runtime import provider_registry
 from burst.runtime.last_call import ProviderBurst
-from burst.runtime.reap_bursts import reap_until_gone
+from burst.runtime.reap_bursts import (
+    ANSWERED_WITHIN,
+    answer_within,
+    reap_until_gone,
+)
 
 EXPIRED_AFTER = 600.0
 """Seconds after the end of its lease at which a burst counts as expired: by then its
@@ -51,7 +55,8 @@ class Leftovers:
     def list_all(self) -> Sequence[OwnedBurst]:
         """Return all bursts that the provider sees.
 
-        Raises ConfigError if it cannot list them, and what its `list_all` raises.
+        Raises ConfigError if it cannot list them, Transient if it does not answer, and
+        what its `list_all` raises.
         """
         provider = self._make(_NOBODY, self._name)
         if not provider.has("list_all"):
@@ -60,7 +65,8 @@ class Leftovers:
                 " without their lead",
                 "run burst gc without --provider, on the lead",
             )
-        return provider.list_all()
+        asked = f"provider {self._name}: list_all"
+        return answer_within(provider.list_all, ANSWERED_WITHIN, asked)
 
     def delete(
         self,

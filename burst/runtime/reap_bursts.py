@@ -4,19 +4,29 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future, wait
+from typing import TypeVar
+
+import msgspec
 
 from burst.core.provider_health import Outcome, Verb
 from burst.core.world import LastCall, repeat_at
+from burst.errors import Transient
+from burst.model.fsd import format_fsd
 from burst.provider import Provider
 from burst.runtime.clock import Clock
-from burst.runtime.executor import CallResult, ProviderWorkers, run_call
+from burst.runtime.executor import CallResult, ProviderWorkers
 from burst.runtime.last_call import ProviderBurst, ended_call, next_call
 from burst.runtime.queued_call import QueuedCall
 
-# Seconds that a provider may take to return its bursts.
+_T = TypeVar("_T")
+
 ANSWERED_WITHIN = 60.0
+"""Seconds that a provider may take to return its bursts."""
+RETURNS_WITHIN = 300.0
+"""Seconds after which a call of `reap` counts as one that hangs. It waits for nothing
+(`burst.provider`), but may send a request for each node of a large burst."""
 
 
 def observe_each(
@@ -42,39 +52,135 @@ def observe_each(
     return results
 
 
+def answer_within(call: Callable[[], _T], limit: float, what: str) -> _T:
+    """Return what a call of a provider returns. Raises Transient after `limit` seconds.
+
+    `what` names the call. Raises what it raises.
+    """
+    answer: Future[_T] = Future()
+
+    def run() -> None:
+        try:
+            answer.set_result(call())
+        except BaseException as error:  # noqa: BLE001 - it is raised in the caller
+            answer.set_exception(error)
+
+    # A daemon thread, so that the process can end while the call hangs.
+    threading.Thread(target=run, daemon=True).start()
+    if not wait([answer], limit).done:
+        raise Transient(f"{what}: no answer within {format_fsd(limit)}", "try again")
+    return answer.result()
+
+
 def reap_until_gone(
     bursts: Iterable[ProviderBurst],
     providers: Mapping[str, Provider],
     tell: Callable[[ProviderBurst, LastCall], None],
     limit: float,
+    call_limit: float = RETURNS_WITHIN,
 ) -> dict[str, str]:
     """Delete bursts as a daemon would, for at most `limit` seconds.
 
     `reap` is called for each until NotFound, at least once, with longer pauses each
-    time. `tell` gets each answer that differs from the one before. Returns the bursts
-    that are left, and why.
+    time; of each provider there is one call at a time. A provider whose call does not
+    return within `call_limit` seconds is left, and the others go on. `tell` gets each
+    answer that differs from the one before. Returns the bursts that are left, and why.
     """
-    clock = Clock()
-    ends = clock() + limit
-    due = {key: clock() for key in bursts}
-    calls: dict[ProviderBurst, LastCall] = {}
-    while due:
-        key = min(due, key=lambda key: due[key])
-        before = calls.get(key)
-        if before and due[key] >= ends:
-            break
-        time.sleep(max(0.0, due[key] - clock()))
-        name, burst = key
+    return _Reaps(bursts, providers, tell, limit, call_limit).run()
+
+
+class _Reaps:
+    """The calls of one `reap_until_gone`."""
+
+    def __init__(
+        self,
+        bursts: Iterable[ProviderBurst],
+        providers: Mapping[str, Provider],
+        tell: Callable[[ProviderBurst, LastCall], None],
+        limit: float,
+        call_limit: float,
+    ) -> None:
+        self._providers, self._tell = providers, tell
+        self._clock, self._answered = Clock(), threading.Event()
+        self._workers = ProviderWorkers(self._clock, self._answered.set)
+        self._ends, self._call_limit = self._clock() + limit, call_limit
+        # When the next call for a burst is due. A burst that is gone has no entry.
+        self._due = {key: self._clock() for key in bursts}
+        self._calls: dict[ProviderBurst, LastCall] = {}
+        # By provider: the burst of the call under way, and until when it may last.
+        self._under_way: dict[str, tuple[ProviderBurst, float]] = {}
+        self._hung: set[str] = set()
+
+    def run(self) -> dict[str, str]:
+        """Make the calls; return the bursts that are left, and why."""
+        while (wake_at := self._begin()) is not None:
+            self._answered.wait(max(0.0, wake_at - self._clock()))
+            self._answered.clear()
+            for result in self._workers.collect():
+                self._end(result)
+            self._leave_hung()
+        self._workers.close()
+        return {key[1]: self._why_left(key) for key in self._due}
+
+    def _begin(self) -> float | None:
+        """Begin the calls now due; return when to look again, None if all ended."""
+        wake_at = []
+        for key, at in self._next_of_each():
+            if at > self._clock():
+                wake_at.append(at)
+                continue
+            name, burst = key
+            self._under_way[name] = key, self._clock() + self._call_limit
+            self._workers.submit(
+                QueuedCall(
+                    provider=name,
+                    verb=Verb.REAP,
+                    burst=burst,
+                    providers=self._providers,
+                )
+            )
+        wake_at += [until for _, until in self._under_way.values()]
+        return min(wake_at, default=None)
+
+    def _next_of_each(self) -> list[tuple[ProviderBurst, float]]:
+        """Return the burst to call next of each provider that has no call under way."""
+        found: dict[str, tuple[ProviderBurst, float]] = {}
+        for key, at in sorted(self._due.items(), key=lambda entry: entry[1]):
+            name = key[0]
+            if name in self._under_way or name in self._hung:
+                continue
+            if at < self._ends or key not in self._calls:
+                found.setdefault(name, (key, at))
+        return list(found.values())
+
+    def _end(self, result: CallResult) -> None:
+        name = result.call.provider
+        if name in self._hung:
+            return
+        key, _ = self._under_way.pop(name)
+        before = self._calls.get(key)
         note_before = before.note if before else None
-        reap = QueuedCall(
-            provider=name, verb=Verb.REAP, burst=burst, providers=providers
-        )
-        result = run_call(reap, clock)
         call = ended_call(next_call(before, Verb.REAP), result, note_before)
-        if call.note != note_before:
-            tell(key, call)
-        calls[key] = call
-        due[key] = repeat_at(call)
+        self._calls[key] = call
+        self._due[key] = repeat_at(call)
         if call.outcome is Outcome.NOT_FOUND:
-            del due[key]
-    return {key[1]: calls[key].note or "still there" for key in due}
+            del self._due[key]
+        if call.note != note_before:
+            self._tell(key, call)
+
+    def _leave_hung(self) -> None:
+        for name, (key, until) in list(self._under_way.items()):
+            if self._clock() >= until:
+                del self._under_way[name]
+                self._hung.add(name)
+                note = f"reap did not return within {format_fsd(self._call_limit)}"
+                call = next_call(self._calls.get(key), Verb.REAP)
+                call = msgspec.structs.replace(call, note=note)
+                self._calls[key] = call
+                self._tell(key, call)
+
+    def _why_left(self, key: ProviderBurst) -> str:
+        call = self._calls.get(key)
+        if call is None:
+            return f"not tried, as a call of provider {key[0]} did not return"
+        return call.note or "still there"

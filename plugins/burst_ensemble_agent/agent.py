@@ -194,7 +194,7 @@ class EnsembleAgent:
             number=self._number,
             submitted=dict(self._submitted),
             refused=dict(self._refused),
-            failed=dict(self._never_taken),
+            never_taken=dict(self._never_taken),
         )
 
     def _obey(self, lead: AgentLead, answer: AgentAnswer) -> float:

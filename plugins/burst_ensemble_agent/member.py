@@ -51,9 +51,9 @@ class AgentMember(Member, frozen=True):
                 if name in report.submitted
             },
             {
-                ref: report.failed[name]
+                ref: report.never_taken[name]
                 for name, ref in names.items()
-                if name in report.failed
+                if name in report.never_taken
             },
         )
 

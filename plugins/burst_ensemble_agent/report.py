@@ -24,7 +24,7 @@ from burst.model.shape import Shape
 
 AGENT_PATH = "/ensembles-agent/"
 """The path of reports in the daemon's `[http]`; ENSEMBLE.MEMBER follows."""
-REPORT_VERSION = 3
+REPORT_VERSION = 4
 REPORT_BYTES = 2 * 1024 * 1024
 """The maximum size of a report, in bytes."""
 JOBS_MOST = 5000
@@ -73,7 +73,7 @@ class AgentReport(msgspec.Struct, frozen=True, kw_only=True):
         msgspec.Meta(max_length=_NAMES_MOST),
     ] = {}
     """Why the instance refused jobs of the last `AgentAnswer.submit`, by name."""
-    failed: Annotated[
+    never_taken: Annotated[
         Mapping[_JobName, Annotated[str, msgspec.Meta(max_length=300)]],
         msgspec.Meta(max_length=_NAMES_MOST),
     ] = {}

@@ -12,7 +12,12 @@ import msgspec
 from burst.kits.kube import Cluster
 from burst.kits.kube.kinds import POD, Manifest, annotations_of, name_of
 from burst.kits.pods import PodBursts, Tags
-from burst.kits.pods.lifecycle.reaper import find_ours, kinds_of, may_exist
+from burst.kits.pods.lifecycle.reaper import (
+    find_ours,
+    kinds_of,
+    made_for,
+    may_exist,
+)
 from burst.kits.pods.lifecycle.stuck_pods import node_of
 from burst.kits.pods.status.burst_objects import BurstObjects
 from burst.kits.pods.status.pod_status import phase_of
@@ -64,10 +69,14 @@ class GkePods(PodBursts):
         self._parent = kinds_of(settings)[0]
 
     def members(self, burst_id: BurstId) -> Members | None:
-        """Return a burst's hosts and pods; None if it has no Job or MiniCluster."""
+        """Return a burst's hosts and pods.
+
+        None if it has no Job or MiniCluster, as `form` of the settings names one.
+        """
         listed = find_ours(self.cluster, self._gke, self._labels.labels(burst_id))
         main = (self._parent.name, str(burst_id))
-        if main not in [(item["kind"], name_of(item)) for item in listed]:
+        mains = [each for each in listed if (each["kind"], name_of(each)) == main]
+        if not mains or made_for(mains[0], burst_id):
             return None
         found = BurstObjects(burst_id, tuple(listed))
         pods = (Placement(found.host_of(p), _node_of(p)) for p in found.of(POD.name))

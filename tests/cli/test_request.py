@@ -13,7 +13,7 @@ import pytest
 
 from burst.errors import BurstError
 from burst.lead import ServiceRequest
-from tests.cli.cli_harness import CliHarness
+from tests.cli.cli_harness import CliHarness, CommandResult
 from tests.contract.serving import HOLDER, until_no_daemon
 
 NAME = "burst-iso-0a1b2c"
@@ -153,27 +153,57 @@ def test_a_job_is_requested_alone(quiet: CliHarness) -> None:
         assert "--job" in said.stderr
 
 
-def test_what_comes_of_a_request_for_a_job_is_told(quiet: CliHarness) -> None:
-    """It is decided by a later tick, and a burst that cannot be made is told, too."""
-    told: Iterator[dict[str, Any]] = iter(
-        [
-            {"id": "f1", "verdict": "not-worth", "why": "", "refusals": []},
-            {
-                "id": "f1",
-                "verdict": "turned-down",
-                "why": "every offer was turned down",
-                "refusals": [{"offer": "a/b", "why": "is too small"}],
-                "bursts": [],
-            },
-        ]
-    )
-    asked: list[str] = []
+def requested(quiet: CliHarness, *told: dict[str, Any]) -> CommandResult:
+    """Request a burst for a job about which the daemon tells this, one by one."""
+    answers = iter(told)
+    rest = {"id": "f1", "state": "sched", "refusals": [], "bursts": []}
 
     def answer(request: ServiceRequest) -> dict[str, Any]:
-        asked.append(request.method)
-        return next(told) if request.method == "explain" else {"id": "f1"}
+        asked = request.method == "explain"
+        return {**rest, **next(answers)} if asked else {"id": "f1"}
 
     with serving(quiet, answer):
-        lines = quiet.run("request", "--job", "f1").lines
-    assert asked == ["request-job", "explain", "explain"]
-    assert lines == ["f1: every offer was turned down", "  a/b: is too small"]
+        said = quiet.run("request", "--job", "f1", "--no-wait")
+    assert not list(answers)
+    return said
+
+
+def test_a_request_for_a_job_that_comes_to_nothing_is_an_error(
+    quiet: CliHarness,
+) -> None:
+    """It is decided by a later tick, and stays on record."""
+    said = requested(
+        quiet,
+        {"verdict": "not-burstable", "why": "it is not marked"},
+        {"verdict": "not-worth", "why": ""},
+        {
+            "verdict": "turned-down",
+            "why": "every offer was turned down",
+            "refusals": [{"offer": "a/b", "why": "is too small"}],
+            "bursts": [{"id": NAME, "state": "reap"}],
+        },
+    )
+    assert said.error == (
+        "f1: no burst is made for it now: every offer was turned down (a/b: is too"
+        " small); the request is kept while the job waits (burst explain f1)"
+    )
+    assert not said.stdout
+    said = requested(quiet, {"verdict": "not-ready", "why": "it waits for its begin"})
+    assert said.error.startswith("f1: no burst is made for it now: it waits for its b")
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"verdict": "proposed", "bursts": [{"id": NAME, "state": "new"}]},
+        {"verdict": "assigned", "bursts": [{"id": NAME, "state": "online"}]},
+        {"verdict": "local"},
+        {"verdict": "starting"},
+        {"verdict": "running", "state": "run"},
+        {"verdict": "", "state": "gone"},
+    ],
+)
+def test_a_request_for_a_job_that_has_nodes_or_needs_none_succeeds(
+    quiet: CliHarness, told: dict[str, Any]
+) -> None:
+    assert requested(quiet, {**told, "why": "so it is"}).lines == ["f1: so it is"]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -29,8 +30,9 @@ RUN_BURST = str(Path(BURST).with_name("run-burst"))
 
 def command_line(cli: CliHarness, *words: str) -> list[str]:
     uri = () if "--uri" in words else ("--uri", cli.uri)
-    # Under nohup(1), programs would ignore SIGHUP, which a test sends.
-    hears = ("env", "--default-signal=HUP")
+    # Under nohup(1), programs would ignore SIGHUP, which a test sends. Unbuffered,
+    # Python would have no output left for the end, as of a pipe that nobody reads.
+    hears = ("env", "--default-signal=HUP", "--unset=PYTHONUNBUFFERED")
     return [*hears, RUN_BURST, *words, "-c", str(cli.config), *uri]
 
 
@@ -193,6 +195,40 @@ def test_ctrl_c_takes_down_what_was_begun_though_it_also_ends_a_tee(
         process.send_signal(signal.SIGINT)
         assert process.wait(HANG_S) == 1
         assert left(stuck) == []
+
+
+def test_who_reads_standard_output_is_told_though_nobody_reads_of_the_progress(
+    unserved: Quiet,
+) -> None:
+    """As in `run-burst 2>&1 >file | head -1`."""
+    _, cli = unserved
+    with taken_down(cli, "burst-0"):
+        for words, told in (
+            ((), "burst-0-[0-3] joined as ranks 2-5: burst-0-"),
+            (("--down",), "burst-0-"),
+        ):
+            with begin(cli, *words) as process:
+                assert process.stderr
+                assert process.stdout
+                process.stderr.close()
+                assert process.stdout.readline().startswith(told)
+                assert process.wait(HANG_S) == 0
+
+
+def test_what_it_made_is_told_though_the_terminal_of_the_progress_has_gone(
+    unserved: Quiet, tmp_path: Path
+) -> None:
+    """As in `run-burst >file & disown`, whose terminal is closed."""
+    _, cli = unserved
+    out = tmp_path / "out"
+    line = f"exec {shlex.join(command_line(cli))} > {out}"
+    with (
+        taken_down(cli, "burst-0"),
+        on_terminal(["setsid", "--wait", "sh", "-c", line], {}) as screen,
+    ):
+        screen.shows("0 of 4 nodes online")
+        screen.hang_up()
+        wait_until(lambda: "it stays until" in out.read_text(), "the report")
 
 
 def test_what_does_not_join_in_time_is_taken_down_and_told(stuck: CliHarness) -> None:

@@ -40,6 +40,8 @@ def start(home):
     started = []
     (home / "t").mkdir()
     own = {**os.environ, "TMPDIR": str(home / "t"), "PYTHONUTF8": "1"}
+    # A site may set it, and then no output is left for the end.
+    own.pop("PYTHONUNBUFFERED", None)
 
     def run(*options, **variables):
         command = [sys.executable, "-m", "burst", "demo", *options]

@@ -23,6 +23,7 @@ from burst.flux_setup.site_tables import (
     SiteTables,
     check_frobnicator_unused,
     check_names,
+    check_no_link,
     files_after_ours,
     our_tables,
     site_files,
@@ -108,6 +109,22 @@ def test_our_own_piece_is_known_by_another_path_too(tmp_path: Path) -> None:
     _list_ours(tmp_path / "installed/zz-burst-lead.toml")
     steps = removing(FROB, tmp_path / "installed/zz-burst-lead.toml")
     check_frobnicator_unused(tmp_path / "link", steps)
+
+
+def test_a_file_that_a_link_leads_to_is_not_removed(tmp_path: Path) -> None:
+    """Flux would not read the directory of the link any more."""
+    installed, place = tmp_path / "installed", tmp_path / "conf.d"
+    for directory in (installed, place):
+        directory.mkdir()
+    piece, link = installed / "zz-burst-lead.toml", place / "zz-burst-lead.toml"
+    _list_ours(piece)
+    check_no_link(place, removing(piece))
+    link.symlink_to(piece)
+    with pytest.raises(ConfigError, match=f"{link}: leads to .*; remove that link"):
+        check_no_link(place, removing(piece))
+    check_no_link(place, removing(piece, change=Change.UPDATE))
+    (place / "site.toml").touch()
+    check_no_link(place / "site.toml", removing(piece))
 
 
 def _list_ours(path: Path) -> None:

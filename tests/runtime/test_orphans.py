@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: MIT
 """Orphans take the same way as bursts: deleted until nothing of them is left."""
 
+import threading
+
+import pytest
+
 from burst.core.orphans import find_orphans
 from burst.core.provider_health import Outcome
 from burst.core.records import Records
 from burst.errors import Refused, Transient
 from burst.model.burst import BurstId
 from burst.runtime.last_call import describe_reap
-from burst.runtime.reap_bursts import reap_until_gone
+from burst.runtime.reap_bursts import answer_within, reap_until_gone
 from burst.testing import FakeProvider
 from tests.builders import burst_spec, but
 from tests.sim import Sim
+from tests.support.waiting import HANG_S
 
 ORPHAN = BurstId("burst-1-0rphan")
 
@@ -116,3 +121,43 @@ def test_without_a_daemon_a_passing_fault_is_not_the_end():
 
     left = reap_until_gone([("local", ORPHAN)], {"local": Stubborn()}, tell, 0.5)
     assert left == {ORPHAN: f"KeyError: '{ORPHAN}'"}
+
+
+def test_a_provider_that_hangs_does_not_keep_others_from_deleting():
+    s, hanging = Sim(), FakeProvider()
+    leave(s)
+    hanging.hang = threading.Event()
+    first, second = BurstId("burst-0-first"), BurstId("burst-0-second")
+    told: list[str] = []
+
+    def tell(key, call):
+        told.append(describe_reap(key, call))
+
+    bursts = [("hangs", first), ("hangs", second), ("works", ORPHAN)]
+    left = reap_until_gone(
+        bursts, {"hangs": hanging, "works": s.provider}, tell, 20.0, call_limit=0.3
+    )
+    assert left == {
+        first: "reap did not return within 300ms",
+        second: "not tried, as a call of provider hangs did not return",
+    }
+    assert s.cloud.bursts == {}
+    assert f"{ORPHAN}: orphan of provider works is gone" in told
+    assert told[-1] == (
+        f"{first}: orphan of provider hangs cannot be deleted yet: reap did not return"
+        " within 300ms"
+    )
+    # Its answer comes too late.
+    hanging.hang.set()
+
+
+def test_a_list_that_does_not_come_is_an_error():
+    hangs = FakeProvider()
+    assert answer_within(hangs.list_all, HANG_S, "provider hangs: list_all") == []
+    hangs.next_list_all_error = Refused("no right to list")
+    with pytest.raises(Refused, match="no right to list"):
+        answer_within(hangs.list_all, HANG_S, "provider hangs: list_all")
+    hangs.hang = threading.Event()
+    with pytest.raises(Transient, match="hangs: list_all: no answer within 100ms"):
+        answer_within(hangs.list_all, 0.1, "provider hangs: list_all")
+    hangs.hang.set()

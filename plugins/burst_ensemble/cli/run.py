@@ -230,7 +230,7 @@ def _lasted(member: Row) -> float:
 def _note(row: Row) -> str:
     member = row["member"]
     found = member["trouble"] or member["waits_for"] or member["why"]
-    return "; ".join(filter(None, (found, member["failed"]))) or "-"
+    return "; ".join(filter(None, (found, member["never_taken"]))) or "-"
 
 
 _MEMBERS = (

@@ -25,7 +25,7 @@ from burst_ensemble.core.intents import (
     RunCustom,
     SubmitJobs,
 )
-from burst_ensemble.core.job_rows import MemberState, count_failed
+from burst_ensemble.core.job_rows import MemberState, count_never_taken
 from burst_ensemble.core.member_job import find_group
 from burst_ensemble.core.reading import SizedReading
 from burst_ensemble.core.record import (
@@ -135,7 +135,7 @@ def confirm(
     refused = dict.fromkeys(record.members, "")
     for intent, what in done:
         name = intent.member
-        member = count_failed(record.members[name], what.failed)
+        member = count_never_taken(record.members[name], what.never_taken)
         record = record.with_members({name: member})
         groups = {job: find_group(spec, name, ref) for ref, job in what.jobs.items()}
         new = {

@@ -73,5 +73,5 @@ class Done(msgspec.Struct, frozen=True):
     neither."""
     jobs: Mapping[JobRef, JobId] = {}
     """For SubmitJobs: the jobs that the lead has now."""
-    failed: Mapping[JobRef, str] = {}
+    never_taken: Mapping[JobRef, str] = {}
     """For SubmitJobs: the jobs that the lead will never accept, and why."""

@@ -118,20 +118,22 @@ def count_jobs(before: MemberRecord, seen: JobsSeen, now: float) -> MemberState:
     return MemberState(reading, after)
 
 
-def count_failed(before: MemberRecord, failed: Mapping[JobRef, str]) -> MemberRecord:
-    """Return the record in which unconfirmed jobs have failed, with the reason of each:
-    the lead will never accept them.
+def count_never_taken(
+    before: MemberRecord, never_taken: Mapping[JobRef, str]
+) -> MemberRecord:
+    """Return the record in which these unconfirmed jobs have failed, with the reason of
+    each: the lead will never accept them.
     """
-    statistics, total, why = dict(before.statistics), before.total, before.failed
+    statistics, total, why = dict(before.statistics), before.total, before.never_taken
     for job in before.unconfirmed:
-        if job in failed:
+        if job in never_taken:
             tally = statistics.get(job.group, JobTally())
             statistics[job.group] = with_event(tally, "exception", failed=True)
             total = with_event(total, "exception", failed=True)
-            why = failed[job]
-    left = tuple(job for job in before.unconfirmed if job not in failed)
+            why = never_taken[job]
+    left = tuple(job for job in before.unconfirmed if job not in never_taken)
     return msgspec.structs.replace(
-        before, unconfirmed=left, statistics=statistics, total=total, failed=why
+        before, unconfirmed=left, statistics=statistics, total=total, never_taken=why
     )
 
 

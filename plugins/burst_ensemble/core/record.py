@@ -91,9 +91,9 @@ class MemberRecord(msgspec.Struct, frozen=True, kw_only=True):
     refused: str = ""
     """Why the last attempt to make it larger or to submit a job failed; empty if it did
     not."""
-    failed: str = ""
-    """Why the lead will never accept the last job that failed in that way; empty if
-    none did."""
+    never_taken: str = ""
+    """Why the lead will never accept the last of the jobs that it does not; empty if
+    there is none."""
     why: str = ""
     """The reason of the last change, or of the end."""
     ended: float | None = None

@@ -71,8 +71,8 @@ def member_row(
 
     A member without a view has ended or could not be read: it has only what is on
     record, which is `member` and the `tally` of each of `jobs`. `waits_for` says why it
-    has not reached its size, or does not have all its jobs; `failed` says why the lead
-    will never accept a job.
+    has not reached its size, or does not have all its jobs; `never_taken` says why the
+    lead will never accept a job.
     """
     record, hosts = member.record, member.ensemble.start.slots.get(member.name, ())
     why = "" if record.ended is not None else record.refused or record.limited
@@ -85,7 +85,7 @@ def member_row(
         "ended": record.ended,
         "why": record.why,
         "trouble": record.trouble.what if record.trouble else "",
-        "failed": record.failed,
+        "never_taken": record.never_taken,
         "unconfirmed": len(record.unconfirmed),
         "spent": record.spent,
         "provider": member.spec.provider,

@@ -159,15 +159,15 @@ class MemberActions:
         rest = [ref for ref in to.jobs if ref not in ids]
         jobs = [make_job(start, member, ref, names[ref], site) for ref in rest]
         answers = self._daemon.submitter.submit_jobs(jobs) if jobs else []
-        refused, failed = "", dict[JobRef, str]()
+        refused, never_taken = "", dict[JobRef, str]()
         for ref, answer in zip(rest, answers, strict=True):
             if isinstance(answer, JobRefused):
-                failed[ref] = cut(str(answer), 300)
+                never_taken[ref] = cut(str(answer), 300)
             elif isinstance(answer, BurstError):
                 refused = refused or str(answer)
             else:
                 ids[ref] = answer
-        return Done(refused, ids, failed)
+        return Done(refused, ids, never_taken)
 
 
 def _site_of(start: EnsembleStart, member: str, nodes: TaggedNodes) -> JobSite | None:

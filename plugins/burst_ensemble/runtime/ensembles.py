@@ -293,8 +293,8 @@ def _log_refusals(before: EnsembleRecord, member: str, what: Done) -> None:
     if what.refused not in ("", known.refused):
         text, why = "%s: the lead does not accept a job of %s: %s", what.refused
         log.say(text, label, member, why, level=logging.WARNING)
-    for why in dict.fromkeys(what.failed.values()):
-        if why != known.failed:
+    for why in dict.fromkeys(what.never_taken.values()):
+        if why != known.never_taken:
             text = "%s: a job of %s has failed, as it can never be submitted: %s"
             log.say(text, label, member, why, level=logging.WARNING)
 

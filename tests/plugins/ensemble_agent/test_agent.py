@@ -161,7 +161,7 @@ def test_what_the_instance_never_takes_is_told_until_the_daemon_knows(
     daemon = Daemon(one, one, said())
     run(instance, daemon)
     assert len(instance.submitted) == 1
-    told = [(dict(each.refused), dict(each.failed)) for each in daemon.reports[:4]]
+    told = [(dict(each.refused), dict(each.never_taken)) for each in daemon.reports[:4]]
     why = {"a": "it is too large"}
     assert told == [({}, {}), ({}, why), ({}, why), ({}, {})]
 

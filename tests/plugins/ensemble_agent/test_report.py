@@ -31,7 +31,7 @@ WRONG: list[tuple[bytes, str]] = [
     (b"\xff\xfe", "not a report"),
     (b"[" * 100_000, "not a report"),
     (b"{}", "not a report"),
-    (encoded(version=REPORT_VERSION + 1), "version 4, and the daemon knows version 3"),
+    (encoded(version=REPORT_VERSION + 1), "version 5, and the daemon knows version 4"),
     (encoded(jobs=[ROW] * (JOBS_MOST + 1)), "not a report"),
     (encoded(jobs=[[7, "run", "", 0, 16, 1.0]]), "not a report"),
     (encoded(submitted={f"n{n}": n for n in range(401)}), "not a report"),

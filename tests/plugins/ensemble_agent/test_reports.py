@@ -43,11 +43,11 @@ def test_a_job_that_the_instance_never_takes_has_failed() -> None:
     outside.site.step()
     outside.says.says = MemberDecision()
     (job,) = outside.send().submit
-    outside.send(failed={job: "it is too large"})
+    outside.send(never_taken={job: "it is too large"})
     outside.site.step()
     member = outside.site.member("m")
     assert (member.unconfirmed, member.total.failed) == ((), 1)
-    assert outside.row()["member"]["failed"] == "it is too large"
+    assert outside.row()["member"]["never_taken"] == "it is too large"
     assert outside.send().submit == {}
 
 

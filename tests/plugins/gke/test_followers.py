@@ -121,6 +121,16 @@ def test_without_its_job_there_are_no_members(
     assert {method for method, _, _ in said.asked} == {"GET"}
 
 
+def test_a_job_that_was_made_for_a_minicluster_has_no_members(
+    said: Said, pods: GkePods
+) -> None:
+    """Then the pods are asked to resize, and refuse a burst of the other form."""
+    owner = {"kind": "MiniCluster", "name": BURST}
+    said.serve(JOBS, job({HOSTS: "b-0"}, ownerReferences=[owner]))
+    said.serve(PODS, pod(0, "n-0"))
+    assert pods.members(BURST) is None
+
+
 def test_what_is_given_back_is_noted_at_the_job(said: Said, pods: GkePods) -> None:
     said.answer("GET", JOB, (200, job({HOSTS: "b-[0-3]"})))
     said.answer("PATCH", JOB, (200, job({})))

@@ -434,10 +434,10 @@ def test_a_job_that_can_never_be_submitted_is_counted_once() -> None:
     spec, first, second = ensemble(), JobRef("x", 0), JobRef("x", 1)
     record = begun(spec, m=1).with_member("m", unconfirmed=(first, second))
     intent = SubmitJobs(member="m", jobs=(first, second))
-    done = [(intent, Done(failed={first: "no"}))]
+    done = [(intent, Done(never_taken={first: "no"}))]
     record = confirm(spec, record, done, NOW)
     found = record.members["m"]
-    assert (found.unconfirmed, found.failed) == ((second,), "no")
+    assert (found.unconfirmed, found.never_taken) == ((second,), "no")
     assert (found.statistics["x"].failed, found.total.failed) == (1, 1)
     assert confirm(spec, record, done, NOW) == record
 

@@ -151,7 +151,7 @@ def test_a_job_that_the_lead_never_takes_has_failed_and_others_come_after_it(
     tally = says.saw[-1].tally
     assert (tally.finished, tally.failed, tally.events) == (2, 2, {"exception": 2})
     assert says.saw[-1].jobs[0].tally == tally
-    assert site.shown()["member"]["failed"] == why
+    assert site.shown()["member"]["never_taken"] == why
     assert caplog.text.count(why) == 1
     site.once("md")
     assert [name.split("-")[0] for name in site.lead.names] == ["sweep.a.md.2"]
