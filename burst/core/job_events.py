@@ -12,7 +12,7 @@ from __future__ import annotations
 from burst.core.records import Transaction
 from burst.model.burst import Burst, BurstId
 from burst.model.decision import name_ranks
-from burst.model.jobid import format_f58
+from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState, JobView, LeadView
 from burst.model.ranks import format_idset
 
@@ -42,14 +42,30 @@ def record_job_events(tx: Transaction, burst: Burst, lead: LeadView) -> None:
     """Record which jobs of a burst have started and which have ended."""
     for job in sorted(burst.jobs):
         view = lead.jobs.get(job)
-        context = {"id": format_f58(job)}
         if view and view.t_start and job not in burst.started:
+            context = {"id": format_f58(job)}
             tx.record(burst.id, "job-start", context, view.t_start)
-        if view is None:
-            tx.record(burst.id, "job-finish", {**context, "result": "unknown"})
-        elif view.state is JobState.INACTIVE:
-            ended = {**context, "result": view.result}
-            tx.record(burst.id, "job-finish", ended, view.t_finish)
+        _record_end(tx, burst, job, view)
+
+
+def record_late_ends(tx: Transaction, burst: Burst, lead: LeadView) -> None:
+    """Record which jobs that ran on a burst have ended after it.
+
+    Its other jobs stay, to be told what became of it: they never run there.
+    """
+    for job in sorted(burst.started):
+        _record_end(tx, burst, job, lead.jobs.get(job))
+
+
+def _record_end(
+    tx: Transaction, burst: Burst, job: JobId, view: JobView | None
+) -> None:
+    context = {"id": format_f58(job)}
+    if view is None:
+        tx.record(burst.id, "job-finish", {**context, "result": "unknown"})
+    elif view.state is JobState.INACTIVE:
+        ended = {**context, "result": view.result}
+        tx.record(burst.id, "job-finish", ended, view.t_finish)
 
 
 def _record_leaving(tx: Transaction, burst: Burst, lead: LeadView) -> None:

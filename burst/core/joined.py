@@ -9,7 +9,7 @@ from burst.config import LimitSettings, Settings
 from burst.core.actions import DrainBurst
 from burst.core.cost import awaited_idle_limit, idle_limit
 from burst.core.flux_drains import find_flux_drain
-from burst.core.job_events import record_job_events
+from burst.core.job_events import record_job_events, record_late_ends
 from burst.core.losses import (
     cause_of_loss,
     is_restored,
@@ -103,6 +103,7 @@ class JoinedBehaviour:
     ) -> None:
         """Record what became of a burst's jobs, and since when nothing runs on it."""
         if not burst.live:
+            record_late_ends(tx, burst, lead)
             return
         record_job_events(tx, burst, lead)
         burst = tx.bursts[burst.id]

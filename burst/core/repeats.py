@@ -66,8 +66,14 @@ def note_answer(
 
 
 def _lost(burst: Burst, world: World) -> Iterator[JobView]:
+    """Yield the jobs that ran on the burst and lost a node.
+
+    A live burst has no job that ran elsewhere. A burst that has ended still has the
+    jobs that waited for it, which may have run anywhere since.
+    """
     assert world.lead is not None
-    for job in sorted(burst.jobs & world.lead.jobs.keys()):
+    jobs = burst.jobs if burst.live else burst.started
+    for job in sorted(jobs & world.lead.jobs.keys()):
         view = world.lead.jobs[job]
         # Only after its end: the shells on its other nodes are killed first.
         if view.state is JobState.INACTIVE and view.lost_node:

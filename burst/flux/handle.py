@@ -87,8 +87,7 @@ class Handle:
         self._matchtag = 0
         self._int = self._ffi.new("int *")
         self._uint32 = self._ffi.new("uint32_t *")
-        self._size = self._ffi.new("size_t *")
-        self._data = self._ffi.new("void **")
+        self._chars = self._ffi.new("char **")
 
     def close(self) -> None:
         """Disconnect. The broker then ends our services and streams."""
@@ -180,7 +179,7 @@ class Handle:
 
     def refuse(self, request: RequestMessage, errnum: int, text: str) -> None:
         """Answer a request with an error; the text is what its sender reads."""
-        self._answer(request, errnum, text.encode())
+        self._answer(request, errnum, text.encode(errors="replace"))
 
     def _answer(self, request: RequestMessage, errnum: int, text: bytes) -> None:
         message = self._lib.flux_response_derive(request.message, errnum)
@@ -208,33 +207,45 @@ class Handle:
         lib = self._lib
         lib.flux_msg_get_matchtag(message, self._uint32)
         lib.flux_msg_get_errnum(message, self._int)
-        response = ResponseMessage(
-            self._uint32[0], self._int[0], self._payload(message)
-        )
+        errnum, payload = self._int[0], self._payload(message)
         lib.flux_msg_decref(message)
-        return response
+        if payload is None:
+            return ResponseMessage(self._uint32[0], errnum or errno.EPROTO, b"")
+        return ResponseMessage(self._uint32[0], errnum, payload)
 
-    def _request(self, message: Any) -> RequestMessage:
+    def _request(self, message: Any) -> RequestMessage | None:
         lib, ffi = self._lib, self._ffi
-        topic = ffi.new("char **")
-        lib.flux_msg_get_topic(message, topic)
+        # The broker delivers a request by its topic, so it has one.
+        lib.flux_msg_get_topic(message, self._chars)
+        topic = self._text(self._chars[0])
         lib.flux_msg_get_userid(message, self._uint32)
         userid = self._uint32[0]
         lib.flux_msg_get_rolemask(message, self._uint32)
-        return RequestMessage(
-            topic=self._text(topic[0]),
-            payload=self._payload(message),
+        payload = self._payload(message)
+        request = RequestMessage(
+            topic=topic,
+            payload=payload or b"",
             userid=userid,
             owner=bool(self._uint32[0] & lib.FLUX_ROLE_OWNER),
             wants_response=not lib.flux_msg_is_noresponse(message),
             message=ffi.gc(message, lib.flux_msg_decref),
         )
+        if payload is not None:
+            return request
+        if request.wants_response:
+            self.refuse(request, errno.EPROTO, "the payload is not a string")
+        return None
 
-    def _payload(self, message: Any) -> bytes:
-        if self._lib.flux_msg_get_payload(message, self._data, self._size) < 0:
+    def _payload(self, message: Any) -> bytes | None:
+        """Return the payload, empty if there is none; None if it is no C string.
+
+        Any user may send a payload of no bytes, or one without an end.
+        """
+        if self._lib.flux_msg_get_string(message, self._chars) < 0:
+            return None
+        if not self._chars[0]:
             return b""
-        # A JSON payload is a C string, its end included.
-        payload: bytes = self._ffi.buffer(self._data[0], self._size[0] - 1)[:]
+        payload: bytes = self._ffi.string(self._chars[0])
         return payload
 
     def _checked(self, result: int) -> int:

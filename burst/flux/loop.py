@@ -7,6 +7,7 @@ it by a pipe.
 
 from __future__ import annotations
 
+import errno
 import heapq
 import itertools
 import os
@@ -188,8 +189,22 @@ class Loop:
                 if found is not None:
                     found(message)
             elif self.on_request is not None:
-                self.on_request(message)
+                self._request(message, self.on_request)
         return True
+
+    def _request(
+        self, request: RequestMessage, handler: Callable[[RequestMessage], None]
+    ) -> None:
+        try:
+            handler(request)
+        except LeadGone:
+            raise
+        # Any user may send a request: none may end the thread.
+        except Exception as error:  # noqa: BLE001 - it may be a request of any kind
+            log.failure("answering %s", request.topic)
+            if request.wants_response:
+                what = f"internal error: {error!r}; see the daemon's log"
+                self.handle.refuse(request, errno.EINVAL, what)
 
     def _do_posted(self) -> bool:
         busy = False

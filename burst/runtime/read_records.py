@@ -18,10 +18,17 @@ from burst.core.worth.stage_times import ProviderTimes
 from burst.decode import from_json
 from burst.errors import RecordUnreadable
 from burst.model.burst import ISOLATED_STEM, Burst, BurstId, JobTimes
-from burst.model.hold import Hold, decode_hold
+from burst.model.hold import decode_hold
 from burst.model.jobid import JobId
-from burst.model.record import decode_job, decode_record
+from burst.model.record import BurstRecord, decode_job, decode_record
 from burst.model.repeat import Repeat
+from burst.runtime.record_times import (
+    Change,
+    change_events,
+    change_hold,
+    change_job,
+    changed,
+)
 
 SINGLE: Mapping[str, str] = {
     "hold": "holds",
@@ -80,12 +87,12 @@ def _read(kind: str, text: str, now: float, limits: LimitSettings | None) -> obj
     """Return the value of a record. Raises RecordUnreadable, ValueError."""
     match kind:
         case "hold":
-            return _hold_until(now, decode_hold(text))
+            return change_hold(decode_hold(text), _until(now))
         case "provider":
             health = from_json(text, Health)
             return bound_times(health, limits, now) if limits else health
         case "entry":
-            return _read_entry(text, now)
+            return changed(from_json(text, Entry), ("at",), _until(now))
         case "output":
             return text
         case _:
@@ -99,7 +106,7 @@ def _burst_of(key: str) -> str:
 
 
 def _read_jobs(
-    texts: Mapping[str, str], unreadable: dict[str, str]
+    texts: Mapping[str, str], unreadable: dict[str, str], now: float
 ) -> dict[str, dict[JobId, JobTimes]]:
     """Return what is known of the jobs of each burst.
 
@@ -116,7 +123,8 @@ def _read_jobs(
             continue
         try:
             job = JobId(int(key.rpartition("/")[2]))
-            jobs.setdefault(burst, {})[job] = decode_job(text)
+            times = change_job(decode_job(text), _until(now))
+            jobs.setdefault(burst, {})[job] = times
         except (RecordUnreadable, ValueError) as error:
             unreadable[key] = str(error)
     return jobs
@@ -125,18 +133,19 @@ def _read_jobs(
 def _read_bursts(
     texts: Mapping[str, str], unreadable: dict[str, str], now: float
 ) -> dict[BurstId, Burst]:
-    jobs = _read_jobs(texts, unreadable)
+    jobs = _read_jobs(texts, unreadable, now)
     bursts: dict[BurstId, Burst] = {}
     for key, text in texts.items():
         kind, _, name = key.partition("/")
         if kind != "burst":
             continue
         try:
-            burst = _read_burst(name, text, jobs.get(name, {}), unreadable)
+            record = change_events(decode_record(text), _until(now))
+            burst = _read_burst(name, record, jobs.get(name, {}), unreadable)
         except RecordUnreadable as error:
             unreadable[key] = str(error)
             continue
-        bursts[burst.id] = _burst_until(now, burst)
+        bursts[burst.id] = burst
     _list_lost_jobs(texts, unreadable)
     for key, why in unreadable.items():
         known = bursts.get(BurstId(_burst_of(key)))
@@ -159,11 +168,10 @@ def _list_lost_jobs(texts: Mapping[str, str], unreadable: dict[str, str]) -> Non
 
 def _read_burst(
     name: str,
-    text: str,
+    record: BurstRecord,
     jobs: Mapping[JobId, JobTimes],
     unreadable: Container[str],
 ) -> Burst:
-    record = decode_record(text)
     if record.lease.id != name:
         why = f"its key is {name}, but it says that it is {record.lease.id}"
         raise RecordUnreadable(why)
@@ -176,36 +184,10 @@ def _read_burst(
     return restore(record, jobs)
 
 
-# Times that were written while the clock was ahead, before it was set back: deadlines
-# count from now then, not from a time to come.
+def _until(now: float) -> Change:
+    """Return what makes a time after now the time now.
 
-
-def _burst_until(now: float, burst: Burst) -> Burst:
-    """Return the burst; any time after now that a deadline counts from becomes now."""
-    released = {
-        job: msgspec.structs.replace(times, released=now)
-        for job, times in burst.times.items()
-        if times.released is not None and times.released > now
-    }
-    unused, lost = burst.unused_since, burst.lost_since
-    if max(burst.since, unused or 0.0, lost or 0.0) <= now and not released:
-        return burst
-    return msgspec.structs.replace(
-        burst,
-        since=min(burst.since, now),
-        unused_since=None if unused is None else min(unused, now),
-        lost_since=None if lost is None else min(lost, now),
-        times={**burst.times, **released},
-    )
-
-
-def _read_entry(text: str, now: float) -> Entry:
-    """Return the entry; if its time is after now, it becomes now."""
-    entry = from_json(text, Entry)
-    return msgspec.structs.replace(entry, at=min(entry.at, now))
-
-
-def _hold_until(now: float, hold: Hold) -> Hold:
-    """Return the hold; any time of it after now becomes now."""
-    since, expired = min(hold.since, now), min(hold.expired, now)
-    return msgspec.structs.replace(hold, since=since, expired=expired)
+    Such a time was written while the clock was ahead, before it was set back: deadlines
+    count from now then, not from a time to come.
+    """
+    return lambda at: min(at, now)

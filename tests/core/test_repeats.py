@@ -230,6 +230,93 @@ def test_only_the_last_are_kept():
     assert kept.keys() == {job} | older.keys() - {JobId(10_000)}
 
 
+class LateLead(TakingLead):
+    """Kills what a job has on its other nodes for longer than its burst lives."""
+
+    def lose(self, rank):
+        before = dict(self.jobs)
+        super().lose(rank)
+        for job, view in before.items():
+            if view != self.jobs[job]:
+                lost = self.jobs[job].lost_node
+                self.jobs[job] = but(view, state=JobState.CLEANUP, lost_node=lost)
+
+
+def not_kept(sim, job):
+    """Drop what is on record of the second job, as so many later ones do."""
+    repeats = {other: of for other, of in sim.records.repeats.items() if other != job}
+    sim.engine._records.now = but(sim.records, repeats=repeats)
+    sim.tick()
+    assert job not in sim.records.repeats
+
+
+def waited_in_vain(preferences=WANTED, **changes):
+    """A job waits for a burst that does not come up, and is taken down."""
+    sim = Sim(TakingLead(), deadlines={"rejoin": "5s"}, **changes)
+    sim.joins = False
+    sim.tick(2)
+    job = sim.lead.submit(whole(4), preferences=preferences)
+    sim.tick(3)
+    (burst,) = sim.live
+    assert job in burst.jobs
+    sim.take_down(burst.id)
+    sim.until(lambda: burst.id not in {b.id for b in sim.live})
+    sim.joins = True
+    return sim, job
+
+
+def test_that_it_once_waited_for_a_burst_that_is_gone_runs_it_no_second_time():
+    sim, job = waited_in_vain()
+    sim.until(lambda: job in sim.lead.running(), ticks=200)
+    lose(sim, job)
+    second = again(sim, job)
+    sim.until(lambda: sim.lead.jobs[second].state is JobState.RUN)
+    sim.lead.finish(second)
+    sim.tick(3)
+    not_kept(sim, job)
+    sim.boot()
+    sim.tick(5)
+    assert len(sim.lead.taken) == 1
+
+
+def test_a_wish_of_later_does_not_count_for_a_job_that_has_ended():
+    sim, job = waited_in_vain(BurstPreferences())
+    sim.until(lambda: job in sim.lead.running(), ticks=200)
+    lose(sim, job)
+    sim.tables["policy"] = [{"requeue": True}]
+    sim.boot()
+    sim.tick(5)
+    assert not sim.lead.taken
+    assert not sim.records.repeats
+
+
+def test_a_job_that_ran_on_own_nodes_is_not_run_again():
+    sim, job = waited_in_vain()
+    sim.lead.change(job, ranks=frozenset({0, 1}), ran_on=frozenset({0, 1}))
+    sim.lead.change(job, state=JobState.RUN, t_start=sim.now)
+    sim.tick()
+    sim.lead.change(job, lost_node="node failure on lead-1 (rank 1)")
+    sim.lead.finish(job, "failed")
+    sim.tick(3)
+    assert not sim.records.repeats
+
+
+def test_one_that_ends_after_its_burst_is_run_again_once():
+    sim, job = running(lead=LateLead())
+    (burst,) = sim.live
+    sim.provider.reclaim(burst.id)
+    sim.until(lambda: burst.id not in {b.id for b in sim.live}, seconds=60.0)
+    assert not sim.records.repeats
+    sim.lead.finish(job, "failed")
+    sim.tick(3)
+    assert again(sim, job)
+    assert sim.records.bursts[burst.id].sums.results == {"failed": 1}
+    not_kept(sim, job)
+    sim.boot()
+    sim.tick(5)
+    assert len(sim.lead.taken) == 1
+
+
 def test_what_is_known_of_the_second_job_is_not_changed():
     known = Repeat(losses=1, urgency=16, since=1.0, again=JobId(2))
     tx = Transaction(recorded(), 2.0)

@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import errno
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
+import msgspec
 import pytest
 
 from burst.errors import LeadGone, Unreadable
 from burst.flux.handle import RequestMessage, ResponseMessage
 from burst.flux.loop import Loop
 from tests.flux.fake_handle import FakeHandle
-from tests.support.waiting import HANG_S
+from tests.support.waiting import HANG_S, wait_until
 
 
 @pytest.fixture
@@ -71,6 +73,24 @@ def test_what_arrives_is_handled_in_its_order(broker: FakeHandle, loop: Loop) ->
     assert last.wait(HANG_S)
     expected = [text for number in range(300) for text in (str(number), f"r{number}")]
     assert seen == [*expected, "end"]
+
+
+def test_a_request_that_fails_is_refused_and_ends_nothing(
+    broker: FakeHandle, loop: Loop, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(message: RequestMessage) -> None:
+        raise RuntimeError(f"odd: {message.topic}")
+
+    loop.on_request = fail
+    silent = msgspec.structs.replace(request("silent"), wants_response=False)
+    with caplog.at_level("INFO", "burst"):
+        for message in (silent, request("first"), request("second")):
+            broker.arrive(message)
+        wait_until(lambda: len(broker.answers) == 2, "two answers")
+    loop.wait_for(finish, HANG_S, "later")
+    told = [(about, errnum) for about, errnum, _ in broker.answers]
+    assert told == [("first", errno.EINVAL), ("second", errno.EINVAL)]
+    assert "odd: silent" in caplog.text
 
 
 def test_later_is_later_and_in_order_of_the_time(loop: Loop) -> None:

@@ -100,8 +100,8 @@ def test_what_another_version_wrote_is_not_guessed_at():
 def test_records_from_the_future_count_from_now():
     """As a daemon wrote them while the clock was ahead: deadlines end all the same.
 
-    A burst that is idle, one that lost a rank, a job that was released, and one that
-    left its burst.
+    A burst that is idle and lost a rank, one that grows, a job that was released, and
+    one that left its burst and has all other times of a hold.
     """
     now = T0 - 500
     store = MemoryStore()
@@ -110,8 +110,9 @@ def test_records_from_the_future_count_from_now():
     (times,) = other.times.values()
     released = {JobId(1): but(times, released=T0)}
     other = but(other, times=released)
-    left = but(hold(HoldState.HELD), expired=T0)
-    written = Records(bursts={LEASE.id: idle, other.id: other})
+    grows = leased(run(*WHOLE_WAY[:4], "grow"), id=BurstId("burst-2-cccccc"))
+    left = but(hold(HoldState.HELD), expired=T0, letting=T0, raised_since=T0)
+    written = Records(bursts={each.id: each for each in (idle, other, grows)})
     written = but(written, holds={JobId(7): left})
     RecordStore(store).write(Records(), written)
 
@@ -120,4 +121,9 @@ def test_records_from_the_future_count_from_now():
     burst = found.bursts[LEASE.id]
     assert burst.since == burst.idle_since == burst.lost_since == now
     assert found.bursts[other.id].times[JobId(1)].released == now
-    assert (found.holds[JobId(7)].since, found.holds[JobId(7)].expired) == (now, now)
+    resize = found.bursts[grows.id].resize
+    assert resize is not None
+    assert resize.since == resize.called == now
+    of_hold = found.holds[JobId(7)]
+    assert of_hold.since == of_hold.expired == now
+    assert of_hold.letting == of_hold.raised_since == now
