@@ -23,7 +23,6 @@ from burst.core.plan.eligible import Eligibility, IsolatedFacts
 from burst.core.plan.failures import Failures
 from burst.core.plan.leasable import LeasableRanks
 from burst.core.plan.limits import Usage
-from burst.core.plan.never import AllSlots
 from burst.core.plan.offers import provider_offers
 from burst.core.plan.planner import make_plan
 from burst.core.plan.rank_table import RankTable
@@ -96,7 +95,7 @@ def plan(jobs: Sequence[Demand], lead: LeadIdentity, offered: int) -> Plan:
     context = PlanContext(
         now=0.0,
         table=RankTable(slots, LeasableRanks(free=free), market.providers),
-        slots=AllSlots(slots, Constraints(lead), market.providers),
+        constraints=Constraints(lead),
         eligible=Eligibility(market, usage, IsolatedFacts(lead), share_users=False),
     )
     return make_plan(jobs, context)

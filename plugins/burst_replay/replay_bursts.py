@@ -30,7 +30,6 @@ from burst.core.plan.failures import Failures
 from burst.core.plan.leasable import LeasableRanks
 from burst.core.plan.limits import Usage
 from burst.core.plan.live_nodes import LiveNodes
-from burst.core.plan.never import AllSlots
 from burst.core.plan.offers import ProviderOffer
 from burst.core.plan.purchases import Purchases
 from burst.core.plan.rank_table import RankTable
@@ -122,7 +121,7 @@ class ReplayBursts:
         self._catalog = OfferCatalog(
             offers=site.offers, known=site.offers, failures=Failures()
         )
-        self._slots = AllSlots((), Constraints(_NO_RANKS), frozenset())
+        self._constraints = Constraints(_NO_RANKS)
         self._purchase = cache(partial(purchase_of, times=OnlineTimes(self._times)))
         # The offers that a job may have by its preferences, in order.
         self._wanted = cache(
@@ -264,7 +263,7 @@ class ReplayBursts:
             context = PlanContext(
                 now=at,
                 table=RankTable((), LeasableRanks(), frozenset()),
-                slots=self._slots,
+                constraints=self._constraints,
                 eligible=eligible,
                 live=live,
                 settings=plan,

@@ -12,7 +12,6 @@ from burst.core.plan.failures import Failures, coming_bursts
 from burst.core.plan.leasable import LeasableRanks
 from burst.core.plan.lenders import LiveBurst
 from burst.core.plan.limits import Usage
-from burst.core.plan.never import AllSlots
 from burst.core.plan.offers import provider_offers
 from burst.core.plan.planner import make_plan
 from burst.core.plan.rank_table import RankTable
@@ -70,7 +69,7 @@ def plan(*demands, lead=None, taken=(), offers=None, live=(), limits=None, **kw)
     context = PlanContext(
         now=T0,
         table=RankTable(found, ranks, market.providers),
-        slots=AllSlots(found, Constraints(lead), market.providers),
+        constraints=Constraints(lead),
         eligible=Eligibility(
             market,
             usage,

@@ -1,22 +1,17 @@
 # SPDX-License-Identifier: MIT
 """Which ranks are free, which come free, and which of them a job gets."""
 
-import json
 import math
 
 import pytest
 
 from burst.core.plan.leasable import LeasableRanks, free_ranks, leasable_ranks
-from burst.core.plan.never import AllSlots
 from burst.core.plan.rank_table import RankTable, Sizes
 from burst.core.plan.slot_ranks import RankNeed, SlotClass
 from burst.core.plan.slots import DRAIN_TAG, find_slots
 from burst.core.records import Records
-from burst.core.select.constraints import Constraints
 from burst.model.jobid import JobId
 from burst.model.lead import Bootstrap, HostEntry
-from burst.model.reason import Reason
-from burst.model.shape import Shape
 from tests.builders import NODE, T0, but, identity, job, view, whole
 from tests.lifecycles import LEASE, run
 
@@ -77,10 +72,6 @@ def split(found, nodes, cap, want=ANY):
 def earliest(found, nodes, most=8, admitted=None, late=math.inf, **sizes):
     its = Sizes(nodes, most, **{"spread": True, **sizes})
     return found.earliest(KIND, its, admitted, late)
-
-
-def reason(never):
-    return never and never[0]
 
 
 def test_what_a_burst_leaves_of_a_slot_is_free():
@@ -261,15 +252,19 @@ def test_promised_ranks_are_for_those_that_give_them_back_in_time():
     assert earliest(found, 1) is None
 
 
-def test_no_job_that_names_a_host_of_a_slot_is_failed_for_it():
-    found = AllSlots(SLOTS, Constraints(LEAD), frozenset({"local"}))
-    hosts = json.dumps({"hostlist": ["burst-0-3"]})
-    assert found.why_never(whole(1, constraint=hosts), {"local": 8}, False) is None
-    others = whole(3, constraint='{"not":[{"hostlist":["burst-0-1"]}]}')
-    assert found.why_never(others, {"local": 8}, False) is None
-    nowhere = whole(1, constraint='{"hostlist":["lead-0"]}')
-    assert reason(found.why_never(nowhere, {"local": 8}, False)) is Reason.EXCLUDED
-    behind = AllSlots(find_slots(gateway())[:1], Constraints(LEAD), frozenset())
-    last = whole(1, constraint=hosts)
-    assert reason(behind.why_never(last, {"local": 8}, False)) is Reason.EXCLUDED
-    assert KIND[0] == Shape(4, 1)
+def test_what_a_job_could_have_if_all_were_free():
+    def sizes(found, cap=8, admitted=None):
+        return [
+            found.capacity(KIND, admitted, cap, spread=spread)
+            for spread in (False, True)
+        ]
+
+    found = table(holder(), holder(other_slot()))
+    assert sizes(found) == [4, 8]
+    assert sizes(found, cap=3) == [3, 6]
+    assert sizes(found, admitted=only("burst-0-3")) == [1, 1]
+    assert sizes(found, admitted=ALL - only("burst-0-1")) == [4, 7]
+    assert not found.has_any(only("lead-0"))
+    behind = table(slots=find_slots(gateway())[:1])
+    assert sizes(behind, admitted=ALL - only("burst-0-2")) == [2, 2]
+    assert not behind.has_any(only("burst-0-3"))

@@ -13,10 +13,10 @@ from burst.core.plan.demands import Demand
 from burst.core.plan.eligible import Eligibility
 from burst.core.plan.lenders import LiveBurst
 from burst.core.plan.limits import Usage
-from burst.core.plan.never import AllSlots
 from burst.core.plan.offers import ProviderOffer
 from burst.core.plan.rank_table import RankTable
 from burst.core.plan.sources import Source
+from burst.core.select.constraints import Constraints
 from burst.model.jobid import JobId
 
 
@@ -27,7 +27,7 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True):
 
     now: float
     table: RankTable
-    slots: AllSlots
+    constraints: Constraints
     eligible: Eligibility
     """Tells which offers and bursts each job may have."""
     live: Sequence[LiveBurst] = ()
@@ -43,7 +43,7 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True):
 
     def admitted(self, demand: Demand) -> frozenset[int] | None:
         """Return the ranks that a job may have by its constraint; None for any."""
-        return self.slots.constraints.admitted_to(demand.request)
+        return self.constraints.admitted_to(demand.request)
 
     def may_spread(self, demand: Demand) -> bool:
         """Tell whether a job may have several bursts."""

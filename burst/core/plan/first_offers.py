@@ -12,6 +12,7 @@ from burst.core.plan.eligible import nodes_wanted
 from burst.core.plan.offers import ProviderOffer
 from burst.core.plan.openings import Opening, Openings
 from burst.core.plan.planned_bursts import DemandKey
+from burst.core.plan.slot_ranks import by_need
 from burst.core.plan.sources import Source
 from burst.core.worth.comparison import purchase_of
 from burst.core.worth.estimate import Purchase
@@ -74,6 +75,17 @@ class FirstOffers:
             need = nodes_wanted(demand, source, offer.shape)
             nodes = 0 if isinstance(need, OfferRejection) or need > most else need
         else:
-            spread = self._context.may_spread(demand)
-            nodes = self._context.slots.nodes_for(demand, source, most, spread=spread)
+            nodes = self._joined_nodes(demand, source, most)
         return nodes if nodes <= (offer.total or math.inf) else 0
+
+    def _joined_nodes(self, demand: Demand, source: Source, most: int) -> int:
+        """Return the same for an offer whose bursts join, and have at most `most`."""
+        context, table = self._context, self._context.table
+        admitted, spread = context.admitted(demand), context.may_spread(demand)
+        for kind in by_need(demand.request, table.classes(source.provider)):
+            need = nodes_wanted(demand, source, kind[0])
+            if isinstance(need, OfferRejection):
+                continue
+            if need <= table.capacity(kind, admitted, most, spread=spread):
+                return need
+        return 0

@@ -8,26 +8,40 @@ longer allow such a burst to be made.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand
-from burst.core.plan.fit import nodes_needed
+from burst.core.plan.fit import describe_need, nodes_needed
 from burst.core.plan.judged_offers import WantedOffers
 from burst.core.plan.lenders import LiveBurst
+from burst.core.plan.slot_ranks import SlotClass
 from burst.model.reason import Reason
 from burst.model.shape import Shape
+
+
+class _Lent(NamedTuple):
+    """A live burst that a job may have once others have left it."""
+
+    live: LiveBurst
+    nodes: int
+    """How many of its nodes the job may have by its constraint."""
 
 
 def why_impossible(
     demand: Demand, wanted: WantedOffers, context: PlanContext
 ) -> tuple[Reason, dict[str, object]] | None:
     """Return why nothing could ever serve a demand, None if something could."""
-    live = _live(demand, context)
-    if _suffice(demand, live, context):
+    lent = _lent(demand, context)
+    if _suffice(demand, lent, context):
         return None
-    least = context.slots.least_nodes(demand.request)
-    limit = context.usage.why_never(least, demand.userid)
+    needs = {
+        kind: need
+        for kind in context.table.kinds
+        if (need := nodes_needed(demand.request, kind[0]))
+    }
+    limit = context.usage.why_never(min(needs.values(), default=0), demand.userid)
     if limit:
         return Reason.OVER_LIMIT, limit
     if wanted.unread:
@@ -38,32 +52,20 @@ def why_impossible(
         return Reason.TOO_LONG, too_long
     if not wanted.most_nodes:
         return None
-    return _too_large(demand, wanted, live, context)
+    return _too_large(demand, wanted, needs, lent, context)
 
 
-def _live(demand: Demand, context: PlanContext) -> Sequence[LiveBurst]:
+def _lent(demand: Demand, context: PlanContext) -> Sequence[_Lent]:
     """Return the live bursts that a job may have once others have left them."""
     if demand.job is None:
         return ()
     return [
-        live
+        _Lent(live, _size(demand, live, context))
         for live in context.live
         if demand.job not in live.jobs
         and nodes_needed(demand.request, live.pool.shape)
         and not context.eligible.why_not(demand, live.source)
     ]
-
-
-def _suffice(demand: Demand, bursts: Sequence[LiveBurst], context: PlanContext) -> bool:
-    """Tell whether a job could have all its nodes from these bursts."""
-    sizes: dict[Shape, list[int]] = {}
-    for live in bursts:
-        sizes.setdefault(live.pool.shape, []).append(_size(demand, live, context))
-    together = sum if context.may_spread(demand) else max
-    return any(
-        together(its) >= nodes_needed(demand.request, shape) - demand.coming
-        for shape, its in sizes.items()
-    )
 
 
 def _size(demand: Demand, live: LiveBurst, context: PlanContext) -> int:
@@ -72,31 +74,58 @@ def _size(demand: Demand, live: LiveBurst, context: PlanContext) -> int:
     return len(ranks if admitted is None else ranks & admitted)
 
 
+def _suffice(demand: Demand, lent: Sequence[_Lent], context: PlanContext) -> bool:
+    """Tell whether a job could have all its nodes from these bursts."""
+    sizes: dict[Shape, list[int]] = {}
+    for live, nodes in lent:
+        sizes.setdefault(live.pool.shape, []).append(nodes)
+    together = sum if context.may_spread(demand) else max
+    return any(
+        together(its) >= nodes_needed(demand.request, shape) - demand.coming
+        for shape, its in sizes.items()
+    )
+
+
 def _too_large(
     demand: Demand,
     wanted: WantedOffers,
-    bursts: Sequence[LiveBurst],
+    needs: Mapping[SlotClass, int],
+    lent: Sequence[_Lent],
     context: PlanContext,
 ) -> tuple[Reason, dict[str, object]] | None:
-    """Return why slots, offers and live bursts have not enough nodes together."""
-    caps, lent = dict(wanted.most_nodes), Counter[str]()
-    for live in bursts:
-        provider, nodes = live.source.provider, _size(demand, live, context)
-        caps[provider] = max(caps.get(provider, 0), nodes)
-        lent[live.source.key] += nodes
+    """Return why slots, offers and live bursts have not enough nodes together.
+
+    `needs` are the nodes that the job needs in each kind of slots.
+    """
+    facts: dict[str, object] = {"want": describe_need(demand.request)}
+    if not needs:
+        return Reason.NEVER_FITS, facts
+    table, admitted = context.table, context.admitted(demand)
     spread = context.may_spread(demand)
-    never = context.slots.why_never(demand.request, caps, spread)
-    if never is not None and never[0] is not Reason.TOO_LARGE:
-        return never
+    caps, totals = dict(wanted.most_nodes), Counter[str]()
+    for live, nodes in lent:
+        provider = live.source.provider
+        caps[provider] = max(caps.get(provider, 0), nodes)
+        totals[live.source.key] += nodes
+    most: dict[SlotClass, int] = {}
+    for kind in needs:
+        allowed = [caps[name] for name in kind[1] or caps if name in caps]
+        cap = max(allowed, default=0)
+        most[kind] = table.capacity(kind, admitted, cap, spread=spread)
+    small = all(most[kind] < need for kind, need in needs.items())
+    if small and not table.has_any(admitted):
+        return Reason.EXCLUDED, facts
+    least = min(needs.values())
     in_all = sum(
-        max(wanted.totals.get(key, 0), lent[key])
-        for key in wanted.totals.keys() | lent.keys()
+        max(wanted.totals.get(key, 0), totals[key])
+        for key in wanted.totals.keys() | totals.keys()
     )
-    least = context.slots.least_nodes(demand.request)
     if spread and in_all < least - demand.coming:
         return Reason.TOO_LARGE, {"need": least, "most": int(in_all)}
-    if never is not None and (spread or max(wanted.most_nodes.values()) >= least):
-        # A lead can get further rank slots, a provider no further nodes. A spread job
-        # has one burst in each, so none of its bursts needs to have all its nodes.
-        return Reason.NO_ROOM, never[1]
-    return never
+    if not small:
+        return None
+    # A lead can get further rank slots, a provider no further nodes. A spread job has
+    # one burst in each, so none of its bursts needs to have all its nodes.
+    waits = spread or max(wanted.most_nodes.values()) >= least
+    facts |= {"need": max(needs.values()), "most": max(most.values())}
+    return Reason.NO_ROOM if waits else Reason.TOO_LARGE, facts

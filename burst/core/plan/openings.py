@@ -90,7 +90,7 @@ class Openings:
             if isinstance(found, Opening):
                 return found
             refusals.append(found)
-        if not context.slots and not wanted.some_isolated:
+        if not context.table.kinds and not wanted.some_isolated:
             lead = context.eligible.isolated.identity
             return Decision(Reason.NO_SLOTS if lead.endpoint else Reason.NO_ADDRESS)
         refusals.extend(context.catalog.refusals)

@@ -15,7 +15,6 @@ from burst.core.plan.demands import Demand, Plan
 from burst.core.plan.eligible import Eligibility, IsolatedFacts
 from burst.core.plan.leasable import leasable_ranks
 from burst.core.plan.limits import Usage, usage_of
-from burst.core.plan.never import AllSlots
 from burst.core.plan.plan_growth import GrowthContext, with_growths
 from burst.core.plan.planner import make_plan
 from burst.core.plan.purchases import Purchases
@@ -55,7 +54,7 @@ def plan_demands(
         return Plan(decisions=dict.fromkeys((each.job for each in demands), stops))
     context = context or plan_context(tx, world, settings, tx.now)
     plan = make_plan(demands, context, tx.bursts)
-    constraints, eligible = context.slots.constraints, context.eligible
+    constraints, eligible = context.constraints, context.eligible
     growing = GrowthContext(tx, world, settings, constraints, eligible, demands)
     return with_growths(plan, growing)
 
@@ -84,7 +83,7 @@ def plan_context(
     return PlanContext(
         now=now,
         table=RankTable(slots, ranks, catalog.providers),
-        slots=AllSlots(slots, Constraints(world.identity), catalog.providers),
+        constraints=Constraints(world.identity),
         eligible=eligible,
         live=live,
         settings=settings.plan,

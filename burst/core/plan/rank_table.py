@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from burst.core.plan.leasable import LeasableRanks
@@ -81,12 +81,44 @@ class RankTable:
             if free:
                 self._free[kind] = free
         self._by_time: dict[SlotClass, list[tuple[float, int]]] = {}
+        self._capacity: dict[object, int] = {}
         self._classes: dict[str, list[SlotClass]] = {}
 
     @property
     def full(self) -> bool:
         """Whether no rank is free, and a person has drained none either."""
         return not self._free and not self._drained
+
+    @property
+    def kinds(self) -> Collection[SlotClass]:
+        """All kinds of slots."""
+        return self._by_class.keys()
+
+    def capacity(
+        self,
+        slot_class: SlotClass,
+        admitted: frozenset[int] | None,
+        cap: int,
+        *,
+        spread: bool,
+    ) -> int:
+        """Return how many nodes a job could have in a kind of slots if all were free.
+
+        `cap` is the most nodes that one burst may have; with `spread` the job may have
+        several bursts.
+        """
+        key = slot_class, admitted, cap, spread
+        if key not in self._capacity:
+            slots = self._narrowed(self._by_class[slot_class], slot_class, admitted)
+            sizes = (min(cap, each.size(admitted)) for each in slots)
+            self._capacity[key] = sum(sizes) if spread else max(sizes, default=0)
+        return self._capacity[key]
+
+    def has_any(self, admitted: frozenset[int] | None) -> bool:
+        """Tell whether a job could have a rank of any slot if all were free."""
+        return any(
+            self.capacity(kind, admitted, 1, spread=False) for kind in self._by_class
+        )
 
     def classes(self, provider: str) -> Sequence[SlotClass]:
         """Return the kinds of slots that a provider may use."""
@@ -282,16 +314,27 @@ class RankTable:
     def _some(
         self, slot_class: SlotClass, admitted: Set[int] | None
     ) -> Sequence[SlotRanks]:
-        """Return the slots of a kind that have free ranks.
-
-        If fewer ranks are admitted than there are slots, only slots of these ranks.
-        """
+        """Return slots of a kind that have free ranks: all that have admitted ones."""
         free = self._free.get(slot_class, [])
-        if admitted is None or len(admitted) > len(free):
+        some = self._narrowed(free, slot_class, admitted)
+        if some is free:
             return free
+        return sorted((slot for slot in some if slot.free), key=_order)
+
+    def _narrowed(
+        self,
+        slots: Sequence[SlotRanks],
+        slot_class: SlotClass,
+        admitted: Set[int] | None,
+    ) -> Collection[SlotRanks]:
+        """Return these slots of a kind; if there are more of them than ranks that are
+        admitted, all slots of the kind that have such ranks.
+        """
+        if admitted is None or len(admitted) > len(slots):
+            return slots
         there = (self._slot_of[rank] for rank in admitted if rank in self._slot_of)
-        slots = {slot.slot.ranks: slot for slot in there if slot.kind == slot_class}
-        return sorted((slot for slot in slots.values() if slot.free), key=_order)
+        found = {slot.slot.ranks: slot for slot in there if slot.kind == slot_class}
+        return found.values()
 
     def ranks_for(self, place: Place) -> frozenset[int]:
         """Return the ranks to keep for a job that is promised a place.

@@ -77,13 +77,17 @@ class SlotRanks:
         """Tell whether a job may have a rank once it is free."""
         return admitted is None or rank in self.admitted([*self.slot.ranks], admitted)
 
+    def size(self, admitted: Set[int] | None) -> int:
+        """Return how many of its ranks a job could have if all were free."""
+        return len(self.admitted([*self.slot.ranks], admitted))
+
     def drained_of(self, admitted: Set[int] | None) -> tuple[dict[int, str], int]:
         """Return the drained ranks that a job may have, and how many it would gain."""
         mine = {r: why for r, why in self.drained.items() if self.admits(r, admitted)}
         if not mine or self.slot.divisible:
             return mine, len(mine)
         # Without them it can have nothing of the slot.
-        return mine, len(self.admitted([*self.slot.ranks], admitted))
+        return mine, self.size(admitted)
 
     def hosts(self, ranks: Iterable[int]) -> tuple[str, ...]:
         """Return the hosts that have these ranks."""

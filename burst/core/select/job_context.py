@@ -131,7 +131,7 @@ def job_context(
         settings=settings,
         plan=plan,
         rules=JobRules(world, settings, rules, plan.now),
-        own_nodes=OwnNodes(records, world, plan.slots.constraints),
+        own_nodes=OwnNodes(records, world, plan.constraints),
     )
 
 

@@ -76,7 +76,7 @@ def triage(
         if number not in still_refused and job.state not in _STARTED
     ]
     fresh.sort(key=lambda job: (-context.urgency(job), job.id))
-    unread = context.plan.slots.constraints.read(
+    unread = context.plan.constraints.read(
         (job.userid, job.request.constraint)
         for job in fresh
         if job.request
@@ -250,7 +250,7 @@ class _JobTriage:
         if late is None and nodes.awaited:
             late = next(burst for burst in bursts if burst.coming)
         if late is None:
-            constraints = self._context.plan.slots.constraints
+            constraints = self._context.plan.constraints
             return decide_on_queue(job, lead, self._intake) or waiting_decision(
                 job, self._context.hold(job), bursts, self._world, constraints
             )
