@@ -90,7 +90,11 @@ for name in {inherited}; do
   eval "value=\\${{$name-}} there=\\${{$name+1}}"
   [ -z "$there" ] || set -- "$@" "$name=$value"
 done
-[ -z "$stopped" ] || {{ clean; exit 143; }}
+end={end} left=1
+# Nor may a signal end date(1): the script would end at the expression.
+[ "$end" -eq 0 ] || left=$((end - $(trap '' TERM INT HUP; exec date +%s)))
+# A job may have waited until the lease has ended.
+[ -z "$stopped" ] && [ "$left" -gt 0 ] || {{ clean; exit 143; }}
 # A shell that has just forked may lose a signal. So the follower begins only once that
 # is over, if nobody has stopped the script before: then it gets each signal once.
 {for_systemd}(
@@ -104,11 +108,7 @@ child=$started
 [ -z "$stopped" ] || {{ kill -TERM "$child" 2> /dev/null; clean; exit 143; }}
 true > "$rundir/begin" || {{ kill -TERM "$child" 2> /dev/null; clean; exit 1; }}
 outlives() {{ timeout "$1" tail -f --pid="$child" /dev/null; [ $? -eq 124 ]; }}
-end={end}
 if [ "$end" -gt 0 ]; then
-  # Nor may it end date(1): the script would end at the expression.
-  left=$((end - $(trap '' TERM INT HUP; exec date +%s)))
-  [ "$left" -gt 0 ] || left=1
   # Beside the follower: timeout(1) before it would pass on signals, too.
   {{
     outlives "$left" && kill -TERM "$child"

@@ -53,7 +53,8 @@ def describe(job: FluxJob, now: float, closed: str = "", stuck: float = 0.0) -> 
 def _classify(job: FluxJob, closed: str, stuck: float) -> tuple[Phase, str, Failure]:
     error = job.exception
     fatal = error.type if error.severity == 0 else ""
-    if job.over or (job.state == "CLEANUP" and fatal not in ("", _CANCELED)):
+    # In CLEANUP all tasks have ended, or a fatal exception ends them.
+    if job.over or (job.state == "CLEANUP" and fatal != _CANCELED):
         ended = "has ended, as all its followers have"
         what = _ENDED.get(
             fatal, f"has failed with exception {fatal}" if fatal else ended

@@ -37,7 +37,10 @@ _AGAIN = SlurmState(Phase.PENDING, "was put into the queue again")
 _STILL = SlurmState(Phase.PENDING, "is suspended, so that its followers do nothing")
 _BOOTS = SlurmState(Phase.PENDING, "waits for its nodes to be ready")
 _RUNS = SlurmState(Phase.RUNNING, "")
-_ENDS = SlurmState(Phase.ENDING, "is ending")
+# Each job that ends is in such a state first, until its processes and the epilog are
+# done; only the next state tells why. So it is not ENDING: the burst would end at once,
+# and as one that somebody deletes.
+_ENDS = SlurmState(Phase.PENDING, "is ending, and why is not known yet")
 _HELD = SlurmState(Phase.FAILED, "was put into the queue again, and held there")
 
 _STATES = {

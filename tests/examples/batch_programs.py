@@ -2,8 +2,12 @@
 """OpenPBS, LSF and ssh without them: `python FILE WORLD PROGRAM ...`.
 
 A job is a directory in WORLD/jobs with the files name, script and group (its process
-group); it is gone once it has ended. A machine is this host under another name.
-`WORLD/refuses` has what a batch system says that takes no job.
+group); it is gone once it has ended, or listed with a file `ends` as one that cannot be
+ended any more. A machine is this host under another name. Files in WORLD:
+
+    refuses          what a batch system says that takes no job
+    MACHINE-is-away, MACHINE-has-no-pgrep
+    MACHINE-waits    for which machine a command there waits to be asked, too
 """
 
 from __future__ import annotations
@@ -16,10 +20,13 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 WORLD = Path(sys.argv[1]) if __name__ == "__main__" else Path()
 JOBS = WORLD / "jobs"
+HANG_S = 10.0
+"""Seconds after which a command is given up that waits for another machine."""
 
 
 def submit(name: str, environment: dict[str, str]) -> None:
@@ -46,7 +53,7 @@ def jobs() -> list[tuple[str, str]]:
     """Return number and name of what has not ended."""
     found = []
     for job in sorted(JOBS.iterdir()):
-        if runs(int((job / "group").read_text())):
+        if (job / "ends").exists() or runs(int((job / "group").read_text())):
             found.append((job.name, (job / "name").read_text()))
         else:
             shutil.rmtree(job)
@@ -67,10 +74,48 @@ def runs(group: int) -> bool:
 
 def end(number: str) -> None:
     """End a job, if it runs."""
-    if number in dict(jobs()):
+    if number in dict(jobs()) and not (JOBS / number / "ends").exists():
         # It may end by itself after it was listed.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(int((JOBS / number / "group").read_text()), signal.SIGTERM)
+
+
+def end_all(numbers: list[str], says: str) -> None:
+    """End jobs; say so of those that cannot be ended, and fail then."""
+    for number in numbers:
+        end(number)
+    failed = [number for number in numbers if (JOBS / number / "ends").exists()]
+    sys.exit("\n".join(says.format(number) for number in failed) or 0)
+
+
+def me() -> str:
+    """Return the user's name. PBS is for users who have one."""
+    return pwd.getpwuid(os.getuid()).pw_name
+
+
+def query(numbers: list[str]) -> None:
+    """Print some jobs, or all of all users, with variables of any bytes."""
+    known: list[tuple[str, object, str, str]] = [
+        ("6", "a.job", me(), "Q"),
+        ("7", "lammps-1.2.3", me(), "R"),
+        ("8", "burst.a.b.c", "other", "R"),
+        ("9", 20, me(), "R"),
+    ]
+    for number, name in jobs():
+        ends = (JOBS / number / "ends").exists()
+        known.append((number, name, me(), "E" if ends else "R"))
+    rows = {
+        f"{number}.server": {
+            "Job_Name": name,
+            "Job_Owner": f"{owner}@login1",
+            "job_state": state,
+            "Variable_List": {"PLACE": "@"},
+        }
+        for number, name, owner, state in known
+        if not numbers or number in numbers
+    }
+    text = json.dumps({"Jobs": rows}).replace('"@"', '"M\xfcnchen"')
+    sys.stdout.buffer.write(text.encode("latin-1"))
 
 
 def after(words: list[str], option: str) -> str:
@@ -82,47 +127,71 @@ def ssh(machine: str, command: str) -> None:
     """Run a command on a machine that is this host, unless it is away."""
     if (WORLD / f"{machine}-is-away").exists():
         sys.exit(255)
+    (WORLD / f"{machine}-asked").touch()
+    waits = WORLD / f"{machine}-waits"
+    if waits.exists():
+        other = WORLD / f"{waits.read_text()}-asked"
+        until = time.monotonic() + HANG_S
+        while not other.exists():
+            if time.monotonic() > until:
+                sys.exit(255)
+            time.sleep(0.05)
     print("Welcome to", machine, flush=True)  # noqa: T201
     if (WORLD / f"{machine}-has-no-pgrep").exists():
         sys.exit(127)
     os.execvp("sh", ["sh", "-c", command])
 
 
-def main(program: str, words: list[str]) -> None:
-    """Be that program."""
+def pbs(program: str, words: list[str]) -> None:
+    """Be that program of OpenPBS."""
     match program:
         case "qsub":
-            submit(after(words, "-N"), {})
-        case "bsub":
-            submit(after(words, "-J"), {"LSB_HOSTS": "n1 n1 n1 n1 n2 n2 n2 n2"})
+            if "ngpus" in " ".join(words):
+                sys.exit("qsub: Unknown resource Resource_List.select")
+            name = after(words, "-N")
+            if after(words, "-o") != "localhost:/dev/null":
+                Path(f"{name}.o1").touch()
+            submit(name, {})
+        case "qselect":
+            assert words == ["-u", me()]
+            mine = ("6", "7", "9", *(number for number, _ in jobs()))
+            print(*(f"{number}.server" for number in mine), sep="\n")  # noqa: T201
+        case "qstat":
+            query([word.removesuffix(".server") for word in words[3:]])
+        case "qdel":
+            numbers = [word.removesuffix(".server") for word in words]
+            end_all(numbers, "qdel: Request invalid for state of job {}.server")
         case "pbsdsh":
             command = words[words.index("--") + 1 :]
             os.execvp(command[0], command)
-        case "blaunch":
-            os.execvp(words[2], words[2:])
-        case "qdel" | "bkill":
-            end(words[0])
-        case "qstat":
-            me, other = f"{pwd.getpwuid(os.getuid()).pw_name}@login1", "other@login1"
-            others = {
-                "6.server": {"Job_Name": "a.job", "Job_Owner": me, "job_state": "Q"},
-                "7.server": {"Job_Name": "v_1.2.3", "Job_Owner": me, "job_state": "R"},
-                "8.server": {"Job_Name": "$.$.$", "Job_Owner": other, "job_state": "R"},
-            }
-            ours = {
-                number: {"Job_Name": name, "Job_Owner": me, "job_state": "R"}
-                for number, name in jobs()
-            }
-            print(json.dumps({"Jobs": {**others, **ours}}))  # noqa: T201
+
+
+def lsf(program: str, words: list[str]) -> None:
+    """Be that program of LSF."""
+    match program:
+        case "bsub":
+            submit(after(words, "-J"), {"LSB_MCPU_HOSTS": "n1 4 n2 4"})
         case "bjobs":
             rows = [
                 {"JOBID": number, "JOB_NAME": name, "STAT": "RUN", "PEND_REASON": ""}
-                for number, name in [("7", "v_1.2.3"), *jobs()]
+                for number, name in [("7", "lammps-1.2.3"), *jobs()]
             ]
             print(json.dumps({"COMMAND": "bjobs", "RECORDS": rows}))  # noqa: T201
-        case "ssh":
-            assert "-oConnectTimeout=5" in words, "a machine that is away is waited for"
-            ssh(words[3], words[4])
+        case "bkill":
+            end_all(words, "Job <{}>: Job has already finished")
+        case "blaunch":
+            os.execvp(words[2], words[2:])
+
+
+def main(program: str, words: list[str]) -> None:
+    """Be that program."""
+    if program == "ssh":
+        assert "-oConnectTimeout=5" in words, "a machine that is away is waited for"
+        ssh(words[3], words[4])
+    elif program.startswith("b"):
+        lsf(program, words)
+    else:
+        pbs(program, words)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -21,7 +22,7 @@ from burst_command.provider import CommandProvider
 from burst_command.settings import CommandSettings
 
 from burst.config import convert, load
-from burst.errors import InsufficientCapacity, NotFound, Transient
+from burst.errors import InsufficientCapacity, NotFound, Refused, Transient
 from burst.model.finding import Level
 from burst.provider import BurstSpec, Phase
 from burst.testing import example_lead, example_spec
@@ -31,7 +32,7 @@ from tests.support.own_name import needs_name
 from tests.support.waiting import wait_until
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "command"
-PBS = ("qsub", "qstat", "qdel", "pbsdsh")
+PBS = ("qsub", "qselect", "qstat", "qdel", "pbsdsh")
 LSF = ("bsub", "bjobs", "bkill", "blaunch")
 # qsub takes no job of a user without a name.
 by_pbs = functools.partial(pytest.param, "pbs", marks=needs_name)
@@ -77,6 +78,13 @@ class World:
         settings = msgspec.structs.replace(settings, **changes)
         return CommandProvider("site", settings, "check-1")
 
+    def add_ending(self, name: str) -> None:
+        """Have a batch system list a job that is ending and cannot be ended."""
+        job = self.jobs / "0"
+        job.mkdir()
+        (job / "name").write_text(name)
+        (job / "ends").touch()
+
     def take(self, machine: str, text: str) -> None:
         """Have a machine taken, as burst-ssh notes it."""
         (self.path / "taken").mkdir(exist_ok=True)
@@ -95,11 +103,17 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 
 
 @pytest.mark.parametrize("name", [BY_PBS, "lsf", "ssh"])
-def test_it_keeps_the_rules(world: World, name: str) -> None:
+def test_it_keeps_the_rules(
+    world: World, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = world.path / "started"
+    started.mkdir()
+    monkeypatch.chdir(started)
     found = world.provider(name).check(lambda _: None)
     assert [each for each in found if each.level is not Level.OK] == []
     assert len(found) == 5
     assert not list(world.jobs.iterdir())
+    assert not list(started.iterdir()), "no file of a job's output"
 
 
 @pytest.mark.parametrize(
@@ -107,6 +121,7 @@ def test_it_keeps_the_rules(world: World, name: str) -> None:
     [
         by_pbs("qsub: would exceed limit on resource ncpus", InsufficientCapacity),
         by_pbs("Connection refused", Transient),
+        by_pbs("qsub: Unknown queue", Refused),
         ("lsf", "Job slot limit has been reached", InsufficientCapacity),
         ("lsf", "LSF is down. Please wait ...", Transient),
     ],
@@ -117,6 +132,13 @@ def test_a_job_that_is_not_taken(
     (world.path / "refuses").write_text(says)
     with pytest.raises(error, match=says):
         world.provider(name).provision(world.spec(2))
+
+
+@needs_name
+def test_a_pbs_without_gpus_is_a_mistake_in_the_settings(world: World) -> None:
+    provider = world.provider("pbs", gpus=1)
+    with pytest.raises(Refused, match="Unknown resource"):
+        provider.provision(world.spec(2))
 
 
 def test_there_are_no_more_machines_than_there_are(world: World) -> None:
@@ -141,6 +163,17 @@ def test_a_machine_that_is_away_is_taken_until_it_answers(world: World) -> None:
     provider.reap(spec.burst_id)
     with pytest.raises(NotFound):
         provider.reap(spec.burst_id)
+
+
+def test_a_machine_that_is_away_keeps_no_other_from_its_end(world: World) -> None:
+    """Each takes some seconds, and the program has a minute."""
+    for machine in ("m1", "m2"):
+        world.take(machine, f"check-1.site.burst-0 {machine} /x/start")
+    (world.path / "m1-waits").write_text("m2")
+    arguments = {"machines": MACHINES, "taken": str(world.path / "taken")}
+    asked = {"name": "check-1.site.burst-0", "arguments": arguments}
+    world.ask("ssh", "end", asked)
+    assert not list((world.path / "taken").iterdir())
 
 
 def test_one_machine_that_does_not_answer_for_a_moment_ends_no_burst(
@@ -208,6 +241,38 @@ def test_a_second_job_of_a_burst_does_nothing(world: World, name: str) -> None:
     world.ask(name, "end", burst)
     wait_until(lambda: world.ask(name, "list", burst) == "[]\n", "the first to end")
     assert len(started.read_text().splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", [BY_PBS, "lsf"])
+def test_a_job_that_cannot_be_ended_any_more_keeps_no_other(
+    world: World, name: str
+) -> None:
+    start = world.path / "start"
+    start.write_text("exec sleep 1000\n")
+    burst = {"name": "check-1.site.burst-0", "arguments": {}}
+    asked = {"hosts": ["burst-0-0"], "cores": 4, "gpus": 0, "seconds": 60}
+    asked |= {"start": str(start), "log": str(world.path / "log"), **burst}
+    world.ask(name, "begin", asked)
+    world.add_ending(f"burst.{burst['name']}")
+    with contextlib.suppress(subprocess.CalledProcessError):
+        world.ask(name, "end", burst)
+    wait_until(lambda: not (world.jobs / "1").exists() or ended(world, "1"), "an end")
+
+
+def ended(world: World, job: str) -> bool:
+    """Tell whether a job has ended."""
+    return not batch_programs.runs(int((world.jobs / job / "group").read_text()))
+
+
+@needs_name
+def test_a_job_of_pbs_that_is_ending_has_failed_and_is_let_end(world: World) -> None:
+    """Each job that ends is in this state first, so it is no deletion by others."""
+    burst = {"name": "check-1.site.burst-0", "arguments": {}}
+    world.add_ending(f"burst.{burst['name']}")
+    [row] = json.loads(world.ask("pbs", "list", burst))
+    told = {"state": "failed", "why": "its job has ended"}
+    assert row == {"name": burst["name"], **told}
+    world.ask("pbs", "end", burst)
 
 
 @pytest.mark.parametrize("name", [BY_PBS, "lsf"])

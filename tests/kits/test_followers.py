@@ -300,6 +300,18 @@ def test_it_ends_with_the_lease(spec: BurstSpec, tmp_path: Path) -> None:
     assert (tmp_path / "end").read_text() == "told\n"
 
 
+def test_none_is_started_after_the_lease(spec: BurstSpec, tmp_path: Path) -> None:
+    """As by a job that has waited for long: the lead has given its ranks to others."""
+    spec = msgspec.structs.replace(spec, lease_end=time.time() - 5)
+    with short_directory() as rundirs:
+        start = write(spec, tmp_path, rundirs)
+        command = ["/bin/sh", str(start), "burst-0-0"]
+        done = subprocess.run(command, timeout=HANG_S, check=False)
+        assert done.returncode == 128 + signal.SIGTERM
+        assert not (tmp_path / "ready").exists()
+        assert list(rundirs.iterdir()) == []
+
+
 def test_what_could_not_join_is_refused(spec: BurstSpec, tmp_path: Path) -> None:
     lead = spec.lead
     for changes in (

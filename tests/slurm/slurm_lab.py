@@ -65,6 +65,7 @@ SchedulerParameters=batch_sched_delay=0,sched_interval=2,sched_min_interval=0
 ReturnToService=2
 KillWait=600
 UnkillableStepTimeout=600
+Epilog={place}/epilog
 BatchStartTimeout=600
 MinJobAge=600
 GresTypes=gpu
@@ -76,6 +77,11 @@ PartitionName=few Nodes=n[0-3] MaxNodes=1 MaxTime=5 State=UP
 PartitionName=away Nodes=n[4-5] MaxTime=60 State=DOWN
 """
 _NODES = 6
+# Ends at once, unless a test holds it.
+_EPILOG = """\
+#!/bin/sh
+while [ -e {place}/held ]; do sleep 0.1; done
+"""
 # Submits, and then cannot say so.
 _CUT = """\
 #!/bin/sh
@@ -193,6 +199,16 @@ class SlurmLab:
             self._run("slurmctld", "-D")
             wait_until(self._answers, self.log)
 
+    @contextlib.contextmanager
+    def epilog_held(self) -> Iterator[None]:
+        """Have the epilogs of jobs that end in the block last until its end."""
+        held = self.place / "held"
+        held.touch()
+        try:
+            yield
+        finally:
+            held.unlink()
+
     # What the contract needs of a cluster.
 
     @contextlib.contextmanager
@@ -303,6 +319,9 @@ class SlurmLab:
         )
         (self.place / "slurm.conf").write_text(text)
         (self.place / "gres.conf").write_text("Name=gpu Type=k80 File=/dev/null\n")
+        epilog = self.place / "epilog"
+        epilog.write_text(_EPILOG.format(place=shlex.quote(str(self.place))))
+        epilog.chmod(0o755)
         sbatch = shutil.which("sbatch")
         assert sbatch
         script = _CUT.format(sbatch=sbatch, place=shlex.quote(str(self.place)))

@@ -212,6 +212,17 @@ def test_a_suspended_job_is_waited_for_and_a_canceled_one_is_told(
     assert place.lab.jobs() == [], "it is not submitted again"
 
 
+def test_why_followers_did_not_start_is_told_once_the_epilog_is_done(
+    place: Cluster,
+) -> None:
+    provider = place.make(flux="/no/such/flux")
+    with place.lab.epilog_held():
+        provider.provision(place.spec)
+        wait_until(lambda: "(COMPLETING" in place.status().why, place.status)
+        assert place.status().phase is Phase.PENDING
+    assert "/no/such/flux" in place.wait_for(Phase.FAILED).why
+
+
 def test_one_follower_is_lost_and_the_other_goes_on(place: Cluster) -> None:
     place.provider.provision(place.spec)
     place.wait_for(Phase.RUNNING)

@@ -36,7 +36,7 @@ STOPPED = "waits in a queue that is stopped"
         (job("SCHED", urgency=0), Phase.PENDING, "`flux job urgency f1 default`"),
         (job("RUN"), Phase.RUNNING, ""),
         (ended("RUN", "warning", "a note", 1), Phase.RUNNING, ""),
-        (job("CLEANUP"), Phase.ENDING, "is ending"),
+        (job("CLEANUP"), Phase.FAILED, "has ended, as all its followers have"),
         (ended("CLEANUP", "cancel"), Phase.ENDING, "is ending"),
         (ended("CLEANUP", "exec", "no shell"), Phase.FAILED, "exec: no shell"),
         (job("INACTIVE"), Phase.FAILED, "has ended, as all its followers have"),

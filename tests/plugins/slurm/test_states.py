@@ -142,6 +142,11 @@ def test_what_a_job_is_in_is_told_and_it_is_taken_down(
 def test_nodes_taken_for_others_are_told_as_that(cluster: FakeCluster) -> None:
     cluster.set("stalled")
     cluster.provider().provision(cluster.spec())
+    cluster.set("state", "COMPLETING")
+    [status] = cluster.provider().observe()
+    assert status.phase is Phase.PENDING, "the burst does not end before it is told why"
+    assert status.why.startswith("Slurm job 11 is ending")
+    assert not any(follower.lost for follower in status.followers)
     cluster.set("state", "PREEMPTED")
     [status] = cluster.provider().observe()
     assert status.failure is Failure.RECLAIMED
