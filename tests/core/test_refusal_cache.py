@@ -203,8 +203,9 @@ def grounds(
         (run(*WHOLE_WAY[:4]), (State.ONLINE, False, {ONE})),
         (run(*WHOLE_WAY[:5]), (State.ONLINE, False, frozenset())),
         (but(run(*WHOLE_WAY[:1]), quarantined="why"), (State.PROVISION, True, {ONE})),
+        (run(*WHOLE_WAY[:5], "overdue"), (State.ONLINE, True, frozenset())),
     ],
-    ids=["online", "its job has started", "quarantined"],
+    ids=["online", "its job has started", "quarantined", "overdue"],
 )
 def test_a_burst_counts_by_its_state_and_jobs_that_have_not_started(burst, counts):
     assert grounds(Records(bursts={ID: burst})).bursts[ID] == counts

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: MIT
 """The first job that waits for busy slots gets them, whatever else is submitted."""
 
+from burst.model.burst import State
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
-from tests.builders import LENT, whole
+from burst.model.request import BurstPreferences
+from tests.builders import LENT, identity, whole
+from tests.fakes import FakeLead
 from tests.sim import Sim
 
 HOUR = 3600.0
@@ -79,3 +82,46 @@ def test_those_behind_are_served_once_its_user_holds_the_first():
     s.tick()
     s.lead.change(big, urgency=0)
     s.until(lambda: small in s.lead.running(), ticks=20)
+
+
+def one_slot(**tables):
+    """One slot of four nodes."""
+    lead = FakeLead(known=identity("lead-[0-1],burst-0-[0-3]"))
+    deadlines = {"idle": "5s", "reap": "1m"}
+    return Sim.at_rest(lead, deadlines=deadlines, **tables)
+
+
+def for_the_whole_slot(s):
+    """Submit a job that waits for the whole slot."""
+    wish = BurstPreferences(urgency=16, where="together")
+    big = s.lead.submit(
+        whole(4, constraint=LENT), urgency=0, preferences=wish, duration=60.0
+    )
+    s.tick(3)
+    assert s.decision(big).reason is Reason.RESERVED
+    return big
+
+
+def test_a_standing_burst_in_the_way_of_a_job_keeps_nothing_from_those_behind():
+    """The minimum keeps it, so nobody knows when the job can have its ranks."""
+    providers = {"local": {"type": "fake", "standing": [{"nodes": 1}]}}
+    s = one_slot(providers=providers)
+    s.until(s.in_state(State.ONLINE))
+    big = for_the_whole_slot(s)
+    assert "at an unknown time" in s.decision(big).text()
+    small = {s.submit_lent(1, duration=20.0, userid=200 + n) for n in range(3)}
+    s.until(lambda: small <= set(s.lead.running()))
+
+
+def test_a_burst_whose_deletion_hangs_keeps_nothing_from_those_behind():
+    s = one_slot()
+    first = running(s, 1, duration=20.0)
+    s.provider.ends_after = 10**9
+    s.lead.finish(first)
+    s.until(s.in_state(State.REAP))
+    for_the_whole_slot(s)
+    small = {s.submit_lent(1, duration=20.0, userid=200 + n) for n in range(3)}
+    s.tick(30)
+    assert not s.lead.running(), "it may end soon"
+    s.until(lambda: small <= set(s.lead.running()))
+    assert s.bursts[0].state is State.REAP

@@ -62,7 +62,7 @@ class Kept(NamedTuple):
     def _when(self, last: str) -> str:
         """Return when the job gets the ranks; `last` is who has them until then."""
         if not self.place.known:
-            return f"when {last} ends, at an unknown time (no time limit)"
+            return f"when {last} ends, at an unknown time"
         if not self.place.start:
             return "as soon as its nodes are free"
         return f"about {exact_moment(self.place.start)}, when {last} ends"

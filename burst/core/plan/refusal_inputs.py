@@ -14,6 +14,7 @@ from burst.core.plan.leasable import LeasableRanks, leasable_ranks
 from burst.core.plan.limits import FurtherUse
 from burst.core.plan.slots import RankSlot
 from burst.core.plan.unread_use import unread_use
+from burst.core.provider_calls import is_overdue
 from burst.core.provider_health import Health, expiry_times
 from burst.core.records import Transaction
 from burst.core.select.burst_worth import forecast_due
@@ -46,8 +47,8 @@ class RefusalInputs(msgspec.Struct, frozen=True, kw_only=True):
     ranks: LeasableRanks = LeasableRanks()
     """The ranks that bursts may lease, now or later."""
     bursts: Mapping[BurstId, tuple[State, bool, frozenset[JobId]]] = {}
-    """By live burst: its state, whether it grows or is quarantined, and the jobs that
-    will still take nodes of it."""
+    """By live burst: its state, whether it grows, is quarantined or is overdue, and the
+    jobs that will still take nodes of it."""
     free: Mapping[int, Shape] = {}
     """What is free on each rank that can run jobs, own ranks and ranks of bursts."""
     own: frozenset[int] = frozenset()
@@ -87,7 +88,7 @@ def refusal_inputs(
         bursts={
             burst.id: (
                 burst.state,
-                bool(burst.coming or burst.quarantined),
+                bool(burst.coming or burst.quarantined or is_overdue(burst)),
                 burst.jobs - burst.started,
             )
             for burst in tx.live
