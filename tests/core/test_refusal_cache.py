@@ -215,7 +215,7 @@ def test_what_is_reserved_for_a_burst_is_a_ground_where_there_are_budgets() -> N
     entry = open_entry(LEASE, T0 + 3600, {}, T0)
     records = Records(bursts={ID: run()}, entries={ID: entry})
     budgeted = settings(budget=[{"limit": 8.0}])
-    reserved = {ID: (entry.reserved, entry.payers)}
+    reserved = {ID: (entry.reserved, entry.payers, ())}
     assert grounds(records, budgeted).reserved == reserved
     assert grounds(records).reserved == {}
 

@@ -293,6 +293,18 @@ def test_a_job_that_did_not_begin_on_what_stands_is_not_paid_for():
     assert state.used == 0
 
 
+def test_what_was_booked_for_a_job_is_at_once_for_the_next_of_its_user():
+    budget = {"match": {"user": "7"}, "limit": 150, "per": "week"}
+    s = sim({"nodes": 2}, budget=[budget])
+    s.until(online(s, 1))
+    first, second = (s.submit_lent(1, userid=7, duration=100.0) for _ in range(2))
+    s.until(lambda: first in s.lead.running())
+    s.tick(3)
+    assert s.decision(second).reason is Reason.TURNED_DOWN
+    s.lead.finish(first)
+    s.until(lambda: second in s.lead.running(), ticks=10)
+
+
 def test_nothing_is_begun_while_the_daemon_stops_or_cannot_store():
     s = sim({"nodes": 2})
     s.engine.stop_provisioning()

@@ -19,6 +19,7 @@ from burst.core.provider_health import Health, expiry_times
 from burst.core.records import Transaction
 from burst.core.select.burst_worth import forecast_due
 from burst.core.world import World
+from burst.core.worth.booked import booked
 from burst.core.worth.budget import next_begin
 from burst.core.worth.estimate import StartEstimate
 from burst.core.worth.ledger import Payer
@@ -65,8 +66,9 @@ class RefusalInputs(msgspec.Struct, frozen=True, kw_only=True):
     """Whether jobs without a forecast are decided on as if `worth` were 0."""
     times: Mapping[str, ProviderTimes] = {}
     """How long bursts took to come online and to be taken down, by provider."""
-    reserved: Mapping[BurstId, tuple[Money, frozenset[Payer]]] = {}
-    """The money reserved for each burst, and for whom; empty without budgets."""
+    reserved: Mapping[BurstId, tuple[Money, frozenset[Payer], tuple[float, ...]]] = {}
+    """The money reserved for each burst, for whom, and what is booked for jobs on it;
+    empty without budgets."""
     until: float = math.inf
     """When the first of the times is over on which some of this rests, in seconds since
     the epoch."""
@@ -103,7 +105,8 @@ def refusal_inputs(
         forecast_late=tx.now >= forecast_due(world, tx.now),
         times=dict(tx.times),
         reserved={
-            name: (entry.reserved, entry.payers) for name, entry in tx.entries.items()
+            name: (entry.reserved, entry.payers, booked(entry))
+            for name, entry in tx.entries.items()
         }
         if settings.budget
         else {},
