@@ -131,7 +131,7 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
     Reason.JOBS_AHEAD: _flux(
         f"starts it once what is ahead of it has started, {_OR_GIVES_UP}"
     ),
-    Reason.RESERVED: _daemon("assigns these ranks to it as soon as they are free"),
+    Reason.RESERVED: _daemon("gives it its nodes as soon as they are free"),
     Reason.NOT_STARTED: _daemon("tries it again at {until!t}"),
     Reason.ISOLATED_ACTIVE: _provider(
         "runs it, within [deadlines] provision and then run"

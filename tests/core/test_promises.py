@@ -108,6 +108,8 @@ def test_a_job_is_told_its_place_and_what_ends_before():
     assert re.search(
         r"; kept for it: ranks \S+ until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d$", told.text()
     )
+    (late,) = planned(demand(9, 10), busy={"burst_1": T0 - 9}).decisions.values()
+    assert late.text().startswith("starts as soon as burst-1-aaaaaa ends, on 10 nodes")
     # Guests are not told of the bursts of others.
     assert "when another burst ends" in told.guests_text()
 

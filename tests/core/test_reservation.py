@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The first job that waits for busy slots gets them, whatever else is submitted."""
 
+import pytest
+
+from burst.core.timeline import was_assigned
 from burst.model.burst import State
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
@@ -125,3 +128,36 @@ def test_a_burst_whose_deletion_hangs_keeps_nothing_from_those_behind():
     assert not s.lead.running(), "it may end soon"
     s.until(lambda: small <= set(s.lead.running()))
     assert s.bursts[0].state is State.REAP
+
+
+def small_jobs(s, seconds):
+    """Small jobs keep coming for so long, and end after half a minute or more."""
+    for second in range(seconds):
+        ours = [job for job in s.lead.jobs.values() if job.userid == 1]
+        ended = [j for j in ours if j.t_start and s.now - j.t_start >= j.duration - 1]
+        for job in {j.id for j in ended} & set(s.lead.running()):
+            s.lead.finish(job)
+        if sum(not job.t_start for job in ours) < 2:
+            s.submit_lent(1, userid=1, duration=30.0 + second % 23)
+        s.tick()
+
+
+@pytest.mark.parametrize("mode", ["joined", "isolated"])
+def test_what_limits_allow_later_is_kept_for_a_burst_of_either_mode(mode):
+    s = sim(
+        modes=("joined", "isolated"), limits={"max_nodes": 4}, deadlines={"idle": "1s"}
+    )
+    small_jobs(s, 20)
+    big = s.lead.submit(
+        whole(4, constraint=LENT if mode == "joined" else ""),
+        urgency=0,
+        preferences=BurstPreferences(mode=mode, urgency=16),
+        duration=60.0,
+    )
+    small_jobs(s, 2)
+    told = s.decision(big)
+    assert told.reason is Reason.RESERVED
+    words = "on 4 nodes of local/nodes; kept for it: so much of the limits"
+    assert told.text().endswith(words) is (mode == "isolated")
+    small_jobs(s, 100)
+    assert any(was_assigned(burst, big) for burst in s.bursts)
