@@ -33,7 +33,7 @@ from burst.model.burst import State
 from burst.model.decision import Decision
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
-from burst.model.lead import LeadView
+from burst.model.lead import LeadView, QueueView
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
 from burst.provider import Offer
@@ -99,6 +99,7 @@ WITH_THREE = {**LEAD_VIEW.jobs, JobId(3): LARGE}
     [
         (standing(), with_inputs(offers={"new": ()}), T0),
         (standing(), with_inputs(forecast_late=True), T0),
+        (standing(), with_inputs(queues={"a": QueueView(started=False)}), T0),
         (standing(), with_inputs(free={0: OWN}), T0),
         (standing(), with_inputs(ranks=LeasableRanks(free=frozenset({2}))), T0),
         (standing(), with_inputs(settings=settings(limits={"max_nodes": 1})), T0),
@@ -218,6 +219,11 @@ def test_what_is_reserved_for_a_burst_is_a_ground_where_there_are_budgets() -> N
     reserved = {ID: (entry.reserved, entry.payers, ())}
     assert grounds(records, budgeted).reserved == reserved
     assert grounds(records).reserved == {}
+
+
+def test_whether_queues_start_jobs_is_a_ground() -> None:
+    stopped = {"a": QueueView(started=False)}
+    assert grounds(queues=stopped).queues == stopped
 
 
 def test_a_burst_that_is_gone_is_no_ground_and_its_slot_is_free() -> None:

@@ -29,7 +29,7 @@ from burst.core.worth.stage_times import ProviderTimes
 from burst.model.banks import NOT_VERIFIED, Banks
 from burst.model.burst import BurstId, State
 from burst.model.jobid import JobId
-from burst.model.lead import LeadIdentity
+from burst.model.lead import LeadIdentity, QueueView
 from burst.model.shape import Shape
 
 _STANDS_S = 60.0
@@ -59,6 +59,8 @@ class RefusalInputs(msgspec.Struct, frozen=True, kw_only=True):
     unread_use: Mapping[BurstId, FurtherUse] = {}
     """What the bursts of such records use of the limits."""
     banks: Banks = NOT_VERIFIED
+    queues: Mapping[str, QueueView] = {}
+    """Which queues take jobs and start them."""
     open_rules: int = 1
     """The rules that were within their hours, as bits."""
     forecasts: Mapping[JobId, StartEstimate] | None = None
@@ -100,6 +102,7 @@ def refusal_inputs(
         unreadable=frozenset(tx.unreadable),
         unread_use=unread_use(tx, world),
         banks=world.banks,
+        queues=lead.queues,
         open_rules=rules.open_at(tx.now),
         forecasts=world.forecasts,
         forecast_late=tx.now >= forecast_due(world, tx.now),
