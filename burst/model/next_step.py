@@ -92,7 +92,9 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
     Reason.NOT_BURSTABLE: _flux("starts it on own nodes when its turn comes"),
     Reason.UNREADABLE: _user("submits it again with a jobspec that can be read"),
     Reason.OWN_FIRST: _daemon("decides at {until!t}, unless Flux has started it"),
-    Reason.NOT_FORECAST: _daemon("decides at {until!t} at the latest"),
+    Reason.NOT_FORECAST: _daemon(
+        "decides as soon as its start is forecast, or a forecast is a minute late"
+    ),
     Reason.NOT_WORTH: _daemon("decides again as soon as forecasts or prices change"),
     Reason.TAGGED: _user("requests nodes with tag {tag}, or ends the job: flux cancel"),
     Reason.NO_ACCOUNT: _admin("sets take_subuids under [guests] if it is an account"),

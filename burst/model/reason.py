@@ -172,7 +172,7 @@ class Reason(enum.Enum):
     # Not in the job's memo: it is over within a tick or two.
     NOT_FORECAST = _not_refused(
         "rule {rule} asks what a burst would save, and its start on own nodes is not"
-        " forecast yet; it is decided without a forecast at {until!t}",
+        " forecast yet",
         memo=None,
     )
     NOT_WORTH = _waits("{comparison}", lasting=False)
