@@ -14,7 +14,7 @@ from burst.core.plan.fit import NodePool
 from burst.core.plan.limits import FurtherUse
 from burst.core.plan.promises import MOST
 from burst.core.plan.slots import find_slots
-from burst.model.burst import BurstId
+from burst.model.burst import BurstId, Isolated
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
@@ -246,6 +246,21 @@ def test_what_limits_will_allow_a_job_is_no_other_jobs():
     made = planned(demand(1, 6), demand(2, 3, HOUR / 2), demand(3, 3), **kw)
     assert leases(made) == [("burst-2", "local", 3, [2])]
     assert reasons(made, 3)[1] == [("local/small", Reason.SLOTS_RESERVED)]
+
+
+@pytest.mark.parametrize(
+    ("sold", "starts"),
+    [({}, [T0 + HOUR]), ({"max_nodes": 3}, []), ({"shape": Shape(0)}, [])],
+    ids=["it may be made later", "it has too few nodes", "its nodes are too small"],
+)
+def test_limits_are_kept_for_an_isolated_burst_that_could_be_made(sold, starts):
+    alone = Isolated(kind="job", job=JobId(1))
+    isolated = but(demand(1, 4, mode="isolated"), isolated=alone)
+    offers = {"local": [offer(modes=("joined", "isolated"), **sold)]}
+    limits = {"max_nodes": 4}
+    made = planned(isolated, busy={"burst_1": T0 + HOUR}, limits=limits, offers=offers)
+    assert [promise.start for promise in made.promises] == starts
+    assert all(promise.ranks == () for promise in made.promises)
 
 
 def test_bursts_that_end_before_do_not_keep_others_from_nodes():
