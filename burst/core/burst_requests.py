@@ -159,6 +159,7 @@ def usable_idle_bursts(records: Records, demand: Demand) -> str:
         if burst.state is State.ONLINE
         and burst.idle_since is not None
         and not burst.lease.isolated
+        and burst.lease.tag == demand.tag
         and demand.userid in (None, burst.lease.requester)
         and wanted in {"", burst.lease.provider}
     ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Shrinks bursts whose last nodes are idle while other nodes work.
+"""Shrinks bursts whose last nodes are idle while others work or have to stay.
 
 The time since when nodes are idle is kept from tick to tick, but not on record: it
 begins anew after a restart of the daemon.
@@ -16,7 +16,7 @@ from burst.core.cost import awaited_idle_limit, idle_limit
 from burst.core.plan.plan_growth import may_be_resized
 from burst.core.records import Transaction
 from burst.core.resizing import begin_shrink
-from burst.core.standing import is_needed
+from burst.core.standing import nodes_needed_of
 from burst.core.world import World
 from burst.model.burst import Burst, BurstId
 from burst.model.fsd import format_fsd
@@ -24,7 +24,7 @@ from burst.model.lead import LeadView
 
 
 class IdlePart(msgspec.Struct, frozen=True):
-    """The idle nodes of a burst after its last node in use."""
+    """The idle nodes of a burst after its last node in use or of a minimum."""
 
     nodes: int
     """The number of nodes before them."""
@@ -43,21 +43,21 @@ def shrink_idle(
 
     `before` is what the previous tick returned. `jobs_wait` tells whether a job waits
     that can have no nodes now: it may get these nodes with others that become free. No
-    nodes of a burst count as idle while an assigned job has not started. A burst on
-    which nothing runs at all is taken down instead.
+    nodes of a burst count as idle while an assigned job has not started, nor do those
+    that a standing minimum needs. A burst of idle nodes alone is taken down instead.
     """
     lead = world.lead
     assert lead is not None
     found: dict[BurstId, IdlePart] = {}
     for burst in tx.live:
-        used = _used_nodes(burst, lead)
+        needed = nodes_needed_of(tx, burst, settings, tx.now)
+        kept = max(_used_nodes(burst, lead), needed)
         waited_for = burst.jobs - burst.started or burst.id in tx.awaited
         may = may_be_resized(burst, world, settings) and not waited_for
-        may = may and not is_needed(tx, burst, settings, tx.now, used)
-        if not may or not 0 < used < burst.lease.nodes:
+        if not may or not 0 < kept < burst.lease.nodes:
             continue
         known = before.get(burst.id, IdlePart(0, tx.now))
-        part = IdlePart(max(used, known.nodes), known.since)
+        part = IdlePart(max(kept, known.nodes), known.since)
         found[burst.id] = part
         limit_of = awaited_idle_limit if jobs_wait else idle_limit
         limit = limit_of(burst, settings)

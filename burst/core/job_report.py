@@ -264,16 +264,20 @@ class WaitingJobs(msgspec.Struct, frozen=True):
         return None if math.isinf(latest) else round(latest, 3)
 
     def _online_at(self, burst: Burst) -> float:
-        """Return when a burst is expected to be online, in seconds since the epoch.
+        """Return when all nodes of a burst are expected to be online, in seconds since
+        the epoch.
 
         It is the time in which half of such bursts came online or, if that is over,
-        nine of ten; math.inf if that is over, too, or nothing is known.
+        nine of ten; math.inf if that is over, too, or nothing is known. A growth takes
+        as long as a new burst.
         """
-        if burst.state is State.ONLINE:
+        lease, begun, nodes = burst.lease, burst.lease.created, burst.lease.nodes
+        if burst.resize is not None and burst.coming:
+            begun, nodes = burst.resize.since, len(burst.coming)
+        elif burst.state is State.ONLINE:
             return self.now
-        lease, begun = burst.lease, burst.lease.created
         times = OnlineTimes(self.records.times)
-        known = times.online(lease.provider, lease.offer, lease.nodes)
+        known = times.online(lease.provider, lease.offer, nodes)
         takes = (known.p50, known.p90) if known else self._offered(burst)
         due = (begun + seconds for seconds in takes)
         return next((when for when in due if when > self.now), math.inf)

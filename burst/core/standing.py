@@ -78,28 +78,42 @@ def stands(lease: Lease, settings: Settings, now: float) -> StandingMinimum | No
     return next((each for each in minimums_at(settings, now) if each.has(lease)), None)
 
 
-def is_needed(
-    records: RecordsView, burst: Burst, settings: Settings, now: float, left: int = 0
-) -> bool:
-    """Tell whether a minimum needs more than `left` nodes of a burst made for one.
+def nodes_needed_of(
+    records: RecordsView, burst: Burst, settings: Settings, now: float
+) -> int:
+    """Return how many nodes minimums need of a burst that was made for one.
 
-    Only other bursts that were made for minimums can replace it: bursts for jobs end
-    with their jobs.
+    It may be more than the burst has. Only other bursts that were made for minimums can
+    replace it: bursts for jobs end with their jobs.
     """
     if not burst.lease.standing:
-        return False
+        return 0
     others = [
-        other.lease
+        other
         for other in records.live
         if other.state in ASSIGNABLE and not other.quarantined
         if other.lease.standing and other.id != burst.id
     ]
-    return any(
-        left + sum(lease.nodes for lease in others if minimum.has(lease))
-        < minimum.table.nodes
-        for minimum in minimums_at(settings, now)
-        if minimum.has(burst.lease)
+    return max(
+        (
+            minimum.table.nodes
+            - sum(_staying_nodes(each) for each in others if minimum.has(each.lease))
+            for minimum in minimums_at(settings, now)
+            if minimum.has(burst.lease)
+        ),
+        default=0,
     )
+
+
+def _staying_nodes(burst: Burst) -> int:
+    return burst.lease.nodes - len(burst.leaving)
+
+
+def is_needed(
+    records: RecordsView, burst: Burst, settings: Settings, now: float
+) -> bool:
+    """Tell whether a minimum needs a burst that was made for one."""
+    return nodes_needed_of(records, burst, settings, now) > 0
 
 
 def describe_renewal(

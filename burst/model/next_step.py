@@ -92,7 +92,9 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
     Reason.NOT_BURSTABLE: _flux("starts it on own nodes when its turn comes"),
     Reason.UNREADABLE: _user("submits it again with a jobspec that can be read"),
     Reason.OWN_FIRST: _daemon("decides at {until!t}, unless Flux has started it"),
-    Reason.NOT_FORECAST: _daemon("decides at {until!t} at the latest"),
+    Reason.NOT_FORECAST: _daemon(
+        "decides as soon as its start is forecast, or a forecast is a minute late"
+    ),
     Reason.NOT_WORTH: _daemon("decides again as soon as forecasts or prices change"),
     Reason.TAGGED: _user("requests nodes with tag {tag}, or ends the job: flux cancel"),
     Reason.NO_ACCOUNT: _admin("sets take_subuids under [guests] if it is an account"),
@@ -131,7 +133,7 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
     Reason.JOBS_AHEAD: _flux(
         f"starts it once what is ahead of it has started, {_OR_GIVES_UP}"
     ),
-    Reason.RESERVED: _daemon("assigns these ranks to it as soon as they are free"),
+    Reason.RESERVED: _daemon("gives it its nodes as soon as they are free"),
     Reason.NOT_STARTED: _daemon("tries it again at {until!t}"),
     Reason.ISOLATED_ACTIVE: _provider(
         "runs it, within [deadlines] provision and then run"

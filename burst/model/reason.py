@@ -172,7 +172,7 @@ class Reason(enum.Enum):
     # Not in the job's memo: it is over within a tick or two.
     NOT_FORECAST = _not_refused(
         "rule {rule} asks what a burst would save, and its start on own nodes is not"
-        " forecast yet; it is decided without a forecast at {until!t}",
+        " forecast yet",
         memo=None,
     )
     NOT_WORTH = _waits("{comparison}", lasting=False)
@@ -256,7 +256,7 @@ class Reason(enum.Enum):
     )
     # Decided in each tick, before the jobs after it, so not in the refusal cache.
     RESERVED = _not_refused(
-        "starts {words}, on {nodes!n} of {offer}; kept for it: {ranks!i}{kept}",
+        "starts {words}, on {nodes!n} of {offer}; kept for it: {kept}",
         memo="waiting",
     )
     # The job is held again if it would block others; else it keeps its urgency.

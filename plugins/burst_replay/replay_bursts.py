@@ -33,6 +33,7 @@ from burst.core.plan.live_nodes import LiveNodes
 from burst.core.plan.offers import ProviderOffer
 from burst.core.plan.purchases import Purchases
 from burst.core.plan.rank_table import RankTable
+from burst.core.plan.run_time import RunTimes
 from burst.core.plan.sources import new_burst
 from burst.core.select.constraints import Constraints
 from burst.core.worth.budget import next_begin
@@ -258,7 +259,7 @@ class ReplayBursts:
                 Usage(LimitSettings(), {}, may_buy),
                 IsolatedFacts(_NO_RANKS),
                 share_users=plan.share_users,
-                lasts=[each.source.lasts for each in live],
+                run_times=RunTimes(self._catalog, [each.source.lasts for each in live]),
             )
             context = PlanContext(
                 now=at,

@@ -15,6 +15,7 @@ from burst.core.plan.limits import Usage
 from burst.core.plan.offers import provider_offers
 from burst.core.plan.planner import make_plan
 from burst.core.plan.rank_table import RankTable
+from burst.core.plan.run_time import RunTimes
 from burst.core.plan.slots import find_slots
 from burst.core.plan.sources import Source
 from burst.core.select.constraints import Constraints
@@ -75,7 +76,7 @@ def plan(*demands, lead=None, taken=(), offers=None, live=(), limits=None, **kw)
             usage,
             IsolatedFacts(identity()),
             share_users=wished.share_users,
-            lasts=[each.source.lasts for each in live],
+            run_times=RunTimes(market, [each.source.lasts for each in live]),
         ),
         live=live,
         patience=patience,

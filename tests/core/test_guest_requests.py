@@ -3,13 +3,13 @@
 
 import pytest
 
-from burst.core.burst_requests import usable_idle_bursts
+from burst.core.burst_requests import request_nodes, usable_idle_bursts
 from burst.core.guest_requests import GuestLimits, request_for_guest
 from burst.core.records import Records
 from burst.errors import BurstError, Denied
 from burst.model.accounting import AccountingFacts, AssociationLimits, AssociationUse
 from burst.model.banks import Associations, Banks
-from burst.model.burst import Burst
+from burst.model.burst import Burst, Tag
 from burst.model.lead import JobState
 from tests.builders import T0, but, job, settings, view, whole, world
 from tests.core.ticks import recorded
@@ -103,6 +103,13 @@ def test_while_flux_accounting_has_not_answered_he_is_asked_to_wait() -> None:
 def test_the_site_says_how_many_in_any_case() -> None:
     with pytest.raises(BurstError, match="you have 2, and ask for 7 more"):
         check(7, records=recorded(requested()))
+
+
+def test_who_asks_is_told_of_idle_bursts_with_the_tag_that_was_asked_for() -> None:
+    idle = leased(but(requested(), unused_since=T0), requester=None, tag=Tag("a", ANN))
+    known, asked = recorded(idle), request_nodes(2)
+    assert usable_idle_bursts(known, asked) == ""
+    assert usable_idle_bursts(known, but(asked, tag=Tag("a", ANN)))
 
 
 def test_who_asks_is_told_of_idle_bursts_that_are_theirs() -> None:

@@ -46,7 +46,7 @@ def test_no_text_is_made_of_what_a_job_was_told_before() -> None:
 
 
 def test_a_job_whose_forecast_is_lost_is_told_nothing_else_meanwhile() -> None:
-    lost = Decision(Reason.NOT_FORECAST, {"rule": "r", "until": T0, "provider": "a"})
+    lost = Decision(Reason.NOT_FORECAST, {"rule": "r"})
     told = job_memo.next_last_memo(None, FULL, job_memo.memo(FULL), T0, 0)
     assert job_memo.memo_not_before(told, lost) == math.inf
     assert job_memo.memo_not_before(None, lost) == -math.inf

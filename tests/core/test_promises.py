@@ -14,7 +14,7 @@ from burst.core.plan.fit import NodePool
 from burst.core.plan.limits import FurtherUse
 from burst.core.plan.promises import MOST
 from burst.core.plan.slots import find_slots
-from burst.model.burst import BurstId
+from burst.model.burst import BurstId, Isolated
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
@@ -104,10 +104,12 @@ def test_a_job_is_told_its_place_and_what_ends_before():
         "starts as soon as its nodes are free, on 10 nodes of"
     )
     (told,) = planned(demand(9, 10), busy={"burst_1": math.inf}).decisions.values()
-    assert "when burst-1-aaaaaa ends, at an unknown time (no time limit)" in told.text()
+    assert "when burst-1-aaaaaa ends, at an unknown time" in told.text()
     assert re.search(
         r"; kept for it: ranks \S+ until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d$", told.text()
     )
+    (late,) = planned(demand(9, 10), busy={"burst_1": T0 - 9}).decisions.values()
+    assert late.text().startswith("starts as soon as burst-1-aaaaaa ends, on 10 nodes")
     # Guests are not told of the bursts of others.
     assert "when another burst ends" in told.guests_text()
 
@@ -244,6 +246,21 @@ def test_what_limits_will_allow_a_job_is_no_other_jobs():
     made = planned(demand(1, 6), demand(2, 3, HOUR / 2), demand(3, 3), **kw)
     assert leases(made) == [("burst-2", "local", 3, [2])]
     assert reasons(made, 3)[1] == [("local/small", Reason.SLOTS_RESERVED)]
+
+
+@pytest.mark.parametrize(
+    ("sold", "starts"),
+    [({}, [T0 + HOUR]), ({"max_nodes": 3}, []), ({"shape": Shape(0)}, [])],
+    ids=["it may be made later", "it has too few nodes", "its nodes are too small"],
+)
+def test_limits_are_kept_for_an_isolated_burst_that_could_be_made(sold, starts):
+    alone = Isolated(kind="job", job=JobId(1))
+    isolated = but(demand(1, 4, mode="isolated"), isolated=alone)
+    offers = {"local": [offer(modes=("joined", "isolated"), **sold)]}
+    limits = {"max_nodes": 4}
+    made = planned(isolated, busy={"burst_1": T0 + HOUR}, limits=limits, offers=offers)
+    assert [promise.start for promise in made.promises] == starts
+    assert all(promise.ranks == () for promise in made.promises)
 
 
 def test_bursts_that_end_before_do_not_keep_others_from_nodes():

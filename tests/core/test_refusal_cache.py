@@ -33,7 +33,7 @@ from burst.model.burst import State
 from burst.model.decision import Decision
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
-from burst.model.lead import LeadView
+from burst.model.lead import LeadView, QueueView
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
 from burst.provider import Offer
@@ -99,6 +99,7 @@ WITH_THREE = {**LEAD_VIEW.jobs, JobId(3): LARGE}
     [
         (standing(), with_inputs(offers={"new": ()}), T0),
         (standing(), with_inputs(forecast_late=True), T0),
+        (standing(), with_inputs(queues={"a": QueueView(started=False)}), T0),
         (standing(), with_inputs(free={0: OWN}), T0),
         (standing(), with_inputs(ranks=LeasableRanks(free=frozenset({2}))), T0),
         (standing(), with_inputs(settings=settings(limits={"max_nodes": 1})), T0),
@@ -203,8 +204,9 @@ def grounds(
         (run(*WHOLE_WAY[:4]), (State.ONLINE, False, {ONE})),
         (run(*WHOLE_WAY[:5]), (State.ONLINE, False, frozenset())),
         (but(run(*WHOLE_WAY[:1]), quarantined="why"), (State.PROVISION, True, {ONE})),
+        (run(*WHOLE_WAY[:5], "overdue"), (State.ONLINE, True, frozenset())),
     ],
-    ids=["online", "its job has started", "quarantined"],
+    ids=["online", "its job has started", "quarantined", "overdue"],
 )
 def test_a_burst_counts_by_its_state_and_jobs_that_have_not_started(burst, counts):
     assert grounds(Records(bursts={ID: burst})).bursts[ID] == counts
@@ -214,9 +216,14 @@ def test_what_is_reserved_for_a_burst_is_a_ground_where_there_are_budgets() -> N
     entry = open_entry(LEASE, T0 + 3600, {}, T0)
     records = Records(bursts={ID: run()}, entries={ID: entry})
     budgeted = settings(budget=[{"limit": 8.0}])
-    reserved = {ID: (entry.reserved, entry.payers)}
+    reserved = {ID: (entry.reserved, entry.payers, ())}
     assert grounds(records, budgeted).reserved == reserved
     assert grounds(records).reserved == {}
+
+
+def test_whether_queues_start_jobs_is_a_ground() -> None:
+    stopped = {"a": QueueView(started=False)}
+    assert grounds(queues=stopped).queues == stopped
 
 
 def test_a_burst_that_is_gone_is_no_ground_and_its_slot_is_free() -> None:

@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: MIT
 """The first job that waits for busy slots gets them, whatever else is submitted."""
 
+import pytest
+
+from burst.core.timeline import was_assigned
+from burst.model.burst import State
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
-from tests.builders import LENT, whole
+from burst.model.request import BurstPreferences
+from tests.builders import LENT, identity, whole
+from tests.fakes import FakeLead
 from tests.sim import Sim
 
 HOUR = 3600.0
@@ -79,3 +85,79 @@ def test_those_behind_are_served_once_its_user_holds_the_first():
     s.tick()
     s.lead.change(big, urgency=0)
     s.until(lambda: small in s.lead.running(), ticks=20)
+
+
+def one_slot(**tables):
+    """One slot of four nodes."""
+    lead = FakeLead(known=identity("lead-[0-1],burst-0-[0-3]"))
+    deadlines = {"idle": "5s", "reap": "1m"}
+    return Sim.at_rest(lead, deadlines=deadlines, **tables)
+
+
+def for_the_whole_slot(s):
+    """Submit a job that waits for the whole slot."""
+    wish = BurstPreferences(urgency=16, where="together")
+    big = s.lead.submit(
+        whole(4, constraint=LENT), urgency=0, preferences=wish, duration=60.0
+    )
+    s.tick(3)
+    assert s.decision(big).reason is Reason.RESERVED
+    return big
+
+
+def test_a_standing_burst_in_the_way_of_a_job_keeps_nothing_from_those_behind():
+    """The minimum keeps it, so nobody knows when the job can have its ranks."""
+    providers = {"local": {"type": "fake", "standing": [{"nodes": 1}]}}
+    s = one_slot(providers=providers)
+    s.until(s.in_state(State.ONLINE))
+    big = for_the_whole_slot(s)
+    assert "at an unknown time" in s.decision(big).text()
+    small = {s.submit_lent(1, duration=20.0, userid=200 + n) for n in range(3)}
+    s.until(lambda: small <= set(s.lead.running()))
+
+
+def test_a_burst_whose_deletion_hangs_keeps_nothing_from_those_behind():
+    s = one_slot()
+    first = running(s, 1, duration=20.0)
+    s.provider.ends_after = 10**9
+    s.lead.finish(first)
+    s.until(s.in_state(State.REAP))
+    for_the_whole_slot(s)
+    small = {s.submit_lent(1, duration=20.0, userid=200 + n) for n in range(3)}
+    s.tick(30)
+    assert not s.lead.running(), "it may end soon"
+    s.until(lambda: small <= set(s.lead.running()))
+    assert s.bursts[0].state is State.REAP
+
+
+def small_jobs(s, seconds):
+    """Small jobs keep coming for so long, and end after half a minute or more."""
+    for second in range(seconds):
+        ours = [job for job in s.lead.jobs.values() if job.userid == 1]
+        ended = [j for j in ours if j.t_start and s.now - j.t_start >= j.duration - 1]
+        for job in {j.id for j in ended} & set(s.lead.running()):
+            s.lead.finish(job)
+        if sum(not job.t_start for job in ours) < 2:
+            s.submit_lent(1, userid=1, duration=30.0 + second % 23)
+        s.tick()
+
+
+@pytest.mark.parametrize("mode", ["joined", "isolated"])
+def test_what_limits_allow_later_is_kept_for_a_burst_of_either_mode(mode):
+    s = sim(
+        modes=("joined", "isolated"), limits={"max_nodes": 4}, deadlines={"idle": "1s"}
+    )
+    small_jobs(s, 20)
+    big = s.lead.submit(
+        whole(4, constraint=LENT if mode == "joined" else ""),
+        urgency=0,
+        preferences=BurstPreferences(mode=mode, urgency=16),
+        duration=60.0,
+    )
+    small_jobs(s, 2)
+    told = s.decision(big)
+    assert told.reason is Reason.RESERVED
+    words = "on 4 nodes of local/nodes; kept for it: so much of the limits"
+    assert told.text().endswith(words) is (mode == "isolated")
+    small_jobs(s, 100)
+    assert any(was_assigned(burst, big) for burst in s.bursts)

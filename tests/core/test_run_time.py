@@ -6,12 +6,17 @@ import math
 import pytest
 
 from burst.core.actions import FailJob, ProvisionBurst
+from burst.core.plan.catalog import offer_catalog
+from burst.core.plan.failures import Failures
 from burst.core.plan.lease_times import drain_time
 from burst.core.plan.offers import provider_offers
+from burst.core.plan.run_time import RunTimes
 from burst.core.records import Records
 from burst.core.tick import run_tick
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
+from burst.model.request import BurstPreferences
+from burst.model.shape import Shape
 from tests.builders import (
     T0,
     but,
@@ -23,14 +28,16 @@ from tests.builders import (
     whole,
     world,
 )
+from tests.core.plans import demand
 from tests.sim import Sim
 
 HOUR = 3600.0
 ONE = JobId(1)
+DAY = {"lease": "24h", "drain": "30m"}
 
 
 def tick_once(*jobs, offers=None, seen=None, identity=None, **tables):
-    tables.setdefault("deadlines", {"lease": "24h", "drain": "30m"})
+    tables.setdefault("deadlines", DAY)
     there = world(seen or view(*jobs), local=offers or (offer(),))
     there = but(there, identity=identity or there.identity)
     return run_tick(Records(), there, settings(**tables), T0 + 100)
@@ -152,6 +159,60 @@ def test_a_job_without_a_limit_goes_where_leases_never_end_if_there_is_such_an_o
     assert jobs_by_offer(made) == {"lasting": {1}, "spot": {2}}
     alone = tick_once(jobs[0], offers=(spot,), deadlines={})
     assert [type(action) for action in alone.actions[:1]] == [ProvisionBurst]
+
+
+SPOT = {"lifetime": 8 * HOUR, "price": 1.0}
+CHEAP = [{"name": "r", "match": {"nodes": "1-8"}, "max_price": 2.0}]
+TOGETHER = BurstPreferences(where="together")
+
+
+@pytest.mark.parametrize(
+    ("wish", "other", "tables"),
+    [
+        (BurstPreferences(max_price=2.0), {"price": 5.0}, {}),
+        (BurstPreferences(), {"price": 5.0}, {"policy": CHEAP}),
+        (BurstPreferences(mode="joined"), {"modes": ("isolated",)}, {}),
+        (BurstPreferences(), {"shape": Shape(1)}, {}),
+        (TOGETHER, {"max_nodes": 1}, {}),
+        (BurstPreferences(), {"total": 3}, {}),
+        (BurstPreferences(), {"modes": ("isolated",), "max_nodes": 3}, {}),
+        (BurstPreferences(guest=True), {"modes": ("isolated",)}, {}),
+        (BurstPreferences(), {"price": 5.0}, {"deadlines": DAY, "policy": CHEAP}),
+        (BurstPreferences(losses=2), {"spot": True, "price": 0.5}, {}),
+    ],
+    ids=[
+        "too dear",
+        "too dear for the rule",
+        "only isolated",
+        "its nodes are too small",
+        "one burst has too few nodes",
+        "there are too few nodes",
+        "an isolated burst has too few nodes",
+        "isolated, and the user is a guest",
+        "too dear, and all leases end",
+        "spot nodes, which the job lost twice",
+    ],
+)
+def test_an_offer_that_a_job_without_a_limit_cannot_have_says_nothing_of_its_time(
+    wish, other, tables
+):
+    offers = offer("spot", **SPOT), offer("lasting", **other)
+    userid = 7 if wish.guest else 100
+    its = job(1, whole(4), preferences=wish, userid=userid)
+    lead = identity(owner_userid=100)
+
+    made = tick_once(its, offers=offers, identity=lead, **{"deadlines": {}, **tables})
+
+    assert jobs_by_offer(made) == {"spot": {1}}, made.decisions[ONE].refusals
+
+
+def test_without_an_offer_that_it_could_have_it_gets_no_live_burst_about_to_end():
+    sold = {"local": [offer(lifetime=8 * HOUR)]}
+    known = provider_offers(sold, {}, settings(), T0)
+    catalog = offer_catalog(known, Failures({}, (), T0))
+    none = RunTimes(catalog, could_have=lambda *_: False)
+    (lasts,) = (each.run_time for each in catalog.known)
+    assert none.needed(demand(1, whole(1))) == lasts / 2
 
 
 def test_jobs_of_one_plan_share_a_burst_only_as_far_as_it_lasts():

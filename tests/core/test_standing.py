@@ -12,11 +12,25 @@ from hypothesis import strategies as st
 
 from burst.config import Settings
 from burst.core.records import Records
-from burst.core.standing import describe_renewal, is_needed, minimums_at, stands
+from burst.core.standing import (
+    describe_renewal,
+    is_needed,
+    minimums_at,
+    nodes_needed_of,
+    stands,
+)
 from burst.core.standing_requests import keep_minimums
 from burst.core.world import ProviderView
 from burst.core.worth.ledger import open_entry
-from burst.model.burst import ISOLATED_STEM, Burst, BurstId, Isolated, State, Tag
+from burst.model.burst import (
+    ISOLATED_STEM,
+    Burst,
+    BurstId,
+    Isolated,
+    Resize,
+    State,
+    Tag,
+)
 from tests.builders import but, offer, settings, view, world
 from tests.lifecycles import LEASE
 
@@ -170,8 +184,10 @@ def test_a_burst_is_kept_while_others_are_too_few() -> None:
     assert not is_needed(both, burst("d", standing=""), its, MONDAY)
     assert not is_needed(both, one, settings(), MONDAY)
     assert not is_needed(both, one, kept({"nodes": 4, "offer": "x"}), MONDAY)
-    assert is_needed(both, one, its, MONDAY, left=1)
-    assert not is_needed(both, one, its, MONDAY, left=2)
+    assert nodes_needed_of(both, one, its, MONDAY) == 2
+    resize = Resize(kind="shrink", nodes=1, before=2, since=MONDAY)
+    shrinks = records(one, but(other, resize=resize))
+    assert nodes_needed_of(shrinks, one, its, MONDAY) == 3
 
 
 @given(

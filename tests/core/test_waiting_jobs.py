@@ -18,6 +18,7 @@ from tests.lifecycles import CONTEXT, LEASE
 
 ONE, TWO = JobId(1), JobId(2)
 NOW = T0 + 10
+UP = ("provision-start", "provision-finish", "online")
 
 
 def burst_for(*jobs, name="burst-0-aaaaaa", events=(), **changes):
@@ -121,12 +122,20 @@ def test_of_the_first_burst_counts_what_its_provider_says():
 
 
 def test_all_bursts_of_a_job_have_to_come():
-    events = ("provision-start", "provision-finish", "online")
-    online = burst_for(ONE, events=events)
+    online = burst_for(ONE, events=UP)
     other = burst_for(ONE, TWO, name="burst-1-bbbbbb")
 
     assert expected(online) == (NOW, "burst")
     assert expected(online, other, times=learnt(40.0)) == (T0 + 40, "burst")
+
+
+def test_a_burst_that_grows_is_expected_as_a_new_one_of_its_further_nodes():
+    begun = T0 + 4
+    grows = burst_for(ONE, events=(*UP, "grow"))
+    sold = (offer(join_time=50.0),)
+
+    assert expected(grows, offers=sold) == (begun + 50, "burst")
+    assert expected(grows, times=learnt(40.0)) == (begun + 40, "burst")
 
 
 def test_the_states_of_a_burst_are_told_with_their_times():

@@ -131,6 +131,29 @@ def test_it_shrinks_only_where_the_minimum_needs_its_idle_nodes_no_more(keeps, l
     assert job in s.lead.running()
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "left"),
+    [
+        ([{"nodes": 4}], [{"nodes": 1}], [1]),
+        ([{"nodes": 4, "hours": "13:46-13:48"}, {"nodes": 1}], None, [1]),
+        ([{"nodes": 4}, {"nodes": 6, "offer": "nodes"}], [{"nodes": 5}], [2, 3]),
+        ([{"nodes": 4}, {"nodes": 6, "offer": "nodes"}], [{"nodes": 4}], [4]),
+    ],
+    ids=["one", "after the hours of one", "two", "of two bursts one is enough"],
+)
+def test_an_idle_burst_shrinks_to_what_the_minimums_need(before, after, left):
+    s = sim(*before)
+    most = max(table["nodes"] for table in before)
+    s.until(lambda: sum(nodes(s)) == most)
+    s.until(lambda: {b.state for b in s.live} == {State.ONLINE})
+    if after:
+        change(s, *after)
+    s.tick(120)
+    assert nodes(s) == left
+    s.tick(120)
+    assert nodes(s) == left
+
+
 def test_limits_hold_and_it_is_told_what_is_not_there(caplog):
     s = sim({"nodes": 4}, limits={"max_nodes": 2})
     s.until(online(s, 1))
@@ -268,6 +291,18 @@ def test_a_job_that_did_not_begin_on_what_stands_is_not_paid_for():
     s.tick(5)
     (state,) = budgets_at(s.records, s.settings, {}, s.now).states()
     assert state.used == 0
+
+
+def test_what_was_booked_for_a_job_is_at_once_for_the_next_of_its_user():
+    budget = {"match": {"user": "7"}, "limit": 150, "per": "week"}
+    s = sim({"nodes": 2}, budget=[budget])
+    s.until(online(s, 1))
+    first, second = (s.submit_lent(1, userid=7, duration=100.0) for _ in range(2))
+    s.until(lambda: first in s.lead.running())
+    s.tick(3)
+    assert s.decision(second).reason is Reason.TURNED_DOWN
+    s.lead.finish(first)
+    s.until(lambda: second in s.lead.running(), ticks=10)
 
 
 def test_nothing_is_begun_while_the_daemon_stops_or_cannot_store():

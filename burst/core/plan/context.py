@@ -14,6 +14,7 @@ from burst.core.plan.eligible import Eligibility
 from burst.core.plan.lenders import LiveBurst
 from burst.core.plan.limits import Usage
 from burst.core.plan.offers import ProviderOffer
+from burst.core.plan.possible_offers import PossibleOffers
 from burst.core.plan.rank_table import RankTable
 from burst.core.plan.sources import Source
 from burst.core.select.constraints import Constraints
@@ -58,6 +59,14 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True):
     def usage(self) -> Usage:
         """What is in use of limits and budgets; it grows as the plan is made."""
         return self.eligible.usage
+
+    @property
+    def possible(self) -> PossibleOffers:
+        """What decides which offers a job could have, if not now."""
+        lead, spread = self.eligible.isolated.identity, self.settings.spread
+        return PossibleOffers(
+            self.table, self.constraints, lead, spread, self.usage.largest_burst
+        )
 
     def until(self, candidate: ProviderOffer, demand: Demand) -> float:
         """Return the latest time at which a job will have ended on a new burst."""

@@ -8,7 +8,6 @@ promises. It does not check which ranks are free.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from burst.core.plan.catalog import OfferCatalog
@@ -46,12 +45,11 @@ class Eligibility:
         isolated: IsolatedFacts,
         *,
         share_users: bool,
-        lasts: Iterable[float] = (),
+        run_times: RunTimes | None = None,
     ) -> None:
-        """`lasts` is for how many seconds jobs can run on each live burst."""
         self.catalog, self.failures = catalog, catalog.failures
         self.usage = usage
-        self.run_times = RunTimes(catalog, lasts)
+        self.run_times = run_times or RunTimes(catalog)
         self.isolated = isolated
         self._share_users = share_users
 

@@ -3,21 +3,16 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand
-from burst.core.plan.eligible import nodes_wanted
 from burst.core.plan.offers import ProviderOffer
 from burst.core.plan.openings import Opening, Openings
 from burst.core.plan.planned_bursts import DemandKey
-from burst.core.plan.slot_ranks import by_need
-from burst.core.plan.sources import Source
 from burst.core.worth.comparison import purchase_of
 from burst.core.worth.estimate import Purchase
 from burst.core.worth.online_times import OnlineTimes
-from burst.model.decision import OfferRejection
 
 
 class FirstOffer(NamedTuple):
@@ -34,7 +29,7 @@ class FirstOffers:
 
     def __init__(self, context: PlanContext, times: OnlineTimes) -> None:
         """`times` tells how long bursts took to come online and to be taken down."""
-        self._context = context
+        self._possible = context.possible
         self._times = times
         self._openings = Openings(context)
         self._found: dict[DemandKey, FirstOffer | None] = {}
@@ -57,7 +52,7 @@ class FirstOffers:
 
     def _later(self, demand: Demand) -> FirstOffer | None:
         for source in self._openings.wanted(demand):
-            nodes = self._nodes(demand, source)
+            nodes = self._possible.nodes(demand, source)
             if nodes:
                 assert source.candidate is not None
                 return self._offer(source.candidate, nodes)
@@ -66,26 +61,3 @@ class FirstOffers:
     def _offer(self, candidate: ProviderOffer, nodes: int) -> FirstOffer:
         purchase = purchase_of(candidate, nodes, 0.0, self._times)
         return FirstOffer(candidate.key, purchase)
-
-    def _nodes(self, demand: Demand, source: Source) -> int:
-        """Return how many nodes of an offer a job needs; 0 if it never gets so many."""
-        assert source.candidate is not None
-        offer, most = source.candidate.offer, self._context.most_of(source)
-        if source.isolated:
-            need = nodes_wanted(demand, source, offer.shape)
-            nodes = 0 if isinstance(need, OfferRejection) or need > most else need
-        else:
-            nodes = self._joined_nodes(demand, source, most)
-        return nodes if nodes <= (offer.total or math.inf) else 0
-
-    def _joined_nodes(self, demand: Demand, source: Source, most: int) -> int:
-        """Return the same for an offer whose bursts join, and have at most `most`."""
-        context, table = self._context, self._context.table
-        admitted, spread = context.admitted(demand), context.may_spread(demand)
-        for kind in by_need(demand.request, table.classes(source.provider)):
-            need = nodes_wanted(demand, source, kind[0])
-            if isinstance(need, OfferRejection):
-                continue
-            if need <= table.capacity(kind, admitted, most, spread=spread):
-                return need
-        return 0

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from burst.core.plan.slots import RankSlot, ends_with_lease, slot_holders
+from burst.core.provider_calls import is_overdue
 from burst.core.records import RecordsView
 from burst.model.burst import Burst, BurstId, State
 from burst.model.jobid import JobId
@@ -115,12 +116,15 @@ def burst_end(burst: Burst, lead: LeadView) -> float:
 
     It follows from their time limits and the end of the lease, in seconds since the
     epoch; 0 if no job has the burst, math.inf if nothing tells the end. For a burst
-    with a tag only the lease counts, as it stays until somebody takes it down.
+    with a tag or of a standing minimum only the lease counts, as it stays without jobs.
     """
     end = max((_job_end(job, lead) for job in burst.jobs), default=0.0)
+    ends = burst.state in _ENDING
+    if ends and end <= lead.read_at and is_overdue(burst):
+        return math.inf  # what it waits for may never happen
     # Flux started a job there that no burst was made for.
     used = not burst.jobs and not lead.allocated.isdisjoint(burst.lease.ranks)
-    stays = burst.lease.tag is not None and burst.state not in _ENDING
+    stays = not ends and bool(burst.lease.tag or burst.lease.standing)
     if used or stays:
         end = math.inf
     return min(end, burst.lease.end or math.inf)

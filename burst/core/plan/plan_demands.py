@@ -17,8 +17,10 @@ from burst.core.plan.leasable import leasable_ranks
 from burst.core.plan.limits import Usage, usage_of
 from burst.core.plan.plan_growth import GrowthContext, with_growths
 from burst.core.plan.planner import make_plan
+from burst.core.plan.possible_offers import PossibleOffers
 from burst.core.plan.purchases import Purchases
 from burst.core.plan.rank_table import RankTable
+from burst.core.plan.run_time import RunTimes
 from burst.core.plan.unread_use import unread_use
 from burst.core.records import RecordsView, Transaction
 from burst.core.select.constraints import Constraints
@@ -70,20 +72,28 @@ def plan_context(
     assert world.lead is not None
     catalog = read_catalog(records, world, settings, now)
     live = lending_bursts(records, world.lead, settings, now)
-    eligible = Eligibility(
-        catalog,
-        _usage(records, world, settings, now),
-        IsolatedFacts(world.identity, unreadable_isolated_record(records)),
-        share_users=settings.plan.share_users,
-        lasts=[each.source.lasts for each in live],
-    )
+    usage = _usage(records, world, settings, now)
     # Without an endpoint followers could not reach the lead, so no slot counts.
     slots = world.slots if world.identity.endpoint else ()
-    ranks = leasable_ranks(slots, records, world.lead)
+    table = RankTable(
+        slots, leasable_ranks(slots, records, world.lead), catalog.providers
+    )
+    constraints = Constraints(world.identity)
+    possible = PossibleOffers(
+        table, constraints, world.identity, settings.plan.spread, usage.largest_burst
+    )
+    lasts = [each.source.lasts for each in live]
+    eligible = Eligibility(
+        catalog,
+        usage,
+        IsolatedFacts(world.identity, unreadable_isolated_record(records)),
+        share_users=settings.plan.share_users,
+        run_times=RunTimes(catalog, lasts, possible.could_have),
+    )
     return PlanContext(
         now=now,
-        table=RankTable(slots, ranks, catalog.providers),
-        constraints=Constraints(world.identity),
+        table=table,
+        constraints=constraints,
         eligible=eligible,
         live=live,
         settings=settings.plan,

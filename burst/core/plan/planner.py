@@ -126,7 +126,7 @@ class _Planner:
         self._decisions[demand.job] = kept.decision(refused.refusals)
         start, combines = kept.promise.start, spread and _may_combine(demand)
         if not kept.place.known:
-            self._live.let_pass(demand, kept.gone, start, len(kept.place.ranks))
+            self._live.let_pass(demand, kept.gone, start, kept.nodes)
         return self._live.wait_for(demand, kept, combines=combines)
 
     def _reuse(self, demand: Demand) -> bool:

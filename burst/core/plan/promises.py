@@ -2,7 +2,8 @@
 """Promises of ranks, from a time on, to jobs that have no place now.
 
 Without promises a job that needs several slots waits for as long as smaller jobs come,
-since those take each slot that becomes free.
+since those take each slot that becomes free. An isolated burst needs no ranks: what it
+will use of the limits is kept for its job.
 """
 
 from __future__ import annotations
@@ -21,7 +22,13 @@ from burst.core.plan.rank_table import Place, Sizes
 from burst.core.plan.slot_ranks import SlotClass, by_need
 from burst.core.plan.sources import Portion, Source
 from burst.model.burst import BurstId
-from burst.model.decision import GUESTS_WORDS, Decision, OfferRejection, exact_moment
+from burst.model.decision import (
+    GUESTS_WORDS,
+    Decision,
+    OfferRejection,
+    exact_moment,
+    name_ranks,
+)
 from burst.model.ranks import format_idset
 from burst.model.reason import Reason
 
@@ -35,7 +42,10 @@ class Kept(NamedTuple):
 
     promise: Promise
     place: Place
+    nodes: int
     offer: str
+    due: bool
+    """Whether its time has come, so that the job waits for what is late."""
     gone: frozenset[BurstId]
     """Live bursts that have these ranks, or count against a limit of the job."""
     cannot_stay: frozenset[BurstId]
@@ -45,16 +55,15 @@ class Kept(NamedTuple):
 
     def decision(self, refusals: tuple[OfferRejection, ...]) -> Decision:
         """Return the decision on the job; `refusals` are why it has nothing now."""
-        kept = ""
+        ranks = format_idset(frozenset(self.promise.ranks))
+        kept = name_ranks(ranks) if ranks else "so much of the limits"
         if not self.place.known:
-            until = exact_moment(self.place.start)
-            kept = f" until {until}"
+            kept += f" until {exact_moment(self.place.start)}"
         facts = {
-            "nodes": len(self.place.ranks),
+            "nodes": self.nodes,
             "offer": self.offer,
             "words": self._when(self.place.last or _ANOTHER),
             GUESTS_WORDS: self._when(_ANOTHER),
-            "ranks": format_idset(frozenset(self.promise.ranks)),
             "kept": kept,
         }
         return Decision(Reason.RESERVED, facts, refusals)
@@ -62,9 +71,11 @@ class Kept(NamedTuple):
     def _when(self, last: str) -> str:
         """Return when the job gets the ranks; `last` is who has them until then."""
         if not self.place.known:
-            return f"when {last} ends, at an unknown time (no time limit)"
+            return f"when {last} ends, at an unknown time"
         if not self.place.start:
             return "as soon as its nodes are free"
+        if self.due:
+            return f"as soon as {last} ends"
         return f"about {exact_moment(self.place.start)}, when {last} ends"
 
 
@@ -88,18 +99,28 @@ class Promises:
         if demand.job is None or len(self.made) >= MOST:
             return None
         for source in offers:
-            if not source.isolated:
-                found = self._find(source, demand, spread)
-                if found is not None:
-                    return found
-        return None
-
-    def _find(self, source: Source, demand: Demand, spread: bool) -> Kept | None:
-        for place, own in self._places(source, demand, spread):
-            kept = self._keep(source, demand, place, own)
-            if kept:
+            if source.isolated:
+                kept = self._isolated(source, demand)
+            else:
+                kept = self._joined(source, demand, spread)
+            if kept is not None:
                 self.made.append(kept.promise)
                 self._open = self._open or not kept.place.known
+                return kept
+        return None
+
+    def _isolated(self, source: Source, demand: Demand) -> Kept | None:
+        assert source.candidate is not None
+        need = nodes_wanted(demand, source, source.candidate.offer.shape)
+        if isinstance(need, OfferRejection) or need > self._context.most_of(source):
+            return None
+        return self._keep(source, demand, Place(0.0, ()), {"": need})
+
+    def _joined(self, source: Source, demand: Demand, spread: bool) -> Kept | None:
+        by_slot = self._context.table.by_slot
+        for place, own in self._places(source, demand, spread):
+            kept = self._keep(source, demand, place, by_slot(place.ranks), own)
+            if kept is not None:
                 return kept
         return None
 
@@ -147,12 +168,19 @@ class Promises:
         return Sizes(need, most, spread, frozenset(own))
 
     def _keep(
-        self, source: Source, demand: Demand, place: Place, own: Set[BurstId]
+        self,
+        source: Source,
+        demand: Demand,
+        place: Place,
+        pieces: Mapping[str, int],
+        own: Set[BurstId] = frozenset(),
     ) -> Kept | None:
-        """Keep a place for a job; return None if the job waits for something else."""
+        """Keep a place for a job; return None if the job waits for something else.
+
+        `pieces` is how many nodes it gets in each slot, `own` the bursts that it has.
+        """
         assert demand.job is not None
         context, key = self._context, source.key
-        pieces = context.table.by_slot(place.ranks)
         # The time at which limits allow it is found below.
         share = Portion(pieces=tuple(pieces.items()), later=True)
         if context.eligible.why_not(demand, source, share):
@@ -184,7 +212,8 @@ class Promises:
             start=place.start,
             known=place.known,
         )
-        return Kept(promise, place, key, gone, cannot_stay)
+        nodes, due = sum(pieces.values()), place.start <= context.now
+        return Kept(promise, place, nodes, key, due, gone, cannot_stay)
 
     def _shares_slot(
         self, burst: BurstId, place: Place, pieces: Mapping[str, int]

@@ -14,10 +14,12 @@ from burst.core.plan.leasable import LeasableRanks, leasable_ranks
 from burst.core.plan.limits import FurtherUse
 from burst.core.plan.slots import RankSlot
 from burst.core.plan.unread_use import unread_use
+from burst.core.provider_calls import is_overdue
 from burst.core.provider_health import Health, expiry_times
 from burst.core.records import Transaction
 from burst.core.select.burst_worth import forecast_due
 from burst.core.world import World
+from burst.core.worth.booked import booked
 from burst.core.worth.budget import next_begin
 from burst.core.worth.estimate import StartEstimate
 from burst.core.worth.ledger import Payer
@@ -27,7 +29,7 @@ from burst.core.worth.stage_times import ProviderTimes
 from burst.model.banks import NOT_VERIFIED, Banks
 from burst.model.burst import BurstId, State
 from burst.model.jobid import JobId
-from burst.model.lead import LeadIdentity
+from burst.model.lead import LeadIdentity, QueueView
 from burst.model.shape import Shape
 
 _STANDS_S = 60.0
@@ -46,8 +48,8 @@ class RefusalInputs(msgspec.Struct, frozen=True, kw_only=True):
     ranks: LeasableRanks = LeasableRanks()
     """The ranks that bursts may lease, now or later."""
     bursts: Mapping[BurstId, tuple[State, bool, frozenset[JobId]]] = {}
-    """By live burst: its state, whether it grows or is quarantined, and the jobs that
-    will still take nodes of it."""
+    """By live burst: its state, whether it grows, is quarantined or is overdue, and the
+    jobs that will still take nodes of it."""
     free: Mapping[int, Shape] = {}
     """What is free on each rank that can run jobs, own ranks and ranks of bursts."""
     own: frozenset[int] = frozenset()
@@ -57,6 +59,8 @@ class RefusalInputs(msgspec.Struct, frozen=True, kw_only=True):
     unread_use: Mapping[BurstId, FurtherUse] = {}
     """What the bursts of such records use of the limits."""
     banks: Banks = NOT_VERIFIED
+    queues: Mapping[str, QueueView] = {}
+    """Which queues take jobs and start them."""
     open_rules: int = 1
     """The rules that were within their hours, as bits."""
     forecasts: Mapping[JobId, StartEstimate] | None = None
@@ -64,8 +68,9 @@ class RefusalInputs(msgspec.Struct, frozen=True, kw_only=True):
     """Whether jobs without a forecast are decided on as if `worth` were 0."""
     times: Mapping[str, ProviderTimes] = {}
     """How long bursts took to come online and to be taken down, by provider."""
-    reserved: Mapping[BurstId, tuple[Money, frozenset[Payer]]] = {}
-    """The money reserved for each burst, and for whom; empty without budgets."""
+    reserved: Mapping[BurstId, tuple[Money, frozenset[Payer], tuple[float, ...]]] = {}
+    """The money reserved for each burst, for whom, and what is booked for jobs on it;
+    empty without budgets."""
     until: float = math.inf
     """When the first of the times is over on which some of this rests, in seconds since
     the epoch."""
@@ -87,7 +92,7 @@ def refusal_inputs(
         bursts={
             burst.id: (
                 burst.state,
-                bool(burst.coming or burst.quarantined),
+                bool(burst.coming or burst.quarantined or is_overdue(burst)),
                 burst.jobs - burst.started,
             )
             for burst in tx.live
@@ -97,12 +102,14 @@ def refusal_inputs(
         unreadable=frozenset(tx.unreadable),
         unread_use=unread_use(tx, world),
         banks=world.banks,
+        queues=lead.queues,
         open_rules=rules.open_at(tx.now),
         forecasts=world.forecasts,
         forecast_late=tx.now >= forecast_due(world, tx.now),
         times=dict(tx.times),
         reserved={
-            name: (entry.reserved, entry.payers) for name, entry in tx.entries.items()
+            name: (entry.reserved, entry.payers, booked(entry))
+            for name, entry in tx.entries.items()
         }
         if settings.budget
         else {},

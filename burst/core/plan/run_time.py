@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from burst.core.plan.catalog import OfferCatalog
 from burst.core.plan.demands import Demand
@@ -17,23 +17,31 @@ from burst.model.request import BurstPreferences
 class RunTimes:
     """How long bursts have to last for the jobs of one plan, and how long they do."""
 
-    def __init__(self, catalog: OfferCatalog, live: Iterable[float]) -> None:
-        """`live` is for how many seconds jobs can run on each live burst."""
-        self._catalog = catalog
+    def __init__(
+        self,
+        catalog: OfferCatalog,
+        live: Iterable[float] = (),
+        could_have: Callable[[Demand, ProviderOffer], bool] = lambda *_: True,
+    ) -> None:
+        """`live` is for how many seconds jobs can run on each live burst; `could_have`
+        tells whether a job could have an offer that lasts long enough.
+        """
+        self._catalog, self._could_have = catalog, could_have
         self._lasts = sorted(
             {*live, *(candidate.run_time for candidate in catalog.known)}
         )
-        self._longest: dict[tuple[str, tuple[str, ...]], float] = {}
+        self._longest: dict[object, float] = {}
 
     def needed(self, demand: Demand) -> float:
         """Return for how many seconds a burst has to last for a job.
 
         A job without a time limit goes where leases never end, if there is such an
-        offer. If all leases end, half of the longest one has to be left.
+        offer that it could have. If all those leases end, half of the longest one has
+        to be left.
         """
         if demand.duration or demand.job is None:
             return demand.duration
-        longest = self._longest_offered(demand.preferences)
+        longest = self._longest_offered(demand)
         return longest if math.isinf(longest) else longest / 2
 
     def rank(self, demand: Demand) -> int:
@@ -52,13 +60,18 @@ class RunTimes:
             return None
         return {"most": format_fsd(max(lasts))}
 
-    def _longest_offered(self, preferences: BurstPreferences) -> float:
-        """Return how many seconds the longest offer lasts that a job may have."""
-        wanted = preferences.provider, preferences.allowed
-        found = self._longest.get(wanted)
+    def _longest_offered(self, demand: Demand) -> float:
+        """Return how many seconds the longest offer lasts that a job could have.
+
+        If it could have none, all offers of its providers tell how long bursts last.
+        """
+        key = demand.preferences, demand.request, demand.coming, demand.userid
+        found = self._longest.get(key)
         if found is None:
-            lasts = [candidate.run_time for candidate in self._may_have(preferences)]
-            found = self._longest[wanted] = max(lasts, default=0.0)
+            offers = [*self._may_have(demand.preferences)]
+            could = [each for each in offers if self._could_have(demand, each)]
+            lasts = (each.run_time for each in could or offers)
+            found = self._longest[key] = max(lasts, default=0.0)
         return found
 
     def _may_have(self, preferences: BurstPreferences) -> Iterator[ProviderOffer]:

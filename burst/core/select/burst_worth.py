@@ -122,10 +122,9 @@ class BurstWorth:
         return job.preferences.wanted or (hold is not None and hold.requested)
 
     def _decide_without(self, rule: PolicyRule) -> Decision | None:
-        until = forecast_due(self._world, self._now)
-        if self._now >= until:
+        if self._now >= forecast_due(self._world, self._now):
             return None
-        return Decision(Reason.NOT_FORECAST, {"rule": rule.name, "until": until})
+        return Decision(Reason.NOT_FORECAST, {"rule": rule.name})
 
     def _compare(
         self,

@@ -40,6 +40,11 @@ def unbook(entry: Entry, jobs: Set[JobId]) -> Entry:
     return msgspec.structs.replace(entry, shares=shares)
 
 
+def booked(entry: Entry) -> tuple[float, ...]:
+    """Return what is booked for jobs, in node-seconds for each."""
+    return tuple(share.booked for share in entry.shares if share.booked)
+
+
 def borne(entry: Entry, now: float) -> dict[Payer, float] | None:
     """Return by payer the node-seconds that jobs use of a standing minimum's burst.
 
