@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import io
-import os
 import signal
 import sys
 import threading
@@ -33,7 +32,8 @@ class Terminal(io.StringIO):
         written = super().write(text)
         if self._at and self._at in text:
             self._at = ""
-            os.kill(os.getpid(), signal.SIGINT)
+            # To this thread: sent to the process, another thread may get it later.
+            signal.raise_signal(signal.SIGINT)
         return written
 
 
