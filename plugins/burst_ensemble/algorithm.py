@@ -256,8 +256,9 @@ class MemberDecision(msgspec.Struct, frozen=True, kw_only=True):
     submit: tuple[str, ...] = ()
     """Names of groups of `MemberView.jobs`, one for each job, in the order in which
     they are submitted. Jobs beyond what is left of a group and beyond SUBMIT_MOST are
-    dropped, and all jobs while earlier ones are still being submitted: count with
-    `JobGroup.submitted` and `left`, not with what was asked for."""
+    dropped, and all jobs while earlier ones are still being submitted, or while 5,000
+    are active or ended in the last five minutes: count with `JobGroup.submitted` and
+    `left`, not with what was asked for."""
     again: tuple[str, ...] = ()
     """Like `submit`, but regardless of how many are left: `count` of the file is then
     the number of jobs of one submission."""

@@ -66,7 +66,7 @@ class AgentMember(Member, frozen=True):
         if not self.record.instance:
             # Jobs that ended before the first report do not belong to this ensemble.
             known |= {
-                row.id: KnownJob(row.group, row.nodes, counted="finish", seen=now)
+                row.id: KnownJob(row.group, row.nodes, counted="finish", ended=now)
                 for row in rows
                 if row.state is JobState.INACTIVE
             }

@@ -139,7 +139,7 @@ def confirm(
         record = record.with_members({name: member})
         groups = {job: find_group(spec, name, ref) for ref, job in what.jobs.items()}
         new = {
-            job: KnownJob(group.name, group.nodes, counted="", submitted=now, seen=now)
+            job: KnownJob(group.name, group.nodes, counted="", submitted=now)
             for job, group in groups.items()
         }
         ran = intent.number if isinstance(intent, RunCustom) else None

@@ -193,7 +193,7 @@ def with_earlier_run(one: Ensemble, nodes: TaggedNodes) -> Ensemble:
     jobs, record = _jobs_by_tag(nodes), one.record
     for member in one.members:
         ended = {
-            job.id: KnownJob("", 1, counted="finish", seen=nodes.now)
+            job.id: KnownJob("", 1, counted="finish", ended=nodes.now)
             for job in jobs.get(member.tag, ())
             if job.state is JobState.INACTIVE
         }

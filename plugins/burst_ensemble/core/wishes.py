@@ -93,14 +93,14 @@ def give_jobs(
 ) -> EnsembleRecord:
     """Return the record in which the member has the jobs and commands of a wish.
 
-    It gets no jobs while earlier ones are not confirmed, which bounds their number.
+    It gets no jobs while `MemberRecord.waits_with_jobs` says so.
     """
     member = record.members[name]
     own, shared = dict(member.submitted), dict(record.shared)
     of_member = {job.name: job for job in spec.member(name).jobs}
     of_all = {job.name: job for job in spec.jobs}
     given: list[JobRef] = []
-    wanted = () if member.unconfirmed else (*wish.submit, *wish.again)
+    wanted = () if member.waits_with_jobs else (*wish.submit, *wish.again)
     for place, group in enumerate(wanted):
         if len(given) == SUBMIT_MOST:
             break

@@ -3,7 +3,9 @@
 
 | key | record |
 |---|---|
-| `ensemble/ENSEMBLE` | `EnsembleRecord` |
+| `ensemble/ENSEMBLE` | `EnsembleRecord` without its members |
+| `ensemble-member/ENSEMBLE/MEMBER` | `MemberRecord` without its jobs |
+| `ensemble-jobs/ENSEMBLE/MEMBER` | `MemberRecord.jobs` |
 | `ensemble-start/ENSEMBLE` | `EnsembleStart` |
 """
 
@@ -21,15 +23,19 @@ from burst.config.convert import convert
 from burst.decode import from_json
 from burst.errors import ConfigError, StoreError
 from burst.lead import Store
+from burst.model.jobid import JobId
 from burst_ensemble.core.record import (
     Ensemble,
     EnsembleRecord,
     EnsembleRecords,
     EnsembleStart,
+    KnownJob,
+    MemberRecord,
     plain_duration,
 )
 
 _STATE, _START = "ensemble", "ensemble-start"
+_MEMBER, _JOBS = "ensemble-member", "ensemble-jobs"
 
 
 class EnsembleStore:
@@ -66,9 +72,9 @@ class EnsembleStore:
     ) -> EnsembleRecords:
         """Replace the records with what `make` returns for them, and return these.
 
-        Changes of all threads follow one another. A value that is the same object as
-        before is not written. Raises what `make` raises, StoreError and Unreadable:
-        then the caller must not act on any of the change.
+        Changes of all threads follow one another. A value that is as before is not
+        written: the lead's disk keeps each that was. Raises what `make` raises,
+        StoreError and Unreadable: then the caller must not act on any of the change.
         """
         with self._lock:
             if self._closed:
@@ -85,15 +91,17 @@ class EnsembleStore:
     def _load(self) -> EnsembleRecords:
         if self._records is not None:
             return self._records
-        self._records = _decode(self._store.load())
-        self._kept = _by_key(self._records)
+        texts = self._store.load()
+        self._records = _decode(texts)
+        found = _by_key(self._records)
+        self._kept = {key: found[key] for key in found.keys() & texts.keys()}
         return self._records
 
     def _write(self, after: dict[str, object]) -> None:
         changes = {
             key: msgspec.json.encode(value, enc_hook=plain_duration).decode()
             for key, value in after.items()
-            if self._kept.get(key) is not value
+            if self._kept.get(key) != value
         }
         gone = dict.fromkeys(self._kept.keys() - after.keys())
         if not changes and not gone:
@@ -106,11 +114,20 @@ class EnsembleStore:
 
 
 def _by_key(ensembles: EnsembleRecords) -> dict[str, object]:
-    return {
-        f"{kind}/{name}": value
-        for name, one in ensembles.items()
-        for kind, value in ((_STATE, one.record), (_START, one.start))
-    }
+    """Return the records by key.
+
+    Each member has its own, as a value has a limit. Its jobs are apart, because its
+    costs change more often.
+    """
+    found: dict[str, object] = {}
+    for name, one in ensembles.items():
+        found[f"{_STATE}/{name}"] = msgspec.structs.replace(one.record, members={})
+        found[f"{_START}/{name}"] = one.start
+        for member, record in one.record.members.items():
+            own = msgspec.structs.replace(record, jobs={})
+            found[f"{_MEMBER}/{name}/{member}"] = own
+            found[f"{_JOBS}/{name}/{member}"] = record.jobs
+    return found
 
 
 def _decode(texts: Mapping[str, str]) -> EnsembleRecords:
@@ -120,15 +137,11 @@ def _decode(texts: Mapping[str, str]) -> EnsembleRecords:
     found = {}
     for key in texts:
         kind, _, name = key.partition("/")
-        start = f"{_START}/{name}"
-        if kind != _STATE or start not in texts:
+        if kind != _STATE or f"{_START}/{name}" not in texts:
             continue
         try:
-            found[name] = Ensemble(
-                convert(EnsembleStart, from_json(texts[start], dict[str, Any]), start),
-                from_json(texts[key], EnsembleRecord),
-            )
-        except (msgspec.MsgspecError, ConfigError) as error:
+            found[name] = _decode_one(name, texts)
+        except (msgspec.MsgspecError, ConfigError, KeyError) as error:
             log.say(
                 "ensemble %s cannot be read from its records: %s; it ends, and can be"
                 " started again (burst ensemble up)",
@@ -137,3 +150,21 @@ def _decode(texts: Mapping[str, str]) -> EnsembleRecords:
                 level=logging.WARNING,
             )
     return found
+
+
+def _decode_one(name: str, texts: Mapping[str, str]) -> Ensemble:
+    key = f"{_START}/{name}"
+    start = convert(EnsembleStart, from_json(texts[key], dict[str, Any]), key)
+    record = from_json(texts[f"{_STATE}/{name}"], EnsembleRecord)
+    members = {}
+    for each in (spec.name for spec in start.spec.members):
+        own, jobs = f"{_MEMBER}/{name}/{each}", f"{_JOBS}/{name}/{each}"
+        if own in texts:
+            members[each] = msgspec.structs.replace(
+                from_json(texts[own], MemberRecord),
+                jobs=from_json(texts[jobs], dict[JobId, KnownJob]),
+            )
+        else:
+            # Earlier versions had the members in the ensemble's record.
+            members[each] = record.members[each]
+    return Ensemble(start, record.with_members(members))

@@ -421,7 +421,7 @@ def test_what_was_done_is_confirmed_for_the_run_of_which_it_is() -> None:
     found = confirm_run(known, record, done, NOW)["e"].record.members["m"]
     assert found.unconfirmed == ()
     assert found.refused == "no"
-    new = KnownJob("x", 2, counted="", submitted=NOW, seen=NOW)
+    new = KnownJob("x", 2, counted="", submitted=NOW)
     assert found.jobs == {JobId(7): new}
     again = {"e": Ensemble(start, record.with_members({"m": found}))}
     assert confirm_run(again, record, done[:1], NOW + 1) is again

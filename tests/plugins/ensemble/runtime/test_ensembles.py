@@ -446,7 +446,7 @@ def test_a_person_submits_jobs_of_the_file() -> None:
         site.ask("submit", member=member, jobs=group, count=count)
 
     submit("a", "md", 2)
-    with pytest.raises(BurstError, match="earlier jobs of sweep/a are not submitted"):
+    with pytest.raises(BurstError, match="sweep/a gets no jobs now: earlier jobs are"):
         submit("a", "md", 1)
     site.step()
     assert len(site.lead.names) == 2
