@@ -21,16 +21,6 @@ from burst_ensemble.config.spec import EnsembleSpec, MemberSpec
 from burst_ensemble.core.intents import JobRef
 
 
-class Trouble(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a member's algorithms are not called: one raised, or was too slow."""
-
-    what: str
-    first: float
-    """When the trouble began, in seconds since the epoch."""
-    until: float
-    """When they are called again; the member stays as it is until then."""
-
-
 class KnownJob(msgspec.Struct, frozen=True, array_like=True):
     """A job of a member and its counted events. Times: seconds since the epoch."""
 
@@ -91,7 +81,8 @@ class MemberRecord(msgspec.Struct, frozen=True, kw_only=True):
     """
     leaving: int = 0
     """How many nodes in `paid` were being given back."""
-    trouble: Trouble | None = None
+    fault: str = ""
+    """Why the decisions of its algorithms are not taken: one of them failed."""
     limited: str = ""
     """Which limit leaves it fewer nodes than it wants; empty if none does."""
     refused: str = ""

@@ -177,10 +177,9 @@ def test_an_algorithm_that_raises_leaves_its_member_as_it_is_and_that_is_logged(
     both["a"].says = both["b"].says = MemberDecision(nodes=2)
     site.step(7)
     assert (site.live("a"), site.live("b")) == (0, 2)
-    trouble = site.member("a").trouble
-    assert trouble
-    assert "ZeroDivisionError" in trouble.what
-    assert f"ensemble sweep: a stays as it is: {trouble.what}" in caplog.messages
+    fault = site.member("a").fault
+    assert "ZeroDivisionError" in fault
+    assert f"ensemble sweep: a stays as it is: {fault}" in caplog.messages
 
 
 def test_down_cancels_what_waits_and_lets_what_runs_end() -> None:
@@ -243,11 +242,15 @@ def test_without_an_algorithm_that_is_gone_it_stays_and_can_be_ended(
     site.ensembles = Ensembles(site.client(), gone, None, site.store)
     site.step(3)
     assert (site.live("a"), len(site.sim.lead.running())) == (1, 1)
-    assert caplog.text.count("there is no algorithm cost") == 1
+    assert caplog.text.count("stays as it is: algorithms: there is no algo") == 1
     site.end_job(site.sim.lead.running()[0])
     site.down()
     site.step(4)
     assert site.records.live == []
+    site.up(**ONE)
+    site.step(4)
+    assert site.records.live == [], "one that had not begun"
+    assert site.shown()["member"]["trouble"] == "algorithms: there is no algorithm cost"
 
 
 def test_jobs_of_an_earlier_run_do_not_count_in_the_next() -> None:
