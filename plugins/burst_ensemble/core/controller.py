@@ -133,7 +133,9 @@ def confirm(
             job: KnownJob(group.name, group.nodes, counted="", submitted=now)
             for job, group in groups.items()
         }
-        ran = intent.number if isinstance(intent, RunCustom) else None
+        ran = None
+        if isinstance(intent, RunCustom) and not what.refused:
+            ran = intent.number
         record = record.with_member(
             name,
             jobs={**new, **member.jobs},

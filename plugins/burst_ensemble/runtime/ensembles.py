@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from burst import log
 from burst.core.tagged_nodes import TaggedNodes
-from burst.errors import BurstError, ConfigError
+from burst.errors import BurstError, ConfigError, Late, Unreadable
 from burst_ensemble.algorithm import MemberView, Memory
 from burst_ensemble.config.file import EnsembleFile
 from burst_ensemble.config.settings import ensemble_settings
@@ -229,20 +229,32 @@ class Ensembles:
     def _do(self, before: Ensemble, intents: Sequence[Intent]) -> None:
         """Do the intents of a step, and record what was done.
 
-        `before` is the ensemble that the step was decided for.
+        `before` is the ensemble that the step was decided for. An intent that fails
+        keeps no other back, unless the daemon or the lead did not answer. Raises the
+        first failure.
         """
         done: list[tuple[Intent, Done]] = []
+        failed: list[tuple[Intent, Done]] = []
+        first: BurstError | None = None
         try:
             for intent in intents:
-                done.append((intent, self._do_one(before, intent)))
+                try:
+                    done.append((intent, self._do_one(before, intent)))
+                except (Late, Unreadable):
+                    raise
+                except BurstError as error:
+                    failed.append((intent, Done(str(error))))
+                    first = first or error
         finally:
-            now = self._clock()
+            now, every = self._clock(), [*done, *failed]
             self._store.change(
-                lambda current: confirm_run(current, before.record, done, now)
+                lambda current: confirm_run(current, before.record, every, now)
             )
         for intent, what in done:
             if isinstance(intent, SubmitJobs):
                 _log_refusals(before.record, intent.member, what)
+        if first is not None:
+            raise first
 
     def _do_one(self, before: Ensemble, intent: Intent) -> Done:
         if not before.start.spec.member(intent.member).is_external:

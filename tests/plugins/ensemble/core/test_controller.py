@@ -291,15 +291,15 @@ ASKED: list[dict[str, Any]] = [
 @pytest.mark.parametrize("order", [1, -1])
 def test_a_member_one_of_whose_algorithms_fails_is_ended_by_another(order: int) -> None:
     spec = ensemble()
-    answers = [AlgorithmFault("no"), wants(end=True)][::order]
-    step = stepped(spec, begun(spec, m=2), {"m": reading(2)}, {"m": answers})
+    both: list[Answer] = [AlgorithmFault("no"), wants(end=True)]
+    step = stepped(spec, begun(spec, m=2), {"m": reading(2)}, {"m": both[::order]})
     assert step.intents == (EndMember(member="m", why="it wants so"),)
 
 
 def test_what_an_algorithm_asked_for_in_vain_is_not_in_its_memory() -> None:
     """It asks again, once the other answers."""
     spec = ensemble(member(jobs=(jobs(),)), custom={"x": ("true",)})
-    answers = [
+    answers: list[Answer] = [
         AlgorithmFault("no"),
         wants(memory={"since": 1}),
         *(wants(memory={"done": 1}, **each) for each in ASKED),

@@ -410,13 +410,24 @@ def test_a_slot_that_is_kept_for_another_provider_is_none_for_a_member() -> None
 def test_a_member_whose_slot_is_gone_gets_no_jobs(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    """The other members do: each intent is done by itself."""
     site = EnsembleSite()
-    site.up(**ONE)["a"].says = MemberDecision(submit=("md",))
-    site.sim.lead.known = identity(hosts="lead-[0-1],burst-7-[0-3]")
+    site.sim.lead.known = identity(hosts="lead-[0-1],burst-0-[0-3],burst-1-[0-3]")
+    site.restart()
+    both = site.up(members=[{**MEMBER, **JOBS}, {**MEMBER, **JOBS, "name": "b"}])
+    slots = site.store.read()["sweep"].start.slots
+    assert (slots["a"][0], slots["b"][0]) == ("burst-0-0", "burst-1-0")
+    site.step(4)
+    both["a"].says = both["b"].says = MemberDecision(submit=("md",))
+    site.sim.lead.known = identity(hosts="lead-[0-1],burst-7-[0-3],burst-1-[0-3]")
     site.restart()
     site.step(2)
-    assert "no rank slot that begins with burst-0-0 any more" in caplog.text
-    assert site.sim.lead.jobs == {}
+    why = "no rank slot that begins with burst-0-0 any more"
+    assert caplog.text.count(why) == 1
+    assert "no rank slot" in site.shown("a")["member"]["waits_for"]
+    tags = {job.preferences.tag for job in site.sim.lead.jobs.values()}
+    assert tags == {"sweep/b"}
+    assert site.shown("b")["member"]["waits_for"] == ""
 
 
 def test_a_step_that_is_under_way_does_not_take_back_what_a_person_does() -> None:
