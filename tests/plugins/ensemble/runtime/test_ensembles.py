@@ -34,6 +34,7 @@ from tests.plugins.ensemble.runtime.ensemble_site import (
     USER,
     EnsembleSite,
     Scripted,
+    host_of,
 )
 from tests.sim import Sim
 from tests.support.waiting import wait_until
@@ -527,6 +528,27 @@ def test_it_waits_for_nodes_that_leave_before_it_grows_past_its_most() -> None:
         site.end_job(job)
     site.step(10)
     assert site.live("a") == 3
+
+
+def test_while_no_tick_ends_its_nodes_are_not_bought_again_and_again() -> None:
+    """Each check asks for the nodes that it lacks, and does not know of the last."""
+    site = EnsembleSite()
+    site.up(**ONE)["a"].says = MemberDecision(nodes=3)
+    stalled = host_of(site.sim, deadline=0.01, wake=lambda: None)
+    site.ensembles = Ensembles(
+        site.client()._replace(call=stalled.call),
+        lambda _: {"a": {"scripted": site.algorithms["a"]}},
+        None,
+        site.store,
+    )
+    for _ in range(4):
+        site.sim.now += 12.0
+        site.ensembles.look()
+    site.sim.tick(3)
+    assert site.records.live == []
+    site.boot()
+    site.step(3)
+    assert sum(burst.lease.nodes for burst in site.records.live) == 3
 
 
 def test_what_is_shown_of_ensembles() -> None:
