@@ -25,7 +25,6 @@ from burst_ensemble.core.job_rows import (
 from burst_ensemble.core.reading import SizedReading
 from burst_ensemble.core.record import (
     Ensemble,
-    EnsembleRecords,
     KnownJob,
     Member,
     MemberRecord,
@@ -167,11 +166,11 @@ def is_over(one: Ensemble, nodes: TaggedNodes, pending: Collection[Tag]) -> bool
     )
 
 
-def lost_members(ensembles: EnsembleRecords, nodes: TaggedNodes) -> list[TaggedBurst]:
-    """Return the live bursts of ensembles that are not on record.
+def lost_members(unread: Collection[str], nodes: TaggedNodes) -> list[TaggedBurst]:
+    """Return the live bursts of ensembles whose records cannot be read.
 
-    The record was lost or cannot be read, so nothing else would end these bursts.
-    Isolated bursts are left out: they end with their job.
+    Nothing else would end these bursts before their lease. Isolated bursts are left
+    out: they end with their job. Programs other than ensembles have such tags, too.
     """
     return [
         burst
@@ -180,7 +179,7 @@ def lost_members(ensembles: EnsembleRecords, nodes: TaggedNodes) -> list[TaggedB
         and burst.usable
         and not burst.isolated
         and "/" in burst.tag.name
-        and burst.tag.name.partition("/")[0] not in ensembles
+        and burst.tag.name.partition("/")[0] in unread
     ]
 
 

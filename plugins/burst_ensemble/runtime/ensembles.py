@@ -144,8 +144,8 @@ class Ensembles:
         if not nodes.is_read:
             return
         self._looked = now
-        for burst in lost_members(ensembles, nodes):
-            note = "its ensemble is not on record any more"
+        for burst in lost_members(self._store.unread - ensembles.keys(), nodes):
+            note = "the record of its ensemble cannot be read"
             self._daemon.call("down", {"burst": burst.id, "note": note})
         self._files.look(self._daemon.settings(), nodes)
         pending = nodes.tags_waiting()

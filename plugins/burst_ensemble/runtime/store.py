@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import msgspec
@@ -47,6 +47,9 @@ class EnsembleStore:
         self._records: EnsembleRecords | None = None
         self._kept: dict[str, object] = {}
         """The value that the store has, by key; None if that is not known."""
+        self.unread: frozenset[str] = frozenset()
+        """The ensembles whose records could not be read; one of them may have been
+        started again since."""
         self._closed = False
 
     def close(self) -> None:
@@ -93,6 +96,7 @@ class EnsembleStore:
             return self._records
         texts = self._store.load()
         self._records = _decode(texts)
+        self.unread = _names(texts) - self._records.keys()
         found = _by_key(self._records)
         self._kept = {key: found[key] for key in found.keys() & texts.keys()}
         return self._records
@@ -130,15 +134,18 @@ def _by_key(ensembles: EnsembleRecords) -> dict[str, object]:
     return found
 
 
+def _names(texts: Collection[str]) -> frozenset[str]:
+    """Return the ensembles that have a record among these keys."""
+    split = (key.split("/") for key in texts)
+    return frozenset(words[1] for words in split if words[0] in {_STATE, _START})
+
+
 def _decode(texts: Mapping[str, str]) -> EnsembleRecords:
-    """Return the ensembles in the store. An ensemble that cannot be read is logged and
-    left in the store; a record without its ensemble's other record is left there, too.
+    """Return the ensembles in the store. One that cannot be read, or lacks a record, is
+    logged and left in the store.
     """
     found = {}
-    for key in texts:
-        kind, _, name = key.partition("/")
-        if kind != _STATE or f"{_START}/{name}" not in texts:
-            continue
+    for name in sorted(_names(texts)):
         try:
             found[name] = _decode_one(name, texts)
         except (msgspec.MsgspecError, ConfigError, KeyError) as error:
@@ -146,7 +153,7 @@ def _decode(texts: Mapping[str, str]) -> EnsembleRecords:
                 "ensemble %s cannot be read from its records: %s; it ends, and can be"
                 " started again (burst ensemble up)",
                 name,
-                error,
+                f"{error} is missing" if isinstance(error, KeyError) else error,
                 level=logging.WARNING,
             )
     return found

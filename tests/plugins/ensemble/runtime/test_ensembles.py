@@ -23,6 +23,7 @@ from burst_ensemble.runtime.ensembles import Ensembles
 from burst.config.convert import convert
 from burst.errors import BurstError, ConfigError, LeadError
 from burst.model.active_job import JobOutcome
+from burst.model.burst import State
 from burst.model.lead import JobState
 from burst.model.request import BurstPreferences
 from burst.provider import Provider
@@ -217,16 +218,28 @@ def test_a_job_that_is_submitted_after_its_end_is_canceled() -> None:
     assert site.rows()[0]["state"] == "ended"
 
 
-def test_bursts_of_an_ensemble_that_is_not_on_record_are_taken_down() -> None:
+@pytest.mark.parametrize("spoilt", ["ensemble-start/sweep", "ensemble-member/sweep/a"])
+def test_bursts_of_an_ensemble_that_cannot_be_read_are_taken_down(spoilt: str) -> None:
     site, _ = started()
     site.step(3)
     assert site.live("a") == 1
-    store = site.sim.lead.disk.records
-    for key in [key for key in store if key.startswith("ensemble")]:
-        del store[key]
+    del site.sim.lead.disk.records[spoilt]
     site.restart()
     site.step(3)
     assert site.records.live == []
+    site.up(**ONE)
+    site.step(3)
+    assert site.live("a") == 1
+
+
+def test_bursts_of_other_programs_are_left_alone() -> None:
+    """Their tags may look like those of members."""
+    site, _ = started()
+    asked = {"nodes": 2, "tag": "mytool/run-1", "provider": "local"}
+    made = host_of(site.sim).call("request", asked)
+    site.step(4)
+    (burst,) = made["bursts"]
+    assert site.records.bursts[burst].state is State.ONLINE
 
 
 def test_without_an_algorithm_that_is_gone_it_stays_and_can_be_ended(
