@@ -225,6 +225,8 @@ class MemberView(MemberReading, frozen=True, kw_only=True):
     """When it last grew; None if it never did."""
     shrunk: float | None = None
     """When it last shrank; None if it never did."""
+    limited: str = ""
+    """Which limit left it fewer nodes than was decided last; empty if none did."""
     check: float = 10.0
     """Seconds from one decision to the next, as the file says (`checkSeconds`)."""
     commands: tuple[str, ...] = ()

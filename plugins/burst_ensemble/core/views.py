@@ -97,6 +97,7 @@ def _view(
         started=kept.started,
         grown=kept.grown,
         shrunk=kept.shrunk,
+        limited=kept.limited,
         check=float(spec.check),
         commands=tuple(spec.custom),
     )

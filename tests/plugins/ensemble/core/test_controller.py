@@ -44,6 +44,7 @@ from tests.plugins.ensemble.core.ensembles import (
     ensemble,
     jobs,
     limited,
+    make,
     member,
     reading,
     stepped,
@@ -286,6 +287,27 @@ ASKED: list[dict[str, Any]] = [
     {"again": ("job",)},
     {"custom": ("x",)},
 ]
+
+
+def test_a_rule_that_is_triggered_within_a_window_counts_after_it() -> None:
+    spec = ensemble(grow_window=Seconds(30))
+    grow = {"trigger": "metric", "name": "waiting", "when": "> 5"}
+    rules = [{**grow, "action": {"name": "grow", "value": 2}}]
+    triggers, record = make("triggers", rules=rules), begun(spec, m=2)
+    record = record.with_member("m", grown=NOW)
+    found = []
+    for now in (NOW + 10, NOW + 20, NOW + 30):
+
+        def ask(
+            seen: MemberView, memory: Mapping[str, Memory], now: float = now
+        ) -> dict[str, Answer]:
+            return {"rules": triggers.decide(seen, memory.get("rules", {}), now)}
+
+        waiting = {1: 9} if now == NOW + 10 else {}
+        read = MemberState(reading(2, waiting=waiting), record.members["m"])
+        record = look(spec, record, {"m": read}, ask, now).record
+        found.append(record.members["m"].nodes)
+    assert found == [2, 2, 4]
 
 
 @pytest.mark.parametrize("order", [1, -1])
