@@ -88,16 +88,22 @@ def count_jobs(before: MemberRecord, seen: JobsSeen, now: float) -> MemberState:
     """Return a member's record with each event of its jobs counted once, and a reading
     that has only its jobs.
 
-    Once the record has KNOWN_MOST jobs, further ones that others have submitted are in
-    the reading alone, and their events are not counted.
+    Jobs that were submitted before the member began are not its own: those that have
+    ended do not count, and others have no group. Once the record has KNOWN_MOST jobs,
+    further ones that others have submitted are in the reading alone, and their events
+    are not counted.
     """
     count = _Count(before, seen, now)
     jobs = dict(before.jobs)
     rows = {row.id: row for row in seen.rows}
     for job_id in sorted(rows):
-        if job_id not in jobs and len(jobs) >= KNOWN_MOST:
-            continue
-        jobs[job_id] = count.row(rows[job_id], jobs.get(job_id))
+        row = rows[job_id]
+        if job_id not in jobs and row.t_submit < before.started:
+            if row.state is JobState.INACTIVE:
+                continue
+            row = msgspec.structs.replace(row, group="")
+        if job_id in jobs or len(jobs) < KNOWN_MOST:
+            jobs[job_id] = count.row(row, jobs.get(job_id))
     for job_id in sorted(jobs.keys() & seen.outcomes.keys() - rows.keys()):
         jobs[job_id] = count.outcome(jobs[job_id], seen.outcomes[job_id])
     waiting = [

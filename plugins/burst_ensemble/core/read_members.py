@@ -25,7 +25,6 @@ from burst_ensemble.core.job_rows import (
 from burst_ensemble.core.reading import SizedReading
 from burst_ensemble.core.record import (
     Ensemble,
-    KnownJob,
     Member,
     MemberRecord,
 )
@@ -184,18 +183,12 @@ def lost_members(unread: Collection[str], nodes: TaggedNodes) -> list[TaggedBurs
 
 
 def with_earlier_run(one: Ensemble, nodes: TaggedNodes) -> Ensemble:
-    """Return a new ensemble in which jobs and bursts of an earlier run count as known.
+    """Return a new ensemble in which bursts of an earlier run count as known.
 
-    The lead shows jobs for a while after their end, and bursts stay on record: without
-    this, the new run would count them as its own.
+    They stay on record for a while: without this, the new run would pay for them.
     """
-    jobs, record = _jobs_by_tag(nodes), one.record
+    record = one.record
     for member in one.members:
-        ended = {
-            job.id: KnownJob("", 1, counted="finish", ended=nodes.now)
-            for job in jobs.get(member.tag, ())
-            if job.state is JobState.INACTIVE
-        }
         paid = sorted(burst.id for burst in nodes.bursts if burst.tag == member.tag)
-        record = record.with_member(member.name, jobs=ended, settled_bursts=tuple(paid))
+        record = record.with_member(member.name, settled_bursts=tuple(paid))
     return Ensemble(one.start, record)
