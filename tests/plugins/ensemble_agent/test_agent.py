@@ -190,7 +190,7 @@ def test_at_the_end_its_jobs_that_wait_are_canceled(instance: Instance) -> None:
 
 def test_its_jobs_of_an_earlier_run_that_wait_are_canceled(instance: Instance) -> None:
     """The ensemble was ended and started again meanwhile. Others are not its jobs."""
-    names = {1: "e.m.step.0-a1", 2: "e.m.step.0-b2", 3: "by-hand"}
+    names = {1: "e/m/step/0-a1", 2: "e/m/step/0-b2", 3: "by-hand"}
     for number, name in names.items():
         its = {} if name == "by-hand" else {GROUP: "step"}
         made = job(number, whole(1), preferences=MEMBER, name=name, attributes=its)

@@ -115,8 +115,8 @@ def test_a_job_that_is_shown_is_counted_as_submitted_once() -> None:
 def test_jobs_are_given_until_the_instance_has_them() -> None:
     one = agent_member(OWN, SHARED)
     first, second = one.names()
-    assert first.startswith("e.m.step.0-")
-    assert second.startswith("e.shared.4-")
+    assert first.startswith("e/m/step/0-")
+    assert second.startswith("e/shared/4-")
     answer = one.answer(report())
     assert list(answer.submit) == [first, second]
     system = answer.submit[first]["attributes"]["system"]

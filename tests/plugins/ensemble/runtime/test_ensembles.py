@@ -78,7 +78,7 @@ def test_jobs_are_submitted_held_and_run_on_nodes_of_their_member() -> None:
     says = site.up(**TWO)["a"]
     site.once("md", "md")
     (first, second) = site.sim.lead.jobs.values()
-    assert first.name.startswith("sweep.a.md.0-")
+    assert first.name.startswith("sweep/a/md/0-")
     assert first.preferences.tag == "sweep/a"
     site.step(4)
     ran = [job for job in site.sim.lead.jobs.values() if job.t_start]
@@ -156,7 +156,7 @@ def test_a_job_that_the_lead_never_takes_has_failed_and_others_come_after_it(
     assert site.shown()["member"]["failed"] == why
     assert caplog.text.count(why) == 1
     site.once("md")
-    assert [name.split("-")[0] for name in site.lead.names] == ["sweep.a.md.2"]
+    assert [name.split("-")[0] for name in site.lead.names] == ["sweep/a/md/2"]
 
 
 def test_a_member_all_of_whose_jobs_are_never_taken_ends() -> None:
