@@ -66,7 +66,7 @@ class LeadGone(Unreadable):
 
 
 class Late(LeadError):
-    """No answer came in time, and the request may still be carried out.
+    """No answer came in time; the text says whether the request was dropped.
 
     Read the present state before the request is repeated.
     """

@@ -12,6 +12,7 @@ import msgspec
 from burst.config import IntakeSettings
 from burst.core.select.constraints import Constraints
 from burst.errors import ConfigError, LeadError, LeadGone, StoreError, Unreadable
+from burst.flux.store import check_record
 from burst.lead import ServiceRequest, admit_all, no_known_jobs
 from burst.model.event import Event
 from burst.model.jobid import JobId
@@ -55,6 +56,8 @@ class MemoryStore:
         if crash == "before":
             raise Crash
         self.writes += 1
+        for key, text in changes.items():
+            check_record(key, text)
         for key, text in changes.items():
             if text is None:
                 self.records.pop(key, None)

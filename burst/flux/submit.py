@@ -33,17 +33,30 @@ def submit_jobs(handle: Connection, jobs: Sequence[NewJob]) -> list[JobId | Burs
 
 
 def find_jobs(client: RpcClient, names: Collection[str]) -> dict[str, JobId]:
-    """See `burst.lead.JobSubmitter`. By job-list.list (RFC 43)."""
-    if not names:
-        return {}
-    query = {
-        "max_entries": 0,
-        "attrs": ["name"],
-        "constraint": {"name": sorted(names)},
-        "since": 0.0,
-    }
-    answer = client.ask("job-list.list", query)["jobs"]
-    return {job["name"]: job["id"] for job in sorted(answer, key=lambda job: job["id"])}
+    """See `burst.lead.JobSubmitter`. By job-list.list (RFC 43).
+
+    Each name is asked for by itself: a request may make only so many comparisons of a
+    name with a job (`[job-list] max_comparisons`, a million by default).
+    """
+    answers = client.ask_all(
+        (
+            "job-list.list",
+            {
+                "max_entries": 0,
+                "attrs": ["name"],
+                "constraint": {"name": [name]},
+                "since": 0.0,
+            },
+        )
+        for name in sorted(names)
+    )
+    found = {}
+    for name, answer in zip(sorted(names), answers, strict=True):
+        if isinstance(answer, BurstError):
+            raise answer
+        if answer["jobs"]:
+            found[name] = JobId(max(job["id"] for job in answer["jobs"]))
+    return found
 
 
 def job_outcomes(client: RpcClient, jobs: Collection[JobId]) -> dict[JobId, JobOutcome]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from typing import Any
 
@@ -34,7 +34,8 @@ class EngineCommands:
     def post(self, command: EngineCommand) -> Future[Any]:
         """Have the next tick carry out a command; the future gets its answer.
 
-        The answer is a BurstError once `refuse` was called.
+        The answer is a BurstError once `refuse` was called. If the future is canceled
+        before its tick, the command is dropped.
         """
         future: Future[Any] = Future()
         with self._posting:
@@ -53,8 +54,7 @@ class EngineCommands:
 
         The answer is any exception that the command raises, or a BurstError of `act`.
         """
-        while self:
-            command, future = self._waiting.get()
+        for command, future in self._take():
             try:
                 result, answer = decide(command)
             except Exception as error:  # noqa: BLE001 - its caller's answer, whatever it is
@@ -71,9 +71,15 @@ class EngineCommands:
         """Refuse all commands that wait, and all that are posted from now on."""
         with self._posting:
             self._closed = True
-        while self:
-            _, future = self._waiting.get()
+        for _, future in self._take():
             future.set_exception(_stopping())
+
+    def _take(self) -> Iterator[tuple[EngineCommand, Future[Any]]]:
+        """Yield the commands that wait, also those that come meanwhile."""
+        while self:
+            command, future = self._waiting.get()
+            if future.set_running_or_notify_cancel():
+                yield command, future
 
 
 def _stopping() -> BurstError:

@@ -103,7 +103,9 @@ class SettingsReloader:
     def _take(self) -> list[Future[Row]]:
         taken = []
         while not self._asked.empty():
-            taken.append(self._asked.get())
+            future = self._asked.get()
+            if future.set_running_or_notify_cancel():
+                taken.append(future)
         return taken
 
     def _begin(self, session: Session, waiting: list[Future[Row]]) -> None:

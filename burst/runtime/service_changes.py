@@ -331,11 +331,16 @@ class ServiceChanges:
         return self._wait(future, self._deadline)
 
     def _wait(self, future: Future[Row], limit: float) -> Row:
+        """Return the answer. A request that no tick has begun in time is dropped: its
+        caller may repeat it.
+        """
         try:
             answer: Row = future.result(limit)
         except LateError:
+            dropped = future.cancel()
             raise Late(
-                f"the daemon finished no tick for {limit:g} s",
+                f"the daemon finished no tick for {limit:g} s; "
+                + ("nothing was done" if dropped else "the request is under way"),
                 "its log shows what it waits for",
             ) from None
         return answer

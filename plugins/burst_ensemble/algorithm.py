@@ -225,6 +225,8 @@ class MemberView(MemberReading, frozen=True, kw_only=True):
     """When it last grew; None if it never did."""
     shrunk: float | None = None
     """When it last shrank; None if it never did."""
+    limited: str = ""
+    """Which limit left it fewer nodes than was decided last; empty if none did."""
     check: float = 10.0
     """Seconds from one decision to the next, as the file says (`checkSeconds`)."""
     commands: tuple[str, ...] = ()
@@ -256,8 +258,9 @@ class MemberDecision(msgspec.Struct, frozen=True, kw_only=True):
     submit: tuple[str, ...] = ()
     """Names of groups of `MemberView.jobs`, one for each job, in the order in which
     they are submitted. Jobs beyond what is left of a group and beyond SUBMIT_MOST are
-    dropped, and all jobs while earlier ones are still being submitted: count with
-    `JobGroup.submitted` and `left`, not with what was asked for."""
+    dropped, and all jobs while earlier ones are still being submitted, or while 5,000
+    are active or ended in the last five minutes: count with `JobGroup.submitted` and
+    `left`, not with what was asked for."""
     again: tuple[str, ...] = ()
     """Like `submit`, but regardless of how many are left: `count` of the file is then
     the number of jobs of one submission."""

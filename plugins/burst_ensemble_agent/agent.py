@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from typing import Any, Protocol, runtime_checkable
 
 import msgspec
+from burst_ensemble.core.job_rows import GROUP
 
 from burst import log
 from burst.errors import (
@@ -32,7 +33,7 @@ from burst.model.backoff import backoff
 from burst.model.event import cut
 from burst.model.fsd import format_fsd
 from burst.model.jobid import JobId
-from burst.model.lead import PENDING
+from burst.model.lead import PENDING, JobView
 from burst.runtime.retry import Retry
 from burst.runtime.service_answers import describe_process
 from burst.wakeup import WakeUp
@@ -206,10 +207,16 @@ class EnsembleAgent:
         if answer.end:
             # Look again after jobs were canceled: another may have been submitted
             # meanwhile. The agent ends once no job waits.
-            self._over = not self._cancel(lead, answer.end)
+            self._over = not self._cancel(lead, answer.end, self._waiting(lead))
             if self._over:
                 log.say("%s has ended: %s", self._site.about, answer.end)
             return _FIRST_PAUSE
+        earlier = [
+            job
+            for job in self._waiting(lead)
+            if GROUP in job.attributes and not job.name.endswith(answer.run)
+        ]
+        self._cancel(lead, "it was started again", earlier)
         if answer.submit and self._submit(lead, answer.submit):
             return 0.0
         return answer.check
@@ -259,16 +266,19 @@ class EnsembleAgent:
         while jobs - lead.observe().jobs.keys() and time.monotonic() < ends:
             time.sleep(_LOOK_S)
 
-    def _cancel(self, lead: AgentLead, why: str) -> int:
-        """Cancel the waiting jobs of the member; return how many there were."""
-        waiting = [
-            job.id
+    def _waiting(self, lead: AgentLead) -> list[JobView]:
+        """Return the jobs of the member that wait."""
+        return [
+            job
             for job in lead.observe().jobs.values()
             if job.preferences.tag == self._site.about and job.state in PENDING
         ]
+
+    def _cancel(self, lead: AgentLead, why: str, waiting: Sequence[JobView]) -> int:
+        """Cancel jobs that wait; return how many there were."""
         for job in waiting:
             try:
-                lead.fail_job(job, f"{self._site.about} has ended: {why}")
+                lead.fail_job(job.id, f"{self._site.about} has ended: {why}")
             except Unreadable:
                 raise
             except LeadError as error:

@@ -15,10 +15,9 @@ from burst_ensemble.core.job_rows import (
     count_jobs,
     lost_jobs,
 )
-from burst_ensemble.core.member_job import find_group, job_name, make_jobspec
-from burst_ensemble.core.record import KnownJob, Member
+from burst_ensemble.core.member_job import find_group, job_name, make_jobspec, run_of
+from burst_ensemble.core.record import Member
 
-from burst.model.lead import JobState
 from burst.model.shape import Shape
 from burst_ensemble_agent.report import (
     ASK_MOST,
@@ -62,20 +61,9 @@ class AgentMember(Member, frozen=True):
 
         All jobs of the instance are its jobs, whoever submitted them.
         """
-        rows, known = report.jobs, dict(self.record.jobs)
-        if not self.record.instance:
-            # Jobs that ended before the first report do not belong to this ensemble.
-            known |= {
-                row.id: KnownJob(row.group, row.nodes, counted="finish", seen=now)
-                for row in rows
-                if row.state is JobState.INACTIVE
-            }
-        before = msgspec.structs.replace(
-            self.record, jobs=known, instance=report.instance
-        )
-        counted = count_jobs(
-            before, JobsSeen(rows, report.outcomes, report.more, has_others=True), now
-        )
+        before = msgspec.structs.replace(self.record, instance=report.instance)
+        seen = JobsSeen(report.jobs, report.outcomes, report.more, has_others=True)
+        counted = count_jobs(before, seen, now)
         reading = msgspec.structs.replace(
             counted.reading,
             nodes_up=report.nodes.up,
@@ -101,6 +89,7 @@ class AgentMember(Member, frozen=True):
                 for name, ref in self.names().items()
             },
             ask=tuple(lost[:ASK_MOST]),
+            run=run_of(self.ensemble.record.started),
         )
 
 

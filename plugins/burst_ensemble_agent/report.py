@@ -97,6 +97,9 @@ class AgentAnswer(msgspec.Struct, frozen=True, kw_only=True):
     agent adds its own."""
     ask: tuple[JobId, ...] = ()
     """Jobs that are no longer in the report: the next report says how they ended."""
+    run: str = ""
+    """How the names of the ensemble's jobs end: the agent cancels those that wait since
+    an earlier run."""
     end: str = ""
     """Why the member has ended: the agent cancels its waiting jobs, and ends. Empty
     while the member runs."""

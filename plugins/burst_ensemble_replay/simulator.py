@@ -232,7 +232,7 @@ def _member_outcome(
         changes=max(0, member.changes - 1),
         nodes=kept.nodes,
         end=kept.why if kept.ended is not None else "",
-        trouble=kept.trouble.what if kept.trouble else "",
+        trouble=kept.fault,
     )
 
 

@@ -80,7 +80,7 @@ def wait_for_end(site: Site) -> dict[str, int]:
     )
     site.check_that_nothing_is_left()
     tally = member(site)["jobs"]["step"]["tally"]
-    names = [name for name in site.names() if ".md.step." in name]
+    names = [name for name in site.names() if "/md/step/" in name]
     assert len(names) == len(set(names)) == tally["events"]["submit"], "each job once"
     return {key: tally[key] for key in ("success", "failed")}
 

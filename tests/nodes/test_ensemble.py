@@ -157,10 +157,10 @@ def check_jobs(seed: EnsembleSeed, row: dict[str, Any]) -> None:
     form = ("jobs", "-a", "-n", "-o", "{name} {result} {nodelist}")
     jobs = [line.split() for line in seed.flux(*form).splitlines()]
     assert {result for _, result, _ in jobs} == {"COMPLETED"}
-    # Such as sweep.simulate.step.0-1a2b3c
+    # Such as sweep/simulate/step/0-1a2b3c
     names = [name.partition("-")[0] for name, _, _ in jobs]
     assert len(set(names)) == len(names)
-    count = Counter(tuple(name.split(".")[1:3]) for name in names)
+    count = Counter(tuple(name.split("/")[1:3]) for name in names)
     assert count == {
         ("simulate", "reference"): 1,
         ("simulate", "step"): 6,
@@ -168,7 +168,7 @@ def check_jobs(seed: EnsembleSeed, row: dict[str, Any]) -> None:
         ("sample", "draw"): 4,
     }
     for name, (_, _, hosts) in zip(names, jobs, strict=True):
-        slot = row["members"][name.split(".")[1]]["member"]["slot"]
+        slot = row["members"][name.split("/")[1]]["member"]["slot"]
         assert set(parse_hostlist(hosts)) <= set(parse_hostlist(slot)), name
 
 

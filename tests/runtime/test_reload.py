@@ -190,6 +190,19 @@ def test_the_answer_is_what_changed(bench):
     assert one.made == ["local", "other"]
 
 
+def test_a_reload_whose_caller_gave_up_before_it_began_is_dropped(bench):
+    one = bench()
+    one.tables["limits"] = {"max_nodes": 3}
+    assert one.reloads.ask().cancel()
+    one.tick(20)
+    assert one.session.settings.limits.max_nodes != 3
+    asked = one.reloads.ask()
+    one.until(lambda: one.reloads.time_left() is not None)
+    assert not asked.cancel()
+    one.until(asked.done)
+    assert one.session.settings.limits.max_nodes == 3
+
+
 def test_a_provider_with_other_settings_is_tried_again_at_once(bench):
     one = bench("local", "other", limits={"cooldown": "1h"})
     for name in ("local", "other"):

@@ -9,6 +9,7 @@ from burst.cli.status import lead_troubles
 from burst.errors import (
     BurstError,
     Denied,
+    Late,
     LeadError,
     NotFound,
     Refused,
@@ -385,8 +386,10 @@ def test_a_daemon_that_stops_or_does_not_tick_answers_what_was_asked_of_it():
     parts = asking.reload, describe_process(0.0)
     request = ServiceRequest("request", {"nodes": 1}, 0, True)
     stuck = ServiceApi(lambda: asking.sim.engine, lambda: None, *parts, deadline=0.01)
-    with pytest.raises(LeadError, match="finished no tick"):
+    with pytest.raises(Late, match=r"finished no tick for 0.01 s; nothing was done"):
         stuck.answer(request)
+    asking.sim.tick(2)
+    assert asking.sim.engine.snapshot.records.live == [], "it is not done later"
     # It stops while the request waits; and it has stopped already.
     for wake in (asking.sim.engine.close, lambda: None):
         stopping = ServiceApi(lambda: asking.sim.engine, wake, *parts)

@@ -69,10 +69,11 @@ def submit_jobs(one: Ensemble, member: str, group: str, count: int) -> EnsembleR
         raise BurstError(
             f"{whose} has no jobs {group}", f"it has {', '.join(known) or 'none'}"
         )
-    if one.record.members[member].unconfirmed:
+    waits = one.record.members[member].waits_with_jobs
+    if waits:
         raise BurstError(
-            f"earlier jobs of {whose} are not submitted yet",
-            "burst ensemble status says why, if it lasts",
+            f"{whose} gets no jobs now: {waits}",
+            "try again later; burst ensemble status says what it waits for",
         )
     if not 0 < count <= SUBMIT_MOST:
         raise BurstError(f"{count} jobs cannot be submitted", f"1 to {SUBMIT_MOST}")

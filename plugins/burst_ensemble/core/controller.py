@@ -4,8 +4,8 @@
 At each check (`EnsembleSpec.check`) the daemon calls `look`, writes the `record` of the
 step that it returns, then does the `intents` in their order. An intent that is not done
 comes again in the next step: sizes and ends while readings differ from the record, jobs
-and commands until `confirm`. A member that cannot be read, or whose algorithm failed,
-stays as it is.
+and commands until `confirm`. A member that cannot be read stays as it is; one of whose
+algorithms failed, too, unless another ends it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from burst.model.fsd import format_fsd
-from burst_ensemble.algorithm import MemberDecision, MemberView, Memory
+from burst_ensemble.algorithm import MemberView, Memory
 from burst_ensemble.config.spec import EnsembleSpec
 from burst_ensemble.core.intents import (
     Done,
@@ -33,19 +33,10 @@ from burst_ensemble.core.record import (
     EnsembleRecords,
     KnownJob,
     MemberRecord,
-    Trouble,
 )
 from burst_ensemble.core.sizes import decide_sizes
-from burst_ensemble.core.views import is_due, make_views, take_in
-from burst_ensemble.core.wishes import (
-    AlgorithmFault,
-    Answer,
-    give_jobs,
-    merge_answers,
-)
-
-_FIRST_PAUSE = 60.0
-_LONGEST_PAUSE = 3600.0
+from burst_ensemble.core.views import make_views, take_in
+from burst_ensemble.core.wishes import Answer, Wish, give_jobs, merge_answers
 
 
 class EnsembleStep(msgspec.Struct, frozen=True):
@@ -81,7 +72,6 @@ def look(
     answers = {
         name: ask(view, known.members[name].memory)
         for name, view in make_views(spec, known, readings).items()
-        if is_due(known, name, now)
     }
     return take_step(spec, known, readings, answers, now)
 
@@ -95,20 +85,21 @@ def take_step(
 ) -> EnsembleStep:
     """Return the next record and the intents. A member that has ended stays ended.
 
-    A member that could not be read has no reading and no answers. A member that is not
-    due (`is_due`) has no answers.
+    A member that could not be read has no reading and no answers.
     """
     wishes = _wishes(spec, record, answers)
-    record = _take_wishes(record, wishes, now)
+    for name, wish in wishes.items():
+        memory = {**record.members[name].memory, **wish.decision.memory}
+        record = record.with_member(name, fault=wish.fault, memory=memory)
     record = _end_members(spec, record, wishes, readings, now)
     usable = {
-        name: wish
+        name: wish.decision
         for name, wish in wishes.items()
-        if isinstance(wish, MemberDecision) and record.members[name].ended is None
+        if not wish.fault and record.members[name].ended is None
     }
     record = decide_sizes(spec, record, readings, usable, now)
-    for name, wish in usable.items():
-        record = give_jobs(spec, record, name, wish)
+    for name, decision in usable.items():
+        record = give_jobs(spec, record, name, decision)
     record = _end_of_all(record, now)
     return EnsembleStep(record, tuple(_intents(record, readings)))
 
@@ -139,10 +130,12 @@ def confirm(
         record = record.with_members({name: member})
         groups = {job: find_group(spec, name, ref) for ref, job in what.jobs.items()}
         new = {
-            job: KnownJob(group.name, group.nodes, counted="", submitted=now, seen=now)
+            job: KnownJob(group.name, group.nodes, counted="", submitted=now)
             for job, group in groups.items()
         }
-        ran = intent.number if isinstance(intent, RunCustom) else None
+        ran = None
+        if isinstance(intent, RunCustom) and not what.refused:
+            ran = intent.number
         record = record.with_member(
             name,
             jobs={**new, **member.jobs},
@@ -182,7 +175,7 @@ def _wishes(
     spec: EnsembleSpec,
     record: EnsembleRecord,
     answers: Mapping[str, Mapping[str, Answer]],
-) -> dict[str, Answer]:
+) -> dict[str, Wish]:
     shared = {job.name for job in spec.jobs}
     found = {}
     for each in spec.members:
@@ -192,34 +185,10 @@ def _wishes(
     return found
 
 
-def _take_wishes(
-    record: EnsembleRecord,
-    wishes: Mapping[str, Answer],
-    now: float,
-) -> EnsembleRecord:
-    """Return the record with the algorithms' memories, and with their failures."""
-    for name, wish in wishes.items():
-        before = record.members[name]
-        if isinstance(wish, AlgorithmFault):
-            trouble = _trouble(before.trouble, wish.why, now)
-            record = record.with_member(name, trouble=trouble)
-        else:
-            memory = {**before.memory, **wish.memory}
-            record = record.with_member(name, trouble=None, memory=memory)
-    return record
-
-
-def _trouble(before: Trouble | None, why: str, now: float) -> Trouble:
-    """Return the trouble with a pause as long as it has lasted: a minute to an hour."""
-    first = min(before.first, now) if before else now
-    pause = min(_LONGEST_PAUSE, max(_FIRST_PAUSE, now - first))
-    return Trouble(what=why, first=first, until=now + pause)
-
-
 def _end_members(
     spec: EnsembleSpec,
     record: EnsembleRecord,
-    wishes: Mapping[str, Answer],
+    wishes: Mapping[str, Wish],
     readings: Mapping[str, SizedReading],
     now: float,
 ) -> EnsembleRecord:
@@ -227,8 +196,8 @@ def _end_members(
     if limit:
         return end_all(record, limit, now)
     for name, wish in wishes.items():
-        if isinstance(wish, MemberDecision) and wish.end:
-            record = _ended(record, name, wish.why, now)
+        if wish.decision.end:
+            record = _ended(record, name, wish.decision.why, now)
     return record
 
 
@@ -261,7 +230,7 @@ def _ended(record: EnsembleRecord, name: str, why: str, now: float) -> EnsembleR
         why=why,
         unconfirmed=(),
         unconfirmed_commands=(),
-        trouble=None,
+        fault="",
     )
 
 

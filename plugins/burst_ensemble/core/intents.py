@@ -69,8 +69,8 @@ class Done(msgspec.Struct, frozen=True):
     """The outcome of an intent."""
 
     refused: str = ""
-    """Why the member does not reach its size, or a job was refused for now; empty if
-    neither."""
+    """Why the member does not reach its size, a job was refused for now, or the intent
+    failed; empty if it is done."""
     jobs: Mapping[JobRef, JobId] = {}
     """For SubmitJobs: the jobs that the lead has now."""
     never_taken: Mapping[JobRef, str] = {}

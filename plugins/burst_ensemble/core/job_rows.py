@@ -19,7 +19,7 @@ from burst.model.lead import JobState
 from burst_ensemble.algorithm import JobTally, QueueCounts
 from burst_ensemble.core.intents import JobRef
 from burst_ensemble.core.reading import JobEvent, SizedReading, with_event
-from burst_ensemble.core.record import KnownJob, MemberRecord
+from burst_ensemble.core.record import KNOWN_MOST, KnownJob, MemberRecord
 
 GROUP = "burst_group"
 """Attribute of jobs: the entry of `jobs` in the file that the job belongs to."""
@@ -87,12 +87,23 @@ def lost_jobs(member: MemberRecord, shown: Collection[JobId]) -> list[JobId]:
 def count_jobs(before: MemberRecord, seen: JobsSeen, now: float) -> MemberState:
     """Return a member's record with each event of its jobs counted once, and a reading
     that has only its jobs.
+
+    Jobs that were submitted before the member began are not its own: those that have
+    ended do not count, and others have no group. Once the record has KNOWN_MOST jobs,
+    further ones that others have submitted are in the reading alone, and their events
+    are not counted.
     """
     count = _Count(before, seen, now)
     jobs = dict(before.jobs)
     rows = {row.id: row for row in seen.rows}
     for job_id in sorted(rows):
-        jobs[job_id] = count.row(rows[job_id], jobs.get(job_id))
+        row = rows[job_id]
+        if job_id not in jobs and row.t_submit < before.started:
+            if row.state is JobState.INACTIVE:
+                continue
+            row = msgspec.structs.replace(row, group="")
+        if job_id in jobs or len(jobs) < KNOWN_MOST:
+            jobs[job_id] = count.row(row, jobs.get(job_id))
     for job_id in sorted(jobs.keys() & seen.outcomes.keys() - rows.keys()):
         jobs[job_id] = count.outcome(jobs[job_id], seen.outcomes[job_id])
     waiting = [
@@ -101,14 +112,14 @@ def count_jobs(before: MemberRecord, seen: JobsSeen, now: float) -> MemberState:
         if row.state in _WAITING and row.id not in seen.held_back
     ]
     waiting.sort(key=lambda row: (-row.urgency, row.id))
-    sizes = [jobs[row.id].nodes for row in waiting]
+    sizes = [row.nodes for row in waiting]
     jobs = {
         job_id: job
         for job_id, job in jobs.items()
-        if job.counted != "finish" or now - job.seen < _FORGOTTEN
+        if job.counted != "finish" or job_id in rows or now - job.ended < _FORGOTTEN
     }
     reading = SizedReading(
-        queue=_queue(jobs, rows.values(), seen.more, now),
+        queue=_queue(jobs, rows, seen.more, now),
         waiting=Counter(sizes),
         next_jobs=tuple(sizes[:NEXT_MOST]),
     )
@@ -149,7 +160,6 @@ class _Count:
         if known is None or not known.counted:
             known = KnownJob(row.group, row.nodes, submitted=row.t_submit)
             self._add(known, "submit")
-        known = msgspec.structs.replace(known, seen=self._now)
         if row.state is JobState.INACTIVE:
             outcome = JobOutcome(row.result, row.t_start, row.t_finish)
             return self.outcome(known, outcome)
@@ -174,7 +184,7 @@ class _Count:
         if not success:
             failed = not ran and outcome.result != "canceled"
             self._add(known, "exception", failed=failed)
-        return msgspec.structs.replace(known, counted="finish", seen=self._now)
+        return msgspec.structs.replace(known, counted="finish", ended=self._now)
 
     def _start(self, known: KnownJob, started: float) -> KnownJob:
         if known.counted != "submit" or not started:
@@ -193,16 +203,18 @@ class _Count:
 
 def _queue(
     jobs: Mapping[JobId, KnownJob],
-    rows: Collection[JobRow],
+    rows: Mapping[JobId, JobRow],
     more: Mapping[JobState, int],
     now: float,
 ) -> QueueCounts:
     """Return the number of jobs in each state. Inactive jobs count while the record has
     them. Jobs that were submitted after the lead was read count as new.
     """
-    counts = Counter(row.state.value for row in rows)
-    unseen = [job for job in jobs.values() if not job.counted]
-    counts["new"] += sum(now - job.submitted < _UNSEEN for job in unseen)
-    counts["inactive"] += len(jobs) - len(rows) - len(unseen)
+    counts = Counter(row.state.value for row in rows.values())
+    rest = [job for job_id, job in jobs.items() if job_id not in rows]
+    counts["new"] += sum(
+        not job.counted and now - job.submitted < _UNSEEN for job in rest
+    )
+    counts["inactive"] += sum(bool(job.counted) for job in rest)
     counts.update({state.value: number for state, number in more.items()})
     return QueueCounts(**counts)

@@ -31,9 +31,17 @@ class JobSite(msgspec.Struct, frozen=True):
 
 
 def job_name(spec: EnsembleSpec, member: str, ref: JobRef, started: float) -> str:
-    """Return the name of one job in one run of an ensemble. It is unique."""
-    whose = spec.name if ref.shared else f"{spec.name}.{member}"
-    return f"{whose}.{ref.group}.{ref.number}-{int(started):x}"
+    """Return the name of one job in one run of an ensemble.
+
+    It is unique: none of its parts may contain the / between them.
+    """
+    whose = spec.name if ref.shared else f"{spec.name}/{member}"
+    return f"{whose}/{ref.group}/{ref.number}{run_of(started)}"
+
+
+def run_of(started: float) -> str:
+    """Return how the names of all jobs in one run of an ensemble end."""
+    return f"-{int(started):x}"
 
 
 def find_group(spec: EnsembleSpec, member: str, ref: JobRef) -> JobSpec:

@@ -25,8 +25,6 @@ from burst_ensemble.core.job_rows import (
 from burst_ensemble.core.reading import SizedReading
 from burst_ensemble.core.record import (
     Ensemble,
-    EnsembleRecords,
-    KnownJob,
     Member,
     MemberRecord,
 )
@@ -167,11 +165,11 @@ def is_over(one: Ensemble, nodes: TaggedNodes, pending: Collection[Tag]) -> bool
     )
 
 
-def lost_members(ensembles: EnsembleRecords, nodes: TaggedNodes) -> list[TaggedBurst]:
-    """Return the live bursts of ensembles that are not on record.
+def lost_members(unread: Collection[str], nodes: TaggedNodes) -> list[TaggedBurst]:
+    """Return the live bursts of ensembles whose records cannot be read.
 
-    The record was lost or cannot be read, so nothing else would end these bursts.
-    Isolated bursts are left out: they end with their job.
+    Nothing else would end these bursts before their lease. Isolated bursts are left
+    out: they end with their job. Programs other than ensembles have such tags, too.
     """
     return [
         burst
@@ -180,23 +178,17 @@ def lost_members(ensembles: EnsembleRecords, nodes: TaggedNodes) -> list[TaggedB
         and burst.usable
         and not burst.isolated
         and "/" in burst.tag.name
-        and burst.tag.name.partition("/")[0] not in ensembles
+        and burst.tag.name.partition("/")[0] in unread
     ]
 
 
 def with_earlier_run(one: Ensemble, nodes: TaggedNodes) -> Ensemble:
-    """Return a new ensemble in which jobs and bursts of an earlier run count as known.
+    """Return a new ensemble in which bursts of an earlier run count as known.
 
-    The lead shows jobs for a while after their end, and bursts stay on record: without
-    this, the new run would count them as its own.
+    They stay on record for a while: without this, the new run would pay for them.
     """
-    jobs, record = _jobs_by_tag(nodes), one.record
+    record = one.record
     for member in one.members:
-        ended = {
-            job.id: KnownJob("", 1, counted="finish", seen=nodes.now)
-            for job in jobs.get(member.tag, ())
-            if job.state is JobState.INACTIVE
-        }
         paid = sorted(burst.id for burst in nodes.bursts if burst.tag == member.tag)
-        record = record.with_member(member.name, jobs=ended, settled_bursts=tuple(paid))
+        record = record.with_member(member.name, settled_bursts=tuple(paid))
     return Ensemble(one.start, record)

@@ -21,16 +21,6 @@ from burst_ensemble.config.spec import EnsembleSpec, MemberSpec
 from burst_ensemble.core.intents import JobRef
 
 
-class Trouble(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a member's algorithms are not called: one raised, or was too slow."""
-
-    what: str
-    first: float
-    """When the trouble began, in seconds since the epoch."""
-    until: float
-    """When they are called again; the member stays as it is until then."""
-
-
 class KnownJob(msgspec.Struct, frozen=True, array_like=True):
     """A job of a member and its counted events. Times: seconds since the epoch."""
 
@@ -42,8 +32,13 @@ class KnownJob(msgspec.Struct, frozen=True, array_like=True):
     submitted and not read since."""
     submitted: float = 0.0
     started: float = 0.0
-    seen: float = 0.0
-    """When it was last read."""
+    ended: float = 0.0
+    """When its end was counted."""
+
+
+KNOWN_MOST = 5000
+"""How many jobs a member's record may have before it gets no further ones. Each takes
+at most 160 bytes of a value, and a store takes MAX_VALUE_BYTES."""
 
 
 class MemberRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,7 +61,8 @@ class MemberRecord(msgspec.Struct, frozen=True, kw_only=True):
     unconfirmed_commands: tuple[tuple[int, str], ...] = ()
     """Number and name of commands that may not be started yet."""
     jobs: Mapping[JobId, KnownJob] = {}
-    """Jobs that are active, or ended a short while ago."""
+    """Jobs that are active, or ended a short while ago; little more than KNOWN_MOST.
+    """
     statistics: Mapping[str, JobTally] = {}
     """The tally of each group; that of "" is for jobs without a group."""
     total: JobTally = JobTally()
@@ -85,7 +81,8 @@ class MemberRecord(msgspec.Struct, frozen=True, kw_only=True):
     """
     leaving: int = 0
     """How many nodes in `paid` were being given back."""
-    trouble: Trouble | None = None
+    fault: str = ""
+    """Why the decisions of its algorithms are not taken: one of them failed."""
     limited: str = ""
     """Which limit leaves it fewer nodes than it wants; empty if none does."""
     refused: str = ""
@@ -98,6 +95,15 @@ class MemberRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The reason of the last change, or of the end."""
     ended: float | None = None
     """When it was decided that it ends, for good; None while it runs."""
+
+    @property
+    def waits_with_jobs(self) -> str:
+        """Why it gets no further jobs now; empty if it does. It bounds the record."""
+        if self.unconfirmed:
+            return "earlier jobs are not submitted yet"
+        if len(self.jobs) >= KNOWN_MOST:
+            return f"{len(self.jobs)} jobs are active or ended in the last five minutes"
+        return ""
 
 
 class EnsembleRecord(msgspec.Struct, frozen=True, kw_only=True):

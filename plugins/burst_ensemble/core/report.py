@@ -84,7 +84,7 @@ def member_row(
         "shrunk": record.shrunk,
         "ended": record.ended,
         "why": record.why,
-        "trouble": record.trouble.what if record.trouble else "",
+        "trouble": record.fault,
         "never_taken": record.never_taken,
         "unconfirmed": len(record.unconfirmed),
         "spent": record.spent,

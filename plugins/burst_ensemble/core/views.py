@@ -62,15 +62,6 @@ def fresh_view(spec: EnsembleSpec, member: MemberSpec) -> MemberView:
     return _view(spec, fresh, member, SizedReading(nodes_up=size))
 
 
-def is_due(record: EnsembleRecord, name: str, now: float) -> bool:
-    """Tell whether the algorithms of a member are to be called."""
-    trouble = record.members[name].trouble
-    if record.members[name].ended is not None:
-        return False
-    # `first` is later than now if the clock was set back.
-    return trouble is None or not trouble.first <= now < trouble.until
-
-
 def _view(
     spec: EnsembleSpec,
     record: EnsembleRecord,
@@ -106,6 +97,7 @@ def _view(
         started=kept.started,
         grown=kept.grown,
         shrunk=kept.shrunk,
+        limited=kept.limited,
         check=float(spec.check),
         commands=tuple(spec.custom),
     )

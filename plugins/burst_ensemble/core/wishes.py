@@ -25,11 +25,19 @@ class AlgorithmFault(msgspec.Struct, frozen=True):
 Answer = MemberDecision | AlgorithmFault
 
 
+class Wish(msgspec.Struct, frozen=True):
+    """What the algorithms of a member want together."""
+
+    decision: MemberDecision
+    """Its memory is that of each algorithm, by name."""
+    fault: str = ""
+    """The first fault of one. Then the member stays as it is, unless it is to end."""
+
+
 def merge_answers(
     answers: Mapping[str, Answer], groups: Collection[str], commands: Collection[str]
-) -> MemberDecision | AlgorithmFault:
-    """Return one decision for all algorithms of a member, with the memory of each by
-    name, or the first fault if there is one.
+) -> Wish:
+    """Return what all algorithms of a member want.
 
     `groups` and `commands` are the names that a decision may contain.
     """
@@ -39,19 +47,22 @@ def merge_answers(
     again: list[str] = []
     custom: list[str] = []
     memory: dict[str, Mapping[str, Any]] = {}
+    faults = {name: _fault_of(each, groups, commands) for name, each in answers.items()}
+    fault = next((f"{name}: {what}" for name, what in faults.items() if what), "")
     for name, answer in answers.items():
-        fault = _fault_of(answer, groups, commands)
-        if fault or not isinstance(answer, MemberDecision):
-            return AlgorithmFault(cut(f"{name}: {fault}", 300))
-        if nodes is None and answer.nodes is not None:
-            nodes, sized = answer.nodes, answer.why
+        if faults[name] or not isinstance(answer, MemberDecision):
+            continue
         if answer.end:
             ended = ended or answer.why or f"{name} decided to end it"
+        elif fault and _asks(answer):
+            continue  # its memory would tell it that this was done
+        if nodes is None and answer.nodes is not None:
+            nodes, sized = answer.nodes, answer.why
         submit += answer.submit
         again += answer.again
         custom += answer.custom
         memory[name] = msgspec.json.decode(msgspec.json.encode(answer.memory))
-    return MemberDecision(
+    decision = MemberDecision(
         nodes=nodes,
         submit=tuple(submit),
         again=tuple(again),
@@ -59,6 +70,14 @@ def merge_answers(
         custom=tuple(custom),
         memory=memory,
         why=cut(ended or sized, 300),
+    )
+    return Wish(decision, cut(fault, 300))
+
+
+def _asks(answer: MemberDecision) -> bool:
+    """Tell whether an answer changes the member."""
+    return answer.nodes is not None or bool(
+        answer.submit or answer.again or answer.custom
     )
 
 
@@ -93,14 +112,14 @@ def give_jobs(
 ) -> EnsembleRecord:
     """Return the record in which the member has the jobs and commands of a wish.
 
-    It gets no jobs while earlier ones are not confirmed, which bounds their number.
+    It gets no jobs while `MemberRecord.waits_with_jobs` says so.
     """
     member = record.members[name]
     own, shared = dict(member.submitted), dict(record.shared)
     of_member = {job.name: job for job in spec.member(name).jobs}
     of_all = {job.name: job for job in spec.jobs}
     given: list[JobRef] = []
-    wanted = () if member.unconfirmed else (*wish.submit, *wish.again)
+    wanted = () if member.waits_with_jobs else (*wish.submit, *wish.again)
     for place, group in enumerate(wanted):
         if len(given) == SUBMIT_MOST:
             break

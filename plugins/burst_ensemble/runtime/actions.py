@@ -56,7 +56,7 @@ class MemberActions:
     def do(self, before: Ensemble, intent: Intent) -> Done:
         """Do an intent; `before` is the ensemble that the step was decided for.
 
-        Raises LeadError; its subclass Late if it is not known what was done.
+        Raises LeadError; its subclass Late if the daemon has not answered in time.
         """
         start = before.start
         if isinstance(intent, EndMember):

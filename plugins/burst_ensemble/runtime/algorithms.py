@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -114,9 +114,20 @@ def _load(name: str, place: _Place, plugins: Mapping[str, EntryPoint]) -> Any:
 
 
 LONGEST_S = 10.0
-"""Seconds that one answer may take. No tick of the daemon waits for it, and an
-algorithm that is late is not called for a minute.
-"""
+"""Seconds that one answer may take. No tick of the daemon waits for it."""
+_FIRST_PAUSE = 60.0
+_LONGEST_PAUSE = 3600.0
+
+
+class _Failure(NamedTuple):
+    """The last call of an algorithm, which raised or took too long."""
+
+    why: str
+    first: float
+    """When it failed first since it last answered, in seconds since the epoch."""
+    until: float
+    """When it is called again: the pause is as long as it has failed already."""
+    thread: threading.Thread
 
 
 class AlgorithmCalls:
@@ -128,7 +139,7 @@ class AlgorithmCalls:
 
     def __init__(self, longest: float = LONGEST_S) -> None:
         self._longest = longest
-        self._late: dict[tuple[str, str], threading.Thread] = {}
+        self._failed: dict[tuple[str, str], _Failure] = {}
 
     def ask(
         self,
@@ -140,24 +151,27 @@ class AlgorithmCalls:
         """Return the answer of each algorithm of a member by name, in this order.
 
         `question` is the view of the member, and the memory of each algorithm by name.
-        `member` must be unique among the members of all ensembles.
+        One that has failed is not called for a minute to an hour, in which it has the
+        same fault.
         """
         view, memory = question
-        return {
-            name: self._call(
-                (member, name),
-                partial(algorithm.decide, view, memory.get(name, {}), now),
-            )
-            for name, algorithm in algorithms.items()
-        }
+        found: dict[str, Answer] = {}
+        for name, algorithm in algorithms.items():
+            key, before = (member, name), self._failed.get((member, name))
+            if before is None or _is_over(before, now):
+                decide = partial(algorithm.decide, view, memory.get(name, {}), now)
+                answer, thread = self._call(key, decide)
+                found[name] = answer
+                self._failed.pop(key, None)
+                if isinstance(answer, AlgorithmFault):
+                    self._failed[key] = _failure(answer.why, before, thread, now)
+            else:
+                found[name] = AlgorithmFault(before.why)
+        return found
 
     def _call(
         self, key: tuple[str, str], decide: Callable[[], MemberDecision]
-    ) -> Answer:
-        late = self._late.get(key)
-        if late is not None and late.is_alive():
-            return AlgorithmFault("an earlier call of it has not returned yet")
-        self._late.pop(key, None)
+    ) -> tuple[Answer, threading.Thread]:
         answers: SimpleQueue[MemberDecision | BaseException] = SimpleQueue()
 
         def run() -> None:
@@ -171,9 +185,22 @@ class AlgorithmCalls:
         try:
             answer = answers.get(timeout=self._longest)
         except Empty:
-            self._late[key] = thread
-            return AlgorithmFault(f"it took longer than {self._longest:g} s")
+            return AlgorithmFault(f"it took longer than {self._longest:g} s"), thread
         if isinstance(answer, BaseException):
             log.failure("algorithm %s of %s raised", key[1], key[0], error=answer)
-            return AlgorithmFault(f"it raised {answer!r}")
-        return answer
+            return AlgorithmFault(f"it raised {answer!r}"), thread
+        return answer, thread
+
+
+def _is_over(failed: _Failure, now: float) -> bool:
+    """Tell whether an algorithm may be called again."""
+    # `first` is later than now if the clock was set back.
+    return not failed.first <= now < failed.until and not failed.thread.is_alive()
+
+
+def _failure(
+    why: str, before: _Failure | None, thread: threading.Thread, now: float
+) -> _Failure:
+    first = min(before.first, now) if before else now
+    pause = min(_LONGEST_PAUSE, max(_FIRST_PAUSE, now - first))
+    return _Failure(why, first, now + pause, thread)

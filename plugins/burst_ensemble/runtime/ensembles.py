@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from burst import log
 from burst.core.tagged_nodes import TaggedNodes
-from burst.errors import BurstError, ConfigError
+from burst.errors import BurstError, ConfigError, Late, Unreadable
 from burst_ensemble.algorithm import MemberView, Memory
 from burst_ensemble.config.file import EnsembleFile
 from burst_ensemble.config.settings import ensemble_settings
@@ -37,7 +37,7 @@ from burst_ensemble.core.record import (
     Member,
     Seen,
 )
-from burst_ensemble.core.wishes import Answer
+from burst_ensemble.core.wishes import AlgorithmFault, Answer
 from burst_ensemble.runtime.actions import NO_CUSTOM, MemberActions
 from burst_ensemble.runtime.algorithms import AlgorithmCalls, Algorithms
 from burst_ensemble.runtime.client import DaemonClient
@@ -73,7 +73,6 @@ class Ensembles:
         self._make = make
         self._clock = daemon.clock
         self._external = external
-        self._calls = AlgorithmCalls()
         self._files = EnsembleFiles(self.begin, store, daemon.clock)
         self._made: dict[str, _Running] = {}
         self._said: dict[str, str] = {}
@@ -145,8 +144,8 @@ class Ensembles:
         if not nodes.is_read:
             return
         self._looked = now
-        for burst in lost_members(ensembles, nodes):
-            note = "its ensemble is not on record any more"
+        for burst in lost_members(self._store.unread - ensembles.keys(), nodes):
+            note = "the record of its ensemble cannot be read"
             self._daemon.call("down", {"burst": burst.id, "note": note})
         self._files.look(self._daemon.settings(), nodes)
         pending = nodes.tags_waiting()
@@ -173,8 +172,8 @@ class Ensembles:
     def _running(self, one: Ensemble) -> _Running:
         """Return the algorithms and the state of an ensemble in this process.
 
-        If an algorithm is not installed any more, the ensemble has none, and nothing is
-        decided for it; a person or a limit can still end it.
+        If an algorithm is not installed any more, all members have that fault: they
+        stay as they are, and a person or a limit can still end them.
         """
         running = self._made.get(one.record.name)
         if running is None or running.start is not one.start:
@@ -182,7 +181,7 @@ class Ensembles:
             try:
                 running.algorithms = self._make(EnsembleFile(one.start.spec))
             except ConfigError as error:
-                running.fault = error
+                running.fault = str(error)
         return running
 
     def _step_if_due(
@@ -191,17 +190,16 @@ class Ensembles:
         if self._clock() >= running.due:
             running.due = self._clock() + float(one.start.spec.check)
             self._step(running, one, nodes)
-        if running.fault is not None:
-            raise running.fault
 
     def _step(self, running: _Running, one: Ensemble, nodes: TaggedNodes) -> None:
         name, now = one.record.name, nodes.now
 
         def ask(view: MemberView, memory: Mapping[str, Memory]) -> Mapping[str, Answer]:
+            if running.fault:
+                return {"algorithms": AlgorithmFault(running.fault)}
             algorithms = running.algorithms.get(view.name, {})
-            return self._calls.ask(
-                f"{name}/{view.name}", algorithms, (view, memory), now
-            )
+            about = f"{name}/{view.name}"
+            return running.calls.ask(about, algorithms, (view, memory), now)
 
         step = look(one.start.spec, one.record, self._read(one, nodes), ask, now)
 
@@ -231,20 +229,32 @@ class Ensembles:
     def _do(self, before: Ensemble, intents: Sequence[Intent]) -> None:
         """Do the intents of a step, and record what was done.
 
-        `before` is the ensemble that the step was decided for.
+        `before` is the ensemble that the step was decided for. An intent that fails
+        keeps no other back, unless the daemon or the lead did not answer. Raises the
+        first failure.
         """
         done: list[tuple[Intent, Done]] = []
+        failed: list[tuple[Intent, Done]] = []
+        first: BurstError | None = None
         try:
             for intent in intents:
-                done.append((intent, self._do_one(before, intent)))
+                try:
+                    done.append((intent, self._do_one(before, intent)))
+                except (Late, Unreadable):
+                    raise
+                except BurstError as error:
+                    failed.append((intent, Done(str(error))))
+                    first = first or error
         finally:
-            now = self._clock()
+            now, every = self._clock(), [*done, *failed]
             self._store.change(
-                lambda current: confirm_run(current, before.record, done, now)
+                lambda current: confirm_run(current, before.record, every, now)
             )
         for intent, what in done:
             if isinstance(intent, SubmitJobs):
                 _log_refusals(before.record, intent.member, what)
+        if first is not None:
+            raise first
 
     def _do_one(self, before: Ensemble, intent: Intent) -> Done:
         if not before.start.spec.member(intent.member).is_external:
@@ -272,8 +282,9 @@ class _Running:
     def __init__(self, start: EnsembleStart) -> None:
         self.start = start
         self.algorithms: Algorithms = {}
-        self.fault: ConfigError | None = None
-        """Why it has no algorithms; None if it has them."""
+        self.calls = AlgorithmCalls()
+        self.fault = ""
+        """Why it has no algorithms; empty if it has them."""
         self.due = 0.0
 
     def note_over(self, over: bool) -> None:
@@ -307,6 +318,6 @@ def _log_changes(name: str, before: EnsembleRecord, after: EnsembleRecord) -> No
         elif was.nodes != now.nodes:
             text = "ensemble %s: %s has %d nodes, after %d: %s"
             log.say(text, name, member, now.nodes, was.nodes, now.why)
-        if now.trouble is not None and was.trouble is None:
-            text, what = "ensemble %s: %s stays as it is: %s", now.trouble.what
-            log.say(text, name, member, what, level=logging.WARNING)
+        if now.fault and not was.fault:
+            text = "ensemble %s: %s stays as it is: %s"
+            log.say(text, name, member, now.fault, level=logging.WARNING)

@@ -3,7 +3,9 @@
 
 | key | record |
 |---|---|
-| `ensemble/ENSEMBLE` | `EnsembleRecord` |
+| `ensemble/ENSEMBLE` | `EnsembleRecord` without its members |
+| `ensemble-member/ENSEMBLE/MEMBER` | `MemberRecord` without its jobs |
+| `ensemble-jobs/ENSEMBLE/MEMBER` | `MemberRecord.jobs` |
 | `ensemble-start/ENSEMBLE` | `EnsembleStart` |
 """
 
@@ -11,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import msgspec
@@ -21,15 +23,19 @@ from burst.config.convert import convert
 from burst.decode import from_json
 from burst.errors import ConfigError, StoreError
 from burst.lead import Store
+from burst.model.jobid import JobId
 from burst_ensemble.core.record import (
     Ensemble,
     EnsembleRecord,
     EnsembleRecords,
     EnsembleStart,
+    KnownJob,
+    MemberRecord,
     plain_duration,
 )
 
 _STATE, _START = "ensemble", "ensemble-start"
+_MEMBER, _JOBS = "ensemble-member", "ensemble-jobs"
 
 
 class EnsembleStore:
@@ -41,6 +47,9 @@ class EnsembleStore:
         self._records: EnsembleRecords | None = None
         self._kept: dict[str, object] = {}
         """The value that the store has, by key; None if that is not known."""
+        self.unread: frozenset[str] = frozenset()
+        """The ensembles whose records could not be read; one of them may have been
+        started again since."""
         self._closed = False
 
     def close(self) -> None:
@@ -66,9 +75,9 @@ class EnsembleStore:
     ) -> EnsembleRecords:
         """Replace the records with what `make` returns for them, and return these.
 
-        Changes of all threads follow one another. A value that is the same object as
-        before is not written. Raises what `make` raises, StoreError and Unreadable:
-        then the caller must not act on any of the change.
+        Changes of all threads follow one another. A value that is as before is not
+        written: the lead's disk keeps each that was. Raises what `make` raises,
+        StoreError and Unreadable: then the caller must not act on any of the change.
         """
         with self._lock:
             if self._closed:
@@ -85,15 +94,18 @@ class EnsembleStore:
     def _load(self) -> EnsembleRecords:
         if self._records is not None:
             return self._records
-        self._records = _decode(self._store.load())
-        self._kept = _by_key(self._records)
+        texts = self._store.load()
+        self._records = _decode(texts)
+        self.unread = _names(texts) - self._records.keys()
+        found = _by_key(self._records)
+        self._kept = {key: found[key] for key in found.keys() & texts.keys()}
         return self._records
 
     def _write(self, after: dict[str, object]) -> None:
         changes = {
             key: msgspec.json.encode(value, enc_hook=plain_duration).decode()
             for key, value in after.items()
-            if self._kept.get(key) is not value
+            if self._kept.get(key) != value
         }
         gone = dict.fromkeys(self._kept.keys() - after.keys())
         if not changes and not gone:
@@ -106,34 +118,60 @@ class EnsembleStore:
 
 
 def _by_key(ensembles: EnsembleRecords) -> dict[str, object]:
-    return {
-        f"{kind}/{name}": value
-        for name, one in ensembles.items()
-        for kind, value in ((_STATE, one.record), (_START, one.start))
-    }
+    """Return the records by key.
+
+    Each member has its own, as a value has a limit. Its jobs are apart, because its
+    costs change more often.
+    """
+    found: dict[str, object] = {}
+    for name, one in ensembles.items():
+        found[f"{_STATE}/{name}"] = msgspec.structs.replace(one.record, members={})
+        found[f"{_START}/{name}"] = one.start
+        for member, record in one.record.members.items():
+            own = msgspec.structs.replace(record, jobs={})
+            found[f"{_MEMBER}/{name}/{member}"] = own
+            found[f"{_JOBS}/{name}/{member}"] = record.jobs
+    return found
+
+
+def _names(texts: Collection[str]) -> frozenset[str]:
+    """Return the ensembles that have a record among these keys."""
+    split = (key.split("/") for key in texts)
+    return frozenset(words[1] for words in split if words[0] in {_STATE, _START})
 
 
 def _decode(texts: Mapping[str, str]) -> EnsembleRecords:
-    """Return the ensembles in the store. An ensemble that cannot be read is logged and
-    left in the store; a record without its ensemble's other record is left there, too.
+    """Return the ensembles in the store. One that cannot be read, or lacks a record, is
+    logged and left in the store.
     """
     found = {}
-    for key in texts:
-        kind, _, name = key.partition("/")
-        start = f"{_START}/{name}"
-        if kind != _STATE or start not in texts:
-            continue
+    for name in sorted(_names(texts)):
         try:
-            found[name] = Ensemble(
-                convert(EnsembleStart, from_json(texts[start], dict[str, Any]), start),
-                from_json(texts[key], EnsembleRecord),
-            )
-        except (msgspec.MsgspecError, ConfigError) as error:
+            found[name] = _decode_one(name, texts)
+        except (msgspec.MsgspecError, ConfigError, KeyError) as error:
             log.say(
                 "ensemble %s cannot be read from its records: %s; it ends, and can be"
                 " started again (burst ensemble up)",
                 name,
-                error,
+                f"{error} is missing" if isinstance(error, KeyError) else error,
                 level=logging.WARNING,
             )
     return found
+
+
+def _decode_one(name: str, texts: Mapping[str, str]) -> Ensemble:
+    key = f"{_START}/{name}"
+    start = convert(EnsembleStart, from_json(texts[key], dict[str, Any]), key)
+    record = from_json(texts[f"{_STATE}/{name}"], EnsembleRecord)
+    members = {}
+    for each in (spec.name for spec in start.spec.members):
+        own, jobs = f"{_MEMBER}/{name}/{each}", f"{_JOBS}/{name}/{each}"
+        if own in texts:
+            members[each] = msgspec.structs.replace(
+                from_json(texts[own], MemberRecord),
+                jobs=from_json(texts[jobs], dict[JobId, KnownJob]),
+            )
+        else:
+            # Earlier versions had the members in the ensemble's record.
+            members[each] = record.members[each]
+    return Ensemble(start, record.with_members(members))

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from burst_ensemble.core.job_rows import GROUP
 from burst_ensemble_agent.agent import AgentSite, EnsembleAgent
 from burst_ensemble_agent.report import (
     JOBS_MOST,
@@ -185,6 +186,24 @@ def test_at_the_end_its_jobs_that_wait_are_canceled(instance: Instance) -> None:
     assert instance.failed == (1, 2)
     assert set(instance.jobs) == {3, 4}
     assert len(daemon.reports) == 2, "once more, to see that none is left"
+
+
+def test_its_jobs_of_an_earlier_run_that_wait_are_canceled(instance: Instance) -> None:
+    """The ensemble was ended and started again meanwhile. Others are not its jobs."""
+    names = {1: "e/m/step/0-a1", 2: "e/m/step/0-b2", 3: "by-hand"}
+    for number, name in names.items():
+        its = {} if name == "by-hand" else {GROUP: "step"}
+        made = job(number, whole(1), preferences=MEMBER, name=name, attributes=its)
+        instance.jobs[JobId(number)] = made
+    left: list[set[JobId]] = []
+
+    class Watching(Daemon):
+        def post(self, report: AgentReport) -> AgentAnswer:
+            left.append(set(instance.jobs))
+            return super().post(report)
+
+    run(instance, Watching(said(run="-b2")))
+    assert left[:2] == [{1, 2, 3}, {2, 3}]
 
 
 def test_a_daemon_that_cannot_be_reached_is_tried_again(

@@ -46,8 +46,9 @@ def test_what_an_agent_reports_is_read() -> None:
                 row(
                     5,
                     JobState.INACTIVE,
-                    t_start=6.0,
-                    t_finish=8.0,
+                    t_submit=NOW - 5.0,
+                    t_start=NOW - 3.0,
+                    t_finish=NOW + 8.0,
                     result="completed",
                 ),
             ),
@@ -65,7 +66,9 @@ def test_what_an_agent_reports_is_read() -> None:
     assert reading.waiting == {1: 1, 3: 1}
     assert reading.next_jobs == (1, 3), "by urgency"
     assert found.member.statistics.keys() == {"step", ""}
-    assert found.member.total.finished == 0, "it had ended before the first report"
+    assert found.member.total.finished == 0, (
+        "it was submitted before the ensemble began"
+    )
     assert found.member.instance == "flux-1"
     again = agent_member(known=found.member)
     same = again.read(report(jobs=(row(1, t_start=6.0),)), NOW + 1).member
@@ -112,8 +115,8 @@ def test_a_job_that_is_shown_is_counted_as_submitted_once() -> None:
 def test_jobs_are_given_until_the_instance_has_them() -> None:
     one = agent_member(OWN, SHARED)
     first, second = one.names()
-    assert first.startswith("e.m.step.0-")
-    assert second.startswith("e.shared.4-")
+    assert first.startswith("e/m/step/0-")
+    assert second.startswith("e/shared/4-")
     answer = one.answer(report())
     assert list(answer.submit) == [first, second]
     system = answer.submit[first]["attributes"]["system"]

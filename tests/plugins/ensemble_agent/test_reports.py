@@ -6,10 +6,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from burst_ensemble.algorithm import MemberDecision
+from burst_ensemble.algorithm import JobTally, MemberDecision
 from burst_ensemble.http.routes import RequestRefused
 from burst_ensemble_agent.report import AgentNodes
 
+from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from tests.plugins.ensemble_agent.agent_site import OUTSIDE, Outside
 from tests.plugins.ensemble_agent.agents import row
@@ -70,6 +71,36 @@ def test_a_restart_of_the_daemon_gives_the_same_jobs_and_counts_none_twice() -> 
     outside.send(jobs=(row(1, t_start=6.0),))
     outside.site.step()
     assert outside.says.saw[-1].tally.events == {"submit": 1, "start": 1}
+
+
+def test_jobs_of_the_run_before_count_in_no_other() -> None:
+    """A person ends the ensemble and starts it again before its agent knows that."""
+    outside = Outside()
+    outside.site.down()
+    outside.site.step(6)
+    outside.says = outside.site.up(members=[OUTSIDE])["m"]
+    outside.says.says = MemberDecision(submit=("step",) * 2)
+    outside.send()
+    outside.site.step()
+    first = outside.send()
+    outside.says.says = MemberDecision()
+    (old, _), began = first.submit, outside.site.sim.now
+    outside.site.down()
+    outside.site.sim.tick(2, seconds=3.0)
+    outside.says = outside.site.up(members=[OUTSIDE])["m"]
+    waits = row(1, JobState.SCHED, t_submit=began)
+    ended = {"t_submit": began, "t_finish": began + 1, "result": "completed"}
+    again = outside.send(
+        jobs=(waits, row(2, JobState.INACTIVE, **ended)), submitted={old: JobId(1)}
+    )
+    assert (again.end, again.submit) == ("", {})
+    assert old.endswith(first.run)
+    assert not old.endswith(again.run)
+    outside.site.step()
+    outside.send(jobs=(row(1, JobState.INACTIVE, **ended),))
+    outside.site.step()
+    seen = outside.says.saw[-1]
+    assert (seen.tally, seen.jobs[0].tally) == (JobTally(), JobTally())
 
 
 def test_each_report_is_good_for_one_step() -> None:

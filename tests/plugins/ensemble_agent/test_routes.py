@@ -51,7 +51,7 @@ def token(tmp_path: Path) -> Path:
 def test_a_report_is_taken_and_answered(url: str, token: Path) -> None:
     client = AgentClient(f"{url}/", str(token))
     answer = client.post("sweep.m", report())
-    assert answer == AgentAnswer(version=REPORT_VERSION, check=10.0)
+    assert answer == AgentAnswer(version=REPORT_VERSION, check=10.0, run="-f4242")
     with pytest.raises(AgentTrouble, match=r"\(409\): stale"):
         client.post("sweep.m", report())
 
@@ -169,7 +169,7 @@ def test_a_proxy_that_ends_tls_is_trusted_by_its_certificate_only(
         assert seen == [], "nothing was sent, the token neither"
         client = AgentClient(where, str(token), str(trusted))
         answer = client.post("sweep.m", report())
-    assert answer == AgentAnswer(version=REPORT_VERSION, check=10.0)
+    assert answer == AgentAnswer(version=REPORT_VERSION, check=10.0, run="-f4242")
     assert TOKEN.encode() in b"".join(seen)
 
 

@@ -19,6 +19,8 @@ from burst_ensemble.core.metrics import holds, metrics, parse_when
 from burst_ensemble.core.reading import JobEvent
 
 _START, _METRIC, _JOB = "start", "metric", "job-"
+_SIZE = "nodes"
+"""Key of the memory; those of rules are their numbers."""
 
 
 class TriggerAction(Table, frozen=True):
@@ -83,7 +85,10 @@ class Triggers:
                     "last": now if times else before.get("last", 0.0),
                     "seen": seen,
                 }
-        return _decision(view, done, remembered)
+        size = _size(view, done, memory)
+        if size is not None:
+            remembered[_SIZE] = size
+        return _decision(view, done, size, remembered)
 
     def problems(self, view: MemberView) -> Sequence[OptionProblem]:
         """Return names in the rules that are unknown, and conditions that are wrong."""
@@ -129,25 +134,41 @@ def _happened(
     return total - min(seen, total), total
 
 
-def _decision(
+def _size(
     view: MemberView, done: Sequence[TriggerAction], memory: Memory
+) -> int | None:
+    """Return the size that the rules have led to; None if the member has it.
+
+    It is remembered until the member has it, as a window may not allow it yet, or until
+    a limit forbids it.
+    """
+    nodes = view.nodes if view.limited else int(memory.get(_SIZE, view.nodes))
+    for action in done:
+        if action.name in ("grow", "shrink"):
+            nodes += action.value if action.name == "grow" else -action.value
+    nodes = max(view.least, min(view.most, nodes))
+    return None if nodes == view.nodes else nodes
+
+
+def _decision(
+    view: MemberView, done: Sequence[TriggerAction], nodes: int | None, memory: Memory
 ) -> MemberDecision:
     counts = {group.name: max(1, group.count) for group in view.jobs}
-    nodes = view.nodes
     jobs: list[str] = []
     for action in done:
         if action.name == "submit":
             jobs += [action.label] * counts.get(action.label, 1)
-        elif action.name in ("grow", "shrink"):
-            nodes += action.value if action.name == "grow" else -action.value
     names = [f"{action.name} {action.label}".strip() for action in done]
+    why = "" if nodes is None else "rules triggered earlier"
+    if done:
+        why = f"rules triggered: {', '.join(dict.fromkeys(names))}"
     return MemberDecision(
-        nodes=None if nodes == view.nodes else nodes,
+        nodes=nodes,
         again=tuple(jobs),
         end=any(action.name in ("terminate", "end") for action in done),
         custom=tuple(action.label for action in done if action.name == "custom"),
         memory=memory,
-        why=f"rules triggered: {', '.join(dict.fromkeys(names))}" if done else "",
+        why=why,
     )
 
 

@@ -115,7 +115,7 @@ def group(
 def row(number: int, state: JobState = JobState.RUN, **changes: Any) -> JobRow:
     """A job as it was read."""
     usual: dict[str, Any] = {"group": "step", "nodes": 1, "urgency": 16}
-    usual |= {"t_submit": 5.0}
+    usual |= {"t_submit": NOW + 5.0}
     return JobRow(**{"id": JobId(number), "state": state, **usual, **changes})
 
 

@@ -304,17 +304,31 @@ def test_an_action_is_repeated_with_a_back_off_in_checks() -> None:
             when="> 5",
             repetitions=3,
             backoff=2,
-            value=2,
         )
     ]
     sizes = [each.nodes for each in sequence(rules, [seen] * 8)]
-    assert sizes == [6, None, 6, None, 6, None, None, None]
+    assert sizes == [5, 5, 6, 6, 7, 7, 7, 7]
 
 
 def test_of_events_within_a_back_off_none_is_made_up_for() -> None:
     views = [view(tally=JobTally(events={"finish": n})) for n in (3, 5, 5, 6)]
     rules = [rule("job-finish", "shrink", repetitions=9, backoff=2)]
-    assert [each.nodes for each in sequence(rules, views)] == [3, None, None, 3]
+    assert [each.nodes for each in sequence(rules, views)] == [3, 3, 3, 2]
+
+
+def test_a_size_is_wanted_until_the_member_has_it() -> None:
+    """A window may not allow it at once; a bound never does."""
+    busy: dict[str, Any] = {"queue": QueueCounts(sched=9)}
+    rules = [rule("metric", "grow", name="queue.sched", when="> 5", value=9)]
+    views = [view(4, **busy), view(4), view(8), view(4)]
+    found = sequence(rules, views)
+    assert [each.nodes for each in found] == [8, 8, None, None]
+    limited = sequence(rules, [view(4, **busy), view(4, limited="nodes"), view(4)])
+    assert [each.nodes for each in limited] == [8, None, None]
+    assert [each.why for each in found[:2]] == [
+        "rules triggered: grow",
+        "rules triggered earlier",
+    ]
 
 
 @pytest.mark.parametrize(("name", "size"), [("x", 5), ("y", 6), ("", 7)])

@@ -34,7 +34,7 @@ from burst_ensemble.core.intents import (
 )
 from burst_ensemble.core.job_rows import JobsSeen, MemberState, count_jobs
 from burst_ensemble.core.record import Ensemble, EnsembleRecord, EnsembleStart, KnownJob
-from burst_ensemble.core.views import is_due, make_views
+from burst_ensemble.core.views import make_views
 from burst_ensemble.core.wishes import AlgorithmFault, Answer
 
 from burst.config import Seconds
@@ -44,6 +44,7 @@ from tests.plugins.ensemble.core.ensembles import (
     ensemble,
     jobs,
     limited,
+    make,
     member,
     reading,
     stepped,
@@ -210,7 +211,6 @@ def test_an_end_is_final_whatever_is_answered_later() -> None:
     record = begun(spec, a=4, b=1)
     step = stepped(spec, record, readings, {"a": wants(end=True), "b": wants()})
     assert step.record.members["a"].ended == NOW
-    assert not is_due(step.record, "a", NOW + 10)
     assert "a" not in make_views(spec, step.record, readings)
     answers = {"a": wants(6, submit=("job",)), "b": wants()}
     later = stepped(spec, step.record, readings, answers, NOW + 10)
@@ -275,43 +275,68 @@ def test_a_fault_leaves_the_member_as_it_is_and_others_go_on() -> None:
     answers: dict[str, Any] = {"a": [wants(6, submit=("job",)), fault], "b": wants(5)}
     step = stepped(spec, begun(spec, a=2, b=2), readings, answers)
     assert sizes(step.record) == {"a": 2, "b": 5}
-    trouble = step.record.members["a"].trouble
-    assert trouble is not None
-    assert trouble.what == "a1: ValueError: no"
+    assert step.record.members["a"].fault == "a1: ValueError: no"
     assert step.record.members["a"].submitted == {}
-    assert not is_due(step.record, "a", NOW + 59)
-    assert is_due(step.record, "a", NOW + 60)
+    good = stepped(spec, step.record, readings, {"a": wants(6), "b": wants()})
+    assert good.record.members["a"].fault == ""
 
 
-def test_an_algorithm_that_keeps_failing_is_asked_less_but_each_hour() -> None:
+ASKED: list[dict[str, Any]] = [
+    {"nodes": 2},
+    {"submit": ("job",)},
+    {"again": ("job",)},
+    {"custom": ("x",)},
+]
+
+
+def test_a_rule_that_is_triggered_within_a_window_counts_after_it() -> None:
+    spec = ensemble(grow_window=Seconds(30))
+    grow = {"trigger": "metric", "name": "waiting", "when": "> 5"}
+    rules = [{**grow, "action": {"name": "grow", "value": 2}}]
+    triggers, record = make("triggers", rules=rules), begun(spec, m=2)
+    record = record.with_member("m", grown=NOW)
+    found = []
+    for now in (NOW + 10, NOW + 20, NOW + 30):
+
+        def ask(
+            seen: MemberView, memory: Mapping[str, Memory], now: float = now
+        ) -> dict[str, Answer]:
+            return {"rules": triggers.decide(seen, memory.get("rules", {}), now)}
+
+        waiting = {1: 9} if now == NOW + 10 else {}
+        read = MemberState(reading(2, waiting=waiting), record.members["m"])
+        record = look(spec, record, {"m": read}, ask, now).record
+        found.append(record.members["m"].nodes)
+    assert found == [2, 2, 4]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_member_one_of_whose_algorithms_fails_is_ended_by_another(order: int) -> None:
     spec = ensemble()
-    record = begun(spec, m=2)
-    now, pauses = NOW, []
-    for _ in range(9):
-        fault = {"m": AlgorithmFault("no")}
-        record = stepped(spec, record, {"m": reading(2)}, fault, now).record
-        trouble = record.members["m"].trouble
-        assert trouble is not None
-        pauses.append(trouble.until - now)
-        now = trouble.until
-    assert pauses == [60, 60, 120, 240, 480, 960, 1920, 3600, 3600]
-    good = stepped(spec, record, {"m": reading(2)}, {"m": wants()}, now)
-    assert good.record.members["m"].trouble is None
+    both: list[Answer] = [AlgorithmFault("no"), wants(end=True)]
+    step = stepped(spec, begun(spec, m=2), {"m": reading(2)}, {"m": both[::order]})
+    assert step.intents == (EndMember(member="m", why="it wants so"),)
+
+
+def test_what_an_algorithm_asked_for_in_vain_is_not_in_its_memory() -> None:
+    """It asks again, once the other answers."""
+    spec = ensemble(member(jobs=(jobs(),)), custom={"x": ("true",)})
+    answers: list[Answer] = [
+        AlgorithmFault("no"),
+        wants(memory={"since": 1}),
+        *(wants(memory={"done": 1}, **each) for each in ASKED),
+    ]
+    step = stepped(spec, begun(spec, m=2), {"m": reading(2)}, {"m": answers})
+    assert step.record.members["m"].memory == {"a1": {"since": 1}}
 
 
 def test_a_clock_that_was_set_back_stops_nothing() -> None:
     """It is while no daemon runs: one that runs has a clock of its own."""
     spec = ensemble(grow_window=Seconds(60), shrink_window=Seconds(60))
-    fault = {"m": AlgorithmFault("no")}
-    before = stepped(spec, begun(spec, m=2), {"m": reading(2)}, fault, NOW)
-    record = before.record.with_member("m", grown=NOW)
+    record = begun(spec, m=2).with_member("m", grown=NOW)
     earlier = NOW - 7200
-    assert is_due(record, "m", earlier)
     step = stepped(spec, record, {"m": reading(2)}, {"m": wants(5)}, earlier)
     assert sizes(step.record) == {"m": 5}
-    failed = stepped(spec, record, {"m": reading(2)}, fault, earlier)
-    assert not is_due(failed.record, "m", earlier + 59)
-    assert is_due(failed.record, "m", earlier + 60)
 
 
 @pytest.mark.parametrize(
@@ -329,9 +354,7 @@ def test_a_clock_that_was_set_back_stops_nothing() -> None:
 def test_an_answer_that_cannot_be_used_is_a_fault(answer: Any, told: str) -> None:
     spec = ensemble()
     step = stepped(spec, begun(spec, m=2), {"m": reading(2)}, {"m": answer})
-    trouble = step.record.members["m"].trouble
-    assert trouble is not None
-    assert told in trouble.what
+    assert told in step.record.members["m"].fault
 
 
 def test_the_first_algorithm_that_says_a_size_decides_and_any_may_end() -> None:
@@ -421,7 +444,7 @@ def test_what_was_done_is_confirmed_for_the_run_of_which_it_is() -> None:
     found = confirm_run(known, record, done, NOW)["e"].record.members["m"]
     assert found.unconfirmed == ()
     assert found.refused == "no"
-    new = KnownJob("x", 2, counted="", submitted=NOW, seen=NOW)
+    new = KnownJob("x", 2, counted="", submitted=NOW)
     assert found.jobs == {JobId(7): new}
     again = {"e": Ensemble(start, record.with_members({"m": found}))}
     assert confirm_run(again, record, done[:1], NOW + 1) is again

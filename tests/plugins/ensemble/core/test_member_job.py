@@ -69,7 +69,7 @@ def test_a_job_is_held_and_for_nodes_of_its_member() -> None:
     assert system(job)["constraints"] == {"hostlist": ["burst-0-[0-1]"]}
     assert system(job)["environment"] == {"HOME": "/home/u"}
     assert system(job)["cwd"] == "/data/run"
-    assert system(job)["job"] == {"name": "sweep.a.md.0-ff"}
+    assert system(job)["job"] == {"name": "sweep/a/md/0-ff"}
     assert job.jobspec["tasks"][0]["command"] == ["lmp", "-in", "my file"]
     assert request(job).exclusive
 
@@ -91,7 +91,10 @@ def test_lines_of_a_batch_and_jobs_that_are_shared() -> None:
     assert made(1, **batch).jobspec["tasks"][0]["command"] == ["two"]
     shared = spec({}, jobs=[{"name": "all", "command": "run"}])
     ref = JobRef("all", 3, shared=True)
-    assert job_name(shared, "a", ref, 16.0) == "sweep.all.3-10"
+    assert job_name(shared, "a", ref, 16.0) == "sweep/all/3-10"
+    alike = JobRef("a.all", 3, shared=True), JobRef("all", 3)
+    names = [job_name(shared, "a", each, 16.0) for each in alike]
+    assert len(set(names)) == 2
     start = EnsembleStart(spec=shared, userid=1)
     job = make_job(start, "a", ref, "x", SITE)
     assert job.jobspec["tasks"][0]["command"] == ["run"]

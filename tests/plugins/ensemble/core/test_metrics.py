@@ -18,7 +18,7 @@ from burst_ensemble.algorithm import (
 from burst_ensemble.core.controller import new_record
 from burst_ensemble.core.metrics import holds, metrics, parse_when
 from burst_ensemble.core.reading import LATEST, with_event, with_value
-from burst_ensemble.core.record import Ensemble, EnsembleStart, Trouble
+from burst_ensemble.core.record import Ensemble, EnsembleStart
 from burst_ensemble.core.report import member_row
 from burst_ensemble.core.views import make_views
 from hypothesis import given
@@ -152,8 +152,7 @@ def test_the_state_has_the_keys_of_the_sidecar_and_correct_values() -> None:
         waiting={3: 1},
         next_jobs=(3,),
     )
-    trouble = Trouble(what="a: no", first=NOW, until=NOW + 60)
-    record = record.with_member("m", trouble=trouble, limited="few nodes")
+    record = record.with_member("m", fault="a: no", limited="few nodes")
     view = make_views(spec, record, {"m": read})["m"]
     (one,) = Ensemble(EnsembleStart(spec=spec, userid=100), record).members
     found = member_row(one, view, [])

@@ -102,13 +102,19 @@ class Submitted:
         return number
 
 
-def host_of(sim: Sim, user: int = USER) -> PackageHost:
-    """A daemon of a user that ticks whenever something is asked of it."""
+def host_of(
+    sim: Sim,
+    user: int = USER,
+    wake: Callable[[], None] | None = None,
+    deadline: float = 0.0,
+) -> PackageHost:
+    """A daemon of a user, by default one that ticks whenever it is asked something."""
 
     def reload() -> NoReturn:
         raise AssertionError("nobody asks for that")
 
-    api = ServiceApi(lambda: sim.engine, sim.tick, reload, {}, deadline=0)
+    wakes = wake or sim.tick
+    api = ServiceApi(lambda: sim.engine, wakes, reload, {}, deadline=deadline)
 
     def call(method: str, payload: dict[str, Any]) -> dict[str, Any]:
         return api.answer(ServiceRequest(method, payload, user, owner=True))

@@ -56,17 +56,16 @@ def test_one_that_hangs_is_left_alone_until_it_returns() -> None:
     assert calls.ask("e/a", asked, (VIEW, {}), 1.0) == {"slow": late}
     # Its thread may have had no turn yet.
     wait_until(lambda: gated.calls, "the call")
-    again = calls.ask("e/a", asked, (VIEW, {}), 2.0)["slow"]
-    assert again == AlgorithmFault("an earlier call of it has not returned yet")
+    assert calls.ask("e/a", asked, (VIEW, {}), 100.0) == {"slow": late}
     assert gated.calls == 1
     # Of another member it is asked all the same.
-    assert calls.ask("e/b", asked, (VIEW, {}), 2.0) == {"slow": late}
+    assert calls.ask("e/b", asked, (VIEW, {}), 100.0) == {"slow": late}
     gated.gate.set()
     wait_until(lambda: gated.ended == 2, "both to return")
 
     def answers() -> bool:
-        return calls.ask("e/a", asked, (VIEW, {}), 3.0) == {
-            "slow": MemberDecision(nodes=3)
+        return calls.ask("e/a", asked, (VIEW, {}), 103.0) == {
+            "slow": MemberDecision(nodes=103)
         }
 
     wait_until(answers, "the thread to end")
@@ -79,3 +78,43 @@ def test_one_that_raises_is_told_with_its_traceback(
     assert found == {"bad": AlgorithmFault("it raised SystemExit('a')")}
     assert "algorithm bad of e/a raised" in caplog.text
     assert "raise SystemExit" in caplog.text
+
+
+class Counted:
+    """Raises until the test mends it."""
+
+    def __init__(self) -> None:
+        self.at: list[float] = []
+        self.works = False
+
+    def decide(self, view: MemberView, memory: Memory, now: float) -> MemberDecision:
+        self.at.append(now)
+        if not self.works:
+            raise ValueError("no")
+        return MemberDecision()
+
+
+def test_one_that_keeps_failing_is_asked_less_and_others_as_ever() -> None:
+    calls, bad, good = AlgorithmCalls(HANG_S), Counted(), Counted()
+    good.works = True
+    checks = [10.0 * number for number in range(1200)]
+    for now in checks:
+        found = calls.ask("e/a", {"bad": bad, "good": good}, (VIEW, {}), now)
+        assert found["bad"] == AlgorithmFault("it raised ValueError('no')")
+    assert good.at == checks
+    assert bad.at == [0, 60, 120, 240, 480, 960, 1920, 3840, 7440, 11040]
+    bad.works = True
+    assert calls.ask("e/a", {"bad": bad}, (VIEW, {}), 14640.0)["bad"] == (
+        MemberDecision()
+    )
+    bad.works = False
+    calls.ask("e/a", {"bad": bad}, (VIEW, {}), 14650.0)
+    calls.ask("e/a", {"bad": bad}, (VIEW, {}), 14710.0)
+    assert bad.at[-3:] == [14640, 14650, 14710]
+
+
+def test_a_clock_that_was_set_back_makes_no_pause_longer() -> None:
+    calls, bad = AlgorithmCalls(HANG_S), Counted()
+    for now in (8000.0, 100.0, 159.0, 160.0):
+        calls.ask("e/a", {"bad": bad}, (VIEW, {}), now)
+    assert bad.at == [8000, 100, 160]

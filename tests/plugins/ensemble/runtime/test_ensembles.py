@@ -23,6 +23,7 @@ from burst_ensemble.runtime.ensembles import Ensembles
 from burst.config.convert import convert
 from burst.errors import BurstError, ConfigError, LeadError
 from burst.model.active_job import JobOutcome
+from burst.model.burst import State
 from burst.model.lead import JobState
 from burst.model.request import BurstPreferences
 from burst.provider import Provider
@@ -34,6 +35,7 @@ from tests.plugins.ensemble.runtime.ensemble_site import (
     USER,
     EnsembleSite,
     Scripted,
+    host_of,
 )
 from tests.sim import Sim
 from tests.support.waiting import wait_until
@@ -76,7 +78,7 @@ def test_jobs_are_submitted_held_and_run_on_nodes_of_their_member() -> None:
     says = site.up(**TWO)["a"]
     site.once("md", "md")
     (first, second) = site.sim.lead.jobs.values()
-    assert first.name.startswith("sweep.a.md.0-")
+    assert first.name.startswith("sweep/a/md/0-")
     assert first.preferences.tag == "sweep/a"
     site.step(4)
     ran = [job for job in site.sim.lead.jobs.values() if job.t_start]
@@ -154,7 +156,7 @@ def test_a_job_that_the_lead_never_takes_has_failed_and_others_come_after_it(
     assert site.shown()["member"]["never_taken"] == why
     assert caplog.text.count(why) == 1
     site.once("md")
-    assert [name.split("-")[0] for name in site.lead.names] == ["sweep.a.md.2"]
+    assert [name.split("-")[0] for name in site.lead.names] == ["sweep/a/md/2"]
 
 
 def test_a_member_all_of_whose_jobs_are_never_taken_ends() -> None:
@@ -177,10 +179,9 @@ def test_an_algorithm_that_raises_leaves_its_member_as_it_is_and_that_is_logged(
     both["a"].says = both["b"].says = MemberDecision(nodes=2)
     site.step(7)
     assert (site.live("a"), site.live("b")) == (0, 2)
-    trouble = site.member("a").trouble
-    assert trouble
-    assert "ZeroDivisionError" in trouble.what
-    assert f"ensemble sweep: a stays as it is: {trouble.what}" in caplog.messages
+    fault = site.member("a").fault
+    assert "ZeroDivisionError" in fault
+    assert f"ensemble sweep: a stays as it is: {fault}" in caplog.messages
 
 
 def test_down_cancels_what_waits_and_lets_what_runs_end() -> None:
@@ -217,16 +218,28 @@ def test_a_job_that_is_submitted_after_its_end_is_canceled() -> None:
     assert site.rows()[0]["state"] == "ended"
 
 
-def test_bursts_of_an_ensemble_that_is_not_on_record_are_taken_down() -> None:
+@pytest.mark.parametrize("spoilt", ["ensemble-start/sweep", "ensemble-member/sweep/a"])
+def test_bursts_of_an_ensemble_that_cannot_be_read_are_taken_down(spoilt: str) -> None:
     site, _ = started()
     site.step(3)
     assert site.live("a") == 1
-    store = site.sim.lead.disk.records
-    for key in [key for key in store if key.startswith("ensemble")]:
-        del store[key]
+    del site.sim.lead.disk.records[spoilt]
     site.restart()
     site.step(3)
     assert site.records.live == []
+    site.up(**ONE)
+    site.step(3)
+    assert site.live("a") == 1
+
+
+def test_bursts_of_other_programs_are_left_alone() -> None:
+    """Their tags may look like those of members."""
+    site, _ = started()
+    asked = {"nodes": 2, "tag": "mytool/run-1", "provider": "local"}
+    made = host_of(site.sim).call("request", asked)
+    site.step(4)
+    (burst,) = made["bursts"]
+    assert site.records.bursts[burst].state is State.ONLINE
 
 
 def test_without_an_algorithm_that_is_gone_it_stays_and_can_be_ended(
@@ -243,11 +256,15 @@ def test_without_an_algorithm_that_is_gone_it_stays_and_can_be_ended(
     site.ensembles = Ensembles(site.client(), gone, None, site.store)
     site.step(3)
     assert (site.live("a"), len(site.sim.lead.running())) == (1, 1)
-    assert caplog.text.count("there is no algorithm cost") == 1
+    assert caplog.text.count("stays as it is: algorithms: there is no algo") == 1
     site.end_job(site.sim.lead.running()[0])
     site.down()
     site.step(4)
     assert site.records.live == []
+    site.up(**ONE)
+    site.step(4)
+    assert site.records.live == [], "one that had not begun"
+    assert site.shown()["member"]["trouble"] == "algorithms: there is no algorithm cost"
 
 
 def test_jobs_of_an_earlier_run_do_not_count_in_the_next() -> None:
@@ -407,13 +424,24 @@ def test_a_slot_that_is_kept_for_another_provider_is_none_for_a_member() -> None
 def test_a_member_whose_slot_is_gone_gets_no_jobs(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    """The other members do: each intent is done by itself."""
     site = EnsembleSite()
-    site.up(**ONE)["a"].says = MemberDecision(submit=("md",))
-    site.sim.lead.known = identity(hosts="lead-[0-1],burst-7-[0-3]")
+    site.sim.lead.known = identity(hosts="lead-[0-1],burst-0-[0-3],burst-1-[0-3]")
+    site.restart()
+    both = site.up(members=[{**MEMBER, **JOBS}, {**MEMBER, **JOBS, "name": "b"}])
+    slots = site.store.read()["sweep"].start.slots
+    assert (slots["a"][0], slots["b"][0]) == ("burst-0-0", "burst-1-0")
+    site.step(4)
+    both["a"].says = both["b"].says = MemberDecision(submit=("md",))
+    site.sim.lead.known = identity(hosts="lead-[0-1],burst-7-[0-3],burst-1-[0-3]")
     site.restart()
     site.step(2)
-    assert "no rank slot that begins with burst-0-0 any more" in caplog.text
-    assert site.sim.lead.jobs == {}
+    why = "no rank slot that begins with burst-0-0 any more"
+    assert caplog.text.count(why) == 1
+    assert "no rank slot" in site.shown("a")["member"]["waits_for"]
+    tags = {job.preferences.tag for job in site.sim.lead.jobs.values()}
+    assert tags == {"sweep/b"}
+    assert site.shown("b")["member"]["waits_for"] == ""
 
 
 def test_a_step_that_is_under_way_does_not_take_back_what_a_person_does() -> None:
@@ -446,7 +474,7 @@ def test_a_person_submits_jobs_of_the_file() -> None:
         site.ask("submit", member=member, jobs=group, count=count)
 
     submit("a", "md", 2)
-    with pytest.raises(BurstError, match="earlier jobs of sweep/a are not submitted"):
+    with pytest.raises(BurstError, match="sweep/a gets no jobs now: earlier jobs are"):
         submit("a", "md", 1)
     site.step()
     assert len(site.lead.names) == 2
@@ -513,6 +541,27 @@ def test_it_waits_for_nodes_that_leave_before_it_grows_past_its_most() -> None:
         site.end_job(job)
     site.step(10)
     assert site.live("a") == 3
+
+
+def test_while_no_tick_ends_its_nodes_are_not_bought_again_and_again() -> None:
+    """Each check asks for the nodes that it lacks, and does not know of the last."""
+    site = EnsembleSite()
+    site.up(**ONE)["a"].says = MemberDecision(nodes=3)
+    stalled = host_of(site.sim, deadline=0.01, wake=lambda: None)
+    site.ensembles = Ensembles(
+        site.client()._replace(call=stalled.call),
+        lambda _: {"a": {"scripted": site.algorithms["a"]}},
+        None,
+        site.store,
+    )
+    for _ in range(4):
+        site.sim.now += 12.0
+        site.ensembles.look()
+    site.sim.tick(3)
+    assert site.records.live == []
+    site.boot()
+    site.step(3)
+    assert sum(burst.lease.nodes for burst in site.records.live) == 3
 
 
 def test_what_is_shown_of_ensembles() -> None:

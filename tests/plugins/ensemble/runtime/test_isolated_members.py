@@ -190,7 +190,7 @@ def test_other_members_get_their_jobs_while_nothing_is_offered_to_one() -> None:
     site.says.says = MemberDecision(submit=("md",))
     site.algorithms["b"].says = site.says.says  # type: ignore[attr-defined]
     site.step()
-    assert [name.split(".")[1] for name in site.lead.names] == ["b"]
+    assert [name.split("/")[1] for name in site.lead.names] == ["b"]
 
 
 def test_a_job_that_no_burst_could_hold_does_not_keep_others_waiting() -> None:

@@ -3,20 +3,25 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
-from burst_ensemble.config.spec import EnsembleSpec
+from burst_ensemble.algorithm import SUBMIT_MOST
+from burst_ensemble.config.spec import EnsembleSpec, MemberSpec
 from burst_ensemble.core.record import (
+    KNOWN_MOST,
     Ensemble,
     EnsembleRecord,
     EnsembleRecords,
     EnsembleStart,
     KnownJob,
     MemberRecord,
+    plain_duration,
 )
 from burst_ensemble.runtime.store import EnsembleStore
 
 from burst.config import Seconds
 from burst.errors import StoreError, Unreadable
+from burst.lead import MAX_VALUE_BYTES
 from burst.model.jobid import JobId
 from tests.fakes import MemoryStore
 
@@ -24,10 +29,12 @@ from tests.fakes import MemoryStore
 def ensemble(name: str, spent: float = 0.0) -> EnsembleRecords:
     """An ensemble with a member."""
     member = MemberRecord(
-        started=1.0, spent=spent, jobs={JobId(7): KnownJob("md", 1, seen=2.0)}
+        started=1.0, spent=spent, jobs={JobId(7): KnownJob("md", 1, started=2.0)}
     )
     record = EnsembleRecord(name=name, started=1.0, members={"a": member})
-    spec = EnsembleSpec(name=name, grow_window=Seconds(1 / 3))
+    spec = EnsembleSpec(
+        name=name, grow_window=Seconds(1 / 3), members=(MemberSpec(name="a"),)
+    )
     return {name: Ensemble(EnsembleStart(spec=spec, userid=100), record)}
 
 
@@ -48,8 +55,9 @@ def test_what_is_kept_is_read_again_and_what_is_gone_is_deleted() -> None:
     store = EnsembleStore(disk)
     assert store.read() == {}
     assert store.change(lambda _: ensemble("sweep")) == ensemble("sweep")
-    keys = {"burst/x", "ensemble/sweep", "ensemble-start/sweep"}
-    assert disk.records.keys() == keys
+    kinds = ("ensemble-member", "ensemble-jobs")
+    its = {"ensemble/sweep", "ensemble-start/sweep", *(f"{k}/sweep/a" for k in kinds)}
+    assert disk.records.keys() == {"burst/x", *its}
     assert EnsembleStore(disk).read() == ensemble("sweep")
     store.change(lambda _: {})
     assert disk.records == {"burst/x": "the daemon's"}
@@ -59,12 +67,12 @@ def test_only_what_changed_is_written() -> None:
     disk = MemoryStore()
     store = EnsembleStore(disk)
     store.change(lambda _: ensemble("sweep"))
-    store.change(lambda known: known)
+    store.change(lambda _: ensemble("sweep"))
+    EnsembleStore(disk).change(lambda known: known)
     assert disk.writes == 1
     disk.records.clear()
-    start, record = store.read()["sweep"].start, ensemble("x", 3.0)["x"].record
-    store.change(lambda _: {"sweep": Ensemble(start, record)})
-    assert disk.records.keys() == {"ensemble/sweep"}
+    store.change(lambda _: ensemble("sweep", 3.0))
+    assert disk.records.keys() == {"ensemble-member/sweep/a"}
 
 
 def test_a_step_that_outlives_its_session_writes_nothing() -> None:
@@ -91,6 +99,35 @@ def test_a_write_without_an_answer_is_repeated_by_the_next(*, keeps: bool) -> No
     disk.keeps = None
     store.change(lambda known: known)
     assert EnsembleStore(disk).read() == ensemble("old")
+
+
+def test_members_in_the_record_of_an_earlier_version_are_kept() -> None:
+    known = ensemble("sweep", 3.0)["sweep"]
+    old = msgspec.json.encode(known.record, enc_hook=plain_duration).decode()
+    disk = MemoryStore()
+    EnsembleStore(disk).change(lambda _: ensemble("sweep", 3.0))
+    del disk.records["ensemble-member/sweep/a"]
+    lost = EnsembleStore(disk)
+    assert lost.read() == {}
+    disk.records["ensemble/sweep"] = old
+    store = EnsembleStore(disk)
+    assert store.read() == {"sweep": known}
+    ended = msgspec.structs.replace(known.record, ended=5.0)
+    store.change(lambda _: {"sweep": Ensemble(known.start, ended)})
+    assert EnsembleStore(disk).read() == {"sweep": Ensemble(known.start, ended)}
+
+
+def test_a_member_with_all_jobs_that_it_may_have_fits_a_value() -> None:
+    """Its jobs have the longest names, and times with all digits."""
+    job = KnownJob("n" * 63, 10_000_000, "finish", *([1732960000.123456] * 3))
+    jobs = {JobId(2**62 + n): job for n in range(KNOWN_MOST + SUBMIT_MOST)}
+    one = ensemble("sweep")["sweep"]
+    disk = MemoryStore()
+    EnsembleStore(disk).change(
+        lambda _: {"sweep": Ensemble(one.start, one.record.with_member("a", jobs=jobs))}
+    )
+    sizes = [len(text) for text in disk.records.values()]
+    assert max(sizes) > MAX_VALUE_BYTES / 2, "and the store has not refused it"
 
 
 @pytest.mark.parametrize("text", ["{", '{"userid": 1, "tables": {}}'])
