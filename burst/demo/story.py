@@ -146,10 +146,11 @@ class Story:
         tables["intake"] = {**tables.get("intake", {}), "impossible": "hold"}
         # For the case that the demo fails before the bursts are reaped.
         tables["daemon"] = {"on_stop": "reap"}
-        limits = {"provision": "5m", "join": "5m", "idle": "2s", "reap": "1m"}
+        limits = {"join": "5m", "idle": "2s", "reap": "1m"}
         tables["deadlines"] = limits
         tables["providers"][usual_type()] |= {
             "dir": str(self.directory / "f"),
+            "provision": "5m",
             "grace": "5s",
             "environment": {MARK: str(self.directory)},
         }

@@ -261,8 +261,8 @@ class Reason(enum.Enum):
     )
     # The job is held again if it would block others; else it keeps its urgency.
     NOT_STARTED = _not_refused(
-        "its nodes were online, but Flux did not start it within {limit} ([deadlines]"
-        " release): {stood}. It is tried again at {until!t}",
+        "its nodes were online, but Flux did not start it within {limit}: {stood}. It"
+        " is tried again at {until!t}",
         memo="not-started",
     )
 

@@ -17,13 +17,13 @@ from tests.builders import but, identity, whole
 from tests.fakes import FakeLead
 from tests.sim import Sim
 
-QUICK = {"idle": "5s", "join": "30s", "provision": "60s", "rejoin": "10s"}
+QUICK = {"idle": "5s", "join": "30s", "rejoin": "10s"}
 
 
 def sim(**tables):
     """A lead at rest, whose provider has told its offers."""
     deadlines = {**QUICK, **tables.pop("deadlines", {})}
-    return Sim.at_rest(deadlines=deadlines, **tables)
+    return Sim.at_rest(deadlines=deadlines, provision="60s", **tables)
 
 
 def test_a_job_goes_the_whole_way():
