@@ -241,9 +241,10 @@ def serving(cli: CliHarness, mode: str) -> Iterator[None]:
     never.chmod(0o700)
     local = {"type": "local", "provision": "1h", "flux": str(never)}
     cli.write(
-        intake={"mode": mode.partition("-")[0], "impossible": "hold"},
+        intake={"mode": mode.partition("-")[0]},
         deadlines={"join": "1h"},
-        providers={"local": {**local, **cli.options}},
+        # Jobs that are larger than offers have nodes would fail in mode scheduler.
+        providers={"local": {**local, **cli.options, "max_nodes": 100}},
     )
     with cli.daemon():
         yield

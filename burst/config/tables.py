@@ -133,13 +133,10 @@ class IntakeSettings(Table, frozen=True):
     local_wait: Seconds = Seconds(60)
     """How long a job that could start on nodes that are up is left to the scheduler
     before it bursts all the same."""
-    impossible: Literal["auto", "hold", "fail"] = "auto"
-    """What happens to a job that no offer could ever serve. hold: it waits without
-    blocking the queue. fail: it fails with the reason, as Flux fails a job that it can
-    never run. auto: fail in modes queue and scheduler; hold in mode hold, in which a
-    site tries bursting before its settings are final."""
 
     retired: ClassVar[Mapping[str, str]] = {
+        "impossible": "remove it: a job that no offer could ever serve stays held in"
+        " mode hold, and fails in the other modes",
         "patience": "write local_wait",
         "ready": "remove it: the queue has the name of queue, with -ready at its end",
         "release_urgency": "remove it: a released job that Flux does not start gets"
@@ -154,10 +151,12 @@ class IntakeSettings(Table, frozen=True):
 
     @property
     def fails_impossible(self) -> bool:
-        """Whether a job that no offer could ever serve is failed."""
-        if self.impossible == "auto":
-            return self.mode != "hold"
-        return self.impossible == "fail"
+        """Whether a job that no offer could ever serve is failed with the reason.
+
+        Flux fails a job that it can never run. In mode hold, in which a site tries
+        bursting before its settings are final, the job waits without blocking others.
+        """
+        return self.mode != "hold"
 
 
 class PlanSettings(Table, frozen=True):

@@ -143,7 +143,6 @@ class Story:
     def _set_up(self) -> None:
         """Set a short idle time and a private directory in burst.toml."""
         tables = tomllib.loads(self._settings.read_text())
-        tables["intake"] = {**tables.get("intake", {}), "impossible": "hold"}
         # For the case that the demo fails before the bursts are reaped.
         tables["daemon"] = {"on_stop": "reap"}
         limits = {"join": "5m", "idle": "2s", "reap": "1m"}
@@ -151,6 +150,8 @@ class Story:
         tables["providers"][usual_type()] |= {
             "dir": str(self.directory / "f"),
             "provision": "5m",
+            # Else no offer could ever serve HUGE, and it would fail in mode scheduler.
+            "max_nodes": HUGE.nodes,
             "grace": "5s",
             "environment": {MARK: str(self.directory)},
         }

@@ -31,11 +31,8 @@ class JobReason(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a refusal depends only on what exists (slots, offers, limits) and not on
     what is free, so that it holds while bursts come and go."""
     final: bool
-    """Whether the job is failed if `[intake] impossible` is `fail`. If the lead's own
-    nodes may still serve the job, the decision is replaced by one that is not final."""
-    by_rule: bool
-    """Whether it is final because the job's rule says so; then `auto` of `[intake]
-    impossible` does not matter."""
+    """Whether the job is failed, except in mode hold. If the lead's own nodes may still
+    serve the job, the decision is replaced by one that is not final."""
 
 
 class OfferReason(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +62,6 @@ def _not_refused(text: str, memo: str | None) -> JobReason:
         refused=False,
         lasting=False,
         final=False,
-        by_rule=False,
     )
 
 

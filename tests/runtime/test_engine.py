@@ -425,7 +425,7 @@ def test_the_provider_says_what_a_burst_waits_for_until_that_is_over():
 
 
 def test_thousands_of_jobs_are_failed_a_portion_a_tick():
-    s = sim(intake={"impossible": "fail"}, total=8)
+    s = sim(intake={"mode": "scheduler"}, total=8)
     jobs = [s.lead.submit(whole(9)) for _ in range(250)]
     other = s.lead.submit(whole(4))
 
