@@ -257,7 +257,12 @@ def test_rules_have_a_name_and_a_worth_and_end_with_the_default():
             " frugal 0.1",
         ),
         ("limits.set_aside = '7m'", "limits.set_aside: is gone; write cooldown"),
-        ("intake.patience = '7m'", "intake.patience: is gone; write local_wait"),
+        (
+            "intake.local_wait = '7m'",
+            "intake.local_wait: is gone; remove it: a job that could start on own nodes"
+            " is left to the scheduler for 1m; write wait in a rule of [[policy]] for"
+            " another time",
+        ),
         ("intake.share = true", "intake.share: is gone; write any_job"),
         (
             "intake.ready = 'soon'",

@@ -130,14 +130,21 @@ class IntakeSettings(Table, frozen=True):
     frobnicator for it."""
     attribute: str = "burstable"
     """Attribute under `attributes.system` that marks a job; `--setattr=burstable`."""
+
+    # A constant: `retired` keeps it out of the file.
     local_wait: Seconds = Seconds(60)
     """How long a job that could start on nodes that are up is left to the scheduler
-    before it bursts all the same."""
+    before it bursts all the same, unless its user or its rule says: many times what a
+    scheduler takes."""
 
     retired: ClassVar[Mapping[str, str]] = {
         "impossible": "remove it: a job that no offer could ever serve stays held in"
         " mode hold, and fails in the other modes",
-        "patience": "write local_wait",
+        **dict.fromkeys(
+            ("local_wait", "patience"),
+            "remove it: a job that could start on own nodes is left to the scheduler"
+            " for 1m; write wait in a rule of [[policy]] for another time",
+        ),
         "ready": "remove it: the queue has the name of queue, with -ready at its end",
         "release_urgency": "remove it: a released job that Flux does not start gets"
         " urgency 31",
