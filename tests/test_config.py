@@ -258,6 +258,16 @@ def test_rules_have_a_name_and_a_worth_and_end_with_the_default():
         ),
         ("limits.set_aside = '7m'", "limits.set_aside: is gone; write cooldown"),
         (
+            "intake.attribute = 'cloud'",
+            "intake.attribute: is gone; remove it: jobs are marked by"
+            " --setattr=burstable",
+        ),
+        (
+            "intake.impossible = 'fail'",
+            "intake.impossible: is gone; remove it: a job that no offer could ever"
+            " serve stays held in mode hold, and fails in the other modes",
+        ),
+        (
             "intake.local_wait = '7m'",
             "intake.local_wait: is gone; remove it: a job that could start on own nodes"
             " is left to the scheduler for 1m; write wait in a rule of [[policy]] for"

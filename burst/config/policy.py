@@ -78,8 +78,8 @@ class PolicyRule(Table, frozen=True):
     and their user has not decided it (`--setattr=burst.requeue=...`). Off by default,
     as a job that is run again repeats what it did before it ended."""
     mark: bool = False
-    """Whether these jobs may burst without the attribute of `[intake] attribute`. Off
-    by default, as users know whether their jobs can run elsewhere."""
+    """Whether these jobs may burst without `--setattr=burstable`. Off by default, as
+    users know whether their jobs can run elsewhere."""
 
     retired: ClassVar[Mapping[str, str]] = {
         "race": "remove it: one burst is made, of the first available offer",

@@ -128,8 +128,6 @@ class IntakeSettings(Table, frozen=True):
     """Whether jobs that are not burstable may run on lent nodes, too. Off by default:
     users who pay for nodes expect them to be free. `burst setup` configures the
     frobnicator for it."""
-    attribute: str = "burstable"
-    """Attribute under `attributes.system` that marks a job; `--setattr=burstable`."""
 
     # A constant: `retired` keeps it out of the file.
     local_wait: Seconds = Seconds(60)
@@ -138,6 +136,7 @@ class IntakeSettings(Table, frozen=True):
     scheduler takes."""
 
     retired: ClassVar[Mapping[str, str]] = {
+        "attribute": "remove it: jobs are marked by --setattr=burstable",
         "impossible": "remove it: a job that no offer could ever serve stays held in"
         " mode hold, and fails in the other modes",
         **dict.fromkeys(

@@ -154,7 +154,7 @@ class Reason(enum.Enum):
         memo="left-alone",
     )
     NOT_BURSTABLE = _not_refused(
-        "it is not marked as burstable ([intake] attribute); if it was held, it gets"
+        "it is not marked as burstable (--setattr=burstable); if it was held, it gets"
         " its urgency back",
         memo="left-alone",
     )
