@@ -113,7 +113,7 @@ class DaemonProcess:
     ) -> None:
         self._path = cli.directory / f"{words[0]}-{time.monotonic_ns()}.log"
         program = [BURST, *words]
-        if words == ("daemon",) and cli.constants.exists():
+        if words == ("daemon",) and json.loads(cli.constants.read_text()):
             module = "tests.support.daemon_with_constants"
             program = ["-m", module, str(cli.constants)]
         command = [*program, "-c", str(cli.config), "--uri", cli.uri, *options]
@@ -173,7 +173,7 @@ class CliHarness:
     def write(self, **tables: Any) -> None:
         """Write the settings: the usual ones, and these.
 
-        Constants that no settings have may be given, too, for daemons of `daemon`.
+        Constants that no file has may be given, too, for daemons that start with some.
         """
         usual = {**TABLES, "providers": {"local": {"type": "local", **self.options}}}
         for name, table in tables.items():
@@ -181,10 +181,7 @@ class CliHarness:
             usual[name] = table if whole else usual.get(name, {}) | table
         left, constants = split_constants(usual)
         self.config.write_text(tomli_w.dumps(left))
-        if constants:
-            self.constants.write_text(json.dumps(constants))
-        else:
-            self.constants.unlink(missing_ok=True)
+        self.constants.write_text(json.dumps(constants))
 
     @property
     def home(self) -> Path:

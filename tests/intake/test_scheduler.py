@@ -150,5 +150,5 @@ def test_another_property_may_be_named(user: UserCli) -> None:
     user.use_scheduler("lent=burst-0")
     user.submit(BURST, "-N4", "true")
     assert user.stats()["burst_jobs"] == 1
-    denied = user.submit("--requires=burst-0", "-N1", "true")
+    denied = user.submit("-N100", "true")
     assert "unsatisfiable" in user.event(denied, "exception")
